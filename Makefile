@@ -1,0 +1,78 @@
+# The commands of the repository. Each sets up what it needs: a fresh clone wants Python 3.11 or later and make.
+
+STACK ?= dev
+VENV := .venv
+BIN := $(VENV)/bin
+
+# The first Python on PATH that is new enough; PYTHON=… names another.
+PYTHON ?= $(or $(call recent,python3),$(call recent,python3.14),$(call recent,python3.13),$(call recent,python3.12),$(call recent,python3.11),python3)
+recent = $(shell $(1) -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $(1))
+version = $(or $(shell $(1) -c 'import platform; print(platform.python_version())' 2>/dev/null),not there)
+
+# Modules are compiled when first imported: compiling all of the providers' takes longer than installing them.
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes
+COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	--custom-compile-command "make lock" $(LOCK)
+
+# Pyright comes with its own node, and need not ask the network whether there is a newer one.
+export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help preview test lint types pytest fmt docs bench wheel lock clean
+
+help: ## What there is to call.
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+preview: $(VENV)/.runtime ## What a stack would create, without a cloud: STACK=dev.
+	@$(BIN)/python -m ebbtide preview $(STACK)
+
+test: lint types pytest ## Everything that needs nothing but Python.
+
+lint: $(VENV)/.dev ## Style, format, and who imports whom.
+	$(BIN)/ruff check --quiet
+	$(BIN)/ruff format --check --quiet
+	$(BIN)/lint-imports --no-logo
+
+types: $(VENV)/.dev ## The type checker.
+	$(BIN)/pyright
+
+pytest: $(VENV)/.dev ## The tests alone: ARGS='-k wheel'.
+	$(BIN)/pytest -n auto $(ARGS)
+
+fmt: $(VENV)/.dev ## Mend style and format in place.
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+docs: $(VENV)/.runtime ## Write the pages that are generated.
+	$(BIN)/python -m docs.generate
+
+bench: $(VENV)/.dev ## Measure.
+	@for file in benchmarks/*.py; do PYTHONPATH=. $(BIN)/python $$file || exit; done
+
+wheel: $(VENV)/.dev ## Build the package into dist.
+	@rm -rf build
+	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+	@rm -rf build *.egg-info
+
+lock: $(VENV)/.dev ## Compile requirements*.txt from requirements*.in; LOCK=--upgrade for newer versions.
+	$(COMPILE) requirements.in -o requirements.txt
+	$(COMPILE) requirements-dev.in -o requirements-dev.txt
+
+clean: ## Remove everything that these commands have made.
+	rm -rf $(VENV) build dist *.egg-info .hypothesis .pytest_cache .ruff_cache .import_linter_cache
+	find . -name __pycache__ -prune -exec rm -rf {} +
+
+$(VENV)/.python:
+	$(if $(call recent,$(PYTHON)),,$(error Ebbtide needs Python 3.11 or later, and $(PYTHON) is $(call version,$(PYTHON)): name another with PYTHON=python3.11))
+	@$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.runtime: requirements.txt $(VENV)/.python
+	@echo "Installing what the program runs with."
+	@$(INSTALL) -r requirements.txt
+	@touch $@
+
+$(VENV)/.dev: requirements-dev.txt $(VENV)/.runtime
+	@echo "Installing what the tests run with."
+	@$(INSTALL) -r requirements-dev.txt
+	@touch $@

@@ -1,0 +1,15 @@
+"""What the wheel carries: `ebbtide`, and `components` inside it as `ebbtide.components`.
+
+Packages are found, not listed: a list forgets the next one. No wheel has a top-level `components` or
+`stacks`.
+"""
+
+from setuptools import find_packages, setup
+
+own = find_packages(include=["ebbtide", "ebbtide.*"])
+components = find_packages(include=["components", "components.*"])
+
+setup(
+    packages=[*own, *(f"ebbtide.{package}" for package in components)],
+    package_dir={"ebbtide.components": "components"},
+)
