@@ -1,0 +1,42 @@
+"""Facts about the clouds, as dated data files with a source in every row, and their look-up.
+
+The data files stand in `data/`: `machines.csv`, `attachable.csv`, `prices.csv`, `quotas.csv`,
+`footprints.csv`. A fact that turns out wrong is mended there; no code carries one.
+"""
+
+from ebbtide.catalog.allocatable import Resources, allocatable
+from ebbtide.catalog.clouds import CloudKind
+from ebbtide.catalog.disks import boot_disk_types
+from ebbtide.catalog.footprints import Footprint, footprint
+from ebbtide.catalog.machines import (
+    Machine,
+    attachable_counts,
+    attachable_types,
+    cheapest,
+    find_machine,
+    machine_names,
+)
+from ebbtide.catalog.prices import Price, find_price, machine_price
+from ebbtide.catalog.quotas import quota_names
+from ebbtide.catalog.versions import PINS, Pin
+
+__all__ = [
+    "PINS",
+    "CloudKind",
+    "Footprint",
+    "Machine",
+    "Pin",
+    "Price",
+    "Resources",
+    "allocatable",
+    "attachable_counts",
+    "attachable_types",
+    "boot_disk_types",
+    "cheapest",
+    "find_machine",
+    "find_price",
+    "footprint",
+    "machine_names",
+    "machine_price",
+    "quota_names",
+]

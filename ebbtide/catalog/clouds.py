@@ -1,0 +1,24 @@
+"""The clouds that Ebbtide declares clusters on."""
+
+import re
+from enum import StrEnum
+
+_ZONE = re.compile(r"^(?P<region>[a-z]+-[a-z]+[0-9]+)-[a-z]$")
+
+
+class CloudKind(StrEnum):
+    """The managed Kubernetes of a cloud, by the name that the declaration gives it."""
+
+    GKE = "gke"
+    AKS = "aks"
+
+
+def region_of(location: str) -> str:
+    """The region of a location: of a GKE zone (`us-central1-a`) its region, of anything else itself."""
+    zone = _ZONE.match(location)
+    return zone["region"] if zone else location
+
+
+def is_gke_zone(location: str) -> bool:
+    """Whether a GKE location is a zone (`us-central1-a`) and not a region (`us-central1`)."""
+    return _ZONE.match(location) is not None

@@ -1,0 +1,31 @@
+"""Boot disk types that a node can have."""
+
+from typing import assert_never
+
+from ebbtide.catalog.clouds import CloudKind
+
+_PERSISTENT = ("pd-balanced", "pd-standard", "pd-ssd", "hyperdisk-balanced")
+_HYPERDISK = ("hyperdisk-balanced",)
+_AKS = ("managed", "ephemeral")
+
+_HYPERDISK_ONLY = frozenset({"a3-ultra", "a4", "c4", "c4a", "c4d", "ct6e", "g4", "h4d", "n4", "n4d"})
+"""Families of the fourth generation and newer, and A3 Ultra, which boot from Hyperdisk alone (Compute v1 API,
+AttachedDiskInitializeParams.diskType, 2026; kubernetes/k8s.io#8325, 2025-07;
+hashicorp/terraform-provider-google#19890, 2024-10;
+Vertex AI DiskSpec for A3 Ultra, 2026-04)."""
+
+
+def boot_disk_types(cloud: CloudKind, family: str = "") -> tuple[str, ...]:
+    """Boot disk types of a machine family, the one to take where none is said first.
+
+    Args:
+        cloud: whose machines.
+        family: machine family of the catalog; left out where it is not known.
+    """
+    match cloud:
+        case CloudKind.GKE:
+            return _HYPERDISK if family in _HYPERDISK_ONLY else _PERSISTENT
+        case CloudKind.AKS:
+            return _AKS
+        case _:
+            assert_never(cloud)

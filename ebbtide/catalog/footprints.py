@@ -1,0 +1,65 @@
+"""What the cloud's own system pods and each add-on bring: requests, disks, load balancers, webhooks.
+
+A preview sees a chart or a kustomization as one resource: this says what is in it.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+
+from ebbtide.catalog.allocatable import Resources
+from ebbtide.catalog.tables import rows
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """Everything that an item runs on the system pool, or on each node, and what the cloud bills besides.
+
+    Attributes:
+        item: `gke`, `aks` (the cloud's own system pods), the name of an add-on, or with `-node` what it runs
+            on each node.
+        requests: summed requests.
+        pods: how many it runs all the time; None where that was not counted.
+        volumes_gib: sizes of the disks that it claims, GiB, one for each.
+        load_balancers: services that the cloud makes a load balancer for.
+        webhooks: webhook configurations, which stand between the API server and what they cover.
+        verified: whether all of it was read from a manifest or a measurement, and not estimated.
+        as_of: year and month of the source.
+        source: where it was read.
+    """
+
+    item: str
+    requests: Resources
+    pods: int | None
+    volumes_gib: tuple[int, ...]
+    load_balancers: int
+    webhooks: int
+    verified: bool
+    as_of: str
+    source: str
+
+
+@cache
+def _footprints() -> dict[str, Footprint]:
+    return {
+        row["item"]: Footprint(
+            item=row["item"],
+            requests=Resources(float(row["cpu_m"]), float(row["memory_mib"])),
+            pods=int(row["pods"]) if row["pods"] else None,
+            volumes_gib=tuple(int(size) for size in row["volumes_gib"].split()),
+            load_balancers=int(row["load_balancers"] or 0),
+            webhooks=int(row["webhooks"] or 0),
+            verified=row["verified"] == "yes",
+            as_of=row["as_of"],
+            source=row["source"],
+        )
+        for row in rows("footprints")
+    }
+
+
+def footprint(item: str) -> Footprint:
+    """The footprint of the cloud's system pods or of an add-on.
+
+    Raises:
+        KeyError: the catalog has no such item.
+    """
+    return _footprints()[item]

@@ -1,0 +1,128 @@
+"""Machine types, what they carry, and which accelerators can be attached to them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+from ebbtide.catalog import prices
+from ebbtide.catalog.allocatable import Resources, allocatable
+from ebbtide.catalog.clouds import CloudKind
+from ebbtide.catalog.tables import rows
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A machine type as its cloud sells it.
+
+    Attributes:
+        cloud: whose it is.
+        name: as the cloud spells it, such as `n1-highmem-8` or `Standard_D4s_v5`.
+        vcpus: virtual CPUs.
+        memory_gib: memory, GiB.
+        family: machine family, by which quotas are counted.
+        accelerator: type of the accelerators that are part of the machine; empty where there are none.
+        accelerator_count: how many of them.
+        accelerator_memory_gib: memory of one, GiB; None where there are none.
+        attachable: whether accelerators can be attached to it (N1 on Google Cloud; nothing on Azure).
+        source: where the shape was read.
+    """
+
+    cloud: CloudKind
+    name: str
+    vcpus: int
+    memory_gib: float
+    family: str
+    accelerator: str = ""
+    accelerator_count: int = 0
+    accelerator_memory_gib: float | None = None
+    attachable: bool = False
+    source: str = "declared"
+
+    @property
+    def allocatable(self) -> Resources:
+        """What is left of one machine for pods, once kubelet and system have reserved their share."""
+        return allocatable(self.cloud, self.name, self.vcpus, self.memory_gib)
+
+
+@cache
+def _machines() -> dict[tuple[str, str], Machine]:
+    machines = (
+        Machine(
+            cloud=CloudKind(row["cloud"]),
+            name=row["machine_type"],
+            vcpus=int(row["vcpus"]),
+            memory_gib=float(row["memory_gib"]),
+            family=row["family"],
+            accelerator=row["gpu_type"],
+            accelerator_count=int(row["gpu_count"]),
+            accelerator_memory_gib=float(row["gpu_memory_gib"]) if row["gpu_memory_gib"] else None,
+            attachable=row["attachable_gpus"] == "yes",
+            source=row["source"],
+        )
+        for row in rows("machines")
+    )
+    return {(machine.cloud.value, machine.name): machine for machine in machines}
+
+
+def find_machine(cloud: CloudKind, name: str) -> Machine | None:
+    """The machine type of that exact name; None where the catalog has none."""
+    return _machines().get((cloud.value, name))
+
+
+def machine_names(cloud: CloudKind) -> list[str]:
+    """Names of all machine types of a cloud, in the order of the catalog."""
+    return [name for kind, name in _machines() if kind == cloud.value]
+
+
+@cache
+def _attachable() -> dict[str, list[tuple[int, int, float]]]:
+    table: dict[str, list[tuple[int, int, float]]] = {}
+    for row in rows("attachable"):
+        limit = (int(row["count"]), int(row["max_vcpus"]), float(row["max_memory_gib"]))
+        table.setdefault(row["accelerator"], []).append(limit)
+    return table
+
+
+def attachable_types() -> list[str]:
+    """Accelerator types that can be attached to a machine type that carries none of its own."""
+    return list(_attachable())
+
+
+def attachable_counts(machine: Machine, accelerator: str) -> list[int]:
+    """How many accelerators of a type one machine may be given: an accelerator limits the machine's vCPUs
+    and memory."""
+    if not machine.attachable:
+        return []
+    return [
+        count
+        for count, max_vcpus, max_memory_gib in _attachable().get(accelerator, [])
+        if machine.vcpus <= max_vcpus and machine.memory_gib <= max_memory_gib
+    ]
+
+
+def cheapest(
+    cloud: CloudKind, region: str, need: Resources, *, least_vcpus: int = 1, without: tuple[str, ...] = ()
+) -> Machine | None:
+    """The machine type without accelerators that offers `need` to pods for the least per hour, on demand.
+
+    Args:
+        cloud: whose machine types.
+        region: whose prices; where a region has none, the cheapest known region's stand in for the order.
+        need: CPU and memory that one node must offer.
+        least_vcpus: fewer are not considered.
+        without: machine families that are not considered.
+    """
+
+    def candidates() -> Iterator[tuple[float, Machine]]:
+        for machine in _machines().values():
+            if machine.cloud != cloud or machine.accelerator or not machine.allocatable.holds(need):
+                continue
+            if machine.vcpus < least_vcpus or machine.family in without:
+                continue
+            price = prices.machine_price(cloud, region, machine.name) or prices.lowest_price(
+                cloud, machine.name
+            )
+            if price is not None and price.on_demand is not None:
+                yield price.on_demand, machine
+
+    return min(candidates(), key=lambda pair: pair[0], default=(0.0, None))[1]

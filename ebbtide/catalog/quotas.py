@@ -1,0 +1,33 @@
+"""Names of the quotas that a pool's nodes count against."""
+
+from functools import cache
+
+from ebbtide.catalog.clouds import CloudKind
+from ebbtide.catalog.tables import rows
+
+
+@cache
+def _quotas() -> dict[tuple[str, str, str], tuple[str, str]]:
+    return {
+        (row["cloud"], row["family"], row["accelerator"]): (row["on_demand"], row["spot"])
+        for row in rows("quotas")
+    }
+
+
+def quota_names(
+    cloud: CloudKind, family: str, accelerator: str = "", *, spot: bool = False
+) -> tuple[str, ...]:
+    """Quota metrics of a machine family, and of an accelerator on it, in the order cores, accelerators.
+
+    Args:
+        cloud: whose quotas.
+        family: machine family of the catalog (`n1`, `NCasT4_v3`).
+        accelerator: accelerator type; empty for none.
+        spot: spot, preemptible, flex-start and queued nodes count against quotas of their own.
+
+    Returns:
+        The metric names; fewer where a quota is not checked (a g2's cores) or was not sourced.
+    """
+    keys = [(cloud.value, family, "")] + ([(cloud.value, family, accelerator)] if accelerator else [])
+    found = [_quotas()[key][1 if spot else 0] for key in keys if key in _quotas()]
+    return tuple(name for name in found if name)

@@ -1,0 +1,39 @@
+"""Every version that Ebbtide pins or depends on a cloud having, in one place, with its date.
+
+Python dependencies are pinned in `requirements.txt`; these are the rest.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """A version, the date it was released or read, and where."""
+
+    version: str
+    as_of: str
+    source: str
+
+
+PINS = {
+    "gke-queued-provisioning": Pin("1.32.2-gke.1652000", "2026-04-08", "GKE docs, provisioningrequest"),
+    "gke-tpu-flex-start": Pin("1.33.0-gke.1712000", "2026-06-09", "GKE docs, dws-flex-start-training"),
+    "gke-shutdown-grace": Pin("1.35.0-gke.1171000", "2026-08", "GKE docs, spot-vms; pulumi-gcp 10.2.0"),
+    "gke-pause": Pin(
+        "3.8@sha256:880e63f94b145e46f1b1082bb71b85e21f16b99b180b9996407d61240ceb9830",
+        "2026-06",
+        "GoogleCloudPlatform/container-engine-accelerators@992db812, nvidia-driver-installer",
+    ),
+    "gpu-operator": Pin("v26.7.0", "2026-08-21", "helm.ngc.nvidia.com/nvidia/gpu-operator"),
+    "nvidia-device-plugin": Pin("v0.18.0", "2026", "azure-aks-docs, use-nvidia-gpu"),
+    "kueue": Pin("0.19.2", "2026-08-20", "registry.k8s.io/kueue/charts/kueue"),
+    "pipelines": Pin("2.17.0", "2026-07-09", "kubeflow/pipelines, tag 2.17.0 = 4a3592cb"),
+    "trainer": Pin(
+        "2.3.0",
+        "2026-08-06",
+        "ghcr.io/kubeflow/charts/kubeflow-trainer; kubeflow/trainer, tag v2.3.0 = 658725bd",
+    ),
+    "trainer-kubernetes": Pin("1.31", "2026-08-06", "kubeflow/trainer 2.3.0: the least Kubernetes"),
+    "jobset": Pin("0.12.0", "2026-08-06", "kubeflow-trainer 2.3.0, Chart.yaml; registry.k8s.io/jobset"),
+    "katib": Pin("0.19.0", "2025-10-30", "kubeflow/katib, tag v0.19.0 = 578e60f1"),
+}
