@@ -1,0 +1,57 @@
+"""The declaration: one cluster, its pools, queues, teams and add-ons, in neutral terms, valid or refused
+with all its faults."""
+
+from ebbtide.model.addons import Addons, Katib, Kueue, Logs, Pipelines, Trainer
+from ebbtide.model.capacity import Capacity, FlexStart, OnDemand, Preemptible, Queued, Reservation, Spot
+from ebbtide.model.cloud import Aks, AksAccess, AksNetwork, Existing, Gke, GkeAccess, GkeNetwork
+from ebbtide.model.cluster import Cluster, Lifetime
+from ebbtide.model.declare import advice, check_pool, declaration_schema, declare
+from ebbtide.model.faults import DeclarationError, Fault
+from ebbtide.model.pool import Accelerator, Disk, MachineShape, Nodes, Pool, Role, Taint, TaintEffect, Upgrade
+from ebbtide.model.site import Site
+from ebbtide.model.tenancy import Namespace, Queue, QueueUse, Team
+
+__all__ = [
+    "Accelerator",
+    "Addons",
+    "Aks",
+    "AksAccess",
+    "AksNetwork",
+    "Capacity",
+    "Cluster",
+    "DeclarationError",
+    "Disk",
+    "Existing",
+    "Fault",
+    "FlexStart",
+    "Gke",
+    "GkeAccess",
+    "GkeNetwork",
+    "Katib",
+    "Kueue",
+    "Lifetime",
+    "Logs",
+    "MachineShape",
+    "Namespace",
+    "Nodes",
+    "OnDemand",
+    "Pipelines",
+    "Pool",
+    "Preemptible",
+    "Queue",
+    "QueueUse",
+    "Queued",
+    "Reservation",
+    "Role",
+    "Site",
+    "Spot",
+    "Taint",
+    "TaintEffect",
+    "Team",
+    "Trainer",
+    "Upgrade",
+    "advice",
+    "check_pool",
+    "declaration_schema",
+    "declare",
+]

@@ -1,0 +1,64 @@
+"""What is installed on the cluster besides its pools."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from ebbtide.model.base import Declared, Name
+
+DriverMode = Literal["managed", "daemonset", "gpu-operator", "none"]
+"""Who installs the driver on GPU nodes whose pool does not have the cloud's."""
+
+
+class Kueue(Declared):
+    """Kueue, which admits work to the pools. There by itself where queues or a queued pool are declared."""
+
+    replicas: Annotated[int, Field(strict=True, ge=1, le=3)] = 1
+    """Controllers. With two the webhooks answer while a system node is replaced; each takes room there."""
+    frameworks: tuple[Name, ...] = ()
+    """Kinds of work that are queued besides Jobs, pods and what the declared add-ons bring, as Kueue names
+    them (`ray.io/rayjob`)."""
+
+
+class Pipelines(Declared):
+    """Kubeflow Pipelines."""
+
+    retry: Literal["disruptions", "any"] = "disruptions"
+    """Which failures a step's retries are for: only a node that was taken away, or also a failure of the step
+    itself."""
+    artifacts: Literal["cluster", "bucket"] = "cluster"
+    """Where what steps produce is kept: on a disk in the cluster, or, on GKE, in a bucket of its own. The
+    bucket has no size to outgrow; of a permanent cluster it outlives what is in it."""
+
+
+class Trainer(Declared):
+    """Kubeflow Trainer, for distributed training, with its runtimes for PyTorch, JAX and others."""
+
+
+class Katib(Declared):
+    """Katib, for hyperparameter tuning."""
+
+
+class Logs(Declared):
+    """AKS: logs of pods, those that are gone among them, in a Log Analytics workspace, by Container insights.
+    Billed by the GiB. GKE has them in Cloud Logging by itself."""
+
+    retention_days: Annotated[int, Field(strict=True, ge=30, le=730)] = 30
+    """Days that they are kept; the first 30 cost nothing more."""
+    daily_gib: Annotated[float, Field(ge=0.023)] | None = None
+    """The most that is taken in on a day, GiB; what comes after it is lost. Left out: no limit."""
+
+
+class Addons(Declared):
+    """Add-ons; each is there when it is named, `{}` for its defaults."""
+
+    drivers: DriverMode = "managed"
+    """Who installs the drivers of GPU nodes. `managed`: the cloud. `daemonset`: Google's installer, on
+    Container-Optimized OS and Ubuntu. `gpu-operator`: NVIDIA's operator, on Ubuntu. `none`: whoever else, and
+    nothing is made for them. In every mode a pool whose `accelerator.driver` is `default` or `latest` has the
+    cloud's."""
+    kueue: Kueue | None = None
+    pipelines: Pipelines | None = None
+    trainer: Trainer | None = None
+    katib: Katib | None = None
+    logs: Logs | None = None

@@ -1,0 +1,121 @@
+"""The cloud that a cluster stands on: where, in whose account, who reaches it, on which network."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from ebbtide.catalog import CloudKind
+from ebbtide.model.base import Declared, Name
+from ebbtide.model.site import Site
+
+
+class Existing(Declared):
+    """A cluster that is there already; pools and add-ons are added to it, and it is never changed or
+    destroyed."""
+
+    name: Name
+    """Its name in the cloud."""
+
+
+class GkeAccess(Declared):
+    """Who reaches the control plane. The DNS endpoint, guarded by IAM, is always there."""
+
+    networks: tuple[str, ...] = ()
+    """Ranges (CIDR) from which the IP endpoint is reached. Left out: there is no IP endpoint."""
+
+
+class GkeNetwork(Declared):
+    """The cluster's network: its own with these ranges, or one that is there already."""
+
+    nodes: str = "10.0.0.0/20"
+    """Range of the nodes' addresses (CIDR)."""
+    pods: str = "10.4.0.0/14"
+    """Range of the pods' addresses (CIDR)."""
+    services: str = "10.8.0.0/20"
+    """Range of the services' addresses (CIDR)."""
+    vpc: str | None = None
+    """An existing VPC: its name or self link. `subnet`, `podsRange` and `servicesRange` go with it."""
+    subnet: str | None = None
+    """An existing subnet of `vpc`: its name or self link."""
+    pods_range: str | None = None
+    """Name of the subnet's secondary range for pods."""
+    services_range: str | None = None
+    """Name of the subnet's secondary range for services."""
+
+
+class Gke(Declared):
+    """Google Kubernetes Engine."""
+
+    kind: Literal[CloudKind.GKE] = CloudKind.GKE
+    project: Name
+    """Project id."""
+    location: Name
+    """A zone (`us-central1-a`), which makes a zonal cluster, or a region."""
+    release_channel: Literal["rapid", "regular", "stable", "extended"] = "regular"
+    """How soon GKE's versions reach the cluster."""
+    kubernetes_version: str | None = None
+    """The least version of the control plane, where it must be pinned; nodes are made with the control
+    plane's."""
+    access: GkeAccess = GkeAccess()
+    network: GkeNetwork = GkeNetwork()
+    existing: Existing | None = None
+
+    @property
+    def site(self) -> Site:
+        """Where its pools stand."""
+        return Site(CloudKind.GKE, self.location, self.kubernetes_version)
+
+
+class AksAccess(Declared):
+    """Who reaches the control plane, and as what."""
+
+    admins: tuple[Name, ...] = ()
+    """Object ids of the Entra groups that administer the cluster. Left out: whoever deploys it."""
+    networks: tuple[str, ...] = ()
+    """Ranges (CIDR) from which the API server is reached. Left out: it is open to the world, guarded by
+    Entra."""
+    login: Literal["azurecli", "workloadidentity"] = "azurecli"
+    """How kubelogin obtains a token: from the Azure CLI, or from a federated workload identity, as in CI."""
+
+
+class AksNetwork(Declared):
+    """The cluster's network: its own with these ranges, or a subnet that is there already."""
+
+    nodes: str = "10.224.0.0/16"
+    """Range of the nodes' addresses (CIDR)."""
+    pods: str = "10.244.0.0/16"
+    """Range of the pods' addresses (CIDR), an overlay."""
+    services: str = "10.0.0.0/16"
+    """Range of the services' addresses (CIDR)."""
+    subnet: str | None = None
+    """Resource id of an existing subnet for the nodes."""
+
+
+class Aks(Declared):
+    """Azure Kubernetes Service."""
+
+    kind: Literal[CloudKind.AKS] = CloudKind.AKS
+    subscription: Name
+    """Subscription id."""
+    resource_group: Name | None = None
+    """Resource group to create for the cluster, or that the existing cluster is in. Left out: the cluster's
+    name."""
+    location: Name
+    """Region, as `eastus`."""
+    tier: Literal["free", "standard"] = "free"
+    """Control plane: without or with an uptime agreement."""
+    upgrade_channel: Literal["rapid", "stable", "patch", "node-image", "none"] = "patch"
+    """Which upgrades AKS does by itself."""
+    kubernetes_version: str | None = None
+    """Version of the control plane and the nodes, where it must be pinned."""
+    access: AksAccess = AksAccess()
+    network: AksNetwork = AksNetwork()
+    existing: Existing | None = None
+
+    @property
+    def site(self) -> Site:
+        """Where its pools stand."""
+        return Site(CloudKind.AKS, self.location, self.kubernetes_version)
+
+
+Cloud = Annotated[Gke | Aks, Field(discriminator="kind")]

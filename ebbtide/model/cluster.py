@@ -1,0 +1,74 @@
+"""The whole declaration: one cluster."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from ebbtide.model.addons import Addons
+from ebbtide.model.base import Declared, Name
+from ebbtide.model.capacity import Queued
+from ebbtide.model.cloud import Cloud
+from ebbtide.model.pool import Pool
+from ebbtide.model.site import Site
+from ebbtide.model.tenancy import Queue, Team
+
+
+class Lifetime(Declared):
+    """How long an ephemeral cluster is meant to be there."""
+
+    hours: Annotated[int, Field(strict=True, ge=1)]
+    """Hours after which it may be reaped; written as a label on everything billable."""
+
+
+class Cluster(Declared):
+    """A cluster for ML work: where it is, its node pools, who uses it and what runs on it."""
+
+    name: Name
+    """What it and everything of it is called. Left out in a stack's file: `<project>-<stack>`, so that two
+    review stacks never collide."""
+    owner: Name
+    """Who answers for the bill; written as a label on everything billable."""
+    cloud: Cloud
+    """Where it stands, and how it is reached."""
+    lifetime: Lifetime | None = None
+    """For an ephemeral cluster. Left out: the cluster is permanent, and guarded against deletion."""
+    pools: tuple[Pool, ...] = Field(min_length=1)
+    queues: tuple[Queue, ...] = ()
+    """Queues over the pools. Left out: one for the CPU pools and one for each accelerator type, where
+    queueing is wanted."""
+    teams: tuple[Team, ...] = ()
+    addons: Addons = Addons()
+
+    @property
+    def site(self) -> Site:
+        """Where its pools stand."""
+        return self.cloud.site
+
+    @property
+    def physical_name(self) -> str:
+        """What the cluster is called in its cloud."""
+        return self.cloud.existing.name if self.cloud.existing else self.name
+
+    @property
+    def is_ephemeral(self) -> bool:
+        """Whether it is meant to go away again, and so is never guarded against deletion."""
+        return self.lifetime is not None
+
+    @property
+    def work_pools(self) -> tuple[Pool, ...]:
+        """Every pool but the system pool."""
+        return tuple(pool for pool in self.pools if not pool.is_system)
+
+    @property
+    def system_pool(self) -> Pool | None:
+        """The system pool; None where the cluster is there already and brings its own."""
+        return next((pool for pool in self.pools if pool.is_system), None)
+
+    @property
+    def has_kueue(self) -> bool:
+        """Whether work is admitted by Kueue: where queues, a queued pool or the add-on are declared."""
+        return bool(
+            self.queues
+            or self.addons.kueue is not None
+            or any(isinstance(pool.capacity, Queued) for pool in self.pools)
+        )

@@ -1,0 +1,123 @@
+"""Filling in what a declaration leaves out and what follows from the rest of it, once, before anything is
+derived."""
+
+from ebbtide.catalog import CloudKind, Machine, boot_disk_types, find_machine
+from ebbtide.model.capacity import FlexStart, OnDemand, Queued, Reservation
+from ebbtide.model.cluster import Cluster
+from ebbtide.model.pool import Accelerator, Disk, Nodes, Pool
+from ebbtide.model.site import Site
+
+_SYSTEM_MIN = {CloudKind.GKE: 1, CloudKind.AKS: 2}
+_SYSTEM_DISK_GIB = {CloudKind.GKE: 30, CloudKind.AKS: 64}
+_WORK_DISK_GIB = 100
+_IMAGE = {CloudKind.GKE: "cos", CloudKind.AKS: "ubuntu"}
+
+
+def machine_of(pool: Pool, site: Site) -> Machine | None:
+    """A pool's machine: the catalog's, or as it was declared; None where neither says what it offers."""
+    shape = pool.machine
+    if shape is None:
+        return None
+    known = find_machine(site.cloud, shape.type)
+    if known is not None or shape.vcpus is None or shape.memory_gib is None:
+        return known
+    family = shape.type.split("-")[0]
+    return Machine(
+        cloud=site.cloud,
+        name=shape.type,
+        vcpus=shape.vcpus,
+        memory_gib=shape.memory_gib,
+        family=family,
+        accelerator=shape.accelerators.type if shape.accelerators else "",
+        accelerator_count=shape.accelerators.count if shape.accelerators else 0,
+        attachable=family == "n1" and shape.accelerators is None,
+    )
+
+
+def _accelerator(pool: Pool, machine: Machine | None) -> Accelerator | None:
+    """A pool's accelerators, the machine's own where none are written, with the driver that the cloud
+    installs; a TPU has none."""
+    found = pool.accelerator
+    if found is None:
+        if machine is None or not machine.accelerator:
+            return None
+        found = Accelerator(type=machine.accelerator, count=machine.accelerator_count)
+    if found.type.startswith("tpu-"):
+        return found
+    return found.model_copy(update={"driver": found.driver or "default"})
+
+
+def _nodes(pool: Pool, site: Site) -> Nodes:
+    if pool.nodes.count is not None or pool.nodes.min is not None:
+        return pool.nodes
+    return pool.nodes.model_copy(update={"min": _SYSTEM_MIN[site.cloud] if pool.is_system else 0})
+
+
+def _disk(pool: Pool, machine: Machine | None, site: Site) -> Disk:
+    size = _SYSTEM_DISK_GIB[site.cloud] if pool.is_system else _WORK_DISK_GIB
+    types = boot_disk_types(site.cloud, machine.family if machine else "")
+    return Disk(size_gib=pool.disk.size_gib or size, type=pool.disk.type or types[0])
+
+
+def _gke_only(pool: Pool) -> dict[str, object]:
+    scheduled = isinstance(pool.capacity, FlexStart | Queued)
+    steady = isinstance(pool.capacity, OnDemand | Reservation)
+    return {
+        "location_policy": pool.location_policy or ("balanced" if steady else "any"),
+        "auto_repair": (not scheduled) if pool.auto_repair is None else pool.auto_repair,
+        "auto_upgrade": True if pool.auto_upgrade is None else pool.auto_upgrade,
+    }
+
+
+def complete_pool(pool: Pool, site: Site) -> Pool:
+    """The pool with everything filled in that follows from its role, machine, capacity kind and cloud."""
+    machine = machine_of(pool, site)
+    update: dict[str, object] = {
+        "accelerator": _accelerator(pool, machine),
+        "nodes": _nodes(pool, site),
+        "disk": _disk(pool, machine, site),
+        "image": pool.image or _IMAGE[site.cloud],
+    }
+    if site.cloud is CloudKind.GKE:
+        update |= _gke_only(pool)
+    return pool.model_copy(update=update)
+
+
+def _with_home(pool: Pool, cluster: Cluster) -> Pool:
+    """The system pool, untainted where something declared has pods that tolerate nothing: the drivers of
+    Kubeflow Pipelines take no tolerations of their task (kubeflow/pipelines 2.17.0, argocompiler), and
+    Katib's suggestions none at all (kubeflow/katib 0.19.0, SuggestionConfig)."""
+    asked = cluster.addons.pipelines is not None or cluster.addons.katib is not None
+    if pool.is_system and pool.taints is None and asked:
+        return pool.model_copy(update={"taints": ()})
+    return pool
+
+
+NO_PLUGIN_LABEL = "gke-no-default-nvidia-gpu-device-plugin"
+"""Label by which GKE leaves its device plugin off a node: NVIDIA's operator brings one, and two would fight
+(GKE docs, gpu-operator, 2026)."""
+
+
+def _with_driver(pool: Pool, cluster: Cluster) -> Pool:
+    """A pool that says nothing of its driver, without the cloud's where another one is declared for the
+    cluster; and without the cloud's device plugin where NVIDIA's operator brings both."""
+    if cluster.addons.drivers == "managed":
+        return pool
+    found = _accelerator(pool, machine_of(pool, cluster.site))
+    if found is None or found.driver is None:
+        return pool
+    if pool.accelerator is None or pool.accelerator.driver is None:
+        pool = pool.model_copy(update={"accelerator": found.model_copy(update={"driver": "none"})})
+    by_operator = cluster.addons.drivers == "gpu-operator" and cluster.site.cloud is CloudKind.GKE
+    if by_operator and pool.accelerator is not None and pool.accelerator.driver == "none":
+        return pool.model_copy(update={"labels": {NO_PLUGIN_LABEL: "true", **pool.labels}})
+    return pool
+
+
+def complete(cluster: Cluster) -> Cluster:
+    """The declaration with every pool complete; complete(complete(c)) == complete(c)."""
+    pools = tuple(
+        complete_pool(_with_driver(_with_home(pool, cluster), cluster), cluster.site)
+        for pool in cluster.pools
+    )
+    return cluster.model_copy(update={"pools": pools})

@@ -1,0 +1,88 @@
+"""From what was written to a valid declaration, or all of its faults."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
+
+from pydantic import ValidationError
+
+from ebbtide.model.cluster import Cluster
+from ebbtide.model.completion import complete, complete_pool
+from ebbtide.model.faults import DeclarationError, Fault
+from ebbtide.model.paths import position
+from ebbtide.model.pool import Pool
+from ebbtide.model.rules import PoolIn, Severity, cluster_faults, pool_faults
+from ebbtide.model.salvage import rests_on, salvage
+from ebbtide.model.shape_faults import Finding, findings
+from ebbtide.model.site import Site
+
+
+def declare(written: object, *, default_name: str | None = None) -> Cluster:
+    """Read a declaration.
+
+    Args:
+        written: the object under `ebbtide:cluster`, as YAML or JSON gives it.
+        default_name: the cluster's name where the declaration has none.
+
+    Returns:
+        The declaration, valid, with everything filled in that follows from the rest.
+
+    Raises:
+        DeclarationError: with every fault, when there is any.
+    """
+    whole = _named(written, default_name)
+    found = _read(whole)
+    if isinstance(found, Cluster):
+        return complete(found)
+    raise DeclarationError(sorted(found, key=lambda fault: position(fault.path, whole)))
+
+
+def _named(written: object, default_name: str | None) -> object:
+    if default_name and isinstance(written, Mapping) and "name" not in written:
+        return {"name": default_name, **cast("Mapping[object, object]", written)}
+    return cast("object", written)
+
+
+def _read(written: object) -> Cluster | list[Fault]:
+    """The declaration as it was written, or all of its faults."""
+    try:
+        cluster = Cluster.model_validate(written)
+    except ValidationError as error:
+        found = findings(Cluster, error, written)
+        return [*(finding.fault for finding in found), *_besides(found, written)]
+    return list(cluster_faults(cluster, Severity.REFUSED)) or cluster
+
+
+def _besides(found: Sequence[Finding], written: object) -> Iterator[Fault]:
+    """Faults that the rules find in what is left without the faults of shape, and that do not rest on
+    them."""
+    cluster = salvage(Cluster, written, found)
+    if cluster is None:
+        return
+    broken = {path for finding in found for path in (finding.fault.path, finding.meant) if path}
+    for fault in cluster_faults(cluster, Severity.REFUSED):
+        if not any(rests_on(fault.path, path) for path in broken):
+            yield fault
+
+
+def check_pool(pool: Pool, site: Site) -> Pool:
+    """A pool used without a whole declaration: valid and complete.
+
+    Raises:
+        DeclarationError: with every fault, when there is any.
+    """
+    faults = list(pool_faults(PoolIn(pool, site, ""), Severity.REFUSED))
+    if faults:
+        raise DeclarationError(faults)
+    return complete_pool(pool, site)
+
+
+def advice(cluster: Cluster) -> tuple[Fault, ...]:
+    """What is worth a warning in a valid declaration."""
+    return tuple(cluster_faults(cluster, Severity.WARNED))
+
+
+def declaration_schema() -> dict[str, Any]:
+    """JSON Schema of the declaration, for editors: the object under `ebbtide:cluster`, where a name may be
+    missing."""
+    schema = Cluster.model_json_schema(by_alias=True, mode="validation")
+    return schema | {"required": [field for field in schema["required"] if field != "name"]}

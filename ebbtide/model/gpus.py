@@ -1,0 +1,42 @@
+"""Which pools have GPUs, and who installs their driver."""
+
+from ebbtide.model.cluster import Cluster
+from ebbtide.model.completion import machine_of
+from ebbtide.model.pool import Pool
+from ebbtide.model.site import Site
+
+_TPU = "tpu-"
+
+
+def accelerators_of(pool: Pool, site: Site) -> tuple[str, int]:
+    """Type and count of a node's accelerators, its machine's own where none is written; empty and 0 for
+    none."""
+    if pool.accelerator is not None:
+        return pool.accelerator.type, pool.accelerator.count
+    machine = machine_of(pool, site)
+    return (machine.accelerator, machine.accelerator_count) if machine else ("", 0)
+
+
+def has_gpus(pool: Pool, site: Site) -> bool:
+    """Whether a node has GPUs; a TPU needs no driver."""
+    kind, _ = accelerators_of(pool, site)
+    return bool(kind) and not kind.startswith(_TPU)
+
+
+def cloud_installs(pool: Pool, cluster: Cluster) -> bool:
+    """Whether the cloud installs the driver of a pool, written or complete: where the pool says so, or where
+    it says nothing and the cluster's drivers are `managed`."""
+    written = pool.accelerator.driver if pool.accelerator is not None else None
+    if written is None:
+        return cluster.addons.drivers == "managed"
+    return written != "none"
+
+
+def gpu_pools(cluster: Cluster) -> tuple[Pool, ...]:
+    """Pools whose nodes have GPUs."""
+    return tuple(pool for pool in cluster.pools if has_gpus(pool, cluster.site))
+
+
+def pools_left_to_us(cluster: Cluster) -> tuple[Pool, ...]:
+    """GPU pools on which the cloud installs no driver: those that `addons.drivers` is for."""
+    return tuple(pool for pool in gpu_pools(cluster) if not cloud_installs(pool, cluster))

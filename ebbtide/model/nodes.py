@@ -1,0 +1,53 @@
+"""What a node of a pool offers to work: the machine, less what kubelet and system keep, less the DaemonSets
+on it."""
+
+from ebbtide.catalog import CloudKind, Resources, footprint
+from ebbtide.model.addons import Addons
+from ebbtide.model.completion import machine_of
+from ebbtide.model.gpus import has_gpus
+from ebbtide.model.pool import Pool
+from ebbtide.model.site import Site
+
+NONE = Addons()
+"""No add-ons: what a node of a pool alone carries."""
+
+_NODE = {CloudKind.GKE: "gke-node", CloudKind.AKS: "aks-node"}
+_GPU_NODE = {CloudKind.GKE: "gke-gpu-node", CloudKind.AKS: "aks-gpu-node"}
+
+
+def _of_gpus(pool: Pool, site: Site, addons: Addons) -> tuple[str, ...]:
+    if pool.accelerator is None or not has_gpus(pool, site):
+        return ()
+    if pool.accelerator.driver != "none" or addons.drivers in ("managed", "none"):
+        return (_GPU_NODE[site.cloud],)
+    if addons.drivers == "daemonset":
+        return (_GPU_NODE[site.cloud], "driver-daemonset")
+    return ("gpu-operator-node",)
+
+
+def daemons(pool: Pool, site: Site, addons: Addons = NONE) -> Resources:
+    """What the DaemonSets on a node of a complete pool request: the cloud's and those of the add-ons."""
+    items = (_NODE[site.cloud], *_of_gpus(pool, site, addons), *(("logs-node",) if addons.logs else ()))
+    total = Resources(0, 0)
+    for item in items:
+        total += footprint(item).requests
+    return total
+
+
+def offered(pool: Pool, site: Site, addons: Addons = NONE) -> Resources | None:
+    """What one node of a complete pool offers to work, whole millicores and MiB; None where the machine is
+    not known."""
+    machine = machine_of(pool, site)
+    if machine is None:
+        return None
+    kept = daemons(pool, site, addons)
+    has = machine.allocatable
+    return Resources(
+        max(0, int(has.cpu_m - kept.cpu_m)),
+        max(0, int(has.memory_mib - kept.memory_mib)),
+    )
+
+
+def most_nodes(pool: Pool) -> int:
+    """The most nodes that a pool has: its fixed count, or what the autoscaler goes to."""
+    return pool.nodes.count or pool.nodes.max or 0

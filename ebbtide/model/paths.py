@@ -1,0 +1,57 @@
+"""Paths into a declaration, as `pools[2].taints[0].effect`."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+Key = str | int
+
+_PLAIN = re.compile(r"[A-Za-z_][\w-]*")
+_TOKEN = re.compile(r'\[(?P<index>\d+)\]|\["(?P<quoted>[^"]*)"\]|(?P<plain>[^.\[\]]+)')
+
+
+def path_text(keys: Sequence[Key]) -> str:
+    """The path of a chain of keys and indexes; a key that is no plain word stands in brackets:
+    `labels["a.b/c"]`."""
+    text = ""
+    for key in keys:
+        if isinstance(key, int):
+            text += f"[{key}]"
+        elif _PLAIN.fullmatch(key):
+            text += f".{key}" if text else key
+        else:
+            text += f'["{key}"]'
+    return text
+
+
+def path_keys(path: str) -> tuple[Key, ...]:
+    """The chain of keys and indexes of a path."""
+    return tuple(
+        int(token["index"]) if token["index"] else (token["quoted"] or token["plain"] or "")
+        for token in _TOKEN.finditer(path)
+    )
+
+
+def is_within(path: str, place: str) -> bool:
+    """Whether a path is a place or lies below it; everything lies below the empty path."""
+    return not place or path == place or path.startswith((f"{place}.", f"{place}["))
+
+
+def position(path: str, written: object) -> tuple[int, ...]:
+    """Where a path stands in what was written, for sorting from top to bottom; what is left out comes
+    last."""
+    place: list[int] = []
+    for key in path_keys(path):
+        if isinstance(written, Mapping):
+            mapping = cast("Mapping[object, object]", written)
+            keys = [str(name) for name in mapping]
+            place.append(keys.index(str(key)) if str(key) in keys else len(keys))
+            written = mapping.get(key)
+        elif isinstance(written, Sequence) and not isinstance(written, str) and isinstance(key, int):
+            items = cast("Sequence[object]", written)
+            place.append(key)
+            written = items[key] if key < len(items) else None
+        else:
+            place.append(key if isinstance(key, int) else 0)
+            written = None
+    return tuple(place)

@@ -1,0 +1,150 @@
+"""From where pydantic found an error to the place in what was written."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from types import UnionType
+from typing import Annotated, Literal, Union, cast, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from ebbtide.model.paths import Key, path_text
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place in a declaration, and what belongs there.
+
+    Attributes:
+        keys: the chain of keys and indexes that leads there, in the declaration's spelling.
+        annotation: type of what belongs there; None for a key that no part of the declaration has.
+        owner: the part of the declaration that the last key is a field of; None for an item of a list
+            or of free keys.
+        variants: the owner and the variants that could stand in its stead, as the kinds of capacity.
+        field: the field, where it is one.
+        value: what was written there; None where nothing was.
+        as_word: whether a word stands for the owner, as `spot` for `{kind: spot}`; the keys then lead
+            to the word.
+    """
+
+    keys: tuple[Key, ...]
+    annotation: object
+    owner: type[BaseModel] | None = None
+    variants: tuple[type[BaseModel], ...] = ()
+    field: FieldInfo | None = None
+    value: object = None
+    as_word: bool = False
+
+    @property
+    def path(self) -> str:
+        """Its path."""
+        return path_text(self.keys)
+
+    @property
+    def name(self) -> str:
+        """What it is called in a sentence: the last key, with the index of an item, as `zones[0]`."""
+        last_word = max((i for i, key in enumerate(self.keys) if isinstance(key, str)), default=0)
+        return path_text(self.keys[last_word:]) or "the declaration"
+
+
+def _leaves(annotation: object) -> Iterator[object]:
+    """The types that an annotation allows, without None."""
+    if get_origin(annotation) is Annotated:
+        yield from _leaves(get_args(annotation)[0])
+    elif get_origin(annotation) in (Union, UnionType):
+        for member in get_args(annotation):
+            yield from _leaves(member)
+    elif annotation is not type(None):
+        yield annotation
+
+
+def models_in(annotation: object) -> tuple[type[BaseModel], ...]:
+    """The parts of the declaration that an annotation allows."""
+    return tuple(
+        leaf for leaf in _leaves(annotation) if isinstance(leaf, type) and issubclass(leaf, BaseModel)
+    )
+
+
+def item_of(annotation: object) -> object:
+    """Type of the items of a list, or of the values under free keys."""
+    leaf = next(_leaves(annotation), None)
+    arguments = get_args(leaf)
+    return arguments[1] if get_origin(leaf) is dict else arguments[0] if arguments else None
+
+
+def leaf_of(annotation: object) -> object:
+    """The first type that an annotation allows."""
+    return next(_leaves(annotation), None)
+
+
+def words_of(annotation: object) -> tuple[str, ...]:
+    """The words that an annotation allows, of a Literal or an Enum."""
+    leaf = leaf_of(annotation)
+    if get_origin(leaf) is Literal:
+        return tuple(str(word) for word in get_args(leaf))
+    if isinstance(leaf, type) and issubclass(leaf, Enum):
+        return tuple(str(member.value) for member in leaf)
+    return ()
+
+
+def kind_of(model: type[BaseModel]) -> str:
+    """The `kind` of a variant; empty for a part that has none."""
+    field = model.model_fields.get("kind")
+    return str(field.default) if field else ""
+
+
+def aliases_of(model: type[BaseModel]) -> dict[str, FieldInfo]:
+    """The fields of a part of the declaration by their spelling in YAML."""
+    return {field.alias or name: field for name, field in model.model_fields.items()}
+
+
+def _field(model: type[BaseModel], key: str) -> FieldInfo | None:
+    return aliases_of(model).get(key) or model.model_fields.get(key)
+
+
+def _child(value: object, key: Key) -> object:
+    if isinstance(value, Mapping):
+        return cast("Mapping[object, object]", value).get(key)
+    if isinstance(value, Sequence) and not isinstance(value, str) and isinstance(key, int):
+        items = cast("Sequence[object]", value)
+        return items[key] if key < len(items) else None
+    return None
+
+
+def place_of(model: type[BaseModel], loc: Sequence[Key], written: object) -> Place:
+    """The place of an error in what was written.
+
+    Args:
+        model: the whole that was validated.
+        loc: pydantic's location, which also names the variant chosen where there is a choice.
+        written: what was validated.
+    """
+    place = Place(keys=(), annotation=model, value=written)
+    variants: tuple[type[BaseModel], ...] = ()
+    for part in loc:
+        if part == "[key]":
+            break
+        models = models_in(place.annotation)
+        if len(models) > 1:
+            chosen = next((member for member in models if kind_of(member) == part), models[0])
+            variants = (chosen, *(member for member in models if member is not chosen))
+            place = Place(place.keys, chosen, value=place.value)
+            continue
+        if not models:
+            key = str(part) if get_origin(leaf_of(place.annotation)) is dict else part
+            place = Place((*place.keys, key), item_of(place.annotation), value=_child(place.value, part))
+            continue
+        owner = models[0]
+        field = _field(owner, str(part))
+        as_word = isinstance(place.value, str)
+        place = Place(
+            keys=place.keys if as_word else (*place.keys, str(part)),
+            annotation=field.annotation if field else None,
+            owner=owner,
+            variants=variants if owner in variants else (owner,),
+            field=field,
+            value=place.value if as_word else _child(place.value, part),
+            as_word=as_word,
+        )
+    return place

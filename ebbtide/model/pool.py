@@ -1,0 +1,147 @@
+"""A node pool, declared once; everything that has to agree with it is derived from it."""
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field
+
+from ebbtide.model.base import Count, Declared, Duration, Name
+from ebbtide.model.capacity import Capacity, OnDemand
+
+
+class Role(StrEnum):
+    """What a pool is for: `system` is the cheap admin pool, `work` everything else."""
+
+    SYSTEM = "system"
+    WORK = "work"
+
+
+class TaintEffect(StrEnum):
+    """What a taint does to pods that do not tolerate it, as Kubernetes spells it."""
+
+    NO_SCHEDULE = "NoSchedule"
+    PREFER_NO_SCHEDULE = "PreferNoSchedule"
+    NO_EXECUTE = "NoExecute"
+
+
+class Taint(Declared):
+    """A mark on the nodes of a pool that keeps away pods without a matching toleration."""
+
+    key: Name
+    """As Kubernetes spells it: `preemptible`, `example.com/team`."""
+    value: str = ""
+    """Left out: none; a toleration then asks whether the key exists."""
+    effect: TaintEffect = TaintEffect.NO_SCHEDULE
+
+    def __str__(self) -> str:
+        return f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
+
+
+class Accelerator(Declared):
+    """The accelerators of one node."""
+
+    type: Name
+    """As the cloud or the catalog names it: `nvidia-tesla-t4`, `nvidia-l4`."""
+    count: Annotated[int, Field(strict=True, ge=1)] = 1
+    """How many a node has."""
+    driver: Literal["default", "latest", "none"] | None = None
+    """Driver that the cloud installs: GKE has `default` and `latest`, AKS `default`; `none` leaves it to
+    `addons.drivers`. Left out: `default` where that is `managed`, else `none`."""
+
+
+class MachineShape(Declared):
+    """A machine type; one that the catalog does not have is declared with what it offers."""
+
+    type: Name
+    """As the cloud spells it."""
+    vcpus: Annotated[int, Field(strict=True, ge=1)] | None = None
+    """Virtual CPUs, for a type that the catalog does not have."""
+    memory_gib: Annotated[float, Field(gt=0)] | None = None
+    """Memory in GiB, for a type that the catalog does not have."""
+    accelerators: Accelerator | None = None
+    """The accelerators that are part of the machine, for a type that the catalog does not have."""
+
+
+def _shape_from_name(value: object) -> object:
+    return {"type": value} if isinstance(value, str) else value
+
+
+class Nodes(Declared):
+    """How many nodes: totals for the pool, however many zones it spans."""
+
+    min: Count | None = None
+    """The fewest. Left out: 0 for a work pool; 1 for a system pool on GKE, 2 on AKS."""
+    max: Annotated[int, Field(strict=True, ge=1)] | None = None
+    """The most that the autoscaler goes to."""
+    count: Annotated[int, Field(strict=True, ge=1)] | None = None
+    """A fixed number, without autoscaling; instead of `min` and `max`."""
+
+
+class Disk(Declared):
+    """The boot disk of each node."""
+
+    size_gib: Annotated[int, Field(strict=True, ge=1)] | None = None
+    """GiB. Left out: 100; for a system pool 30 on GKE and 64 on AKS."""
+    type: Name | None = None
+    """GKE: `pd-standard`, `pd-balanced`, `pd-ssd`, `hyperdisk-balanced`. AKS: `managed`, `ephemeral`. Left
+    out: `pd-balanced`, `managed`."""
+
+
+class Upgrade(Declared):
+    """How nodes are replaced when their version changes."""
+
+    max_surge: Count | None = None
+    """Nodes added at a time."""
+    max_unavailable: Count | None = None
+    """Nodes missing at a time."""
+
+
+class Pool(Declared):
+    """A node pool: machines of one shape, bought in one way, for one kind of work."""
+
+    name: Name
+    """What it is called in its cloud, and in queues."""
+    role: Role = Role.WORK
+    machine: (
+        Annotated[MachineShape, BeforeValidator(_shape_from_name, json_schema_input_type=str | MachineShape)]
+        | None
+    ) = None
+    """Machine type, by its name or with its shape."""
+    accelerator: Accelerator | None = None
+    """Accelerators of a node. Left out where they are part of the machine type."""
+    capacity: Capacity = OnDemand()
+    """How its machines are bought: a kind as a word, or with what belongs to it."""
+    nodes: Nodes = Nodes()
+    zones: tuple[Name, ...] = ()
+    """GKE: zones of the cluster's region (`us-central1-a`). AKS: zones by number (`"1"`). Left out: where
+    the cluster is."""
+    location_policy: Literal["balanced", "any"] | None = None
+    """GKE: spread over the zones, or wherever there is stock. Left out: `any`, but `balanced` for on-demand
+    and reservation."""
+    disk: Disk = Disk()
+    image: Literal["cos", "ubuntu", "azure-linux"] | None = None
+    """Node image. GKE: `cos` or `ubuntu`; AKS: `ubuntu` or `azure-linux`. Left out: `cos`, `ubuntu`."""
+    labels: dict[str, str] = Field(default_factory=dict[str, str])
+    """Node labels, besides those that are derived; a derived one can be given another value."""
+    taints: tuple[Taint, ...] | None = None
+    """Taints in place of the derived one. Those that the cloud adds by itself stay."""
+    service_account: str | None = None
+    """GKE: e-mail of the nodes' service account, in place of the cluster's own."""
+    max_pods_per_node: Annotated[int, Field(strict=True, ge=1)] | None = None
+    """The most pods on a node. Left out: the cloud's own number."""
+    compact: bool = False
+    """GKE: nodes close together in one zone, for traffic between them."""
+    shutdown_grace: Duration | None = None
+    """GKE: how long a spot node's pods have when it is taken back, up to `120s`."""
+    upgrade: Upgrade | None = None
+    """How nodes are replaced. Not for flex-start, queued, and spot on AKS, which have no such settings."""
+    auto_repair: bool | None = None
+    """GKE: replace nodes that fail health checks. Left out: yes, but no for flex-start and queued, which
+    cannot."""
+    auto_upgrade: bool | None = None
+    """GKE: follow the cluster's version. Left out: yes."""
+
+    @property
+    def is_system(self) -> bool:
+        """Whether this is the admin pool."""
+        return self.role is Role.SYSTEM

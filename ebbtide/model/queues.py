@@ -1,0 +1,30 @@
+"""The queues of a cluster: as declared, or one for each kind of hardware."""
+
+from ebbtide.model.cluster import Cluster
+from ebbtide.model.gpus import accelerators_of
+from ebbtide.model.pool import Pool
+from ebbtide.model.site import Site
+from ebbtide.model.tenancy import Queue
+
+CPU_QUEUE = "cpu"
+"""The queue over pools without accelerators, where queues are left out."""
+
+
+def _hardware(pool: Pool, site: Site) -> str:
+    kind, _ = accelerators_of(pool, site)
+    return kind.removeprefix("nvidia-").removeprefix("tesla-") or CPU_QUEUE
+
+
+def queues_of(cluster: Cluster) -> tuple[Queue, ...]:
+    """The cluster's queues: those declared; where they are left out and Kueue is there, `cpu` over the
+    CPU pools and one
+    for each accelerator type, called as the type without its maker (`t4`, `a100-80gb`), all in the
+    order of the
+    declaration. None without Kueue. It is the same before and after the declaration is complete.
+    """
+    if cluster.queues or not cluster.has_kueue:
+        return cluster.queues
+    pools: dict[str, list[str]] = {CPU_QUEUE: []}
+    for pool in cluster.work_pools:
+        pools.setdefault(_hardware(pool, cluster.site), []).append(pool.name)
+    return tuple(Queue(name=name, pools=tuple(names)) for name, names in pools.items() if names)

@@ -1,0 +1,164 @@
+"""Accelerators: which there are, and which machines carry how many."""
+
+from collections.abc import Iterator
+
+from ebbtide.catalog import (
+    CloudKind,
+    Machine,
+    attachable_counts,
+    attachable_types,
+    find_machine,
+    machine_names,
+)
+from ebbtide.model.faults import Fault, did_you_mean
+from ebbtide.model.pool import Accelerator
+from ebbtide.model.rules.rule import PoolIn, PoolRule
+from ebbtide.model.rules.words import called, either
+
+_RETIRED = {"nvidia-tesla-k80": "nvidia-tesla-t4, or a machine such as g2-standard-8 with its nvidia-l4"}
+_NO_POOL = "The node pool could not be created."
+_SOME = 3
+
+
+def _built_in(cloud: CloudKind) -> dict[str, list[str]]:
+    """Machine types by the accelerators that are part of them."""
+    found: dict[str, list[str]] = {}
+    for name in machine_names(cloud):
+        machine = find_machine(cloud, name)
+        if machine is not None and machine.accelerator:
+            found.setdefault(machine.accelerator, []).append(name)
+    return found
+
+
+def _known_types(cloud: CloudKind) -> list[str]:
+    attachable = attachable_types() if cloud is CloudKind.GKE else []
+    return [*attachable, *_built_in(cloud)]
+
+
+def _carriers(cloud: CloudKind, accelerator: str) -> str:
+    """Machine types that carry an accelerator type, a few of them where there are many."""
+    own = _built_in(cloud).get(accelerator, [])
+    if own:
+        return either(own) if len(own) <= _SOME else f"one of {', '.join(own[:_SOME])} and so on"
+    return "one of the n1 series, such as n1-standard-8"
+
+
+def _written(pool: PoolIn) -> tuple[Accelerator, Machine | None] | None:
+    """The accelerator as it is written, where it is of a type that there is."""
+    accelerator = pool.pool.accelerator
+    return (accelerator, pool.machine) if accelerator and not _unknown(accelerator, pool) else None
+
+
+def _unknown(accelerator: Accelerator, pool: PoolIn) -> bool:
+    machine = pool.machine
+    own = machine.accelerator if machine else ""
+    return accelerator.type != own and accelerator.type not in _known_types(pool.site.cloud)
+
+
+def _retired(pool: PoolIn) -> Iterator[Fault]:
+    accelerator = pool.pool.accelerator
+    if accelerator is not None and accelerator.type in _RETIRED:
+        yield Fault(
+            pool.at("accelerator.type"),
+            f"{accelerator.type} is retired: Google Cloud no longer has any.",
+            _NO_POOL,
+            f"Write {_RETIRED[accelerator.type]}.",
+        )
+
+
+def _is_known(pool: PoolIn) -> Iterator[Fault]:
+    accelerator, cloud = pool.pool.accelerator, pool.site.cloud
+    if (
+        accelerator is None
+        or not _unknown(accelerator, pool)
+        or (cloud is CloudKind.GKE and accelerator.type in _RETIRED)
+    ):
+        return
+    yield Fault(
+        pool.at("accelerator.type"),
+        f"No accelerator {accelerator.type} is known on "
+        f"{called(cloud)}{did_you_mean(accelerator.type, _known_types(cloud))}",
+        _NO_POOL,
+        "Write a known type, or declare the accelerators with the machine.",
+    )
+
+
+def _is_the_machines_own(pool: PoolIn) -> Iterator[Fault]:
+    match _written(pool):
+        case Accelerator(type=kind, count=count), Machine() as machine if machine.accelerator:
+            own = f"{machine.name} has {machine.accelerator_count} x {machine.accelerator}"
+            wrong = (("type", kind, machine.accelerator), ("count", count, machine.accelerator_count))
+            for field, declared, known in wrong:
+                if declared != known:
+                    yield Fault(
+                        pool.at(f"accelerator.{field}"),
+                        f"{own}, and {field} is {declared}.",
+                        _NO_POOL,
+                        f"Write {field}: {known}, or leave accelerator out.",
+                    )
+        case _:
+            return
+
+
+def _can_be_attached(pool: PoolIn) -> Iterator[Fault]:
+    match _written(pool):
+        case Accelerator(type=kind), Machine(accelerator="") as machine:
+            attaches = machine.attachable and kind in attachable_types()
+            if not attaches:
+                problem = (
+                    f"{machine.name} can carry no {kind}."
+                    if machine.attachable
+                    else f"{machine.name} can carry no accelerators."
+                )
+                yield Fault(
+                    pool.at("accelerator"),
+                    problem,
+                    _NO_POOL,
+                    f"Write machine: {_carriers(pool.site.cloud, kind)}.",
+                )
+        case _:
+            return
+
+
+def _count_fits(pool: PoolIn) -> Iterator[Fault]:
+    match _written(pool):
+        case Accelerator(type=kind, count=count), Machine(accelerator="", attachable=True) as machine if (
+            kind in attachable_types()
+        ):
+            counts = attachable_counts(machine, kind)
+            if counts and count not in counts:
+                yield Fault(
+                    pool.at("accelerator.count"),
+                    f"{machine.name} can carry {either(counts)} of {kind}, not {count}.",
+                    _NO_POOL,
+                    f"Write count: {either(counts)}.",
+                )
+            elif not counts:
+                yield Fault(
+                    pool.at("accelerator"),
+                    f"{machine.name} is too large for any number of {kind}.",
+                    _NO_POOL,
+                    "Write a smaller machine of the n1 series.",
+                )
+        case _:
+            return
+
+
+_GPUS = "Compute docs, gpus (cloud.google.com/compute/docs/gpus, 2026-11); catalog/data/attachable.csv"
+
+RULES: tuple[PoolRule, ...] = (
+    PoolRule(
+        "no retired accelerator",
+        "catalog/data/prices.csv (2026-08): no longer in the accelerator list",
+        _retired,
+        CloudKind.GKE,
+    ),
+    PoolRule("a known accelerator", "catalog/data/machines.csv and attachable.csv", _is_known),
+    PoolRule(
+        "a machine's own accelerators",
+        "catalog/data/machines.csv, a source in each row",
+        _is_the_machines_own,
+    ),
+    PoolRule("accelerators only where they can be attached", _GPUS, _can_be_attached),
+    PoolRule("as many accelerators as the machine can carry", _GPUS, _count_fits, CloudKind.GKE),
+)

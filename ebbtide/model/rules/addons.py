@@ -1,0 +1,206 @@
+"""Add-ons: what each needs of the cloud, of the system pool, and of the namespaces around it."""
+
+import re
+from collections.abc import Iterator
+
+from ebbtide.catalog import PINS, CloudKind
+from ebbtide.model.capacity import Preemptible, Spot
+from ebbtide.model.cluster import Cluster
+from ebbtide.model.faults import Fault
+from ebbtide.model.pool import Pool, TaintEffect
+from ebbtide.model.rules.rule import ClusterRule, PoolIn, Severity, pools_of
+from ebbtide.model.rules.words import both, called
+
+_PIPELINES = "kubeflow/pipelines 2.17.0"
+_KATIB = "kubeflow/katib 0.19.0"
+
+
+def _untolerating(cluster: Cluster) -> list[str]:
+    """What makes pods that tolerate no taint, and cannot be told to."""
+    makers = {
+        "the drivers of Kubeflow Pipelines": cluster.addons.pipelines,
+        "Katib's suggestions": cluster.addons.katib,
+    }
+    return [maker for maker, addon in makers.items() if addon is not None]
+
+
+def _keeps_out(pool: Pool) -> list[int]:
+    """Indexes of a pool's declared taints that keep pods out."""
+    soft = TaintEffect.PREFER_NO_SCHEDULE
+    return [index for index, taint in enumerate(pool.taints or ()) if taint.effect is not soft]
+
+
+def _somewhere_untainted(cluster: Cluster) -> Iterator[Fault]:
+    makers = _untolerating(cluster)
+    if not makers or cluster.cloud.existing is not None:
+        return
+    if any(pool.taints is not None and not _keeps_out(pool) for pool in cluster.work_pools):
+        return
+    for pool in pools_of(cluster):
+        hard = _keeps_out(pool.pool) if pool.pool.is_system else []
+        if hard:
+            yield Fault(
+                pool.at(f"taints[{hard[0]}]"),
+                f"The pods of {both(makers)} tolerate no taint, and every pool has one.",
+                "They would stay pending, and nothing would run.",
+                "Leave taints out here, or write taints: [] on a work pool that they may use.",
+            )
+
+
+def _bucket(cluster: Cluster) -> Iterator[Fault]:
+    pipelines = cluster.addons.pipelines
+    if pipelines is not None and pipelines.artifacts == "bucket":
+        yield Fault(
+            "addons.pipelines.artifacts",
+            f"Kubeflow Pipelines {PINS['pipelines'].version} writes to no bucket of Azure: "
+            "it knows gs, s3 and minio.",
+            "Every step with an artifact would fail.",
+            "Leave artifacts out, for a disk in the cluster.",
+        )
+
+
+def _logs_are_there(cluster: Cluster) -> Iterator[Fault]:
+    if cluster.addons.logs is not None:
+        yield Fault(
+            "addons.logs",
+            f"{called(CloudKind.GKE)} has the logs of pods in Cloud Logging by itself.",
+            "There would be nothing to make.",
+            "Leave logs out.",
+        )
+
+
+def _logs_of_ours(cluster: Cluster) -> Iterator[Fault]:
+    if cluster.addons.logs is not None and cluster.cloud.existing is not None:
+        yield Fault(
+            "addons.logs",
+            "Logs are collected by an agent that is a setting of the cluster, and this cluster is not ours.",
+            "It would have to be changed, or no log would come in.",
+            "Leave logs out, and have its owner run az aks enable-addons --addons monitoring.",
+        )
+
+
+_NAMESPACES = {
+    "pipelines": ("Kubeflow Pipelines", "kubeflow"),
+    "trainer": ("Kubeflow Trainer", "kubeflow-system"),
+    "katib": ("Katib", "katib"),
+}
+
+
+def _own_namespaces(cluster: Cluster) -> Iterator[Fault]:
+    taken = {
+        namespace: (addon, whose)
+        for addon, (whose, namespace) in _NAMESPACES.items()
+        if getattr(cluster.addons, addon) is not None
+    }
+    if cluster.has_kueue:
+        taken["kueue-system"] = ("kueue", "Kueue")
+    for index, team in enumerate(cluster.teams):
+        name = team.namespace_name
+        if name not in taken or (team.namespace is not None and not team.namespace.create):
+            continue
+        addon, whose = taken[name]
+        works_there = addon == "pipelines"
+        yield Fault(
+            f"teams[{index}].namespace.name" if team.namespace else f"teams[{index}].name",
+            f"The namespace {name} is made with {whose}.",
+            "It would be made twice, and removed with whichever goes first.",
+            f"Write namespace: {{name: {name}, create: false}}, or a namespace of the team's own."
+            if works_there
+            else "Write a namespace of the team's own.",
+        )
+
+
+def _recent_enough(cluster: Cluster) -> Iterator[Fault]:
+    pinned, least = cluster.site.kubernetes_version, PINS["trainer-kubernetes"].version
+    if cluster.addons.trainer is None or pinned is None:
+        return
+    have, need = ([int(part) for part in re.findall(r"\d+", text)] for text in (pinned, least))
+    if have < need[: len(have)]:
+        yield Fault(
+            "addons.trainer",
+            f"Kubeflow Trainer runs on Kubernetes from {least} on, and kubernetesVersion is {pinned}.",
+            "Its kinds would be refused.",
+            f"Write kubernetesVersion: {least} or later, or leave it out.",
+        )
+
+
+def _keepers(cluster: Cluster) -> list[str]:
+    """What keeps data on a disk that is claimed from the system pool."""
+    keepers = {"Kubeflow Pipelines": cluster.addons.pipelines, "Katib": cluster.addons.katib}
+    return [keeper for keeper, addon in keepers.items() if addon is not None]
+
+
+def _system(cluster: Cluster) -> Iterator[PoolIn]:
+    return (pool for pool in pools_of(cluster) if pool.pool.is_system)
+
+
+def _data_on_spot(cluster: Cluster) -> Iterator[Fault]:
+    keepers = _keepers(cluster)
+    for pool in _system(cluster) if keepers else ():
+        if isinstance(pool.pool.capacity, Spot | Preemptible):
+            yield Fault(
+                pool.at("capacity"),
+                f"The databases of {both(keepers)} stand on nodes that are taken back.",
+                "Each time, pipelines and experiments stand still until another node is there.",
+                "Leave capacity out, unless that is worth the lower price.",
+            )
+
+
+def _spread(pool: PoolIn) -> bool:
+    if pool.pool.zones:
+        return len(pool.pool.zones) > 1
+    return pool.site.cloud is CloudKind.GKE and not pool.site.is_zonal
+
+
+def _data_in_one_zone(cluster: Cluster) -> Iterator[Fault]:
+    keepers = _keepers(cluster)
+    for pool in _system(cluster) if keepers else ():
+        if _spread(pool):
+            yield Fault(
+                pool.at("zones"),
+                f"The system pool spans zones, and a disk of {both(keepers)} stands in one of them.",
+                "When the node there goes, its database waits for another in that zone.",
+                "Write zones: with a single zone.",
+            )
+
+
+RULES: tuple[ClusterRule, ...] = (
+    ClusterRule(
+        "somewhere for pods that tolerate nothing",
+        f"{_PIPELINES}, argocompiler/container.go; {_KATIB}, SuggestionConfig; facts.md C.0",
+        _somewhere_untainted,
+    ),
+    ClusterRule(
+        "artifacts in a bucket on GKE alone",
+        f"{_PIPELINES}, backend/src/v2/objectstore/config.go",
+        _bucket,
+        CloudKind.AKS,
+    ),
+    ClusterRule(
+        "logs on AKS alone", "GKE docs, logging (2026); facts.md C.8", _logs_are_there, CloudKind.GKE
+    ),
+    ClusterRule(
+        "logs of a cluster that is ours",
+        "azure-native 3.29.0, ManagedCluster.addonProfiles",
+        _logs_of_ours,
+        CloudKind.AKS,
+    ),
+    ClusterRule(
+        "no team in a namespace that an add-on makes",
+        f"{_PIPELINES}, cluster-scoped-resources/namespace.yaml",
+        _own_namespaces,
+    ),
+    ClusterRule("a Kubernetes that Trainer runs on", "kubeflow/trainer 2.3.0; facts.md C.4", _recent_enough),
+    ClusterRule(
+        "databases on nodes that stay",
+        "facts.md C.9; azure-aks-docs spot-node-pool.md (2025-04-06)",
+        _data_on_spot,
+        severity=Severity.WARNED,
+    ),
+    ClusterRule(
+        "databases and their disks in one zone",
+        "GKE docs, persistent-volumes (2026); azure-aks-docs availability-zones.md (2026)",
+        _data_in_one_zone,
+        severity=Severity.WARNED,
+    ),
+)

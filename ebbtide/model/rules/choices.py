@@ -1,0 +1,102 @@
+"""Values that differ between the clouds, or between machines: what may be chosen, and what is nearest."""
+
+from collections.abc import Iterator
+
+from ebbtide.catalog import CloudKind, boot_disk_types
+from ebbtide.model.faults import Fault, did_you_mean
+from ebbtide.model.rules.rule import PoolIn, PoolRule
+from ebbtide.model.rules.words import called, either
+
+_IMAGES = {CloudKind.GKE: ("cos", "ubuntu"), CloudKind.AKS: ("ubuntu", "azure-linux")}
+_DISK_GIB = {CloudKind.GKE: (10, 65536), CloudKind.AKS: (30, 2048)}
+_NO_POOL = "The node pool could not be created."
+
+
+def _image(pool: PoolIn) -> Iterator[Fault]:
+    images = _IMAGES[pool.site.cloud]
+    if pool.pool.image is not None and pool.pool.image not in images:
+        yield Fault(
+            pool.at("image"),
+            f"{called(pool.site.cloud)} has no image {pool.pool.image}.",
+            _NO_POOL,
+            f"Write {either(images)}, or leave image out for {images[0]}.",
+        )
+
+
+def _disk_type(pool: PoolIn) -> Iterator[Fault]:
+    written, cloud = pool.pool.disk.type, pool.site.cloud
+    machine = pool.machine
+    types = boot_disk_types(cloud, machine.family if machine else "")
+    if written is None or written in types:
+        return
+    of_cloud = boot_disk_types(cloud)
+    if machine is not None and written in of_cloud:
+        problem = f"{machine.name} cannot boot from a disk of type {written}."
+    else:
+        problem = f"{called(cloud)} has no disk type {written}{did_you_mean(written, of_cloud)}"
+    yield Fault(
+        pool.at("disk.type"), problem, _NO_POOL, f"Write {either(types)}, or leave it out for {types[0]}."
+    )
+
+
+def _disk_size(pool: PoolIn) -> Iterator[Fault]:
+    size = pool.pool.disk.size_gib
+    least, most = _DISK_GIB[pool.site.cloud]
+    if size is not None and not least <= size <= most:
+        yield Fault(
+            pool.at("disk.sizeGib"),
+            f"{called(pool.site.cloud)} has no boot disk of {size} GiB.",
+            _NO_POOL,
+            f"Write a size from {least} to {most}.",
+        )
+
+
+def _driver(pool: PoolIn) -> Iterator[Fault]:
+    if pool.pool.accelerator is not None and pool.pool.accelerator.driver == "latest":
+        yield Fault(
+            pool.at("accelerator.driver"),
+            "AKS has one driver, the default one.",
+            "The nodes would have it, and not the latest.",
+            "Write driver: default, or driver: none to install one with an add-on.",
+        )
+
+
+def _latest_driver_needs_cos(pool: PoolIn) -> Iterator[Fault]:
+    accelerator = pool.pool.accelerator
+    if accelerator is not None and accelerator.driver == "latest" and pool.pool.image == "ubuntu":
+        yield Fault(
+            pool.at("accelerator.driver"),
+            "GKE has the latest driver for the image cos alone, and the image is ubuntu.",
+            _NO_POOL,
+            "Write driver: default, or image: cos.",
+        )
+
+
+RULES: tuple[PoolRule, ...] = (
+    PoolRule(
+        "an image of the cloud",
+        "GKE docs, node-images (2026); azure-native 3.29.0, AgentPool.osSKU",
+        _image,
+    ),
+    PoolRule(
+        "a disk type of the cloud and the machine",
+        "Compute v1 API, AttachedDiskInitializeParams.diskType (2026); azure-native 3.29.0, "
+        "AgentPool.osDiskType",
+        _disk_type,
+    ),
+    PoolRule(
+        "a disk of a size that the cloud has",
+        "GKE v1 API, NodeConfig.diskSizeGb: 10 at least; pulumi/pulumi-azure-native#663 (2021-03): 30 to "
+        "2048",
+        _disk_size,
+    ),
+    PoolRule(
+        "one driver on AKS", "facts.md A.5; azure-aks-docs use-nvidia-gpu.md (2026)", _driver, CloudKind.AKS
+    ),
+    PoolRule(
+        "the latest driver needs cos",
+        "pulumi-gcp 9.35.0, gpuDriverInstallationConfig; facts.md A.2",
+        _latest_driver_needs_cos,
+        CloudKind.GKE,
+    ),
+)

@@ -1,0 +1,140 @@
+"""Drivers of GPU nodes: that every pool has exactly one thing that installs one."""
+
+from collections.abc import Iterator
+
+from ebbtide.catalog import CloudKind
+from ebbtide.model.cluster import Cluster
+from ebbtide.model.completion import NO_PLUGIN_LABEL
+from ebbtide.model.faults import Fault
+from ebbtide.model.gpus import accelerators_of, cloud_installs, gpu_pools, has_gpus
+from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule, Severity, pools_of
+
+_GKE_DOCS = "GKE docs, gpus and gpu-operator (2026); facts.md A.5 and B.14"
+_AKS_DOCS = "azure-aks-docs, use-nvidia-gpu and nvidia-gpu-operator (2026); Azure/AKS#4925"
+_NO_DRIVER = "Pods that ask for a GPU would stay pending: the nodes would have no driver."
+
+
+def _left(cluster: Cluster) -> Iterator[PoolIn]:
+    """GPU pools, written, on which the cloud installs no driver."""
+    for pool in pools_of(cluster):
+        if has_gpus(pool.pool, pool.site) and not cloud_installs(pool.pool, cluster):
+            yield pool
+
+
+def _somebody_installs(cluster: Cluster) -> Iterator[Fault]:
+    if cluster.addons.drivers != "managed":
+        return
+    for pool in _left(cluster):
+        yield Fault(
+            pool.at("accelerator.driver"),
+            "The cloud is to install no driver here, and nothing else does: addons.drivers is managed.",
+            _NO_DRIVER,
+            "Leave driver out, or write addons: {drivers: gpu-operator}; drivers: none where somebody else "
+            "brings it.",
+        )
+
+
+def _something_to_install_on(cluster: Cluster) -> Iterator[Fault]:
+    mode = cluster.addons.drivers
+    if mode in ("managed", "none") or any(_left(cluster)):
+        return
+    why = "every GPU pool has the cloud's driver" if gpu_pools(cluster) else "the cluster has no GPU pool"
+    yield Fault(
+        "addons.drivers",
+        f"There is nothing for {mode} to install on: {why}.",
+        "It would be declared and not be there.",
+        "Leave drivers out, or leave driver out of the pools that it is for.",
+    )
+
+
+def _no_installer_for_aks(cluster: Cluster) -> Iterator[Fault]:
+    if cluster.addons.drivers == "daemonset":
+        yield Fault(
+            "addons.drivers",
+            "Google's installers know GKE's node images, and none of AKS.",
+            _NO_DRIVER,
+            "Leave drivers out for AKS' own driver, or write drivers: gpu-operator.",
+        )
+
+
+def _operator_needs_ubuntu(cluster: Cluster) -> Iterator[Fault]:
+    if cluster.addons.drivers != "gpu-operator":
+        return
+    for pool in _left(cluster):
+        if pool.pool.image == "azure-linux":
+            yield Fault(
+                pool.at("image"),
+                "NVIDIA's operator has no driver for Azure Linux.",
+                _NO_DRIVER,
+                "Write image: ubuntu, or driver: default for AKS' own driver.",
+            )
+
+
+def _one_image_under_the_operator(cluster: Cluster) -> Iterator[Fault]:
+    if cluster.addons.drivers != "gpu-operator":
+        return
+    pools = list(_left(cluster))
+    ubuntu = [pool for pool in pools if pool.pool.image == "ubuntu"]
+    if ubuntu and len(ubuntu) < len(pools):
+        yield Fault(
+            ubuntu[0].at("image"),
+            "GPU pools under NVIDIA's operator are of both images, and it installs a driver on all or none.",
+            "On one of the two there would be no driver, or two.",
+            "Write one image for all of them, or driver: default for some.",
+        )
+
+
+def _label_takes_the_plugin(cluster: Cluster) -> Iterator[Fault]:
+    """GKE's device plugin stays off nodes with that label, whoever installs the driver."""
+    for pool in pools_of(cluster):
+        if pool.pool.labels.get(NO_PLUGIN_LABEL) != "true" or not has_gpus(pool.pool, pool.site):
+            continue
+        if cluster.addons.drivers in ("gpu-operator", "none") and not cloud_installs(pool.pool, cluster):
+            continue
+        yield Fault(
+            pool.at(f"labels.{NO_PLUGIN_LABEL}"),
+            "The label keeps GKE's device plugin off the nodes, and nothing else brings one.",
+            "Pods that ask for a GPU would stay pending: the nodes would offer none.",
+            "Leave the label out; with addons: {drivers: gpu-operator} it is derived.",
+        )
+
+
+def _tpus_have_none(pool: PoolIn) -> Iterator[Fault]:
+    kind, _ = accelerators_of(pool.pool, pool.site)
+    if (
+        kind.startswith("tpu-")
+        and pool.pool.accelerator is not None
+        and pool.pool.accelerator.driver is not None
+    ):
+        yield Fault(
+            pool.at("accelerator.driver"),
+            "A TPU has no driver to install.",
+            "The field would reach nothing.",
+            "Leave driver out.",
+        )
+
+
+def _brought_by_somebody(cluster: Cluster) -> Iterator[Fault]:
+    if cluster.addons.drivers != "none":
+        return
+    for pool in _left(cluster):
+        yield Fault(
+            pool.at("accelerator"),
+            "Nothing declared installs a driver here: addons.drivers is none.",
+            "Until somebody brings a driver and a device plugin, pods that ask for a GPU stay pending.",
+            "Nothing to do where that is meant.",
+        )
+
+
+RULES: tuple[ClusterRule | PoolRule, ...] = (
+    ClusterRule("a driver for every GPU pool", _GKE_DOCS, _somebody_installs),
+    ClusterRule("a GPU pool for every way of installing drivers", _GKE_DOCS, _something_to_install_on),
+    ClusterRule("Google's installers on GKE alone", _AKS_DOCS, _no_installer_for_aks, CloudKind.AKS),
+    ClusterRule("the operator on Ubuntu", _AKS_DOCS, _operator_needs_ubuntu, CloudKind.AKS),
+    ClusterRule("one image under the operator", _GKE_DOCS, _one_image_under_the_operator, CloudKind.GKE),
+    ClusterRule("a device plugin for every GPU pool", _GKE_DOCS, _label_takes_the_plugin, CloudKind.GKE),
+    PoolRule("no driver for TPUs", "GKE docs, tpus (2026)", _tpus_have_none, CloudKind.GKE),
+    ClusterRule(
+        "drivers that somebody else brings", _GKE_DOCS, _brought_by_somebody, severity=Severity.WARNED
+    ),
+)

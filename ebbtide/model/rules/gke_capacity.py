@@ -1,0 +1,250 @@
+"""The GKE matrix: what a capacity kind forbids. A row for each, and one check that reads it."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+
+from ebbtide.catalog import CloudKind
+from ebbtide.model.base import Declared
+from ebbtide.model.capacity import FlexStart, OnDemand, Preemptible, Queued, Reservation, Spot
+from ebbtide.model.cluster import Cluster
+from ebbtide.model.faults import Fault
+from ebbtide.model.gpus import accelerators_of
+from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule, Severity
+from ebbtide.model.rules.words import span
+
+_SCHEDULED = (FlexStart, Queued)
+_ALL = (OnDemand, Spot, Preemptible, FlexStart, Queued, Reservation)
+_NO_POOL = "GKE refuses to create the node pool."
+_TOOLKIT = "cluster-toolkit modules/compute/gke-node-pool/main.tf@01a7a3ed, preconditions"
+_QUEUED_DOCS = "GKE docs, provisioningrequest (2026-04-08)"
+_FLEX_DOCS = "GKE docs, dws-flex-start-training (2026-06-09)"
+_GRACE_DOCS = "GKE docs, spot-vms (2026-08); pulumi-gcp 10.2.0 kubeletConfig.shutdownGracePeriodSeconds"
+
+_LONGEST_RUN = timedelta(days=7)
+_LONGEST_GRACE = timedelta(seconds=120)
+_COMPACT_FLEX = ("a3-ultragpu-", "a4-", "h4d-")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Something that a capacity kind forbids.
+
+    Attributes:
+        name: the rule, in a few words.
+        kinds: capacity kinds that it holds for.
+        field: field that breaks it.
+        offence: the value that is forbidden; None where nothing is. In the sentences `{value}` stands
+            for it, and `{kind}`
+            for the capacity kind.
+        problem: what is wrong.
+        consequence: what would happen.
+        fix: what to write.
+        source: where it is written down.
+    """
+
+    name: str
+    kinds: tuple[type[Declared], ...]
+    field: str
+    offence: Callable[[PoolIn], object]
+    problem: str
+    consequence: str
+    fix: str
+    source: str
+
+    def check(self, pool: PoolIn) -> Iterator[Fault]:
+        """A fault where the pool's capacity is of these kinds and its field offends."""
+        capacity = pool.pool.capacity
+        if not isinstance(capacity, self.kinds) or (value := self.offence(pool)) is None:
+            return
+        problem, fix = (text.format(kind=capacity.kind, value=value) for text in (self.problem, self.fix))
+        yield Fault(pool.at(self.field), problem, self.consequence, fix)
+
+
+def _run_duration(pool: PoolIn) -> str | None:
+    capacity = pool.pool.capacity
+    run = capacity.max_run_duration if isinstance(capacity, FlexStart | Queued) else None
+    within = run is None or timedelta(0) < run <= _LONGEST_RUN
+    return None if within or run is None else span(run)
+
+
+def _grace(pool: PoolIn) -> str | None:
+    grace = pool.pool.shutdown_grace
+    return span(grace) if grace is not None else None
+
+
+def _grace_out_of_range(pool: PoolIn) -> str | None:
+    grace = pool.pool.shutdown_grace
+    return _grace(pool) if grace is not None and not timedelta(0) < grace <= _LONGEST_GRACE else None
+
+
+def _is_tpu(pool: PoolIn) -> bool:
+    kind, _ = accelerators_of(pool.pool, pool.site)
+    return kind.startswith("tpu-")
+
+
+def _compact(pool: PoolIn) -> str | None:
+    return pool.pool.machine.type if pool.pool.compact and pool.pool.machine else None
+
+
+def _compact_not_for_flex(pool: PoolIn) -> str | None:
+    machine = _compact(pool)
+    return machine if machine and not machine.startswith(_COMPACT_FLEX) else None
+
+
+def _zones_of_compact(pool: PoolIn) -> str | None:
+    zones = pool.pool.zones
+    if not pool.pool.compact or len(zones) == 1 or (not zones and pool.site.is_zonal):
+        return None
+    return f"{len(zones)} zones" if zones else "all zones of the region"
+
+
+ROWS = (
+    Row(
+        name="queued and flex-start have no fixed count",
+        kinds=_SCHEDULED,
+        field="nodes.count",
+        offence=lambda pool: pool.pool.nodes.count,
+        problem="A {kind} pool cannot have a fixed number of nodes.",
+        consequence=_NO_POOL,
+        fix="Write nodes: {{max: {value}}}.",
+        source=f"{_TOOLKIT}; k8s-config-connector#11085",
+    ),
+    Row(
+        name="queued and flex-start begin at zero",
+        kinds=_SCHEDULED,
+        field="nodes.min",
+        offence=lambda pool: pool.pool.nodes.min or None,
+        problem="A {kind} pool begins with no node, and min is {value}.",
+        consequence=_NO_POOL,
+        fix="Leave min out.",
+        source=f"{_TOOLKIT}; k8s-config-connector#11085",
+    ),
+    Row(
+        name="queued is not compact, except with TPUs",
+        kinds=(Queued,),
+        field="compact",
+        offence=lambda pool: None if _is_tpu(pool) else _compact(pool),
+        problem="A queued pool cannot have its nodes placed close together.",
+        consequence=_NO_POOL,
+        fix="Leave compact out.",
+        source=_TOOLKIT,
+    ),
+    Row(
+        name="flex-start is compact on some machines alone",
+        kinds=(FlexStart,),
+        field="compact",
+        offence=_compact_not_for_flex,
+        problem="A flex-start pool of {value} cannot have its nodes placed close together.",
+        consequence=_NO_POOL,
+        fix="Leave compact out, or take a machine of the series a3-ultragpu, a4 or h4d.",
+        source="cluster-toolkit modules/compute/gke-node-pool (2026); facts.md A.1",
+    ),
+    Row(
+        name="compact needs one zone",
+        kinds=_ALL,
+        field="compact",
+        offence=_zones_of_compact,
+        problem="Nodes placed close together stand in one zone, and this pool spans {value}.",
+        consequence=_NO_POOL,
+        fix="Write the one zone under zones, or leave compact out.",
+        source=f"{_TOOLKIT}; GKE docs, compact-placement (2026)",
+    ),
+    Row(
+        name="queued and flex-start repair nothing",
+        kinds=_SCHEDULED,
+        field="autoRepair",
+        offence=lambda pool: pool.pool.auto_repair or None,
+        problem="The nodes of a {kind} pool cannot be repaired.",
+        consequence=_NO_POOL,
+        fix="Leave autoRepair out.",
+        source=f"{_TOOLKIT}; {_FLEX_DOCS}",
+    ),
+    Row(
+        name="queued and flex-start have no upgrade settings",
+        kinds=_SCHEDULED,
+        field="upgrade",
+        offence=lambda pool: pool.pool.upgrade,
+        problem="A {kind} pool has no upgrade settings.",
+        consequence="GKE replaces its nodes by a way of its own, SHORT_LIVED, that nobody can set.",
+        fix="Leave upgrade out.",
+        source="GKE v1 API, UpgradeSettings (2026); pulumi-gcp 9.35.0 has SURGE and BLUE_GREEN alone; "
+        "facts.md A.1",
+    ),
+    Row(
+        name="run duration up to seven days",
+        kinds=_SCHEDULED,
+        field="capacity.maxRunDuration",
+        offence=_run_duration,
+        problem="A node cannot live for {value}.",
+        consequence=_NO_POOL,
+        fix="Write more than 0s and at most 7d, or leave it out for 7d.",
+        source=f"{_FLEX_DOCS}: 604800 s at most",
+    ),
+    Row(
+        name="no system pool of queued or flex-start",
+        kinds=_SCHEDULED,
+        field="capacity",
+        offence=lambda pool: pool.pool.role if pool.pool.is_system else None,
+        problem="The system pool cannot be {kind}.",
+        consequence="It begins with no node, and its nodes go away for good after seven days: the "
+        "cluster would have no DNS.",
+        fix="Leave capacity out for on-demand, or write capacity: spot.",
+        source=f"{_QUEUED_DOCS}: keep one pool without",
+    ),
+    Row(
+        name="only spot has a shutdown grace",
+        kinds=(OnDemand, Preemptible, FlexStart, Queued, Reservation),
+        field="shutdownGrace",
+        offence=_grace,
+        problem="A {kind} pool has no shutdown grace.",
+        consequence="Only spot nodes can be given longer than 30 seconds when they are taken back.",
+        fix="Leave shutdownGrace out, or write capacity: spot.",
+        source=_GRACE_DOCS,
+    ),
+    Row(
+        name="shutdown grace up to 120 seconds",
+        kinds=(Spot,),
+        field="shutdownGrace",
+        offence=_grace_out_of_range,
+        problem="A spot node cannot be given {value} when it is taken back.",
+        consequence=_NO_POOL,
+        fix="Write more than 0s and at most 120s, or leave it out for 30s.",
+        source=_GRACE_DOCS,
+    ),
+)
+
+
+def _needs_another_pool(cluster: Cluster) -> Iterator[Fault]:
+    scheduled = [isinstance(pool.capacity, FlexStart | Queued) for pool in cluster.pools]
+    if cluster.cloud.existing is None and all(scheduled):
+        kind = cluster.pools[0].capacity.kind
+        yield Fault(
+            "pools[0].capacity",
+            f"There is no pool beside the {kind} ones.",
+            "GKE needs a pool that is neither queued nor flex-start for its own pods.",
+            "Add a system pool that is on-demand or spot.",
+        )
+
+
+def _preemptible(pool: PoolIn) -> Iterator[Fault]:
+    if isinstance(pool.pool.capacity, Preemptible):
+        yield Fault(
+            pool.at("capacity"),
+            "Preemptible machines are the older kind of spot.",
+            "They are taken back after 24 hours at the latest, and cost no less.",
+            "Write capacity: spot.",
+        )
+
+
+RULES: tuple[PoolRule | ClusterRule, ...] = (
+    *(PoolRule(row.name, row.source, row.check, CloudKind.GKE) for row in ROWS),
+    ClusterRule("queued and flex-start need another pool", _QUEUED_DOCS, _needs_another_pool, CloudKind.GKE),
+    PoolRule(
+        "spot has replaced preemptible",
+        "GKE docs, preemptible-vms (2026); facts.md A.3",
+        _preemptible,
+        CloudKind.GKE,
+        Severity.WARNED,
+    ),
+)

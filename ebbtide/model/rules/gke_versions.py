@@ -1,0 +1,87 @@
+"""Fields that need a GKE of some version: a row for each, and one check that reads it."""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from ebbtide.catalog import PINS, CloudKind
+from ebbtide.model.capacity import FlexStart, Queued
+from ebbtide.model.faults import Fault
+from ebbtide.model.gpus import accelerators_of
+from ebbtide.model.rules.rule import PoolIn, PoolRule
+
+
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """Something that GKE has from a version on.
+
+    Attributes:
+        what: what it is, in a sentence.
+        field: field by which it is asked for.
+        asked: whether a pool asks for it.
+        pin: name of the version in the catalog's `PINS`.
+    """
+
+    what: str
+    field: str
+    asked: Callable[[PoolIn], bool]
+    pin: str
+
+    def check(self, pool: PoolIn) -> Iterator[Fault]:
+        """A fault where the pool asks for it, and the version is pinned to an earlier one."""
+        pinned, least = pool.site.kubernetes_version, PINS[self.pin].version
+        if pinned is not None and self.asked(pool) and _is_earlier(pinned, least):
+            yield Fault(
+                pool.at(self.field),
+                f"GKE has {self.what} from {least} on, and kubernetesVersion is {pinned}.",
+                "GKE refuses to create the node pool.",
+                f"Write kubernetesVersion: {least} or later, or leave it out.",
+            )
+
+
+def _is_earlier(pinned: str, least: str) -> bool:
+    """Whether a version is earlier; a shorter one stands for the newest that begins so (GKE docs,
+    versioning)."""
+    have, need = ([int(part) for part in re.findall(r"\d+", text)] for text in (pinned, least))
+    return have < need[: len(have)]
+
+
+def _scheduled(pool: PoolIn) -> bool:
+    return isinstance(pool.pool.capacity, FlexStart | Queued)
+
+
+def _is_tpu(pool: PoolIn) -> bool:
+    kind, _ = accelerators_of(pool.pool, pool.site)
+    return kind.startswith("tpu-")
+
+
+NEEDED = (
+    Needed(
+        what="queued provisioning and flex-start",
+        field="capacity",
+        asked=lambda pool: _scheduled(pool) and not _is_tpu(pool),
+        pin="gke-queued-provisioning",
+    ),
+    Needed(
+        what="queued provisioning and flex-start for TPUs",
+        field="capacity",
+        asked=lambda pool: _scheduled(pool) and _is_tpu(pool),
+        pin="gke-tpu-flex-start",
+    ),
+    Needed(
+        what="a longer shutdown of spot nodes",
+        field="shutdownGrace",
+        asked=lambda pool: pool.pool.shutdown_grace is not None,
+        pin="gke-shutdown-grace",
+    ),
+)
+
+RULES: tuple[PoolRule, ...] = tuple(
+    PoolRule(
+        f"{row.what} needs a newer GKE",
+        f"{PINS[row.pin].source} ({PINS[row.pin].as_of})",
+        row.check,
+        CloudKind.GKE,
+    )
+    for row in NEEDED
+)

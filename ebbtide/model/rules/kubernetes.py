@@ -1,0 +1,234 @@
+"""What Kubernetes prescribes of labels and taints, and the prefixes that others have reserved."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from ebbtide.catalog import CloudKind
+from ebbtide.model.capacity import Queued, Spot
+from ebbtide.model.faults import Fault
+from ebbtide.model.gpus import accelerators_of
+from ebbtide.model.paths import path_text
+from ebbtide.model.pool import TaintEffect
+from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule, Severity
+from ebbtide.model.rules.syntax import Syntax, Texts, pool_rules
+
+DNS_LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
+"""A DNS-1123 label."""
+
+DNS_LABEL_WORDS = (
+    "at most 63 lower-case letters, digits and hyphens, the first and the last a letter or a digit"
+)
+
+NAMES_SOURCE = "kubernetes.io/docs/concepts/overview/working-with-objects/names (2026)"
+
+_PART = r"[A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?"
+_KEY = rf"((?=[^/]{{1,253}}/)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?{_PART}"
+_VALUE = rf"({_PART})?"
+_KEY_WORDS = "at most 63 letters, digits, -, _ and ., with a domain and a slash before them or without"
+_VALUE_WORDS = "at most 63 letters, digits, -, _ and ., the first and the last a letter or a digit"
+_LABELS_SOURCE = "kubernetes.io/docs/concepts/overview/working-with-objects/labels (2026)"
+_NO_POOL = "The node pool could not be created."
+
+
+def _label_keys(pool: PoolIn) -> Texts:
+    for key in pool.pool.labels:
+        yield _label_path(pool, key), key
+
+
+def _label_values(pool: PoolIn) -> Texts:
+    for key, value in pool.pool.labels.items():
+        yield _label_path(pool, key), value
+
+
+def _label_path(pool: PoolIn, key: str) -> str:
+    written = path_text([key])
+    return pool.at("labels") + (written if written.startswith("[") else f".{written}")
+
+
+def _taint_keys(pool: PoolIn) -> Texts:
+    for index, taint in enumerate(pool.pool.taints or ()):
+        yield pool.at(f"taints[{index}].key"), taint.key
+
+
+def _taint_values(pool: PoolIn) -> Texts:
+    for index, taint in enumerate(pool.pool.taints or ()):
+        yield pool.at(f"taints[{index}].value"), taint.value
+
+
+_RESERVED = (
+    ("kubernetes.io", "Kubernetes'"),
+    ("k8s.io", "Kubernetes'"),
+    ("cloud.google.com", "GKE's"),
+    ("kubernetes.azure.com", "AKS's"),
+    ("ebbtide.dev", "Ebbtide's"),
+)
+
+_TAKEN_LABELS = {CloudKind.GKE: {"cloud.google.com/compute-class"}, CloudKind.AKS: set[str]()}
+"""Labels under a reserved prefix that a user sets all the same: a pool that belongs to a ComputeClass
+(facts A.3)."""
+
+_TAKEN_TAINTS = {
+    CloudKind.GKE: {
+        "cloud.google.com/compute-class",
+        "cloud.google.com/gke-flex-start",
+        "cloud.google.com/gke-preemptible",
+        "cloud.google.com/gke-spot",
+        "ebbtide.dev/pool",
+    },
+    CloudKind.AKS: {"kubernetes.azure.com/scalesetpriority", "ebbtide.dev/pool"},
+}
+"""Taints under a reserved prefix that placement derives, or that GKE leaves to the user (facts A.3),
+and that can so be
+written with another value or effect. GKE sets the taint of a queued pool itself."""
+
+
+def _holder(key: str) -> str:
+    """Whose a key is by its prefix; empty for nobody's."""
+    domain = key.rpartition("/")[0]
+    holders = (holder for name, holder in _RESERVED if domain == name or domain.endswith(f".{name}"))
+    return next(holders, "")
+
+
+def _reserved_labels(pool: PoolIn) -> Iterator[Fault]:
+    for path, key in _label_keys(pool):
+        if key and (holder := _holder(key)) and key not in _TAKEN_LABELS[pool.site.cloud]:
+            yield _reserved("label", path, key, holder)
+
+
+def _reserved_taints(pool: PoolIn) -> Iterator[Fault]:
+    for path, key in _taint_keys(pool):
+        if key and (holder := _holder(key)) and key not in _TAKEN_TAINTS[pool.site.cloud]:
+            yield _reserved("taint", path, key, holder)
+
+
+def _reserved(what: str, path: str, key: str, holder: str) -> Fault:
+    prefix, _, name = key.rpartition("/")
+    return Fault(
+        path,
+        f"The {what} {key} is {holder}: everything under {prefix}/ is.",
+        "It would say what is not true, or the cloud would refuse the node pool.",
+        f"Leave it out, or write it under a domain of your own, as acme.example/{name}.",
+    )
+
+
+def _same_taint_twice(pool: PoolIn) -> Iterator[Fault]:
+    taints = pool.pool.taints or ()
+    times = Counter((taint.key, taint.effect) for taint in taints)
+    seen: set[tuple[str, TaintEffect]] = set()
+    for index, taint in enumerate(taints):
+        mark = (taint.key, taint.effect)
+        if times[mark] > 1 and mark in seen:
+            yield Fault(
+                pool.at(f"taints[{index}]"),
+                f"The taint {taint.key} with effect {taint.effect} is written twice.",
+                "Kubernetes holds one value for a key and effect, and refuses the node.",
+                "Leave one of the two out, or give it another effect.",
+            )
+        seen.add(mark)
+
+
+def _tainted_by_cloud(pool: PoolIn) -> bool:
+    """Whether the cloud itself keeps other pods off the pool's nodes (facts A.3)."""
+    match pool.site.cloud:
+        case CloudKind.GKE:
+            return isinstance(pool.pool.capacity, Queued) or accelerators_of(pool.pool, pool.site) != ("", 0)
+        case CloudKind.AKS:
+            return isinstance(pool.pool.capacity, Spot)
+
+
+def _untainted(pool: PoolIn) -> Iterator[Fault]:
+    if pool.pool.taints == () and not pool.pool.is_system and not _tainted_by_cloud(pool):
+        yield Fault(
+            pool.at("taints"),
+            "A work pool without a taint takes in any pod.",
+            "System pods would settle on its nodes, and it would never scale to zero.",
+            "Leave taints out for the derived one, or write at least one.",
+        )
+
+
+def _only_soft_taints(pool: PoolIn) -> Iterator[Fault]:
+    taints = pool.pool.taints or ()
+    soft = [taint for taint in taints if taint.effect is TaintEffect.PREFER_NO_SCHEDULE]
+    if taints and len(soft) == len(taints) and not pool.pool.is_system and not _tainted_by_cloud(pool):
+        yield Fault(
+            pool.at("taints"),
+            "The pool's taints all have the effect PreferNoSchedule.",
+            "System pods may settle on its nodes when the system pool is full, and it would not scale to "
+            "zero.",
+            "Write the effect NoSchedule for one of them.",
+        )
+
+
+RULES: tuple[PoolRule | ClusterRule, ...] = (
+    *pool_rules(
+        Syntax(
+            what="label key",
+            whose="Kubernetes",
+            pattern=_KEY,
+            wants=_KEY_WORDS,
+            example="acme.example/team",
+            consequence=_NO_POOL,
+            source=_LABELS_SOURCE,
+            texts=_label_keys,
+        ),
+        Syntax(
+            what="label value",
+            whose="Kubernetes",
+            pattern=_VALUE,
+            wants=_VALUE_WORDS,
+            example="vision",
+            consequence=_NO_POOL,
+            source=_LABELS_SOURCE,
+            texts=_label_values,
+        ),
+        Syntax(
+            what="taint key",
+            whose="Kubernetes",
+            pattern=_KEY,
+            wants=_KEY_WORDS,
+            example="acme.example/team",
+            consequence=_NO_POOL,
+            source="kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration (2026)",
+            texts=_taint_keys,
+        ),
+        Syntax(
+            what="taint value",
+            whose="Kubernetes",
+            pattern=_VALUE,
+            wants=_VALUE_WORDS,
+            example="vision",
+            consequence=_NO_POOL,
+            source="kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration (2026)",
+            texts=_taint_values,
+        ),
+    ),
+    PoolRule(
+        "no label under a reserved prefix",
+        "hashicorp/terraform-provider-google#6003 (2020-03), #19677 (2024-09); "
+        "hashicorp/terraform-provider-azurerm#18567 "
+        "(2022-09); ams0/aks-nvme-ssd-provisioner#5 (2023-04)",
+        _reserved_labels,
+    ),
+    PoolRule(
+        "no taint under a reserved prefix",
+        "kubernetes.io/docs/reference/labels-annotations-taints (2026); facts.md A.3",
+        _reserved_taints,
+    ),
+    PoolRule(
+        "no taint twice",
+        "kubernetes/kubernetes v1.33.0 pkg/apis/core/validation: unique by key and effect",
+        _same_taint_twice,
+    ),
+    PoolRule(
+        "a work pool is tainted",
+        "kubernetes/autoscaler#2377, Azure/AKS#1874: GPU pools that never reach zero",
+        _untainted,
+    ),
+    PoolRule(
+        "a work pool's taint keeps pods away",
+        "kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration (2026); "
+        "kubernetes/autoscaler#2377",
+        _only_soft_taints,
+        severity=Severity.WARNED,
+    ),
+)

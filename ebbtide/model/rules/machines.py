@@ -1,0 +1,84 @@
+"""Machine types: written, known, and what the catalog knows of them."""
+
+from collections.abc import Iterator
+
+from ebbtide.catalog import CloudKind, Machine, find_machine, machine_names
+from ebbtide.model.faults import Fault, did_you_mean
+from ebbtide.model.pool import MachineShape
+from ebbtide.model.rules.rule import PoolIn, PoolRule
+from ebbtide.model.rules.words import called
+
+_DOCS = "GKE and AKS node pools, machineType and vmSize (pulumi-gcp 10.2.0, azure-native 3.29.0)"
+_LIKENESS = {CloudKind.GKE: 0.7, CloudKind.AKS: 0.85}
+"""All names on AKS begin alike."""
+
+_CATALOG = "catalog/data/machines.csv, a source in each row"
+
+
+def _is_written(pool: PoolIn) -> Iterator[Fault]:
+    """A work pool has a machine, and so has a pool used alone; for a declaration's system pool the one
+    to take is known."""
+    if pool.pool.machine is None and (not pool.pool.is_system or not pool.path):
+        yield Fault(
+            pool.at("machine"),
+            "The pool has no machine type.",
+            "The cloud would take one of its own choice, and nobody would know what fits on a node or "
+            "what it costs.",
+            "Write machine: with a type such as "
+            f"{'n2-standard-8' if pool.site.cloud is CloudKind.GKE else 'Standard_D8s_v5'} after it.",
+        )
+
+
+def _is_known(pool: PoolIn) -> Iterator[Fault]:
+    shape, cloud = pool.pool.machine, pool.site.cloud
+    if shape is None or pool.machine is not None:
+        return
+    other = next((kind for kind in CloudKind if kind is not cloud and find_machine(kind, shape.type)), None)
+    near = (
+        f": it is one of {called(other)}."
+        if other
+        else did_you_mean(shape.type, machine_names(cloud), _LIKENESS[cloud])
+    )
+    yield Fault(
+        pool.at("machine"),
+        f"No machine type {shape.type} is known on {called(cloud)}{near}",
+        "The node pool could not be created.",
+        "Write a known machine type, or declare vcpus and memoryGib with it.",
+    )
+
+
+def _differences(shape: MachineShape, known: Machine) -> Iterator[tuple[str, str, str]]:
+    """What is declared otherwise than the catalog has it: the field, as declared, as known."""
+    if shape.vcpus is not None and shape.vcpus != known.vcpus:
+        yield "vcpus", f"{shape.vcpus} vCPUs", f"{known.vcpus} vCPUs"
+    if shape.memory_gib is not None and shape.memory_gib != known.memory_gib:
+        yield "memoryGib", f"{shape.memory_gib:g} GiB", f"{known.memory_gib:g} GiB"
+    declared = shape.accelerators
+    if declared and (declared.type, declared.count) != (known.accelerator, known.accelerator_count):
+        own = (
+            f"{known.accelerator_count} x {known.accelerator}"
+            if known.accelerator
+            else "no accelerators of its own"
+        )
+        yield "accelerators", f"{declared.count} x {declared.type}", own
+
+
+def _is_as_known(pool: PoolIn) -> Iterator[Fault]:
+    shape = pool.pool.machine
+    known = find_machine(pool.site.cloud, shape.type) if shape else None
+    if shape is None or known is None:
+        return
+    for field, declared, own in _differences(shape, known):
+        yield Fault(
+            pool.at(f"machine.{field}"),
+            f"{shape.type} has {own}, not {declared}.",
+            "Quotas, prices and what fits on a node would all be wrong.",
+            f"Leave {field} out: the type is known.",
+        )
+
+
+RULES: tuple[PoolRule, ...] = (
+    PoolRule("a machine type", _DOCS, _is_written),
+    PoolRule("a known machine type", _CATALOG, _is_known),
+    PoolRule("a known machine as it is", _CATALOG, _is_as_known),
+)

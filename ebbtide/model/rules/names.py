@@ -1,0 +1,240 @@
+"""Syntax of the names and ids that a cloud prescribes."""
+
+from collections.abc import Callable
+
+from ebbtide.catalog import CloudKind
+from ebbtide.model.capacity import Reservation
+from ebbtide.model.cloud import Aks, Gke
+from ebbtide.model.cluster import Cluster
+from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule
+from ebbtide.model.rules.syntax import Syntax, Texts, cluster_rules, pool_rules
+
+_RFC1035_40 = r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?"
+_RFC1035_40_WORDS = (
+    "at most 40 lower-case letters, digits and hyphens, the first a letter and the last no hyphen"
+)
+_GUID = r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+_GUID_EXAMPLE = "11111111-2222-3333-4444-555555555555"
+_GUID_WORDS = "a GUID"
+_AKS_NAME = r"[A-Za-z0-9]([-_A-Za-z0-9]{0,61}[A-Za-z0-9])?"
+_AKS_NAME_WORDS = (
+    "at most 63 letters, digits, underscores and hyphens, the first and the last a letter or a digit"
+)
+_NO_CLUSTER = "The cluster could not be created."
+_NO_SUCH_CLUSTER = "There can be no cluster of that name."
+_NO_POOL = "The node pool could not be created."
+_GKE_NAMES = "GKE v1 API, Cluster.name (cloud.google.com/kubernetes-engine/docs/reference/rest, 2026)"
+_AZURE_NAMES = "Azure resource-name-rules (learn.microsoft.com/azure/azure-resource-manager/management, 2026)"
+
+
+def _gke(field: Callable[[Gke], Texts]) -> Callable[[Cluster], Texts]:
+    return lambda cluster: field(cluster.cloud) if isinstance(cluster.cloud, Gke) else ()
+
+
+def _aks(field: Callable[[Aks], Texts]) -> Callable[[Cluster], Texts]:
+    return lambda cluster: field(cluster.cloud) if isinstance(cluster.cloud, Aks) else ()
+
+
+def _cluster_names(cluster: Cluster) -> Texts:
+    yield "name", cluster.name
+    if cluster.cloud.existing:
+        yield "cloud.existing.name", cluster.cloud.existing.name
+
+
+def _admins(cloud: Aks) -> Texts:
+    for index, admin in enumerate(cloud.access.admins):
+        yield f"cloud.access.admins[{index}]", admin
+
+
+def _reservation(pool: PoolIn) -> Texts:
+    if isinstance(pool.pool.capacity, Reservation):
+        yield pool.at("capacity.name"), pool.pool.capacity.name
+
+
+CLUSTER_RULES: tuple[ClusterRule, ...] = cluster_rules(
+    Syntax(
+        what="cluster name",
+        whose="GKE",
+        pattern=_RFC1035_40,
+        wants=_RFC1035_40_WORDS,
+        example="train-dev",
+        consequence=_NO_SUCH_CLUSTER,
+        source=_GKE_NAMES,
+        texts=_cluster_names,
+        cloud=CloudKind.GKE,
+    ),
+    Syntax(
+        what="project id",
+        whose="Google Cloud",
+        pattern=r"([a-z0-9.-]+:)?[a-z][-a-z0-9]{4,28}[a-z0-9]",
+        wants="6 to 30 lower-case letters, digits and hyphens, the first a letter and the last no hyphen",
+        example="acme-ml",
+        consequence="Every call to the cloud would fail.",
+        source="Resource Manager docs, creating-managing-projects (cloud.google.com, 2026)",
+        texts=_gke(lambda cloud: [("cloud.project", cloud.project)]),
+        cloud=CloudKind.GKE,
+    ),
+    Syntax(
+        what="label value",
+        whose="Google Cloud",
+        pattern=r"[a-z0-9_-]{1,63}",
+        wants="at most 63 lower-case letters, digits, underscores and hyphens",
+        example="vision-team",
+        consequence="The owner could not be written on what is billed.",
+        source="Resource Manager docs, creating-managing-labels (cloud.google.com, 2026)",
+        texts=lambda cluster: [("owner", cluster.owner)],
+        cloud=CloudKind.GKE,
+    ),
+    Syntax(
+        what="version",
+        whose="GKE",
+        pattern=r"\d+\.\d+(\.\d+(-gke\.\d+)?)?",
+        wants="a version of Kubernetes, or of GKE",
+        example="1.33 or 1.33.5-gke.1080000",
+        consequence=_NO_CLUSTER,
+        source="GKE docs, versioning (cloud.google.com, 2026)",
+        texts=_gke(lambda cloud: [("cloud.kubernetesVersion", cloud.kubernetes_version)]),
+        cloud=CloudKind.GKE,
+    ),
+    Syntax(
+        what="cluster name",
+        whose="AKS",
+        pattern=_AKS_NAME,
+        wants=_AKS_NAME_WORDS,
+        example="train-dev",
+        consequence=_NO_SUCH_CLUSTER,
+        source=_AZURE_NAMES,
+        texts=_cluster_names,
+        cloud=CloudKind.AKS,
+    ),
+    Syntax(
+        what="tag value",
+        whose="Azure",
+        pattern=r".{1,256}",
+        wants="at most 256 characters in one line",
+        example="vision-team",
+        consequence="The owner could not be written on what is billed.",
+        source="Azure docs, tag-resources (learn.microsoft.com/azure/azure-resource-manager/management, "
+        "2026)",
+        texts=lambda cluster: [("owner", cluster.owner)],
+        cloud=CloudKind.AKS,
+    ),
+    Syntax(
+        what="version",
+        whose="AKS",
+        pattern=r"\d+\.\d+(\.\d+)?",
+        wants="a version of Kubernetes",
+        example="1.33 or 1.33.2",
+        consequence=_NO_CLUSTER,
+        source="azure-native 3.29.0, AgentPool.orchestratorVersion",
+        texts=_aks(lambda cloud: [("cloud.kubernetesVersion", cloud.kubernetes_version)]),
+        cloud=CloudKind.AKS,
+    ),
+    Syntax(
+        what="subscription id",
+        whose="Azure",
+        pattern=_GUID,
+        wants=_GUID_WORDS,
+        example=_GUID_EXAMPLE,
+        consequence="Every call to the cloud would fail.",
+        source="Azure docs, get-subscription-tenant-id (learn.microsoft.com/azure/azure-portal, 2026)",
+        texts=_aks(lambda cloud: [("cloud.subscription", cloud.subscription)]),
+        cloud=CloudKind.AKS,
+    ),
+    Syntax(
+        what="resource group",
+        whose="Azure",
+        pattern=r"[-\w.()]{0,89}[-\w()]",
+        wants="at most 90 letters, digits, underscores, hyphens, periods and parentheses, the last no period",
+        example="train-dev",
+        consequence="The resource group could not be created.",
+        source=_AZURE_NAMES,
+        texts=_aks(lambda cloud: [("cloud.resourceGroup", cloud.resource_group)]),
+        cloud=CloudKind.AKS,
+    ),
+    Syntax(
+        what="Entra group",
+        whose="Azure",
+        pattern=_GUID,
+        wants="the group's object id, a GUID",
+        example=_GUID_EXAMPLE,
+        consequence="Nobody would administer the cluster.",
+        source="azure-native 3.29.0, ManagedClusterAADProfile.adminGroupObjectIDs",
+        texts=_aks(_admins),
+        cloud=CloudKind.AKS,
+    ),
+    Syntax(
+        what="subnet",
+        whose="AKS",
+        pattern=r"(?i)/subscriptions/[^/]+/resourceGroups/[^/]+/providers/Microsoft\.Network"
+        r"/virtualNetworks/[^/]+/subnets/[^/]+",
+        wants="the resource id of a subnet",
+        example="/subscriptions/S/resourceGroups/R/providers/Microsoft.Network/virtualNetworks/V/subnets/nodes",
+        consequence=_NO_CLUSTER,
+        source="azure-native 3.29.0, AgentPool.vnetSubnetID",
+        texts=_aks(lambda cloud: [("cloud.network.subnet", cloud.network.subnet)]),
+        cloud=CloudKind.AKS,
+    ),
+)
+
+POOL_RULES: tuple[PoolRule, ...] = pool_rules(
+    Syntax(
+        what="pool name",
+        whose="GKE",
+        pattern=_RFC1035_40,
+        wants=_RFC1035_40_WORDS,
+        example="cpu-spot",
+        consequence=_NO_POOL,
+        source=_GKE_NAMES,
+        texts=lambda pool: [(pool.at("name"), pool.pool.name)],
+        cloud=CloudKind.GKE,
+    ),
+    Syntax(
+        what="service account",
+        whose="GKE",
+        pattern=r"[a-z0-9][-a-z0-9]*@[a-z0-9.-]+\.gserviceaccount\.com",
+        wants="its e-mail",
+        example="nodes@acme-ml.iam.gserviceaccount.com",
+        consequence=_NO_POOL,
+        source="pulumi-gcp 10.2.0, container.NodePool nodeConfig.serviceAccount",
+        texts=lambda pool: [(pool.at("serviceAccount"), pool.pool.service_account)],
+        cloud=CloudKind.GKE,
+    ),
+    Syntax(
+        what="reservation",
+        whose="GKE",
+        pattern=r"(projects/[^/]+/reservations/)?[a-z]([-a-z0-9]{0,61}[a-z0-9])?",
+        wants="its name, or projects/PROJECT/reservations/NAME for a shared one",
+        example="a100-reservation",
+        consequence="No node would ever start.",
+        source="GKE docs, consuming-reservations (cloud.google.com, 2026); cluster-toolkit "
+        "gke-node-pool/main.tf@01a7a3ed",
+        texts=_reservation,
+        cloud=CloudKind.GKE,
+    ),
+    Syntax(
+        what="pool name",
+        whose="AKS",
+        pattern=r"[a-z][a-z0-9]{0,11}",
+        wants="at most 12 lower-case letters and digits, the first a letter",
+        example="cpuspot",
+        consequence=_NO_POOL,
+        source="azure-aks-docs use-system-pools.md (2026-04-30)",
+        texts=lambda pool: [(pool.at("name"), pool.pool.name)],
+        cloud=CloudKind.AKS,
+    ),
+    Syntax(
+        what="capacity reservation group",
+        whose="AKS",
+        pattern=r"(?i)/subscriptions/[^/]+/resourceGroups/[^/]+/providers/Microsoft\.Compute"
+        r"/capacityReservationGroups/[^/]+",
+        wants="its resource id",
+        example="/subscriptions/S/resourceGroups/R/providers/Microsoft.Compute/capacityReservationGroups/G",
+        consequence=_NO_POOL,
+        source="azure-native 3.29.0, AgentPool.capacityReservationGroupID",
+        texts=_reservation,
+        cloud=CloudKind.AKS,
+    ),
+)
+
+RULES: tuple[ClusterRule | PoolRule, ...] = (*CLUSTER_RULES, *POOL_RULES)

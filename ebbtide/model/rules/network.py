@@ -1,0 +1,211 @@
+"""Address ranges: of the cluster's own network, and of who reaches its control plane."""
+
+from collections.abc import Iterator
+from ipaddress import IPv4Network
+from itertools import combinations
+
+from ebbtide.catalog import CloudKind
+from ebbtide.model.cloud import Aks, AksNetwork, GkeNetwork
+from ebbtide.model.cluster import Cluster
+from ebbtide.model.faults import Fault
+from ebbtide.model.rules.rule import ClusterRule, Severity
+
+_PATH = "cloud.network"
+_AKS_PLANNING = "azure-aks-docs concepts-network-ip-address-planning.md (2024-05-28)"
+_CIDR_SOURCE = f"RFC 4632; GKE docs, alias-ips (2026); {_AKS_PLANNING}"
+_AKS_SERVICES_PREFIX = 12
+_GKE_PODS_PER_NODE = 110
+_AKS_NODE_PREFIX = 24
+
+
+def _parsed(text: str) -> IPv4Network | None:
+    try:
+        return IPv4Network(text) if "/" in text else None
+    except ValueError:
+        return None
+
+
+def _unparsed(path: str, text: str) -> Fault:
+    """A range that is none, and the one that was probably meant."""
+    try:
+        around = IPv4Network(text, strict=False)
+    except ValueError:
+        return Fault(
+            path,
+            f"{text} is no range of IPv4 addresses.",
+            "The cluster could not be created.",
+            "Write an address and the length of its prefix, such as 10.0.0.0/20.",
+        )
+    if "/" not in text:
+        return Fault(
+            path,
+            f"{text} is an address, not a range.",
+            "The cluster could not be created.",
+            f"Write {around}.",
+        )
+    return Fault(
+        path,
+        f"{text} is not where a range begins: the bits after the prefix are not all zero.",
+        "The cluster could not be created, or would differ from what is declared for ever.",
+        f"Write {around}, or {text.partition('/')[0]}/32 for the one address.",
+    )
+
+
+def _ranges(network: GkeNetwork | AksNetwork) -> dict[str, str]:
+    """The ranges that are ours to choose, by field: a network that is there already has its own."""
+    match network:
+        case GkeNetwork(vpc=None):
+            return {"nodes": network.nodes, "pods": network.pods, "services": network.services}
+        case AksNetwork(subnet=None):
+            return {"nodes": network.nodes, "pods": network.pods, "services": network.services}
+        case AksNetwork():
+            return {"pods": network.pods, "services": network.services}
+        case _:
+            return {}
+
+
+def _ranges_parse(cluster: Cluster) -> Iterator[Fault]:
+    for field, text in _ranges(cluster.cloud.network).items():
+        if _parsed(text) is None:
+            yield _unparsed(f"{_PATH}.{field}", text)
+    for index, text in enumerate(cluster.cloud.access.networks):
+        if _parsed(text) is None:
+            yield _unparsed(f"cloud.access.networks[{index}]", text)
+
+
+def _no_overlap(cluster: Cluster) -> Iterator[Fault]:
+    ranges = _ranges(cluster.cloud.network)
+    parsed = {field: network for field, text in ranges.items() if (network := _parsed(text))}
+    for (one, first), (other, second) in combinations(parsed.items(), 2):
+        if first.overlaps(second):
+            yield Fault(
+                f"{_PATH}.{other}",
+                f"The range of {other}, {second}, overlaps that of {one}, {first}.",
+                "The cluster could not be created, or pods and services would be called by each other's "
+                "addresses.",
+                "Write ranges that have no address in common.",
+            )
+
+
+def _existing_vpc_is_whole(cluster: Cluster) -> Iterator[Fault]:
+    network = cluster.cloud.network
+    if not isinstance(network, GkeNetwork):
+        return
+    parts = {
+        "vpc": network.vpc,
+        "subnet": network.subnet,
+        "podsRange": network.pods_range,
+        "servicesRange": network.services_range,
+    }
+    missing = [name for name, value in parts.items() if value is None]
+    if 0 < len(missing) < len(parts):
+        written = [name for name in parts if name not in missing]
+        yield Fault(
+            f"{_PATH}.{missing[0]}",
+            f"An existing network is half declared: {', '.join(written)} without {', '.join(missing)}.",
+            "Nobody would know where nodes, pods and services get their addresses.",
+            f"Write {', '.join(missing)} too, or leave all four out for a network of the cluster's own.",
+        )
+
+
+def _aks_services(cluster: Cluster) -> Iterator[Fault]:
+    services = _parsed(cluster.cloud.network.services)
+    if services is not None and services.prefixlen <= _AKS_SERVICES_PREFIX:
+        yield Fault(
+            f"{_PATH}.services",
+            f"The range of services, {services}, is too large for AKS.",
+            "The cluster could not be created.",
+            f"Write a range smaller than /{_AKS_SERVICES_PREFIX}, such as 10.0.0.0/16.",
+        )
+
+
+def _nodes_for_pods(cluster: Cluster, pods: IPv4Network) -> int:
+    """How many nodes the range of pods has room for: on AKS each takes a /24, on GKE twice its pods,
+    rounded up."""
+    if isinstance(cluster.cloud, Aks):
+        return 2 ** max(_AKS_NODE_PREFIX - pods.prefixlen, 0)
+    each = max(
+        (pool.max_pods_per_node or _GKE_PODS_PER_NODE for pool in cluster.pools), default=_GKE_PODS_PER_NODE
+    )
+    block = 1 << (2 * each - 1).bit_length()
+    return pods.num_addresses // block
+
+
+def _room_for_all_nodes(cluster: Cluster) -> Iterator[Fault]:
+    text = _ranges(cluster.cloud.network).get("pods")
+    pods = _parsed(text) if text and cluster.cloud.existing is None else None
+    if pods is None:
+        return
+    most = sum(pool.nodes.count or pool.nodes.max or 0 for pool in cluster.pools)
+    room = _nodes_for_pods(cluster, pods)
+    if room < most:
+        yield Fault(
+            f"{_PATH}.pods",
+            f"The range of pods, {pods}, has addresses for {room} nodes, and the pools may have {most}.",
+            "Pools would stop growing at that number, without saying why.",
+            "Write a larger range, or smaller pools.",
+        )
+
+
+def _open_to_all(cluster: Cluster) -> Iterator[Fault]:
+    for index, text in enumerate(cluster.cloud.access.networks):
+        network = _parsed(text)
+        if network is not None and network.prefixlen == 0:
+            yield Fault(
+                f"cloud.access.networks[{index}]",
+                f"{text} is the whole internet.",
+                "The control plane could be reached, and attacked, from anywhere.",
+                "Write the ranges of your offices and runners.",
+            )
+
+
+def _aks_open_server(cluster: Cluster) -> Iterator[Fault]:
+    if (
+        isinstance(cluster.cloud, Aks)
+        and not cluster.cloud.access.networks
+        and cluster.cloud.existing is None
+    ):
+        yield Fault(
+            "cloud.access.networks",
+            "The API server is open to the internet.",
+            "It can be reached, and attacked, from anywhere, guarded by Entra alone.",
+            "Write the ranges of your offices and runners under networks.",
+        )
+
+
+RULES: tuple[ClusterRule, ...] = (
+    ClusterRule("ranges that parse", _CIDR_SOURCE, _ranges_parse),
+    ClusterRule("ranges without overlap", _CIDR_SOURCE, _no_overlap),
+    ClusterRule(
+        "an existing network is whole",
+        "pulumi-gcp 10.2.0, container.Cluster ipAllocationPolicy (2026)",
+        _existing_vpc_is_whole,
+        CloudKind.GKE,
+    ),
+    ClusterRule(
+        "services in less than a /12",
+        _AKS_PLANNING,
+        _aks_services,
+        CloudKind.AKS,
+    ),
+    ClusterRule(
+        "addresses for all nodes' pods",
+        "GKE docs, flexible-pod-cidr (2026); azure-aks-docs concepts-network-ip-address-planning.md "
+        "(2024-05-28)",
+        _room_for_all_nodes,
+        severity=Severity.WARNED,
+    ),
+    ClusterRule(
+        "not open to the whole internet",
+        "GKE docs, authorized-networks (2026); azure-aks-docs api-server-authorized-ip-ranges.md (2026)",
+        _open_to_all,
+        severity=Severity.WARNED,
+    ),
+    ClusterRule(
+        "the API server is not open",
+        "azure-aks-docs api-server-authorized-ip-ranges.md (2026)",
+        _aks_open_server,
+        CloudKind.AKS,
+        Severity.WARNED,
+    ),
+)

@@ -1,0 +1,172 @@
+"""How many nodes a pool has, and what they cost when nothing runs."""
+
+from collections.abc import Iterator
+
+from ebbtide.catalog import CloudKind, find_price, machine_price
+from ebbtide.model.capacity import FlexStart, Preemptible, Queued, Spot
+from ebbtide.model.faults import Fault
+from ebbtide.model.rules.rule import PoolIn, PoolRule, Severity
+from ebbtide.model.rules.words import called, dollars
+
+_SYSTEM_FLOOR = {CloudKind.GKE: 1, CloudKind.AKS: 2}
+_PODS_PER_NODE = {CloudKind.GKE: (8, 256), CloudKind.AKS: (10, 250)}
+_AKS_SYSTEM_PODS = 30
+_TOOLKIT = "cluster-toolkit modules/compute/gke-node-pool/main.tf@01a7a3ed, preconditions"
+
+
+def _count_or_limits(pool: PoolIn) -> Iterator[Fault]:
+    nodes = pool.pool.nodes
+    if nodes.count is not None and (nodes.min is not None or nodes.max is not None):
+        yield Fault(
+            pool.at("nodes.count"),
+            "A fixed count and limits for scaling are both written.",
+            "The autoscaler and the fixed count would fight over the pool, and the cloud refuses it.",
+            "Write count alone, or min and max alone.",
+        )
+
+
+def _has_an_upper_limit(pool: PoolIn) -> Iterator[Fault]:
+    nodes = pool.pool.nodes
+    if nodes.count is None and nodes.max is None:
+        yield Fault(
+            pool.at("nodes"),
+            "Nothing says how many nodes the pool may have.",
+            "Neither its cost nor its quota would have a limit.",
+            "Write nodes: {max: 4}, or nodes: {count: 4} for a fixed number.",
+        )
+
+
+def _min_not_above_max(pool: PoolIn) -> Iterator[Fault]:
+    nodes = pool.pool.nodes
+    if nodes.min is not None and nodes.max is not None and nodes.min > nodes.max:
+        yield Fault(
+            pool.at("nodes.min"),
+            f"min {nodes.min} is above max {nodes.max}.",
+            "The node pool could not be created.",
+            f"Write min: {nodes.max} or less, or max: {nodes.min} or more.",
+        )
+
+
+def _system_floor(pool: PoolIn) -> Iterator[Fault]:
+    floor = _SYSTEM_FLOOR[pool.site.cloud]
+    nodes = pool.pool.nodes
+    consequence = {
+        CloudKind.GKE: "Cluster DNS and the add-ons would have nowhere to run.",
+        CloudKind.AKS: "AKS refuses a system pool that may have fewer than two nodes.",
+    }[pool.site.cloud]
+    for field, number in (("min", nodes.min), ("max", nodes.max), ("count", nodes.count)):
+        if pool.pool.is_system and number is not None and number < floor:
+            yield Fault(
+                pool.at(f"nodes.{field}"),
+                f"{field} {number} is too few for a system pool on {called(pool.site.cloud)}.",
+                consequence,
+                f"Write {field}: {floor} or more.",
+            )
+
+
+def _pods_per_node(pool: PoolIn) -> Iterator[Fault]:
+    least, most = _PODS_PER_NODE[pool.site.cloud]
+    pods = pool.pool.max_pods_per_node
+    if pods is not None and not least <= pods <= most:
+        yield Fault(
+            pool.at("maxPodsPerNode"),
+            f"{called(pool.site.cloud)} cannot have {pods} pods on a node.",
+            "The node pool could not be created.",
+            f"Write a number from {least} to {most}, or leave it out.",
+        )
+
+
+def _aks_system_pods(pool: PoolIn) -> Iterator[Fault]:
+    pods, nodes = pool.pool.max_pods_per_node, pool.pool.nodes
+    fewest = nodes.count or nodes.min or _SYSTEM_FLOOR[CloudKind.AKS]
+    least = _PODS_PER_NODE[CloudKind.AKS][0]
+    if pool.pool.is_system and pods is not None and pods >= least and pods * fewest < _AKS_SYSTEM_PODS:
+        yield Fault(
+            pool.at("maxPodsPerNode"),
+            f"{fewest} nodes with {pods} pods each hold {pods * fewest} pods, and a system pool needs 30.",
+            "The node pool could not be created.",
+            f"Write maxPodsPerNode: {-(-_AKS_SYSTEM_PODS // fewest)} or more.",
+        )
+
+
+def hourly_price(pool: PoolIn) -> float | None:
+    """What one node of the pool costs, USD per hour, with its accelerators and without its disk; None
+    where the price table
+    does not say."""
+    site, capacity = pool.site, pool.pool.capacity
+
+    def rate(item: str) -> float | None:
+        price = (
+            find_price(site.cloud, site.region, item)
+            if ":" in item
+            else machine_price(site.cloud, site.region, item)
+        )
+        if price is None:
+            return None
+        if isinstance(capacity, Spot | Preemptible):
+            return price.spot
+        return price.flex if isinstance(capacity, FlexStart | Queued) else price.on_demand
+
+    machine, accelerator = pool.machine, pool.pool.accelerator
+    host = rate(machine.name) if machine else None
+    if host is None or machine is None or machine.accelerator or accelerator is None:
+        return host
+    each = rate(f"gpu:{accelerator.type}")
+    return None if each is None else host + each * accelerator.count
+
+
+def _never_zero(pool: PoolIn) -> Iterator[Fault]:
+    nodes = pool.pool.nodes
+    field, fewest = ("count", nodes.count) if nodes.count else ("min", nodes.min)
+    if pool.pool.is_system or not fewest:
+        return
+    each = hourly_price(pool)
+    cost = (
+        f"at least {dollars(each * fewest)} an hour" if each else "money, how much is not in the price table,"
+    )
+    yield Fault(
+        pool.at(f"nodes.{field}"),
+        f"The pool never has fewer than {fewest} node{'s' if fewest > 1 else ''}.",
+        f"It costs {cost} when nothing runs.",
+        "Leave min out, so that it scales to zero."
+        if field == "min"
+        else "Write max in place of count, so that it scales to zero.",
+    )
+
+
+RULES: tuple[PoolRule, ...] = (
+    PoolRule("a fixed count or limits, not both", _TOOLKIT, _count_or_limits),
+    PoolRule(
+        "an upper limit of nodes",
+        "pulumi-gcp 10.2.0 and azure-native 3.29.0: autoscaling needs a maximum",
+        _has_an_upper_limit,
+    ),
+    PoolRule(
+        "min not above max", "kubernetes/autoscaler cluster-autoscaler/FAQ.md (2026)", _min_not_above_max
+    ),
+    PoolRule(
+        "enough system nodes",
+        "azure-aks-docs use-system-pools.md (2026-04-30): at least two; GKE docs, node-pools (2026): "
+        "system pods need a node",
+        _system_floor,
+    ),
+    PoolRule(
+        "pods per node in the cloud's range",
+        "GKE docs, flexible-pod-cidr (2026); azure-aks-docs concepts-network-ip-address-planning.md "
+        "(2024-05-28)",
+        _pods_per_node,
+    ),
+    PoolRule(
+        "room for 30 pods in an AKS system pool",
+        "azure-aks-docs use-system-pools.md (2026-04-30), concepts-network-ip-address-planning.md "
+        "(2024-05-28)",
+        _aks_system_pods,
+        CloudKind.AKS,
+    ),
+    PoolRule(
+        "a work pool reaches zero",
+        "facts.md A.6; shared price table, see catalog/data/prices.csv",
+        _never_zero,
+        severity=Severity.WARNED,
+    ),
+)

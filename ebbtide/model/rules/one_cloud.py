@@ -1,0 +1,150 @@
+"""What only one of the clouds has: a row for each field, and one check that reads it."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from ebbtide.catalog import CloudKind
+from ebbtide.model.capacity import FlexStart, Preemptible, Queued, Spot
+from ebbtide.model.faults import Fault
+from ebbtide.model.pool import Pool
+from ebbtide.model.rules.rule import PoolIn, PoolRule
+from ebbtide.model.rules.words import called
+
+_GKE, _AKS = CloudKind.GKE, CloudKind.AKS
+
+
+@dataclass(frozen=True, slots=True)
+class OnlyOn:
+    """A field that one cloud has and the other has not.
+
+    Attributes:
+        home: the cloud that has it.
+        field: the field.
+        is_written: whether a pool has it.
+        reason: how it is on the other cloud.
+        fix: what to write there.
+        source: where that is written down.
+        what: what it is called in a sentence; the field where it is left out.
+    """
+
+    home: CloudKind
+    field: str
+    is_written: Callable[[Pool], bool]
+    reason: str
+    fix: str
+    source: str
+    what: str = ""
+
+    @property
+    def called(self) -> str:
+        """What it is called in a sentence."""
+        return self.what or self.field.rpartition(".")[2]
+
+    def check(self, pool: PoolIn) -> Iterator[Fault]:
+        """A fault where a pool of the other cloud has it."""
+        if self.is_written(pool.pool):
+            problem = f"{called(pool.site.cloud)} has no {self.called}: it is {called(self.home)}'s."
+            yield Fault(pool.at(self.field), problem, self.reason, self.fix)
+
+
+ROWS = (
+    OnlyOn(
+        _GKE,
+        "serviceAccount",
+        lambda pool: pool.service_account is not None,
+        "Nodes on AKS act as the cluster's kubelet identity.",
+        "Leave serviceAccount out.",
+        "azure-native 3.29.0, AgentPool; azure-aks-docs use-managed-identity.md (2026)",
+    ),
+    OnlyOn(
+        _GKE,
+        "locationPolicy",
+        lambda pool: pool.location_policy is not None,
+        "AKS spreads a pool over its zones by itself.",
+        "Leave locationPolicy out.",
+        "azure-native 3.29.0, AgentPool",
+    ),
+    OnlyOn(
+        _GKE,
+        "compact",
+        lambda pool: pool.compact,
+        "Nodes on AKS would be placed as for any other pool.",
+        "Leave compact out.",
+        "azure-native 3.29.0, AgentPool",
+    ),
+    OnlyOn(
+        _GKE,
+        "shutdownGrace",
+        lambda pool: pool.shutdown_grace is not None,
+        "AKS has no setting for how long a node that is taken back may run on.",
+        "Leave shutdownGrace out.",
+        "azure-aks-docs spot-node-pool.md (2025-04-06); facts.md C.6",
+    ),
+    OnlyOn(
+        _GKE,
+        "autoRepair",
+        lambda pool: pool.auto_repair is not None,
+        "AKS always repairs nodes, and has no setting for it.",
+        "Leave autoRepair out.",
+        "azure-aks-docs node-auto-repair.md (2026)",
+    ),
+    OnlyOn(
+        _GKE,
+        "autoUpgrade",
+        lambda pool: pool.auto_upgrade is not None,
+        "AKS upgrades all pools of a cluster by one channel.",
+        "Leave autoUpgrade out, or write upgradeChannel under cloud.",
+        "azure-aks-docs auto-upgrade-cluster.md (2026)",
+    ),
+    OnlyOn(
+        _GKE,
+        "capacity",
+        lambda pool: isinstance(pool.capacity, Preemptible),
+        "The pool could not be created.",
+        "Write capacity: spot.",
+        "azure-native 3.29.0, AgentPool.scaleSetPriority is Regular or Spot",
+        what="capacity kind preemptible",
+    ),
+    OnlyOn(
+        _GKE,
+        "capacity",
+        lambda pool: isinstance(pool.capacity, FlexStart),
+        "The pool could not be created.",
+        "Write capacity: spot, or leave it out for on-demand.",
+        "GKE docs, dws-flex-start-training (2026-06-09)",
+        what="capacity kind flex-start",
+    ),
+    OnlyOn(
+        _GKE,
+        "capacity",
+        lambda pool: isinstance(pool.capacity, Queued),
+        "The pool could not be created.",
+        "Write capacity: spot, or leave it out for on-demand, and put the pool in a queue.",
+        "GKE docs, provisioningrequest (2026-04-08); azure-aks-docs "
+        "configure-kueue-with-cluster-autoscaler.md",
+        what="capacity kind queued",
+    ),
+    OnlyOn(
+        _AKS,
+        "capacity.evictionPolicy",
+        lambda pool: isinstance(pool.capacity, Spot) and pool.capacity.eviction_policy is not None,
+        "GKE deletes a spot node that is taken back, always.",
+        "Write capacity: spot, without evictionPolicy.",
+        "GKE docs, spot-vms (2026-08)",
+    ),
+    OnlyOn(
+        _AKS,
+        "capacity.maxPrice",
+        lambda pool: isinstance(pool.capacity, Spot) and pool.capacity.max_price is not None,
+        "Google Cloud has one spot price at a time, and takes no bids.",
+        "Write capacity: spot, without maxPrice.",
+        "Compute docs, spot pricing (cloud.google.com/spot-vms/pricing, 2026)",
+    ),
+)
+
+_OTHER = {_GKE: _AKS, _AKS: _GKE}
+
+RULES: tuple[PoolRule, ...] = tuple(
+    PoolRule(f"{row.called} on {called(row.home)} alone", row.source, row.check, _OTHER[row.home])
+    for row in ROWS
+)

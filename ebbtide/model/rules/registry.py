@@ -1,0 +1,67 @@
+"""All rules, and running them."""
+
+from collections.abc import Iterator
+
+from ebbtide.model.cluster import Cluster
+from ebbtide.model.faults import Fault
+from ebbtide.model.rules import (
+    accelerators,
+    addons,
+    aks_pools,
+    choices,
+    drivers,
+    gke_capacity,
+    gke_versions,
+    kubernetes,
+    location,
+    machines,
+    names,
+    network,
+    nodes,
+    one_cloud,
+    room,
+    shares,
+    storage,
+    system_pool,
+    tenancy,
+)
+from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule, Severity, pools_of
+
+RULES: tuple[PoolRule | ClusterRule, ...] = (
+    *names.RULES,
+    *location.RULES,
+    *network.RULES,
+    *system_pool.RULES,
+    *machines.RULES,
+    *accelerators.RULES,
+    *one_cloud.RULES,
+    *choices.RULES,
+    *gke_capacity.RULES,
+    *gke_versions.RULES,
+    *aks_pools.RULES,
+    *nodes.RULES,
+    *kubernetes.RULES,
+    *tenancy.RULES,
+    *drivers.RULES,
+    *room.RULES,
+    *shares.RULES,
+    *storage.RULES,
+    *addons.RULES,
+)
+
+
+def pool_faults(pool: PoolIn, severity: Severity) -> Iterator[Fault]:
+    """Faults of one pool, of all rules of its cloud with that severity."""
+    for rule in RULES:
+        if isinstance(rule, PoolRule) and rule.severity is severity and rule.cloud in (None, pool.site.cloud):
+            yield from rule.check(pool)
+
+
+def cluster_faults(cluster: Cluster, severity: Severity) -> Iterator[Fault]:
+    """Faults of a whole declaration, its pools' among them, of all rules of its cloud with that severity."""
+    cloud = cluster.site.cloud
+    for rule in RULES:
+        if isinstance(rule, ClusterRule) and rule.severity is severity and rule.cloud in (None, cloud):
+            yield from rule.check(cluster)
+    for pool in pools_of(cluster):
+        yield from pool_faults(pool, severity)

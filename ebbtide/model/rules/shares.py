@@ -1,0 +1,130 @@
+"""Teams' shares of the pools, and what Kueue is told besides."""
+
+from collections.abc import Iterator
+
+from ebbtide.catalog import CloudKind
+from ebbtide.model.cluster import Cluster
+from ebbtide.model.faults import Fault, did_you_mean
+from ebbtide.model.nodes import most_nodes
+from ebbtide.model.queues import queues_of
+from ebbtide.model.rules.rule import ClusterRule
+
+_KUEUE = "Kueue 0.19.2, ClusterQueue and Cohort v1beta2, nominalQuota and fairSharing (2026-08-20)"
+_CONFIG = "Kueue 0.19.2, apis/config/v1beta2, Integrations (2026-08-20)"
+
+FRAMEWORKS = (
+    "batch/job",
+    "jobset.x-k8s.io/jobset",
+    "kubeflow.org/jaxjob",
+    "kubeflow.org/mpijob",
+    "kubeflow.org/paddlejob",
+    "kubeflow.org/pytorchjob",
+    "kubeflow.org/tfjob",
+    "kubeflow.org/xgboostjob",
+    "leaderworkerset.x-k8s.io/leaderworkerset",
+    "pod",
+    "deployment",
+    "statefulset",
+    "ray.io/raycluster",
+    "ray.io/rayjob",
+    "ray.io/rayservice",
+    "sparkoperator.k8s.io/sparkapplication",
+    "trainer.kubeflow.org/trainjob",
+    "workload.codeflare.dev/appwrapper",
+)
+"""Kinds of work that Kueue knows by itself."""
+
+
+def _guarantees_name_pools(cluster: Cluster) -> Iterator[Fault]:
+    queues = queues_of(cluster)
+    for number, team in enumerate(cluster.teams):
+        mine = {pool for queue in queues if team.queues_used(queue.name) for pool in queue.pools}
+        for pool in team.guarantee:
+            if pool not in mine:
+                yield Fault(
+                    f"teams[{number}].guarantee.{pool}",
+                    f"No queue of the team leads to a pool {pool}{did_you_mean(pool, mine)}",
+                    "Its nodes would be held for a team that cannot use them.",
+                    f"Write one of {', '.join(sorted(mine))}."
+                    if mine
+                    else "Declare a queue for the team first.",
+                )
+
+
+def _guarantees_fit(cluster: Cluster) -> Iterator[Fault]:
+    for pool in cluster.pools:
+        holders = [
+            (number, team.guarantee[pool.name])
+            for number, team in enumerate(cluster.teams)
+            if team.guarantee.get(pool.name)
+        ]
+        promised = sum(nodes for _, nodes in holders)
+        if promised > most_nodes(pool):
+            yield Fault(
+                f"teams[{holders[-1][0]}].guarantee.{pool.name}",
+                f"{promised} nodes of {pool.name} are guaranteed, and it has {most_nodes(pool)} at most.",
+                "Not every team could have what it is promised: admitted work would wait for ever.",
+                "Write smaller guarantees, or a larger nodes.max.",
+            )
+
+
+def _shares_need_queues(cluster: Cluster) -> Iterator[Fault]:
+    if cluster.has_kueue:
+        return
+    for number, team in enumerate(cluster.teams):
+        if team.weight != 1:
+            yield Fault(
+                f"teams[{number}].weight",
+                "The team has a weight, and no work is queued on this cluster.",
+                "Whoever comes first would have everything.",
+                "Declare queues, or write addons: {kueue: {}}.",
+            )
+
+
+def _known_frameworks(cluster: Cluster) -> Iterator[Fault]:
+    if cluster.addons.kueue is None:
+        return
+    for index, name in enumerate(cluster.addons.kueue.frameworks):
+        if name not in FRAMEWORKS:
+            yield Fault(
+                f"addons.kueue.frameworks[{index}]",
+                f"Kueue knows no kind of work {name}{did_you_mean(name, FRAMEWORKS)}",
+                "It would not start, and no Job in a queue's namespace could be made.",
+                "Write one as Kueue names it, such as ray.io/rayjob.",
+            )
+
+
+def _kueue_has_work(cluster: Cluster) -> Iterator[Fault]:
+    if cluster.has_kueue and not queues_of(cluster):
+        yield Fault(
+            "addons.kueue",
+            "There is no work pool that a queue could lead to.",
+            "Kueue would be there, and admit nothing.",
+            "Declare a work pool, or leave kueue out.",
+        )
+
+
+def _together_on_aks(cluster: Cluster) -> Iterator[Fault]:
+    for index, queue in enumerate(cluster.queues):
+        if queue.together:
+            yield Fault(
+                f"queues[{index}].together",
+                "GKE brings nodes all at once on queued pools alone.",
+                "Its autoscaler would leave the request unanswered, and the work would wait for ever.",
+                "Leave together out, and write capacity: queued on the pool.",
+            )
+
+
+RULES: tuple[ClusterRule, ...] = (
+    ClusterRule("guarantees of pools that the team's queues lead to", _KUEUE, _guarantees_name_pools),
+    ClusterRule("no more guaranteed than there is", _KUEUE, _guarantees_fit),
+    ClusterRule("shares where work is queued", _KUEUE, _shares_need_queues),
+    ClusterRule("kinds of work that Kueue knows", _CONFIG, _known_frameworks),
+    ClusterRule("queues for Kueue", _KUEUE, _kueue_has_work),
+    ClusterRule(
+        "nodes together on AKS",
+        "GKE docs, provisioningrequest (2026-04): queued-provisioning.gke.io alone",
+        _together_on_aks,
+        CloudKind.GKE,
+    ),
+)

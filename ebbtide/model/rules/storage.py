@@ -1,0 +1,114 @@
+"""Teams' buckets and shared volumes: which cloud has them, how large, and what they cost while nothing
+runs."""
+
+from collections.abc import Iterator
+
+from ebbtide.catalog import CloudKind, find_price
+from ebbtide.catalog.prices import lowest_price
+from ebbtide.model.cluster import Cluster
+from ebbtide.model.faults import Fault
+from ebbtide.model.rules.rule import ClusterRule, Severity
+from ebbtide.model.rules.words import called, dollars
+
+_FILESTORE = "cloud.google.com/filestore/docs/service-tiers (2026): Basic HDD, 1 TiB to 63.9 TiB, zonal"
+_FILES = "learn.microsoft.com/azure/storage/files, scale targets (2026): premium, 100 GiB to 100 TiB"
+
+LEAST_GIB = {"filestore": 1024, "azure-files": 100}
+"""The smallest file system that each cloud sells."""
+
+_MOST_GIB = {"filestore": 65433, "azure-files": 102400}
+_CLOUD = {"filestore": CloudKind.GKE, "azure-files": CloudKind.AKS}
+_ITEM = {"filestore": "filestore-basic-hdd-gib", "azure-files": "azure-files-premium-gib"}
+_OTHER = {CloudKind.GKE: "filestore", CloudKind.AKS: "azure-files"}
+
+
+def _of_the_cloud(cluster: Cluster) -> Iterator[Fault]:
+    cloud = cluster.site.cloud
+    for number, team in enumerate(cluster.teams):
+        kind = team.volume.kind if team.volume else "bucket"
+        if kind != "bucket" and _CLOUD[kind] is not cloud:
+            yield Fault(
+                f"teams[{number}].volume.kind",
+                f"{called(cloud)} has no {kind}.",
+                "The volume could not be made.",
+                f"Write kind: {_OTHER[cloud]}, or leave kind out for a bucket, mounted.",
+            )
+
+
+def _size(cluster: Cluster) -> Iterator[Fault]:
+    for number, team in enumerate(cluster.teams):
+        volume = team.volume
+        if volume is None or volume.size_gib is None:
+            continue
+        path = f"teams[{number}].volume.sizeGib"
+        if volume.kind == "bucket":
+            yield Fault(path, "A bucket has no size.", "It would reach nothing.", "Leave sizeGib out.")
+        elif not LEAST_GIB[volume.kind] <= volume.size_gib <= _MOST_GIB[volume.kind]:
+            yield Fault(
+                path,
+                f"{volume.kind} comes in {LEAST_GIB[volume.kind]} to {_MOST_GIB[volume.kind]} GiB, "
+                f"not {volume.size_gib}.",
+                "The volume could not be made.",
+                f"Write sizeGib: {LEAST_GIB[volume.kind]}, or a bucket.",
+            )
+
+
+def _has_a_zone(cluster: Cluster) -> Iterator[Fault]:
+    if cluster.site.is_zonal or any(pool.zones for pool in cluster.pools):
+        return
+    for number, team in enumerate(cluster.teams):
+        if team.volume is not None and team.volume.kind == "filestore":
+            yield Fault(
+                f"teams[{number}].volume.kind",
+                f"A filestore stands in one zone, and neither {cluster.cloud.location} nor a pool names one.",
+                "It could be put far from the nodes that use it, or nowhere.",
+                "Write zones on the pool that uses it most, or leave kind out for a bucket, mounted.",
+            )
+
+
+def _bills_while_idle(cluster: Cluster) -> Iterator[Fault]:
+    site = cluster.site
+    for number, team in enumerate(cluster.teams):
+        volume = team.volume
+        if volume is None or volume.kind == "bucket":
+            continue
+        size = volume.size_gib or LEAST_GIB[volume.kind]
+        item = _ITEM[volume.kind]
+        price = find_price(site.cloud, site.region, item) or lowest_price(site.cloud, item)
+        cost = f"about {dollars(price.on_demand * size)} an hour" if price and price.on_demand else "by size"
+        yield Fault(
+            f"teams[{number}].volume",
+            f"{size} GiB of {volume.kind} bill {cost}, also while nothing runs.",
+            "The cluster at rest would cost that much more.",
+            "Leave kind out for a bucket, mounted, which bills what is in it.",
+        )
+
+
+def _goes_with_contents(cluster: Cluster) -> Iterator[Fault]:
+    for number, team in enumerate(cluster.teams):
+        if team.bucket is not None and team.bucket.keep is False and not cluster.is_ephemeral:
+            yield Fault(
+                f"teams[{number}].bucket.keep",
+                "The bucket of a permanent cluster goes with everything in it.",
+                "A destroy would delete every checkpoint.",
+                "Leave keep out, unless that is meant.",
+            )
+
+
+RULES: tuple[ClusterRule, ...] = (
+    ClusterRule("a volume that the cloud has", _FILESTORE, _of_the_cloud),
+    ClusterRule("a volume's size", f"{_FILESTORE}; {_FILES}", _size),
+    ClusterRule("a zone for a filestore", _FILESTORE, _has_a_zone, CloudKind.GKE),
+    ClusterRule(
+        "volumes that bill while idle",
+        "catalog/data/prices.csv, a source in each row",
+        _bills_while_idle,
+        severity=Severity.WARNED,
+    ),
+    ClusterRule(
+        "buckets that go with their contents",
+        "pulumi-gcp 10.2.0, storage.Bucket forceDestroy",
+        _goes_with_contents,
+        severity=Severity.WARNED,
+    ),
+)

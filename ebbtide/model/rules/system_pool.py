@@ -1,0 +1,138 @@
+"""The system pool: that there is one, and that it can hold what runs on it."""
+
+from collections.abc import Iterator
+
+from ebbtide.catalog import CloudKind
+from ebbtide.model.cluster import Cluster
+from ebbtide.model.faults import Fault
+from ebbtide.model.gpus import accelerators_of
+from ebbtide.model.nodes import daemons
+from ebbtide.model.pool import TaintEffect
+from ebbtide.model.rules.room import amount_text, cheapest_home, price_text, what_runs_there
+from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule, Severity, pools_of
+
+_AKS_DOCS = "azure-aks-docs use-system-pools.md (2026-04-30)"
+_AKS_VCPUS = 4
+_AKS_MEMORY_GIB = 4
+_AKS_REFUSED = ("BS",)
+_CRITICAL = "CriticalAddonsOnly"
+_GKE_MANAGED = "components.gke.io/gke-managed-components"
+
+
+def _exactly_one(cluster: Cluster) -> Iterator[Fault]:
+    system = [pool.path for pool in pools_of(cluster) if pool.pool.is_system]
+    if not system and cluster.cloud.existing is None:
+        yield Fault(
+            "pools",
+            "No pool has the role system.",
+            "Cluster DNS and the add-ons would have nowhere to run, or would settle on the work pools.",
+            "Add a pool such as {name: system, role: system, nodes: {max: 3}}; its machine is named when "
+            "it is left out.",
+        )
+    for path in system[1:]:
+        yield Fault(
+            f"{path}.role",
+            f"There is a system pool already, {system[0]}.",
+            "Add-ons would be spread over both, and neither could be sized.",
+            "Leave role out here.",
+        )
+
+
+def _missing_machine(cluster: Cluster) -> Iterator[Fault]:
+    for pool in pools_of(cluster):
+        if not pool.pool.is_system or pool.pool.machine is not None:
+            continue
+        what, once = what_runs_there(cluster)
+        need = once + daemons(pool.pool, pool.site, cluster.addons)
+        machine = cheapest_home(cluster)
+        fix = "Write machine: with a larger type than the catalog has."
+        if machine is not None:
+            cost = price_text(machine, cluster)
+            fix = (
+                f"Write machine: {machine.name}, the cheapest that holds {what} ({amount_text(need)}){cost}."
+            )
+        yield Fault(
+            pool.at("machine"),
+            "The system pool has no machine type.",
+            "The cloud would take one of its own choice, which need not hold what runs there.",
+            fix,
+        )
+
+
+def _no_accelerators(pool: PoolIn) -> Iterator[Fault]:
+    accelerator, _ = accelerators_of(pool.pool, pool.site)
+    if pool.pool.is_system and accelerator:
+        yield Fault(
+            pool.at("accelerator" if pool.pool.accelerator else "machine"),
+            f"The system pool has accelerators, {accelerator}.",
+            "They would be paid for at every hour, and the cluster's own pods use none.",
+            "Write a machine without accelerators here, and a work pool for these.",
+        )
+
+
+def _aks_size(pool: PoolIn) -> Iterator[Fault]:
+    machine = pool.machine
+    if not pool.pool.is_system or machine is None:
+        return
+    if machine.family in _AKS_REFUSED or machine.name.startswith("Standard_B"):
+        yield Fault(
+            pool.at("machine"),
+            f"{machine.name} is of the B series, which AKS refuses for a system pool.",
+            "The cluster could not be created.",
+            "Write a machine of another series with four vCPUs, such as Standard_D4as_v5.",
+        )
+    elif machine.vcpus < _AKS_VCPUS or machine.memory_gib < _AKS_MEMORY_GIB:
+        yield Fault(
+            pool.at("machine"),
+            f"{machine.name} has {machine.vcpus} vCPUs and {machine.memory_gib:g} GiB, too few for AKS.",
+            "The cluster could not be created.",
+            "Write a larger machine, such as Standard_D4as_v5.",
+        )
+
+
+def _aks_taints(pool: PoolIn) -> Iterator[Fault]:
+    for index, taint in enumerate((pool.pool.taints or ()) if pool.pool.is_system else ()):
+        if taint.key != _CRITICAL and taint.effect is not TaintEffect.PREFER_NO_SCHEDULE:
+            yield Fault(
+                pool.at(f"taints[{index}]"),
+                f"AKS refuses the taint {taint} on a system pool.",
+                "The cluster could not be created (SystemPoolHasRestrictedTaint).",
+                "Leave taints out for CriticalAddonsOnly, or write the effect PreferNoSchedule.",
+            )
+
+
+def _gke_taints(pool: PoolIn) -> Iterator[Fault]:
+    for index, taint in enumerate((pool.pool.taints or ()) if pool.pool.is_system else ()):
+        if taint.key != _GKE_MANAGED and taint.effect is not TaintEffect.PREFER_NO_SCHEDULE:
+            yield Fault(
+                pool.at(f"taints[{index}]"),
+                f"Not all of GKE's own pods tolerate the taint {taint}.",
+                "Those that do not would stay pending, or settle on work pools that then never reach zero.",
+                "Leave taints out, or write the effect PreferNoSchedule.",
+            )
+
+
+RULES: tuple[ClusterRule | PoolRule, ...] = (
+    ClusterRule(
+        "exactly one system pool",
+        f"{_AKS_DOCS}; GKE docs, isolate-workloads-dedicated-nodes (2026); facts.md A.6",
+        _exactly_one,
+    ),
+    ClusterRule(
+        "a machine for the system pool",
+        "catalog/data/footprints.csv and prices.csv, a source in each row",
+        _missing_machine,
+    ),
+    PoolRule("no accelerators in the system pool", "facts.md B.1 and B.13: idle cost", _no_accelerators),
+    PoolRule("an AKS system pool of four vCPUs, not of the B series", _AKS_DOCS, _aks_size, CloudKind.AKS),
+    PoolRule(
+        "taints that AKS takes on a system pool", "Azure/AKS#2578 (2021-10)", _aks_taints, CloudKind.AKS
+    ),
+    PoolRule(
+        "a GKE system pool that takes in system pods",
+        "GKE docs, isolate-workloads-dedicated-nodes (2026)",
+        _gke_taints,
+        CloudKind.GKE,
+        Severity.WARNED,
+    ),
+)

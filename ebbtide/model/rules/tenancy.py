@@ -1,0 +1,216 @@
+"""Pools, queues and teams by name: that each is there once, and that what is named is there."""
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+
+from ebbtide.model.cluster import Cluster
+from ebbtide.model.faults import Fault, did_you_mean
+from ebbtide.model.gpus import accelerators_of
+from ebbtide.model.queues import queues_of
+from ebbtide.model.rules.kubernetes import DNS_LABEL, DNS_LABEL_WORDS, NAMES_SOURCE
+from ebbtide.model.rules.rule import ClusterRule, PoolRule, Severity
+from ebbtide.model.rules.syntax import Syntax, Texts, cluster_rules
+from ebbtide.model.rules.words import both
+from ebbtide.model.tenancy import Team
+
+_MOST_POOLS = 64
+_KUEUE = "Kueue 0.19.2, ClusterQueue v1beta2 (2026-08-20)"
+_SYSTEM_NAMESPACES = "kubernetes.io/docs/concepts/overview/working-with-objects/namespaces (2026)"
+
+
+def _namespace_path(index: int, team: Team) -> str:
+    return f"teams[{index}].namespace.name" if team.namespace else f"teams[{index}].name"
+
+
+def _pool_names(cluster: Cluster) -> Texts:
+    return [(f"pools[{index}].name", pool.name) for index, pool in enumerate(cluster.pools)]
+
+
+def _queue_names(cluster: Cluster) -> Texts:
+    return [(f"queues[{index}].name", queue.name) for index, queue in enumerate(cluster.queues)]
+
+
+def _team_names(cluster: Cluster) -> Texts:
+    return [(f"teams[{index}].name", team.name) for index, team in enumerate(cluster.teams)]
+
+
+def _declared_namespaces(cluster: Cluster) -> Texts:
+    for index, team in enumerate(cluster.teams):
+        if team.namespace is not None:
+            yield _namespace_path(index, team), team.namespace.name
+
+
+def _namespaces(cluster: Cluster) -> Texts:
+    return [(_namespace_path(index, team), team.namespace_name) for index, team in enumerate(cluster.teams)]
+
+
+def _local_queue_names(cluster: Cluster) -> Texts:
+    for number, team in enumerate(cluster.teams):
+        for index, use in enumerate(team.queues):
+            yield f"teams[{number}].queues[{index}].as", use.as_
+
+
+def _once(
+    what: str, consequence: str, names: Callable[[Cluster], Texts], cluster: Cluster
+) -> Iterator[Fault]:
+    first: dict[str, str] = {}
+    for path, name in names(cluster):
+        if name is None:
+            continue
+        if name in first:
+            problem = f"The {what} {name} is there already, at {first[name]}."
+            yield Fault(path, problem, consequence, f"Write a {what} of its own.")
+        first.setdefault(name, path)
+
+
+def _once_rule(what: str, consequence: str, names: Callable[[Cluster], Texts]) -> ClusterRule:
+    return ClusterRule(f"no {what} twice", NAMES_SOURCE, partial(_once, what, consequence, names))
+
+
+def _queues_name_pools(cluster: Cluster) -> Iterator[Fault]:
+    roles = {pool.name: pool.is_system for pool in cluster.pools}
+    work = [name for name, is_system in roles.items() if not is_system]
+    for number, queue in enumerate(cluster.queues):
+        for index, name in enumerate(queue.pools):
+            path = f"queues[{number}].pools[{index}]"
+            if name not in roles:
+                yield Fault(
+                    path,
+                    f"There is no pool {name}{did_you_mean(name, work)}",
+                    "Work in the queue would wait for ever.",
+                    _one_of(work, "Declare a work pool first."),
+                )
+            elif roles[name]:
+                yield Fault(
+                    path,
+                    f"The queue leads to the system pool, {name}.",
+                    "Jobs would push out the cluster's own pods.",
+                    _one_of(work, "Declare a work pool first."),
+                )
+            elif name in queue.pools[:index]:
+                yield Fault(
+                    path,
+                    f"The pool {name} is in the queue twice.",
+                    "Kueue refuses a flavor that is there twice.",
+                    "Leave one of the two out.",
+                )
+
+
+def _one_of(names: Iterable[str], otherwise: str) -> str:
+    known = list(names)
+    return f"Write one of {', '.join(known)}." if known else otherwise
+
+
+def _not_too_many_pools(cluster: Cluster) -> Iterator[Fault]:
+    for index, queue in enumerate(cluster.queues):
+        if len(queue.pools) > _MOST_POOLS:
+            yield Fault(
+                f"queues[{index}].pools",
+                f"The queue has {len(queue.pools)} pools.",
+                "Kueue takes at most 64 flavors in a queue.",
+                "Split the queue into several.",
+            )
+
+
+def _one_accelerator_type(cluster: Cluster) -> Iterator[Fault]:
+    types = {pool.name: accelerators_of(pool, cluster.site)[0] for pool in cluster.pools}
+    for index, queue in enumerate(cluster.queues):
+        found = list(dict.fromkeys(types[name] for name in queue.pools if types.get(name)))
+        if len(found) > 1:
+            yield Fault(
+                f"queues[{index}].pools",
+                f"The queue leads to different accelerators, {both(found)}.",
+                "A job may land on the lesser one.",
+                "Write a queue for each type, unless any of them will do.",
+            )
+
+
+def _teams_name_queues(cluster: Cluster) -> Iterator[Fault]:
+    queues = [queue.name for queue in queues_of(cluster)]
+    for number, team in enumerate(cluster.teams):
+        for index, use in enumerate(team.queues):
+            if use.queue not in queues:
+                yield Fault(
+                    f"teams[{number}].queues[{index}]",
+                    f"There is no queue {use.queue}{did_you_mean(use.queue, queues)}",
+                    "The team could not submit work to it.",
+                    _one_of(queues, "Declare queues, or write addons: {kueue: {}} for the derived ones."),
+                )
+
+
+def _local_queues_once(cluster: Cluster) -> Iterator[Fault]:
+    for number, team in enumerate(cluster.teams):
+        names = [use.as_ or use.queue for use in team.queues]
+        for index, name in enumerate(names):
+            if name in names[:index]:
+                yield Fault(
+                    f"teams[{number}].queues[{index}]",
+                    f"The team has a local queue {name} already.",
+                    "A namespace holds one local queue of a name.",
+                    "Leave one of the two out, or give it another name with as.",
+                )
+
+
+def _namespaces_for_people(cluster: Cluster) -> Iterator[Fault]:
+    for path, name in _namespaces(cluster):
+        if name is not None and name.startswith("kube-"):
+            yield Fault(
+                path,
+                f"The namespace {name} is Kubernetes' own.",
+                "The team could change what the cluster needs to run.",
+                "Write a namespace of the team's own.",
+            )
+
+
+def _default_is_there(cluster: Cluster) -> Iterator[Fault]:
+    for index, team in enumerate(cluster.teams):
+        if team.namespace_name == "default" and (team.namespace is None or team.namespace.create):
+            yield Fault(
+                _namespace_path(index, team),
+                "The namespace default is there already.",
+                "It could not be created, and must not be removed with the team.",
+                "Write namespace: {name: default, create: false}.",
+            )
+
+
+def _dns_label(what: str, example: str, names: Callable[[Cluster], Texts]) -> Syntax[Cluster]:
+    return Syntax(
+        what=what,
+        whose="Kubernetes",
+        pattern=DNS_LABEL,
+        wants=DNS_LABEL_WORDS,
+        example=example,
+        consequence="It could not be created.",
+        source=f"{NAMES_SOURCE}: DNS label",
+        texts=names,
+    )
+
+
+RULES: tuple[ClusterRule | PoolRule, ...] = (
+    *cluster_rules(
+        _dns_label("queue name", "t4", _queue_names),
+        _dns_label("local queue name", "big", _local_queue_names),
+        _dns_label("team name", "vision", _team_names),
+        _dns_label("namespace", "vision", _declared_namespaces),
+    ),
+    _once_rule("pool name", "One of the two pools could not be created.", _pool_names),
+    _once_rule("queue name", "One of the two queues could not be created.", _queue_names),
+    _once_rule("team name", "What one team may do, the other could do too.", _team_names),
+    _once_rule("namespace", "Two teams would share it, with each other's rights and queues.", _namespaces),
+    ClusterRule("queues name work pools, each once", _KUEUE, _queues_name_pools),
+    ClusterRule(
+        "at most 64 pools in a queue", f"{_KUEUE}: resourceGroups[].flavors, maxItems 64", _not_too_many_pools
+    ),
+    ClusterRule(
+        "one accelerator type in a queue",
+        f"{_KUEUE}: the next flavor is taken when the first is full",
+        _one_accelerator_type,
+        severity=Severity.WARNED,
+    ),
+    ClusterRule("teams name queues", f"{_KUEUE}: LocalQueue.spec.clusterQueue", _teams_name_queues),
+    ClusterRule(
+        "no local queue twice in a namespace", f"{_KUEUE}: LocalQueue is namespaced", _local_queues_once
+    ),
+    ClusterRule("no team in a namespace of Kubernetes", _SYSTEM_NAMESPACES, _namespaces_for_people),
+    ClusterRule("the default namespace is there already", _SYSTEM_NAMESPACES, _default_is_there),
+)

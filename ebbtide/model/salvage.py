@@ -1,0 +1,112 @@
+"""Reading what is left of a declaration with faults of shape, so that its other faults are found too."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, TypeVar, cast, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+
+from ebbtide.model.paths import is_within, path_keys, path_text
+from ebbtide.model.places import Place, aliases_of, item_of, leaf_of, models_in
+from ebbtide.model.shape_faults import Finding, findings
+
+_ROUNDS = 4
+"""What is put in place of a broken value may need another round, as when a required field goes."""
+
+_STAND_IN = "stand-in"
+
+_NOTHING_WITHOUT = ((), ("cloud",))
+"""Places without which no rule can be held against the rest: the whole, and the cloud with its kind."""
+
+_RESTS_ON = re.compile(
+    r"""
+      pools                              \s pools\[\d+\](\.role)?
+    | pools                              \s cloud\.existing(\..*)?
+    | pools\[\d+\]\.capacity             \s (cloud\.existing(\..*)?|pools\[\d+\](\.role|\.capacity.*)?)
+    | pools\[\d+\]\.(zones.*|compact)    \s cloud\.location
+    | cloud\.network\..*                \s cloud\.network\..*
+    | (?P<one>pools\[\d+\])\.taints      \s (?P=one)\.accelerator.*
+    | (?P<of>pools\[\d+\])\.upgrade\..*  \s (?P=of)\.upgrade\..*
+    | (?P<team>teams\[\d+\])\..*         \s (?P=team)\.namespace\..*
+    | (?P<pool>pools\[\d+\])\.(?!name|labels|image|maxPodsPerNode|disk\.sizeGib).*
+                                         \s (?P=pool)\.(role|capacity.*|machine.*)
+    | queues\[\d+\]\.pools.*             \s pools(\[\d+\](\.(name|role))?)?
+    | teams\[\d+\]\.queues.*             \s (queues(\[\d+\](\.name)?)?|pools(\[\d+\].*)?)
+    """,
+    re.VERBOSE,
+)
+"""Faults of rules that rest on what is written elsewhere: the path of the fault, and what it rests on."""
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+def _plain(value: object) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in cast("Mapping[object, object]", value).items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_plain(item) for item in cast("Sequence[object]", value)]
+    return value
+
+
+def _stand_in(annotation: object) -> Any:
+    """The least that can be written where something of that type is required."""
+    leaf = leaf_of(annotation)
+    if models := models_in(leaf):
+        required = {alias: field for alias, field in aliases_of(models[0]).items() if field.is_required()}
+        return {alias: _stand_in(field.annotation) for alias, field in required.items()}
+    if get_origin(leaf) is tuple:
+        return [_stand_in(item_of(leaf))]
+    if get_origin(leaf) is Literal:
+        return get_args(leaf)[0]
+    return 1 if leaf is int or leaf is float else _STAND_IN
+
+
+def _mend(data: Any, place: Place) -> None:
+    """Take out what is broken; what is required, or an item whose fellows are counted, gets a stand-in."""
+    *way, last = place.keys
+    for key in way:
+        data = data[key]
+    required = place.field is not None and place.field.is_required() and not place.as_word
+    if required or isinstance(last, int):
+        data[last] = _stand_in(place.annotation)
+    else:
+        data.pop(last, None)
+
+
+def salvage(model: type[_Model], written: object, found: Iterable[Finding]) -> _Model | None:
+    """What can be read of a declaration without its faults of shape.
+
+    Args:
+        model: what was to be read.
+        written: what was written.
+        found: the faults of shape.
+
+    Returns:
+        The declaration without unknown keys and broken values; None where nothing sensible is left.
+    """
+    data = _plain(written)
+    for _ in range(_ROUNDS):
+        for finding in sorted(found, key=lambda each: len(each.place.keys), reverse=True):
+            if finding.place.keys in _NOTHING_WITHOUT:
+                return None
+            _mend(data, finding.place)
+        try:
+            return model.model_validate(data)
+        except ValidationError as error:
+            found = findings(model, error, data)
+    return None
+
+
+def rests_on(path: str, broken: str) -> bool:
+    """Whether a fault that a rule found at a path may only be there because of a fault of shape elsewhere.
+
+    So it is at the place of that fault and below it; directly above it, where what is missing may be
+    what was misspelt;
+    and where one part of the declaration speaks of another.
+    """
+    above = path_text(path_keys(broken)[:-1])
+    return (
+        is_within(path, broken)
+        or (path == above != "")
+        or _RESTS_ON.fullmatch(f"{path} {broken}") is not None
+    )

@@ -1,0 +1,98 @@
+"""Who shares the pools: queues over pools, and teams that use the queues."""
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field
+
+from ebbtide.model.base import Count, Declared, Name
+
+
+class Queue(Declared):
+    """A queue of work for pools, in order of preference."""
+
+    name: Name
+    """What it is called, and so is its local queue in a team's namespace, unless the team says otherwise."""
+    pools: tuple[Name, ...] = Field(min_length=1)
+    """Pools that the queue's work runs on, the preferred one first."""
+    together: bool = False
+    """AKS: the nodes that a job needs are asked for at once, before it is admitted, and come all or not at
+    all. GKE has that on pools whose capacity is `queued`."""
+
+
+class Namespace(Declared):
+    """The namespace of a team, where it is not one of its own name."""
+
+    name: Name
+    """As Kubernetes has it."""
+    create: bool = True
+    """Whether it is ours; one that is there already, such as `default`, is used and never removed."""
+
+
+class QueueUse(Declared):
+    """A queue that a team uses."""
+
+    queue: Name
+    """Name of one of the declared queues."""
+    as_: Name | None = Field(default=None, alias="as")
+    """Name of the local queue in the team's namespace. Left out: the queue's name."""
+
+
+class Bucket(Declared):
+    """A bucket for checkpoints and results: it outlives pods and nodes, and bills what is in it."""
+
+    keep: bool | None = None
+    """Whether it stays, with all that is in it, when the stack is destroyed. Left out: yes, but no for an
+    ephemeral cluster, whose bucket goes with its contents."""
+
+
+class Volume(Declared):
+    """A volume that all of a team's pods read and write at once."""
+
+    kind: Literal["bucket", "filestore", "azure-files"] = "bucket"
+    """`bucket`: the team's bucket, mounted; it bills what is in it, and is slow for small files. `filestore`
+    (GKE) and `azure-files` (AKS) are file systems, which bill their size while nothing runs."""
+    size_gib: Annotated[int, Field(strict=True, ge=1)] | None = None
+    """Size of a file system. Left out, and at least: 1024 for `filestore`, 100 for `azure-files`."""
+
+
+def _use_from_name(value: object) -> object:
+    return {"queue": value} if isinstance(value, str) else value
+
+
+class Team(Declared):
+    """People who share a namespace and queues."""
+
+    name: Name
+    """What it is called, and so is its namespace, unless it names one."""
+    namespace: Namespace | None = None
+    members: tuple[Name, ...] = ()
+    """Users and groups, as the cloud's identity provider names them."""
+    queues: tuple[
+        Annotated[QueueUse, BeforeValidator(_use_from_name, json_schema_input_type=str | QueueUse)], ...
+    ] = ()
+    """Queues that the team uses. Left out: all."""
+    guarantee: dict[Name, Count] = Field(default_factory=dict[Name, Count])
+    """Nodes, by pool, that are the team's whenever it wants them; while it does not, others borrow them."""
+    weight: Annotated[int, Field(strict=True, ge=1)] = 1
+    """The team's share of what nobody is guaranteed, against that of the others."""
+    bucket: Bucket | None = None
+    """A bucket that the team's pods may write, `{}` for its defaults."""
+    volume: Volume | None = None
+    """A shared volume in the team's namespace, `{}` for its bucket, mounted."""
+
+    @property
+    def namespace_name(self) -> str:
+        """The namespace that the team works in."""
+        return self.namespace.name if self.namespace else self.name
+
+    @property
+    def has_bucket(self) -> bool:
+        """Whether a bucket is made: where one is declared, or the shared volume is one."""
+        return self.bucket is not None or (self.volume is not None and self.volume.kind == "bucket")
+
+    def queues_used(self, queue: str) -> tuple[QueueUse, ...]:
+        """How the team uses a queue: under the names it asked for, or under the queue's own where it named
+        none at all."""
+        if not self.queues:
+            return (QueueUse(queue=queue),)
+        return tuple(use for use in self.queues if use.queue == queue)

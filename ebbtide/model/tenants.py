@@ -1,0 +1,33 @@
+"""Who works on the cluster: the declared teams, and the namespaces that are tenants without being a
+team's."""
+
+from ebbtide.model.cluster import Cluster
+from ebbtide.model.tenancy import Namespace, Team
+
+PIPELINES_NAMESPACE = "kubeflow"
+"""Where Kubeflow Pipelines runs its steps; upstream's manifests name it in too many places to change."""
+
+
+def pipelines_tenant() -> Team:
+    """The namespace of Kubeflow Pipelines as a tenant: it is made with the pipelines themselves, not as a
+    team's."""
+    return Team(name=PIPELINES_NAMESPACE, namespace=Namespace(name=PIPELINES_NAMESPACE, create=False))
+
+
+def default_tenant() -> Team:
+    """Whoever works in `default`, where no team is declared: a queue that no namespace leads to is of no
+    use."""
+    return Team(name="default", namespace=Namespace(name="default", create=False))
+
+
+def tenants_of(cluster: Cluster) -> tuple[Team, ...]:
+    """Every tenant: the declared teams; the namespace of the pipelines where they are declared and no team
+    works in it by declaration; `default` where there would be nobody else and work is queued."""
+    tenants = cluster.teams
+    if cluster.addons.pipelines is not None and all(
+        team.namespace_name != PIPELINES_NAMESPACE for team in tenants
+    ):
+        tenants = (*tenants, pipelines_tenant())
+    if not tenants and cluster.has_kueue:
+        return (default_tenant(),)
+    return tenants

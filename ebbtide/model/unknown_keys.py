@@ -1,0 +1,246 @@
+"""A key that the declaration does not have: what was probably meant, and where it belongs."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from pydantic import BaseModel
+
+from ebbtide.model.places import Place, aliases_of, item_of, kind_of, models_in
+
+_TOO_MANY = 2
+_IGNORED = "It would have had no effect."
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How an unknown key is to be understood.
+
+    Attributes:
+        problem: what is wrong with it.
+        consequence: what would have happened.
+        fix: what to write instead.
+        meant: the field beside it that was meant; empty where that cannot be told.
+    """
+
+    problem: str
+    consequence: str
+    fix: str
+    meant: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _WellKnown:
+    """Keys that other tools have, and what they are called here; `{key}` stands for the key."""
+
+    owners: tuple[str, ...]
+    keys: tuple[str, ...]
+    reading: Reading
+
+
+_SIZES = (
+    *("minPerZone", "maxPerZone", "perZone", "minCount", "maxCount", "minNodes", "maxNodes"),
+    *("minNodeCount", "maxNodeCount", "minSize", "maxSize", "totalMinNodeCount", "totalMaxNodeCount"),
+    *("nodeCount", "numNodes", "initialNodeCount"),
+)
+
+_WELL_KNOWN = (
+    _WellKnown(
+        ("Pool", "Nodes"),
+        _SIZES,
+        Reading(
+            "A pool is not sized by {key}: its nodes are totals for the whole pool, however many zones it "
+            "spans.",
+            "Where such numbers hold for each zone, they multiply with the zones, and nobody sees it.",
+            "Write nodes: {{min: 0, max: 4}} with the totals.",
+            "nodes",
+        ),
+    ),
+    _WellKnown(
+        ("Pool", "Nodes"),
+        ("autoscaling", "enableAutoscaling", "enableAutoScaling", "autoScaling"),
+        Reading(
+            "There is no {key}: a pool scales between nodes.min and nodes.max by itself.",
+            _IGNORED,
+            "Write nodes: {{max: 4}}, or nodes: {{count: 4}} for a fixed number.",
+            "nodes",
+        ),
+    ),
+    _WellKnown(
+        ("Pool",),
+        ("spot", "scaleSetPriority", "priority", "provisioningModel"),
+        Reading(
+            "There is no {key}: how machines are bought is the pool's capacity.",
+            "The pool would have been made of on-demand machines at full price.",
+            "Write capacity: spot.",
+            "capacity",
+        ),
+    ),
+    _WellKnown(
+        ("Pool",),
+        ("preemptible",),
+        Reading(
+            "There is no {key}: how machines are bought is the pool's capacity.",
+            "The pool would have been made of on-demand machines at full price.",
+            "Write capacity: spot, or capacity: preemptible for the older kind.",
+            "capacity",
+        ),
+    ),
+    _WellKnown(
+        ("Pool",),
+        ("queuedProvisioning", "enableQueuedProvisioning", "queued"),
+        Reading(
+            "There is no {key}: how machines are bought is the pool's capacity.",
+            "The pool would have been made of on-demand machines, which are scarce for GPUs.",
+            "Write capacity: queued.",
+            "capacity",
+        ),
+    ),
+    _WellKnown(
+        ("Pool",),
+        ("flexStart", "enableFlexStart"),
+        Reading(
+            "There is no {key}: how machines are bought is the pool's capacity.",
+            "The pool would have been made of on-demand machines, which are scarce for GPUs.",
+            "Write capacity: flex-start.",
+            "capacity",
+        ),
+    ),
+    _WellKnown(
+        ("Pool",),
+        ("machineType", "vmSize", "instanceType", "nodeVmSize"),
+        Reading(
+            "There is no {key}: a machine type is written under machine.",
+            "The pool would have no machine type.",
+            "Write machine: with the type after it.",
+            "machine",
+        ),
+    ),
+    _WellKnown(
+        ("Pool",),
+        (
+            "gpu",
+            "gpus",
+            "guestAccelerator",
+            "guestAccelerators",
+            "accelerators",
+            "acceleratorType",
+            "gpuType",
+        ),
+        Reading(
+            "There is no {key}: accelerators are written under accelerator, for one node.",
+            "The nodes would have had no accelerators.",
+            "Write accelerator: {{type: nvidia-tesla-t4, count: 1}}.",
+            "accelerator",
+        ),
+    ),
+    _WellKnown(
+        ("Pool",),
+        ("reservationAffinity",),
+        Reading(
+            "There is no {key}: it follows from the capacity kind.",
+            "Spot, flex-start and queued nodes may use no reservation, and it could have said otherwise.",
+            "Leave it out, or write capacity: {{kind: reservation, name: NAME}} to use a reservation.",
+        ),
+    ),
+    _WellKnown(
+        ("Pool",),
+        ("diskSizeGb", "diskSize", "diskType", "osDiskSizeGb", "osDiskType", "bootDisk"),
+        Reading(
+            "There is no {key}: the boot disk is written under disk.",
+            "The disk would have had its default size and type.",
+            "Write disk: {{sizeGib: 100, type: pd-balanced}}, or either of the two.",
+            "disk",
+        ),
+    ),
+    _WellKnown(
+        ("Pool",),
+        ("mode",),
+        Reading(
+            "There is no {key}: what a pool is for is its role.",
+            "The pool would have been a work pool.",
+            "Write role: system for the admin pool, and nothing for any other.",
+            "role",
+        ),
+    ),
+    _WellKnown(
+        ("Gke", "Aks"),
+        ("region", "zone"),
+        Reading(
+            "There is no {key}: where a cluster stands is its location.",
+            "Nobody would have known where to make the cluster.",
+            "Write location: with the region, or on GKE a zone, after it.",
+            "location",
+        ),
+    ),
+    _WellKnown(
+        ("Cluster",),
+        ("nodePools", "agentPools", "agentPoolProfiles"),
+        Reading(
+            "There is no {key}: node pools are written under pools.",
+            "The cluster would have had no pool.",
+            "Write pools: with the list after it.",
+            "pools",
+        ),
+    ),
+)
+
+
+def _well_known(owner: str, key: str) -> Reading | None:
+    for row in _WELL_KNOWN:
+        if owner in row.owners and key in row.keys:
+            found = row.reading
+            return Reading(found.problem.format(key=key), found.consequence, found.fix.format(), found.meant)
+    return None
+
+
+def _homes(model: type[BaseModel], key: str, path: str = "") -> Iterator[str]:
+    """Everywhere in the declaration that has a field of that name."""
+    for alias, field in aliases_of(model).items():
+        if alias == key and path:
+            yield path
+        items = models_in(item_of(field.annotation))
+        here = f"{path}.{alias}" if path else alias
+        for part in models_in(field.annotation) or items:
+            yield from _homes(part, key, f"{here}[]" if items else here)
+
+
+def _nearest_homes(owner: type[BaseModel] | None, whole: type[BaseModel], key: str) -> list[str]:
+    """Where a key belongs: directly below the part that it was written in, or else anywhere; none where
+    there are too many to tell."""
+    beneath = [home for home in _homes(owner, key) if "." not in home] if owner else []
+    homes = list(dict.fromkeys(beneath or _homes(whole, key)))
+    return homes if len(homes) <= _TOO_MANY else []
+
+
+def unknown_key(place: Place, whole: type[BaseModel], known: tuple[str, ...]) -> Reading:
+    """How an unknown key is to be understood.
+
+    Args:
+        place: where it stands.
+        whole: the whole declaration, to look for the key's home elsewhere in it.
+        known: keys that can be written where it stands.
+    """
+    key, owner = str(place.keys[-1]), place.owner
+    if owner is not None and (found := _well_known(owner.__name__, key)):
+        return found
+    for variant in place.variants[1:]:
+        if key in aliases_of(variant):
+            mine, other = kind_of(place.variants[0]), kind_of(variant)
+            return Reading(
+                f"{key} is a field of {other}, and this is {mine}.",
+                _IGNORED,
+                f"Leave it out, or write kind: {other}.",
+            )
+    near = get_close_matches(key.lower(), [name.lower() for name in known], n=1, cutoff=0.65)
+    if near:
+        meant = next(name for name in known if name.lower() == near[0])
+        return Reading(f"There is no {key} here; did you mean {meant}?", _IGNORED, f"Write {meant}.", meant)
+    homes = _nearest_homes(owner, whole, key)
+    if homes:
+        return Reading(
+            f"There is no {key} here; it is a field of {' and of '.join(homes)}.",
+            _IGNORED,
+            f"Write it under {' or '.join(homes)}.",
+        )
+    return Reading(f"There is no {key} here.", _IGNORED, f"Leave it out, or write one of {', '.join(known)}.")

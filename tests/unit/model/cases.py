@@ -1,0 +1,103 @@
+"""The declarations of these tests: two good ones, and edits of them that lie beside this file as data."""
+
+import copy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ebbtide.model import Fault
+from ebbtide.model.paths import Key, path_keys
+
+HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Case:
+    """A declaration and what is said of it.
+
+    Attributes:
+        name: what is the matter with it.
+        written: the declaration.
+        faults: what is said, in order.
+    """
+
+    name: str
+    written: Any
+    faults: tuple[Fault, ...]
+
+    def __str__(self) -> str:
+        return self.name.replace(" ", "-")
+
+
+def base(cloud: str) -> Any:
+    """The good declaration of a cloud."""
+    return yaml.safe_load((HERE / f"bases/{cloud}.yaml").read_text(encoding="utf-8"))
+
+
+def _place(whole: Any, path: str) -> tuple[Any, Key]:
+    """What holds the value at a path, and its key there; mappings on the way are made."""
+    *way, last = (*path_keys("it"), *path_keys(path))
+    for key in way:
+        if key not in whole and isinstance(key, str):
+            whole[key] = {}
+        whole = whole[key]
+    return whole, last
+
+
+def edited(written: Any, changes: dict[str, Any], drops: list[str]) -> Any:
+    """A declaration with values put at some paths, and others taken away.
+
+    The path one past a list's end adds to it; the empty path is the whole.
+    """
+    whole = {"it": copy.deepcopy(written)}
+    for path, value in changes.items():
+        place, key = _place(whole, path)
+        if isinstance(key, int) and key == len(place):
+            place.append(None)
+        place[key] = copy.deepcopy(value)
+    for path in drops:
+        place, key = _place(whole, path)
+        del place[key]
+    return whole["it"]
+
+
+def too_many_pools() -> Case:
+    """A queue over 65 pools, which would be long to read as data."""
+    pools = [
+        {"name": f"cpu-{number}", "machine": "n2-standard-8", "capacity": "spot", "nodes": {"max": 1}}
+        for number in range(65)
+    ]
+    queue = {"name": "cpu", "pools": [pool["name"] for pool in pools]}
+    gke = base("gke")
+    return Case(
+        name="queues: too many pools",
+        written={**gke, "pools": [gke["pools"][0], *pools], "queues": [queue], "teams": []},
+        faults=(
+            Fault(
+                path="queues[0].pools",
+                problem="The queue has 65 pools.",
+                consequence="Kueue takes at most 64 flavors in a queue.",
+                fix="Split the queue into several.",
+            ),
+        ),
+    )
+
+
+def bad_cases() -> list[Case]:
+    """Declarations that are refused."""
+    return [*cases("bad"), too_many_pools()]
+
+
+def cases(directory: str) -> list[Case]:
+    """The cases of a directory, file by file."""
+    return [
+        Case(
+            name=f"{path.stem}: {row['case']}",
+            written=edited(base(row["base"]), row.get("set", {}), row.get("drop", [])),
+            faults=tuple(Fault(**fault) for fault in row.get("faults", [])),
+        )
+        for path in sorted((HERE / directory).glob("*.yaml"))
+        for row in yaml.safe_load(path.read_text(encoding="utf-8"))
+    ]

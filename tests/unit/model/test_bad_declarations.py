@@ -1,0 +1,179 @@
+"""Bad declarations, each an edit of a good one, and everything that is said of them, word for word."""
+
+import copy
+import re
+from typing import Any, cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from ebbtide.model import Cluster, DeclarationError, Fault, Site, advice, check_pool, declare
+from ebbtide.model.paths import Key
+from ebbtide.model.pool import Pool
+from ebbtide.model.shape_faults import shape_faults
+from ebbtide.model.site import CloudKind
+from tests.unit.model.cases import Case, bad_cases, base, cases, edited
+
+_BAD, _WARNED = bad_cases(), cases("warned")
+_LEAST = 75
+_JARGON = re.compile(
+    r"Input should|Extra inputs|value_error|Field required|validation|valid (dictionary|tuple|string|integer)"
+)
+
+
+def _faults(written: Any) -> tuple[Fault, ...]:
+    with pytest.raises(DeclarationError) as refused:
+        declare(written)
+    return refused.value.faults
+
+
+@pytest.mark.parametrize("case", _BAD, ids=str)
+def test_every_fault_is_said(case: Case) -> None:
+    """A bad declaration is refused with all of its faults, each with path, problem, consequence and fix."""
+    assert _faults(case.written) == case.faults
+
+
+@pytest.mark.parametrize("case", _WARNED, ids=str)
+def test_every_warning_is_said(case: Case) -> None:
+    """A valid declaration that is worth a warning is accepted, and the warning is said in full."""
+    assert advice(declare(case.written)) == case.faults
+
+
+def test_there_are_enough() -> None:
+    """There are at least as many bad declarations as were asked for, each refused for something."""
+    assert len([case for case in _BAD if case.faults]) >= _LEAST
+
+
+def test_no_case_is_there_twice() -> None:
+    """Every case has a name of its own."""
+    names = [case.name for case in (*_BAD, *_WARNED)]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("case", [*_BAD, *_WARNED], ids=str)
+def test_faults_are_sentences(case: Case) -> None:
+    """Problem, consequence and fix are sentences, without a word of pydantic's and without a gap."""
+    for fault in case.faults:
+        for text in (fault.problem, fault.consequence, fault.fix):
+            assert re.fullmatch(r"\S.*[.?]", text)
+            assert not _JARGON.search(text)
+            assert "  " not in text
+
+
+def test_the_error_says_everything() -> None:
+    """The error's text has a line for each fault, with its path."""
+    with pytest.raises(DeclarationError) as refused:
+        declare(edited(base("gke"), {"owner": "Vision", "pools[1].nodes": {"min": 5, "max": 3}}, []))
+    assert str(refused.value) == (
+        "owner: Google Cloud takes no label value Vision. The owner could not be written on what is billed. "
+        "Write at most 63 lower-case letters, digits, underscores and hyphens, such as vision-team.\n"
+        "pools[1].nodes.min: min 5 is above max 3. The node pool could not be created. "
+        "Write min: 3 or less, or max: 5 or more."
+    )
+
+
+def test_a_pool_alone_is_checked() -> None:
+    """A pool used without a declaration is refused with paths that begin at the pool."""
+    pool = Pool.model_validate({"name": "system", "role": "system", "nodes": {"min": 0, "max": 3}})
+    with pytest.raises(DeclarationError) as refused:
+        check_pool(pool, Site(CloudKind.GKE, "us-central1-a"))
+    assert [fault.path for fault in refused.value.faults] == ["machine", "nodes.min"]
+
+
+def test_a_name_that_was_made_up_is_checked() -> None:
+    """The name that a stack gives a cluster without one is held against the same rules."""
+    written = base("gke")
+    del written["name"]
+    with pytest.raises(DeclarationError) as refused:
+        declare(written, default_name="My_Project-dev")
+    assert str(refused.value) == (
+        "name: GKE takes no cluster name My_Project-dev. There can be no cluster of that name. Write at most "
+        "40 lower-case letters, digits and hyphens, the first a letter and the last no hyphen, such as "
+        "train-dev."
+    )
+
+
+def _paths(value: Any, keys: tuple[Key, ...] = ()) -> list[tuple[Key, ...]]:
+    """The keys of every place in a declaration."""
+    inside: list[tuple[Key, Any]] = []
+    if isinstance(value, dict):
+        inside = list(cast("dict[str, Any]", value).items())
+    if isinstance(value, list):
+        inside = list(enumerate(cast("list[Any]", value)))
+    return [keys, *(path for key, item in inside for path in _paths(item, (*keys, key)))]
+
+
+_JUNK = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-2, 99)
+    | st.floats()
+    | st.text(max_size=4)
+    | st.sampled_from(["spot", "gke"]),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(
+            st.sampled_from(["kind", "name", "min", "max", "type", "pools", "7", "x.y"]), inner, max_size=3
+        )
+    ),
+    max_leaves=4,
+)
+
+
+@pytest.mark.parametrize("cloud", ["gke", "aks"])
+@pytest.mark.parametrize("junk", [None, 3.5, [3], ...], ids=["nothing", "number", "list", "left-out"])
+def test_one_broken_value_is_one_fault(cloud: str, junk: Any) -> None:
+    """What rests on a value that cannot be read is not called wrong beside it, wherever the value stands."""
+    good = base(cloud)
+    for keys in _paths(good):
+        written = _put(good, keys, junk)
+        if (shape := _shape_faults(written)) is not None:
+            assert set(_faults(written)) == set(shape)
+
+
+def _shape_faults(written: Any) -> tuple[Fault, ...] | None:
+    try:
+        Cluster.model_validate(written)
+    except ValidationError as error:
+        return shape_faults(Cluster, error, written)
+    return None
+
+
+def _said(written: Any) -> str:
+    try:
+        declare(written)
+    except DeclarationError as refused:
+        return str(refused)
+    return "accepted"
+
+
+def _put(written: Any, keys: tuple[Key, ...], value: Any) -> Any:
+    """A copy of a declaration with a value in some place; without the place where the value is `...`."""
+    whole = {"it": copy.deepcopy(written)}
+    *way, last = ("it", *keys)
+    place: Any = whole
+    for key in way:
+        place = place[key]
+    if value is ... and keys:
+        del place[last]
+    else:
+        place[last] = None if value is ... else value
+    return whole["it"]
+
+
+@settings(deadline=None)
+@given(
+    cloud=st.sampled_from(["gke", "aks"]),
+    junk=st.lists(st.tuples(st.integers(0, 200), _JUNK | st.just(...)), min_size=1, max_size=4),
+)
+def test_no_junk_gets_through(cloud: str, junk: list[tuple[int, Any]]) -> None:
+    """Whatever is put in its places, a declaration is accepted or refused in sentences, and not changed."""
+    written = base(cloud)
+    for number, value in junk:
+        paths = _paths(written)
+        written = _put(written, paths[number % len(paths)], value)
+    before = repr(written)
+    assert not _JARGON.search(_said(written))
+    assert repr(written) == before

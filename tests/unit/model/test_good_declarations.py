@@ -1,0 +1,65 @@
+"""Good declarations: accepted, completed once and for all, and the same when they are read back."""
+
+import copy
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from ebbtide.model import Cluster, advice, declaration_schema, declare
+from ebbtide.model.completion import complete
+from tests.unit.model.cases import Case, base, cases
+
+_GOOD = cases("good")
+
+
+def _validator() -> Draft202012Validator:
+    schema = declaration_schema()
+    Draft202012Validator.check_schema(schema)
+    return Draft202012Validator(schema)
+
+
+def _says_no(written: Any) -> bool:
+    return not _validator().is_valid(written)  # pyright: ignore[reportUnknownMemberType]  # jsonschema has no types
+
+
+@pytest.mark.parametrize("case", _GOOD, ids=str)
+def test_accepted(case: Case) -> None:
+    """A good declaration is accepted, and left as it was."""
+    before = copy.deepcopy(case.written)
+    assert isinstance(declare(case.written), Cluster)
+    assert case.written == before
+
+
+@pytest.mark.parametrize("case", _GOOD, ids=str)
+def test_complete_once(case: Case) -> None:
+    """Completing a complete declaration changes nothing."""
+    declared = declare(case.written)
+    assert complete(declared) == declared
+
+
+@pytest.mark.parametrize("case", _GOOD, ids=str)
+def test_read_back(case: Case) -> None:
+    """A complete declaration, written out as YAML has it and read again, is the same."""
+    declared = declare(case.written)
+    assert declare(declared.model_dump(mode="json", by_alias=True)) == declared
+
+
+@pytest.mark.parametrize("case", _GOOD, ids=str)
+def test_the_schema_agrees(case: Case) -> None:
+    """The JSON Schema that editors use accepts what the model accepts."""
+    assert not _says_no(case.written)
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in cases("bad") if case.name.startswith("unknown_keys")], ids=str
+)
+def test_the_schema_knows_every_key(case: Case) -> None:
+    """The JSON Schema refuses a key that the model does not have."""
+    assert _says_no(case.written)
+
+
+@pytest.mark.parametrize("cloud", ["gke", "aks"])
+def test_the_bases_are_worth_no_warning(cloud: str) -> None:
+    """Nothing is to be said of the declarations that the others are edits of."""
+    assert advice(declare(base(cloud))) == ()
