@@ -1,0 +1,54 @@
+"""What AKS marks nodes with, and what we add: azure-aks-docs, spot-node-pool and use-system-pools (2026)."""
+
+from ebbtide.model import Pool, Spot, Taint
+
+SPOT = "kubernetes.azure.com/scalesetpriority"
+MODE = "kubernetes.azure.com/mode"
+AGENT_POOL = "kubernetes.azure.com/agentpool"
+ACCELERATOR = "accelerator"
+
+SYSTEM_ONLY = Taint(key="CriticalAddonsOnly", value="true")
+GPU = Taint(key="nvidia.com/gpu", value="present")
+
+
+def _is_spot(pool: Pool) -> bool:
+    return isinstance(pool.capacity, Spot)
+
+
+def labels(pool: Pool) -> dict[str, str]:
+    """Labels to declare. AKS adds the spot label by itself; left undeclared, every later preview would want
+    to replace the pool (terraform-provider-azurerm#25615)."""
+    return {SPOT: "spot"} if _is_spot(pool) else {}
+
+
+def cloud_labels(pool: Pool) -> dict[str, str]:
+    """Labels that AKS adds."""
+    found = {AGENT_POOL: pool.name, MODE: pool.role.value if pool.is_system else "user"}
+    if pool.accelerator is not None:
+        found[ACCELERATOR] = "nvidia"
+    return found
+
+
+def taints(pool: Pool, own: Taint) -> tuple[Taint, ...]:
+    """Taints to declare: AKS's own spot taint, for the same reason as its label, and ours for GPU and
+    on-demand nodes, which AKS does not taint."""
+    fixed = (Taint(key=SPOT, value="spot"),) if _is_spot(pool) else ()
+    if pool.taints is not None:
+        return tuple(dict.fromkeys((*pool.taints, *fixed)))
+    if pool.is_system:
+        return (SYSTEM_ONLY,)
+    gpu = (GPU,) if pool.accelerator is not None else ()
+    return (*(fixed or (own,)), *gpu)
+
+
+def cloud_taints(pool: Pool) -> tuple[Taint, ...]:
+    """Taints that AKS adds."""
+    return (Taint(key=SPOT, value="spot"),) if _is_spot(pool) else ()
+
+
+def telling(pool: Pool) -> tuple[str, ...]:
+    """Keys of the labels that tell these nodes from others, besides the pool's own."""
+    keys = [SPOT] if _is_spot(pool) else []
+    if pool.accelerator is not None:
+        keys.append(ACCELERATOR)
+    return tuple(keys)

@@ -1,0 +1,145 @@
+"""From the declaration to the profile."""
+
+from typing import assert_never
+from urllib.parse import quote
+
+from ebbtide.catalog import CloudKind
+from ebbtide.model import (
+    Addons,
+    Aks,
+    Cluster,
+    FlexStart,
+    Gke,
+    Pool,
+    Preemptible,
+    Queue,
+    Queued,
+    Site,
+    Spot,
+    Taint,
+)
+from ebbtide.model.nodes import NONE, most_nodes, offered
+from ebbtide.model.queues import queues_of
+from ebbtide.model.tenants import tenants_of
+from ebbtide.placement.marks import Marks, marks
+from ebbtide.placement.profile import (
+    AcceleratorProfile,
+    LocalQueue,
+    LogsProfile,
+    MatchExpression,
+    PoolProfile,
+    Profile,
+    QueueProfile,
+    TaintProfile,
+    Toleration,
+)
+
+_PREEMPTIBLE_SECONDS = 24 * 3600
+"""A preemptible VM lives 24 hours at most (Compute Engine docs, preemptible)."""
+
+
+def toleration(taint: Taint) -> Toleration:
+    """What a pod needs to be let past a taint."""
+    operator = "Equal" if taint.value else "Exists"
+    return Toleration(key=taint.key, operator=operator, value=taint.value, effect=taint.effect.value)
+
+
+def affinity(found: Marks) -> tuple[MatchExpression, ...]:
+    """What a pod needs to be led to a pool: one term, whose expressions all hold. A toleration alone leads
+    nowhere."""
+    return tuple(MatchExpression(key, "In", (found.all_labels[key],)) for key in found.telling)
+
+
+def resource_name(accelerator_type: str) -> str:
+    """The resource that a pod requests for an accelerator type."""
+    return "google.com/tpu" if accelerator_type.startswith("tpu-") else "nvidia.com/gpu"
+
+
+def max_run_seconds(pool: Pool) -> int | None:
+    """How long a node of the pool lives at most, seconds; None for no limit."""
+    match pool.capacity:
+        case Preemptible():
+            return _PREEMPTIBLE_SECONDS
+        case FlexStart(max_run_duration=limit) | Queued(max_run_duration=limit):
+            return int(limit.total_seconds()) if limit else None
+        case _:
+            return None
+
+
+def pool_profile(pool: Pool, site: Site, queues: tuple[Queue, ...], addons: Addons = NONE) -> PoolProfile:
+    """What workloads read of one pool."""
+    found = marks(pool, site.cloud)
+    offer = offered(pool, site, addons)
+    accelerator = pool.accelerator
+    return PoolProfile(
+        name=pool.name,
+        role=pool.role.value,
+        machine=pool.machine.type if pool.machine else "",
+        capacity=pool.capacity.kind,
+        interruptible=isinstance(pool.capacity, Spot | Preemptible),
+        cpu_m=int(offer.cpu_m) if offer else 0,
+        memory_mib=int(offer.memory_mib) if offer else 0,
+        max_nodes=most_nodes(pool),
+        max_run_seconds=max_run_seconds(pool),
+        accelerator=AcceleratorProfile(accelerator.type, accelerator.count, resource_name(accelerator.type))
+        if accelerator
+        else None,
+        labels=found.all_labels,
+        taints=tuple(TaintProfile(taint.key, taint.value, taint.effect.value) for taint in found.all_taints),
+        tolerations=tuple(toleration(taint) for taint in found.all_taints),
+        affinity=affinity(found),
+        queues=tuple(queue.name for queue in queues if pool.name in queue.pools),
+    )
+
+
+def _queue_profile(queue: Queue, cluster: Cluster) -> QueueProfile:
+    local_queues = tuple(
+        LocalQueue(team.name, team.namespace_name, use.as_ or use.queue)
+        for team in tenants_of(cluster)
+        for use in team.queues_used(queue.name)
+    )
+    return QueueProfile(queue.name, queue.pools, local_queues)
+
+
+def _gke_logs(cloud: Gke, cluster: str) -> LogsProfile:
+    """Cloud Logging's filter for one pod, and the page that shows it (cloud.google.com/logging/docs,
+    2026)."""
+    query = (
+        'resource.type="k8s_container"\n'
+        f'resource.labels.project_id="{cloud.project}"\n'
+        f'resource.labels.cluster_name="{cluster}"\n'
+        'resource.labels.namespace_name="{namespace}"\n'
+        'resource.labels.pod_name="{pod}"'
+    )
+    address = f"https://console.cloud.google.com/logs/query;query={quote(query, safe='{}')};duration=P7D"
+    return LogsProfile(query=query, link=f"{address}?project={cloud.project}")
+
+
+def _aks_logs() -> LogsProfile:
+    """Container insights' query for one pod (azure-monitor docs, ContainerLogV2, 2026); the workspace has
+    no address of its own that could be derived."""
+    query = (
+        'ContainerLogV2 | where PodNamespace == "{namespace}" and PodName == "{pod}" '
+        "| project TimeGenerated, ContainerName, LogMessage"
+    )
+    return LogsProfile(query=query, link="")
+
+
+def profile(cluster: Cluster) -> Profile:
+    """The placement profile of a declaration."""
+    queues = queues_of(cluster)
+    match cluster.cloud:
+        case Gke():
+            logs = _gke_logs(cluster.cloud, cluster.physical_name)
+        case Aks():
+            logs = _aks_logs()
+        case _:
+            assert_never(cluster.cloud)
+    return Profile(
+        cluster=cluster.physical_name,
+        cloud=CloudKind(cluster.cloud.kind).value,
+        location=cluster.cloud.location,
+        pools=tuple(pool_profile(pool, cluster.site, queues, cluster.addons) for pool in cluster.pools),
+        queues=tuple(_queue_profile(queue, cluster) for queue in queues),
+        logs=logs,
+    )

@@ -1,0 +1,97 @@
+"""What GKE marks nodes with, and what we add (GKE docs: spot-vms, provisioningrequest, gpus; 2026)."""
+
+from typing import assert_never
+
+from ebbtide.model import FlexStart, OnDemand, Pool, Preemptible, Queued, Reservation, Spot, Taint
+
+SPOT = "cloud.google.com/gke-spot"
+PREEMPTIBLE = "cloud.google.com/gke-preemptible"
+FLEX_START = "cloud.google.com/gke-flex-start"
+QUEUED = "cloud.google.com/gke-queued"
+ACCELERATOR = "cloud.google.com/gke-accelerator"
+TPU_ACCELERATOR = "cloud.google.com/gke-tpu-accelerator"
+PROVISIONING = "cloud.google.com/gke-provisioning"
+NODE_POOL = "cloud.google.com/gke-nodepool"
+
+
+def _is_tpu(pool: Pool) -> bool:
+    return pool.accelerator is not None and pool.accelerator.type.startswith("tpu-")
+
+
+def _capacity_label(pool: Pool) -> str | None:
+    """The label by which GKE tells a capacity kind; None where it has none."""
+    match pool.capacity:
+        case Spot():
+            return SPOT
+        case Preemptible():
+            return PREEMPTIBLE
+        case FlexStart():
+            return FLEX_START
+        case Queued():
+            return QUEUED
+        case OnDemand() | Reservation():
+            return None
+        case _:
+            assert_never(pool.capacity)
+
+
+def _provisioning(pool: Pool) -> str:
+    match pool.capacity:
+        case Spot():
+            return "spot"
+        case Preemptible():
+            return "preemptible"
+        case FlexStart() | Queued():
+            return "flex-start"
+        case OnDemand() | Reservation():
+            return "standard"
+        case _:
+            assert_never(pool.capacity)
+
+
+def labels(pool: Pool) -> dict[str, str]:
+    """Labels to declare: GKE does not label queued nodes by itself (cluster-toolkit adds it too)."""
+    return {QUEUED: "true"} if isinstance(pool.capacity, Queued) else {}
+
+
+def cloud_labels(pool: Pool) -> dict[str, str]:
+    """Labels that GKE adds."""
+    found = {NODE_POOL: pool.name, PROVISIONING: _provisioning(pool)}
+    if isinstance(pool.capacity, Queued):
+        found[FLEX_START] = "true"
+    elif (key := _capacity_label(pool)) is not None:
+        found[key] = "true"
+    if pool.accelerator is not None:
+        found[TPU_ACCELERATOR if _is_tpu(pool) else ACCELERATOR] = pool.accelerator.type
+    return found
+
+
+def taints(pool: Pool, own: Taint) -> tuple[Taint, ...]:
+    """Taints to declare: GKE taints neither spot nor preemptible nodes of a pool made by hand, so we do.
+
+    A queued pool has GKE's own taint. A system pool has none: GKE's system pods tolerate none of ours.
+    """
+    if pool.taints is not None:
+        return pool.taints
+    if pool.is_system or isinstance(pool.capacity, Queued):
+        return ()
+    key = _capacity_label(pool)
+    return (Taint(key=key, value="true"),) if key else (own,)
+
+
+def cloud_taints(pool: Pool) -> tuple[Taint, ...]:
+    """Taints that GKE adds: on nodes with accelerators, and on queued ones."""
+    found: tuple[Taint, ...] = ()
+    if isinstance(pool.capacity, Queued):
+        found += (Taint(key=QUEUED, value="true"),)
+    if pool.accelerator is not None:
+        found += (Taint(key="google.com/tpu" if _is_tpu(pool) else "nvidia.com/gpu", value="present"),)
+    return found
+
+
+def telling(pool: Pool) -> tuple[str, ...]:
+    """Keys of the labels that tell these nodes from others, besides the pool's own."""
+    keys = [_capacity_label(pool)]
+    if pool.accelerator is not None:
+        keys.append(TPU_ACCELERATOR if _is_tpu(pool) else ACCELERATOR)
+    return tuple(key for key in keys if key)

@@ -1,0 +1,167 @@
+"""Kueue's objects for a cluster's queueing, as plain manifests of API v1beta2 (0.19.2; v1beta1 goes in
+0.20)."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ebbtide.placement.queueing import Check, ClusterQueue, Cohort, LocalQueue, Queueing
+from ebbtide.placement.quotas import Flavor, covered, quantity
+
+API_VERSION = "kueue.x-k8s.io/v1beta2"
+CONTROLLER = "kueue.x-k8s.io/provisioning-request"
+QUEUES_LABEL = "ebbtide.dev/queues"
+"""Label of the namespaces whose work Kueue sees; its webhooks, which fail closed, cover no other."""
+
+RETRIES = {"backoffLimitCount": 10, "backoffBaseSeconds": 60, "backoffMaxSeconds": 1800}
+"""How often nodes are asked for again, waiting twice as long each time up to half an hour: three hours in
+all. After the last try Kueue gives the work up, which upstream's three tries do within seven minutes: too
+soon for hardware that is waited for."""
+
+PRIORITIES = {
+    "ebbtide-low": (-1000, "Gives way to everything else: sweeps, what can wait for the night."),
+    "ebbtide-normal": (0, "What work has that asks for no other."),
+    "ebbtide-high": (1000, "Goes first within its team; may take the place of the team's lower work."),
+}
+
+Manifest = dict[str, Any]
+
+
+def _object(kind: str, name: str, spec: Mapping[str, Any], **metadata: Any) -> Manifest:
+    return {
+        "apiVersion": API_VERSION,
+        "kind": kind,
+        "metadata": {"name": name, **metadata},
+        "spec": dict(spec),
+    }
+
+
+def flavor_object(item: Flavor) -> Manifest:
+    """The ResourceFlavor of a pool. Its labels and tolerations are put on what it admits; its taints keep out
+    nothing then, and say to a reader what is tolerated."""
+    return _object(
+        "ResourceFlavor",
+        item.name,
+        {
+            "nodeLabels": dict(item.labels),
+            "nodeTaints": [
+                {"key": taint.key, "effect": taint.effect} | ({"value": taint.value} if taint.value else {})
+                for taint in item.taints
+            ],
+            "tolerations": [toleration.manifest() for toleration in item.tolerations],
+        },
+    )
+
+
+def _group(flavors: Sequence[tuple[Flavor, int]]) -> list[Manifest]:
+    """One resource group over flavors, each with what so many of its nodes offer."""
+    if not flavors:
+        return []
+    resources = covered(item for item, _ in flavors)
+    return [
+        {
+            "coveredResources": list(resources),
+            "flavors": [
+                {
+                    "name": item.name,
+                    "resources": [
+                        {"name": name, "nominalQuota": quantity(name, item.offer(nodes).get(name, 0))}
+                        for name in resources
+                    ],
+                }
+                for item, nodes in flavors
+            ],
+        }
+    ]
+
+
+def cohort_object(cohort: Cohort) -> Manifest:
+    """The Cohort that owns quota."""
+    spec: Manifest = {"parentName": cohort.parent} if cohort.parent else {}
+    return _object("Cohort", cohort.name, spec | {"resourceGroups": _group(cohort.owned)})
+
+
+def cluster_queue_object(queue: ClusterQueue) -> Manifest:
+    """The ClusterQueue of a team, or of everyone.
+
+    The first flavor with room, borrowed or not, is taken: flavors stand in order of preference. What is
+    guaranteed is taken back from whoever borrowed it; within a queue, lower priority gives way.
+    """
+    spec: Manifest = {
+        "cohortName": queue.cohort,
+        "queueingStrategy": "BestEffortFIFO",
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": queue.namespace}},
+        "resourceGroups": _group(queue.flavors),
+        "flavorFungibility": {"whenCanBorrow": "MayStopSearch", "whenCanPreempt": "TryNextFlavor"},
+        "preemption": {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"},
+        "fairSharing": {"weight": str(queue.weight)},
+    }
+    if queue.checks:
+        spec["admissionChecksStrategy"] = {
+            "admissionChecks": [
+                {"name": name, "onFlavors": list(flavors)} for name, flavors in queue.checks.items()
+            ]
+        }
+    return _object("ClusterQueue", queue.name, spec)
+
+
+def local_queue_object(queue: LocalQueue) -> Manifest:
+    """The LocalQueue that a namespace's work names."""
+    return _object("LocalQueue", queue.name, {"clusterQueue": queue.cluster_queue}, namespace=queue.namespace)
+
+
+def provisioning_object(check: Check) -> Manifest:
+    """The ProvisioningRequestConfig of a check. Pod sets that need the same nodes become one, since GKE takes
+    a single one in a request (GKE docs, provisioningrequest, 2026-04)."""
+    spec: Manifest = {
+        "provisioningClassName": check.provisioning_class,
+        "podSetMergePolicy": "IdenticalWorkloadSchedulingRequirements",
+        "retryStrategy": dict(RETRIES),
+    }
+    if check.resource:
+        spec["managedResources"] = [check.resource]
+    if check.follow:
+        spec["podSetUpdates"] = {
+            "nodeSelector": [
+                {"key": key, "valueFromProvisioningClassDetail": detail} for key, detail in check.follow
+            ]
+        }
+    return _object("ProvisioningRequestConfig", check.name, spec)
+
+
+def check_object(check: Check) -> Manifest:
+    """The AdmissionCheck."""
+    parameters = {
+        "apiGroup": API_VERSION.partition("/")[0],
+        "kind": "ProvisioningRequestConfig",
+        "name": check.name,
+    }
+    return _object("AdmissionCheck", check.name, {"controllerName": CONTROLLER, "parameters": parameters})
+
+
+def priority_objects() -> Iterator[Manifest]:
+    """The WorkloadPriorityClasses, the same on every cluster."""
+    for name, (value, description) in PRIORITIES.items():
+        yield {
+            "apiVersion": API_VERSION,
+            "kind": "WorkloadPriorityClass",
+            "metadata": {"name": name},
+            "value": value,
+            "description": description,
+        }
+
+
+def layers(queueing: Queueing) -> tuple[tuple[Manifest, ...], ...]:
+    """All objects, in layers: each needs only those of the layers before it, and goes before them."""
+    return (
+        (
+            *(provisioning_object(check) for check in queueing.checks),
+            *(flavor_object(item) for item in queueing.flavors),
+            *priority_objects(),
+        ),
+        (
+            *(check_object(check) for check in queueing.checks),
+            *(cohort_object(cohort) for cohort in queueing.cohorts),
+        ),
+        tuple(cluster_queue_object(queue) for queue in queueing.cluster_queues),
+        tuple(local_queue_object(queue) for queue in queueing.local_queues),
+    )

@@ -1,0 +1,258 @@
+"""The placement profile: what workloads read of a cluster, as versioned plain JSON."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, TypeVar
+
+VERSION = "ebbtide.dev/profile/v1"
+
+
+class ProfileError(ValueError):
+    """A profile that cannot be read, or that does not know what was asked of it; the message says what to
+    do."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaintProfile:
+    """A taint that a pool's nodes carry."""
+
+    key: str
+    value: str
+    effect: str
+
+
+@dataclass(frozen=True, slots=True)
+class Toleration:
+    """A toleration, as a pod spec has it; `value` is empty with the operator `Exists`."""
+
+    key: str
+    operator: str
+    value: str
+    effect: str
+
+    def manifest(self) -> dict[str, str]:
+        """As it stands in a pod spec."""
+        return {name: text for name, text in asdict(self).items() if text}
+
+
+@dataclass(frozen=True, slots=True)
+class MatchExpression:
+    """A requirement on a node's label; those of a pool hold together, in one term."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...]
+
+    def manifest(self) -> dict[str, Any]:
+        """As it stands in a pod spec."""
+        return {"key": self.key, "operator": self.operator, "values": list(self.values)}
+
+
+@dataclass(frozen=True, slots=True)
+class AcceleratorProfile:
+    """The accelerators of one node: type, count, and the resource that a pod requests (`nvidia.com/gpu`)."""
+
+    type: str
+    count: int
+    resource: str
+
+
+@dataclass(frozen=True, slots=True)
+class PoolProfile:
+    """What a workload needs to know of a node pool.
+
+    Attributes:
+        name: the pool's name.
+        role: `system` or `work`.
+        machine: machine type.
+        capacity: capacity kind, as `spot`.
+        interruptible: whether a node may be taken away while a pod runs on it.
+        cpu_m: what one node offers to pods, millicores; 0 where the machine type is not known.
+        memory_mib: the same, MiB.
+        max_nodes: the most nodes.
+        max_run_seconds: how long a node lives at most; None for no limit.
+        accelerator: of one node; None for a CPU pool.
+        labels: what its nodes carry.
+        taints: what its nodes carry.
+        tolerations: what a pod needs to be let in.
+        affinity: what a pod needs to be led there.
+        queues: queues that lead to it.
+    """
+
+    name: str
+    role: str
+    machine: str
+    capacity: str
+    interruptible: bool
+    cpu_m: int
+    memory_mib: int
+    max_nodes: int
+    max_run_seconds: int | None
+    accelerator: AcceleratorProfile | None
+    labels: dict[str, str]
+    taints: tuple[TaintProfile, ...]
+    tolerations: tuple[Toleration, ...]
+    affinity: tuple[MatchExpression, ...]
+    queues: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LocalQueue:
+    """What a queue is called in a team's namespace."""
+
+    team: str
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class QueueProfile:
+    """A queue: its pools in order of preference, and its name in each namespace."""
+
+    name: str
+    pools: tuple[str, ...]
+    local_queues: tuple[LocalQueue, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LogsProfile:
+    """Where the logs of a pod are, also when the pod is gone; `{namespace}` and `{pod}` stand for the pod's.
+
+    Attributes:
+        query: in the language of the cloud's log store.
+        link: address of a page with that query; empty where the cloud has none that can be derived.
+    """
+
+    query: str
+    link: str
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A cluster as workloads see it."""
+
+    cluster: str
+    cloud: str
+    location: str
+    pools: tuple[PoolProfile, ...]
+    queues: tuple[QueueProfile, ...]
+    logs: LogsProfile
+    version: str = VERSION
+
+    def pool(self, name: str) -> PoolProfile:
+        """A pool by name.
+
+        Raises:
+            ProfileError: the cluster has no such pool.
+        """
+        return _named("pool", name, {pool.name: pool for pool in self.pools}, self.cluster)
+
+    def queue(self, name: str) -> QueueProfile:
+        """A queue by name.
+
+        Raises:
+            ProfileError: the cluster has no such queue.
+        """
+        return _named("queue", name, {queue.name: queue for queue in self.queues}, self.cluster)
+
+    def data(self) -> dict[str, Any]:
+        """As plain data, `version` first."""
+        plain: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        return {"version": plain.pop("version"), **plain}
+
+    def json(self) -> str:
+        """As JSON text, indented."""
+        return json.dumps(self.data(), indent=2)
+
+    @classmethod
+    def load(cls, source: str | Path | Mapping[str, Any]) -> "Profile":
+        """Read a profile.
+
+        Args:
+            source: a file, JSON text, or the data itself, such as a stack output.
+
+        Raises:
+            ProfileError: there is no such file, it is no profile, or it is of another version than this
+            package reads.
+        """
+        data = source if isinstance(source, Mapping) else _parsed(source)
+        version = data.get("version")
+        if version != VERSION:
+            raise ProfileError(
+                f"This is no profile that can be read here: its version is {version!r}, this package reads "
+                f"{VERSION}. Install the ebbtide that made the cluster, or write the profile with this one."
+            )
+        try:
+            return _profile(data)
+        except (KeyError, TypeError, ValueError) as error:
+            raise ProfileError(
+                f"The profile is damaged: {error}. Write it again with `ebbtide profile`."
+            ) from None
+
+
+_Thing = TypeVar("_Thing")
+
+
+def _named(kind: str, name: str, known: Mapping[str, _Thing], cluster: str) -> _Thing:
+    if name in known:
+        return known[name]
+    near = get_close_matches(name, known, n=1, cutoff=0.6)
+    guess = f"; did you mean {near[0]}?" if near else f"; it has {', '.join(known) or 'none'}."
+    raise ProfileError(f"Cluster {cluster} has no {kind} {name}{guess}")
+
+
+def _parsed(source: str | Path) -> Mapping[str, Any]:
+    text = str(source)
+    if not text.lstrip().startswith("{"):
+        try:
+            text = Path(source).read_text(encoding="utf-8")
+        except OSError as error:
+            raise ProfileError(
+                f"The profile {source} cannot be read: {error.strerror}. "
+                "Write it with `ebbtide profile --out FILE`."
+            ) from None
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        raise ProfileError(f"The profile {str(source)[:80]} is not JSON: {error}.") from None
+    if not isinstance(data, dict):
+        raise ProfileError(f"The profile {str(source)[:80]} is not a JSON object.")
+    return data  # pyright: ignore[reportUnknownVariableType]  # json.loads has no type
+
+
+def _known(kind: type[Any], data: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that this version knows: a later profile of the same version may have more."""
+    return {field.name: data[field.name] for field in fields(kind) if field.name in data}
+
+
+def _pool(data: Mapping[str, Any]) -> PoolProfile:
+    plain = _known(PoolProfile, data)
+    plain["accelerator"] = (
+        AcceleratorProfile(**_known(AcceleratorProfile, data["accelerator"])) if data["accelerator"] else None
+    )
+    plain["taints"] = tuple(TaintProfile(**_known(TaintProfile, item)) for item in data["taints"])
+    plain["tolerations"] = tuple(Toleration(**_known(Toleration, item)) for item in data["tolerations"])
+    plain["affinity"] = tuple(
+        MatchExpression(item["key"], item["operator"], tuple(item["values"])) for item in data["affinity"]
+    )
+    plain["queues"] = tuple(data["queues"])
+    return PoolProfile(**plain)
+
+
+def _queue(data: Mapping[str, Any]) -> QueueProfile:
+    local_queues = tuple(LocalQueue(**_known(LocalQueue, item)) for item in data["local_queues"])
+    return QueueProfile(name=data["name"], pools=tuple(data["pools"]), local_queues=local_queues)
+
+
+def _profile(data: Mapping[str, Any]) -> Profile:
+    return Profile(
+        cluster=data["cluster"],
+        cloud=data["cloud"],
+        location=data["location"],
+        pools=tuple(_pool(item) for item in data["pools"]),
+        queues=tuple(_queue(item) for item in data["queues"]),
+        logs=LogsProfile(**_known(LogsProfile, data["logs"])),
+    )

@@ -1,0 +1,212 @@
+"""How work is admitted to the pools: cohorts that own the quota, cluster queues that borrow it, and what
+leads to them. Neutral of Kueue's objects, which `ebbtide.placement.kueue` writes."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ebbtide.model import Cluster, Queue, Team
+from ebbtide.model.queues import queues_of
+from ebbtide.model.tenants import tenants_of
+from ebbtide.placement.quotas import Flavor, flavor
+
+FLAVORS_IN_A_GROUP = 64
+"""Kueue's limit for the flavors of one resource group (its CRDs, 0.19.2)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cohort:
+    """Quota that queues share.
+
+    Attributes:
+        name: its name.
+        parent: the cohort above it, which borrows what it owns; empty for one at the top.
+        owned: its flavors, with the nodes of each that no team is guaranteed.
+    """
+
+    name: str
+    parent: str
+    owned: tuple[tuple[Flavor, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterQueue:
+    """A queue as one team, or everyone, has it.
+
+    Attributes:
+        name: its name.
+        cohort: where it borrows.
+        flavors: in order of preference, with the nodes of each that are its own.
+        namespace: where its work comes from.
+        weight: its share of what is borrowed.
+        checks: names of the admission checks, with the flavors that each is for.
+    """
+
+    name: str
+    cohort: str
+    flavors: tuple[tuple[Flavor, int], ...]
+    namespace: str
+    weight: int
+    checks: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+
+
+@dataclass(frozen=True, slots=True)
+class LocalQueue:
+    """What a queue is called in a namespace."""
+
+    name: str
+    namespace: str
+    cluster_queue: str
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """An admission check that asks the cloud for nodes before work is admitted.
+
+    Attributes:
+        name: its name.
+        provisioning_class: who answers.
+        resource: the resource whose pods the request is for; empty for all pods.
+        follow: node label by which pods find the nodes of their own request, with the detail that holds its
+            value.
+    """
+
+    name: str
+    provisioning_class: str
+    resource: str
+    follow: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Queueing:
+    """All of it, in the order in which it is made."""
+
+    flavors: tuple[Flavor, ...] = ()
+    checks: tuple[Check, ...] = ()
+    cohorts: tuple[Cohort, ...] = ()
+    cluster_queues: tuple[ClusterQueue, ...] = ()
+    local_queues: tuple[LocalQueue, ...] = ()
+
+    def flavors_in(self, namespace: str) -> tuple[Flavor, ...]:
+        """Every flavor that work of a namespace may have."""
+        found = {
+            item.name: item
+            for queue in self.cluster_queues
+            if queue.namespace == namespace
+            for item, _ in queue.flavors
+        }
+        return tuple(found.values())
+
+
+def cohort_name(cluster: Cluster) -> str:
+    """The cluster's name as an object's: AKS takes letters that Kubernetes does not."""
+    return re.sub(r"[^a-z0-9]+", "-", cluster.name.lower()).strip("-")
+
+
+def _guaranteed(tenants: Sequence[Team], pool: str) -> int:
+    return sum(tenant.guarantee.get(pool, 0) for tenant in tenants)
+
+
+def _cohorts(name: str, flavors: Sequence[Flavor], tenants: Sequence[Team]) -> tuple[Cohort, ...]:
+    """The cohort that owns every flavor; where they are too many for one group, cohorts under it own them,
+    and queues in it borrow from all of those."""
+    owned = tuple((item, max(0, item.nodes - _guaranteed(tenants, item.name))) for item in flavors)
+    if len(owned) <= FLAVORS_IN_A_GROUP:
+        return (Cohort(name, "", owned),)
+    shelves = [owned[at : at + FLAVORS_IN_A_GROUP] for at in range(0, len(owned), FLAVORS_IN_A_GROUP)]
+    return (
+        Cohort(name, "", ()),
+        *(Cohort(f"{name}.{index}", name, shelf) for index, shelf in enumerate(shelves, start=1)),
+    )
+
+
+_GKE_QUEUED = "queued-provisioning.gke.io"
+_GKE_FOLLOW = (("autoscaling.gke.io/provisioning-request", "ResizeRequestName"),)
+
+
+def _check_name(item: Flavor) -> str:
+    return f"queued-{item.accelerator.partition('.')[0] or 'cpu'}"
+
+
+def _checks(flavors: Sequence[Flavor]) -> tuple[Check, ...]:
+    """One check for each accelerator that queued pools have. The nodes are asked for the pods that want it
+    alone: a launcher without it, on another pool, is no part of the request."""
+    return tuple(
+        {
+            _check_name(item): Check(_check_name(item), _GKE_QUEUED, item.accelerator, _GKE_FOLLOW)
+            for item in flavors
+            if item.queued
+        }.values()
+    )
+
+
+_TOGETHER = Check("together", "best-effort-atomic-scale-up.autoscaling.x-k8s.io", "", ())
+"""AKS' way of asking for all nodes of a job at once (azure-aks-docs, configure-kueue-with-cluster-autoscaler,
+2026). What it brings is held for ten minutes for that job."""
+
+
+def _checks_of(queue: Queue, flavors: Sequence[Flavor]) -> dict[str, tuple[str, ...]]:
+    if queue.together:
+        return {_TOGETHER.name: tuple(item.name for item in flavors)}
+    found: dict[str, tuple[str, ...]] = {}
+    for item in flavors:
+        if item.queued:
+            found[_check_name(item)] = (*found.get(_check_name(item), ()), item.name)
+    return found
+
+
+def _guarantees(tenant: Team, queues: Sequence[Queue]) -> dict[str, dict[str, int]]:
+    """A tenant's guaranteed nodes by queue and pool: a pool's go to the first of its queues that has the
+    pool."""
+    left = dict(tenant.guarantee)
+    return {queue.name: {pool: left.pop(pool) for pool in queue.pools if pool in left} for queue in queues}
+
+
+def queueing(cluster: Cluster) -> Queueing:
+    """How work is admitted on a complete cluster; nothing where Kueue is not there.
+
+    A flavor's nodes stand in one cohort, once, however many queues lead to them; queues own nothing but what
+    their team is guaranteed, which is taken off the cohort's, and borrow the rest. So what is admitted never
+    exceeds the pool, and what one team leaves is there for the others (run on Kueue 0.19.2).
+    """
+    queues = queues_of(cluster)
+    if not cluster.has_kueue or not queues:
+        return Queueing()
+    tenants = tenants_of(cluster)
+    flavors = {
+        pool.name: flavor(pool, cluster)
+        for pool in cluster.pools
+        if any(pool.name in queue.pools for queue in queues)
+    }
+    cluster_queues: list[ClusterQueue] = []
+    local_queues: list[LocalQueue] = []
+    for tenant in tenants:
+        used = [queue for queue in queues if tenant.queues_used(queue.name)]
+        guaranteed = _guarantees(tenant, used)
+        for queue in used:
+            name = f"{tenant.name}.{queue.name}" if cluster.teams else queue.name
+            mine = tuple(flavors[pool] for pool in queue.pools)
+            cluster_queues.append(
+                ClusterQueue(
+                    name=name,
+                    cohort=cohort_name(cluster),
+                    flavors=tuple((item, guaranteed[queue.name].get(item.name, 0)) for item in mine),
+                    namespace=tenant.namespace_name,
+                    weight=tenant.weight,
+                    checks=_checks_of(queue, mine),
+                )
+            )
+            local_queues += [
+                LocalQueue(use.as_ or use.queue, tenant.namespace_name, name)
+                for use in tenant.queues_used(queue.name)
+            ]
+    return Queueing(
+        flavors=tuple(flavors.values()),
+        checks=(
+            *_checks(tuple(flavors.values())),
+            *((_TOGETHER,) if any(queue.together for queue in queues) else ()),
+        ),
+        cohorts=_cohorts(cohort_name(cluster), tuple(flavors.values()), tenants),
+        cluster_queues=tuple(cluster_queues),
+        local_queues=tuple(local_queues),
+    )
