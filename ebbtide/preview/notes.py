@@ -1,0 +1,67 @@
+"""What a run says while it runs, kept in place of being printed."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from pulumi.runtime.mocks import MockEngine
+from pulumi.runtime.proto import engine_pb2
+
+from ebbtide.preview.recording import Message, Severity
+from ebbtide.preview.values import SECRET_TEXT, Plain
+
+_TELLING: Final = 6
+"""Shorter secrets are not searched for: masking every `a` or `true` would spoil the text and hide nothing."""
+
+
+class Notes:
+    """The messages of one run, with the secrets of its configuration taken out, as the engine does."""
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        self._secrets = sorted({text for text in secrets if len(text) >= _TELLING}, key=len, reverse=True)
+        self.messages: list[Message] = []
+
+    def clean(self, text: str) -> str:
+        """A text without the configuration's secrets."""
+        for secret in self._secrets:
+            text = text.replace(secret, SECRET_TEXT)
+        return text
+
+    def cleaned(self, value: Plain) -> Plain:
+        """A value without the configuration's secrets, for what reaches the monitor unwrapped."""
+        if not self._secrets:
+            return value
+        if isinstance(value, str):
+            return self.clean(value)
+        if isinstance(value, dict):
+            return {key: self.cleaned(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self.cleaned(item) for item in value]
+        return value
+
+    def say(self, severity: Severity, text: str, urn: str = "") -> None:
+        """Record a message."""
+        self.messages.append(Message(severity=severity, text=self.clean(text), urn=urn or None))
+
+
+_SEVERITIES: Final[dict[int, Severity]] = {
+    engine_pb2.INFO: "info",
+    engine_pb2.WARNING: "warning",
+    engine_pb2.ERROR: "error",
+}
+
+
+class RecordingEngine(MockEngine):
+    """Where `pulumi.log` goes. Debug messages, some six for each resource, are dropped."""
+
+    def __init__(self, notes: Notes) -> None:
+        super().__init__(None)
+        self._notes = notes
+
+    def Log(self, request: engine_pb2.LogRequest) -> None:  # noqa: N802 - the protocol's name
+        """Record one message."""
+        severity = _SEVERITIES.get(request.severity)
+        if severity is not None:
+            self._notes.say(severity, request.message, request.urn)
+
+    def RequirePulumiVersion(self, request: engine_pb2.RequirePulumiVersionRequest) -> None:  # noqa: N802
+        """No engine runs, so that none is too old."""

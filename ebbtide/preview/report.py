@@ -1,0 +1,396 @@
+"""The preview as a document: what a terminal, a page, a comparison or a program of someone else's reads.
+
+Built from a recording alone. No secret is in it, not even encrypted.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ebbtide.preview.marks import is_assumed
+from ebbtide.preview.recording import Message, Recording, Resource, Severity
+from ebbtide.preview.values import SECRET_TEXT, Plain, Secret, at, leaves, masked
+from ebbtide.reading import PoolFacts, read_pools, read_queues
+from ebbtide.reading.admission import admits
+
+VERSION: Final = "ebbtide.dev/preview/v1"
+_PROVIDER: Final = "pulumi:providers:"
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class AcceleratorReport(_Part):
+    """The accelerators of one node."""
+
+    type: str
+    """As the cloud names it, such as `nvidia-tesla-t4`."""
+    count: int
+    """How many a node has."""
+
+
+class NodesReport(_Part):
+    """How many nodes a pool has, in all its zones together."""
+
+    minimum: int | None
+    """The fewest that the autoscaler leaves; null where the number is fixed."""
+    maximum: int | None
+    """The most that it makes; null where the number is fixed."""
+    fixed: int | None
+    """A number without autoscaling; null where there is autoscaling."""
+    at_birth: int | None
+    """How many there are when the pool is made; null where the cloud starts at the minimum."""
+
+
+class DiskReport(_Part):
+    """The boot disk of a node."""
+
+    size_gib: int | None
+    """GiB; null where the cloud decides."""
+    type: str | None
+    """As the cloud names it; null where the cloud decides."""
+
+
+class TaintReport(_Part):
+    """A taint that nodes carry."""
+
+    key: str
+    """Its key."""
+    value: str
+    """Its value; empty where it has none."""
+    effect: str
+    """`NoSchedule`, `PreferNoSchedule` or `NoExecute`."""
+    automatic: bool
+    """Whether the cloud adds it by itself."""
+
+
+class PoolReport(_Part):
+    """A node pool, as its resource has it."""
+
+    name: str
+    """What it is called in the cloud."""
+    cluster: str
+    """Name of its cluster."""
+    cloud: str
+    """`gke` or `aks`."""
+    location: str
+    """Zone or region of the cluster; empty where nothing recorded says."""
+    role: Literal["system", "work"]
+    """`system` for the pool that runs what tolerates nothing."""
+    machine: str
+    """Machine type."""
+    accelerator: AcceleratorReport | None
+    """Accelerators of a node; null for a CPU pool."""
+    capacity: Literal["on-demand", "spot", "preemptible", "flex-start", "queued", "reservation"]
+    """How machines are bought."""
+    reservation: str
+    """The reservation that they come from; empty where there is none."""
+    max_price: float | None
+    """The most to pay for a spot machine, USD per hour; null for up to the list price."""
+    nodes: NodesReport
+    """How many nodes."""
+    zones: tuple[str, ...]
+    """Where nodes may be; empty for wherever the cluster is."""
+    disk: DiskReport
+    """Boot disk of a node."""
+    labels: dict[str, str]
+    """Kubernetes labels that the resource declares."""
+    taints: tuple[TaintReport, ...]
+    """Taints that nodes carry."""
+    admits: str
+    """What may run there, in words."""
+    queues: tuple[str, ...]
+    """Kueue's local queues that lead there, as `namespace/name`."""
+    max_run_seconds: int | None
+    """How long a node lives at most; null for no limit."""
+    billing: dict[str, str]
+    """Labels of the bill, which Azure calls tags."""
+    urn: str
+    """The pool's resource; the cluster's where the pool is part of it."""
+    inline: bool
+    """Whether the pool is part of its cluster's resource."""
+
+
+class ResourceReport(_Part):
+    """A resource that the program registers."""
+
+    urn: str
+    """As the engine would build it."""
+    type: str
+    """Type token."""
+    name: str
+    """Logical name."""
+    kind: Literal["resource", "component", "provider", "read"]
+    """`read` exists already and is only looked at; a `component` is only a place in the tree."""
+    remote: bool
+    """Whether a component's children are made by its provider, and so are not in this document."""
+    parent: str | None
+    """URN; null directly under the stack."""
+    id: str | None
+    """Assumed, unless the resource is read or imported; null for a component."""
+    provider: str | None
+    """URN of the explicit provider; null for the ambient default."""
+    depends_on: tuple[str, ...]
+    """URNs of the resources that it waits for."""
+    protect: bool
+    """Whether the engine would refuse to delete it."""
+    deleted_with: str | None
+    """URN of the resource whose deletion takes it along."""
+    retain_on_delete: bool
+    """Whether deleting it leaves it in the cloud."""
+    ignore_changes: tuple[str, ...]
+    """Property paths whose changes are ignored."""
+    replace_on_changes: tuple[str, ...]
+    """Property paths whose change replaces it."""
+    delete_before_replace: bool | None
+    """Null where the provider decides."""
+    replace_with: tuple[str, ...]
+    """URNs of the resources whose replacement replaces it."""
+    aliases: tuple[str, ...]
+    """Former URNs, or parts of them; those that a provider's package adds for every resource are left out."""
+    hooks: dict[str, tuple[str, ...]]
+    """Names of hooks by moment."""
+    timeouts: dict[str, str]
+    """Custom timeouts by step."""
+    import_id: str | None
+    """The existing resource that it would adopt."""
+    inputs: dict[str, Any]
+    """What is asked for; `[secret]` and `[unknown]` stand for what cannot be shown."""
+    secrets: tuple[str, ...]
+    """Property paths of the secret inputs."""
+    assumed_inputs: tuple[str, ...]
+    """Property paths of the inputs that were made of an assumed answer."""
+    assumed: tuple[str, ...]
+    """Property paths of the outputs that stand for the cloud's answer, and `id`."""
+
+
+class MessageReport(_Part):
+    """Something that the program said."""
+
+    severity: Severity
+    """`info`, `warning` or `error`."""
+    text: str
+    """Secrets of the configuration are masked."""
+    urn: str | None
+    """The resource that it is about, if any."""
+
+
+class AssumptionReport(_Part):
+    """Answers that no cloud gave."""
+
+    of: str
+    """URN of a resource, or token of a function that the program calls."""
+    args: dict[str, Any]
+    """What the function is called with; empty for a resource."""
+    answers: dict[str, Any]
+    """What is assumed, by property path; `[secret]` for what cannot be shown."""
+
+
+class Counts(_Part):
+    """How many resources there are."""
+
+    resources: int
+    """All of them."""
+    created: int
+    """In a cloud or cluster, made by this stack."""
+    components: int
+    """Places in the tree."""
+    providers: int
+    """Explicit providers."""
+    opaque: int
+    """Components among them whose parts are made by their provider, and are not in this document."""
+    read: int
+    """There already, and only looked at."""
+    protected: int
+    """That the engine would refuse to delete."""
+    dying: int
+    """That go with another resource, without a deletion of their own."""
+    retained: int
+    """That deleting leaves in the cloud."""
+    by_type: dict[str, int]
+    """By type token."""
+
+
+class Preview(_Part):
+    """What a stack's program would create, found offline: no cloud was asked, nothing was changed."""
+
+    version: Literal["ebbtide.dev/preview/v1"] = VERSION
+    """Of this form of document."""
+    project: str
+    """Name of the Pulumi project."""
+    stack: str
+    """Name of the stack."""
+    pools: tuple[PoolReport, ...]
+    """Node pools, system pools first."""
+    resources: tuple[ResourceReport, ...]
+    """In the order of their registration; parents before children."""
+    outputs: dict[str, Any]
+    """The stack's; `[secret]` and `[unknown]` stand for what cannot be shown."""
+    warnings: tuple[MessageReport, ...]
+    """Warnings and errors of the program, and what the preview cannot follow."""
+    messages: tuple[MessageReport, ...]
+    """What else the program says."""
+    assumptions: tuple[AssumptionReport, ...]
+    """What stands for the answers of clouds."""
+    counts: Counts = Field()
+    """How many resources there are."""
+
+
+def preview_schema() -> dict[str, Any]:
+    """JSON Schema of the document."""
+    schema = Preview.model_json_schema(mode="serialization")
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def preview_of(recording: Recording, warnings: Iterable[str] = ()) -> Preview:
+    """The document of a recording.
+
+    Args:
+        recording: of the program.
+        warnings: what has to be said besides what the program says.
+    """
+    pools = read_pools(recording)
+    said = [*(Message(severity="warning", text=text) for text in warnings), *recording.messages]
+    return Preview(
+        project=recording.project,
+        stack=recording.stack,
+        pools=tuple(map(_pool, pools, read_queues(recording, pools))),
+        resources=tuple(_resource(resource) for resource in recording),
+        outputs=masked(dict(recording.outputs)),
+        warnings=tuple(_message(message) for message in said if message.severity != "info"),
+        messages=tuple(_message(message) for message in said if message.severity == "info"),
+        assumptions=tuple(_assumptions(recording)),
+        counts=_counts(recording),
+    )
+
+
+def _pool(pool: PoolFacts, queues: tuple[str, ...]) -> PoolReport:
+    accelerator = pool.accelerator
+    return PoolReport(
+        name=pool.name,
+        cluster=pool.cluster,
+        cloud=pool.cloud.value,
+        location=pool.location,
+        role=pool.role,
+        machine=pool.machine,
+        accelerator=AcceleratorReport(type=accelerator.type, count=accelerator.count)
+        if accelerator
+        else None,
+        capacity=pool.capacity,
+        reservation=pool.reservation,
+        max_price=pool.max_price,
+        nodes=NodesReport(
+            minimum=pool.nodes.minimum,
+            maximum=pool.nodes.maximum,
+            fixed=pool.nodes.fixed,
+            at_birth=pool.nodes.at_birth,
+        ),
+        zones=pool.zones,
+        disk=DiskReport(size_gib=pool.disk.size_gib, type=pool.disk.type),
+        labels=dict(pool.labels),
+        taints=tuple(
+            TaintReport(key=taint.key, value=taint.value, effect=taint.effect, automatic=taint.automatic)
+            for taint in pool.taints
+        ),
+        admits=admits(pool),
+        queues=queues,
+        max_run_seconds=pool.max_run_seconds,
+        billing=dict(pool.billing),
+        urn=pool.urn,
+        inline=pool.inline,
+    )
+
+
+def _kind(resource: Resource) -> Literal["resource", "component", "provider", "read"]:
+    if resource.read:
+        return "read"
+    if not resource.custom:
+        return "component"
+    return "provider" if resource.type.startswith(_PROVIDER) else "resource"
+
+
+def _resource(resource: Resource) -> ResourceReport:
+    inputs = list(leaves(dict(resource.inputs)))
+    return ResourceReport(
+        urn=resource.urn,
+        type=resource.type,
+        name=resource.name,
+        kind=_kind(resource),
+        remote=resource.remote,
+        parent=resource.parent,
+        id=resource.id,
+        provider=resource.provider,
+        depends_on=resource.dependencies,
+        protect=resource.protect,
+        deleted_with=resource.deleted_with,
+        retain_on_delete=resource.retain_on_delete,
+        ignore_changes=resource.ignore_changes,
+        replace_on_changes=resource.replace_on_changes,
+        delete_before_replace=resource.delete_before_replace,
+        replace_with=resource.replace_with,
+        aliases=tuple(alias for alias in resource.aliases if not _is_of_package(alias)),
+        hooks=dict(resource.hooks),
+        timeouts=dict(resource.timeouts),
+        import_id=resource.import_id,
+        inputs=masked(dict(resource.inputs)),
+        secrets=tuple(path for path, leaf in inputs if isinstance(leaf, Secret)),
+        assumed_inputs=tuple(path for path, leaf in inputs if _is_invented(leaf)),
+        assumed=resource.assumed,
+    )
+
+
+def _is_of_package(alias: str) -> bool:
+    """Whether an alias is of the provider's package, which gives a resource the names of all its API
+    versions.
+    """
+    return alias.startswith("type=") and " " not in alias
+
+
+def _is_invented(leaf: Plain) -> bool:
+    if isinstance(leaf, Secret):
+        return any(_is_invented(inner) for _, inner in leaves(leaf.value))
+    return isinstance(leaf, str) and is_assumed(leaf)
+
+
+def _message(message: Message) -> MessageReport:
+    return MessageReport(severity=message.severity, text=message.text, urn=message.urn)
+
+
+def _assumptions(recording: Recording) -> Iterable[AssumptionReport]:
+    for resource in recording:
+        answers = _answers({"id": resource.id, **resource.outputs}, resource.assumed)
+        if answers:
+            yield AssumptionReport(of=resource.urn, args={}, answers=answers)
+    for call in recording.invocations:
+        answer = dict(call.answer)
+        answers = _answers(answer, (path for path, _ in leaves(answer)))
+        yield AssumptionReport(of=call.token, args=masked(dict(call.args)), answers=answers)
+
+
+def _answers(values: Mapping[str, Plain], paths: Iterable[str]) -> dict[str, Any]:
+    """What stands at those paths, not looking into secrets."""
+    everything = dict(values)
+    secret = {key for key, value in values.items() if isinstance(value, Secret)}
+    return {
+        path: SECRET_TEXT if path.partition(".")[0] in secret else masked(at(everything, path))
+        for path in paths
+    }
+
+
+def _counts(recording: Recording) -> Counts:
+    kinds = Counter(_kind(resource) for resource in recording)
+    return Counts(
+        resources=len(recording),
+        created=kinds["resource"],
+        components=kinds["component"],
+        providers=kinds["provider"],
+        opaque=sum(resource.remote for resource in recording),
+        read=kinds["read"],
+        protected=sum(resource.protect for resource in recording if resource.custom),
+        dying=sum(resource.deleted_with is not None for resource in recording if resource.custom),
+        retained=sum(resource.retain_on_delete for resource in recording if resource.custom),
+        by_type=dict(sorted(Counter(resource.type for resource in recording).items())),
+    )

@@ -1,0 +1,160 @@
+"""A project's `Pulumi.yaml` and a stack's `Pulumi.<stack>.yaml`, read without the `pulumi` command.
+
+What a program sees is what the command would hand over: keys with a namespace, values as strings, objects as
+JSON. An encrypted value is never decrypted and nobody is asked for a passphrase: a placeholder stands for it,
+and its key is secret.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Final
+
+from ebbtide.preview import yaml_file
+from ebbtide.preview.stack_config import StackFileError, merged_config
+from ebbtide.preview.yaml_file import Yaml
+
+__all__ = ["StackFileError", "StackFiles", "read_stack", "stack_named_by"]
+
+_PROJECT_FILES: Final = ("Pulumi.yaml", "Pulumi.yml")
+_STACK_FILE: Final = re.compile(r"^Pulumi\.(?P<stack>[\w.-]+)\.ya?ml$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackFiles:
+    """What the files of a project say about a stack.
+
+    Attributes:
+        project: the project's name.
+        stack: the stack's name.
+        program: the directory or file of the program.
+        config_file: the stack's file.
+        config: full keys and their values as the engine hands them to a program.
+        secret_keys: the keys whose values are secret.
+        warnings: what a preview without the `pulumi` command cannot follow.
+    """
+
+    project: str
+    stack: str
+    program: Path
+    config_file: Path
+    config: Mapping[str, str]
+    secret_keys: frozenset[str]
+    warnings: tuple[str, ...] = ()
+
+
+def stack_named_by(config_file: Path) -> str | None:
+    """The stack that a file is of by its name: `dev` of `Pulumi.dev.yaml`."""
+    match = _STACK_FILE.match(config_file.name)
+    return match["stack"] if match else None
+
+
+def read_stack(directory: Path, stack: str, *, config_file: Path | None = None) -> StackFiles:
+    """Read a project's files for one stack.
+
+    Args:
+        directory: where the project is, or a directory below it, as for the `pulumi` command.
+        stack: the stack's name.
+        config_file: its file, where that is not beside `Pulumi.yaml`.
+
+    Raises:
+        StackFileError: when a file is missing, broken or of the wrong shape.
+    """
+    project_file = _project_file(directory)
+    settings = _mapping(_load(project_file), f"{project_file}")
+    project = settings.get("name")
+    if not isinstance(project, str) or not project:
+        raise StackFileError(f"{project_file} has no `name`. Write one there, such as `name: ebbtide`.")
+    _check_runtime(settings.get("runtime"), project_file)
+
+    home = project_file.parent
+    if config_file is None:
+        config_dir = home / str(settings.get("stackConfigDir") or "")
+        config_file = _stack_file(config_dir, stack)
+    elif not config_file.is_file():
+        raise StackFileError(f"There is no file {config_file}, which --config-file names.")
+    stack_settings = _mapping(_load(config_file) or {}, f"{config_file}")
+    declared = settings.get("config") or {}
+    if isinstance(declared, str):  # an old form of stackConfigDir
+        declared = {}
+    config, secret_keys = merged_config(
+        project,
+        _mapping(declared, f"`config` in {project_file}"),
+        _mapping(stack_settings.get("config") or {}, f"`config` in {config_file}"),
+        project_file,
+        config_file,
+    )
+    warnings: list[str] = []
+    if stack_settings.get("environment"):
+        warnings.append(
+            f"{config_file.name} takes values from a Pulumi ESC environment, which only Pulumi Cloud can "
+            "open: they are missing from this preview."
+        )
+    return StackFiles(
+        project=project,
+        stack=stack,
+        program=home / str(settings.get("main") or ""),
+        config_file=config_file,
+        config=config,
+        secret_keys=secret_keys,
+        warnings=tuple(warnings),
+    )
+
+
+def _project_file(directory: Path) -> Path:
+    if not directory.is_dir():
+        raise StackFileError(f"There is no directory {directory}.")
+    for place in (directory, *directory.resolve().parents):
+        for name in _PROJECT_FILES:
+            if (place / name).is_file():
+                return place / name
+    raise StackFileError(
+        f"There is no Pulumi project in {directory.resolve()} or above it: no Pulumi.yaml. Run this in the "
+        "project's directory, or name that with --cwd."
+    )
+
+
+def _stack_file(directory: Path, stack: str) -> Path:
+    for suffix in ("yaml", "yml"):
+        if (path := directory / f"Pulumi.{stack}.{suffix}").is_file():
+            return path
+    there = sorted(
+        name
+        for path in directory.glob("Pulumi.*")
+        if path.is_file() and (name := stack_named_by(path)) is not None
+    )
+    near = get_close_matches(stack, there, n=1)
+    message = f"There is no stack {stack}: no file {directory / f'Pulumi.{stack}.yaml'}."
+    if near:
+        message += f" Did you mean {near[0]}?"
+    if there:
+        message += f" Stacks that are there: {', '.join(there)}."
+    else:
+        message += " No other stack is there either. Write that file, or name another with --config-file."
+    raise StackFileError(message)
+
+
+def _load(path: Path) -> Yaml:
+    try:
+        return yaml_file.load(path)
+    except yaml_file.YamlFileError as error:
+        raise StackFileError(str(error)) from error
+
+
+def _mapping(value: Yaml, what: str) -> dict[str, Yaml]:
+    if isinstance(value, dict):
+        return value
+    kind = "empty" if value is None else "a list" if isinstance(value, list) else f"`{value}`"
+    raise StackFileError(f"{what} is {kind}; it has to be a mapping, one `key: value` a line.")
+
+
+def _check_runtime(runtime: Yaml, project_file: Path) -> None:
+    name = runtime.get("name") if isinstance(runtime, dict) else runtime
+    if name != "python":
+        raise StackFileError(
+            f"{project_file} says `runtime: {name}`. The preview runs programs whose runtime is python."
+            if name
+            else f"{project_file} has no `runtime`. Write `runtime: python` there."
+        )

@@ -1,0 +1,117 @@
+"""Recorded values: JSON, and the two things that JSON cannot say, that a value is secret or not yet known."""
+
+import json
+import re
+from collections.abc import Iterator
+from enum import Enum
+from typing import Any, Final, TypeAlias, final
+
+
+class Unknown(Enum):
+    """The type of `UNKNOWN`, an enumeration of one so that `value is UNKNOWN` narrows and copies stay the
+    same.
+    """
+
+    UNKNOWN = "unknown"
+
+    def __repr__(self) -> str:
+        return "UNKNOWN"
+
+
+UNKNOWN: Final = Unknown.UNKNOWN
+"""A value that only the cloud knows, and for which nothing was assumed."""
+
+SECRET_TEXT: Final = "[secret]"  # noqa: S105 - no password
+"""What is shown in place of a secret."""
+
+UNKNOWN_TEXT: Final = "[unknown]"
+"""What is shown in place of an unknown value."""
+
+
+@final
+class Secret:
+    """A value that Pulumi keeps encrypted. Neither `repr` nor `str` nor a format string ever shows it.
+
+    Not a dataclass: `dataclasses.asdict` would copy the value out of it.
+    """
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: "Plain") -> None:
+        self.value = value
+
+    def __repr__(self) -> str:
+        return SECRET_TEXT
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and self.value == other.value
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType] - the value may be a dict
+
+
+Plain: TypeAlias = "bool | int | float | str | list[Plain] | dict[str, Plain] | Secret | Unknown | None"
+"""A recorded value: JSON, with secrets wrapped and unknown values marked."""
+
+
+def masked(value: Plain) -> Any:
+    """A recorded value as JSON data fit to be shown: `[secret]` for secrets, `[unknown]` for what is not
+    known.
+    """
+    if isinstance(value, Secret):
+        return SECRET_TEXT
+    if value is UNKNOWN:
+        return UNKNOWN_TEXT
+    if isinstance(value, dict):
+        return {key: masked(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [masked(item) for item in value]
+    return value
+
+
+def revealed(value: Plain) -> Plain:
+    """A value without the wrappers of its secrets, for computing with; never for showing."""
+    if isinstance(value, Secret):
+        return revealed(value.value)
+    if isinstance(value, dict):
+        return {key: revealed(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [revealed(item) for item in value]
+    return value
+
+
+_STEP: Final = re.compile(r'\["((?:[^"\\]|\\.)*)"\]|\[(\d+)\]|([^.\[\]]+)')
+_PLAIN_KEY: Final = re.compile(r"^[A-Za-z_$][\w$-]*$")
+
+
+def at(value: Plain, path: str) -> Plain:
+    """What stands at a property path, Pulumi's: `nodeConfig.taints[0].key`, `labels["ebbtide.dev/pool"]`.
+
+    None where there is nothing. Secrets are looked into, and what is below an unknown value is unknown.
+    """
+    for quoted, index, key in _STEP.findall(path):
+        if isinstance(value, Secret):
+            value = value.value
+        if value is UNKNOWN:
+            return UNKNOWN
+        if index:
+            value = value[int(index)] if isinstance(value, list) and int(index) < len(value) else None
+        elif isinstance(value, dict):
+            value = value.get(key or json.loads(f'"{quoted}"'))
+        else:
+            return None
+    return value
+
+
+def leaves(value: Plain, path: str = "") -> Iterator[tuple[str, Plain]]:
+    """Every scalar in a value with its property path; secrets are leaves."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if not _PLAIN_KEY.match(key):
+                yield from leaves(item, f"{path}[{json.dumps(key, ensure_ascii=False)}]")
+            else:
+                yield from leaves(item, f"{path}.{key}" if path else key)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from leaves(item, f"{path}[{index}]")
+    else:
+        yield path, value

@@ -1,0 +1,97 @@
+"""Facts of a preview in words, short enough for a table or a tree."""
+
+from datetime import timedelta
+
+from ebbtide.preview.report import NodesReport, PoolReport, ResourceReport
+
+
+def type_words(token: str) -> str:
+    """A type token as people say it: `gcp.container.NodePool` for `gcp:container/nodePool:NodePool`.
+
+    Of a Kubernetes kind the group and version are left out, as `kubectl` does.
+    """
+    package, module, name = [*token.split(":", 2), "", ""][:3]
+    if (package, module) == ("pulumi", "providers"):
+        return f"provider {name}"
+    if package == "kubernetes":
+        return f"{package}.{name}"
+    head, _, tail = module.rpartition("/")
+    if head and tail.lower() == name.lower():
+        module = head
+    return ".".join(part for part in (package, module, name) if part)
+
+
+def name_below(name: str, parent: str | None) -> str:
+    """A logical name below its parent's, which it usually begins with: `…-nat` for `train-network-nat`."""
+    if parent is None:
+        return name
+    if name == parent:
+        return "…"
+    rest = name.removeprefix(parent)
+    return f"…{rest}" if rest != name and not rest[0].isalnum() else name
+
+
+def urn_name(urn: str) -> str:
+    """The logical name in a URN."""
+    return urn.rpartition("::")[2]
+
+
+def nodes_words(nodes: NodesReport) -> str:
+    """How many nodes: `0 to 4`, or `3` where the number is fixed."""
+    if nodes.fixed is not None:
+        return str(nodes.fixed)
+    return f"{nodes.minimum or 0} to {'?' if nodes.maximum is None else nodes.maximum}"
+
+
+def accelerator_words(pool: PoolReport) -> str:
+    """Accelerators of a node: `4 x nvidia-tesla-t4`; empty for a CPU pool."""
+    return f"{pool.accelerator.count} x {pool.accelerator.type}" if pool.accelerator else ""
+
+
+def capacity_words(pool: PoolReport) -> str:
+    """How machines are bought, with what limits it: `queued, up to 7 days`."""
+    details: list[str] = []
+    if pool.reservation:
+        details.append(pool.reservation.rpartition("/")[2])
+    if pool.max_run_seconds is not None:
+        details.append(f"up to {_duration(pool.max_run_seconds)}")
+    if pool.max_price is not None:
+        details.append(f"at most {pool.max_price} USD/h")
+    return ", ".join([pool.capacity, *details])
+
+
+def _duration(seconds: int) -> str:
+    length = timedelta(seconds=seconds)
+    if length.days and not length.seconds:
+        return f"{length.days} day{'s' * (length.days != 1)}"
+    hours, rest = divmod(seconds, 3600)
+    return f"{hours} hour{'s' * (hours != 1)}" if not rest else f"{seconds} s"
+
+
+def marks(resource: ResourceReport) -> list[tuple[str, str]]:
+    """What has to be said of a resource besides its name and type, each with the style that it is shown in.
+
+    What it dies with is not among them: nearly everything in a cluster dies with it, and a sign says so.
+    """
+    found: list[tuple[str, str]] = []
+    if resource.kind == "read":
+        found.append(("exists already", "cyan"))
+    if resource.import_id:
+        found.append((f"adopts {resource.import_id}", "cyan"))
+    if resource.protect and resource.kind != "component":
+        found.append(("protected", "bold green"))
+    if resource.retain_on_delete and resource.kind != "component":
+        found.append(("stays when deleted", "yellow"))
+    if resource.secrets:
+        found.append((f"secret {', '.join(_last(path) for path in resource.secrets)}", "magenta"))
+    assumed = [_last(path) for path in resource.assumed_inputs if path not in resource.secrets]
+    if assumed:
+        found.append((f"assumed {', '.join(assumed)}", "italic"))
+    if resource.remote:
+        found.append(("its parts are made by its provider", "italic"))
+    return found
+
+
+def _last(path: str) -> str:
+    """The last step of a property path, without its quotes."""
+    return path.rpartition('["')[2].removesuffix('"]') if path.endswith('"]') else path.rpartition(".")[2]

@@ -1,0 +1,32 @@
+"""Small programs that the tests of the preview record."""
+
+import pulumi
+import pulumi_gcp as gcp
+
+from ebbtide.preview.record import record
+from ebbtide.preview.recording import Recording
+
+
+class Part(pulumi.ComponentResource):
+    """A component, of any type token."""
+
+    def __init__(
+        self, name: str, opts: pulumi.ResourceOptions | None = None, *, type_: str = "test:parts:Part"
+    ) -> None:
+        super().__init__(type_, name, {}, opts)
+
+
+def network(name: str, opts: pulumi.ResourceOptions | None = None) -> gcp.compute.Network:
+    """The cheapest resource to record."""
+    return gcp.compute.Network(name, name=name, auto_create_subnetworks=False, opts=opts)
+
+
+def run(program: object, **config: str) -> Recording:
+    """Record a program of project `shop`, stack `dev`; keyword `a__b` is the key `a:b`."""
+    assert callable(program)
+    return record(
+        program,
+        project="shop",
+        stack="dev",
+        config={key.replace("__", ":"): value for key, value in config.items()},
+    )

@@ -1,0 +1,200 @@
+"""A failed program is explained to its author."""
+
+import json
+import sys
+from pathlib import Path
+
+import pulumi
+import pulumi_gcp as gcp
+import pytest
+
+from ebbtide.preview.failures import ProgramError
+from ebbtide.preview.record import record
+from tests.unit.preview.programs import network, run
+
+
+def _fails(program: object, **config: str) -> ProgramError:
+    with pytest.raises(ProgramError) as caught:
+        run(program, **config)
+    return caught.value
+
+
+def test_a_run_error_is_its_message() -> None:
+    """The author wrote it for whoever runs the program."""
+
+    def program() -> None:
+        raise pulumi.RunError("The cluster has no pools.")
+
+    error = _fails(program)
+    assert str(error) == "The cluster has no pools."
+    assert isinstance(error.__cause__, pulumi.RunError)
+
+
+def test_missing_configuration() -> None:
+    """The SDK's own words, which say what to set."""
+    error = _fails(lambda: pulumi.Config("shop").require("key"))
+    assert "Missing required configuration variable 'shop:key'" in str(error)
+
+
+def test_faults_of_inputs_are_listed() -> None:
+    """With their paths."""
+
+    def program() -> None:
+        raise pulumi.InputPropertiesError(
+            "Invalid pool", [{"property_path": "nodes.max", "reason": "is below the minimum"}]
+        )
+
+    assert str(_fails(program)) == "Invalid pool\nnodes.max: is below the minimum"
+
+    def one() -> None:
+        raise pulumi.InputPropertyError("nodes.max", "is below the minimum")
+
+    assert str(_fails(one)) == "nodes.max: is below the minimum"
+
+
+def test_any_other_exception_has_its_kind_and_cause() -> None:
+    """No traceback, and the exception is there for whoever wants it."""
+
+    def program() -> None:
+        json.loads("{")
+
+    error = _fails(program)
+    assert str(error).startswith("JSONDecodeError: Expecting property name")
+    assert isinstance(error.__cause__, json.JSONDecodeError)
+
+
+def test_a_wrong_argument_of_a_resource() -> None:
+    """A provider's complaint about its arguments comes through."""
+
+    def program() -> None:
+        gcp.container.NodePool("pool")
+
+    assert str(_fails(program)) == "TypeError: Missing required property 'cluster'"
+
+
+def test_a_value_that_cannot_be_sent() -> None:
+    """Which input of which resource, as the SDK says it."""
+
+    def program() -> None:
+        gcp.compute.Network("net", name=object())  # pyright: ignore[reportArgumentType] - that is the point
+
+    assert "unexpected input of type object for name in Network" in str(_fails(program))
+
+
+def _missing(name: str) -> str:
+    return dict[str, str]()[name]
+
+
+def test_an_exception_in_apply_is_the_programs() -> None:
+    """However late it comes."""
+
+    def program() -> None:
+        network("net").name.apply(_missing)
+
+    assert str(_fails(program)) == "KeyError: 'net'"
+
+
+def test_the_programs_own_failure_comes_first() -> None:
+    """A resource that fails besides is not what the author has to know first."""
+
+    def program() -> None:
+        network("net")
+        network("net")
+        raise pulumi.RunError("no pools")
+
+    assert str(_fails(program)) == "no pools"
+
+
+def test_the_first_of_several_failed_resources_is_named() -> None:
+    """Not the one that failed because of it."""
+
+    def program() -> None:
+        network("net")
+        twin = network("net")
+        network("after", pulumi.ResourceOptions(depends_on=[twin]))
+
+    assert "Network::net. Pulumi would refuse" in str(_fails(program))
+
+
+def test_a_status_that_is_not_zero() -> None:
+    """`sys.exit` ends the program, not the preview."""
+    assert str(_fails(lambda: sys.exit(3))) == "The program ended itself with status 3."
+    assert str(_fails(lambda: sys.exit("no"))) == "The program ended itself with status no."
+
+
+def test_an_interrupt_is_not_swallowed() -> None:
+    """Whoever presses Ctrl-C wants out."""
+
+    def program() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(program)
+
+
+def test_secrets_stay_out_of_messages() -> None:
+    """An exception that quotes a secret of the configuration does not show it."""
+
+    def program() -> None:
+        raise ValueError(f"bad password {pulumi.Config('shop').require('password')}")
+
+    with pytest.raises(ProgramError) as caught:
+        record(
+            program,
+            project="shop",
+            stack="dev",
+            config={"shop:password": "hunter22"},
+            secret_keys=["shop:password"],
+        )
+    assert str(caught.value) == "ValueError: bad password [secret]"
+
+
+def test_nothing_is_printed_on_failure(capsys: pytest.CaptureFixture[str]) -> None:
+    """The event loop would complain of every future that nobody awaits any more."""
+
+    def program() -> None:
+        nets = [network("net") for _ in range(5)]
+        pulumi.export("names", [net.name for net in nets])
+
+    _fails(program)
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("main", "message"),
+    [
+        ("import json\n\njson.loads('{')\n", "JSONDecodeError: Expecting property name"),
+        (
+            "import nosuchmodule\n",
+            "ModuleNotFoundError: No module named 'nosuchmodule' (__main__.py, line 1)",
+        ),
+        ("def f(:\n", "invalid syntax ("),
+        ("import part\npart.make()\n", "ValueError: too small (part.py, line 2)"),
+    ],
+)
+def test_a_failure_has_its_place_in_the_program(tmp_path: Path, main: str, message: str) -> None:
+    """File and line of the program's own, not of a library's."""
+    (tmp_path / "__main__.py").write_text(main)
+    (tmp_path / "part.py").write_text("def make():\n    raise ValueError('too small')\n")
+    with pytest.raises(ProgramError) as caught:
+        record(tmp_path, project="shop", stack="dev")
+    assert str(caught.value).startswith(message)
+    assert "line" in str(caught.value)
+
+
+def test_a_directory_without_a_program(tmp_path: Path) -> None:
+    """The message says what was looked for, and where."""
+    with pytest.raises(ProgramError, match=r"There is no program at .*__main__\.py\."):
+        record(tmp_path, project="shop", stack="dev")
+
+
+def test_a_method_that_only_a_provider_answers() -> None:
+    """It is named."""
+
+    def program() -> None:
+        pulumi.runtime.call("kubernetes:index:Thing/describe", {}, network("net"))
+
+    assert str(_fails(program)) == (
+        "The program calls the resource method kubernetes:index:Thing/describe. Its provider would answer "
+        "it, and the preview runs none."
+    )

@@ -1,0 +1,337 @@
+"""A project's files are read as the `pulumi` command reads them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ebbtide.preview.stack_config import PLACEHOLDER
+from ebbtide.preview.stack_files import StackFileError, StackFiles, read_stack, stack_named_by
+
+PROJECT = "name: shop\nruntime: python\n"
+
+
+def _files(directory: Path, **files: str) -> Path:
+    """Write `Pulumi.yaml` and, for each keyword, `Pulumi.<keyword>.yaml`."""
+    directory.mkdir(parents=True, exist_ok=True)
+    files.setdefault("yaml", PROJECT)
+    for name, text in files.items():
+        (directory / ("Pulumi.yaml" if name == "yaml" else f"Pulumi.{name}.yaml")).write_text(text)
+    return directory
+
+
+def _read(directory: Path, dev: str, project: str = PROJECT) -> StackFiles:
+    return read_stack(_files(directory, dev=dev, yaml=project), "dev")
+
+
+def _refused(directory: Path, stack: str = "dev", config_file: Path | None = None) -> str:
+    with pytest.raises(StackFileError) as caught:
+        read_stack(directory, stack, config_file=config_file)
+    return str(caught.value).replace(str(directory), "DIR")
+
+
+def test_keys_and_values_are_what_the_engine_hands_over(tmp_path: Path) -> None:
+    """Keys get the project's namespace, scalars become text, objects JSON."""
+    files = _read(
+        tmp_path,
+        """
+config:
+  gcp:project: acme
+  plain: text
+  count: 3
+  ratio: 0.50
+  on: true
+  nothing:
+  ebbtide:cluster:
+    name: train
+    pools: [{name: a, nodes: {max: 4}}]
+    labels: {country: no, answer: yes, at: 12:30, day: 2026-01-31, 5: five}
+""",
+    )
+    cluster = json.loads(files.config["ebbtide:cluster"])
+    assert cluster == {
+        "name": "train",
+        "pools": [{"name": "a", "nodes": {"max": 4}}],
+        "labels": {"country": "no", "answer": "yes", "at": "12:30", "day": "2026-01-31", "5": "five"},
+    }
+    assert {key: value for key, value in files.config.items() if key != "ebbtide:cluster"} == {
+        "gcp:project": "acme",
+        "shop:plain": "text",
+        "shop:count": "3",
+        "shop:ratio": "0.5",
+        "shop:on": "true",
+        "shop:nothing": "null",
+    }
+    assert files.secret_keys == frozenset()
+    assert files.project == "shop"
+    assert files.stack == "dev"
+    assert files.program == tmp_path
+
+
+@pytest.mark.parametrize(
+    ("written", "handed"),
+    [
+        ("010", "8"),
+        ("0o10", "8"),
+        ("0x1F", "31"),
+        ("1_000", "1000"),
+        ("1e3", "1000"),
+        ("1.5e-3", "0.0015"),
+        ("-7", "-7"),
+        ("'010'", "010"),
+        ("True", "true"),
+        ("off", "off"),
+        ("~", "null"),
+        (".5", "0.5"),
+        ("1.2.3", "1.2.3"),
+        ("[1, a]", '[1,"a"]'),
+    ],
+)
+def test_scalars_are_those_of_yaml_as_go_reads_it(tmp_path: Path, written: str, handed: str) -> None:
+    """PyYAML's own rules would make other values of some."""
+    assert _read(tmp_path, f"config: {{key: {written}}}").config == {"shop:key": handed}
+
+
+def test_an_encrypted_value_is_a_placeholder_and_secret(tmp_path: Path) -> None:
+    """Nothing is decrypted; the whole key is secret, also when only a part of an object is encrypted."""
+    files = _read(
+        tmp_path,
+        """
+secretsprovider: passphrase
+encryptionsalt: v1:abc:def
+config:
+  password: {secure: v1:ciphertext}
+  ebbtide:cluster:
+    name: train
+    tokens: [{secure: v1:ciphertext}, plain]
+  open: {secure: {not: a ciphertext}}
+""",
+    )
+    assert files.config["shop:password"] == PLACEHOLDER
+    assert json.loads(files.config["ebbtide:cluster"]) == {"name": "train", "tokens": [PLACEHOLDER, "plain"]}
+    assert files.secret_keys == {"shop:password", "ebbtide:cluster"}
+    assert "ciphertext" not in str({key: files.config[key] for key in files.secret_keys})
+
+
+def test_defaults_of_the_project(tmp_path: Path) -> None:
+    """A stack's value counts before the project's value or default, shorthand or not."""
+    files = _read(
+        tmp_path,
+        "config: {b: mine}",
+        PROJECT
+        + """
+config:
+  a: short
+  b: {type: string, default: theirs}
+  c: {type: integer, default: 3}
+  d: {type: string, value: fixed, secret: true}
+  gcp:project: {value: acme}
+  e: [1]
+""",
+    )
+    assert files.config == {
+        "shop:a": "short",
+        "shop:b": "mine",
+        "shop:c": "3",
+        "shop:d": "fixed",
+        "gcp:project": "acme",
+        "shop:e": "[1]",
+    }
+    assert files.secret_keys == {"shop:d"}
+
+
+def test_an_empty_stack_file(tmp_path: Path) -> None:
+    """A stack without configuration is one."""
+    assert _read(tmp_path, "").config == {}
+    assert _read(tmp_path, "config:\n").config == {}
+
+
+def test_another_file_may_hold_the_configuration(tmp_path: Path) -> None:
+    """As `--config-file` of the `pulumi` command."""
+    project = _files(tmp_path / "project")
+    other = tmp_path / "elsewhere.yaml"
+    other.write_text("config: {key: value}")
+    files = read_stack(project, "dev", config_file=other)
+    assert files.config == {"shop:key": "value"}
+    assert files.config_file == other
+    assert files.program == project
+
+
+def test_the_project_is_found_from_below(tmp_path: Path) -> None:
+    """As by the `pulumi` command."""
+    _files(tmp_path, dev="config: {key: value}")
+    below = tmp_path / "components" / "gke"
+    below.mkdir(parents=True)
+    assert read_stack(below, "dev").config == {"shop:key": "value"}
+
+
+def test_the_projects_own_places(tmp_path: Path) -> None:
+    """`main` moves the program, `stackConfigDir` the stacks' files; `runtime` may be an object."""
+    _files(
+        tmp_path,
+        yaml="name: shop\nruntime: {name: python, options: {}}\nmain: src\nstackConfigDir: stacks\n",
+    )
+    (tmp_path / "stacks").mkdir()
+    (tmp_path / "stacks" / "Pulumi.dev.yaml").write_text("config: {key: value}")
+    files = read_stack(tmp_path, "dev")
+    assert files.program == tmp_path / "src"
+    assert files.config == {"shop:key": "value"}
+
+
+def test_values_of_an_environment_are_said_to_be_missing(tmp_path: Path) -> None:
+    """Only Pulumi Cloud can open it."""
+    (warning,) = _read(tmp_path, "environment: [acme/dev]\nconfig: {}").warnings
+    assert warning.startswith("Pulumi.dev.yaml takes values from a Pulumi ESC environment")
+
+
+@pytest.mark.parametrize(
+    ("name", "stack"),
+    [
+        ("Pulumi.dev.yaml", "dev"),
+        ("Pulumi.pr-12.yml", "pr-12"),
+        ("Pulumi.yaml", None),
+        ("declaration.yaml", None),
+    ],
+)
+def test_a_file_names_its_stack(name: str, stack: str | None) -> None:
+    """By the form of its name alone."""
+    assert stack_named_by(Path("somewhere") / name) == stack
+
+
+def test_a_stack_that_is_not_there(tmp_path: Path) -> None:
+    """The message names the file, the nearest stack, and all that are there."""
+    _files(tmp_path, dev="", pr="")
+    (tmp_path / "Pulumi.dev-aks.yaml").write_text("")
+    assert _refused(tmp_path, "dve") == (
+        "There is no stack dve: no file DIR/Pulumi.dve.yaml. Did you mean dev? Stacks that are there: "
+        "dev, dev-aks, pr."
+    )
+    assert _refused(tmp_path, "zzz") == (
+        "There is no stack zzz: no file DIR/Pulumi.zzz.yaml. Stacks that are there: dev, dev-aks, pr."
+    )
+
+
+def test_no_stack_at_all(tmp_path: Path) -> None:
+    """The message says what to do."""
+    _files(tmp_path)
+    assert _refused(tmp_path) == (
+        "There is no stack dev: no file DIR/Pulumi.dev.yaml. No other stack is there either. Write that "
+        "file, or name another with --config-file."
+    )
+
+
+def test_no_project(tmp_path: Path) -> None:
+    """The message says where was looked, and how to look elsewhere."""
+    assert _refused(tmp_path) == (
+        "There is no Pulumi project in DIR or above it: no Pulumi.yaml. Run this in the project's "
+        "directory, or name that with --cwd."
+    )
+    assert _refused(tmp_path / "nowhere") == "There is no directory DIR."
+
+
+def test_no_configuration_file(tmp_path: Path) -> None:
+    """The one that was named is named."""
+    _files(tmp_path)
+    assert _refused(tmp_path, config_file=tmp_path / "other.yaml") == (
+        "There is no file DIR/other.yaml, which --config-file names."
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "config:\n  a: 1\n b: 2\n",
+            (
+                ", line 3, column 2: this is not valid YAML (while parsing a block mapping, "
+                "did not find expected key)."
+            ),
+        ),
+        (
+            "config:\n  a: [1, 2\n",
+            (
+                ", line 3, column 1: this is not valid YAML (while parsing a flow sequence, "
+                "did not find expected ',' or ']')."
+            ),
+        ),
+        (
+            "config:\n\ta: 1\n",
+            (
+                ", line 2, column 1: this is not valid YAML (while scanning for the next token, "
+                "found character that cannot start any token)."
+            ),
+        ),
+        (
+            "config:\n  a: 1\n  b: 2\n  a: 3\n",
+            ", line 4, column 3: this is not valid YAML (the key `a` is written twice).",
+        ),
+        ("- a\n", " is a list; it has to be a mapping, one `key: value` a line."),
+        ("text\n", " is `text`; it has to be a mapping, one `key: value` a line."),
+        ("config: {'a:b:c': 1}\n", " has the key `a:b:c`; a key is `name` or `namespace:name`."),
+        ("config: {'a:': 1}\n", " has the key `a:`; a key is `name` or `namespace:name`."),
+    ],
+)
+def test_a_broken_stack_file(tmp_path: Path, text: str, message: str) -> None:
+    """File, line and column, or what stands there in place of what should."""
+    _files(tmp_path, dev=text)
+    assert _refused(tmp_path) == f"DIR/Pulumi.dev.yaml{message}"
+
+
+def test_a_configuration_that_is_no_mapping(tmp_path: Path) -> None:
+    """What it is is said, and what it has to be."""
+    _files(tmp_path, dev="config: [a]\n")
+    assert _refused(tmp_path) == (
+        "`config` in DIR/Pulumi.dev.yaml is a list; it has to be a mapping, one `key: value` a line."
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "DIR/Pulumi.yaml is empty; it has to be a mapping, one `key: value` a line."),
+        ("runtime: python", "DIR/Pulumi.yaml has no `name`. Write one there, such as `name: ebbtide`."),
+        ("name: shop", "DIR/Pulumi.yaml has no `runtime`. Write `runtime: python` there."),
+        (
+            "name: shop\nruntime: nodejs",
+            "DIR/Pulumi.yaml says `runtime: nodejs`. The preview runs programs whose runtime is python.",
+        ),
+    ],
+)
+def test_a_broken_project_file(tmp_path: Path, text: str, message: str) -> None:
+    """What is missing, and what to write."""
+    _files(tmp_path, yaml=text, dev="")
+    assert _refused(tmp_path) == message
+
+
+def test_a_value_that_the_project_asks_for(tmp_path: Path) -> None:
+    """A key with a type and no default needs a value in every stack."""
+    _files(tmp_path, yaml=f"{PROJECT}config: {{size: {{type: string}}}}\n", dev="")
+    assert _refused(tmp_path) == (
+        "DIR/Pulumi.dev.yaml has no value for `shop:size`, which DIR/Pulumi.yaml asks of every stack. Write "
+        "it under `config:`, or give it a `default` in Pulumi.yaml."
+    )
+
+
+def test_a_file_that_is_no_text(tmp_path: Path) -> None:
+    """It is named, with the place."""
+    _files(tmp_path)
+    (tmp_path / "Pulumi.dev.yaml").write_bytes(b"config: \xff\n")
+    assert _refused(tmp_path) == "DIR/Pulumi.dev.yaml is not UTF-8 text: invalid start byte at byte 8."
+
+
+def test_a_directory_in_place_of_a_file(tmp_path: Path) -> None:
+    """It is not taken for a stack."""
+    _files(tmp_path)
+    (tmp_path / "Pulumi.dev.yaml").mkdir()
+    assert "There is no stack dev" in _refused(tmp_path)
+
+
+def test_old_keys(tmp_path: Path) -> None:
+    """`a:config:b` is how `a:b` was once written."""
+    assert _read(tmp_path, "config: {'gcp:config:project': acme}").config == {"gcp:project": "acme"}
+
+
+def test_anchors(tmp_path: Path) -> None:
+    """A value written once may stand in two places."""
+    files = _read(tmp_path, "config:\n  a: &a {x: 1, y: 2}\n  b: {<<: *a, y: 3}\n")
+    assert json.loads(files.config["shop:b"]) == {"x": 1, "y": 3}

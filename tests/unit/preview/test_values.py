@@ -1,0 +1,113 @@
+"""Recorded values: what is secret stays so, what is there is found."""
+
+import copy
+import json
+import pickle
+from dataclasses import asdict, dataclass
+
+import pytest
+
+from ebbtide.preview.values import UNKNOWN, Plain, Secret, at, leaves, masked, revealed
+
+VALUE: Plain = {
+    "name": "t4-spot",
+    "password": Secret("hunter22"),
+    "config": Secret({"users": [{"token": "abc"}]}),
+    "pools": [{"taints": [{"key": "a"}, {"key": UNKNOWN}]}],
+    "later": UNKNOWN,
+    "labels": {"ebbtide.dev/pool": "t4", 'a "quoted" [0] key': ["x"]},
+}
+
+
+def test_a_secret_is_never_shown() -> None:
+    """Neither conversion to text nor formatting nor copying into a dict shows what a secret holds."""
+    secret = Secret("hunter22")
+
+    @dataclass
+    class Holder:
+        value: Secret
+
+    shown = [
+        repr(secret),
+        str(secret),
+        f"{secret}",
+        f"{secret!r:>20}",
+        repr(VALUE),
+        str(asdict(Holder(secret))),
+    ]
+    assert not any("hunter22" in text for text in shown)
+    assert repr(secret) == "[secret]"
+
+
+def test_a_secret_is_no_json() -> None:
+    """A forgotten mask fails loudly and does not leak."""
+    with pytest.raises(TypeError):
+        json.dumps({"password": Secret("hunter22")})
+
+
+def test_secrets_compare_by_what_they_hold() -> None:
+    """Two recordings of one program are equal, secrets included."""
+    assert Secret({"a": [1]}) == Secret({"a": [1]})
+    assert Secret("a") != Secret("b")
+    assert Secret("a") != "a"
+
+
+def test_unknown_stays_itself_when_copied() -> None:
+    """`is UNKNOWN` holds after a copy and after pickling, as for a recording from another process."""
+    assert copy.deepcopy(UNKNOWN) is UNKNOWN
+    assert pickle.loads(pickle.dumps(UNKNOWN)) is UNKNOWN  # noqa: S301 - our own bytes
+
+
+def test_masked_is_json_without_secrets() -> None:
+    """The shown form has words in place of what cannot be shown."""
+    assert masked(VALUE) == {
+        "name": "t4-spot",
+        "password": "[secret]",
+        "config": "[secret]",
+        "pools": [{"taints": [{"key": "a"}, {"key": "[unknown]"}]}],
+        "later": "[unknown]",
+        "labels": {"ebbtide.dev/pool": "t4", 'a "quoted" [0] key': ["x"]},
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("name", "t4-spot"),
+        ("pools[0].taints[0].key", "a"),
+        ("pools[0].taints[1].key", UNKNOWN),
+        ("pools[0].taints[2].key", None),
+        ("pools[1].taints", None),
+        ("later.on", UNKNOWN),
+        ("config.users[0].token", "abc"),
+        ("name.first", None),
+        ("nothing", None),
+        ('labels["ebbtide.dev/pool"]', "t4"),
+    ],
+)
+def test_a_path_leads_to_a_value(path: str, expected: Plain) -> None:
+    """Paths go through lists and secrets; below what is unknown all is unknown, and what is absent is
+    None.
+    """
+    assert at(VALUE, path) == expected
+
+
+def test_leaves_have_paths_that_lead_back() -> None:
+    """What `leaves` yields is what `at` finds."""
+    found = dict(leaves(VALUE))
+    assert set(found) == {
+        "name",
+        "password",
+        "config",
+        "pools[0].taints[0].key",
+        "pools[0].taints[1].key",
+        "later",
+        'labels["ebbtide.dev/pool"]',
+        'labels["a \\"quoted\\" [0] key"][0]',
+    }
+    assert all(at(VALUE, path) == leaf for path, leaf in found.items())
+
+
+def test_revealed_has_no_wrappers() -> None:
+    """For computing, secrets inside secrets come out whole."""
+    assert revealed({"a": Secret([Secret("x"), 1])}) == {"a": ["x", 1]}
