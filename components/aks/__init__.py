@@ -1,0 +1,24 @@
+"""AKS: network, identity, cluster, node pools, and the whole as one component."""
+
+from .backing import backing
+from .cluster import Cluster, ClusterArgs
+from .identity import Identity, IdentityArgs
+from .network import Network, NetworkArgs
+from .node_pool import NodePool, NodePoolArgs
+from .tenant import Tenant, TenantArgs
+from .topology import Topology
+
+__all__ = [
+    "Cluster",
+    "ClusterArgs",
+    "Identity",
+    "IdentityArgs",
+    "Network",
+    "NetworkArgs",
+    "NodePool",
+    "NodePoolArgs",
+    "Tenant",
+    "TenantArgs",
+    "Topology",
+    "backing",
+]

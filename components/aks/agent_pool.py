@@ -1,0 +1,162 @@
+"""From a declared pool to the inputs of an AKS agent pool, alike for one of its own and one inside the
+cluster."""
+
+from collections.abc import Mapping
+from typing import NotRequired, TypedDict, assert_never
+
+import pulumi
+from pulumi_azure_native import containerservice
+
+from ebbtide.model import FlexStart, OnDemand, Pool, Preemptible, Queued, Reservation, Site, Spot
+from ebbtide.placement.marks import marks
+
+from ..inputs import given
+
+_IMAGES = {"ubuntu": "Ubuntu", "azure-linux": "AzureLinux"}
+_DISKS = {"managed": "Managed", "ephemeral": "Ephemeral"}
+
+
+class PoolInputs(TypedDict):
+    """Inputs that `AgentPool` and the cluster's inline pools have in common, under the SDK's names."""
+
+    mode: str
+    type: str
+    vm_size: NotRequired[str]
+    os_type: str
+    os_sku: str
+    os_disk_size_gb: NotRequired[int]
+    os_disk_type: NotRequired[str]
+    enable_auto_scaling: bool
+    min_count: NotRequired[int]
+    max_count: NotRequired[int]
+    count: NotRequired[int]
+    availability_zones: NotRequired[list[str]]
+    scale_down_mode: str
+    scale_set_priority: NotRequired[str]
+    scale_set_eviction_policy: NotRequired[str]
+    spot_max_price: NotRequired[float]
+    capacity_reservation_group_id: NotRequired[str]
+    gpu_profile: NotRequired[containerservice.GPUProfileArgsDict]
+    enable_node_public_ip: bool
+    vnet_subnet_id: NotRequired[pulumi.Input[str]]
+    max_pods: NotRequired[int]
+    node_labels: dict[str, str]
+    node_taints: NotRequired[list[str]]
+    orchestrator_version: NotRequired[str]
+    upgrade_settings: NotRequired[containerservice.AgentPoolUpgradeSettingsArgsDict]
+    tags: dict[str, str]
+
+
+class _CapacityInputs(TypedDict, total=False):
+    scale_set_priority: str
+    scale_set_eviction_policy: str
+    spot_max_price: float
+    capacity_reservation_group_id: str
+
+
+class _CountInputs(TypedDict):
+    enable_auto_scaling: bool
+    min_count: NotRequired[int]
+    max_count: NotRequired[int]
+    count: NotRequired[int]
+
+
+def pool_inputs(
+    pool: Pool, site: Site, *, subnet: pulumi.Input[str] | None, labels: Mapping[str, str]
+) -> PoolInputs:
+    """What a complete pool becomes on AKS.
+
+    Args:
+        pool: the declaration, complete.
+        site: the cluster around it.
+        subnet: resource id of the nodes' subnet. None: the one that AKS has for the cluster.
+        labels: labels of the bill, which Azure calls tags.
+    """
+    found = marks(pool, site.cloud)
+    inputs: PoolInputs = {
+        "mode": "System" if pool.is_system else "User",
+        # Left out, AKS asks for a count when autoscaling is switched on later (pulumi-azure-native#2943).
+        "type": "VirtualMachineScaleSets",
+        "vm_size": pool.machine.type if pool.machine else None,
+        "os_type": "Linux",
+        "os_sku": _IMAGES[pool.image or "ubuntu"],
+        "os_disk_size_gb": pool.disk.size_gib,
+        "os_disk_type": _DISKS[pool.disk.type or "managed"],
+        **_count(pool),
+        "availability_zones": list(pool.zones) or None,
+        "scale_down_mode": "Delete",
+        **_capacity(pool),
+        "gpu_profile": _driver(pool),
+        "enable_node_public_ip": False,
+        "vnet_subnet_id": subnet,
+        "max_pods": pool.max_pods_per_node,
+        "node_labels": dict(found.labels),
+        "node_taints": [str(taint) for taint in found.taints] or None,
+        "orchestrator_version": site.kubernetes_version,
+        "upgrade_settings": _upgrade(pool),
+        "tags": dict(labels),
+    }  # pyright: ignore[reportAssignmentType] # `given` takes out what is None
+    return given(inputs)
+
+
+def _count(pool: Pool) -> _CountInputs:
+    """Limits for the autoscaler, or a fixed count; never both.
+
+    An update is a PUT of the whole pool: a count in it would take away the nodes that the autoscaler has
+    added. Left out, AKS keeps the count that it has (Azure/AKS#1627).
+    """
+    if pool.nodes.count is not None:
+        return {"enable_auto_scaling": False, "count": pool.nodes.count}
+    limits: _CountInputs = {
+        "enable_auto_scaling": True,
+        "min_count": pool.nodes.min or 0,
+        "max_count": pool.nodes.max or pool.nodes.min or 0,
+    }
+    return limits
+
+
+def _capacity(pool: Pool) -> _CapacityInputs:
+    """How the machines are bought: priority and price are fixed for the life of the pool.
+
+    Raises:
+        ValueError: the capacity kind is GKE's alone; the rules refuse it before this.
+    """
+    match pool.capacity:
+        case OnDemand():
+            return {}
+        case Spot(eviction_policy=policy, max_price=price):
+            return {
+                "scale_set_priority": "Spot",
+                # A deallocated machine still counts against the quota, and its pool is not given up for
+                # another (Azure/AKS#5589).
+                "scale_set_eviction_policy": policy or "Delete",
+                "spot_max_price": -1 if price is None else price,
+            }
+        case Reservation(name=group):
+            return {"capacity_reservation_group_id": group}
+        case Preemptible() | FlexStart() | Queued():
+            raise ValueError(f"AKS has no {pool.capacity.kind} capacity.")
+        case _:
+            assert_never(pool.capacity)
+
+
+def _driver(pool: Pool) -> containerservice.GPUProfileArgsDict | None:
+    """Whether AKS installs the NVIDIA driver on the nodes. It never installs the device plugin: that is an
+    add-on's."""
+    if pool.accelerator is None:
+        return None
+    return {"driver": "None" if pool.accelerator.driver == "none" else "Install"}
+
+
+def _upgrade(pool: Pool) -> containerservice.AgentPoolUpgradeSettingsArgsDict | None:
+    """How nodes are replaced; never set for spot, which has no surge: declared, it would show as a change
+    for ever (terraform-provider-azurerm#29318)."""
+    if pool.upgrade is None or isinstance(pool.capacity, Spot):
+        return None
+    surge, unavailable = pool.upgrade.max_surge, pool.upgrade.max_unavailable
+    return given(
+        {
+            "max_surge": None if surge is None else str(surge),
+            "max_unavailable": None if unavailable is None else str(unavailable),
+        }
+    )

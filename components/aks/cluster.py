@@ -1,0 +1,222 @@
+"""The cluster itself: control plane, and the system pool that AKS makes with it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from ipaddress import ip_network
+from typing import cast
+
+import pulumi
+from pulumi_azure_native import containerservice
+
+from ebbtide.model import Aks, Pool
+from ebbtide.model import Cluster as Declaration
+
+from ..names import fitting
+from ..ownership import billing_labels
+from . import roles
+from .agent_pool import PoolInputs, pool_inputs
+from .arm import RoleAssignment, deployer
+from .immutable import fixed_inputs
+from .refusal import refusing
+from .unaliased import without_aliases
+
+_DNS_PREFIX_LIMIT = 54
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterArgs:
+    """What a cluster is made from.
+
+    Attributes:
+        declaration: the whole declaration; name, system pool, version, access, owner and lifetime are read
+        from it.
+        cloud: its cloud.
+        resource_group: name of the resource group to make it in.
+        subnet: resource id of the nodes' subnet.
+        identity: resource id of the control plane's identity.
+        addon_profiles: AKS's own add-ons, as Container insights.
+        waits_for: that identity's grants.
+    """
+
+    declaration: Declaration
+    cloud: Aks
+    resource_group: pulumi.Input[str]
+    subnet: pulumi.Input[str]
+    identity: pulumi.Input[str]
+    addon_profiles: Mapping[str, Mapping[str, pulumi.Input[object]]] = field(
+        default_factory=dict[str, Mapping[str, pulumi.Input[object]]]
+    )
+    waits_for: tuple[pulumi.Resource, ...] = ()
+
+
+class Cluster(pulumi.ComponentResource):
+    """An AKS cluster that only Entra ID lets anyone into: no local accounts, no run command.
+
+    Its inline list of pools holds exactly the system pool: AKS wants one to be born with, and a pool that
+    stood both here and by itself would be changed by two. A permanent cluster is guarded against deletion,
+    an ephemeral one never.
+
+    Administrators have the role Azure Kubernetes Service RBAC Cluster Admin on the cluster. Declared groups
+    are its admin groups as well: that is a Kubernetes binding, in force at once, where a role assignment
+    takes up to five minutes, and AKS asks both (azure-aks-docs, concepts-cluster-authorization, 2026-04;
+    entra-id-authorization, 2026-08; issue #257 there). The role is the one that can be audited, that
+    fetches the kubeconfig, and that a single user or service principal can have. Both stand on the same
+    declaration, and go with it. Where none are declared it is whoever deploys, so that two who take turns
+    take it from one another: declare a group then.
+
+    Raises:
+        ValueError: the declaration has no system pool.
+    """
+
+    resource: containerservice.ManagedCluster
+    """The escape hatch: the provider's resource."""
+    cluster_name: pulumi.Output[str]
+    administrators: tuple[pulumi.Resource, ...]
+    """The administrators' role assignments: what anything inside the cluster has to wait for."""
+
+    def __init__(self, name: str, args: ClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        declaration, cloud = args.declaration, args.cloud
+        pool = declaration.system_pool
+        if pool is None:
+            raise ValueError(f"{declaration.name} declares no system pool, and AKS makes no cluster without.")
+        system = pool_inputs(pool, declaration.site, subnet=args.subnet, labels=billing_labels(declaration))
+        super().__init__(
+            "ebbtide:aks:Cluster",
+            name,
+            fixed_inputs(pool.name, system),
+            pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(hooks=refusing())),
+        )
+        self.resource = containerservice.ManagedCluster(
+            name,
+            resource_name_=declaration.name,
+            resource_group_name=args.resource_group,
+            location=cloud.location,
+            sku={"name": "Base", "tier": cloud.tier.capitalize()},
+            # A prefix of host names: a cluster's name may have an underscore, a host's may not.
+            dns_prefix=fitting(declaration.name.replace("_", "-"), _DNS_PREFIX_LIMIT),
+            kubernetes_version=cloud.kubernetes_version,
+            auto_upgrade_profile=_upgrades(cloud),
+            identity={
+                "type": containerservice.ResourceIdentityType.USER_ASSIGNED,
+                "user_assigned_identities": [args.identity],
+            },
+            enable_rbac=True,
+            aad_profile={
+                "managed": True,
+                "enable_azure_rbac": True,
+                "admin_group_object_ids": list(cloud.access.admins),
+            },
+            disable_local_accounts=True,
+            api_server_access_profile={
+                # Sent when empty, too: a list that is left out leaves the old one in force.
+                "authorized_ip_ranges": list(cloud.access.networks),
+                # It would go round those ranges.
+                "disable_run_command": True,
+            },
+            oidc_issuer_profile={"enabled": True},
+            security_profile={"workload_identity": {"enabled": True}},
+            network_profile=_network(cloud),
+            auto_scaler_profile=_AUTOSCALER,
+            storage_profile=_storage(declaration),
+            addon_profiles=_addon_profiles(args),
+            agent_pool_profiles=[_inline(pool, system)],
+            tags=billing_labels(declaration),
+            opts=pulumi.ResourceOptions(
+                parent=self,
+                transformations=[without_aliases],
+                protect=not declaration.is_ephemeral,
+                depends_on=args.waits_for,
+            ),
+        )
+        self.cluster_name = self.resource.name
+        self.administrators = _administrators(name, cloud, self)
+        self.register_outputs({"cluster_name": self.cluster_name})
+
+
+_AUTOSCALER: containerservice.ManagedClusterPropertiesAutoScalerProfileArgsDict = {
+    # Where several pools would do, the one that is left least empty. `priority` needs a ConfigMap in the
+    # cluster and picks at random without it; pods that are led to one pool by its labels leave nothing to
+    # choose.
+    "expander": "least-waste",
+    # The stories' ten minutes; AKS's own default, declared since the idle bill depends on it.
+    "scale_down_unneeded_time": "10m",
+    # A kube-system pod that has strayed onto a work node would otherwise keep it alive: AKS's default is
+    # `true` (azure-aks-docs, cluster-autoscaler). Work pools are tainted, so what strays there is what
+    # tolerates everything, and those that must not move have a disruption budget.
+    "skip_nodes_with_system_pods": "false",
+    # What every node runs says nothing about whether it is needed, and is much of a small one.
+    "ignore_daemonsets_utilization": True,
+}
+
+
+def _storage(declaration: Declaration) -> containerservice.ManagedClusterStorageProfileArgsDict:
+    """Drivers for disks and files, which are AKS's own defaults; that for buckets, a DaemonSet on every node,
+    where a team mounts one."""
+    mounts = any(team.volume is not None and team.volume.kind == "bucket" for team in declaration.teams)
+    return {
+        "disk_csi_driver": {"enabled": True},
+        "file_csi_driver": {"enabled": True},
+        "snapshot_controller": {"enabled": True},
+        "blob_csi_driver": {"enabled": mounts},
+    }
+
+
+def _addon_profiles(
+    args: ClusterArgs,
+) -> dict[str, pulumi.Input[containerservice.ManagedClusterAddonProfileArgs]] | None:
+    if not args.addon_profiles:
+        return None
+    return cast(
+        "dict[str, pulumi.Input[containerservice.ManagedClusterAddonProfileArgs]]", dict(args.addon_profiles)
+    )
+
+
+def _upgrades(cloud: Aks) -> containerservice.ManagedClusterAutoUpgradeProfileArgsDict:
+    """Kubernetes versions by the declared channel; node images weekly, but never on a cluster that is to
+    stay as it is."""
+    images = "None" if cloud.upgrade_channel == "none" else "NodeImage"
+    return {"upgrade_channel": cloud.upgrade_channel, "node_os_upgrade_channel": images}
+
+
+def _network(cloud: Aks) -> containerservice.ContainerServiceNetworkProfileArgsDict:
+    """Azure CNI Overlay with Cilium, as AKS Automatic has it; nodes go out through a Standard load balancer."""
+    return {
+        "network_plugin": "azure",
+        "network_plugin_mode": "overlay",
+        "network_dataplane": "cilium",
+        "network_policy": "cilium",
+        "pod_cidr": cloud.network.pods,
+        "service_cidr": cloud.network.services,
+        "dns_service_ip": _dns_address(cloud.network.services),
+        "load_balancer_sku": "standard",
+        "outbound_type": "loadBalancer",
+    }
+
+
+def _dns_address(services: str) -> str:
+    """The tenth address of the services' range, as in AKS's own default; in a range too small for that the
+    last but one. Never the first, which the API server has."""
+    addresses = ip_network(services)
+    return str(addresses[min(10, addresses.num_addresses - 2)])
+
+
+def _inline(pool: Pool, inputs: PoolInputs) -> containerservice.ManagedClusterAgentPoolProfileArgsDict:
+    return {"name": pool.name, **inputs}
+
+
+def _administrators(name: str, cloud: Aks, cluster: Cluster) -> tuple[pulumi.Resource, ...]:
+    """The declared groups, or whoever deploys: a user or a service principal, which Azure finds out."""
+    principals: list[tuple[str, pulumi.Input[str], str | None]] = [
+        (f"{name}-admin-{group}", group, "Group") for group in cloud.access.admins
+    ] or [(f"{name}-deployer", deployer(cluster), None)]
+    return tuple(
+        RoleAssignment(
+            leaf,
+            scope=cluster.resource.id,
+            role=roles.definition(cloud.subscription, roles.AKS_RBAC_CLUSTER_ADMIN),
+            principal=principal,
+            principal_type=kind,
+            opts=pulumi.ResourceOptions(parent=cluster),
+        )
+        for leaf, principal, kind in principals
+    )

@@ -1,0 +1,88 @@
+"""The control plane's own identity."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pulumi
+from pulumi_azure_native import managedidentity
+
+from . import roles
+from .arm import RoleAssignment
+from .unaliased import without_aliases
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdentityArgs:
+    """What an identity is made from.
+
+    Attributes:
+        name: what the identity is called in its resource group.
+        resource_group: name of that group.
+        location: region.
+        subscription: subscription id, whose role definitions are referred to.
+        subnet: resource id of the nodes' subnet.
+        reservations: resource ids of capacity reservation groups that pools take their machines from.
+        labels: labels of the bill.
+    """
+
+    name: str
+    resource_group: pulumi.Input[str]
+    location: str
+    subscription: str
+    subnet: pulumi.Input[str]
+    reservations: tuple[str, ...] = ()
+    labels: Mapping[str, str]
+
+
+class Identity(pulumi.ComponentResource):
+    """A user-assigned identity for the control plane, with its grants made before the cluster is.
+
+    The cluster's own, system-assigned identity would come into being with the cluster, too late to be
+    granted the subnet that the cluster is made in. Grants: Network Contributor on the subnet
+    (azure-aks-docs, concepts-network-cni-overview, 2026), and for a pool on reserved capacity Contributor
+    on the resource group of the reservations (use-capacity-reservation-groups, 2026-05; that page allows an
+    hour for it to take effect).
+    """
+
+    identity: pulumi.Output[str]
+    """Resource id of the identity."""
+    grants: tuple[pulumi.Resource, ...]
+    """What the cluster, and a pool on reserved capacity, have to wait for."""
+
+    def __init__(self, name: str, args: IdentityArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("ebbtide:aks:Identity", name, {}, opts)
+        identity = managedidentity.UserAssignedIdentity(
+            name,
+            resource_name_=args.name,
+            resource_group_name=args.resource_group,
+            location=args.location,
+            tags=dict(args.labels),
+            opts=pulumi.ResourceOptions(parent=self, transformations=[without_aliases]),
+        )
+        scopes = [(f"{name}-subnet", args.subnet, roles.NETWORK_CONTRIBUTOR)]
+        scopes += [
+            (f"{name}-reservations{group.replace('/', '-')}", group, roles.CONTRIBUTOR)
+            for group in reservation_groups(args.reservations)
+        ]
+        self.grants = tuple(
+            RoleAssignment(
+                leaf,
+                scope=scope,
+                role=roles.definition(args.subscription, role),
+                principal=identity.principal_id,
+                principal_type="ServicePrincipal",
+                opts=pulumi.ResourceOptions(parent=self),
+            )
+            for leaf, scope, role in scopes
+        )
+        self.identity = identity.id
+        self.register_outputs({"identity": self.identity})
+
+
+def reservation_groups(reservations: tuple[str, ...]) -> list[str]:
+    """Resource ids of the resource groups that capacity reservation groups are in, each once.
+
+    One that is no resource id has none; what AKS makes of it is AKS's to say.
+    """
+    found = (reservation.partition("/providers/")[0] for reservation in reservations)
+    return list(dict.fromkeys(group for group in found if "/resourceGroups/" in group))

@@ -1,0 +1,86 @@
+"""One node pool, from its declaration."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pulumi
+from pulumi_azure_native import containerservice
+
+from ebbtide.model import Pool, Site
+
+from ..faults import checked_pool
+from .agent_pool import pool_inputs
+from .immutable import fixed_inputs
+from .refusal import refusing
+from .unaliased import without_aliases
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodePoolArgs:
+    """What a node pool is made from.
+
+    Attributes:
+        pool: the declaration; what it leaves out is filled in here.
+        site: where the cluster is; the rules depend on it.
+        cluster: name of the cluster.
+        resource_group: name of the resource group that the cluster is in.
+        subnet: resource id of the nodes' subnet. Left out: the cluster's.
+        labels: labels of the bill, which Azure calls tags.
+        dies_with: the cluster, where its end is the pool's end too, so that destroying it deletes no pool
+        one by one.
+        waits_for: what has to be there before a node starts: the grants of the cluster's identity.
+    """
+
+    pool: Pool
+    site: Site
+    cluster: pulumi.Input[str]
+    resource_group: pulumi.Input[str]
+    subnet: pulumi.Input[str] | None = None
+    labels: Mapping[str, str] = field(default_factory=dict[str, str])
+    dies_with: pulumi.Resource | None = None
+    waits_for: tuple[pulumi.Resource, ...] = ()
+
+
+class NodePool(pulumi.ComponentResource):
+    """An AKS agent pool of any capacity kind, usable alone.
+
+    Its spot label and taint are declared, though AKS adds them by itself: left out, the next preview would
+    want to take them away. There is no count while the autoscaler has it. What AKS cannot change on a pool
+    that is there is this component's own input, so that changing it is refused in the preview (see
+    `refusal`); a new name makes a new pool, before the old one goes.
+
+    Raises:
+        pulumi.InputPropertiesError: the pool breaks a rule of AKS; every fault is named.
+    """
+
+    resource: containerservice.AgentPool
+    """The escape hatch: the provider's resource."""
+    pool_name: pulumi.Output[str]
+
+    def __init__(self, name: str, args: NodePoolArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        pool = checked_pool(args.pool, args.site)
+        inputs = pool_inputs(pool, args.site, subnet=args.subnet, labels=args.labels)
+        super().__init__(
+            "ebbtide:aks:NodePool",
+            name,
+            fixed_inputs(pool.name, inputs),
+            pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(hooks=refusing())),
+        )
+        self.resource = containerservice.AgentPool(
+            name,
+            agent_pool_name=pool.name,
+            resource_name_=args.cluster,
+            resource_group_name=args.resource_group,
+            **inputs,
+            opts=pulumi.ResourceOptions(
+                parent=self,
+                transformations=[without_aliases],
+                deleted_with=args.dies_with,
+                depends_on=args.waits_for,
+                # The provider would delete the old pool first. Made first, one of the same name is refused,
+                # and nothing is lost.
+                delete_before_replace=False,
+            ),
+        )
+        self.pool_name = self.resource.name
+        self.register_outputs({"pool_name": self.pool_name})

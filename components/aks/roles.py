@@ -1,0 +1,16 @@
+"""Azure's built-in roles that a cluster needs, by the ids that they have in every tenant.
+
+Source: learn.microsoft.com/azure/role-based-access-control/built-in-roles (networking, general,
+containers; 2026-11).
+"""
+
+NETWORK_CONTRIBUTOR = "4d97b98b-1d4f-4787-a291-c67834d212e7"
+CONTRIBUTOR = "b24988ac-6180-42a0-ab88-20f7382dd24c"
+STORAGE_BLOB_DATA_CONTRIBUTOR = "ba92f5b4-2d11-453d-a403-e96b0029c9fe"
+AKS_RBAC_CLUSTER_ADMIN = "b1ff04bb-8a4e-4dc4-8eb5-8693973ce19b"
+"""Azure Kubernetes Service RBAC Cluster Admin: everything inside a cluster, and fetching its kubeconfig."""
+
+
+def definition(subscription: str, role: str) -> str:
+    """Resource id of a built-in role, as a role assignment in that subscription refers to it."""
+    return f"/subscriptions/{subscription}/providers/Microsoft.Authorization/roleDefinitions/{role}"

@@ -1,0 +1,219 @@
+"""What Azure holds for a team: an identity, and the bucket and volume that are declared."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+
+import pulumi
+from pulumi_azure_native import managedidentity, storage
+
+from ebbtide.model import Team
+
+from ..addons.backing import ACCOUNT, MOUNT_SECRET, Backing, SharedDisk
+from ..names import fitting
+from . import roles
+from .arm import RoleAssignment
+
+_ACCOUNT_LIMIT = 24
+_IDENTITY_LIMIT = 128
+_FILES_GIB = 100
+_BUCKET_SAYS_GIB = 1024
+_CONTAINER = "shared"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TenantArgs:
+    """What a tenant is made from.
+
+    Attributes:
+        team: the team.
+        cluster: name of the cluster, which names begin with.
+        subscription: subscription id.
+        resource_group: name of the resource group to make it in.
+        location: region.
+        issuer: address of the cluster's OIDC issuer, whose tokens Azure is to believe.
+        keep: whether a bucket stays when the stack goes, where the team does not say.
+        labels: labels of the bill.
+    """
+
+    team: Team
+    cluster: str
+    subscription: str
+    resource_group: pulumi.Input[str]
+    location: str
+    issuer: pulumi.Input[str]
+    keep: bool
+    labels: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+class Tenant(pulumi.ComponentResource):
+    """An identity that the team's pods are, by workload identity federation, and no secret for it anywhere.
+
+    It may do nothing but use the team's bucket. Sources: azure-aks-docs, workload-identity-overview and
+    azure-blob-csi (2026); blob-csi-driver, docs/driver-parameters.
+    """
+
+    backing: Backing
+
+    def __init__(self, name: str, args: TenantArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("ebbtide:aks:Tenant", name, {}, opts)
+        identity = managedidentity.UserAssignedIdentity(
+            f"{name}-identity",
+            resource_name_=fitting(f"{args.cluster}-team-{args.team.name}", _IDENTITY_LIMIT),
+            resource_group_name=args.resource_group,
+            location=args.location,
+            tags=dict(args.labels),
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+        grants: list[pulumi.Resource] = [
+            managedidentity.FederatedIdentityCredential(
+                f"{name}-workload",
+                federated_identity_credential_resource_name=args.team.name,
+                resource_name_=identity.name,
+                resource_group_name=args.resource_group,
+                issuer=args.issuer,
+                subject=f"system:serviceaccount:{args.team.namespace_name}:{ACCOUNT}",
+                audiences=["api://AzureADTokenExchange"],
+                opts=pulumi.ResourceOptions(parent=self),
+            )
+        ]
+        bucket = _bucket(name, args, self) if args.team.has_bucket else None
+        if bucket is not None:
+            grants.append(
+                RoleAssignment(
+                    f"{name}-writes",
+                    scope=bucket.id,
+                    role=roles.definition(args.subscription, roles.STORAGE_BLOB_DATA_CONTRIBUTOR),
+                    principal=identity.principal_id,
+                    principal_type="ServicePrincipal",
+                    opts=pulumi.ResourceOptions(parent=self),
+                )
+            )
+        self.backing = Backing(
+            annotations={"azure.workload.identity/client-id": identity.client_id},
+            bucket=pulumi.Output.concat("abfss://", _CONTAINER, "@", bucket.name, ".dfs.core.windows.net")
+            if bucket
+            else None,
+            disk=_disk(name, args, self, bucket, identity.client_id),
+            grants=tuple(grants),
+        )
+        self.register_outputs({"client_id": identity.client_id})
+
+
+def account_name(*parts: str) -> str:
+    """A storage account's name: lower-case letters and digits, at most 24, and no other in the whole world
+    may have it, so a hash of all parts stands at its end."""
+    text = "-".join(parts)
+    letters = "".join(letter for letter in parts[-1].lower() if letter.isascii() and letter.isalnum())
+    return f"{letters[:12]}{sha256(text.encode()).hexdigest()[: _ACCOUNT_LIMIT - 12]}"
+
+
+def _bucket(name: str, args: TenantArgs, parent: Tenant) -> storage.StorageAccount:
+    """A private storage account with one container; keys are off, so an identity is the only way in."""
+    declared = args.team.bucket.keep if args.team.bucket else None
+    keep = args.keep if declared is None else declared
+    opts = pulumi.ResourceOptions(parent=parent, retain_on_delete=keep)
+    account = storage.StorageAccount(
+        f"{name}-bucket",
+        account_name=account_name(args.subscription, args.cluster, args.team.name),
+        resource_group_name=args.resource_group,
+        location=args.location,
+        kind="StorageV2",
+        sku={"name": "Standard_LRS"},
+        is_hns_enabled=True,
+        allow_blob_public_access=False,
+        allow_shared_key_access=False,
+        minimum_tls_version="TLS1_2",
+        enable_https_traffic_only=True,
+        tags=dict(args.labels),
+        opts=opts,
+    )
+    storage.BlobContainer(
+        f"{name}-container",
+        container_name=_CONTAINER,
+        account_name=account.name,
+        resource_group_name=args.resource_group,
+        opts=opts,
+    )
+    return account
+
+
+def _disk(
+    name: str,
+    args: TenantArgs,
+    parent: Tenant,
+    bucket: storage.StorageAccount | None,
+    client_id: pulumi.Input[str],
+) -> SharedDisk | None:
+    volume = args.team.volume
+    if volume is None:
+        return None
+    if bucket is not None and volume.kind == "bucket":
+        return SharedDisk(
+            source={
+                "csi": {
+                    "driver": "blob.csi.azure.com",
+                    "volumeHandle": pulumi.Output.concat(bucket.name, "#", _CONTAINER),
+                    "volumeAttributes": {
+                        "protocol": "fuse2",
+                        "resourceGroup": args.resource_group,
+                        "storageAccount": bucket.name,
+                        "containerName": _CONTAINER,
+                        "clientID": client_id,
+                        "mountWithWorkloadIdentityToken": "true",
+                        "isHnsEnabled": "true",
+                    },
+                }
+            },
+            size_gib=_BUCKET_SAYS_GIB,
+        )
+    return _files(name, args, parent, volume.size_gib or _FILES_GIB)
+
+
+def _files(name: str, args: TenantArgs, parent: Tenant, size: int) -> SharedDisk:
+    """A share of Azure Files, premium, mounted with the account's key, which stays in a secret: it takes no
+    identity over SMB."""
+    opts = pulumi.ResourceOptions(parent=parent)
+    account = storage.StorageAccount(
+        f"{name}-files",
+        account_name=account_name(args.subscription, args.cluster, f"{args.team.name}-files"),
+        resource_group_name=args.resource_group,
+        location=args.location,
+        kind="FileStorage",
+        sku={"name": "Premium_LRS"},
+        allow_blob_public_access=False,
+        minimum_tls_version="TLS1_2",
+        enable_https_traffic_only=True,
+        tags=dict(args.labels),
+        opts=opts,
+    )
+    storage.FileShare(
+        f"{name}-share",
+        share_name=_CONTAINER,
+        account_name=account.name,
+        resource_group_name=args.resource_group,
+        share_quota=size,
+        opts=opts,
+    )
+    keys = storage.list_storage_account_keys_output(
+        account_name=account.name,
+        resource_group_name=args.resource_group,
+        opts=pulumi.InvokeOutputOptions(parent=parent),
+    )
+    key = pulumi.Output.secret(keys.apply(lambda found: found.keys[0].value))
+    return SharedDisk(
+        source={
+            "csi": {
+                "driver": "file.csi.azure.com",
+                "volumeHandle": pulumi.Output.concat(account.name, "#", _CONTAINER),
+                "volumeAttributes": {"shareName": _CONTAINER, "storageAccount": account.name},
+                "nodeStageSecretRef": {
+                    "name": MOUNT_SECRET,
+                    "namespace": args.team.namespace_name,
+                },
+            }
+        },
+        size_gib=size,
+        mount_options=("dir_mode=0777", "file_mode=0777", "mfsymlinks", "cache=strict", "nosharesock"),
+        credentials={"azurestorageaccountname": account.name, "azurestorageaccountkey": key},
+    )

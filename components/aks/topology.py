@@ -1,0 +1,194 @@
+"""The whole of an AKS cluster, from its declaration."""
+
+from dataclasses import dataclass
+
+import pulumi
+from pulumi_kubernetes import Provider as KubernetesProvider
+
+from ebbtide.model import Aks, Reservation
+from ebbtide.model import Cluster as Declaration
+
+from ..addons.logs import LogCollection, LogCollectionArgs, LogStore, LogStoreArgs
+from ..ownership import billing_labels
+from .arm import ResourceGroup
+from .cluster import Cluster, ClusterArgs
+from .identity import Identity, IdentityArgs
+from .kubeconfig import kubeconfig
+from .network import Network, NetworkArgs
+from .node_pool import NodePool, NodePoolArgs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Base:
+    """What node pools are added to: a cluster of ours, or one that is there already."""
+
+    cluster_name: pulumi.Output[str]
+    resource_group: pulumi.Output[str]
+    subnet: pulumi.Input[str] | None
+    cluster: Cluster | None = None
+    waits_for: tuple[pulumi.Resource, ...] = ()
+
+
+class Topology(pulumi.ComponentResource):
+    """Resource group, network, identity, cluster and node pools; or node pools alone, for a cluster that is
+    there already.
+
+    The provider for Azure comes through `opts`. The Kubernetes provider is made here, once, and waits for
+    the cluster, with which the system pool comes, and for its administrators: before that nobody is let in.
+    Azure allows a new role assignment five minutes to take effect.
+
+    Raises:
+        TypeError: the declaration is for another cloud.
+    """
+
+    cluster_name: pulumi.Output[str]
+    resource_group: pulumi.Output[str]
+    """Name of the resource group that the cluster is in."""
+    kubeconfig: pulumi.Output[str]
+    """A secret; it holds no credential, but says where the control plane is."""
+    kubernetes: KubernetesProvider
+    pools: dict[str, NodePool]
+    """The work pools, by name; the system pool of a cluster of ours is part of the cluster."""
+    cluster: Cluster | None
+    """None where the cluster is there already."""
+
+    def __init__(
+        self, name: str, declaration: Declaration, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("ebbtide:aks:Topology", name, {}, opts)
+        cloud = declaration.cloud
+        if not isinstance(cloud, Aks):
+            raise TypeError(f"{declaration.name} is declared for {cloud.kind}, not for aks.")
+        base = _existing(declaration, cloud) if cloud.existing else _own(name, declaration, cloud, self)
+        self.cluster = base.cluster
+        self.cluster_name = base.cluster_name
+        self.resource_group = base.resource_group
+        self.kubeconfig = kubeconfig(
+            base.cluster_name,
+            base.resource_group,
+            cloud.access.login,
+            opts=pulumi.InvokeOutputOptions(
+                parent=self, depends_on=[base.cluster.resource] if base.cluster else None
+            ),
+        )
+        labels = billing_labels(declaration)
+        self.pools = {
+            pool.name: NodePool(
+                f"{name}-{pool.name}",
+                NodePoolArgs(
+                    pool=pool,
+                    site=declaration.site,
+                    cluster=base.cluster_name,
+                    resource_group=base.resource_group,
+                    subnet=base.subnet,
+                    labels=labels,
+                    dies_with=base.cluster.resource if base.cluster else None,
+                    waits_for=base.waits_for,
+                ),
+                pulumi.ResourceOptions(parent=self),
+            )
+            for pool in (declaration.work_pools if base.cluster else declaration.pools)
+        }
+        self.kubernetes = KubernetesProvider(
+            f"{name}-kubernetes",
+            kubeconfig=self.kubeconfig,
+            opts=pulumi.ResourceOptions(
+                parent=self,
+                depends_on=[base.cluster.resource, *base.cluster.administrators] if base.cluster else None,
+            ),
+        )
+        self.register_outputs({"cluster_name": self.cluster_name, "kubeconfig": self.kubeconfig})
+
+
+def _own(name: str, declaration: Declaration, cloud: Aks, parent: Topology) -> _Base:
+    inside = pulumi.ResourceOptions(parent=parent)
+    labels = billing_labels(declaration)
+    group = ResourceGroup(
+        f"{name}-group",
+        group=cloud.resource_group or declaration.name,
+        location=cloud.location,
+        tags=labels,
+        opts=inside,
+    )
+    network = Network(
+        f"{name}-network",
+        NetworkArgs(
+            name=declaration.name,
+            resource_group=group.name,
+            location=cloud.location,
+            network=cloud.network,
+            labels=labels,
+        ),
+        inside,
+    )
+    identity = Identity(
+        f"{name}-identity",
+        IdentityArgs(
+            name=f"{declaration.name}-control-plane",
+            resource_group=group.name,
+            location=cloud.location,
+            subscription=cloud.subscription,
+            subnet=network.subnet,
+            reservations=_reservations(declaration),
+            labels=labels,
+        ),
+        inside,
+    )
+    logs = _log_store(name, declaration, cloud, group, inside)
+    cluster = Cluster(
+        f"{name}-cluster",
+        ClusterArgs(
+            declaration=declaration,
+            cloud=cloud,
+            resource_group=group.name,
+            subnet=network.subnet,
+            identity=identity.identity,
+            addon_profiles=logs.addon_profiles if logs else {},
+            waits_for=identity.grants,
+        ),
+        inside,
+    )
+    if logs is not None:
+        LogCollection(
+            f"{name}-log-collection",
+            LogCollectionArgs(rule=logs.rule, cluster=cluster.resource.id, dies_with=cluster.resource),
+            inside,
+        )
+    return _Base(
+        cluster_name=cluster.cluster_name,
+        resource_group=group.name,
+        subnet=network.subnet,
+        cluster=cluster,
+        waits_for=identity.grants,
+    )
+
+
+def _log_store(
+    name: str, declaration: Declaration, cloud: Aks, group: ResourceGroup, inside: pulumi.ResourceOptions
+) -> LogStore | None:
+    """Where logs go, made before the cluster, which is told of it; None where none are kept."""
+    declared = declaration.addons.logs
+    if declared is None:
+        return None
+    args = LogStoreArgs(
+        logs=declared,
+        name=declaration.name,
+        resource_group=group.name,
+        location=cloud.location,
+        labels=billing_labels(declaration),
+    )
+    return LogStore(f"{name}-logs", args, inside)
+
+
+def _reservations(declaration: Declaration) -> tuple[str, ...]:
+    capacities = (pool.capacity for pool in declaration.pools)
+    return tuple(capacity.name for capacity in capacities if isinstance(capacity, Reservation))
+
+
+def _existing(declaration: Declaration, cloud: Aks) -> _Base:
+    name = declaration.physical_name
+    return _Base(
+        cluster_name=pulumi.Output.from_input(name),
+        resource_group=pulumi.Output.from_input(cloud.resource_group or name),
+        subnet=cloud.network.subnet,
+    )

@@ -1,0 +1,23 @@
+"""Refusing a pool the way Pulumi refuses bad inputs."""
+
+import pulumi
+
+from ebbtide.model import DeclarationError, Pool, Site, check_pool
+
+
+def checked_pool(pool: Pool, site: Site) -> Pool:
+    """A pool that keeps the rules of its cloud, complete.
+
+    Raises:
+        pulumi.InputPropertiesError: with every fault and its path, when there is any.
+    """
+    try:
+        return check_pool(pool, site)
+    except DeclarationError as error:
+        raise pulumi.InputPropertiesError(
+            f"The node pool {pool.name} is refused.",
+            [
+                {"property_path": fault.path, "reason": f"{fault.problem} {fault.consequence} {fault.fix}"}
+                for fault in error.faults
+            ],
+        ) from None

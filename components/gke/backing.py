@@ -1,0 +1,76 @@
+"""How a GKE cluster's teams come by what Google Cloud holds for them."""
+
+import pulumi
+from pulumi_gcp import container
+
+from ebbtide.model import Cluster as Declaration
+from ebbtide.model import Gke, Team
+
+from ..addons.artifacts import ArtifactBucket, ArtifactBucketArgs
+from ..addons.backing import Backing, MakeBacking
+from ..addons.pipelines_objects import NAMESPACE, WORKERS
+from ..ownership import billing_labels
+from .tenant import Tenant, TenantArgs
+from .topology import Topology
+
+
+def _zone(declaration: Declaration) -> str | None:
+    """A zone where the cluster has nodes: its own, or the first that a pool names."""
+    if declaration.site.is_zonal:
+        return declaration.cloud.location
+    return next((zone for pool in declaration.pools for zone in pool.zones), None)
+
+
+def _network(declaration: Declaration, cloud: Gke, topology: Topology) -> pulumi.Input[str]:
+    """Name of the VPC that the cluster's nodes stand in."""
+    if topology.cluster is not None:
+        found = topology.cluster.resource.network
+    elif cloud.network.vpc is not None:
+        found = pulumi.Output.from_input(cloud.network.vpc)
+    else:
+        found = container.get_cluster_output(
+            name=declaration.physical_name,
+            location=cloud.location,
+            project=cloud.project,
+            opts=pulumi.InvokeOutputOptions(parent=topology),
+        ).network
+    return found.apply(lambda network: network.rpartition("/")[2])
+
+
+def backing(topology: Topology, declaration: Declaration, cloud: Gke) -> MakeBacking:
+    """What makes a team's identity, bucket and volume, as part of the topology."""
+
+    def make(team: Team) -> Backing:
+        files = team.volume is not None and team.volume.kind == "filestore"
+        args = TenantArgs(
+            team=team,
+            cluster=declaration.name,
+            project=cloud.project,
+            region=declaration.site.region,
+            zone=_zone(declaration),
+            network=_network(declaration, cloud, topology) if files else None,
+            keep=not declaration.is_ephemeral,
+            labels=billing_labels(declaration),
+            waits_for=(topology.cluster.resource,) if topology.cluster else (),
+        )
+        name = f"{declaration.name}-team-{team.name}"
+        return Tenant(name, args, pulumi.ResourceOptions(parent=topology)).backing
+
+    return make
+
+
+def artifacts(topology: Topology, declaration: Declaration, cloud: Gke) -> ArtifactBucket | None:
+    """The bucket for what pipelines produce; None where it is kept in the cluster."""
+    pipelines = declaration.addons.pipelines
+    if pipelines is None or pipelines.artifacts != "bucket":
+        return None
+    args = ArtifactBucketArgs(
+        cluster=declaration.name,
+        project=cloud.project,
+        region=declaration.site.region,
+        accounts=tuple(f"{NAMESPACE}/{account}" for account in WORKERS),
+        goes_with_contents=declaration.is_ephemeral,
+        labels=billing_labels(declaration),
+        waits_for=(topology.cluster.resource,) if topology.cluster else (),
+    )
+    return ArtifactBucket(f"{declaration.name}-artifacts", args, pulumi.ResourceOptions(parent=topology))

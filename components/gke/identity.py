@@ -1,0 +1,61 @@
+"""The nodes' own service account."""
+
+from dataclasses import dataclass
+
+import pulumi
+from pulumi_gcp import projects, serviceaccount
+
+from ..names import fitting
+
+GRANTS = ("roles/container.defaultNodeServiceAccount", "roles/artifactregistry.reader")
+"""All that a node needs: to write logs and metrics, and to pull images (GKE docs, hardening, 2026)."""
+
+_ACCOUNT_ID_LIMIT = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdentityArgs:
+    """What an identity is made from.
+
+    Attributes:
+        name: name of the cluster whose nodes it is for.
+        project: project id that the account is made in and its roles are granted on.
+    """
+
+    name: str
+    project: str
+
+
+class Identity(pulumi.ComponentResource):
+    """A service account for nodes, with the least that a node needs.
+
+    Work does not run as it: pods have identities of their own through Workload Identity, where the stories
+    once gave nodes the cloud-platform scope.
+    """
+
+    email: pulumi.Output[str]
+    grants: tuple[pulumi.Resource, ...]
+    """What a node's first image pull has to wait for."""
+
+    def __init__(self, name: str, args: IdentityArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("ebbtide:gke:Identity", name, {}, opts)
+        inside = pulumi.ResourceOptions(parent=self)
+        account = serviceaccount.Account(
+            f"{name}-account",
+            account_id=fitting(f"{args.name}-nodes", _ACCOUNT_ID_LIMIT),
+            display_name=f"Nodes of cluster {args.name}",
+            project=args.project,
+            opts=inside,
+        )
+        self.email = account.email
+        self.grants = tuple(
+            projects.IAMMember(
+                f"{name}-{role.rpartition('/')[2]}",
+                project=args.project,
+                role=role,
+                member=account.member,
+                opts=inside,
+            )
+            for role in GRANTS
+        )
+        self.register_outputs({"email": self.email})

@@ -1,0 +1,76 @@
+"""How the cluster is reached: a kubeconfig without any credential in it."""
+
+import json
+
+import pulumi
+from pulumi_gcp import container
+
+from ebbtide.model import Gke
+
+from .cluster import Cluster
+
+_INSTALL_HINT = "Install gke-gcloud-auth-plugin: gcloud components install gke-gcloud-auth-plugin"
+
+
+def kubeconfig_text(cluster: str, server: str, ca_certificate: str | None) -> str:
+    """A kubeconfig, as JSON, whose user asks gke-gcloud-auth-plugin for a token when one is needed.
+
+    Args:
+        cluster: name of cluster, user and context.
+        server: host of the control plane: its DNS endpoint, or its address.
+        ca_certificate: base64; None for the DNS endpoint, whose certificate is a public one.
+    """
+    authority = {"certificate-authority-data": ca_certificate} if ca_certificate else {}
+    return json.dumps(
+        {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": cluster,
+            "clusters": [{"name": cluster, "cluster": {"server": f"https://{server}", **authority}}],
+            "contexts": [{"name": cluster, "context": {"cluster": cluster, "user": cluster}}],
+            "users": [
+                {
+                    "name": cluster,
+                    "user": {
+                        "exec": {
+                            "apiVersion": "client.authentication.k8s.io/v1beta1",
+                            "command": "gke-gcloud-auth-plugin",
+                            "installHint": _INSTALL_HINT,
+                            "provideClusterInfo": True,
+                            "interactiveMode": "Never",
+                        }
+                    },
+                }
+            ],
+        }
+    )
+
+
+def _dns_host(config: container.outputs.ClusterControlPlaneEndpointsConfig) -> str:
+    """Host of the DNS endpoint, which every cluster has (GKE docs, dns-endpoint, 2026)."""
+    endpoint = config.dns_endpoint_config
+    return (endpoint.endpoint if endpoint else None) or ""
+
+
+def own_kubeconfig(cluster: Cluster) -> pulumi.Output[str]:
+    """The kubeconfig of a cluster of ours, a secret: over the DNS endpoint, guarded by IAM."""
+    host = cluster.resource.control_plane_endpoints_config.apply(_dns_host)
+    parts = pulumi.Output.all(cluster.cluster_name, host)
+    return pulumi.Output.secret(parts.apply(lambda of: kubeconfig_text(of[0], of[1], None)))
+
+
+def existing_kubeconfig(cloud: Gke, name: str) -> pulumi.Output[str]:
+    """The kubeconfig of a cluster that is there already, a secret.
+
+    Over its DNS endpoint where that is open to us, else over its address and certificate.
+    """
+
+    def text(cluster: container.GetClusterResult) -> str:
+        for config in cluster.control_plane_endpoints_configs:
+            for dns in config.dns_endpoint_configs:
+                if dns.endpoint and dns.allow_external_traffic:
+                    return kubeconfig_text(name, dns.endpoint, None)
+        return kubeconfig_text(name, cluster.endpoint, cluster.master_auths[0].cluster_ca_certificate)
+
+    found = container.get_cluster_output(name=name, location=cloud.location, project=cloud.project)
+    return pulumi.Output.secret(found.apply(text))

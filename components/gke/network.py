@@ -1,0 +1,100 @@
+"""The private network that a cluster's nodes stand in."""
+
+from dataclasses import dataclass
+
+import pulumi
+from pulumi_gcp import compute
+
+from ebbtide.model import GkeNetwork
+
+PODS_RANGE = "pods"
+SERVICES_RANGE = "services"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkArgs:
+    """What a network is made from.
+
+    Attributes:
+        name: what the VPC, and all in it, is called in the project.
+        region: region of the subnet.
+        network: ranges of nodes, pods and services, or the network that is there already.
+    """
+
+    name: str
+    region: str
+    network: GkeNetwork
+
+
+class Network(pulumi.ComponentResource):
+    """A VPC-native network without public addresses, and Cloud NAT as its way out.
+
+    Private nodes reach registries and data sets through NAT, so pools wait for it. NAT bills by the hour
+    and by the machine that uses it: next to nothing while no node is there. A network that is there already
+    brings its own way out, and nothing is made.
+    """
+
+    vpc: pulumi.Output[str]
+    subnet: pulumi.Output[str]
+    pods_range: pulumi.Output[str]
+    services_range: pulumi.Output[str]
+    way_out: tuple[pulumi.Resource, ...]
+    """What a node's first download has to wait for."""
+
+    def __init__(self, name: str, args: NetworkArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("ebbtide:gke:Network", name, {}, opts)
+        declared = args.network
+        if declared.vpc and declared.subnet and declared.pods_range and declared.services_range:
+            self.way_out = ()
+            self.vpc = pulumi.Output.from_input(declared.vpc)
+            self.subnet = pulumi.Output.from_input(declared.subnet)
+            self.pods_range = pulumi.Output.from_input(declared.pods_range)
+            self.services_range = pulumi.Output.from_input(declared.services_range)
+        else:
+            vpc, subnet, nat = _own(name, args, self)
+            self.way_out = (nat,)
+            self.vpc = vpc.self_link
+            self.subnet = subnet.self_link
+            self.pods_range = pulumi.Output.from_input(PODS_RANGE)
+            self.services_range = pulumi.Output.from_input(SERVICES_RANGE)
+        self.register_outputs(
+            {
+                "vpc": self.vpc,
+                "subnet": self.subnet,
+                "pods_range": self.pods_range,
+                "services_range": self.services_range,
+            }
+        )
+
+
+def _own(
+    name: str, args: NetworkArgs, parent: Network
+) -> "tuple[compute.Network, compute.Subnetwork, compute.RouterNat]":
+    inside = pulumi.ResourceOptions(parent=parent)
+    vpc = compute.Network(f"{name}-vpc", name=args.name, auto_create_subnetworks=False, opts=inside)
+    subnet = compute.Subnetwork(
+        f"{name}-subnet",
+        name=args.name,
+        network=vpc.id,
+        region=args.region,
+        ip_cidr_range=args.network.nodes,
+        secondary_ip_ranges=[
+            {"range_name": PODS_RANGE, "ip_cidr_range": args.network.pods},
+            {"range_name": SERVICES_RANGE, "ip_cidr_range": args.network.services},
+        ],
+        private_ip_google_access=True,
+        opts=inside,
+    )
+    router = compute.Router(f"{name}-router", name=args.name, network=vpc.id, region=args.region, opts=inside)
+    nat = compute.RouterNat(
+        f"{name}-nat",
+        name=args.name,
+        router=router.name,
+        region=args.region,
+        nat_ip_allocate_option="AUTO_ONLY",
+        source_subnetwork_ip_ranges_to_nat="LIST_OF_SUBNETWORKS",
+        subnetworks=[{"name": subnet.id, "source_ip_ranges_to_nats": ["ALL_IP_RANGES"]}],
+        log_config={"enable": True, "filter": "ERRORS_ONLY"},
+        opts=inside,
+    )
+    return vpc, subnet, nat

@@ -1,0 +1,218 @@
+"""One node pool, from its declaration."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import assert_never
+
+import pulumi
+from pulumi_gcp import container
+
+from ebbtide.model import (
+    Accelerator,
+    FlexStart,
+    OnDemand,
+    Pool,
+    Preemptible,
+    Queued,
+    Reservation,
+    Site,
+    Spot,
+    Taint,
+)
+from ebbtide.model.base import duration_text
+from ebbtide.placement.marks import marks
+
+from ..faults import checked_pool
+from ..inputs import given
+
+_EFFECTS = {
+    "NoSchedule": "NO_SCHEDULE",
+    "PreferNoSchedule": "PREFER_NO_SCHEDULE",
+    "NoExecute": "NO_EXECUTE",
+}
+_IMAGES = {"cos": "COS_CONTAINERD", "ubuntu": "UBUNTU_CONTAINERD"}
+_DRIVERS = {"default": "DEFAULT", "latest": "LATEST", "none": "INSTALLATION_DISABLED"}
+_SCOPE = "https://www.googleapis.com/auth/cloud-platform"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodePoolArgs:
+    """What a node pool is made from.
+
+    Attributes:
+        pool: the declaration; what it leaves out is filled in here.
+        site: where the cluster is; the rules and the zones depend on it.
+        cluster: name of the cluster.
+        project: project id of the cluster.
+        service_account: e-mail of the nodes' service account, where the pool declares none. Left out: the
+        project's
+            default account, which usually may do far more than a node needs.
+        labels: labels of the bill.
+        dies_with: the cluster, where its end is the pool's end too, so that destroying it deletes no pool
+        one by one.
+        waits_for: what has to be there before a node starts: the way out of the network, the grants of the
+        account.
+    """
+
+    pool: Pool
+    site: Site
+    cluster: pulumi.Input[str]
+    project: pulumi.Input[str]
+    service_account: pulumi.Input[str] | None = None
+    labels: Mapping[str, str] = field(default_factory=dict[str, str])
+    dies_with: pulumi.Resource | None = None
+    waits_for: tuple[pulumi.Resource, ...] = ()
+
+
+class NodePool(pulumi.ComponentResource):
+    """A GKE node pool of any capacity kind, usable alone.
+
+    The count at birth is per zone on GKE, and changing it replaces the pool: it is set from the minimum,
+    and its changes are ignored. `nodeCount` is never set, since it fights the autoscaler (pulumi-gcp 10.2.0,
+    container.NodePool).
+
+    Raises:
+        pulumi.InputPropertiesError: the pool breaks a rule of GKE; every fault is named.
+    """
+
+    resource: container.NodePool
+    """The escape hatch: the provider's resource."""
+    pool_name: pulumi.Output[str]
+
+    def __init__(self, name: str, args: NodePoolArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("ebbtide:gke:NodePool", name, {}, opts)
+        pool = checked_pool(args.pool, args.site)
+        self.resource = container.NodePool(
+            name,
+            name=pool.name,
+            cluster=args.cluster,
+            project=args.project,
+            location=args.site.location,
+            node_locations=list(pool.zones) or None,
+            initial_node_count=_count_at_birth(pool, args.site),
+            autoscaling=_autoscaling(pool),
+            management={"auto_repair": pool.auto_repair, "auto_upgrade": pool.auto_upgrade},
+            upgrade_settings=_upgrade(pool),
+            max_pods_per_node=pool.max_pods_per_node,
+            placement_policy={"type": "COMPACT"} if pool.compact else None,
+            queued_provisioning={"enabled": True} if isinstance(pool.capacity, Queued) else None,
+            node_config=_node_config(pool, args),
+            opts=pulumi.ResourceOptions(
+                parent=self,
+                ignore_changes=["initialNodeCount"],
+                deleted_with=args.dies_with,
+                depends_on=args.waits_for,
+            ),
+        )
+        self.pool_name = self.resource.name
+        self.register_outputs({"pool_name": self.pool_name})
+
+
+def _zones(pool: Pool, site: Site) -> int:
+    """Over how many zones a pool is spread: those that it names, else the cluster's; a region gives three."""
+    if pool.zones:
+        return len(pool.zones)
+    return 1 if site.is_zonal else 3
+
+
+def _count_at_birth(pool: Pool, site: Site) -> int:
+    """Nodes in each zone when the pool is made; never fewer in all than the declared minimum or count."""
+    total = pool.nodes.count or pool.nodes.min or 0
+    return -(-total // _zones(pool, site))
+
+
+def _autoscaling(pool: Pool) -> container.NodePoolAutoscalingArgsDict | None:
+    """Total limits: limits per zone multiply with the zones, silently."""
+    if pool.nodes.count is not None:
+        return None
+    return given(
+        {
+            "total_min_node_count": pool.nodes.min,
+            "total_max_node_count": pool.nodes.max,
+            "location_policy": pool.location_policy.upper() if pool.location_policy else None,
+        }
+    )
+
+
+def _upgrade(pool: Pool) -> container.NodePoolUpgradeSettingsArgsDict | None:
+    """How nodes are replaced; never set for flex-start and queued pools, whose strategy only the API
+    knows."""
+    if pool.upgrade is None:
+        return None
+    return given(
+        {
+            "strategy": "SURGE",
+            "max_surge": pool.upgrade.max_surge,
+            "max_unavailable": pool.upgrade.max_unavailable,
+        }
+    )
+
+
+def _node_config(pool: Pool, args: NodePoolArgs) -> container.NodePoolNodeConfigArgsDict:
+    found = marks(pool, args.site.cloud)
+    capacity = pool.capacity
+    run = capacity.max_run_duration if isinstance(capacity, FlexStart | Queued) else None
+    grace = pool.shutdown_grace
+    return given(
+        {
+            "machine_type": pool.machine.type if pool.machine else None,
+            "guest_accelerators": [_accelerator(pool.accelerator)] if pool.accelerator else None,
+            "spot": True if isinstance(capacity, Spot) else None,
+            "preemptible": True if isinstance(capacity, Preemptible) else None,
+            "flex_start": True if isinstance(capacity, FlexStart | Queued) else None,
+            "max_run_duration": duration_text(run) if run else None,
+            "reservation_affinity": _reservation(pool),
+            "disk_size_gb": pool.disk.size_gib,
+            "disk_type": pool.disk.type,
+            "image_type": _IMAGES[pool.image or "cos"],
+            "service_account": pool.service_account or args.service_account,
+            # What a node may do is its account's grants; narrower scopes only hide which grant is missing.
+            "oauth_scopes": [_SCOPE],
+            "labels": dict(found.labels),
+            "taints": [_taint(taint) for taint in found.taints] or None,
+            "kubelet_config": {"shutdown_grace_period_seconds": int(grace.total_seconds())}
+            if grace
+            else None,
+            "workload_metadata_config": {"mode": "GKE_METADATA"},
+            # Secure boot refuses the NVIDIA modules that are built on the node.
+            "shielded_instance_config": {
+                "enable_secure_boot": pool.accelerator is None,
+                "enable_integrity_monitoring": True,
+            },
+            "metadata": {"disable-legacy-endpoints": "true"},
+            "resource_labels": dict(args.labels),
+        }
+    )
+
+
+def _taint(taint: Taint) -> container.NodePoolNodeConfigTaintArgsDict:
+    return {"key": taint.key, "value": taint.value, "effect": _EFFECTS[taint.effect]}
+
+
+def _accelerator(accelerator: Accelerator) -> container.NodePoolNodeConfigGuestAcceleratorArgsDict:
+    return {
+        "type": accelerator.type,
+        "count": accelerator.count,
+        "gpu_driver_installation_config": {"gpu_driver_version": _DRIVERS[accelerator.driver or "default"]},
+    }
+
+
+def _reservation(pool: Pool) -> container.NodePoolNodeConfigReservationAffinityArgsDict | None:
+    """Which reservations a node may use.
+
+    Spot, flex-start and queued nodes must use none (GKE docs, provisioningrequest; cluster-toolkit's
+    preconditions, 2026).
+    """
+    match pool.capacity:
+        case Spot() | FlexStart() | Queued():
+            return {"consume_reservation_type": "NO_RESERVATION"}
+        case Reservation(name=name):
+            return {
+                "consume_reservation_type": "SPECIFIC_RESERVATION",
+                "key": "compute.googleapis.com/reservation-name",
+                "values": [name],
+            }
+        case OnDemand() | Preemptible():
+            return None
+        case _:
+            assert_never(pool.capacity)

@@ -1,0 +1,136 @@
+"""What Google Cloud holds for a team: an identity, and the bucket and volume that are declared."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pulumi
+from pulumi_gcp import filestore, serviceaccount, storage
+
+from ebbtide.model import Team
+
+from ..addons.backing import ACCOUNT, Backing, SharedDisk
+from ..names import fitting
+
+_ACCOUNT_ID_LIMIT = 30
+_BUCKET_LIMIT = 63
+_FILESTORE_GIB = 1024
+_BUCKET_SAYS_GIB = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TenantArgs:
+    """What a tenant is made from.
+
+    Attributes:
+        team: the team.
+        cluster: name of the cluster, which names begin with.
+        project: project id.
+        region: region of the bucket: the cluster's, so that reading from it costs nothing.
+        zone: zone of a file system; None where no pool says which.
+        network: name of the VPC that a file system is reached from.
+        keep: whether a bucket stays when the stack goes, where the team does not say.
+        labels: labels of the bill.
+        waits_for: the cluster: the project's workload pool comes into being with its first one.
+    """
+
+    team: Team
+    cluster: str
+    project: str
+    region: str
+    zone: str | None
+    network: pulumi.Input[str] | None
+    keep: bool
+    labels: Mapping[str, str] = field(default_factory=dict[str, str])
+    waits_for: tuple[pulumi.Resource, ...] = ()
+
+
+class Tenant(pulumi.ComponentResource):
+    """A service account that the team's pods are, by Workload Identity, and no key for it anywhere.
+
+    It may do nothing but use the team's bucket. Sources: GKE docs, workload-identity and cloud-storage-fuse-
+    csi-driver (2026); Filestore docs, accessing-fileshares (2026).
+    """
+
+    backing: Backing
+
+    def __init__(self, name: str, args: TenantArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("ebbtide:gke:Tenant", name, {}, opts)
+        inside = pulumi.ResourceOptions(parent=self)
+        account = serviceaccount.Account(
+            f"{name}-account",
+            account_id=fitting(f"{args.cluster}-team-{args.team.name}", _ACCOUNT_ID_LIMIT),
+            display_name=f"Team {args.team.name} on cluster {args.cluster}",
+            project=args.project,
+            opts=inside,
+        )
+        subject = f"{args.team.namespace_name}/{ACCOUNT}"
+        grants: list[pulumi.Resource] = [
+            serviceaccount.IAMMember(
+                f"{name}-workload",
+                service_account_id=account.name,
+                role="roles/iam.workloadIdentityUser",
+                member=f"serviceAccount:{args.project}.svc.id.goog[{subject}]",
+                opts=pulumi.ResourceOptions(parent=self, depends_on=args.waits_for),
+            )
+        ]
+        bucket = _bucket(name, args, self) if args.team.has_bucket else None
+        if bucket is not None:
+            grants.append(
+                storage.BucketIAMMember(
+                    f"{name}-writes",
+                    bucket=bucket.name,
+                    role="roles/storage.objectUser",
+                    member=account.member,
+                    opts=inside,
+                )
+            )
+        self.backing = Backing(
+            annotations={"iam.gke.io/gcp-service-account": account.email},
+            bucket=bucket.url if bucket else None,
+            disk=self._disk(name, args, bucket),
+            grants=tuple(grants),
+        )
+        self.register_outputs({"email": account.email})
+
+    def _disk(self, name: str, args: TenantArgs, bucket: storage.Bucket | None) -> SharedDisk | None:
+        volume = args.team.volume
+        if volume is None:
+            return None
+        if bucket is not None and volume.kind == "bucket":
+            return SharedDisk(
+                source={"csi": {"driver": "gcsfuse.csi.storage.gke.io", "volumeHandle": bucket.name}},
+                size_gib=_BUCKET_SAYS_GIB,
+                mount_options=("implicit-dirs",),
+            )
+        size = volume.size_gib or _FILESTORE_GIB
+        instance = filestore.Instance(
+            f"{name}-files",
+            name=fitting(f"{args.cluster}-{args.team.name}", _BUCKET_LIMIT),
+            project=args.project,
+            location=args.zone,
+            tier="BASIC_HDD",
+            file_shares={"name": "shared", "capacity_gb": size},
+            networks=[{"network": args.network or "default", "modes": ["MODE_IPV4"]}],
+            labels=dict(args.labels),
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+        server = instance.networks.apply(lambda networks: (networks[0].ip_addresses or [""])[0])
+        return SharedDisk(source={"nfs": {"server": server, "path": "/shared"}}, size_gib=size)
+
+
+def _bucket(name: str, args: TenantArgs, parent: Tenant) -> storage.Bucket:
+    """A private bucket in the cluster's region; bucket names are the whole world's, so the project's stands
+    in it."""
+    declared = args.team.bucket.keep if args.team.bucket else None
+    keep = args.keep if declared is None else declared
+    return storage.Bucket(
+        f"{name}-bucket",
+        name=fitting(f"{args.project}-{args.cluster}-{args.team.name}", _BUCKET_LIMIT),
+        project=args.project,
+        location=args.region.upper(),
+        uniform_bucket_level_access=True,
+        public_access_prevention="enforced",
+        force_destroy=not keep,
+        labels=dict(args.labels),
+        opts=pulumi.ResourceOptions(parent=parent, retain_on_delete=keep),
+    )

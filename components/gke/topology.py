@@ -1,0 +1,113 @@
+"""The whole of a GKE cluster, from its declaration."""
+
+from dataclasses import dataclass
+
+import pulumi
+from pulumi_kubernetes import Provider as KubernetesProvider
+
+from ebbtide.model import Cluster as Declaration
+from ebbtide.model import Gke
+
+from ..ownership import billing_labels
+from .cluster import Cluster, ClusterArgs
+from .identity import Identity, IdentityArgs
+from .kubeconfig import existing_kubeconfig, own_kubeconfig
+from .network import Network, NetworkArgs
+from .node_pool import NodePool, NodePoolArgs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Base:
+    """What node pools are added to: a cluster of ours, or one that is there already."""
+
+    cluster_name: pulumi.Output[str]
+    kubeconfig: pulumi.Output[str]
+    cluster: Cluster | None = None
+    node_account: pulumi.Output[str] | None = None
+    waits_for: tuple[pulumi.Resource, ...] = ()
+
+
+class Topology(pulumi.ComponentResource):
+    """Network, identity, cluster and node pools; or node pools alone, for a cluster that is there already.
+
+    The provider for Google Cloud comes through `opts`. The Kubernetes provider is made here, once, and
+    waits for the system pool: nothing runs before a node is there for it.
+
+    Raises:
+        TypeError: the declaration is for another cloud.
+    """
+
+    cluster_name: pulumi.Output[str]
+    kubeconfig: pulumi.Output[str]
+    """A secret; it holds no credential, but says where the control plane is."""
+    kubernetes: KubernetesProvider
+    pools: dict[str, NodePool]
+    cluster: Cluster | None
+    """None where the cluster is there already."""
+
+    def __init__(
+        self, name: str, declaration: Declaration, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("ebbtide:gke:Topology", name, {}, opts)
+        cloud = declaration.cloud
+        if not isinstance(cloud, Gke):
+            raise TypeError(f"{declaration.name} is declared for {cloud.kind}, not for gke.")
+        base = _existing(declaration, cloud) if cloud.existing else _own(name, declaration, cloud, self)
+        self.cluster = base.cluster
+        self.cluster_name = base.cluster_name
+        self.kubeconfig = base.kubeconfig
+        self.pools = {
+            pool.name: NodePool(
+                f"{name}-{pool.name}",
+                NodePoolArgs(
+                    pool=pool,
+                    site=declaration.site,
+                    cluster=base.cluster_name,
+                    project=cloud.project,
+                    service_account=base.node_account,
+                    labels=billing_labels(declaration),
+                    dies_with=base.cluster.resource if base.cluster else None,
+                    waits_for=base.waits_for,
+                ),
+                pulumi.ResourceOptions(parent=self),
+            )
+            for pool in declaration.pools
+        }
+        system = [self.pools[pool.name].resource for pool in declaration.pools if pool.is_system]
+        self.kubernetes = KubernetesProvider(
+            f"{name}-kubernetes",
+            kubeconfig=self.kubeconfig,
+            opts=pulumi.ResourceOptions(parent=self, depends_on=system),
+        )
+        self.register_outputs({"cluster_name": self.cluster_name, "kubeconfig": self.kubeconfig})
+
+
+def _own(name: str, declaration: Declaration, cloud: Gke, parent: Topology) -> _Base:
+    inside = pulumi.ResourceOptions(parent=parent)
+    network = Network(
+        f"{name}-network",
+        NetworkArgs(name=declaration.name, region=declaration.site.region, network=cloud.network),
+        inside,
+    )
+    identity = Identity(
+        f"{name}-identity", IdentityArgs(name=declaration.name, project=cloud.project), inside
+    )
+    cluster = Cluster(
+        f"{name}-cluster",
+        ClusterArgs(declaration=declaration, cloud=cloud, network=network, node_account=identity.email),
+        inside,
+    )
+    return _Base(
+        cluster_name=cluster.cluster_name,
+        kubeconfig=own_kubeconfig(cluster),
+        cluster=cluster,
+        node_account=identity.email,
+        waits_for=(*network.way_out, *identity.grants),
+    )
+
+
+def _existing(declaration: Declaration, cloud: Gke) -> _Base:
+    return _Base(
+        cluster_name=pulumi.Output.from_input(declaration.physical_name),
+        kubeconfig=existing_kubeconfig(cloud, declaration.physical_name),
+    )

@@ -1,0 +1,1 @@
+"""Stacks: from a stack's configuration to its cluster and its outputs."""

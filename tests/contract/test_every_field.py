@@ -1,0 +1,258 @@
+"""Every public field of the declaration reaches a resource: each is changed, and the graph changes with it."""
+
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, cast, get_args
+
+import pytest
+from pydantic import BaseModel
+
+from ebbtide.model import Cluster
+from ebbtide.preview.recording import Recording, Secret
+from tests.declarations import AKS, GKE, Declaration, changed, only
+from tests.synth import synth
+
+
+@dataclass(frozen=True)
+class Flip:
+    """Two declarations that differ in one field alone."""
+
+    field: str
+    before: Declaration
+    after: Declaration
+
+
+def _with(base: Declaration, path: str, value: Any) -> Declaration:
+    """A copy with another value at a dotted path; what is missing on the way is made."""
+    after = copy.deepcopy(base)
+    at: Any = after
+    *way, last = [int(part) if part.isdigit() else part for part in path.split(".")]
+    for part in way:
+        at = at[part] if isinstance(at, list) else at.setdefault(part, {})
+    at[last] = value
+    return after
+
+
+def flip(field: str, base: Declaration, path: str, value: Any, before: Any = None) -> Flip:
+    """A field set, where it was left out or had the value `before`."""
+    return Flip(field, base if before is None else _with(base, path, before), _with(base, path, value))
+
+
+def work(field: str, base: Declaration, key: str, value: Any, before: Any = None) -> Flip:
+    """The same for a field of the one work pool."""
+    return flip(field, base, f"pools.1.{key}", value, before)
+
+
+GKE_CPU = only(GKE, machine="n2-standard-8")
+GKE_SPOT = only(GKE, machine="n2-standard-8", capacity="spot")
+GKE_GPU = only(GKE, machine="n1-standard-8", accelerator={"type": "nvidia-tesla-t4"})
+GKE_QUEUED = only(GKE, machine="a2-highgpu-1g", capacity="queued")
+AKS_CPU = only(AKS, machine="Standard_D8s_v5")
+AKS_SPOT = only(AKS, machine="Standard_D8s_v5", capacity="spot")
+
+VPC = {"vpc": "theirs", "subnet": "theirs", "podsRange": "p", "servicesRange": "s"}
+GKE_VPC = _with(GKE, "cloud.network", VPC)
+GKE_EXISTING = changed(_with(GKE_SPOT, "cloud.existing", {"name": "theirs"}), pools=GKE_SPOT["pools"][1:])
+AKS_EXISTING = changed(_with(AKS_SPOT, "cloud.existing", {"name": "theirs"}), pools=AKS_SPOT["pools"][1:])
+TEAM = changed(GKE, queues=[{"name": "gpus", "pools": ["t4"]}], teams=[{"name": "vision"}])
+QUEUED_TEAM = _with(TEAM, "teams.0.queues", [{"queue": "gpus"}])
+
+SUBNET = (
+    "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/net/providers"
+    "/Microsoft.Network/virtualNetworks/theirs/subnets/nodes"
+)
+GROUP = (
+    "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/held/providers"
+    "/Microsoft.Compute/capacityReservationGroups/ours"
+)
+ADMINS = ["11111111-1111-1111-1111-111111111111"]
+UNKNOWN = {"type": "n9-standard-8", "vcpus": 8, "memoryGib": 32.0}
+
+
+def _unknown(**shape: Any) -> Declaration:
+    return changed(only(GKE, machine=UNKNOWN | shape), addons={"kueue": {}})
+
+
+CLUSTER = [
+    flip("Cluster.name", GKE, "name", "other"),
+    flip("Cluster.owner", GKE, "owner", "another-team"),
+    flip("Cluster.cloud", GKE, "cloud.project", "acme-other"),
+    flip("Cluster.lifetime", GKE, "lifetime", {"hours": 8}),
+    flip("Lifetime.hours", GKE, "lifetime", {"hours": 9}, {"hours": 8}),
+    Flip("Cluster.pools", GKE, changed(GKE, pools=GKE["pools"][:2])),
+    flip("Cluster.queues", GKE, "queues", [{"name": "all", "pools": ["cpu", "t4", "a100"]}]),
+    flip("Cluster.teams", GKE, "teams", [{"name": "vision"}]),
+    flip("Cluster.addons", GKE, "addons", {"trainer": {}}),
+]
+GKE_CLOUD = [
+    Flip("Gke.kind", GKE, AKS),
+    flip("Gke.project", GKE, "cloud.project", "acme-other"),
+    flip("Gke.location", GKE, "cloud.location", "us-central1-b"),
+    flip("Gke.release_channel", GKE, "cloud.releaseChannel", "rapid"),
+    flip("Gke.kubernetes_version", GKE, "cloud.kubernetesVersion", "1.35.2-gke.1200000"),
+    flip("Gke.access", GKE, "cloud.access", {"networks": ["203.0.113.0/24"]}),
+    flip("GkeAccess.networks", GKE, "cloud.access.networks", ["203.0.113.0/24"], ["198.51.100.0/24"]),
+    flip("Gke.network", GKE, "cloud.network", {"nodes": "10.32.0.0/20"}),
+    flip("GkeNetwork.nodes", GKE, "cloud.network.nodes", "10.32.0.0/20"),
+    flip("GkeNetwork.pods", GKE, "cloud.network.pods", "10.36.0.0/14"),
+    flip("GkeNetwork.services", GKE, "cloud.network.services", "10.40.0.0/20"),
+    flip("GkeNetwork.vpc", GKE_VPC, "cloud.network.vpc", "other"),
+    flip("GkeNetwork.subnet", GKE_VPC, "cloud.network.subnet", "other"),
+    flip("GkeNetwork.pods_range", GKE_VPC, "cloud.network.podsRange", "other"),
+    flip("GkeNetwork.services_range", GKE_VPC, "cloud.network.servicesRange", "other"),
+    Flip("Gke.existing", GKE_SPOT, GKE_EXISTING),
+    flip("Existing.name", GKE_EXISTING, "cloud.existing.name", "others"),
+]
+AKS_CLOUD = [
+    Flip("Aks.kind", AKS, GKE),
+    flip("Aks.subscription", AKS, "cloud.subscription", "00000000-0000-0000-0000-000000000002"),
+    flip("Aks.resource_group", AKS, "cloud.resourceGroup", "ml"),
+    flip("Aks.location", AKS, "cloud.location", "westus2"),
+    flip("Aks.tier", AKS, "cloud.tier", "standard"),
+    flip("Aks.upgrade_channel", AKS, "cloud.upgradeChannel", "stable"),
+    flip("Aks.kubernetes_version", AKS, "cloud.kubernetesVersion", "1.34.2"),
+    flip("Aks.access", AKS, "cloud.access", {"admins": ADMINS}),
+    flip("AksAccess.admins", AKS, "cloud.access.admins", ADMINS),
+    flip("AksAccess.networks", AKS, "cloud.access.networks", ["203.0.113.0/24"]),
+    flip("AksAccess.login", AKS, "cloud.access.login", "workloadidentity"),
+    flip("Aks.network", AKS, "cloud.network", {"nodes": "10.225.0.0/16"}),
+    flip("AksNetwork.nodes", AKS, "cloud.network.nodes", "10.225.0.0/16"),
+    flip("AksNetwork.pods", AKS, "cloud.network.pods", "10.246.0.0/16"),
+    flip("AksNetwork.services", AKS, "cloud.network.services", "10.2.0.0/16"),
+    flip("AksNetwork.subnet", AKS, "cloud.network.subnet", SUBNET),
+    Flip("Aks.existing", AKS_SPOT, AKS_EXISTING),
+    flip("Existing.name", AKS_EXISTING, "cloud.existing.name", "others"),
+    flip("AksNetwork.subnet", AKS_EXISTING, "cloud.network.subnet", SUBNET),
+]
+GKE_POOL = [
+    work("Pool.name", GKE_SPOT, "name", "other"),
+    flip("Pool.role", GKE_EXISTING, "pools.0.role", "system"),
+    work("Pool.machine", GKE_CPU, "machine", "n2-standard-16"),
+    work("MachineShape.type", GKE_CPU, "machine", UNKNOWN),
+    Flip("MachineShape.vcpus", _unknown(), _unknown(vcpus=16)),
+    Flip("MachineShape.memory_gib", _unknown(), _unknown(memoryGib=64.0)),
+    Flip("MachineShape.accelerators", _unknown(), _unknown(accelerators={"type": "nvidia-b300", "count": 8})),
+    work("Pool.accelerator", GKE_CPU, "machine", "n1-standard-8")
+    and Flip("Pool.accelerator", only(GKE, machine="n1-standard-8"), GKE_GPU),
+    work("Accelerator.type", GKE_GPU, "accelerator.type", "nvidia-tesla-v100"),
+    work("Accelerator.count", GKE_GPU, "accelerator.count", 2),
+    work("Accelerator.driver", GKE_GPU, "accelerator.driver", "latest"),
+    work("Pool.capacity", GKE_CPU, "capacity", "preemptible"),
+    Flip("OnDemand.kind", GKE_CPU, GKE_SPOT),
+    Flip("Spot.kind", GKE_SPOT, GKE_CPU),
+    work("Preemptible.kind", GKE_SPOT, "capacity", "preemptible"),
+    work("FlexStart.kind", GKE_QUEUED, "capacity", "flex-start"),
+    work("Queued.kind", GKE_CPU, "capacity", "queued"),
+    work("Reservation.kind", GKE_CPU, "capacity", {"kind": "reservation", "name": "held"}),
+    work(
+        "FlexStart.max_run_duration",
+        GKE_QUEUED,
+        "capacity",
+        *({"kind": "flex-start", "maxRunDuration": run} for run in ("2h", "1h")),
+    ),
+    work(
+        "Queued.max_run_duration",
+        GKE_QUEUED,
+        "capacity",
+        *({"kind": "queued", "maxRunDuration": run} for run in ("2h", "1h")),
+    ),
+    work(
+        "Reservation.name",
+        GKE_CPU,
+        "capacity",
+        *({"kind": "reservation", "name": name} for name in ("one", "two")),
+    ),
+    work("Pool.nodes", GKE_CPU, "nodes", {"count": 1}),
+    work("Nodes.min", GKE_CPU, "nodes.min", 1),
+    work("Nodes.max", GKE_CPU, "nodes.max", 7),
+    work("Nodes.count", GKE_CPU, "nodes", {"count": 2}, {"count": 1}),
+    work("Pool.zones", GKE_CPU, "zones", ["us-central1-b"]),
+    work("Pool.location_policy", GKE_SPOT, "locationPolicy", "balanced"),
+    work("Pool.disk", GKE_CPU, "disk", {"sizeGib": 50}),
+    work("Disk.size_gib", GKE_CPU, "disk.sizeGib", 50),
+    work("Disk.type", GKE_CPU, "disk.type", "pd-ssd"),
+    work("Pool.image", GKE_CPU, "image", "ubuntu"),
+    work("Pool.labels", GKE_CPU, "labels", {"tier": "gold"}),
+    work("Pool.taints", GKE_CPU, "taints", [{"key": "lab"}]),
+    work("Taint.key", GKE_CPU, "taints", [{"key": "lab"}], [{"key": "other"}]),
+    work("Taint.value", GKE_CPU, "taints", [{"key": "lab", "value": "x"}], [{"key": "lab"}]),
+    work("Taint.effect", GKE_CPU, "taints", [{"key": "lab", "effect": "NoExecute"}], [{"key": "lab"}]),
+    work("Pool.service_account", GKE_CPU, "serviceAccount", "nodes@acme-ml.iam.gserviceaccount.com"),
+    work("Pool.max_pods_per_node", GKE_CPU, "maxPodsPerNode", 32),
+    work("Pool.compact", GKE_CPU, "compact", True),  # noqa: FBT003 - a value of the declaration
+    work("Pool.shutdown_grace", GKE_SPOT, "shutdownGrace", "120s"),
+    work("Pool.upgrade", GKE_CPU, "upgrade", {"maxSurge": 2}),
+    work("Upgrade.max_surge", GKE_CPU, "upgrade", {"maxSurge": 2}, {"maxSurge": 1}),
+    work("Upgrade.max_unavailable", GKE_CPU, "upgrade", {"maxUnavailable": 2}, {"maxUnavailable": 1}),
+    work("Pool.auto_repair", GKE_CPU, "autoRepair", False),  # noqa: FBT003 - a value of the declaration
+    work("Pool.auto_upgrade", GKE_CPU, "autoUpgrade", False),  # noqa: FBT003 - a value of the declaration
+]
+AKS_POOL = [
+    work("Pool.name", AKS_SPOT, "name", "other"),
+    work("Pool.machine", AKS_CPU, "machine", "Standard_D16s_v5"),
+    work(
+        "Accelerator.driver",
+        only(AKS, machine="Standard_NC4as_T4_v3"),
+        "accelerator",
+        {
+            "type": "nvidia-t4",
+            "driver": "none",
+        },
+    ),
+    work("Pool.capacity", AKS_CPU, "capacity", "spot"),
+    work("Spot.eviction_policy", AKS_SPOT, "capacity", {"kind": "spot", "evictionPolicy": "Deallocate"}),
+    work("Spot.max_price", AKS_SPOT, "capacity", {"kind": "spot", "maxPrice": 0.25}),
+    work("Reservation.name", AKS_CPU, "capacity", {"kind": "reservation", "name": GROUP}),
+    work("Nodes.min", AKS_CPU, "nodes.min", 1),
+    work("Nodes.max", AKS_CPU, "nodes.max", 7),
+    work("Nodes.count", AKS_CPU, "nodes", {"count": 2}, {"count": 1}),
+    work("Pool.zones", AKS_CPU, "zones", ["1"]),
+    work("Disk.size_gib", AKS_CPU, "disk.sizeGib", 64),
+    work("Disk.type", AKS_CPU, "disk.type", "ephemeral"),
+    work("Pool.image", AKS_CPU, "image", "azure-linux"),
+    work("Pool.labels", AKS_CPU, "labels", {"tier": "gold"}),
+    work("Pool.taints", AKS_CPU, "taints", [{"key": "lab"}]),
+    work("Pool.max_pods_per_node", AKS_CPU, "maxPodsPerNode", 32),
+    work("Upgrade.max_surge", AKS_CPU, "upgrade", {"maxSurge": 2}),
+    work("Upgrade.max_unavailable", AKS_CPU, "upgrade", {"maxUnavailable": 2}),
+]
+FLIPS = [*CLUSTER, *GKE_CLOUD, *AKS_CLOUD, *GKE_POOL, *AKS_POOL]
+
+
+def _graph(recording: Recording) -> list[tuple[Any, ...]]:
+    """Everything that reaches a resource, and the kubeconfig; not the profile, which repeats the declaration."""
+    kubeconfig = cast("Secret", recording.outputs["kubeconfig"])
+    graph = [
+        (item.urn, repr(item.inputs), item.provider, item.protect, item.deleted_with, item.dependencies)
+        for item in recording
+    ]
+    return [*graph, ("kubeconfig", kubeconfig.value)]
+
+
+@pytest.mark.parametrize("case", FLIPS, ids=[f"{at}-{case.field}" for at, case in enumerate(FLIPS)])
+def test_a_changed_field_changes_the_graph(case: Flip) -> None:
+    """No field is accepted and then ignored."""
+    assert _graph(synth(case.before)) != _graph(synth(case.after))
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from _models(argument)
+
+
+def _fields(model: type[BaseModel], seen: set[type[BaseModel]]) -> Iterator[str]:
+    if model in seen:
+        return
+    seen.add(model)
+    for name, field in model.model_fields.items():
+        yield f"{model.__name__}.{name}"
+        for part in _models(field.annotation):
+            yield from _fields(part, seen)
+
+
+def test_no_field_is_left_out() -> None:
+    """A field that is added to the declaration is added here too, or this fails."""
+    assert set(_fields(Cluster, set())) == {case.field for case in FLIPS}

@@ -1,0 +1,181 @@
+"""What every graph keeps, on both clouds, whatever is declared."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from ebbtide.model import declare
+from ebbtide.placement.derive import profile
+from ebbtide.preview.recording import Recording
+from tests.declarations import BASES, Declaration, changed, declarations
+from tests.pools import pools_made
+from tests.synth import synth
+
+_LABELS: Mapping[str, Callable[[Mapping[str, Any]], Mapping[str, str]]] = {
+    "gcp:container/cluster:Cluster": lambda inputs: inputs["resourceLabels"],
+    "gcp:container/nodePool:NodePool": lambda inputs: inputs["nodeConfig"]["resourceLabels"],
+    "azure-native:containerservice:ManagedCluster": lambda inputs: inputs["tags"],
+    "azure-native:containerservice:AgentPool": lambda inputs: inputs["tags"],
+    "azure-native:resources:ResourceGroup": lambda inputs: inputs["tags"],
+    "azure-native:network:VirtualNetwork": lambda inputs: inputs["tags"],
+    "azure-native:managedidentity:UserAssignedIdentity": lambda inputs: inputs["tags"],
+}
+"""Where each type that is billed, or that the bill groups by, has its labels."""
+
+_UNLABELLED = {
+    # Google Cloud takes no labels on these; what they cost is the NAT gateway's hour while nodes are there.
+    "gcp:compute/network:Network",
+    "gcp:compute/subnetwork:Subnetwork",
+    "gcp:compute/router:Router",
+    "gcp:compute/routerNat:RouterNat",
+    # Not billed.
+    "gcp:projects/iAMMember:IAMMember",
+    "gcp:serviceaccount/account:Account",
+    "azure-native:network:Subnet",
+    "azure-native:authorization:RoleAssignment",
+}
+
+generated = settings(max_examples=25, deadline=None)
+
+
+@generated
+@given(declarations())
+def test_the_shape_of_every_graph(declaration: Declaration) -> None:
+    """Every resource has a component above it, and only providers and components stand under the stack."""
+    recording = synth(declaration)
+    for resource in recording:
+        above = recording.ancestors(resource.urn)
+        if resource.custom and not resource.type.startswith("pulumi:providers:"):
+            assert above
+        assert all(not parent.custom for parent in above)
+        if not above and resource.custom:
+            assert resource.type.startswith("pulumi:providers:")
+
+
+@generated
+@given(declarations())
+def test_work_pools_start_at_zero_and_are_tainted(declaration: Declaration) -> None:
+    """A work pool costs nothing until something runs on it, and nothing lands on it by accident."""
+    marked = {pool.name: pool for pool in profile(declare(declaration)).pools}
+    for made in pools_made(synth(declaration)):
+        if made.role == "work":
+            assert made.minimum == 0
+            assert made.at_birth in (0, None)
+            assert marked[made.name].taints
+            assert {str(taint) for taint in made.taints} <= {
+                f"{taint.key}={taint.value}:{taint.effect}" for taint in marked[made.name].taints
+            }
+
+
+@generated
+@given(declarations())
+def test_every_taint_is_tolerated_and_every_label_leads(declaration: Declaration) -> None:
+    """The profile tolerates each taint that the cloud is told to set, and asks only for labels that nodes carry."""
+    marked = {pool.name: pool for pool in profile(declare(declaration)).pools}
+    for made in pools_made(synth(declaration)):
+        placed = marked[made.name]
+        tolerated = {(item.key, item.value, item.effect) for item in placed.tolerations}
+        assert {(taint.key, taint.value, taint.effect) for taint in made.taints} <= tolerated
+        assert all(placed.labels[item.key] in item.values for item in placed.affinity)
+        assert made.labels.items() <= placed.labels.items()
+
+
+@generated
+@given(declarations())
+def test_an_ephemeral_stack_protects_nothing(declaration: Declaration) -> None:
+    """What is meant to go away is never guarded against going away; what is meant to stay is."""
+    recording = synth(declaration)
+    guards = [resource.protect for resource in recording] + [
+        bool(resource.inputs["deletionProtection"])
+        for resource in recording.of_type("gcp:container/cluster:Cluster")
+    ]
+    assert any(guards) is ("lifetime" not in declaration)
+
+
+@generated
+@given(declarations())
+def test_everything_billed_is_labelled(declaration: Declaration) -> None:
+    """Cluster, owner and lifetime stand on everything that takes labels, and the list of what takes none is closed."""
+    expected = {"ebbtide-cluster": "train", "ebbtide-owner": "vision-team"}
+    if "lifetime" in declaration:
+        expected["ebbtide-lifetime-hours"] = str(declaration["lifetime"]["hours"])
+    for resource in synth(declaration):
+        if resource.type in _LABELS:
+            assert _LABELS[resource.type](resource.inputs) == expected
+        elif resource.custom and resource.type.startswith(("gcp:", "azure-native:")):
+            assert resource.type in _UNLABELLED
+
+
+@generated
+@given(declarations())
+def test_pools_die_with_their_cluster(declaration: Declaration) -> None:
+    """`deleted_with` stands on leaves alone, and on every pool that is not part of the cluster itself."""
+    recording = synth(declaration)
+    for resource in recording:
+        assert resource.custom or resource.deleted_with is None
+    for made in pools_made(recording):
+        if not made.inline:
+            dies_with = recording[made.urn].deleted_with
+            assert dies_with is not None
+            assert recording[dies_with].type.endswith(("cluster:Cluster", "ManagedCluster"))
+
+
+@pytest.mark.parametrize("cloud", BASES)
+def test_the_kubeconfig_is_secret_and_holds_no_credential(cloud: str) -> None:
+    """It says where the control plane is and which program fetches a token, and nothing else."""
+    recording = synth(BASES[cloud])
+    user = kubeconfig(recording)["users"][0]["user"]
+    assert list(user) == ["exec"]
+    assert user["exec"]["command"] in {"gke-gcloud-auth-plugin", "kubelogin"}
+
+
+def kubeconfig(recording: Recording) -> dict[str, Any]:
+    """The kubeconfig among a stack's outputs."""
+    import json  # noqa: PLC0415
+
+    from ebbtide.preview.recording import Secret  # noqa: PLC0415
+
+    secret = recording.outputs["kubeconfig"]
+    assert isinstance(secret, Secret)
+    assert "exec" not in repr(secret)
+    return json.loads(str(secret.value))
+
+
+@pytest.mark.parametrize("cloud", BASES)
+def test_the_kubernetes_provider_waits_for_the_system_pool(cloud: str) -> None:
+    """Nothing is put on the cluster before a node is there for it."""
+    recording = synth(BASES[cloud])
+    (provider,) = recording.of_type("pulumi:providers:kubernetes")
+    (system,) = [made for made in pools_made(recording) if made.role == "system"]
+    assert system.urn in provider.dependencies
+
+
+@pytest.mark.parametrize("cloud", BASES)
+def test_only_the_declared_account_is_used(cloud: str) -> None:
+    """Every cloud resource has the provider made from the declaration, never the ambient one."""
+    recording = synth(BASES[cloud])
+    for resource in recording:
+        if resource.custom and resource.type.startswith(("gcp:", "azure-native:")):
+            assert resource.provider is not None
+
+
+@pytest.mark.parametrize("cloud", BASES)
+def test_an_existing_cluster_gets_pools_and_nothing_else(cloud: str) -> None:
+    """Pools are added to a cluster that is there already; it is neither made, changed nor waited for."""
+    base = BASES[cloud]
+    declaration = changed(base, pools=base["pools"][1:])
+    declaration["cloud"]["existing"] = {"name": "their-cluster"}
+    recording = synth(declaration)
+    made = {resource.type for resource in recording if resource.custom and not resource.read}
+    assert made <= {
+        "gcp:container/nodePool:NodePool",
+        "azure-native:containerservice:AgentPool",
+        "pulumi:providers:gcp",
+        "pulumi:providers:azure-native",
+        "pulumi:providers:kubernetes",
+    }
+    assert {pool.name for pool in pools_made(recording)} == {pool["name"] for pool in declaration["pools"]}
+    assert all(resource.deleted_with is None for resource in recording)
+    assert recording.outputs["clusterName"] == "their-cluster"

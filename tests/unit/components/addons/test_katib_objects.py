@@ -1,0 +1,87 @@
+"""Katib's real objects, after our patches."""
+
+import json
+
+import pytest
+import yaml
+
+from components.addons.katib_objects import CONFIG, DATABASE_SECRET, INJECTED, NAMESPACE, patches
+from components.addons.objects import Object, containers, has_pods, pod_spec
+from components.addons.patches import CONTROL_PLANE_PORT, SAFE_TO_EVICT, floating
+from tests.manifests import HOME, KATIB, after, assert_valid, upstream
+
+CREDENTIALS = {DATABASE_SECRET: {"MYSQL_ROOT_PASSWORD": "b3Vycw=="}}
+
+
+def objects() -> dict[str, Object]:
+    """The patched objects."""
+    return after(upstream(KATIB), patches(HOME, CREDENTIALS))
+
+
+def test_it_stands_in_a_namespace_of_its_own() -> None:
+    """Nothing names upstream's namespace any more, but the kinds, whose group is called after it."""
+    found = objects()
+    assert f"Namespace/{NAMESPACE}" in found
+    for key, item in found.items():
+        assert item["metadata"].get("namespace", NAMESPACE) == NAMESPACE
+        if not key.startswith(("CustomResourceDefinition/", "ConfigMap/")):
+            left = json.dumps(item).replace("kubeflow.org", "").replace("ghcr.io/kubeflow", "")
+            assert "kubeflow" not in left
+
+
+def test_its_namespace_holds_no_experiments() -> None:
+    """Trials are not measured there: they would end with the controller that has to let them go."""
+    assert INJECTED not in objects()[f"Namespace/{NAMESPACE}"]["metadata"]["labels"]
+
+
+def test_every_pod_is_at_home() -> None:
+    """Each pod is led to the system pool, requests something, and may be moved."""
+    found = [item for item in objects().values() if has_pods(item)]
+    assert len(found) == 4
+    for item in found:
+        assert pod_spec(item)["nodeSelector"]["ebbtide.dev/pool"] == "system"
+        assert item["spec"]["template"]["metadata"]["annotations"][SAFE_TO_EVICT] == "true"
+        for container in containers(item):
+            assert set(container["resources"]["requests"]) == {"cpu", "memory"}
+
+
+def test_its_webhooks_are_reached() -> None:
+    """Settings, container and service name one port, which is open on a private cluster."""
+    found = objects()
+    config = yaml.safe_load(found[f"ConfigMap/{CONFIG}"]["data"]["katib-config.yaml"])
+    assert config["init"]["controller"]["webhookPort"] == CONTROL_PLANE_PORT
+    (controller,) = containers(found["Deployment/katib-controller"])
+    ports = {port["name"]: port["containerPort"] for port in controller["ports"]}
+    assert ports == {"webhook": CONTROL_PLANE_PORT, "metrics": 8080, "healthz": 18080}
+    served = {port["name"]: port["targetPort"] for port in found["Service/katib-controller"]["spec"]["ports"]}
+    assert served == ports
+
+
+def test_its_settings_are_otherwise_upstreams() -> None:
+    """Nothing but the port is changed."""
+    before = after(upstream(KATIB), ())[f"ConfigMap/{CONFIG}"]["data"]["katib-config.yaml"]
+    config = yaml.safe_load(objects()[f"ConfigMap/{CONFIG}"]["data"]["katib-config.yaml"])
+    stock = yaml.safe_load(before)
+    stock["init"]["controller"]["webhookPort"] = CONTROL_PLANE_PORT
+    assert config == stock
+
+
+def test_no_published_credential_is_left() -> None:
+    """The password that everybody knows stands nowhere, and none is no longer let in."""
+    found = objects()
+    assert found[f"Secret/{DATABASE_SECRET}"]["data"] == CREDENTIALS[DATABASE_SECRET]
+    assert "dGVzdA==" not in repr(found)
+    assert "MYSQL_ALLOW_EMPTY_PASSWORD" not in repr(found)
+
+
+def test_every_image_has_a_version() -> None:
+    """No image is a branch's or the latest, those that suggest the next trial among them."""
+    assert {key: found for key, item in objects().items() if (found := floating(item))} == {}
+
+
+@pytest.mark.parametrize("version", ["1.31", "1.34"])
+def test_what_is_patched_is_valid(version: str) -> None:
+    """Every object of a kind that Kubernetes has is one that it takes."""
+    for key, item in objects().items():
+        if not key.startswith("CustomResourceDefinition/"):
+            assert_valid(item, version)

@@ -1,0 +1,177 @@
+"""Pipelines, Katib and Trainer as resources: what is asked for, from where, and in which order."""
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+import pytest
+
+from components.addons.artifacts import ArtifactBucket, ArtifactBucketArgs
+from components.addons.katib import Katib, KatibArgs
+from components.addons.pipelines import Pipelines, PipelinesArgs
+from components.addons.pipelines_objects import WORKERS
+from components.addons.retry import retry_strategy
+from components.addons.trainer import Trainer, TrainerArgs
+from ebbtide.catalog import PINS
+from ebbtide.model import Pipelines as Declared
+from ebbtide.preview.record import record
+from ebbtide.preview.recording import Recording
+from tests.manifests import HOME
+
+DIRECTORY = "kubernetes:kustomize/v2:Directory"
+CHART = "kubernetes:helm.sh/v4:Chart"
+
+
+def recorded(make: Callable[[pulumi.Resource, pulumi.ResourceOptions], object]) -> Recording:
+    """What is made with a provider and something to wait for."""
+
+    def program() -> None:
+        provider = kubernetes.Provider("kubernetes", kubeconfig="{}")
+        first = kubernetes.core.v1.Namespace("first", opts=pulumi.ResourceOptions(provider=provider))
+        make(first, pulumi.ResourceOptions(providers=[provider]))
+
+    return record(program, project="test", stack="test")
+
+
+def pipelines(**more: Any) -> Recording:
+    """Pipelines that wait for something."""
+    return recorded(
+        lambda first, opts: Pipelines(
+            "kfp",
+            PipelinesArgs(declared=Declared(), home=HOME, waits_for=(first,), dies_with=first, **more),
+            opts,
+        )
+    )
+
+
+def katib() -> Recording:
+    """Katib that waits for something."""
+    return recorded(
+        lambda first, opts: Katib("katib", KatibArgs(home=HOME, waits_for=(first,), dies_with=first), opts)
+    )
+
+
+def trainer() -> Recording:
+    """Trainer that waits for something."""
+    return recorded(
+        lambda first, opts: Trainer(
+            "trainer", TrainerArgs(home=HOME, waits_for=(first,), dies_with=first), opts
+        )
+    )
+
+
+def bucket(*, goes_with_contents: bool) -> Recording:
+    """A bucket for artifacts."""
+    args = ArtifactBucketArgs(
+        cluster="train",
+        project="acme-ml",
+        region="us-central1",
+        accounts=tuple(f"kubeflow/{name}" for name in WORKERS),
+        goes_with_contents=goes_with_contents,
+        labels={"ebbtide-owner": "vision-team"},
+    )
+    return recorded(lambda _, opts: ArtifactBucket("artifacts", args, opts))
+
+
+def test_pipelines_come_from_a_pinned_release() -> None:
+    """Both kustomizations name one release, the kinds first."""
+    found = pipelines()
+    version = PINS["pipelines"].version
+    source = "github.com/kubeflow/pipelines/manifests/kustomize"
+    assert [item.inputs["directory"] for item in found.of_type(DIRECTORY)] == [
+        f"{source}/cluster-scoped-resources?ref={version}",
+        f"{source}/env/platform-agnostic?ref={version}",
+    ]
+
+
+@pytest.mark.parametrize("retry", ["disruptions", "any"])
+def test_the_retry_strategy_can_be_seen(retry: Literal["disruptions", "any"]) -> None:
+    """What the controller's settings become stands on the component, where a preview shows it."""
+    args = PipelinesArgs(declared=Declared(retry=retry), home=HOME)
+    found = recorded(lambda _, opts: Pipelines("kfp", args, opts)).named("kfp")
+    assert found.inputs == {"retryStrategy": retry_strategy(retry), "artifacts": "cluster"}
+
+
+def test_pipelines_are_made_in_order() -> None:
+    """The kinds wait for what was asked, and the objects for the kinds."""
+    found = pipelines()
+    kinds, objects = found.of_type(DIRECTORY)
+    assert found.named("first").urn in kinds.dependencies
+    assert kinds.urn in objects.dependencies
+
+
+def test_nothing_around_the_leaves_goes_with_the_cluster() -> None:
+    """A chart or a directory would hand it on to its claims."""
+    for found in (pipelines(), katib(), trainer()):
+        around = [item for item in found if not item.custom or item.type in (DIRECTORY, CHART)]
+        assert around
+        assert all(item.deleted_with is None for item in around)
+
+
+def test_katib_comes_from_a_pinned_release() -> None:
+    """One kustomization, that waits for what was asked."""
+    found = katib()
+    (objects,) = found.of_type(DIRECTORY)
+    assert objects.inputs["directory"] == (
+        f"github.com/kubeflow/katib/manifests/v1beta1/installs/katib-standalone?ref=v{PINS['katib'].version}"
+    )
+    assert found.named("first").urn in objects.dependencies
+
+
+def test_trainer_comes_from_a_pinned_release() -> None:
+    """The chart and the runtimes name one release, and the runtimes wait for the chart."""
+    found = trainer()
+    version = PINS["trainer"].version
+    (chart,) = found.of_type(CHART)
+    assert chart.inputs["chart"] == "oci://ghcr.io/kubeflow/charts/kubeflow-trainer"
+    assert chart.inputs["version"] == version
+    assert chart.inputs["namespace"] == "kubeflow-system"
+    (runtimes,) = found.of_type(DIRECTORY)
+    assert runtimes.inputs["directory"] == (
+        f"github.com/kubeflow/trainer/manifests/overlays/runtimes?ref=v{version}"
+    )
+    assert chart.urn in runtimes.dependencies
+    namespace = found.named("trainer-namespace")
+    assert namespace.urn in chart.dependencies
+    assert namespace.deleted_with == found.named("first").urn
+
+
+def test_a_bucket_is_private_and_takes_no_key() -> None:
+    """Nobody is let in but our own account, as which the service accounts act."""
+    found = bucket(goes_with_contents=True)
+    made: Any = found.named("artifacts-bucket").inputs
+    assert made["name"] == "acme-ml-train-pipelines"
+    assert made["location"] == "us-central1"
+    assert made["uniformBucketLevelAccess"] is True
+    assert made["publicAccessPrevention"] == "enforced"
+    assert made["labels"] == {"ebbtide-owner": "vision-team"}
+    assert found.named("artifacts-use").inputs["role"] == "roles/storage.objectUser"
+    members = [item.inputs["member"] for item in found.of_type("gcp:serviceaccount/iAMMember:IAMMember")]
+    assert members == [f"serviceAccount:acme-ml.svc.id.goog[kubeflow/{name}]" for name in WORKERS]
+
+
+def test_a_bucket_outlives_what_is_permanent() -> None:
+    """Only an ephemeral cluster takes what is in it along."""
+    for goes in (True, False):
+        made = bucket(goes_with_contents=goes).named("artifacts-bucket")
+        assert made.inputs["forceDestroy"] is goes
+
+
+def test_a_bucket_comes_before_what_uses_it() -> None:
+    """Objects that are annotated with its identity wait for all of it."""
+    args = ArtifactBucketArgs(
+        cluster="train", project="acme-ml", region="us-central1", accounts=(), goes_with_contents=True
+    )
+
+    def make(first: pulumi.Resource, opts: pulumi.ResourceOptions) -> None:
+        store = ArtifactBucket("artifacts", args, opts)
+        Pipelines(
+            "kfp",
+            PipelinesArgs(declared=Declared(artifacts="bucket"), home=HOME, bucket=store, dies_with=first),
+            opts,
+        )
+
+    found = recorded(make)
+    objects = found.of_type(DIRECTORY)[1]
+    assert found.named("artifacts-use").urn in objects.dependencies

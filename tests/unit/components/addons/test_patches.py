@@ -1,0 +1,207 @@
+"""Patches over objects that are made up here, so that they are tested wherever the project is."""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from components.addons import patches
+from components.addons.home import Home
+from components.addons.moving import moved
+from components.addons.objects import Object, Patch, pod_spec
+
+HOME = Home({"ebbtide.dev/pool": "system"}, [{"key": "CriticalAddonsOnly", "operator": "Equal"}])
+
+
+def deployment(name: str = "controller", **container: Any) -> Object:
+    """A Deployment with one container."""
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": "kubeflow"},
+        "spec": {
+            "replicas": 1,
+            "template": {
+                "metadata": {"labels": {"app": name}},
+                "spec": {"containers": [{"name": "main", "image": "example/main:1.2", **container}]},
+            },
+        },
+    }
+
+
+def other(kind: str, name: str = "thing", **fields: Any) -> Object:
+    """An object that makes no pods."""
+    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name}, **fields}
+
+
+PATCHES: dict[str, Patch] = {
+    "at_home": patches.at_home(HOME),
+    "with_requests": patches.with_requests({"cpu": "1m", "memory": "1Mi"}, {}),
+    "movable": patches.movable,
+    "left_out": patches.left_out("controller"),
+    "unawaited_claims": patches.unawaited_claims,
+    "annotated": patches.annotated("ServiceAccount", ("thing",), {"a": "b"}),
+    "labelled_namespaces": patches.labelled_namespaces({"a": "b"}),
+    "holding": patches.holding("thing", {"password": "c2VjcmV0"}),
+    "with_config": patches.with_config("thing", {"a": "b"}),
+    "without_config": patches.without_config("thing", "c"),
+    "webhook_ports": patches.webhook_ports(),
+    "moved": moved("kubeflow", "katib"),
+}
+OBJECTS = [
+    deployment(ports=[{"name": "webhook", "containerPort": 8443}]),
+    {**deployment(), "kind": "DaemonSet"},
+    *(
+        other(kind, data={"c": "d"}, spec={})
+        for kind in ("ConfigMap", "Secret", "Service", "Namespace", "ServiceAccount", "PersistentVolumeClaim")
+    ),
+]
+
+
+@pytest.mark.parametrize("patch", PATCHES.values(), ids=PATCHES)
+def test_a_patch_changes_nothing_that_it_is_given(patch: Patch) -> None:
+    """What a patch is given stays as it was, and what it gives back is the same when it is patched again."""
+    for item in OBJECTS:
+        before = copy.deepcopy(item)
+        once = patch(item)
+        assert item == before
+        assert patch(once) == once
+
+
+@pytest.mark.parametrize("patch", PATCHES.values(), ids=PATCHES)
+def test_a_patch_keeps_to_its_business(patch: Patch) -> None:
+    """An object of a kind that no patch knows comes back as it was."""
+    stranger = {"apiVersion": "example.com/v1", "kind": "Stranger", "metadata": {"name": "thing"}}
+    assert patch(stranger) == stranger
+
+
+def test_a_controller_is_led_home() -> None:
+    """Its pods are asked to the system pool, and let in, besides what they asked for themselves."""
+    item = deployment()
+    item["spec"]["template"]["spec"] |= {"nodeSelector": {"kubernetes.io/os": "linux"}}
+    spec = pod_spec(PATCHES["at_home"](item))
+    assert spec["nodeSelector"] == {"kubernetes.io/os": "linux", "ebbtide.dev/pool": "system"}
+    assert spec["tolerations"] == HOME.tolerations
+
+
+def test_a_home_that_is_not_known_asks_for_nothing() -> None:
+    """On a cluster whose system pool is not declared, pods go wherever no taint is."""
+    assert patches.at_home(Home({}, []))(deployment()) == deployment()
+
+
+def test_a_daemonset_stays_where_it_is() -> None:
+    """Its place is every node."""
+    item = {**deployment(), "kind": "DaemonSet"}
+    assert PATCHES["at_home"](item) == item
+
+
+def test_requests_are_added_and_never_changed() -> None:
+    """A container's own requests stay, and what it does not ask for is the default, or that of its name."""
+    patch = patches.with_requests(
+        {"cpu": "20m", "memory": "128Mi"}, {"main": {"cpu": "100m", "memory": "1Gi"}}
+    )
+    named = pod_spec(patch(deployment(resources={"requests": {"cpu": "5m"}})))["containers"][0]
+    assert named["resources"]["requests"] == {"cpu": "5m", "memory": "1Gi"}
+    unnamed = pod_spec(patches.with_requests({"cpu": "20m", "memory": "128Mi"}, {})(deployment()))
+    assert unnamed["containers"][0]["resources"]["requests"] == {"cpu": "20m", "memory": "128Mi"}
+
+
+def test_what_is_left_out_runs_nothing() -> None:
+    """It has no replica, and nobody waits for one."""
+    item = PATCHES["left_out"](deployment())
+    assert item["spec"]["replicas"] == 0
+    assert item["metadata"]["annotations"] == {"pulumi.com/skipAwait": "true"}
+    assert PATCHES["left_out"](deployment("another")) == deployment("another")
+
+
+def test_a_secret_holds_ours_alone() -> None:
+    """Whatever upstream published in it is gone, in either way of writing it."""
+    item = other("Secret", stringData={"password": "minio123"}, data={"old": "b2xk"})
+    found = PATCHES["holding"](item)
+    assert found["data"] == {"password": "c2VjcmV0"}
+    assert "stringData" not in found
+
+
+def test_a_webhook_is_where_the_control_plane_reaches_it() -> None:
+    """Container and service agree on a port that is open on a private cluster."""
+    item = PATCHES["webhook_ports"](deployment(ports=[{"name": "webhook", "containerPort": 9443}]))
+    assert pod_spec(item)["containers"][0]["ports"][0]["containerPort"] == 10250
+    ports = [{"name": "webhook", "port": 443, "targetPort": 8443}, {"name": "metrics", "targetPort": 8443}]
+    service = PATCHES["webhook_ports"](other("Service", spec={"ports": ports}))
+    assert [port["targetPort"] for port in service["spec"]["ports"]] == [10250, 8443]
+
+
+def test_a_service_that_leads_to_a_port_by_name_stays() -> None:
+    """The name leads to the new port."""
+    item = other("Service", spec={"ports": [{"name": "webhook", "port": 443, "targetPort": "webhook"}]})
+    assert PATCHES["webhook_ports"](item) == item
+
+
+MOVED: list[tuple[Any, Callable[[Any], Any], Any]] = [
+    (other("Namespace", "kubeflow"), lambda it: it["metadata"]["name"], "katib"),
+    (deployment(), lambda it: it["metadata"]["namespace"], "katib"),
+    (
+        other(
+            "ClusterRoleBinding", subjects=[{"kind": "ServiceAccount", "name": "c", "namespace": "kubeflow"}]
+        ),
+        lambda it: it["subjects"][0]["namespace"],
+        "katib",
+    ),
+    (
+        other(
+            "MutatingWebhookConfiguration",
+            webhooks=[{"clientConfig": {"service": {"name": "c", "namespace": "kubeflow"}}}],
+        ),
+        lambda it: it["webhooks"][0]["clientConfig"]["service"]["namespace"],
+        "katib",
+    ),
+    (
+        other(
+            "MutatingWebhookConfiguration",
+            webhooks=[{"matchConditions": [{"expression": "u != 'system:serviceaccount:kubeflow:c'"}]}],
+        ),
+        lambda it: it["webhooks"][0]["matchConditions"][0]["expression"],
+        "u != 'system:serviceaccount:katib:c'",
+    ),
+    (other("Namespace", "another"), lambda it: it["metadata"]["name"], "another"),
+]
+
+
+@pytest.mark.parametrize(("item", "look", "expected"), MOVED)
+def test_what_names_the_namespace_names_the_new_one(
+    item: Object, look: Callable[[Any], Any], expected: str
+) -> None:
+    """Every place that names upstream's namespace names ours."""
+    assert look(PATCHES["moved"](item)) == expected
+
+
+IMAGES = [
+    ("mysql:8.4", True),
+    ("docker.io/alpine:3.23", True),
+    ("ghcr.io/kubeflow/katib/katib-ui:v0.19.0", True),
+    ("registry:5000/team/app:20231101", True),
+    ("example/app@sha256:" + "0" * 64, True),
+    ("ghcr.io/containerd/busybox", False),
+    ("registry:5000/team/app", False),
+    ("example/app:latest", False),
+    ("example/app:master", False),
+]
+
+
+@pytest.mark.parametrize(("image", "is_pinned"), IMAGES)
+def test_an_image_without_a_version_is_found(image: str, is_pinned: bool) -> None:  # noqa: FBT001
+    """A tag that is no version, and no tag at all, may be another image tomorrow."""
+    assert (patches.floating(deployment(image=image)) == []) is is_pinned
+
+
+def test_images_are_found_wherever_they_are_named() -> None:
+    """Containers, those that start a pod, variables, flags and settings."""
+    item = deployment(
+        env=[{"name": "DRIVER_IMAGE", "value": "a:latest"}, {"name": "IMAGE", "value": "not-one"}],
+        args=["--executor-image", "b:latest", "--namespaced"],
+    )
+    item["spec"]["template"]["spec"]["initContainers"] = [{"name": "wait", "image": "c:latest"}]
+    assert patches.floating(item) == ["c:latest", "a:latest", "b:latest"]
+    settings = other("ConfigMap", data={"cacheImage": "d", "config.yaml": "runtime:\n  - image: e:latest\n"})
+    assert patches.floating(settings) == ["d", "e:latest"]

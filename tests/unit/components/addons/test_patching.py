@@ -1,0 +1,103 @@
+"""How each child of a chart or a directory is patched, and how it goes away."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import pulumi
+
+from components.addons.credentials import encoded, generated
+from components.addons.objects import Object
+from components.addons.patches import holding
+from components.addons.patching import applied, goes_with_the_cluster
+from ebbtide.preview.record import record
+
+
+class Thing(pulumi.CustomResource):
+    """Stands for a cluster."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__("test:index:Thing", name, {}, None)
+
+
+def given(kind: str, *, custom: bool = True, **fields: Any) -> pulumi.ResourceTransformArgs:
+    """What the engine hands to a transform for a child."""
+    return pulumi.ResourceTransformArgs(
+        custom=custom,
+        type_=f"kubernetes:core/v1:{kind}",
+        name="some:child",
+        props={"kind": kind, "metadata": {"name": "thing"}, **fields},
+        opts=pulumi.ResourceOptions(depends_on=[]),
+    )
+
+
+def transformed(
+    args: pulumi.ResourceTransformArgs, *, own: bool = True, kept: tuple[str, ...] = ()
+) -> tuple[Mapping[str, Any], bool, list[str] | None]:
+    """What becomes of a child: its properties, whether it ends with the cluster, and what it ignores."""
+    found: list[Any] = []
+
+    def program() -> None:
+        cluster = Thing("cluster") if own else None
+        result = applied((holding("thing", {"a": "Yg=="}),), cluster, kept)(args)
+        assert isinstance(result, pulumi.ResourceTransformResult)
+        found.append((result.props, result.opts.deleted_with is not None, result.opts.ignore_changes))
+
+    record(program, project="test", stack="test")
+    return found[0]
+
+
+def test_a_child_goes_with_a_cluster_of_ours() -> None:
+    """It is not deleted one by one, and on a cluster that stays it is."""
+    assert transformed(given("ConfigMap"))[1] is True
+    assert transformed(given("ConfigMap"), own=False)[1] is False
+
+
+HELD: list[Object] = [
+    {"kind": "Namespace"},
+    {"kind": "PersistentVolumeClaim"},
+    {"kind": "Service", "spec": {"type": "LoadBalancer"}},
+    {"kind": "StatefulSet", "spec": {"volumeClaimTemplates": [{}]}},
+]
+
+
+def test_what_holds_something_is_deleted_for_real() -> None:
+    """A claim, a load balancer, and the namespace around them never end with the cluster alone."""
+    for item in HELD:
+        assert not goes_with_the_cluster(item)
+    for item in ({"kind": "Service", "spec": {"type": "ClusterIP"}}, {"kind": "Service"}, {"kind": "Secret"}):
+        assert goes_with_the_cluster(item)
+
+
+def test_a_generated_secret_stays_as_it_was_made() -> None:
+    """Its values are ignored from then on, and no other's are."""
+    props, _, ignored = transformed(given("Secret", stringData={"a": "published"}), kept=("thing",))
+    assert props["data"] == {"a": "Yg=="}
+    assert "stringData" not in props
+    assert ignored == ["data"]
+    assert transformed(given("Secret"), kept=("another",))[2] is None
+    assert transformed(given("Secret"))[2] is None
+
+
+def test_components_and_strangers_are_left_alone() -> None:
+    """A transform is asked for the directory itself, too, and has nothing to say to it."""
+    transform = applied((), None)
+    assert transform(given("ConfigMap", custom=False)) is None
+    stranger = given("ConfigMap")
+    stranger.type_ = "gcp:storage/bucket:Bucket"
+    assert transform(stranger) is None
+
+
+def test_generated_credentials_are_secret_and_never_the_same() -> None:
+    """Each has 48 hexadecimal digits, of which Pulumi knows that they are secret."""
+
+    async def made() -> list[tuple[Any, bool]]:
+        outputs = [generated(), generated()]
+        return [(await output.future(), await output.is_secret()) for output in outputs]
+
+    with asyncio.Runner() as runner:
+        (first, first_secret), (second, second_secret) = runner.run(made())
+    assert first_secret
+    assert second_secret
+    assert first != second
+    assert len(first) == len(encoded("0" * 48))

@@ -1,0 +1,76 @@
+"""What Trainer's chart is told, and patches over objects as its templates have them."""
+
+import yaml
+
+from components.addons.objects import Object, containers, patched, pod_spec
+from components.addons.patches import CONTROL_PLANE_PORT, SAFE_TO_EVICT
+from components.addons.trainer_objects import PATCHES, values
+from ebbtide.catalog import PINS, footprint
+from tests.manifests import HOME, mebibytes, millicores
+
+
+def config(api_version: str) -> Object:
+    """A controller's settings, as JobSet's chart writes them."""
+    text = yaml.safe_dump({"apiVersion": api_version, "leaderElection": {"leaderElect": True}})
+    return {
+        "kind": "ConfigMap",
+        "metadata": {"name": "config"},
+        "data": {"controller_manager_config.yaml": text},
+    }
+
+
+def test_both_controllers_are_at_home() -> None:
+    """Trainer's and JobSet's run on the system pool."""
+    told = values(HOME)
+    for place in (told["manager"], told["jobset"]["controller"]):
+        assert place["nodeSelector"] == HOME.node_selector
+        assert place["tolerations"] == HOME.tolerations
+
+
+def test_both_images_are_the_pinned_ones() -> None:
+    """Tags are said, whatever a chart has for its own."""
+    told = values(HOME)
+    assert told["image"]["tag"] == f"v{PINS['trainer'].version}"
+    assert told["jobset"]["image"]["tag"] == f"v{PINS['jobset'].version}"
+
+
+def test_the_footprint_is_what_the_chart_is_told() -> None:
+    """The catalog's sum is that of the two controllers' requests."""
+    told = values(HOME)
+    asked = [
+        told["manager"]["resources"]["requests"],
+        told["jobset"]["controller"]["resources"]["requests"],
+    ]
+    found = footprint("trainer")
+    assert found.requests.cpu_m == sum(millicores(item["cpu"]) for item in asked)
+    assert found.requests.memory_mib == sum(mebibytes(item["memory"]) for item in asked)
+    assert found.pods == len(asked)
+
+
+def test_no_runtime_comes_from_a_hook() -> None:
+    """The chart's own job for them would fetch a program without a version, and Pulumi runs no hooks."""
+    assert values(HOME)["runtimes"] == {"defaultEnabled": False}
+
+
+def test_jobset_listens_where_it_is_reached() -> None:
+    """Its settings and its container name the port that is open on a private cluster."""
+    found = patched(config("config.jobset.x-k8s.io/v1alpha1"), PATCHES)
+    settings = yaml.safe_load(found["data"]["controller_manager_config.yaml"])
+    assert settings["webhook"] == {"port": CONTROL_PLANE_PORT}
+    assert settings["leaderElection"] == {"leaderElect": True}
+    ports = [{"name": "webhook", "containerPort": 9443}, {"name": "metrics", "containerPort": 8443}]
+    template = {"spec": {"containers": [{"name": "controller", "ports": ports}]}}
+    made = patched(
+        {"kind": "Deployment", "metadata": {"name": "jobset"}, "spec": {"template": template}}, PATCHES
+    )
+    (controller,) = containers(made)
+    assert [port["containerPort"] for port in controller["ports"]] == [CONTROL_PLANE_PORT, 8443]
+    assert made["spec"]["template"]["metadata"]["annotations"][SAFE_TO_EVICT] == "true"
+    assert pod_spec(made)
+
+
+def test_trainer_is_told_by_its_value() -> None:
+    """Its own settings come from the chart's values, and are not patched."""
+    assert values(HOME)["manager"]["config"]["webhook"]["port"] == CONTROL_PLANE_PORT
+    item = config("config.trainer.kubeflow.org/v1alpha1")
+    assert patched(item, PATCHES) == item

@@ -1,0 +1,283 @@
+"""The AKS cluster and what is around it, at named paths."""
+
+from typing import Any
+
+import pytest
+
+from ebbtide.preview.recording import Recording, Resource
+from tests.declarations import AKS, changed
+from tests.synth import synth
+
+CLUSTER = "azure-native:containerservice:ManagedCluster"
+GRANT = "azure-native:authorization:RoleAssignment"
+ROLES = (
+    "/subscriptions/00000000-0000-0000-0000-000000000001/providers/Microsoft.Authorization/roleDefinitions"
+)
+SUBNET = "/subscriptions/s/resourceGroups/r/providers/Microsoft.Network/virtualNetworks/v/subnets/n"
+TAGS = {"ebbtide-cluster": "train", "ebbtide-owner": "vision-team"}
+
+
+def cluster(recording: Recording) -> Any:
+    """Inputs of the one cluster."""
+    (found,) = recording.of_type(CLUSTER)
+    return found.inputs
+
+
+def cloud(**more: Any) -> dict[str, Any]:
+    """The declaration with other fields of its cloud."""
+    return changed(AKS, cloud=AKS["cloud"] | more)
+
+
+def waited_for(recording: Recording, resource: Resource) -> set[str]:
+    """Logical names of what a resource waits for."""
+    return {recording[urn].name for urn in resource.dependencies}
+
+
+def test_only_entra_lets_anyone_in() -> None:
+    """There are no local accounts, and no command that is run around the API server's guard."""
+    inputs = cluster(synth(AKS))
+    assert inputs["disableLocalAccounts"] is True
+    assert inputs["enableRBAC"] is True
+    assert inputs["aadProfile"] == {"managed": True, "enableAzureRBAC": True, "adminGroupObjectIDs": []}
+    assert inputs["apiServerAccessProfile"] == {"authorizedIPRanges": [], "disableRunCommand": True}
+
+
+def test_pods_have_identities_of_their_own() -> None:
+    """The cluster issues tokens that Entra can be told to trust."""
+    inputs = cluster(synth(AKS))
+    assert inputs["oidcIssuerProfile"] == {"enabled": True}
+    assert inputs["securityProfile"] == {"workloadIdentity": {"enabled": True}}
+
+
+def test_the_network_is_an_overlay_with_cilium() -> None:
+    """Pods take no address of the subnet, and nodes go out through a Standard load balancer."""
+    assert cluster(synth(AKS))["networkProfile"] == {
+        "networkPlugin": "azure",
+        "networkPluginMode": "overlay",
+        "networkDataplane": "cilium",
+        "networkPolicy": "cilium",
+        "podCidr": "10.244.0.0/16",
+        "serviceCidr": "10.0.0.0/16",
+        "dnsServiceIP": "10.0.0.10",
+        "loadBalancerSku": "standard",
+        "outboundType": "loadBalancer",
+    }
+
+
+@pytest.mark.parametrize(
+    ("services", "address"), [("172.20.4.0/22", "172.20.4.10"), ("172.20.4.0/29", "172.20.4.6")]
+)
+def test_the_dns_service_lies_in_the_range_of_services(services: str, address: str) -> None:
+    """Its address is derived, so that another range needs no second thought."""
+    profile = cluster(synth(cloud(network={"services": services})))["networkProfile"]
+    assert (profile["serviceCidr"], profile["dnsServiceIP"]) == (services, address)
+
+
+def test_nodes_are_given_up_early() -> None:
+    """A stray system pod keeps no node alive, and what runs on every node counts for nothing."""
+    assert cluster(synth(AKS))["autoScalerProfile"] == {
+        "expander": "least-waste",
+        "scaleDownUnneededTime": "10m",
+        "skipNodesWithSystemPods": "false",
+        "ignoreDaemonsetsUtilization": True,
+    }
+
+
+def test_volumes_are_disks_and_files() -> None:
+    """The blob driver would run on every node for volumes that nothing makes."""
+    assert cluster(synth(AKS))["storageProfile"] == {
+        "diskCSIDriver": {"enabled": True},
+        "fileCSIDriver": {"enabled": True},
+        "snapshotController": {"enabled": True},
+        "blobCSIDriver": {"enabled": False},
+    }
+
+
+@pytest.mark.parametrize(("tier", "expected"), [("free", "Free"), ("standard", "Standard")])
+def test_the_tier_is_the_declared_one(tier: str, expected: str) -> None:
+    """The uptime agreement costs money, so that it is never there unasked."""
+    assert cluster(synth(cloud(tier=tier)))["sku"] == {"name": "Base", "tier": expected}
+
+
+@pytest.mark.parametrize(
+    ("channel", "images"),
+    [
+        ("rapid", "NodeImage"),
+        ("stable", "NodeImage"),
+        ("patch", "NodeImage"),
+        ("node-image", "NodeImage"),
+        ("none", "None"),
+    ],
+)
+def test_upgrades_follow_the_channel(channel: str, images: str) -> None:
+    """Node images are renewed too, unless nothing is to be upgraded."""
+    profile = cluster(synth(cloud(upgradeChannel=channel)))["autoUpgradeProfile"]
+    assert profile == {"upgradeChannel": channel, "nodeOSUpgradeChannel": images}
+
+
+def test_a_pinned_version_is_everyones() -> None:
+    """Control plane, system pool and work pools are pinned together; unpinned, none is."""
+    recording = synth(cloud(kubernetesVersion="1.34"))
+    assert cluster(recording)["kubernetesVersion"] == "1.34"
+    assert cluster(recording)["agentPoolProfiles"][0]["orchestratorVersion"] == "1.34"
+    pools = recording.of_type("azure-native:containerservice:AgentPool")
+    assert {str(pool.inputs["orchestratorVersion"]) for pool in pools} == {"1.34"}
+    free = synth(AKS)
+    assert "kubernetesVersion" not in cluster(free)
+    assert all(
+        "orchestratorVersion" not in pool.inputs
+        for pool in free.of_type("azure-native:containerservice:AgentPool")
+    )
+
+
+def test_the_inline_list_holds_exactly_the_system_pool() -> None:
+    """A pool that stood in it and by itself would be changed by two."""
+    (pool,) = cluster(synth(AKS))["agentPoolProfiles"]
+    assert pool["name"] == "system"
+    assert pool["mode"] == "System"
+    assert (pool["minCount"], pool["maxCount"], pool["enableAutoScaling"]) == (2, 4, True)
+    assert "count" not in pool
+    assert pool["nodeTaints"] == ["CriticalAddonsOnly=true:NoSchedule"]
+    assert pool["nodeLabels"] == {"ebbtide.dev/pool": "system"}
+    assert pool["vnetSubnetID"].endswith("/virtualNetworks/train/subnets/nodes")
+    assert pool["tags"] == TAGS
+
+
+def test_pipelines_leave_the_system_pool_untainted() -> None:
+    """A pipeline's driver pods tolerate nothing, and must run somewhere."""
+    (pool,) = cluster(synth(changed(AKS, addons={"pipelines": {}})))["agentPoolProfiles"]
+    assert "nodeTaints" not in pool
+
+
+def test_a_system_pool_of_fixed_size_has_a_count_and_no_limits() -> None:
+    """Either the autoscaler has the count, or the declaration."""
+    system = AKS["pools"][0] | {"nodes": {"count": 3}}
+    (pool,) = cluster(synth(changed(AKS, pools=[system, *AKS["pools"][1:]])))["agentPoolProfiles"]
+    assert (pool["count"], pool["enableAutoScaling"]) == (3, False)
+    assert not {"minCount", "maxCount"} & set(pool)
+
+
+def test_the_cluster_is_guarded_as_long_as_it_is_permanent() -> None:
+    """A declared lifetime means that it goes away again, and that nothing is in its way."""
+    assert [item.name for item in synth(AKS) if item.protect] == ["train-cluster"]
+    assert not [item for item in synth(changed(AKS, lifetime={"hours": 8})) if item.protect]
+
+
+def test_everything_that_takes_tags_has_them() -> None:
+    """Also the nodes of the system pool, which are billed apart from the cluster."""
+    recording = synth(changed(AKS, lifetime={"hours": 8}))
+    tags = TAGS | {"ebbtide-lifetime-hours": "8"}
+    tagged = [item for item in recording if "tags" in item.inputs]
+    assert all(item.inputs["tags"] == tags for item in tagged)
+    assert {item.type.split(":")[2] for item in tagged} == {
+        "ResourceGroup",
+        "VirtualNetwork",
+        "UserAssignedIdentity",
+        "ManagedCluster",
+        "AgentPool",
+    }
+    assert cluster(recording)["agentPoolProfiles"][0]["tags"] == tags
+
+
+def test_the_group_is_the_declared_one_or_the_clusters() -> None:
+    """Everything stands in one resource group, which goes when the cluster goes."""
+    for declaration, name in ((AKS, "train"), (cloud(resourceGroup="ml"), "ml")):
+        recording = synth(declaration)
+        groups = {
+            str(item.inputs["resourceGroupName"]) for item in recording if "resourceGroupName" in item.inputs
+        }
+        assert groups == {name}
+        assert recording.named("train-group").inputs["location"] == "eastus"
+
+
+def test_the_subnet_is_private_and_a_resource_of_its_own() -> None:
+    """Declared inside the network, it would take away what others have put there."""
+    recording = synth(cloud(network={"nodes": "10.225.0.0/16"}))
+    network = recording.named("train-network-vnet").inputs
+    assert network["addressSpace"] == {"addressPrefixes": ["10.225.0.0/16"]}
+    assert "subnets" not in network
+    subnet = recording.named("train-network-subnet").inputs
+    assert (subnet["addressPrefix"], subnet["defaultOutboundAccess"]) == ("10.225.0.0/16", False)
+
+
+def test_a_subnet_that_is_there_is_used_and_not_made() -> None:
+    """The identity is granted that subnet, and every pool stands in it."""
+    recording = synth(cloud(network={"subnet": SUBNET}))
+    assert not [item for item in recording if item.type.startswith("azure-native:network:")]
+    assert recording.named("train-identity-subnet").inputs["scope"] == SUBNET
+    assert cluster(recording)["agentPoolProfiles"][0]["vnetSubnetID"] == SUBNET
+    pools = recording.of_type("azure-native:containerservice:AgentPool")
+    assert {str(pool.inputs["vnetSubnetID"]) for pool in pools} == {SUBNET}
+
+
+def test_the_cluster_waits_for_the_grant_of_its_identity() -> None:
+    """Without the subnet's grant AKS refuses to make the cluster in it."""
+    recording = synth(AKS)
+    grant = recording.named("train-identity-subnet")
+    assert grant.inputs["roleDefinitionId"] == f"{ROLES}/4d97b98b-1d4f-4787-a291-c67834d212e7"
+    assert grant.inputs["principalType"] == "ServicePrincipal"
+    assert "train-identity-subnet" in waited_for(recording, recording.of_type(CLUSTER)[0])
+    identity = cluster(recording)["identity"]
+    assert identity["type"] == "UserAssigned"
+    (given,) = identity["userAssignedIdentities"]
+    assert given.endswith("/userAssignedIdentities/train-control-plane")
+
+
+def test_whoever_deploys_administers_a_cluster_without_declared_admins() -> None:
+    """Whether that is a person or a pipeline is for Azure to find out."""
+    recording = synth(AKS)
+    grant = recording.named("train-cluster-deployer")
+    assert grant.inputs["roleDefinitionId"] == f"{ROLES}/b1ff04bb-8a4e-4dc4-8eb5-8693973ce19b"
+    assert str(grant.inputs["scope"]).endswith("/managedClusters/train")
+    assert "principalType" not in grant.inputs
+    (asked,) = [call for call in recording.invocations if "getClientConfig" in call.token]
+    assert grant.inputs["principalId"] == asked.answer["objectId"]
+    (provider,) = recording.of_type("pulumi:providers:azure-native")
+    assert asked.provider == provider.urn
+
+
+def test_declared_groups_administer_the_cluster_and_nobody_else() -> None:
+    """Each has the role, and Kubernetes' own binding, which is in force before the role is."""
+    groups = ["11111111-1111-1111-1111-111111111111", "22222222-2222-2222-2222-222222222222"]
+    recording = synth(cloud(access={"admins": groups}))
+    assert cluster(recording)["aadProfile"]["adminGroupObjectIDs"] == groups
+    grants = [item for item in recording.of_type(GRANT) if item.name.startswith("train-cluster-")]
+    assert [(item.inputs["principalId"], item.inputs["principalType"]) for item in grants] == [
+        (group, "Group") for group in groups
+    ]
+    assert not [call for call in recording.invocations if "getClientConfig" in call.token]
+
+
+def test_declared_networks_alone_reach_the_api_server() -> None:
+    """AKS adds the address that the cluster itself goes out by."""
+    profile = cluster(synth(cloud(access={"networks": ["203.0.113.0/24"]})))["apiServerAccessProfile"]
+    assert profile == {"authorizedIPRanges": ["203.0.113.0/24"], "disableRunCommand": True}
+
+
+def test_a_long_name_fits_the_host_name() -> None:
+    """The prefix has at most 54 characters, none of them an underscore, and is never merely cut off."""
+    name = "a_cluster_with_a_name_that_is_longer_than_a_host_name_may_be"
+    inputs = cluster(synth(changed(AKS, name=name)))
+    assert inputs["resourceName"] == name
+    assert len(inputs["dnsPrefix"]) == 54
+    assert "_" not in inputs["dnsPrefix"]
+    assert inputs["dnsPrefix"] != name.replace("_", "-")[:54]
+
+
+def test_reserved_capacity_is_granted_where_it_is() -> None:
+    """The identity may use the reservations of a resource group, once for all pools on them."""
+    group = "/subscriptions/s/resourceGroups/held"
+    reservation = f"{group}/providers/Microsoft.Compute/capacityReservationGroups"
+    pools = [
+        {"name": name, "machine": "Standard_D8s_v5", "nodes": {"max": 2}, "capacity": capacity}
+        for name, capacity in (
+            ("one", {"kind": "reservation", "name": f"{reservation}/a"}),
+            ("two", {"kind": "reservation", "name": f"{reservation}/b"}),
+        )
+    ]
+    recording = synth(changed(AKS, pools=[AKS["pools"][0], *pools]))
+    (grant,) = [item for item in recording.of_type(GRANT) if item.inputs["scope"] == group]
+    assert grant.inputs["roleDefinitionId"] == f"{ROLES}/b24988ac-6180-42a0-ab88-20f7382dd24c"
+    for name in ("one", "two"):
+        pool = recording.named(f"train-{name}", "azure-native:containerservice:AgentPool")
+        assert grant.name in waited_for(recording, pool)

@@ -1,0 +1,212 @@
+"""AKS node pools of every capacity kind, at named paths, in a cluster of ours and alone."""
+
+from typing import Any
+
+import pulumi
+import pytest
+
+from components.aks import NodePool, NodePoolArgs
+from components.aks.agent_pool import pool_inputs
+from ebbtide.catalog import CloudKind
+from ebbtide.model import Nodes, Pool, Role, Site, Spot
+from ebbtide.model.pool import MachineShape
+from ebbtide.preview.record import ProgramError, record
+from ebbtide.preview.recording import Recording
+from tests.declarations import AKS, only
+from tests.synth import synth
+
+POOL = "azure-native:containerservice:AgentPool"
+SPOT_TAINT = "kubernetes.azure.com/scalesetpriority=spot:NoSchedule"
+EASTUS = Site(CloudKind.AKS, "eastus")
+
+
+def made(**work_pool: Any) -> Any:
+    """Inputs of the node pool that a work pool becomes."""
+    return synth(only(AKS, **work_pool)).named("train-work", POOL).inputs
+
+
+def alone(pool: Pool, **args: Any) -> Recording:
+    """What someone else's program makes with a single node pool."""
+
+    def program() -> None:
+        NodePool(
+            "theirs",
+            NodePoolArgs(pool=pool, site=EASTUS, cluster="their-aks", resource_group="their-group", **args),
+        )
+
+    return record(program, project="theirs", stack="dev")
+
+
+_GROUP = "/subscriptions/s/resourceGroups/r/providers/Microsoft.Compute/capacityReservationGroups/g"
+
+CAPACITIES: list[tuple[Any, dict[str, Any]]] = [
+    ("on-demand", {}),
+    ("spot", {"scaleSetPriority": "Spot", "scaleSetEvictionPolicy": "Delete", "spotMaxPrice": -1}),
+    (
+        {"kind": "spot", "maxPrice": 0.98765, "evictionPolicy": "Deallocate"},
+        {"scaleSetPriority": "Spot", "scaleSetEvictionPolicy": "Deallocate", "spotMaxPrice": 0.98765},
+    ),
+    ({"kind": "reservation", "name": _GROUP}, {"capacityReservationGroupID": _GROUP}),
+]
+_KEYS = {"scaleSetPriority", "scaleSetEvictionPolicy", "spotMaxPrice", "capacityReservationGroupID"}
+
+
+@pytest.mark.parametrize(("capacity", "expected"), CAPACITIES, ids=[str(row[0]) for row in CAPACITIES])
+def test_a_capacity_kind_sets_its_own_fields_and_no_other(capacity: Any, expected: dict[str, Any]) -> None:
+    """What a capacity kind does not have is not set at all."""
+    inputs = made(machine="Standard_D8s_v5", capacity=capacity)
+    assert {key: value for key, value in inputs.items() if key in _KEYS} == expected
+
+
+def test_a_spot_pool_declares_what_aks_would_add() -> None:
+    """Left out, every later preview would want to take the label and the taint away."""
+    inputs = made(machine="Standard_D8s_v5", capacity="spot")
+    assert inputs["nodeLabels"] == {
+        "ebbtide.dev/pool": "work",
+        "kubernetes.azure.com/scalesetpriority": "spot",
+    }
+    assert inputs["nodeTaints"] == [SPOT_TAINT]
+    assert "upgradeSettings" not in inputs
+
+
+def test_an_overridden_taint_leaves_aks_its_own() -> None:
+    """AKS puts its spot taint on whatever else is declared; one that has no value is written without one."""
+    inputs = made(machine="Standard_D8s_v5", capacity="spot", taints=[{"key": "lab", "effect": "NoExecute"}])
+    assert inputs["nodeTaints"] == ["lab:NoExecute", SPOT_TAINT]
+
+
+@pytest.mark.parametrize(
+    ("driver", "expected"), [(None, "Install"), ("default", "Install"), ("none", "None")]
+)
+def test_a_gpu_pool_says_who_installs_the_driver(driver: str | None, expected: str) -> None:
+    """AKS does, unless an add-on is to."""
+    accelerator = {"type": "nvidia-t4", "count": 1} | ({"driver": driver} if driver else {})
+    inputs = made(machine="Standard_NC4as_T4_v3", accelerator=accelerator)
+    assert inputs["gpuProfile"] == {"driver": expected}
+    assert "nvidia.com/gpu=present:NoSchedule" in inputs["nodeTaints"]
+
+
+def test_a_cpu_pool_has_no_gpu_profile() -> None:
+    """AKS refuses one on a machine without a GPU."""
+    assert "gpuProfile" not in made(machine="Standard_D8s_v5")
+
+
+def test_an_autoscaled_pool_has_limits_and_no_count() -> None:
+    """An update is a PUT of the whole pool: a count in it would take away the nodes that are at work."""
+    inputs = made(machine="Standard_D8s_v5", nodes={"max": 7})
+    assert (inputs["enableAutoScaling"], inputs["minCount"], inputs["maxCount"]) == (True, 0, 7)
+    assert "count" not in inputs
+
+
+def test_a_pool_of_fixed_size_has_a_count_and_no_limits() -> None:
+    """Either the autoscaler has the count, or the declaration."""
+    inputs = made(machine="Standard_D8s_v5", nodes={"count": 3})
+    assert (inputs["enableAutoScaling"], inputs["count"]) == (False, 3)
+    assert not {"minCount", "maxCount"} & set(inputs)
+
+
+def test_a_pool_takes_its_shape_from_the_declaration() -> None:
+    """Machine, disk, image, zones, pods, and how it is upgraded."""
+    inputs = made(
+        machine="Standard_D8s_v5",
+        disk={"sizeGib": 200, "type": "ephemeral"},
+        image="azure-linux",
+        zones=["1", "3"],
+        maxPodsPerNode=50,
+        upgrade={"maxSurge": 2, "maxUnavailable": 0},
+        labels={"tier": "gold"},
+    )
+    expected = {
+        "agentPoolName": "work",
+        "mode": "User",
+        "type": "VirtualMachineScaleSets",
+        "vmSize": "Standard_D8s_v5",
+        "osType": "Linux",
+        "osSKU": "AzureLinux",
+        "osDiskSizeGB": 200,
+        "osDiskType": "Ephemeral",
+        "availabilityZones": ["1", "3"],
+        "maxPods": 50,
+        "upgradeSettings": {"maxSurge": "2", "maxUnavailable": "0"},
+        "scaleDownMode": "Delete",
+        "enableNodePublicIP": False,
+        "nodeLabels": {"ebbtide.dev/pool": "work", "tier": "gold"},
+    }
+    assert {key: inputs[key] for key in expected} == expected
+
+
+def test_what_is_not_declared_is_left_to_aks() -> None:
+    """An empty list of zones or a made-up number of pods would be a choice that nobody made."""
+    inputs = made(machine="Standard_D8s_v5")
+    assert not {"availabilityZones", "maxPods", "upgradeSettings", "orchestratorVersion"} & set(inputs)
+    assert (inputs["osSKU"], inputs["osDiskSizeGB"], inputs["osDiskType"]) == ("Ubuntu", 100, "Managed")
+
+
+def test_a_pool_is_usable_alone() -> None:
+    """In someone else's program it adds one pool to their cluster, and brings nothing that it would share."""
+    pool = Pool(
+        name="cpu", machine=MachineShape(type="Standard_D8s_v5"), capacity=Spot(), nodes=Nodes(max=10)
+    )
+    recording = alone(pool)
+    component, leaf = recording
+    assert (component.type, component.name) == ("ebbtide:aks:NodePool", "theirs")
+    assert (leaf.type, leaf.name, leaf.parent) == (POOL, "theirs", component.urn)
+    assert (leaf.inputs["resourceName"], leaf.inputs["resourceGroupName"]) == ("their-aks", "their-group")
+    assert leaf.inputs["nodeTaints"] == [SPOT_TAINT]
+    assert leaf.inputs["minCount"] == 0
+    assert not {"vnetSubnetID", "orchestratorVersion"} & set(leaf.inputs)
+    assert leaf.deleted_with is None
+    assert dict(component.outputs) == {"pool_name": "cpu"}
+
+
+def test_a_pool_used_alone_takes_subnet_and_labels() -> None:
+    """What the topology knows of its cluster, another program says itself."""
+    pool = Pool(name="cpu", machine=MachineShape(type="Standard_D8s_v5"), nodes=Nodes(max=10))
+    leaf = alone(pool, subnet="/subscriptions/s/x", labels={"cost": "ml"}).named("theirs", POOL)
+    assert leaf.inputs["vnetSubnetID"] == "/subscriptions/s/x"
+    assert leaf.inputs["tags"] == {"cost": "ml"}
+
+
+def test_a_system_pool_can_be_added_to_someone_elses_cluster() -> None:
+    """It is a pool like any other there, in system mode."""
+    pool = Pool(
+        name="admin", role=Role.SYSTEM, machine=MachineShape(type="Standard_D4s_v5"), nodes=Nodes(max=3)
+    )
+    leaf = alone(pool).named("theirs", POOL)
+    assert (leaf.inputs["mode"], leaf.inputs["minCount"]) == ("System", 2)
+    assert leaf.inputs["nodeTaints"] == ["CriticalAddonsOnly=true:NoSchedule"]
+
+
+def test_a_bad_pool_used_alone_is_refused_with_every_fault() -> None:
+    """Each has its path, and no resource is made."""
+    pool = Pool(
+        name="Much_too_long_a_name",
+        machine=MachineShape(type="Standard_D8s_v5"),
+        capacity=Spot(max_price=0.1234567),
+        nodes=Nodes(min=5, max=1),
+    )
+    with pytest.raises(ProgramError) as refused:
+        alone(pool)
+    cause = refused.value.__cause__
+    assert isinstance(cause, pulumi.InputPropertiesError)
+    paths = {error["property_path"] for error in cause.errors or ()}
+    assert {"name", "capacity.maxPrice", "nodes.min"} <= paths
+
+
+@pytest.mark.parametrize("kind", ["preemptible", "flex-start", "queued"])
+def test_a_capacity_kind_of_the_other_cloud_is_never_passed_over(kind: str) -> None:
+    """The rules refuse it before this; should one be missing, it does not become an on-demand pool."""
+    pool = Pool.model_validate({"name": "cpu", "machine": "Standard_D8s_v5", "capacity": kind})
+    with pytest.raises(ValueError, match=f"AKS has no {kind} capacity"):
+        pool_inputs(pool, EASTUS, subnet=None, labels={})
+
+
+def test_pools_of_an_own_cluster_die_with_it() -> None:
+    """Destroying the cluster deletes no pool one by one; each waits for the identity's grant."""
+    recording = synth(AKS)
+    (cluster,) = recording.of_type("azure-native:containerservice:ManagedCluster")
+    pools = recording.of_type(POOL)
+    assert {str(pool.inputs["agentPoolName"]) for pool in pools} == {"cpu", "t4", "steady"}
+    for pool in pools:
+        assert pool.deleted_with == cluster.urn
+        assert recording.named("train-identity-subnet").urn in pool.dependencies

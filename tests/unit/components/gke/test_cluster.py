@@ -1,0 +1,102 @@
+"""The GKE cluster and what is around it, at named paths."""
+
+import json
+from typing import Any
+
+from ebbtide.preview.recording import Recording, Secret
+from tests.declarations import GKE, changed
+from tests.synth import synth
+
+CLUSTER = "gcp:container/cluster:Cluster"
+
+
+def cluster(recording: Recording) -> Any:
+    """Inputs of the one cluster."""
+    (found,) = recording.of_type(CLUSTER)
+    return found.inputs
+
+
+def cloud(**more: Any) -> dict[str, Any]:
+    """The declaration with other fields of its cloud."""
+    return changed(GKE, cloud=GKE["cloud"] | more)
+
+
+def test_the_cluster_is_private_and_reached_by_name() -> None:
+    """Nodes have no address of their own, and the control plane has none either, only a name guarded by IAM."""
+    inputs = cluster(synth(GKE))
+    assert inputs["privateClusterConfig"] == {"enablePrivateNodes": True}
+    assert inputs["controlPlaneEndpointsConfig"] == {
+        "dnsEndpointConfig": {"allowExternalTraffic": True},
+        "ipEndpointsConfig": {"enabled": False},
+    }
+    assert "masterAuthorizedNetworksConfig" not in inputs
+
+
+def test_declared_networks_open_the_address_to_themselves() -> None:
+    """The IP endpoint is there for the declared ranges and for nobody else."""
+    inputs = cluster(synth(cloud(access={"networks": ["203.0.113.0/24"]})))
+    assert inputs["controlPlaneEndpointsConfig"]["ipEndpointsConfig"] == {"enabled": True}
+    assert inputs["masterAuthorizedNetworksConfig"] == {
+        "cidrBlocks": [{"cidrBlock": "203.0.113.0/24", "displayName": "203.0.113.0/24"}]
+    }
+
+
+def test_the_cluster_is_safe_and_cheap_by_default() -> None:
+    """Workload Identity, shielded nodes, Dataplane V2, early scale-down, and no pool but the declared ones."""
+    inputs = cluster(synth(GKE))
+    assert inputs["workloadIdentityConfig"] == {"workloadPool": "acme-ml.svc.id.goog"}
+    assert inputs["enableShieldedNodes"] is True
+    assert inputs["datapathProvider"] == "ADVANCED_DATAPATH"
+    assert inputs["clusterAutoscaling"] == {"enabled": False, "autoscalingProfile": "OPTIMIZE_UTILIZATION"}
+    assert inputs["removeDefaultNodePool"] is True
+    assert inputs["releaseChannel"] == {"channel": "REGULAR"}
+
+
+def test_deletion_protection_follows_the_lifetime() -> None:
+    """A permanent cluster is guarded, an ephemeral one is not."""
+    assert cluster(synth(GKE))["deletionProtection"] is True
+    assert cluster(synth(changed(GKE, lifetime={"hours": 8})))["deletionProtection"] is False
+
+
+def test_pools_wait_for_the_way_out_and_for_their_grants() -> None:
+    """A node's first download needs NAT, and its first image pull the right to read it."""
+    recording = synth(GKE)
+    for pool in recording.of_type("gcp:container/nodePool:NodePool"):
+        waited = {recording[urn].type for urn in pool.dependencies}
+        assert {"gcp:compute/routerNat:RouterNat", "gcp:projects/iAMMember:IAMMember"} <= waited
+
+
+def test_the_nodes_have_an_account_that_can_do_little() -> None:
+    """Two roles, on the project, and no broad one."""
+    recording = synth(GKE)
+    roles = {grant.inputs["role"] for grant in recording.of_type("gcp:projects/iAMMember:IAMMember")}
+    assert roles == {"roles/container.defaultNodeServiceAccount", "roles/artifactregistry.reader"}
+
+
+def test_an_existing_network_is_used_and_not_made() -> None:
+    """Its ranges are named by the owner, and its way out is the owner's too."""
+    network = {"vpc": "theirs", "subnet": "nodes", "podsRange": "p", "servicesRange": "s"}
+    recording = synth(cloud(network=network))
+    assert not [resource for resource in recording if resource.type.startswith("gcp:compute/")]
+    inputs = cluster(recording)
+    assert (inputs["network"], inputs["subnetwork"]) == ("theirs", "nodes")
+    assert inputs["ipAllocationPolicy"] == {
+        "clusterSecondaryRangeName": "p",
+        "servicesSecondaryRangeName": "s",
+    }
+
+
+def test_the_kubeconfig_names_the_dns_endpoint_without_a_certificate() -> None:
+    """The DNS endpoint has a public certificate; a private authority in the kubeconfig would make it unreachable."""
+    secret = synth(GKE).outputs["kubeconfig"]
+    assert isinstance(secret, Secret)
+    (entry,) = json.loads(str(secret.value))["clusters"]
+    assert list(entry["cluster"]) == ["server"]
+    assert entry["cluster"]["server"].startswith("https://")
+
+
+def test_the_kubeconfig_of_an_existing_cluster_is_asked_for() -> None:
+    """Its endpoint is the cloud's answer, which a preview marks as assumed."""
+    recording = synth(cloud(existing={"name": "theirs"}) | {"pools": GKE["pools"][1:]})
+    assert [call.token for call in recording.invocations] == ["gcp:container/getCluster:getCluster"]
+    assert isinstance(recording.outputs["kubeconfig"], Secret)

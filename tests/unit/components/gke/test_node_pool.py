@@ -1,0 +1,195 @@
+"""GKE node pools of every capacity kind, at named paths."""
+
+from typing import Any
+
+import pulumi
+import pytest
+
+from components.gke import NodePool, NodePoolArgs
+from ebbtide.catalog import CloudKind
+from ebbtide.model import Nodes, Pool, Site, Spot
+from ebbtide.preview.record import ProgramError, record
+from tests.declarations import GKE, only
+from tests.synth import synth
+
+POOL = "gcp:container/nodePool:NodePool"
+
+
+def made(**work_pool: Any) -> Any:
+    """Inputs of the node pool that a work pool becomes, in a zonal cluster."""
+    return synth(only(GKE, **work_pool)).named("train-work", POOL).inputs
+
+
+CAPACITIES: list[tuple[Any, dict[str, Any]]] = [
+    ("on-demand", {}),
+    ("spot", {"spot": True, "reservationAffinity": {"consumeReservationType": "NO_RESERVATION"}}),
+    ("preemptible", {"preemptible": True}),
+    (
+        {"kind": "flex-start", "maxRunDuration": "12h"},
+        {
+            "flexStart": True,
+            "maxRunDuration": "43200s",
+            "reservationAffinity": {"consumeReservationType": "NO_RESERVATION"},
+        },
+    ),
+    (
+        {"kind": "queued", "maxRunDuration": "7d"},
+        {
+            "flexStart": True,
+            "maxRunDuration": "604800s",
+            "reservationAffinity": {"consumeReservationType": "NO_RESERVATION"},
+        },
+    ),
+    (
+        {"kind": "reservation", "name": "held"},
+        {
+            "reservationAffinity": {
+                "consumeReservationType": "SPECIFIC_RESERVATION",
+                "key": "compute.googleapis.com/reservation-name",
+                "values": ["held"],
+            }
+        },
+    ),
+]
+
+_KEYS = {"spot", "preemptible", "flexStart", "maxRunDuration", "reservationAffinity"}
+
+
+@pytest.mark.parametrize(("capacity", "expected"), CAPACITIES, ids=[str(row[0]) for row in CAPACITIES])
+def test_a_capacity_kind_sets_its_own_fields_and_no_other(capacity: Any, expected: dict[str, Any]) -> None:
+    """What a capacity kind does not have is not set at all."""
+    config = made(machine="n2-standard-8", capacity=capacity)["nodeConfig"]
+    assert {key: value for key, value in config.items() if key in _KEYS} == expected
+
+
+@pytest.mark.parametrize("capacity", ["flex-start", "queued"])
+def test_scheduled_pools_cannot_repair_and_name_no_upgrade(capacity: str) -> None:
+    """GKE refuses auto-repair on them, and knows their upgrade strategy by itself."""
+    inputs = made(machine="a2-highgpu-1g", capacity=capacity)
+    assert inputs["management"] == {"autoRepair": False, "autoUpgrade": True}
+    assert "upgradeSettings" not in inputs
+    assert inputs["initialNodeCount"] == 0
+    assert inputs["autoscaling"] == {
+        "totalMinNodeCount": 0,
+        "totalMaxNodeCount": 2,
+        "locationPolicy": "ANY",
+    }
+
+
+def test_only_a_queued_pool_is_queued() -> None:
+    """Flex-start alone brings nodes one by one."""
+    assert made(machine="a2-highgpu-1g", capacity="queued")["queuedProvisioning"] == {"enabled": True}
+    assert "queuedProvisioning" not in made(machine="a2-highgpu-1g", capacity="flex-start")
+
+
+def test_limits_are_totals_and_never_per_zone() -> None:
+    """Limits per zone multiply with the zones, silently."""
+    inputs = made(
+        machine="n2-standard-8", nodes={"min": 2, "max": 6}, zones=["us-central1-a", "us-central1-b"]
+    )
+    assert inputs["autoscaling"] == {
+        "totalMinNodeCount": 2,
+        "totalMaxNodeCount": 6,
+        "locationPolicy": "BALANCED",
+    }
+    assert inputs["nodeLocations"] == ["us-central1-a", "us-central1-b"]
+
+
+@pytest.mark.parametrize(
+    ("location", "zones", "total", "at_birth"),
+    [
+        ("us-central1-a", [], 3, 3),
+        ("us-central1", [], 3, 1),
+        ("us-central1", [], 4, 2),
+        ("us-central1", ["us-central1-a", "us-central1-c"], 3, 2),
+    ],
+)
+def test_the_count_at_birth_is_per_zone(location: str, zones: list[str], total: int, at_birth: int) -> None:
+    """A minimum of three over three zones begins with one node in each, and is never changed again."""
+    declaration = only(GKE, machine="n2-standard-8", nodes={"min": total, "max": 9}, zones=zones)
+    declaration["cloud"] = declaration["cloud"] | {"location": location}
+    pool = synth(declaration).named("train-work", POOL)
+    assert pool.inputs["initialNodeCount"] == at_birth
+    assert pool.ignore_changes == ("initialNodeCount",)
+    assert "nodeCount" not in pool.inputs
+
+
+def test_a_static_count_has_no_autoscaling() -> None:
+    """GKE refuses both together."""
+    inputs = made(machine="n2-standard-8", nodes={"count": 2})
+    assert "autoscaling" not in inputs
+    assert inputs["initialNodeCount"] == 2
+
+
+def test_accelerators_and_their_driver() -> None:
+    """The driver's version is always said: what GKE installs unasked changed with its versions."""
+    config = made(
+        machine="n1-standard-8", accelerator={"type": "nvidia-tesla-t4", "count": 2, "driver": "latest"}
+    )["nodeConfig"]
+    assert config["guestAccelerators"] == [
+        {
+            "type": "nvidia-tesla-t4",
+            "count": 2,
+            "gpuDriverInstallationConfig": {"gpuDriverVersion": "LATEST"},
+        }
+    ]
+    assert config["shieldedInstanceConfig"]["enableSecureBoot"] is False
+
+
+def test_accelerators_of_the_machine_type_are_known() -> None:
+    """An a2-highgpu-1g brings its A100, declared or not."""
+    config = made(machine="a2-highgpu-1g")["nodeConfig"]
+    assert [(item["type"], item["count"]) for item in config["guestAccelerators"]] == [
+        ("nvidia-tesla-a100", 1)
+    ]
+
+
+def test_declared_taints_take_the_place_of_the_derived_one() -> None:
+    """A story's own taint is what the nodes carry."""
+    taints = [{"key": "preemptible", "value": "true"}]
+    config = made(machine="n2-standard-8", capacity="preemptible", taints=taints)["nodeConfig"]
+    assert config["taints"] == [{"key": "preemptible", "value": "true", "effect": "NO_SCHEDULE"}]
+
+
+def test_shutdown_grace_reaches_kubelet() -> None:
+    """Spot nodes can give their pods two minutes instead of fifteen seconds."""
+    config = made(machine="n2-standard-8", capacity="spot", shutdownGrace="120s")["nodeConfig"]
+    assert config["kubeletConfig"] == {"shutdownGracePeriodSeconds": 120}
+
+
+SITE = Site(CloudKind.GKE, "europe-west4-a")
+
+
+def alone(pool: Pool) -> Any:
+    """A node pool in someone else's program."""
+
+    def program() -> None:
+        NodePool("gpus", NodePoolArgs(pool=pool, site=SITE, cluster="theirs", project="their-project"))
+
+    return record(program, project="theirs", stack="dev")
+
+
+def test_a_node_pool_is_usable_alone() -> None:
+    """Someone else's program needs no declaration, no topology and no cluster of ours."""
+    pool = Pool(
+        name="t4",
+        machine="n1-standard-8",
+        accelerator={"type": "nvidia-tesla-t4"},
+        capacity=Spot(),
+        nodes=Nodes(max=4),
+    )  # pyright: ignore[reportArgumentType] # as pydantic takes them
+    (resource,) = alone(pool).of_type(POOL)
+    assert resource.inputs["cluster"] == "theirs"
+    assert resource.inputs["location"] == "europe-west4-a"
+    assert resource.inputs["autoscaling"]["totalMinNodeCount"] == 0  # pyright: ignore
+    assert resource.deleted_with is None
+
+
+def test_a_bad_pool_alone_is_refused_with_every_fault() -> None:
+    """All of its faults come back together, with their paths."""
+    pool = Pool(name="T4", machine="n1-highmen-8", nodes=Nodes(min=5, max=4))  # pyright: ignore[reportArgumentType] # as pydantic takes them
+    with pytest.raises(ProgramError) as refused:
+        alone(pool)
+    cause = refused.value.__cause__
+    assert isinstance(cause, pulumi.InputPropertiesError)
+    assert {fault["property_path"] for fault in cause.errors or []} == {"name", "machine", "nodes.min"}
