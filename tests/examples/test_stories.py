@@ -1,0 +1,255 @@
+"""The five stories: what is created has the names and parameters that their authors published."""
+
+import re
+from functools import cache
+from typing import Any, cast
+
+import pytest
+
+from ebbtide.preview.recording import Recording
+from tests.repository import ROOT, STORIES, declaration
+from tests.synth import synth
+
+_GKE_CLUSTER = "gcp:container/cluster:Cluster"
+_GKE_POOL = "gcp:container/nodePool:NodePool"
+_AKS_CLUSTER = "azure-native:containerservice:ManagedCluster"
+_AKS_POOL = "azure-native:containerservice:AgentPool"
+
+
+@cache
+def _told(story: str) -> Recording:
+    return synth(declaration(ROOT / "examples" / story / f"Pulumi.{story}.yaml"), stack=story)
+
+
+def _at(data: Any, path: str) -> Any:
+    """The value at a path such as `nodeConfig.taints[0].key`; None where there is nothing."""
+    for step in re.findall(r"[^.\[\]]+", path):
+        if data is None:
+            return None
+        if isinstance(data, list):
+            items = cast("list[Any]", data)
+            data = items[int(step)] if int(step) < len(items) else None
+        else:
+            data = data.get(step)
+    return data
+
+
+def _inputs(story: str, type_: str, name: str) -> Any:
+    """Inputs of the one resource of a type that has that name in its cloud."""
+    found = [
+        resource.inputs
+        for resource in _told(story).of_type(type_)
+        if name in [resource.inputs.get(key) for key in ("name", "agentPoolName", "resourceName")]
+    ]
+    assert len(found) == 1
+    return found[0]
+
+
+_PREEMPTIBLE: dict[str, Any] = {
+    "nodeConfig.preemptible": True,
+    "nodeConfig.spot": None,
+    "nodeConfig.taints": [{"key": "preemptible", "value": "true", "effect": "NO_SCHEDULE"}],
+    "autoscaling.totalMinNodeCount": 0,
+    "autoscaling.totalMaxNodeCount": 4,
+    "initialNodeCount": 0,
+}
+
+_USER_4_18: dict[str, Any] = _PREEMPTIBLE | {
+    "cluster": "user-4-18",
+    "project": "ml-pipeline-project",
+    "nodeConfig.serviceAccount": "user-4-18-vm@ml-pipeline-project.iam.gserviceaccount.com",
+}
+
+_QUEUED: dict[str, Any] = {
+    "location": "us-central1",
+    "queuedProvisioning.enabled": True,
+    "nodeConfig.flexStart": True,
+    "nodeConfig.reservationAffinity.consumeReservationType": "NO_RESERVATION",
+    "nodeConfig.guestAccelerators[0].count": 1,
+    "nodeConfig.guestAccelerators[0].gpuDriverInstallationConfig.gpuDriverVersion": "LATEST",
+    "nodeConfig.diskSizeGb": 20,
+    "initialNodeCount": 0,
+    "autoscaling.totalMinNodeCount": 0,
+    "autoscaling.totalMaxNodeCount": 1,
+    "autoscaling.locationPolicy": "ANY",
+    "management.autoRepair": False,
+    "upgradeSettings": None,
+}
+
+PARAMETERS: list[tuple[str, str, str, dict[str, Any]]] = [
+    (
+        "preemptible-pipelines",
+        _GKE_POOL,
+        "preemptible-cpu-pool",
+        _USER_4_18 | {"nodeConfig.guestAccelerators": None},
+    ),
+    (
+        "preemptible-pipelines",
+        _GKE_POOL,
+        "preemptible-gpu-pool",
+        _USER_4_18
+        | {
+            "nodeConfig.guestAccelerators[0].type": "nvidia-tesla-t4",
+            "nodeConfig.guestAccelerators[0].count": 2,
+        },
+    ),
+    (
+        "checkpointed-training",
+        _GKE_POOL,
+        "preemptible-gpu-pool",
+        _PREEMPTIBLE
+        | {
+            "nodeConfig.machineType": "n1-highmem-8",
+            "nodeConfig.guestAccelerators[0].type": "nvidia-tesla-t4",
+            "nodeConfig.guestAccelerators[0].count": 4,
+            "nodeConfig.workloadMetadataConfig.mode": "GKE_METADATA",
+        },
+    ),
+    (
+        "research-cluster",
+        _GKE_POOL,
+        "admin",
+        {
+            "nodeConfig.taints": None,
+            "nodeConfig.machineType": "e2-small",
+            "initialNodeCount": 1,
+            "autoscaling": None,
+        },
+    ),
+    (
+        "research-cluster",
+        _GKE_POOL,
+        "gpu",
+        {
+            "nodeConfig.taints": [{"key": "gpu-jobs", "value": "only", "effect": "NO_SCHEDULE"}],
+            "nodeConfig.guestAccelerators[0].gpuDriverInstallationConfig.gpuDriverVersion": "DEFAULT",
+            "autoscaling.totalMinNodeCount": 0,
+        },
+    ),
+    (
+        "research-cluster",
+        _GKE_CLUSTER,
+        "research-cluster",
+        {"clusterAutoscaling.autoscalingProfile": "OPTIMIZE_UTILIZATION", "removeDefaultNodePool": True},
+    ),
+    (
+        "aks-spot",
+        _AKS_CLUSTER,
+        "aks-spot",
+        {
+            "agentPoolProfiles[0].name": "nodepool1",
+            "agentPoolProfiles[0].vmSize": "Standard_D8s_v3",
+            "agentPoolProfiles[0].minCount": 2,
+            "agentPoolProfiles[0].osDiskSizeGB": 100,
+            "agentPoolProfiles[0].mode": "System",
+            "agentPoolProfiles[1]": None,
+        },
+    ),
+    (
+        "aks-spot",
+        _AKS_POOL,
+        "spotnodepool",
+        {
+            "scaleSetPriority": "Spot",
+            "scaleSetEvictionPolicy": "Delete",
+            "spotMaxPrice": -1,
+            "minCount": 0,
+            "nodeTaints": ["kubernetes.azure.com/scalesetpriority=spot:NoSchedule"],
+            "upgradeSettings": None,
+        },
+    ),
+    (
+        "queued-gpus",
+        _GKE_CLUSTER,
+        "g-dws-test-cluster",
+        {"location": "us-central1", "releaseChannel.channel": "RAPID", "removeDefaultNodePool": True},
+    ),
+    (
+        "queued-gpus",
+        _GKE_POOL,
+        "system-nodepool",
+        {
+            "nodeConfig.machineType": "e2-small",
+            "nodeConfig.spot": True,
+            "nodeConfig.taints": None,
+            "nodeConfig.diskSizeGb": 20,
+            "nodeLocations": ["us-central1-f"],
+            "initialNodeCount": 1,
+            "autoscaling.totalMinNodeCount": 1,
+            "autoscaling.totalMaxNodeCount": 3,
+            "management.autoRepair": True,
+            "management.autoUpgrade": True,
+        },
+    ),
+    (
+        "queued-gpus",
+        _GKE_POOL,
+        "dws-t4-nodepool",
+        _QUEUED
+        | {
+            "nodeConfig.machineType": "n1-standard-2",
+            "nodeConfig.guestAccelerators[0].type": "nvidia-tesla-t4",
+            "nodeLocations": ["us-central1-c"],
+        },
+    ),
+    (
+        "queued-gpus",
+        _GKE_POOL,
+        "dws-a100-nodepool",
+        _QUEUED
+        | {
+            "nodeConfig.machineType": "a2-highgpu-1g",
+            "nodeConfig.guestAccelerators[0].type": "nvidia-tesla-a100",
+            "nodeLocations": ["us-central1-a"],
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("story", "type_", "name", "parameters"),
+    PARAMETERS,
+    ids=[f"{story}-{name}" for story, _, name, _ in PARAMETERS],
+)
+def test_has_its_parameters(story: str, type_: str, name: str, parameters: dict[str, Any]) -> None:
+    """A resource of a story has what the story gives it, at the paths where the provider has it."""
+    inputs = _inputs(story, type_, name)
+    assert {path: _at(inputs, path) for path in parameters} == parameters
+
+
+def test_every_story_is_checked() -> None:
+    """No story is without a parameter that is looked at."""
+    assert {story for story, *_ in PARAMETERS} == set(STORIES)
+
+
+@pytest.mark.parametrize("story", ["preemptible-pipelines", "checkpointed-training"])
+def test_existing_cluster_is_left_alone(story: str) -> None:
+    """A story that adds pools to a cluster makes neither cluster nor network."""
+    made = {
+        resource.type
+        for resource in _told(story)
+        if resource.custom and not resource.type.startswith("pulumi:")
+    }
+    assert made == {_GKE_POOL}
+
+
+def test_job_of_the_queue_story_finds_its_queue() -> None:
+    """The local queue is called `dws-local-queue` and lies in `default`, over both pools."""
+    profile: Any = _told("queued-gpus").outputs["placementProfile"]
+    assert profile["queues"] == [
+        {
+            "name": "dws",
+            "pools": ["dws-t4-nodepool", "dws-a100-nodepool"],
+            "local_queues": [{"team": "dws-test", "namespace": "default", "name": "dws-local-queue"}],
+        }
+    ]
+
+
+def test_plain_tasks_of_the_spot_story_have_a_home() -> None:
+    """A task without toleration lands on the default pool, and one for spot tolerates and requires it."""
+    profile: Any = _told("aks-spot").outputs["placementProfile"]
+    home, spot = profile["pools"]
+    assert home["taints"] == []
+    key = "kubernetes.azure.com/scalesetpriority"
+    assert spot["tolerations"] == [{"key": key, "operator": "Equal", "value": "spot", "effect": "NoSchedule"}]
+    assert {"key": key, "operator": "In", "values": ["spot"]} in spot["affinity"]

@@ -1,0 +1,51 @@
+"""The repository as tests look at it."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).parent.parent
+
+STACK_FILES = sorted([*ROOT.glob("Pulumi.*.yaml"), *ROOT.glob("examples/*/Pulumi.*.yaml")])
+"""Every stack's file, but the template's, which declares no whole cluster."""
+
+STORIES = sorted(path.name for path in (ROOT / "examples").iterdir() if path.is_dir())
+
+
+def relative(path: Path) -> str:
+    """A path as a test names it."""
+    return path.relative_to(ROOT).as_posix()
+
+
+def declaration(stack_file: Path) -> dict[str, Any]:
+    """What a stack's file has under `ebbtide:cluster`."""
+    written: dict[str, Any] = yaml.safe_load(stack_file.read_text(encoding="utf-8"))
+    return written["config"]["ebbtide:cluster"]
+
+
+def sources(*directories: str) -> list[Path]:
+    """The Python files below directories."""
+    return [path for directory in directories for path in sorted((ROOT / directory).rglob("*.py"))]
+
+
+def syntax(path: Path) -> ast.Module:
+    """A Python file's syntax tree."""
+    return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+
+
+def code_strings(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Every string of a module that is no docstring, with its line."""
+    documentation = {id(statement.value) for statement in ast.walk(tree) if isinstance(statement, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documentation:
+            yield node.lineno, node.value
+
+
+def makefile_targets() -> dict[str, str]:
+    """The Makefile's targets that are commands, with what `make help` says of each."""
+    text = (ROOT / "Makefile").read_text(encoding="utf-8")
+    return dict(re.findall(r"^([a-z]+):.*?## (.+)$", text, flags=re.MULTILINE))

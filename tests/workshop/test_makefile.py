@@ -1,0 +1,70 @@
+"""The commands of the repository."""
+
+import os
+import re
+import subprocess
+
+import pytest
+
+from tests.repository import ROOT, makefile_targets
+
+
+def _make(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """What make says, as if it had not been make that started the tests."""
+    command = ["make", *arguments]
+    quiet = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    return subprocess.run(command, cwd=ROOT, env=quiet, capture_output=True, text=True, check=False)
+
+
+def _would_run(*arguments: str) -> str:
+    """What make would do in a fresh clone, where no environment is there yet."""
+    done = _make("--dry-run", "VENV=nowhere-yet", *arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_every_target_is_phony() -> None:
+    """A file named like a command does not keep it from running."""
+    text = (ROOT / "Makefile").read_text(encoding="utf-8")
+    phony = re.search(r"^\.PHONY: (.+)$", text, flags=re.MULTILINE)
+    assert phony is not None
+    assert set(phony[1].split()) == set(makefile_targets())
+
+
+def test_help_names_every_target() -> None:
+    """`make` alone says what there is to call."""
+    done = _make()
+    assert [line.split()[1] for line in done.stdout.splitlines()] == list(makefile_targets())
+
+
+def test_preview_installs_what_it_runs_with_and_no_more() -> None:
+    """A first preview waits for no linter and no type checker."""
+    planned = _would_run("preview")
+    assert "-r requirements.txt" in planned
+    assert "requirements-dev.txt" not in planned
+    assert "ebbtide preview dev" in planned
+
+
+def test_preview_takes_a_stack() -> None:
+    """`STACK` says which stack is previewed."""
+    assert "ebbtide preview pr" in _would_run("preview", "STACK=pr")
+
+
+@pytest.mark.parametrize("step", ["ruff check", "ruff format --check", "lint-imports", "pyright", "pytest"])
+def test_test_runs_every_check(step: str) -> None:
+    """`make test` leaves out none of the checks."""
+    assert step in _would_run("test")
+
+
+def test_old_python_is_refused_in_a_sentence() -> None:
+    """Who has no Python of the right age reads what is needed and what to do."""
+    done = _make("preview", "VENV=nowhere-yet", "PYTHON=python0")
+    assert done.returncode != 0
+    assert "Ebbtide needs Python 3.11 or later, and python0 is not there" in done.stderr
+
+
+def test_continuous_integration_runs_the_tests() -> None:
+    """`.ci/run` runs `make test`, and stops at the first failure."""
+    text = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert "set -euo pipefail" in text
+    assert "\nmake test\n" in text

@@ -1,0 +1,56 @@
+"""What is installed: locked, with hashes, and in step with what was asked for."""
+
+import re
+import tomllib
+
+import pytest
+from packaging.requirements import Requirement
+
+from tests.repository import ROOT
+
+_PINNED = re.compile(r"^(?P<name>[a-z0-9-]+)==(?P<version>[^\s;\\]+)", flags=re.MULTILINE)
+
+
+def _text(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def _asked(name: str) -> list[Requirement]:
+    lines = (line.partition(" #")[0].strip() for line in _text(name).splitlines())
+    return [Requirement(line) for line in lines if line and not line.startswith(("#", "-"))]
+
+
+def _locked(name: str) -> dict[str, str]:
+    return {match["name"]: match["version"] for match in _PINNED.finditer(_text(name))}
+
+
+@pytest.mark.parametrize("name", ["requirements", "requirements-dev"])
+def test_lock_is_in_step(name: str) -> None:
+    """What is asked for is locked at a version that was asked for: else `make lock` was forgotten."""
+    locked = _locked(f"{name}.txt")
+    assert [
+        str(item) for item in _asked(f"{name}.in") if not item.specifier.contains(locked.get(item.name, ""))
+    ] == []
+
+
+@pytest.mark.parametrize("name", ["requirements", "requirements-dev"])
+def test_lock_has_hashes_and_no_address(name: str) -> None:
+    """Every locked package has a hash, and no lock says from which index it comes."""
+    text = _text(f"{name}.txt")
+    blocks = re.split(r"^(?=[a-z0-9-]+==)", text, flags=re.MULTILINE)[1:]
+    assert [block.split()[0] for block in blocks if "--hash=sha256:" not in block] == []
+    assert "://" not in text
+    assert "--index" not in text
+    assert "--find-links" not in text
+
+
+def test_locks_agree() -> None:
+    """A package in both locks has one version: the tests run with what the program runs with."""
+    runtime, dev = _locked("requirements.txt"), _locked("requirements-dev.txt")
+    assert {name for name in runtime.keys() & dev.keys() if runtime[name] != dev[name]} == set()
+
+
+def test_wheel_is_built_with_what_is_tested() -> None:
+    """The build backend that pyproject.toml asks for is the one that the tests build with."""
+    asked = tomllib.loads(_text("pyproject.toml"))["build-system"]["requires"]
+    assert asked == [f"setuptools=={_locked('requirements-dev.txt')['setuptools']}"]

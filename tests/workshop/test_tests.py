@@ -1,0 +1,58 @@
+"""The tests themselves: that each one says what it tests, and that none is dead."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.repository import relative, sources, syntax
+
+_TESTS = sources("tests")
+_SENTENCE_ENDS = re.compile(r"[.!?](?=\s+[A-Z`]|$)")
+
+
+def _functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(syntax(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
+            yield node
+
+
+@pytest.mark.parametrize("path", [path for path in _TESTS if path.name.startswith("test_")], ids=relative)
+def test_every_test_says_what_it_tests(path: Path) -> None:
+    """Each test has a docstring of one sentence."""
+    unsaid = [
+        function.name
+        for function in _functions(path)
+        if len(_SENTENCE_ENDS.findall(" ".join((ast.get_docstring(function) or "").split()))) != 1
+    ]
+    assert unsaid == []
+
+
+@pytest.mark.parametrize("path", _TESTS, ids=relative)
+def test_every_test_is_collected(path: Path) -> None:
+    """A file with tests is named as pytest looks for it, and a file so named has tests."""
+    assert path.name.startswith("test_") == any(_functions(path))
+
+
+def _names(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name) | ast.Attribute(attr=name):
+                yield name
+            case ast.ImportFrom(module=module, names=names):
+                yield from (f"{module}.{item.name}" for item in names)
+                yield from (item.name for item in names)
+            case ast.Import(names=names):
+                yield from (item.name for item in names)
+            case _:
+                pass
+
+
+@pytest.mark.parametrize("path", sources("tests", "benchmarks", "docs"), ids=relative)
+def test_the_program_is_run_in_one_way(path: Path) -> None:
+    """Nobody but the preview touches the SDK's mocks: whatever runs the program records it."""
+    found = set(_names(syntax(path)))
+    assert "set_mocks" not in found
+    assert not [name for name in found if name.startswith("pulumi.runtime.mocks")]
