@@ -6,7 +6,7 @@ from ipaddress import ip_network
 from typing import cast
 
 import pulumi
-from pulumi_azure_native import containerservice
+from pulumi_azure_native import authorization, containerservice
 
 from ebbtide.model import Aks, Pool
 from ebbtide.model import Cluster as Declaration
@@ -15,10 +15,8 @@ from ..names import fitting
 from ..ownership import billing_labels
 from . import roles
 from .agent_pool import PoolInputs, pool_inputs
-from .arm import RoleAssignment, deployer
 from .immutable import fixed_inputs
 from .refusal import refusing
-from .unaliased import without_aliases
 
 _DNS_PREFIX_LIMIT = 54
 
@@ -123,7 +121,6 @@ class Cluster(pulumi.ComponentResource):
             tags=billing_labels(declaration),
             opts=pulumi.ResourceOptions(
                 parent=self,
-                transformations=[without_aliases],
                 protect=not declaration.is_ephemeral,
                 depends_on=args.waits_for,
             ),
@@ -179,7 +176,8 @@ def _upgrades(cloud: Aks) -> containerservice.ManagedClusterAutoUpgradeProfileAr
 
 
 def _network(cloud: Aks) -> containerservice.ContainerServiceNetworkProfileArgsDict:
-    """Azure CNI Overlay with Cilium, as AKS Automatic has it; nodes go out through a Standard load balancer."""
+    """Azure CNI Overlay with Cilium, as AKS Automatic has it; nodes go out through a Standard load
+    balancer."""
     return {
         "network_plugin": "azure",
         "network_plugin_mode": "overlay",
@@ -206,17 +204,30 @@ def _inline(pool: Pool, inputs: PoolInputs) -> containerservice.ManagedClusterAg
 
 def _administrators(name: str, cloud: Aks, cluster: Cluster) -> tuple[pulumi.Resource, ...]:
     """The declared groups, or whoever deploys: a user or a service principal, which Azure finds out."""
-    principals: list[tuple[str, pulumi.Input[str], str | None]] = [
-        (f"{name}-admin-{group}", group, "Group") for group in cloud.access.admins
-    ] or [(f"{name}-deployer", deployer(cluster), None)]
-    return tuple(
-        RoleAssignment(
-            leaf,
+    role = roles.definition(cloud.subscription, roles.AKS_RBAC_CLUSTER_ADMIN)
+    if not cloud.access.admins:
+        deployer = authorization.RoleAssignment(
+            f"{name}-deployer",
             scope=cluster.resource.id,
-            role=roles.definition(cloud.subscription, roles.AKS_RBAC_CLUSTER_ADMIN),
-            principal=principal,
-            principal_type=kind,
+            role_definition_id=role,
+            principal_id=_deployer(cluster),
+            opts=pulumi.ResourceOptions(parent=cluster, transformations=[roles.for_anyone]),
+        )
+        return (deployer,)
+    return tuple(
+        authorization.RoleAssignment(
+            f"{name}-admin-{group}",
+            scope=cluster.resource.id,
+            role_definition_id=role,
+            principal_id=group,
+            principal_type="Group",
             opts=pulumi.ResourceOptions(parent=cluster),
         )
-        for leaf, principal, kind in principals
+        for group in cloud.access.admins
     )
+
+
+def _deployer(cluster: Cluster) -> pulumi.Output[str]:
+    """Object id of whoever runs the program: the user or service principal that its provider signs in as."""
+    found = authorization.get_client_config_output(opts=pulumi.InvokeOutputOptions(parent=cluster))
+    return found.apply(lambda config: config.object_id)

@@ -4,11 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pulumi
-from pulumi_azure_native import managedidentity
+from pulumi_azure_native import authorization, managedidentity
 
 from . import roles
-from .arm import RoleAssignment
-from .unaliased import without_aliases
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +55,7 @@ class Identity(pulumi.ComponentResource):
             resource_group_name=args.resource_group,
             location=args.location,
             tags=dict(args.labels),
-            opts=pulumi.ResourceOptions(parent=self, transformations=[without_aliases]),
+            opts=pulumi.ResourceOptions(parent=self),
         )
         scopes = [(f"{name}-subnet", args.subnet, roles.NETWORK_CONTRIBUTOR)]
         scopes += [
@@ -65,11 +63,11 @@ class Identity(pulumi.ComponentResource):
             for group in reservation_groups(args.reservations)
         ]
         self.grants = tuple(
-            RoleAssignment(
+            authorization.RoleAssignment(
                 leaf,
                 scope=scope,
-                role=roles.definition(args.subscription, role),
-                principal=identity.principal_id,
+                role_definition_id=roles.definition(args.subscription, role),
+                principal_id=identity.principal_id,
                 principal_type="ServicePrincipal",
                 opts=pulumi.ResourceOptions(parent=self),
             )

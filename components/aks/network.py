@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pulumi
+from pulumi_azure_native import network
 
 from ebbtide.model import AksNetwork
-
-from .arm import Subnet, VirtualNetwork
 
 _SUBNET = "nodes"
 
@@ -51,21 +50,27 @@ class Network(pulumi.ComponentResource):
         self.register_outputs({"subnet": self.subnet})
 
 
-def _own(name: str, args: NetworkArgs, parent: Network) -> Subnet:
-    network = VirtualNetwork(
+def _own(name: str, args: NetworkArgs, parent: Network) -> "network.Subnet":
+    """The network and its subnet, which has no way out of Azure's own.
+
+    AKS made its own subnets private in 2026, when Azure retired that way (azure-aks-docs,
+    vm-default-outbound-access-retirement, 2026-01): nodes go out through the cluster's load balancer.
+    """
+    vnet = network.VirtualNetwork(
         f"{name}-vnet",
-        group=args.resource_group,
-        network=args.name,
+        virtual_network_name=args.name,
+        resource_group_name=args.resource_group,
         location=args.location,
-        addresses=args.network.nodes,
-        tags=args.labels,
+        address_space={"address_prefixes": [args.network.nodes]},
+        tags=dict(args.labels),
         opts=pulumi.ResourceOptions(parent=parent),
     )
-    return Subnet(
+    return network.Subnet(
         f"{name}-subnet",
-        group=args.resource_group,
-        network=network.name,
-        subnet=_SUBNET,
-        addresses=args.network.nodes,
+        subnet_name=_SUBNET,
+        virtual_network_name=vnet.name,
+        resource_group_name=args.resource_group,
+        address_prefix=args.network.nodes,
+        default_outbound_access=False,
         opts=pulumi.ResourceOptions(parent=parent),
     )

@@ -64,7 +64,9 @@ class NodePool(pulumi.ComponentResource):
             "ebbtide:aks:NodePool",
             name,
             fixed_inputs(pool.name, inputs),
-            pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(hooks=refusing())),
+            pulumi.ResourceOptions.merge(
+                opts, pulumi.ResourceOptions(hooks=refusing(), transformations=[without_aliases])
+            ),
         )
         self.resource = containerservice.AgentPool(
             name,
@@ -74,7 +76,6 @@ class NodePool(pulumi.ComponentResource):
             **inputs,
             opts=pulumi.ResourceOptions(
                 parent=self,
-                transformations=[without_aliases],
                 deleted_with=args.dies_with,
                 depends_on=args.waits_for,
                 # The provider would delete the old pool first. Made first, one of the same name is refused,

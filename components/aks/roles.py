@@ -4,6 +4,8 @@ Source: learn.microsoft.com/azure/role-based-access-control/built-in-roles (netw
 containers; 2026-11).
 """
 
+import pulumi
+
 NETWORK_CONTRIBUTOR = "4d97b98b-1d4f-4787-a291-c67834d212e7"
 CONTRIBUTOR = "b24988ac-6180-42a0-ab88-20f7382dd24c"
 STORAGE_BLOB_DATA_CONTRIBUTOR = "ba92f5b4-2d11-453d-a403-e96b0029c9fe"
@@ -14,3 +16,11 @@ AKS_RBAC_CLUSTER_ADMIN = "b1ff04bb-8a4e-4dc4-8eb5-8693973ce19b"
 def definition(subscription: str, role: str) -> str:
     """Resource id of a built-in role, as a role assignment in that subscription refers to it."""
     return f"/subscriptions/{subscription}/providers/Microsoft.Authorization/roleDefinitions/{role}"
+
+
+def for_anyone(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult:
+    """A role assignment that does not say what kind of principal it is for, so that Azure finds out.
+
+    Left out, the SDK writes `User` (azure-native 3.29.0), and Azure refuses that of a service principal.
+    """
+    return pulumi.ResourceTransformationResult({**args.props, "principal_type": None}, args.opts)

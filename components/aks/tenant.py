@@ -5,14 +5,13 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 
 import pulumi
-from pulumi_azure_native import managedidentity, storage
+from pulumi_azure_native import authorization, managedidentity, storage
 
 from ebbtide.model import Team
 
 from ..addons.backing import ACCOUNT, MOUNT_SECRET, Backing, SharedDisk
 from ..names import fitting
 from . import roles
-from .arm import RoleAssignment
 
 _ACCOUNT_LIMIT = 24
 _IDENTITY_LIMIT = 128
@@ -80,11 +79,13 @@ class Tenant(pulumi.ComponentResource):
         bucket = _bucket(name, args, self) if args.team.has_bucket else None
         if bucket is not None:
             grants.append(
-                RoleAssignment(
+                authorization.RoleAssignment(
                     f"{name}-writes",
                     scope=bucket.id,
-                    role=roles.definition(args.subscription, roles.STORAGE_BLOB_DATA_CONTRIBUTOR),
-                    principal=identity.principal_id,
+                    role_definition_id=roles.definition(
+                        args.subscription, roles.STORAGE_BLOB_DATA_CONTRIBUTOR
+                    ),
+                    principal_id=identity.principal_id,
                     principal_type="ServicePrincipal",
                     opts=pulumi.ResourceOptions(parent=self),
                 )

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import pulumi
+from pulumi_azure_native import resources
 from pulumi_kubernetes import Provider as KubernetesProvider
 
 from ebbtide.model import Aks, Reservation
@@ -10,12 +11,12 @@ from ebbtide.model import Cluster as Declaration
 
 from ..addons.logs import LogCollection, LogCollectionArgs, LogStore, LogStoreArgs
 from ..ownership import billing_labels
-from .arm import ResourceGroup
 from .cluster import Cluster, ClusterArgs
 from .identity import Identity, IdentityArgs
 from .kubeconfig import kubeconfig
 from .network import Network, NetworkArgs
 from .node_pool import NodePool, NodePoolArgs
+from .unaliased import without_aliases
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +56,8 @@ class Topology(pulumi.ComponentResource):
     def __init__(
         self, name: str, declaration: Declaration, opts: pulumi.ResourceOptions | None = None
     ) -> None:
-        super().__init__("ebbtide:aks:Topology", name, {}, opts)
+        unaliased = pulumi.ResourceOptions(transformations=[without_aliases])
+        super().__init__("ebbtide:aks:Topology", name, {}, pulumi.ResourceOptions.merge(opts, unaliased))
         cloud = declaration.cloud
         if not isinstance(cloud, Aks):
             raise TypeError(f"{declaration.name} is declared for {cloud.kind}, not for aks.")
@@ -103,9 +105,9 @@ class Topology(pulumi.ComponentResource):
 def _own(name: str, declaration: Declaration, cloud: Aks, parent: Topology) -> _Base:
     inside = pulumi.ResourceOptions(parent=parent)
     labels = billing_labels(declaration)
-    group = ResourceGroup(
+    group = resources.ResourceGroup(
         f"{name}-group",
-        group=cloud.resource_group or declaration.name,
+        resource_group_name=cloud.resource_group or declaration.name,
         location=cloud.location,
         tags=labels,
         opts=inside,
@@ -164,7 +166,11 @@ def _own(name: str, declaration: Declaration, cloud: Aks, parent: Topology) -> _
 
 
 def _log_store(
-    name: str, declaration: Declaration, cloud: Aks, group: ResourceGroup, inside: pulumi.ResourceOptions
+    name: str,
+    declaration: Declaration,
+    cloud: Aks,
+    group: "resources.ResourceGroup",
+    inside: pulumi.ResourceOptions,
 ) -> LogStore | None:
     """Where logs go, made before the cluster, which is told of it; None where none are kept."""
     declared = declaration.addons.logs

@@ -8,7 +8,7 @@ import pytest
 from components.aks import NodePool, NodePoolArgs
 from components.aks.agent_pool import pool_inputs
 from ebbtide.catalog import CloudKind
-from ebbtide.model import Nodes, Pool, Role, Site, Spot
+from ebbtide.model import Accelerator, Nodes, Pool, Role, Site, Spot
 from ebbtide.model.pool import MachineShape
 from ebbtide.preview.record import ProgramError, record
 from ebbtide.preview.recording import Recording
@@ -78,12 +78,22 @@ def test_an_overridden_taint_leaves_aks_its_own() -> None:
 @pytest.mark.parametrize(
     ("driver", "expected"), [(None, "Install"), ("default", "Install"), ("none", "None")]
 )
-def test_a_gpu_pool_says_who_installs_the_driver(driver: str | None, expected: str) -> None:
+def test_a_gpu_pool_says_who_installs_the_driver(driver: Any, expected: str) -> None:
     """AKS does, unless an add-on is to."""
-    accelerator = {"type": "nvidia-t4", "count": 1} | ({"driver": driver} if driver else {})
-    inputs = made(machine="Standard_NC4as_T4_v3", accelerator=accelerator)
+    pool = Pool(
+        name="t4",
+        machine=MachineShape(type="Standard_NC4as_T4_v3"),
+        accelerator=Accelerator(type="nvidia-t4", driver=driver),
+        nodes=Nodes(max=2),
+    )
+    inputs = alone(pool).named("theirs", POOL).inputs
     assert inputs["gpuProfile"] == {"driver": expected}
-    assert "nvidia.com/gpu=present:NoSchedule" in inputs["nodeTaints"]
+    assert inputs["nodeTaints"] == ["ebbtide.dev/pool=t4:NoSchedule", "nvidia.com/gpu=present:NoSchedule"]
+
+
+def test_the_gpus_of_a_machine_need_not_be_declared() -> None:
+    """The catalog knows what the machine has, and AKS puts its driver there."""
+    assert made(machine="Standard_NC4as_T4_v3")["gpuProfile"] == {"driver": "Install"}
 
 
 def test_a_cpu_pool_has_no_gpu_profile() -> None:
