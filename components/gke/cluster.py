@@ -89,6 +89,9 @@ class Cluster(pulumi.ComponentResource):
             resource_labels=billing_labels(declaration),
             opts=pulumi.ResourceOptions(
                 parent=self,
+                # GKE's own guard comes too late: when it refuses, the engine has already dropped every pool
+                # that dies with the cluster from its state. This one refuses before anything is done.
+                protect=not declaration.is_ephemeral,
                 # The default pool is gone before the first update; what it was like must never replace the
                 # cluster.
                 ignore_changes=["nodeConfig", "initialNodeCount"],

@@ -1,4 +1,4 @@
-"""Every public field of the declaration reaches a resource: each is changed, and the graph changes with it."""
+"""Every public field of the declaration reaches a resource: change it, and the graph changes."""
 
 import copy
 from collections.abc import Iterator
@@ -26,10 +26,12 @@ class Flip:
 def _with(base: Declaration, path: str, value: Any) -> Declaration:
     """A copy with another value at a dotted path; what is missing on the way is made."""
     after = copy.deepcopy(base)
-    at: Any = after
     *way, last = [int(part) if part.isdigit() else part for part in path.split(".")]
+    at: Any = after
     for part in way:
-        at = at[part] if isinstance(at, list) else at.setdefault(part, {})
+        if part not in at and not isinstance(part, int):
+            at[part] = {}
+        at = at[part]
     at[last] = value
     return after
 
@@ -56,7 +58,7 @@ GKE_VPC = _with(GKE, "cloud.network", VPC)
 GKE_EXISTING = changed(_with(GKE_SPOT, "cloud.existing", {"name": "theirs"}), pools=GKE_SPOT["pools"][1:])
 AKS_EXISTING = changed(_with(AKS_SPOT, "cloud.existing", {"name": "theirs"}), pools=AKS_SPOT["pools"][1:])
 TEAM = changed(GKE, queues=[{"name": "gpus", "pools": ["t4"]}], teams=[{"name": "vision"}])
-QUEUED_TEAM = _with(TEAM, "teams.0.queues", [{"queue": "gpus"}])
+TWO_QUEUES = [{"name": "gpus", "pools": ["t4"]}, {"name": "cpus", "pools": ["cpu"]}]
 
 SUBNET = (
     "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/net/providers"
@@ -133,8 +135,7 @@ GKE_POOL = [
     Flip("MachineShape.vcpus", _unknown(), _unknown(vcpus=16)),
     Flip("MachineShape.memory_gib", _unknown(), _unknown(memoryGib=64.0)),
     Flip("MachineShape.accelerators", _unknown(), _unknown(accelerators={"type": "nvidia-b300", "count": 8})),
-    work("Pool.accelerator", GKE_CPU, "machine", "n1-standard-8")
-    and Flip("Pool.accelerator", only(GKE, machine="n1-standard-8"), GKE_GPU),
+    Flip("Pool.accelerator", only(GKE, machine="n1-standard-8"), GKE_GPU),
     work("Accelerator.type", GKE_GPU, "accelerator.type", "nvidia-tesla-v100"),
     work("Accelerator.count", GKE_GPU, "accelerator.count", 2),
     work("Accelerator.driver", GKE_GPU, "accelerator.driver", "latest"),
@@ -193,12 +194,10 @@ AKS_POOL = [
     work("Pool.machine", AKS_CPU, "machine", "Standard_D16s_v5"),
     work(
         "Accelerator.driver",
-        only(AKS, machine="Standard_NC4as_T4_v3"),
+        changed(only(AKS, machine="Standard_NC4as_T4_v3"), addons={"drivers": "none"}),
         "accelerator",
-        {
-            "type": "nvidia-t4",
-            "driver": "none",
-        },
+        {"type": "nvidia-t4", "driver": "none"},
+        {"type": "nvidia-t4", "driver": "default"},
     ),
     work("Pool.capacity", AKS_CPU, "capacity", "spot"),
     work("Spot.eviction_policy", AKS_SPOT, "capacity", {"kind": "spot", "evictionPolicy": "Deallocate"}),
@@ -217,11 +216,78 @@ AKS_POOL = [
     work("Upgrade.max_surge", AKS_CPU, "upgrade", {"maxSurge": 2}),
     work("Upgrade.max_unavailable", AKS_CPU, "upgrade", {"maxUnavailable": 2}),
 ]
-FLIPS = [*CLUSTER, *GKE_CLOUD, *AKS_CLOUD, *GKE_POOL, *AKS_POOL]
+
+
+def team(field: str, key: str, value: Any, before: Any = None) -> Flip:
+    """A field of the one team, whose cluster has a queue over its T4 pool."""
+    return flip(field, TEAM, f"teams.0.{key}", value, before)
+
+
+ROOMY = _with(changed(GKE, lifetime={"hours": 8}), "pools.0.machine", "e2-standard-8")
+AKS_ROOMY = _with(AKS, "pools.0.machine", "Standard_D8s_v5")
+TENANCY = [
+    flip("Queue.name", TEAM, "queues.0.name", "others"),
+    flip("Queue.pools", TEAM, "queues.0.pools", ["t4", "a100"]),
+    Flip(
+        "Queue.together",
+        *(
+            changed(AKS, queues=[{"name": "gpus", "pools": ["t4"], "together": asked}])
+            for asked in (False, True)
+        ),
+    ),
+    team("Team.name", "name", "robots"),
+    team("Team.members", "members", ["vision@acme.example"]),
+    team("Team.namespace", "namespace", {"name": "eyes"}),
+    team("Namespace.name", "namespace", {"name": "eyes"}, {"name": "ears"}),
+    team("Namespace.create", "namespace", {"name": "eyes", "create": False}, {"name": "eyes"}),
+    team("Team.queues", "queues", [{"queue": "gpus", "as": "mine"}]),
+    team("QueueUse.as_", "queues", [{"queue": "gpus", "as": "mine"}], [{"queue": "gpus"}]),
+    Flip(
+        "QueueUse.queue",
+        *(
+            _with(
+                changed(GKE, queues=TWO_QUEUES, teams=[{"name": "vision"}]),
+                "teams.0.queues",
+                [{"queue": queue}],
+            )
+            for queue in ("gpus", "cpus")
+        ),
+    ),
+    team("Team.guarantee", "guarantee", {"t4": 1}),
+    team("Team.weight", "weight", 3),
+    team("Team.bucket", "bucket", {}),
+    team("Bucket.keep", "bucket", {"keep": False}, {}),
+    team("Team.volume", "volume", {}),
+    team("Volume.kind", "volume", {"kind": "filestore"}, {}),
+    team("Volume.size_gib", "volume", {"kind": "filestore", "sizeGib": 2048}, {"kind": "filestore"}),
+    Flip(
+        "Volume.size_gib",
+        *(
+            changed(AKS, teams=[{"name": "vision", "volume": {"kind": "azure-files", "sizeGib": size}}])
+            for size in (100, 200)
+        ),
+    ),
+]
+ADDONS = [
+    flip("Addons.drivers", _with(GKE_GPU, "pools.1.image", "ubuntu"), "addons.drivers", "daemonset"),
+    flip("Addons.drivers", AKS, "addons.drivers", "gpu-operator"),
+    flip("Addons.kueue", GKE_CPU, "addons.kueue", {}),
+    flip("Kueue.replicas", ROOMY, "addons.kueue.replicas", 2),
+    flip("Kueue.frameworks", ROOMY, "addons.kueue.frameworks", ["ray.io/rayjob"]),
+    flip("Addons.pipelines", ROOMY, "addons.pipelines", {}),
+    flip("Pipelines.retry", ROOMY, "addons.pipelines", {"retry": "any"}, {}),
+    flip("Pipelines.artifacts", ROOMY, "addons.pipelines", {"artifacts": "bucket"}, {}),
+    flip("Addons.trainer", ROOMY, "addons.trainer", {}),
+    flip("Addons.katib", ROOMY, "addons.katib", {}),
+    flip("Addons.logs", AKS_ROOMY, "addons.logs", {}),
+    flip("Logs.retention_days", AKS_ROOMY, "addons.logs", {"retentionDays": 90}, {}),
+    flip("Logs.daily_gib", AKS_ROOMY, "addons.logs", {"dailyGib": 1.0}, {}),
+]
+FLIPS = [*CLUSTER, *GKE_CLOUD, *AKS_CLOUD, *GKE_POOL, *AKS_POOL, *TENANCY, *ADDONS]
 
 
 def _graph(recording: Recording) -> list[tuple[Any, ...]]:
-    """Everything that reaches a resource, and the kubeconfig; not the profile, which repeats the declaration."""
+    """What reaches a resource, and the kubeconfig; not the profile, which repeats the declaration."""
     kubeconfig = cast("Secret", recording.outputs["kubeconfig"])
     graph = [
         (item.urn, repr(item.inputs), item.provider, item.protect, item.deleted_with, item.dependencies)

@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+import pytest
+
 from ebbtide.preview.recording import Recording, Secret
 from tests.declarations import GKE, changed
 from tests.synth import synth
@@ -22,7 +24,7 @@ def cloud(**more: Any) -> dict[str, Any]:
 
 
 def test_the_cluster_is_private_and_reached_by_name() -> None:
-    """Nodes have no address of their own, and the control plane has none either, only a name guarded by IAM."""
+    """Neither nodes nor control plane have an address of their own, only a name guarded by IAM."""
     inputs = cluster(synth(GKE))
     assert inputs["privateClusterConfig"] == {"enablePrivateNodes": True}
     assert inputs["controlPlaneEndpointsConfig"] == {
@@ -42,7 +44,7 @@ def test_declared_networks_open_the_address_to_themselves() -> None:
 
 
 def test_the_cluster_is_safe_and_cheap_by_default() -> None:
-    """Workload Identity, shielded nodes, Dataplane V2, early scale-down, and no pool but the declared ones."""
+    """Workload Identity, shielded nodes, Dataplane V2, early scale-down, no pool but the declared ones."""
     inputs = cluster(synth(GKE))
     assert inputs["workloadIdentityConfig"] == {"workloadPool": "acme-ml.svc.id.goog"}
     assert inputs["enableShieldedNodes"] is True
@@ -52,10 +54,12 @@ def test_the_cluster_is_safe_and_cheap_by_default() -> None:
     assert inputs["releaseChannel"] == {"channel": "REGULAR"}
 
 
-def test_deletion_protection_follows_the_lifetime() -> None:
-    """A permanent cluster is guarded, an ephemeral one is not."""
-    assert cluster(synth(GKE))["deletionProtection"] is True
-    assert cluster(synth(changed(GKE, lifetime={"hours": 8})))["deletionProtection"] is False
+@pytest.mark.parametrize(("lifetime", "guarded"), [({}, True), ({"lifetime": {"hours": 8}}, False)])
+def test_the_guard_follows_the_lifetime(lifetime: dict[str, Any], guarded: bool) -> None:  # noqa: FBT001
+    """A permanent cluster is guarded by GKE and by the engine, an ephemeral one by neither."""
+    (made,) = synth(changed(GKE, **lifetime)).of_type(CLUSTER)
+    assert made.inputs["deletionProtection"] is guarded
+    assert made.protect is guarded
 
 
 def test_pools_wait_for_the_way_out_and_for_their_grants() -> None:
@@ -69,7 +73,7 @@ def test_pools_wait_for_the_way_out_and_for_their_grants() -> None:
 def test_the_nodes_have_an_account_that_can_do_little() -> None:
     """Two roles, on the project, and no broad one."""
     recording = synth(GKE)
-    roles = {grant.inputs["role"] for grant in recording.of_type("gcp:projects/iAMMember:IAMMember")}
+    roles = {str(grant.inputs["role"]) for grant in recording.of_type("gcp:projects/iAMMember:IAMMember")}
     assert roles == {"roles/container.defaultNodeServiceAccount", "roles/artifactregistry.reader"}
 
 
@@ -87,7 +91,7 @@ def test_an_existing_network_is_used_and_not_made() -> None:
 
 
 def test_the_kubeconfig_names_the_dns_endpoint_without_a_certificate() -> None:
-    """The DNS endpoint has a public certificate; a private authority in the kubeconfig would make it unreachable."""
+    """The DNS endpoint has a public certificate; with a private authority it could not be reached."""
     secret = synth(GKE).outputs["kubeconfig"]
     assert isinstance(secret, Secret)
     (entry,) = json.loads(str(secret.value))["clusters"]

@@ -7,8 +7,9 @@ import pytest
 
 from components.gke import NodePool, NodePoolArgs
 from ebbtide.catalog import CloudKind
-from ebbtide.model import Nodes, Pool, Site, Spot
+from ebbtide.model import Accelerator, Nodes, Pool, Site, Spot
 from ebbtide.preview.record import ProgramError, record
+from ebbtide.preview.recording import Recording
 from tests.declarations import GKE, only
 from tests.synth import synth
 
@@ -160,36 +161,31 @@ def test_shutdown_grace_reaches_kubelet() -> None:
 SITE = Site(CloudKind.GKE, "europe-west4-a")
 
 
-def alone(pool: Pool) -> Any:
+def alone(**pool: Any) -> Recording:
     """A node pool in someone else's program."""
 
     def program() -> None:
-        NodePool("gpus", NodePoolArgs(pool=pool, site=SITE, cluster="theirs", project="their-project"))
+        args = NodePoolArgs(pool=Pool(**pool), site=SITE, cluster="theirs", project="their-project")
+        NodePool("gpus", args)
 
     return record(program, project="theirs", stack="dev")
 
 
 def test_a_node_pool_is_usable_alone() -> None:
     """Someone else's program needs no declaration, no topology and no cluster of ours."""
-    pool = Pool(
-        name="t4",
-        machine="n1-standard-8",
-        accelerator={"type": "nvidia-tesla-t4"},
-        capacity=Spot(),
-        nodes=Nodes(max=4),
-    )  # pyright: ignore[reportArgumentType] # as pydantic takes them
-    (resource,) = alone(pool).of_type(POOL)
-    assert resource.inputs["cluster"] == "theirs"
-    assert resource.inputs["location"] == "europe-west4-a"
-    assert resource.inputs["autoscaling"]["totalMinNodeCount"] == 0  # pyright: ignore
+    t4 = Accelerator(type="nvidia-tesla-t4")
+    recording = alone(name="t4", machine="n1-standard-8", accelerator=t4, capacity=Spot(), nodes=Nodes(max=4))
+    (resource,) = recording.of_type(POOL)
+    inputs: Any = resource.inputs
+    assert (inputs["cluster"], inputs["location"]) == ("theirs", "europe-west4-a")
+    assert inputs["autoscaling"]["totalMinNodeCount"] == 0
     assert resource.deleted_with is None
 
 
 def test_a_bad_pool_alone_is_refused_with_every_fault() -> None:
     """All of its faults come back together, with their paths."""
-    pool = Pool(name="T4", machine="n1-highmen-8", nodes=Nodes(min=5, max=4))  # pyright: ignore[reportArgumentType] # as pydantic takes them
     with pytest.raises(ProgramError) as refused:
-        alone(pool)
+        alone(name="T4", machine="n1-highmen-8", nodes=Nodes(min=5, max=4))
     cause = refused.value.__cause__
     assert isinstance(cause, pulumi.InputPropertiesError)
     assert {fault["property_path"] for fault in cause.errors or []} == {"name", "machine", "nodes.min"}
