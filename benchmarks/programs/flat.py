@@ -69,7 +69,13 @@ def program() -> None:
         opts=inside,
     )
 
-    def node_pool(name: str, machine_type: str, minimum: int, maximum: int, **config: Any) -> Any:
+    tainted: gcp.container.NodePoolNodeConfigTaintArgsDict = {
+        "key": "cloud.google.com/gke-spot",
+        "value": "true",
+        "effect": "NO_SCHEDULE",
+    }
+
+    def node_pool(name: str, machine_type: str, minimum: int, maximum: int, *, spot: bool = False) -> Any:
         return gcp.container.NodePool(
             name,
             name=name,
@@ -94,7 +100,8 @@ def program() -> None:
                 "shielded_instance_config": {"enable_secure_boot": True, "enable_integrity_monitoring": True},
                 "metadata": {"disable-legacy-endpoints": "true"},
                 "resource_labels": {"cluster": "train", "owner": "vision-team"},
-                **config,
+                "spot": spot or None,
+                "taints": [tainted] if spot else None,
             },
             opts=pulumi.ResourceOptions(
                 provider=provider,
@@ -104,11 +111,10 @@ def program() -> None:
             ),
         )
 
-    spot = {"key": "cloud.google.com/gke-spot", "value": "true", "effect": "NO_SCHEDULE"}
     system = node_pool("system", "e2-standard-4", 1, 3)
     for index in range(int(sys.argv[1])):
-        node_pool(f"pool-{index}", "n2-standard-8", 0, 10, spot=True, taints=[spot])
-    host = cluster.control_plane_endpoints_config.apply(lambda config: config.dns_endpoint_config.endpoint)
+        node_pool(f"pool-{index}", "n2-standard-8", 0, 10, spot=True)
+    host = cluster.control_plane_endpoints_config.dns_endpoint_config.endpoint
     kubeconfig = pulumi.Output.secret(host.apply(lambda server: json.dumps({"server": server})))
     kubernetes.Provider("kubernetes", kubeconfig=kubeconfig, opts=pulumi.ResourceOptions(depends_on=[system]))
     pulumi.export("kubeconfig", kubeconfig)

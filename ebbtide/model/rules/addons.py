@@ -167,7 +167,7 @@ def _data_in_one_zone(cluster: Cluster) -> Iterator[Fault]:
 RULES: tuple[ClusterRule, ...] = (
     ClusterRule(
         "somewhere for pods that tolerate nothing",
-        f"{_PIPELINES}, argocompiler/container.go; {_KATIB}, SuggestionConfig; facts.md C.0",
+        f"{_PIPELINES}, argocompiler/container.go; {_KATIB}, SuggestionConfig",
         _somewhere_untainted,
     ),
     ClusterRule(
@@ -176,9 +176,7 @@ RULES: tuple[ClusterRule, ...] = (
         _bucket,
         CloudKind.AKS,
     ),
-    ClusterRule(
-        "logs on AKS alone", "GKE docs, logging (2026); facts.md C.8", _logs_are_there, CloudKind.GKE
-    ),
+    ClusterRule("logs on AKS alone", "GKE docs, logging (2026)", _logs_are_there, CloudKind.GKE),
     ClusterRule(
         "logs of a cluster that is ours",
         "azure-native 3.29.0, ManagedCluster.addonProfiles",
@@ -190,10 +188,10 @@ RULES: tuple[ClusterRule, ...] = (
         f"{_PIPELINES}, cluster-scoped-resources/namespace.yaml",
         _own_namespaces,
     ),
-    ClusterRule("a Kubernetes that Trainer runs on", "kubeflow/trainer 2.3.0; facts.md C.4", _recent_enough),
+    ClusterRule("a Kubernetes that Trainer runs on", "kubeflow/trainer 2.3.0", _recent_enough),
     ClusterRule(
         "databases on nodes that stay",
-        "facts.md C.9; azure-aks-docs spot-node-pool.md (2025-04-06)",
+        "azure-aks-docs spot-node-pool.md (2025-04-06)",
         _data_on_spot,
         severity=Severity.WARNED,
     ),

@@ -90,12 +90,10 @@ RULES: tuple[PoolRule, ...] = (
         "2048",
         _disk_size,
     ),
-    PoolRule(
-        "one driver on AKS", "facts.md A.5; azure-aks-docs use-nvidia-gpu.md (2026)", _driver, CloudKind.AKS
-    ),
+    PoolRule("one driver on AKS", "azure-aks-docs use-nvidia-gpu.md (2026)", _driver, CloudKind.AKS),
     PoolRule(
         "the latest driver needs cos",
-        "pulumi-gcp 9.35.0, gpuDriverInstallationConfig; facts.md A.2",
+        "pulumi-gcp 9.35.0, gpuDriverInstallationConfig",
         _latest_driver_needs_cos,
         CloudKind.GKE,
     ),

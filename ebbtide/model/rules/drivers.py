@@ -9,7 +9,7 @@ from ebbtide.model.faults import Fault
 from ebbtide.model.gpus import accelerators_of, cloud_installs, gpu_pools, has_gpus
 from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule, Severity, pools_of
 
-_GKE_DOCS = "GKE docs, gpus and gpu-operator (2026); facts.md A.5 and B.14"
+_GKE_DOCS = "GKE docs, gpus and gpu-operator (2026)"
 _AKS_DOCS = "azure-aks-docs, use-nvidia-gpu and nvidia-gpu-operator (2026); Azure/AKS#4925"
 _NO_DRIVER = "Pods that ask for a GPU would stay pending: the nodes would have no driver."
 

@@ -138,7 +138,7 @@ ROWS = (
         problem="A flex-start pool of {value} cannot have its nodes placed close together.",
         consequence=_NO_POOL,
         fix="Leave compact out, or take a machine of the series a3-ultragpu, a4 or h4d.",
-        source="cluster-toolkit modules/compute/gke-node-pool (2026); facts.md A.1",
+        source="cluster-toolkit modules/compute/gke-node-pool (2026)",
     ),
     Row(
         name="compact needs one zone",
@@ -169,7 +169,7 @@ ROWS = (
         consequence="GKE replaces its nodes by a way of its own, SHORT_LIVED, that nobody can set.",
         fix="Leave upgrade out.",
         source="GKE v1 API, UpgradeSettings (2026); pulumi-gcp 9.35.0 has SURGE and BLUE_GREEN alone; "
-        "facts.md A.1",
+        "GKE docs, provisioningrequest (2026-04-08)",
     ),
     Row(
         name="run duration up to seven days",
@@ -242,7 +242,7 @@ RULES: tuple[PoolRule | ClusterRule, ...] = (
     ClusterRule("queued and flex-start need another pool", _QUEUED_DOCS, _needs_another_pool, CloudKind.GKE),
     PoolRule(
         "spot has replaced preemptible",
-        "GKE docs, preemptible-vms (2026); facts.md A.3",
+        "GKE docs, preemptible-vms (2026)",
         _preemptible,
         CloudKind.GKE,
         Severity.WARNED,

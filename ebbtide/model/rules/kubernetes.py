@@ -211,7 +211,7 @@ RULES: tuple[PoolRule | ClusterRule, ...] = (
     ),
     PoolRule(
         "no taint under a reserved prefix",
-        "kubernetes.io/docs/reference/labels-annotations-taints (2026); facts.md A.3",
+        "kubernetes.io/docs/reference/labels-annotations-taints (2026)",
         _reserved_taints,
     ),
     PoolRule(

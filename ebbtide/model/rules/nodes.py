@@ -165,7 +165,7 @@ RULES: tuple[PoolRule, ...] = (
     ),
     PoolRule(
         "a work pool reaches zero",
-        "facts.md A.6; shared price table, see catalog/data/prices.csv",
+        "kubernetes/autoscaler FAQ, scale-down; prices: catalog/data/prices.csv",
         _never_zero,
         severity=Severity.WARNED,
     ),

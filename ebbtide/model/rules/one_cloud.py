@@ -78,7 +78,7 @@ ROWS = (
         lambda pool: pool.shutdown_grace is not None,
         "AKS has no setting for how long a node that is taken back may run on.",
         "Leave shutdownGrace out.",
-        "azure-aks-docs spot-node-pool.md (2025-04-06); facts.md C.6",
+        "azure-aks-docs spot-node-pool.md (2025-04-06)",
     ),
     OnlyOn(
         _GKE,

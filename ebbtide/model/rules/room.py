@@ -86,8 +86,9 @@ def _holds(cluster: Cluster) -> Iterator[Fault]:
         machine = cheapest_home(cluster, most)
         fix = "Write a larger nodes.max."
         if machine is not None:
+            nodes = f"{most} nodes" if most > 1 else "one node"
             fix = (
-                f"Write machine: {machine.name}, the cheapest that holds it all on {most} node{'s' if most > 1 else ''}"
+                f"Write machine: {machine.name}, the cheapest that holds it all on {nodes}"
                 f"{price_text(machine, cluster)}, or a larger nodes.max."
             )
         yield Fault(
@@ -114,7 +115,7 @@ def _what_is_there_already(cluster: Cluster) -> Iterator[Fault]:
 RULES: tuple[ClusterRule, ...] = (
     ClusterRule(
         "a system pool that holds what is declared",
-        "catalog/data/footprints.csv, a source in each row; facts.md A.6 and A.9",
+        "catalog/data/footprints.csv, a source in each row",
         _holds,
     ),
     ClusterRule(

@@ -115,7 +115,7 @@ def _gke_taints(pool: PoolIn) -> Iterator[Fault]:
 RULES: tuple[ClusterRule | PoolRule, ...] = (
     ClusterRule(
         "exactly one system pool",
-        f"{_AKS_DOCS}; GKE docs, isolate-workloads-dedicated-nodes (2026); facts.md A.6",
+        f"{_AKS_DOCS}; GKE docs, isolate-workloads-dedicated-nodes (2026)",
         _exactly_one,
     ),
     ClusterRule(
@@ -123,7 +123,11 @@ RULES: tuple[ClusterRule | PoolRule, ...] = (
         "catalog/data/footprints.csv and prices.csv, a source in each row",
         _missing_machine,
     ),
-    PoolRule("no accelerators in the system pool", "facts.md B.1 and B.13: idle cost", _no_accelerators),
+    PoolRule(
+        "no accelerators in the system pool",
+        "kubernetes/autoscaler#2377; nebari-dev/nebari#2507",
+        _no_accelerators,
+    ),
     PoolRule("an AKS system pool of four vCPUs, not of the B series", _AKS_DOCS, _aks_size, CloudKind.AKS),
     PoolRule(
         "taints that AKS takes on a system pool", "Azure/AKS#2578 (2021-10)", _aks_taints, CloudKind.AKS
