@@ -178,6 +178,7 @@ _INVOKES: Final[Mapping[str, Mapping[str, Template]]] = {
             }
         ],
         "workloadIdentityConfigs": [{"workloadPool": "{project}.svc.id.goog"}],
+        "network": "projects/{project}/global/networks/default",
     },
     "gcp:organizations/getClientConfig:getClientConfig": {
         "id": "projects/{project}/regions/{region}/zones/{zone}",

@@ -50,6 +50,7 @@ def record(
     config: Mapping[str, str] | None = None,
     secret_keys: Iterable[str] = (),
     organization: str = "organization",
+    root: Path | None = None,
     assumptions: Assumptions = ASSUMPTIONS,
 ) -> Recording:
     """Run a program as a preview of a stack would, offline.
@@ -63,6 +64,7 @@ def record(
             JSON.
         secret_keys: the keys among them whose values are secret.
         organization: what the engine says where there is no Pulumi Cloud, unless given.
+        root: the project's directory, as `pulumi.get_root_directory()` gives it; left out, the program's.
         assumptions: what clouds would answer.
 
     Returns:
@@ -86,7 +88,7 @@ def record(
                 engine=RecordingEngine(notes),
                 dry_run=True,
                 organization=organization,
-                root_directory=str((home or Path()).resolve()),
+                root_directory=str((root or home or Path()).resolve()),
             )
         )
         settings.SETTINGS.callbacks = Callbacks(monitor)  # pyright: ignore[reportAttributeAccessIssue]

@@ -204,9 +204,9 @@ def _counted(counts: Counts) -> str:
         (counts.dying, "dying with another"),
         (counts.retained, "staying when deleted"),
         (counts.read, "there already"),
-        (counts.components, "components"),
+        (counts.components, "component" if counts.components == 1 else "components"),
         (counts.opaque, "of them opaque"),
-        (counts.providers, "providers"),
+        (counts.providers, "provider" if counts.providers == 1 else "providers"),
     ):
         if number:
             parts.append(f"{number} {words}")

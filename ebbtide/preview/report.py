@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
 from ebbtide.preview.marks import is_assumed
 from ebbtide.preview.recording import Message, Recording, Resource, Severity
@@ -190,7 +190,7 @@ class AssumptionReport(_Part):
 
 
 class Counts(_Part):
-    """How many resources there are."""
+    """Resources, counted by what becomes of them."""
 
     resources: int
     """All of them."""
@@ -235,7 +235,7 @@ class Preview(_Part):
     """What else the program says."""
     assumptions: tuple[AssumptionReport, ...]
     """What stands for the answers of clouds."""
-    counts: Counts = Field()
+    counts: Counts
     """How many resources there are."""
 
 

@@ -29,6 +29,7 @@ class StackFiles:
     Attributes:
         project: the project's name.
         stack: the stack's name.
+        root: the directory of `Pulumi.yaml`.
         program: the directory or file of the program.
         config_file: the stack's file.
         config: full keys and their values as the engine hands them to a program.
@@ -38,6 +39,7 @@ class StackFiles:
 
     project: str
     stack: str
+    root: Path
     program: Path
     config_file: Path
     config: Mapping[str, str]
@@ -95,6 +97,7 @@ def read_stack(directory: Path, stack: str, *, config_file: Path | None = None) 
     return StackFiles(
         project=project,
         stack=stack,
+        root=home,
         program=home / str(settings.get("main") or ""),
         config_file=config_file,
         config=config,

@@ -16,6 +16,8 @@ from pulumi.runtime import settings
 
 from ebbtide.preview.failures import ProgramError
 from ebbtide.preview.record import record
+from ebbtide.preview.stack_files import read_stack
+from tests.synth import ROOT
 from tests.unit.preview.programs import Part, network, run
 
 
@@ -167,6 +169,27 @@ pulumi.export("root", pulumi.get_root_directory())
     assert Path.cwd() == here
     assert str(tmp_path) not in sys.path
     assert "helper" not in sys.modules
+
+
+def test_the_projects_directory_may_be_another(tmp_path: Path) -> None:
+    """Where `main` of `Pulumi.yaml` moves the program."""
+    home = _project(tmp_path / "src", "import pulumi; pulumi.export('root', pulumi.get_root_directory())")
+    assert record(home, project="shop", stack="dev", root=tmp_path).outputs == {"root": str(tmp_path)}
+
+
+def test_nothing_is_contacted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run opens no connection, asks no name and listens on no port."""
+
+    def refuse(*args: object) -> None:
+        pytest.fail(f"the network was used: {args}")
+
+    for name in ("connect", "connect_ex", "bind", "sendto"):
+        monkeypatch.setattr(f"socket.socket.{name}", refuse)
+    monkeypatch.setattr("socket.getaddrinfo", refuse)
+    for stack in ("dev", "dev-aks"):
+        files = read_stack(ROOT, stack)
+        recording = record(files.program, project="ebbtide", stack=stack, config=files.config)
+        assert len(recording) > 10
 
 
 def test_a_file_is_a_program_too(tmp_path: Path) -> None:

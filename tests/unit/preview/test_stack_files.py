@@ -175,6 +175,7 @@ def test_the_projects_own_places(tmp_path: Path) -> None:
     (tmp_path / "stacks" / "Pulumi.dev.yaml").write_text("config: {key: value}")
     files = read_stack(tmp_path, "dev")
     assert files.program == tmp_path / "src"
+    assert files.root == tmp_path
     assert files.config == {"shop:key": "value"}
 
 

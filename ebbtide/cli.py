@@ -1,0 +1,214 @@
+"""The command line. What a command needs is imported when it runs, so that `--help` answers at once.
+
+Exit status: 0 done; 1 done, and something was found; 2 the declaration or the call is wrong; 3 a fault of
+Ebbtide's own. Errors go to standard error as sentences.
+"""
+
+import contextlib
+import gc
+import sys
+import warnings
+from collections.abc import Generator
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from ebbtide.preview.report import Preview
+    from ebbtide.preview.stack_files import StackFiles
+
+FOUND = 1
+WRONG = 2
+BROKEN = 3
+_DEFAULT_STACK = "dev"
+_DECLARATION = "ebbtide:cluster"
+
+app = typer.Typer(
+    name="ebbtide",
+    help="ML clusters on GKE and AKS, declared once. Nothing here needs a cloud unless it says so.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+class PreviewFormat(StrEnum):
+    """In what form a preview is written."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+Stack = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="STACK",
+        help="The stack; left out, the one that --config-file is named after, or else dev.",
+        show_default=False,
+    ),
+]
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option(
+        help="The stack's file, where that is not Pulumi.STACK.yaml beside Pulumi.yaml.", show_default=False
+    ),
+]
+Out = Annotated[
+    Path | None, typer.Option(help="A file to write to, in place of standard output.", show_default=False)
+]
+Cwd = Annotated[Path, typer.Option(help="The project's directory, or one below it.")]
+
+
+@app.command()
+def preview(
+    stack: Stack = None,
+    *,
+    format_: Annotated[
+        PreviewFormat, typer.Option("--format", help="Text for people, or the JSON document.")
+    ] = PreviewFormat.TEXT,
+    out: Out = None,
+    config_file: ConfigFile = None,
+    cwd: Cwd = Path(),
+) -> None:
+    """Show what a stack would create, without a cloud, credentials or the pulumi command.
+
+    The project's real program runs in this process. What a cloud would answer is assumed, and marked as such.
+    Exit status 1 says that the program logged an error.
+    """
+    with _sentences():
+        from ebbtide.preview import lazy_packages  # noqa: PLC0415
+        from ebbtide.preview.record import record  # noqa: PLC0415 - loads Pulumi
+        from ebbtide.preview.report import preview_of  # noqa: PLC0415
+
+        lazy_packages.install()
+        files = _stack_files(stack, config_file, cwd)
+        recording = record(
+            files.program,
+            project=files.project,
+            stack=files.stack,
+            config=files.config,
+            secret_keys=files.secret_keys,
+            root=files.root,
+        )
+        document = preview_of(recording, files.warnings)
+        if format_ is PreviewFormat.JSON:
+            _write(document.model_dump_json(indent=2) + "\n", out)
+        else:
+            _write_text(document, out)
+    if any(message.severity == "error" for message in document.warnings):
+        raise typer.Exit(FOUND)
+
+
+@app.command()
+def schema(
+    *,
+    of_preview: Annotated[
+        bool, typer.Option("--preview", help="Of the preview's JSON document, not of the declaration.")
+    ] = False,
+    out: Out = None,
+) -> None:
+    """Print a JSON Schema: of the declaration, for editors, or of the preview's document."""
+    import json  # noqa: PLC0415
+
+    with _sentences():
+        if of_preview:
+            from ebbtide.preview.report import preview_schema  # noqa: PLC0415
+
+            document = preview_schema()
+        else:
+            from ebbtide.model import declaration_schema  # noqa: PLC0415
+
+            document = declaration_schema()
+        _write(json.dumps(document, indent=2) + "\n", out)
+
+
+@app.command()
+def profile(
+    stack: Stack = None, *, out: Out = None, config_file: ConfigFile = None, cwd: Cwd = Path()
+) -> None:
+    """Write a stack's placement profile, which is all that workloads need to know of it.
+
+    It follows from the declaration alone; the stack's output `placementProfile` is the same.
+    """
+    with _sentences():
+        import json  # noqa: PLC0415
+
+        from ebbtide.model import declare  # noqa: PLC0415
+        from ebbtide.placement.derive import profile as derived  # noqa: PLC0415
+
+        files = _stack_files(stack, config_file, cwd)
+        if _DECLARATION not in files.config:
+            raise _RefusedError(
+                f"{files.config_file} declares no cluster. Write one under `{_DECLARATION}`; README.md has "
+                "the shortest that works."
+            )
+        written = json.loads(files.config[_DECLARATION])
+        cluster = declare(written, default_name=f"{files.project}-{files.stack}")
+        _write(derived(cluster).json() + "\n", out)
+
+
+class _RefusedError(Exception):
+    """The call is wrong; the message says how."""
+
+
+def _stack_files(stack: str | None, config_file: Path | None, cwd: Path) -> "StackFiles":
+    from ebbtide.preview.stack_files import read_stack, stack_named_by  # noqa: PLC0415
+
+    named = stack_named_by(config_file) if config_file else None
+    return read_stack(cwd, stack or named or _DEFAULT_STACK, config_file=config_file)
+
+
+@contextlib.contextmanager
+def _sentences() -> Generator[None]:
+    """Turn what is wrong with a declaration or a call into sentences and exit status 2."""
+    from ebbtide.complaints import complaint, own_fault  # noqa: PLC0415
+
+    with warnings.catch_warnings():
+        if not sys.warnoptions:
+            # Pulumi's providers warn of their own deprecations, in Python's form and again as messages.
+            warnings.simplefilter("ignore")
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 - nobody is shown a traceback
+            text = str(error) if isinstance(error, _RefusedError) else complaint(error)
+            typer.echo(text or own_fault(error), err=True)
+            raise typer.Exit(WRONG if text else BROKEN) from None
+
+
+def _write(text: str, out: Path | None) -> None:
+    if out is None:
+        typer.echo(text, nl=False)
+    else:
+        out.write_text(text, encoding="utf-8")
+
+
+def _write_text(document: "Preview", out: Path | None) -> None:
+    """The preview as text: in colour for a terminal, plain for a pipe or a file."""
+    import shutil  # noqa: PLC0415
+
+    from rich.console import Console  # noqa: PLC0415
+
+    from ebbtide.preview.render import render  # noqa: PLC0415
+
+    # A pipe has no width of its own; COLUMNS counts, and else a width that most terminals have today.
+    width = None if out is None and sys.stdout.isatty() else shutil.get_terminal_size((120, 0)).columns
+    if out is None:
+        render(document, Console(width=width, highlight=False))
+        return
+    with out.open("w", encoding="utf-8") as file:
+        render(document, Console(file=file, width=width, force_terminal=False, highlight=False))
+
+
+_GC_THRESHOLD = 500_000
+
+
+def main() -> None:
+    """Run the command line."""
+    # Importing a provider makes a million objects that stay: at Python's own threshold, looking for garbage
+    # among them took a quarter of a preview's time.
+    gc.set_threshold(_GC_THRESHOLD, *gc.get_threshold()[1:])
+    app()

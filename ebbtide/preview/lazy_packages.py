@@ -1,0 +1,107 @@
+"""Import of a provider's large package module by module, as its parts are asked for.
+
+`pulumi_gcp.compute` has some 290 modules, and asking it for one class imports all of them: half a second of a
+second and a half that a preview takes, for the four classes of a network. Its modules are named after their
+classes, so that the right one can be imported alone. Whatever is not found so, and whoever asks for
+everything, has the package loaded whole, as it would have been. Only the command line installs this, in a
+process of its own.
+"""
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any, Final, cast
+
+LARGE: Final = frozenset({"pulumi_gcp.compute", "pulumi_azure_native.network"})
+"""What it is worth it for: the others are loaded in a tenth of the time."""
+
+
+def install() -> None:
+    """Make large packages lazy from now on; those that are loaded already stay as they are."""
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if fullname not in LARGE:
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
+        if spec is not None and isinstance(spec.loader, importlib.machinery.SourceFileLoader):
+            spec.loader = _Loader(spec.loader)
+        return spec
+
+
+class _Loader(importlib.abc.Loader):
+    """Makes the package without running its `__init__`, which imports everything."""
+
+    def __init__(self, loader: importlib.machinery.SourceFileLoader) -> None:
+        self._loader = loader
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__dict__["_load_code"] = lambda: self._loader.get_code(module.__name__)
+        module.__class__ = _Package
+
+
+class _Package(ModuleType):
+    """A package whose members are imported when they are asked for."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "__all__" or not name.startswith("__"):
+            for module in _candidates(name):
+                if self._has(module) and name in self._imported(module):
+                    return self.__dict__[name]
+            self._load()
+            if name in self.__dict__:
+                return self.__dict__[name]
+        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # The import system binds a module's name when it has loaded it. A function's module has the
+        # function's name, and the function is what the package has under it.
+        if isinstance(value, ModuleType) and value.__name__ == f"{self.__name__}.{name}":
+            value = vars(value).get(name, value) if name in _exports(value) else value
+        super().__setattr__(name, value)
+
+    def __dir__(self) -> list[str]:
+        self._load()
+        return sorted(self.__dict__)
+
+    def _has(self, module: str) -> bool:
+        return any((Path(place) / f"{module}.py").is_file() for place in self.__path__)
+
+    def _imported(self, module: str) -> dict[str, Any]:
+        """The package's members once a module is imported: what that one exports is among them."""
+        loaded = importlib.import_module(f"{self.__name__}.{module}")
+        for name in _exports(loaded):
+            self.__dict__[name] = vars(loaded)[name]
+        self.__dict__.setdefault(module, loaded)
+        return self.__dict__
+
+    def _load(self) -> None:
+        """Run the package's `__init__` after all; what is imported already is not imported again."""
+        load_code = self.__dict__.pop("_load_code", None)
+        if load_code is not None:
+            exec(cast("CodeType", load_code()), self.__dict__)  # noqa: S102 - the package's own code
+
+
+def _exports(module: ModuleType) -> list[str]:
+    return cast("list[str]", getattr(module, "__all__", []))
+
+
+def _candidates(name: str) -> list[str]:
+    """The modules that may have a member: `router_nat` for `RouterNat` and `RouterNatArgs`, `_inputs` for
+    other Args.
+    """
+    snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+    base = snake.removesuffix("_dict")
+    if base.endswith("_args"):
+        return [base.removesuffix("_args"), "_inputs"]
+    return [name] if name == snake else [snake]

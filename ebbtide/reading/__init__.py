@@ -1,0 +1,19 @@
+"""The way back: from recorded resources to what they mean, without a look at the declaration.
+
+Cost, quotas and policy speak of what would really be there, so they read resources. Providers' names of
+fields stand here as data, in one module a cloud.
+"""
+
+from ebbtide.reading.facts import AcceleratorFacts, DiskFacts, NodeFacts, PoolFacts, TaintFacts
+from ebbtide.reading.pools import read_pools
+from ebbtide.reading.queues import read_queues
+
+__all__ = [
+    "AcceleratorFacts",
+    "DiskFacts",
+    "NodeFacts",
+    "PoolFacts",
+    "TaintFacts",
+    "read_pools",
+    "read_queues",
+]

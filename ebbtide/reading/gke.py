@@ -1,0 +1,161 @@
+"""Google Cloud's words for a node pool: fields of `gcp.container.NodePool` and `gcp.container.Cluster`
+(pulumi-gcp 10.2).
+
+What nodes get without being declared is of the GKE documentation (gpus, tpus, provisioningrequest; read
+2026).
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from ebbtide.catalog import CloudKind, find_machine
+from ebbtide.catalog.clouds import is_gke_zone
+from ebbtide.placement.gke_marks import QUEUED
+from ebbtide.preview.recording import Resource
+from ebbtide.reading.facts import (
+    AcceleratorFacts,
+    CapacityKind,
+    DiskFacts,
+    NodeFacts,
+    PoolFacts,
+    TaintFacts,
+)
+from ebbtide.reading.inputs import Inputs
+
+NODE_POOL: Final = "gcp:container/nodePool:NodePool"
+CLUSTER: Final = "gcp:container/cluster:Cluster"
+
+# By the first that is there.
+_CAPACITY: Final[tuple[tuple[str, CapacityKind], ...]] = (
+    ("queuedProvisioning.enabled", "queued"),
+    ("nodeConfig.flexStart", "flex-start"),
+    ("nodeConfig.spot", "spot"),
+    ("nodeConfig.preemptible", "preemptible"),
+)
+_EFFECTS: Final = {
+    "NO_SCHEDULE": "NoSchedule",
+    "PREFER_NO_SCHEDULE": "PreferNoSchedule",
+    "NO_EXECUTE": "NoExecute",
+}
+# What GKE takes where nothing is declared (container API, NodeConfig).
+_MACHINE: Final = "e2-medium"
+_DISK: Final = DiskFacts(100, "pd-balanced")
+_PREEMPTIBLE_SECONDS: Final = 24 * 3600
+_REGION_ZONES: Final = 3
+
+
+def read_node_pool(resource: Resource) -> PoolFacts:
+    """A pool of its own."""
+    inputs = Inputs(resource.inputs)
+    cluster = inputs.text("cluster").rpartition("/")[2]
+    return _pool(inputs, resource.urn, cluster, inputs.text("location"), inline=False)
+
+
+def read_inline_pools(resource: Resource) -> Iterator[PoolFacts]:
+    """Pools inside a cluster's own resource: those listed there, or the default one where it is kept."""
+    inputs = Inputs(resource.inputs)
+    name, location = inputs.text("name"), inputs.text("location")
+    if inputs.flag("enableAutopilot") or inputs.flag("removeDefaultNodePool"):
+        return
+    listed = inputs.parts("nodePools")
+    for pool in listed:
+        yield _pool(pool, resource.urn, name, location, inline=True)
+    if not listed:
+        pool = Inputs({key: resource.inputs[key] for key in _DEFAULT_POOL if key in resource.inputs})
+        yield _pool(pool, resource.urn, name, location, inline=True, default_name="default-pool")
+
+
+_DEFAULT_POOL: Final = ("initialNodeCount", "nodeConfig", "nodeLocations")
+
+
+def _pool(
+    inputs: Inputs, urn: str, cluster: str, location: str, *, inline: bool, default_name: str = ""
+) -> PoolFacts:
+    machine = inputs.text("nodeConfig.machineType") or _MACHINE
+    accelerator = _accelerator(inputs, machine)
+    capacity = _capacity(inputs)
+    taints = _taints(inputs, accelerator, capacity)
+    zones = inputs.texts("nodeLocations")
+    spread = len(zones) or (1 if is_gke_zone(location) else _REGION_ZONES)
+    nodes = _nodes(inputs, spread)
+    limit = inputs.text("nodeConfig.maxRunDuration").removesuffix("s")
+    return PoolFacts(
+        urn=urn,
+        inline=inline,
+        cloud=CloudKind.GKE,
+        name=inputs.text("name") or default_name,
+        cluster=cluster,
+        location=location,
+        role="system" if nodes.idle and not taints else "work",
+        machine=machine,
+        accelerator=accelerator,
+        capacity=capacity,
+        reservation=inputs.text("nodeConfig.reservationAffinity.values[0]"),
+        nodes=nodes,
+        zones=zones,
+        disk=DiskFacts(
+            inputs.number("nodeConfig.diskSizeGb") or _DISK.size_gib,
+            inputs.text("nodeConfig.diskType") or _DISK.type,
+        ),
+        labels=inputs.labels("nodeConfig.labels"),
+        taints=taints,
+        max_run_seconds=_PREEMPTIBLE_SECONDS if capacity == "preemptible" else int(limit) if limit else None,
+        billing=inputs.labels("nodeConfig.resourceLabels"),
+    )
+
+
+def _accelerator(inputs: Inputs, machine: str) -> AcceleratorFacts | None:
+    """What is attached, or else what is part of the machine type."""
+    for attached in inputs.parts("nodeConfig.guestAccelerators"):
+        return AcceleratorFacts(attached.text("type"), attached.number("count") or 1)
+    known = find_machine(CloudKind.GKE, machine)
+    return (
+        AcceleratorFacts(known.accelerator, known.accelerator_count) if known and known.accelerator else None
+    )
+
+
+def _capacity(inputs: Inputs) -> CapacityKind:
+    for path, kind in _CAPACITY:
+        if inputs.flag(path):
+            return kind
+    specific = inputs.text("nodeConfig.reservationAffinity.consumeReservationType") == "SPECIFIC_RESERVATION"
+    return "reservation" if specific else "on-demand"
+
+
+def _nodes(inputs: Inputs, spread: int) -> NodeFacts:
+    """Totals. GKE counts `initialNodeCount`, `nodeCount` and the limits that are no totals per zone."""
+    birth = inputs.number("nodeCount")
+    if birth is None:
+        birth = inputs.number("initialNodeCount")
+    at_birth = None if birth is None else birth * spread
+    if not inputs.has("autoscaling"):
+        return NodeFacts(fixed=at_birth or 0, at_birth=at_birth)
+    total = inputs.number("autoscaling.totalMaxNodeCount")
+    if total is not None:
+        return NodeFacts(inputs.number("autoscaling.totalMinNodeCount") or 0, total, None, at_birth)
+    low = inputs.number("autoscaling.minNodeCount") or 0
+    high = inputs.number("autoscaling.maxNodeCount") or 0
+    return NodeFacts(low * spread, high * spread, None, at_birth)
+
+
+def _taints(
+    inputs: Inputs, accelerator: AcceleratorFacts | None, capacity: CapacityKind
+) -> tuple[TaintFacts, ...]:
+    """What is declared, and what GKE adds: on queued nodes, and on nodes with accelerators."""
+    declared = [_taint(taint) for taint in inputs.parts("nodeConfig.taints")]
+    added: list[tuple[str, str]] = []
+    if capacity == "queued":
+        added.append((QUEUED, "true"))
+    if accelerator is not None:
+        is_tpu = accelerator.type.startswith("tpu-")
+        added.append(("google.com/tpu" if is_tpu else "nvidia.com/gpu", "present"))
+    there = {(taint.key, taint.value) for taint in declared}
+    return (
+        *declared,
+        *(TaintFacts(*mark, "NoSchedule", automatic=True) for mark in added if mark not in there),
+    )
+
+
+def _taint(taint: Inputs) -> TaintFacts:
+    effect = taint.text("effect")
+    return TaintFacts(taint.text("key"), taint.text("value"), _EFFECTS.get(effect, effect))

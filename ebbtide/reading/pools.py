@@ -1,0 +1,35 @@
+"""The node pools of a recording, on whatever cloud."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ebbtide.preview.recording import Recording
+from ebbtide.reading import aks, gke
+from ebbtide.reading.facts import PoolFacts
+
+
+def read_pools(recording: Recording) -> tuple[PoolFacts, ...]:
+    """Every node pool that the program would make, in the order of registration, system pools first.
+
+    Pools that exist already and are only read are not among them: nothing is recorded of what they are like.
+    """
+    return tuple(sorted(_pools(recording), key=lambda pool: pool.role != "system"))
+
+
+def _pools(recording: Recording) -> Iterator[PoolFacts]:
+    locations = dict(aks.read_location(cluster) for cluster in recording.of_type(aks.CLUSTER))
+    for resource in recording:
+        if resource.read:
+            continue
+        match resource.type:
+            case gke.NODE_POOL:
+                yield gke.read_node_pool(resource)
+            case gke.CLUSTER:
+                yield from gke.read_inline_pools(resource)
+            case aks.AGENT_POOL:
+                pool = aks.read_agent_pool(resource)
+                yield replace(pool, location=locations.get(pool.cluster, ""))
+            case aks.CLUSTER:
+                yield from aks.read_inline_pools(resource)
+            case _:
+                pass

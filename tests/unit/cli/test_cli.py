@@ -1,0 +1,267 @@
+"""The command line: what it prints, where, and with what status."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ebbtide.placement import Profile
+from ebbtide.preview.report import Preview
+from tests.synth import ROOT
+
+_ENVIRONMENT = {
+    # No credentials, no configuration, no home: what the tests' user has must not matter.
+    "PATH": os.environ["PATH"],
+    "HOME": "/nonexistent",
+    "PYTHONPATH": str(ROOT),
+}
+
+_PROGRAM = """
+import pulumi
+import pulumi_gcp as gcp
+
+config = pulumi.Config()
+gcp.storage.Bucket("data", name="data", location="US", labels={"p": config.require_secret("password")})
+pulumi.export("password", config.require_secret("password"))
+if config.get_bool("loud"):
+    pulumi.log.error("too loud")
+"""
+
+
+def _ebbtide(*args: str | Path, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "ebbtide", *map(str, args)],
+        cwd=cwd,
+        env=_ENVIRONMENT | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def _project(directory: Path, dev: str, program: str = _PROGRAM) -> Path:
+    (directory / "Pulumi.yaml").write_text("name: shop\nruntime: python\n")
+    (directory / "Pulumi.dev.yaml").write_text(dev)
+    (directory / "__main__.py").write_text(program)
+    return directory
+
+
+def _refused(done: subprocess.CompletedProcess[str]) -> str:
+    """What a refused call says, having checked that it says it as it should."""
+    assert done.returncode == 2, done.stderr
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    return done.stderr
+
+
+def test_help_answers_at_once() -> None:
+    """Under 0.3 s, without a cloud's package loaded."""
+    start = time.perf_counter()
+    done = _ebbtide("--help")
+    seconds = time.perf_counter() - start
+    assert done.returncode == 0
+    for command in ("preview", "schema", "profile"):
+        assert command in done.stdout
+    assert seconds < 1.5  # 0.1 s on a free machine; the tests' may have others at work
+
+
+def test_help_loads_nothing_slow() -> None:
+    """The measure that no busy machine disturbs: what is imported."""
+    slow = "{'pulumi', 'pydantic', 'rich', 'yaml'}"
+    code = f"import sys, ebbtide.cli; print(sorted({slow} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_no_command_is_a_question() -> None:
+    """It is answered with what there is to call."""
+    done = _ebbtide()
+    assert "preview" in done.stdout + done.stderr
+
+
+def test_preview_as_text() -> None:
+    """Of the dev stack, which is the one that is meant when none is named; plain in a pipe."""
+    done = _ebbtide("preview")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("ebbtide/dev: an offline preview\n")
+    assert "\x1b[" not in done.stdout
+    assert "runs only pods that tolerate" in done.stdout
+    assert done.stderr == ""
+
+
+def test_preview_as_json(tmp_path: Path) -> None:
+    """The document, on standard output or in a file, and nothing besides."""
+    done = _ebbtide("preview", "dev-aks", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    document = Preview.model_validate_json(done.stdout)
+    assert (document.stack, document.pools[0].cloud) == ("dev-aks", "aks")
+    assert document.outputs["kubeconfig"] == "[secret]"
+    written = _ebbtide("preview", "dev-aks", "--format", "json", "--out", tmp_path / "preview.json")
+    assert (written.returncode, written.stdout) == (0, "")
+    assert (tmp_path / "preview.json").read_text() == done.stdout
+
+
+def test_preview_into_a_file_is_plain(tmp_path: Path) -> None:
+    """Also where colours are asked for."""
+    project = _project(tmp_path, "config: {password: p}")
+    done = _ebbtide("preview", "--cwd", project, "--out", tmp_path / "out.txt", FORCE_COLOR="1")
+    assert (done.returncode, done.stdout) == (0, "")
+    text = (tmp_path / "out.txt").read_text()
+    assert text.startswith("shop/dev: an offline preview\n")
+    assert "\x1b[" not in text
+
+
+def test_preview_elsewhere(tmp_path: Path) -> None:
+    """`--cwd` names the project, `--config-file` the declaration, whose name names the stack."""
+    _project(tmp_path, "config: {password: p}")
+    other = tmp_path / "elsewhere"
+    other.mkdir()
+    (other / "Pulumi.review.yaml").write_text("config: {password: q}")
+    done = _ebbtide(
+        "preview", "--config-file", other / "Pulumi.review.yaml", "--cwd", tmp_path, "--format", "json"
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["stack"] == "review"
+    named = _ebbtide(
+        "preview", "own", "--config-file", other / "Pulumi.review.yaml", "--format", "json", cwd=tmp_path
+    )
+    assert json.loads(named.stdout)["stack"] == "own"
+
+
+def test_an_encrypted_secret_shows_as_a_secret(tmp_path: Path) -> None:
+    """Nobody is asked for a passphrase, and neither ciphertext nor placeholder is shown."""
+    project = _project(
+        tmp_path,
+        "secretsprovider: passphrase\nencryptionsalt: v1:abc\nconfig: {password: {secure: v1:ciphertext}}\n",
+    )
+    for form in ("text", "json"):
+        done = _ebbtide("preview", "--cwd", project, "--format", form)
+        assert done.returncode == 0, done.stderr
+        assert "[secret]" in done.stdout
+        assert "ciphertext" not in done.stdout
+        assert "encrypted-in-the-stack-file" not in done.stdout
+
+
+def test_a_logged_error_is_something_found(tmp_path: Path) -> None:
+    """The preview is shown, and the status says to look."""
+    done = _ebbtide("preview", "--cwd", _project(tmp_path, "config: {password: p, loud: true}"))
+    assert done.returncode == 1
+    assert "error: too loud" in done.stdout
+
+
+def test_what_a_program_prints_does_not_spoil_the_document(tmp_path: Path) -> None:
+    """It is one of the messages."""
+    project = _project(tmp_path, "config: {password: p}", _PROGRAM + "print('hello')\n")
+    document = json.loads(_ebbtide("preview", "--cwd", project, "--format", "json").stdout)
+    assert [message["text"] for message in document["messages"]] == ["hello"]
+
+
+def test_a_missing_stack() -> None:
+    """Is named, with the nearest that is there."""
+    said = _refused(_ebbtide("preview", "dve"))
+    assert said.startswith("There is no stack dve: no file Pulumi.dve.yaml. Did you mean dev?")
+
+
+def test_no_project(tmp_path: Path) -> None:
+    """The message says what was looked for."""
+    assert _refused(_ebbtide("preview", "--cwd", tmp_path)).startswith(
+        f"There is no Pulumi project in {tmp_path}"
+    )
+
+
+def test_a_missing_configuration_file() -> None:
+    """Is named."""
+    said = _refused(_ebbtide("preview", "--config-file", "nowhere.yaml"))
+    assert said == "There is no file nowhere.yaml, which --config-file names.\n"
+
+
+def test_broken_yaml(tmp_path: Path) -> None:
+    """File, line and column."""
+    said = _refused(_ebbtide("preview", "--cwd", _project(tmp_path, "config:\n  a: [1\n")))
+    assert f"{tmp_path / 'Pulumi.dev.yaml'}, line 3, column 1: this is not valid YAML" in said
+
+
+def test_a_failing_program(tmp_path: Path) -> None:
+    """What it raised and where, without a traceback."""
+    project = _project(tmp_path, "", "import json\n\n\njson.loads('{')\n")
+    said = _refused(_ebbtide("preview", "--cwd", project))
+    assert said.startswith("JSONDecodeError: ")
+    assert said.endswith("(__main__.py, line 4)\n")
+
+
+@pytest.mark.parametrize("command", ["preview", "profile"])
+def test_a_bad_declaration(tmp_path: Path, command: str) -> None:
+    """Every fault of it, a block each, whichever command finds them."""
+    declaration = """
+config:
+  ebbtide:cluster:
+    name: train
+    owner: vision
+    cloud: {kind: gke, project: acme-ml, location: us-central1-a}
+    pools:
+      - {name: system, role: system, machine: e2-standard-2, nodes: {min: 3, max: 1}}
+      - {name: work, machine: n1-highmen-8, nodes: {max: 4}}
+"""
+    (tmp_path / "Pulumi.bad.yaml").write_text(declaration)
+    said = _refused(_ebbtide(command, "--config-file", tmp_path / "Pulumi.bad.yaml"))
+    assert said.startswith("The declaration has 2 faults.\n\npools[0].nodes")
+    assert "did you mean n1-highmem-8?" in said
+    assert said.count("  problem ") == said.count("  fix ") == 2
+
+
+def test_no_declaration(tmp_path: Path) -> None:
+    """Both commands say where to write one."""
+    (tmp_path / "Pulumi.none.yaml").write_text("config: {}")
+    for command in ("preview", "profile"):
+        said = _refused(_ebbtide(command, "--config-file", tmp_path / "Pulumi.none.yaml"))
+        assert "declares no cluster" in said
+        assert "`ebbtide:cluster`" in said
+
+
+def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
+    """Is named, with the reason."""
+    said = _refused(_ebbtide("schema", "--out", tmp_path / "no" / "such" / "place.json"))
+    assert said == f"{tmp_path}/no/such/place.json: No such file or directory.\n"
+
+
+@pytest.mark.parametrize("args", [("preview", "--format", "xml"), ("preview", "--nonsense"), ("nonsense",)])
+def test_a_wrong_call(args: tuple[str, ...]) -> None:
+    """Status 2, and what there is to choose from."""
+    assert _refused(_ebbtide(*args))
+
+
+def test_schemas() -> None:
+    """Of the declaration, and of the preview's document."""
+    declaration = json.loads(_ebbtide("schema").stdout)
+    assert {"cloud", "pools"} <= set(declaration["properties"])
+    document = json.loads(_ebbtide("schema", "--preview").stdout)
+    assert document["properties"]["version"]["const"] == "ebbtide.dev/preview/v1"
+
+
+def test_the_profile_is_the_stacks_output(tmp_path: Path) -> None:
+    """Derived from the declaration without Pulumi, it is what the program exports."""
+    done = _ebbtide("profile", "dev", "--out", tmp_path / "profile.json")
+    assert (done.returncode, done.stdout) == (0, "")
+    profile = Profile.load(tmp_path / "profile.json")
+    preview = json.loads(_ebbtide("preview", "dev", "--format", "json").stdout)
+    assert profile.data() == preview["outputs"]["placementProfile"]
+
+
+def test_the_profile_needs_no_pulumi(tmp_path: Path) -> None:
+    """A machine that only makes pipelines has none."""
+    for package in ("pulumi", "pulumi_gcp"):
+        (tmp_path / f"{package}.py").write_text("raise ImportError('not installed')")
+    done = _ebbtide("profile", PYTHONPATH=f"{tmp_path}{os.pathsep}{ROOT}")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["version"] == "ebbtide.dev/profile/v1"
+
+
+def test_a_closed_pipe_is_no_failure_of_ours() -> None:
+    """`ebbtide preview | head -1` prints a line and no traceback."""
+    command = f"{sys.executable} -m ebbtide schema | head -c 1"
+    done = subprocess.run(command, shell=True, cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S602
+    assert (done.stdout, done.stderr) == ("{", "")

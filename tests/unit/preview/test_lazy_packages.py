@@ -1,0 +1,103 @@
+"""Large packages of providers are imported in parts, and are what they would have been."""
+
+import json
+import subprocess
+import sys
+import textwrap
+from typing import Any
+
+import pytest
+
+from ebbtide.preview.lazy_packages import LARGE
+from tests.synth import ROOT
+
+
+def _run(code: str) -> Any:
+    """What a process of its own prints as JSON: here the packages may be loaded already."""
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+_MEMBERS = """
+    import importlib, json
+    {install}
+    package = importlib.import_module("{package}")
+    package.outputs  # the SDK's own laziness ends with the first question
+    names = {names} or [name for name in dir(package) if not name.startswith("_")]
+    members = {{name: getattr(package, name) for name in names}}
+    print(json.dumps({{name: repr(item) for name, item in members.items() if isinstance(item, type)}}))
+"""
+_INSTALL = "from ebbtide.preview import lazy_packages; lazy_packages.install()"
+
+
+@pytest.mark.parametrize("package", sorted(LARGE))
+def test_members_are_the_same(package: str) -> None:
+    """Asked for one by one, every class of the package is the one that the whole package has."""
+    whole = _run(_MEMBERS.format(install="", package=package, names="[]"))
+    assert len(whole) > 300
+    assert _run(_MEMBERS.format(install=_INSTALL, package=package, names=list(whole))) == whole
+
+
+def test_only_what_is_asked_for_is_imported() -> None:
+    """The classes of a network are in a handful of modules."""
+    modules = _run(f"""
+        import json, sys
+        {_INSTALL}
+        from pulumi_gcp import compute
+        for name in ("Network", "Subnetwork", "Router", "RouterNat", "SubnetworkSecondaryIpRangeArgs"):
+            assert getattr(compute, name).__name__ == name
+        print(json.dumps([name for name in sys.modules if name.startswith("pulumi_gcp.compute.")]))
+    """)
+    assert len(modules) < 10
+
+
+def test_functions_are_functions() -> None:
+    """A function's module has the function's name, and the package has the function."""
+    kinds = _run(f"""
+        import json
+        {_INSTALL}
+        from pulumi_gcp import compute
+        from pulumi_gcp.compute import get_network, get_network_output
+        import pulumi_gcp.compute.get_zones
+        found = [get_network, get_network_output, compute.get_zones, compute.outputs]
+        print(json.dumps([type(item).__name__ for item in found]))
+    """)
+    assert kinds == ["function", "function", "function", "module"]
+
+
+def test_whoever_wants_everything_has_it() -> None:
+    """A star import, a directory, and a name that no module is called after load the package whole."""
+    answers = _run(f"""
+        import json
+        {_INSTALL}
+        from pulumi_gcp import compute
+        compute.Network
+        names = dir(compute)
+        space = {{}}
+        exec("from pulumi_gcp.compute import *", space)
+        try:
+            compute.NoSuchThing
+        except AttributeError as error:
+            said = str(error)
+        print(json.dumps([len(names) > 1000, "RouterNat" in space, said]))
+    """)
+    assert answers == [True, True, "module 'pulumi_gcp.compute' has no attribute 'NoSuchThing'"]
+
+
+def test_a_package_that_is_loaded_stays() -> None:
+    """Installing twice, or late, changes nothing."""
+    same = _run(f"""
+        import json, sys
+        from pulumi_gcp import compute
+        compute.Network
+        before = sys.modules["pulumi_gcp.compute"]
+        {_INSTALL}
+        {_INSTALL}
+        from pulumi_gcp import compute as again
+        again.Network
+        print(json.dumps(sys.modules["pulumi_gcp.compute"] is before and again.Network is compute.Network))
+    """)
+    assert same is True

@@ -1,0 +1,189 @@
+"""The text of a preview: complete at any width, plain where nobody looks."""
+
+import io
+
+import pulumi
+import pulumi_gcp as gcp
+import pytest
+from pulumi import Output, ResourceOptions
+from rich.console import Console
+
+from ebbtide.preview.recording import Recording
+from ebbtide.preview.render import render
+from ebbtide.preview.report import Preview, preview_of
+from tests.unit.preview.programs import Part, network, run
+
+
+def _text(preview: Preview, width: int, *, terminal: bool = False) -> str:
+    out = io.StringIO()
+    render(preview, Console(file=out, width=width, force_terminal=terminal, highlight=False))
+    return out.getvalue()
+
+
+def _taint(key: str) -> gcp.container.NodePoolNodeConfigTaintArgs:
+    return gcp.container.NodePoolNodeConfigTaintArgs(key=key, value="true", effect="NO_SCHEDULE")
+
+
+def _program() -> None:
+    train = Part("train", type_="test:parts:Topology")
+    cluster = gcp.container.Cluster(
+        "train-cluster",
+        name="train",
+        location="us-central1-a",
+        remove_default_node_pool=True,
+        opts=ResourceOptions(parent=train, protect=True),
+    )
+    for name, minimum, taint in (("system", 1, None), ("t4-spot", 0, "cloud.google.com/gke-spot")):
+        gcp.container.NodePool(
+            f"train-{name}",
+            name=name,
+            cluster=cluster.name,
+            location="us-central1-a",
+            node_locations=["us-central1-a"] if taint else None,
+            autoscaling=gcp.container.NodePoolAutoscalingArgs(
+                total_min_node_count=minimum, total_max_node_count=4
+            ),
+            node_config=gcp.container.NodePoolNodeConfigArgs(
+                machine_type="a2-highgpu-1g" if taint else "e2-standard-2",
+                spot=bool(taint),
+                taints=[_taint(taint)] if taint else None,
+                metadata={"token": Output.secret("hunter22")} if taint else None,
+            ),
+            opts=ResourceOptions(parent=train, deleted_with=cluster),
+        )
+    gcp.compute.Network(
+        "vpc",
+        name="vpc",
+        description=Output.concat("for ", cluster.endpoint),
+        opts=ResourceOptions(parent=train, retain_on_delete=True),
+    )
+    gcp.compute.Network.get("old", "projects/acme/global/networks/old")
+    pulumi.export("clusterName", cluster.name)
+    pulumi.export("kubeconfig", Output.secret("hunter22"))
+    pulumi.export("server", Output.concat("https://", cluster.endpoint))
+    pulumi.export("version", cluster.master_version)
+    pulumi.export("profile", {"pools": [1, 2], "queues": []})
+    pulumi.export("names", ["a", "b"])
+    pulumi.log.warn("The control plane is open to all networks, which is not what most people want.")
+    pulumi.log.info("made it")
+
+
+@pytest.fixture(scope="module")
+def preview() -> Preview:
+    """Of a program that has a little of everything."""
+    return preview_of(run(_program, gcp__project="acme"))
+
+
+_EXPECTED = """\
+shop/dev: an offline preview
+Cluster train on GKE in us-central1-a
+
+Pools
+POOL     MACHINE        ACCELERATOR            CAPACITY   NODES
+system   e2-standard-2  -                      on-demand  1 to 4
+    runs any pod
+t4-spot  a2-highgpu-1g  1 x nvidia-tesla-a100  spot       0 to 4
+    zones us-central1-a
+    runs only pods that request nvidia.com/gpu and tolerate
+    cloud.google.com/gke-spot=true:NoSchedule
+
+Resources
+├── train  test.parts.Topology
+│   ├── …-cluster  gcp.container.Cluster, protected
+│   ├── …-system  gcp.container.NodePool †
+│   ├── …-t4-spot  gcp.container.NodePool †, secret token
+│   └── vpc  gcp.compute.Network, stays when deleted, assumed description
+└── old  gcp.compute.Network, exists already
+† dies with train-cluster, and needs no deletion of its own
+
+Outputs
+clusterName  train
+kubeconfig   [secret]
+names        a list of 2
+profile      an object: pools, queues
+server       https://192.0.2.10 (assumed)
+version      [unknown]
+
+Messages
+- made it
+
+Warnings
+- warning: The control plane is open to all networks, which is not what most people want.
+
+6 resources: 4 to create, 1 protected, 2 dying with another, 1 staying when deleted, 1 there
+already, 1 component.
+No cloud was asked. What is called assumed stands for a cloud's answer; ids that a cloud makes of
+names by a rule are taken for granted. `--format json` has every one.
+"""
+
+
+def test_the_text_at_100_columns(preview: Preview) -> None:
+    """The whole of it, as a person reads it."""
+    assert _text(preview, 100) == _EXPECTED
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
+def test_nothing_is_cut_off_at_any_width(preview: Preview, width: int) -> None:
+    """Lines are broken, not cropped; none is wider than asked, none ends in blanks."""
+    text = _text(preview, width)
+    lines = text.splitlines()
+    assert all(len(line) <= width for line in lines)
+    assert all(line == line.rstrip() for line in lines)
+    words = "".join(text.split())
+    for expected in (
+        "e2-standard-2",
+        "1xnvidia-tesla-a100",
+        "cloud.google.com/gke-spot=true:NoSchedule",
+        "gcp.container.NodePool",
+        "whichisnotwhatmostpeoplewant",
+    ):
+        assert expected in words.replace("│", "").replace("├──", "")
+
+
+def test_narrow_tables_say_the_rest_below(preview: Preview) -> None:
+    """A column that has no room becomes a line."""
+    text = _text(preview, 50)
+    assert "POOL     MACHINE        NODES\n" in text
+    assert "accelerator 1 x nvidia-tesla-a100; capacity spot" in text.replace("\n    ", " ")
+
+
+def test_no_secret_is_shown(preview: Preview) -> None:
+    """On any console."""
+    assert "hunter22" not in _text(preview, 120, terminal=True)
+
+
+def test_plain_where_nobody_looks(preview: Preview) -> None:
+    """Control sequences only for a terminal."""
+    assert "\x1b[" not in _text(preview, 120)
+    assert "\x1b[" in _text(preview, 120, terminal=True)
+
+
+def test_markup_in_names_is_text() -> None:
+    """A name is what it is, also where it looks like an instruction to the console."""
+
+    def program() -> None:
+        network("[bold]net[/bold]")
+        pulumi.export("emoji", ":warning: [red]x[/red]")
+
+    text = _text(preview_of(run(program)), 80)
+    assert "[bold]net[/bold]" in text
+    assert ":warning: [red]x[/red]" in text
+
+
+def test_every_one_of_many_children_is_shown() -> None:
+    """However alike they are."""
+
+    def program() -> None:
+        part = Part("part")
+        for i in range(100):
+            network(f"part-net-{i}", ResourceOptions(parent=part))
+
+    text = _text(preview_of(run(program)), 80)
+    assert text.count("gcp.compute.Network") == 100
+    assert "…-net-99 " in text
+
+
+def test_a_preview_of_nothing() -> None:
+    """Says so."""
+    text = _text(preview_of(Recording(project="shop", stack="dev")), 80)
+    assert text == "shop/dev: an offline preview\n\n0 resources: 0 to create.\n"

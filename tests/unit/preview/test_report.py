@@ -1,0 +1,207 @@
+"""The preview document says all that was recorded, and no secret."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pulumi
+import pulumi_gcp as gcp
+import pytest
+from pulumi import Output, ResourceOptions
+from pydantic import ValidationError
+
+from ebbtide.preview.recording import Recording
+from ebbtide.preview.report import VERSION, Preview, ResourceReport, preview_of, preview_schema
+from tests.unit.preview.programs import Part, network, run
+
+
+def _preview(program: Callable[[], object], **config: str) -> Preview:
+    return preview_of(run(program, **config))
+
+
+def _named(preview: Preview, name: str) -> ResourceReport:
+    (found,) = [resource for resource in preview.resources if resource.name == name]
+    return found
+
+
+def _everything() -> None:
+    acme = gcp.Provider("acme", project="acme")
+    part = Part("part", ResourceOptions(provider=acme, protect=True))
+    cluster = gcp.container.Cluster(
+        "train",
+        name="train",
+        location="us-central1-a",
+        remove_default_node_pool=True,
+        opts=ResourceOptions(parent=part),
+    )
+    gcp.container.NodePool(
+        "work",
+        name="work",
+        cluster=cluster.name,
+        location="us-central1-a",
+        autoscaling=gcp.container.NodePoolAutoscalingArgs(total_min_node_count=0, total_max_node_count=4),
+        node_config=gcp.container.NodePoolNodeConfigArgs(
+            machine_type="a2-highgpu-1g", spot=True, metadata={"token": Output.secret("hunter22")}
+        ),
+        opts=ResourceOptions(parent=part, deleted_with=cluster, protect=False),
+    )
+    gcp.compute.Network(
+        "net",
+        name="net",
+        description=Output.concat("for ", cluster.endpoint),
+        opts=ResourceOptions(parent=part),
+    )
+    gcp.compute.Network.get("old", "projects/acme/global/networks/old")
+    gcp.container.get_cluster(name="other", location="us-central1", project="acme")
+    pulumi.export("password", Output.secret("hunter22"))
+    pulumi.export("version", cluster.master_version)
+    pulumi.export("endpoint", cluster.endpoint)
+    pulumi.log.warn("open to all", resource=cluster)
+    pulumi.log.error("too many")
+    pulumi.log.info("made it")
+
+
+@pytest.fixture(scope="module")
+def preview() -> Preview:
+    """Of a program that has a little of everything."""
+    return preview_of(run(_everything), ["Pulumi.dev.yaml takes values from an environment."])
+
+
+def test_project_stack_and_version(preview: Preview) -> None:
+    """A reader knows what it has before it."""
+    assert (preview.version, preview.project, preview.stack) == (VERSION, "shop", "dev")
+
+
+def test_resources_with_options(preview: Preview) -> None:
+    """Everything that decides what happens to a resource is there."""
+    work, cluster, part = (_named(preview, name) for name in ("work", "train", "part"))
+    assert work.kind == "resource"
+    assert work.parent == part.urn
+    assert work.provider == _named(preview, "acme").urn
+    assert work.depends_on == (cluster.urn,)
+    assert work.deleted_with == cluster.urn
+    assert not work.protect
+    assert cluster.protect
+    assert work.inputs["nodeConfig"]["machineType"] == "a2-highgpu-1g"
+    assert [_named(preview, name).kind for name in ("part", "acme", "old")] == [
+        "component",
+        "provider",
+        "read",
+    ]
+
+
+def test_no_secret_is_in_the_document(preview: Preview) -> None:
+    """In its place stands that there is one, and where."""
+    text = preview.model_dump_json()
+    assert "hunter22" not in text
+    work = _named(preview, "work")
+    assert work.inputs["nodeConfig"]["metadata"]["token"] == "[secret]"  # noqa: S105 - that is the mask
+    assert work.secrets == ("nodeConfig.metadata.token",)
+    assert preview.outputs["password"] == "[secret]"  # noqa: S105
+
+
+def test_what_is_unknown_is_said_to_be(preview: Preview) -> None:
+    """It is not null, which would say that it is not there."""
+    assert preview.outputs["version"] == "[unknown]"
+
+
+def test_assumptions_are_listed(preview: Preview) -> None:
+    """By resource and by function, with what stands for the cloud's answer; and where it got to."""
+    by_source = {assumption.of: assumption for assumption in preview.assumptions}
+    assert by_source[_named(preview, "train").urn].answers["endpoint"] == "192.0.2.10"
+    call = by_source["gcp:container/getCluster:getCluster"]
+    assert call.args == {"location": "us-central1", "name": "other", "project": "acme"}
+    assert call.answers["endpoint"] == "192.0.2.10"
+    assert _named(preview, "net").assumed_inputs == ("description",)
+    assert "endpoint" in _named(preview, "train").assumed
+
+
+def test_pools_are_read(preview: Preview) -> None:
+    """From the resources, with who may come."""
+    (pool,) = preview.pools
+    assert (pool.name, pool.cluster, pool.cloud, pool.capacity) == ("work", "train", "gke", "spot")
+    assert pool.accelerator is not None
+    assert (pool.accelerator.type, pool.accelerator.count) == ("nvidia-tesla-a100", 1)
+    assert (pool.nodes.minimum, pool.nodes.maximum, pool.nodes.fixed) == (0, 4, None)
+    assert pool.admits == "only pods that request nvidia.com/gpu"
+    assert [(taint.key, taint.automatic) for taint in pool.taints] == [("nvidia.com/gpu", True)]
+
+
+def test_warnings_and_messages(preview: Preview) -> None:
+    """What the preview cannot follow comes first; what is only information stands apart."""
+    assert [(message.severity, message.text) for message in preview.warnings] == [
+        ("warning", "Pulumi.dev.yaml takes values from an environment."),
+        ("error", "too many"),
+        ("warning", "open to all"),
+    ]
+    assert preview.warnings[2].urn == _named(preview, "train").urn
+    assert [message.text for message in preview.messages] == ["made it"]
+
+
+def test_counts(preview: Preview) -> None:
+    """Of resources by what becomes of them, and by type."""
+    counts = preview.counts
+    assert (counts.resources, counts.created, counts.components, counts.providers) == (6, 3, 1, 1)
+    assert (counts.read, counts.protected, counts.dying, counts.retained, counts.opaque) == (1, 2, 1, 0, 0)
+    assert counts.by_type["gcp:container/nodePool:NodePool"] == 1
+
+
+def test_aliases_of_the_package_are_left_out() -> None:
+    """A provider's package gives each resource the names of its type in all API versions."""
+    import pulumi_azure_native as azure  # noqa: PLC0415 - slow to import, and for this test alone
+
+    def program() -> None:
+        azure.resources.ResourceGroup(
+            "group", resource_group_name="g", opts=ResourceOptions(aliases=[pulumi.Alias(name="old")])
+        )
+
+    assert _named(_preview(program), "group").aliases == ("name=old",)
+
+
+def test_secret_answers_are_masked() -> None:
+    """An assumed output that the program declares secret is no less secret for it."""
+
+    def program() -> None:
+        gcp.container.Cluster(
+            "train",
+            name="train",
+            location="us-central1-a",
+            opts=ResourceOptions(additional_secret_outputs=["masterAuth"]),
+        )
+
+    (assumption,) = _preview(program).assumptions
+    assert assumption.answers["masterAuth.clusterCaCertificate"] == "[secret]"
+
+
+def test_the_document_is_its_schema(preview: Preview) -> None:
+    """It is read back as it was, every field is documented, and nothing else is taken."""
+    text = preview.model_dump_json()
+    assert Preview.model_validate_json(text) == preview
+    with pytest.raises(ValidationError):
+        Preview.model_validate({**json.loads(text), "extra": 1})
+    schema = preview_schema()
+    assert schema["properties"]["version"]["const"] == VERSION
+    parts: list[dict[str, Any]] = [schema, *schema["$defs"].values()]
+    undocumented = [
+        f"{part['title']}.{name}"
+        for part in parts
+        for name, field in part["properties"].items()
+        if "description" not in field
+    ]
+    assert undocumented == []
+    assert all("description" in part for part in parts)
+
+
+def test_an_empty_recording() -> None:
+    """A program that makes nothing has a document too."""
+    empty = preview_of(Recording(project="shop", stack="dev"))
+    assert empty.counts.resources == 0
+    assert empty.pools == empty.resources == empty.assumptions == ()
+
+
+def test_the_document_is_the_same_each_time() -> None:
+    """Two runs of one program differ in nothing, so that documents can be compared."""
+    texts = {
+        _preview(lambda: [network(f"net-{i}") for i in range(5)] and None).model_dump_json() for _ in range(3)
+    }
+    assert len(texts) == 1

@@ -1,0 +1,94 @@
+"""Facts of a preview in words."""
+
+import pytest
+
+from ebbtide.preview.report import AcceleratorReport, DiskReport, NodesReport, PoolReport
+from ebbtide.preview.words import accelerator_words, capacity_words, name_below, nodes_words, type_words
+
+_POOL = PoolReport(
+    name="pool",
+    cluster="train",
+    cloud="gke",
+    location="us-central1-a",
+    role="work",
+    machine="n1-highmem-8",
+    accelerator=None,
+    capacity="spot",
+    reservation="",
+    max_price=None,
+    nodes=NodesReport(minimum=0, maximum=4, fixed=None, at_birth=0),
+    zones=(),
+    disk=DiskReport(size_gib=None, type=None),
+    labels={},
+    taints=(),
+    admits="any pod",
+    queues=(),
+    max_run_seconds=None,
+    billing={},
+    urn="",
+    inline=False,
+)
+
+
+@pytest.mark.parametrize(
+    ("token", "words"),
+    [
+        ("gcp:container/nodePool:NodePool", "gcp.container.NodePool"),
+        ("gcp:projects/iAMMember:IAMMember", "gcp.projects.IAMMember"),
+        ("azure-native:containerservice:AgentPool", "azure-native.containerservice.AgentPool"),
+        ("kubernetes:kueue.x-k8s.io/v1beta2:LocalQueue", "kubernetes.LocalQueue"),
+        ("pulumi:providers:gcp", "provider gcp"),
+        ("ebbtide:gke:NodePool", "ebbtide.gke.NodePool"),
+        ("my-component", "my-component"),
+    ],
+)
+def test_type_tokens(token: str, words: str) -> None:
+    """As people say them."""
+    assert type_words(token) == words
+
+
+@pytest.mark.parametrize(
+    ("name", "parent", "below"),
+    [
+        ("train-network-nat", "train-network", "…-nat"),
+        ("train", "train", "…"),
+        ("training", "train", "training"),
+        ("vpc", "train", "vpc"),
+        ("train.sub", "train", "….sub"),
+        ("train", None, "train"),
+    ],
+)
+def test_names_go_on_from_their_parents(name: str, parent: str | None, below: str) -> None:
+    """Only where the parent's is followed by something that divides words."""
+    assert name_below(name, parent) == below
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({}, "spot"),
+        ({"max_price": 0.25}, "spot, at most 0.25 USD/h"),
+        ({"capacity": "queued", "max_run_seconds": 604800}, "queued, up to 7 days"),
+        ({"capacity": "preemptible", "max_run_seconds": 86400}, "preemptible, up to 1 day"),
+        ({"capacity": "flex-start", "max_run_seconds": 7200}, "flex-start, up to 2 hours"),
+        ({"capacity": "flex-start", "max_run_seconds": 5400}, "flex-start, up to 5400 s"),
+        ({"capacity": "reservation", "reservation": "projects/p/reservations/h100"}, "reservation, h100"),
+    ],
+)
+def test_capacity(change: dict[str, object], words: str) -> None:
+    """The kind, and what limits it."""
+    assert capacity_words(_POOL.model_copy(update=change)) == words
+
+
+def test_nodes() -> None:
+    """A range, or a number."""
+    assert nodes_words(NodesReport(minimum=0, maximum=4, fixed=None, at_birth=0)) == "0 to 4"
+    assert nodes_words(NodesReport(minimum=1, maximum=None, fixed=None, at_birth=None)) == "1 to ?"
+    assert nodes_words(NodesReport(minimum=None, maximum=None, fixed=3, at_birth=3)) == "3"
+
+
+def test_accelerators() -> None:
+    """How many of what; nothing for a CPU pool."""
+    assert accelerator_words(_POOL) == ""
+    pool = _POOL.model_copy(update={"accelerator": AcceleratorReport(type="nvidia-l4", count=2)})
+    assert accelerator_words(pool) == "2 x nvidia-l4"

@@ -1,0 +1,120 @@
+"""Facts of AKS node pools, read from what a flat program registers."""
+
+from typing import Any
+
+import pulumi_azure_native as azure
+import pytest
+
+from ebbtide.catalog import CloudKind
+from ebbtide.preview.record import record
+from ebbtide.reading import AcceleratorFacts, DiskFacts, NodeFacts, PoolFacts, TaintFacts, read_pools
+
+_SPOT = "kubernetes.azure.com/scalesetpriority"
+
+
+def _pool(**args: Any) -> PoolFacts:
+    def program() -> None:
+        azure.containerservice.AgentPool(
+            "pool", agent_pool_name="pool", resource_name_="train", resource_group_name="group", **args
+        )
+
+    (pool,) = read_pools(record(program, project="shop", stack="dev"))
+    return pool
+
+
+def test_a_pool_is_read_whole() -> None:
+    """Every fact, in neutral words; accelerators are the catalog's, since no field has them."""
+    pool = _pool(
+        vm_size="Standard_NC4as_T4_v3",
+        mode="User",
+        enable_auto_scaling=True,
+        min_count=0,
+        max_count=4,
+        scale_set_priority="Spot",
+        spot_max_price=0.25,
+        availability_zones=["1"],
+        os_disk_size_gb=128,
+        os_disk_type="Ephemeral",
+        node_labels={"ebbtide.dev/pool": "pool"},
+        node_taints=[f"{_SPOT}=spot:NoSchedule", "bare:NoExecute"],
+        tags={"ebbtide-owner": "vision"},
+    )
+    assert pool == PoolFacts(
+        urn="urn:pulumi:dev::shop::azure-native:containerservice:AgentPool::pool",
+        cloud=CloudKind.AKS,
+        name="pool",
+        cluster="train",
+        role="work",
+        machine="Standard_NC4as_T4_v3",
+        accelerator=AcceleratorFacts("nvidia-t4", 1),
+        capacity="spot",
+        max_price=0.25,
+        nodes=NodeFacts(minimum=0, maximum=4),
+        zones=("1",),
+        disk=DiskFacts(128, "ephemeral"),
+        labels={"ebbtide.dev/pool": "pool"},
+        taints=(TaintFacts(_SPOT, "spot", "NoSchedule"), TaintFacts("bare", "", "NoExecute")),
+        billing={"ebbtide-owner": "vision"},
+    )
+    assert [str(taint) for taint in pool.taints] == [f"{_SPOT}=spot:NoSchedule", "bare:NoExecute"]
+
+
+def test_the_spot_taint_is_there_though_nobody_declares_it() -> None:
+    """AKS adds it."""
+    assert _pool(scale_set_priority="Spot").taints == (
+        TaintFacts(_SPOT, "spot", "NoSchedule", automatic=True),
+    )
+
+
+def test_any_price_is_no_limit() -> None:
+    """-1 is AKS's way of saying up to the list price."""
+    assert _pool(scale_set_priority="Spot", spot_max_price=-1).max_price is None
+
+
+@pytest.mark.parametrize(
+    ("args", "nodes"),
+    [
+        ({"count": 3}, NodeFacts(fixed=3, at_birth=3)),
+        ({}, NodeFacts(fixed=0)),
+        ({"enable_auto_scaling": True, "min_count": 1, "max_count": 3}, NodeFacts(minimum=1, maximum=3)),
+        (
+            {"enable_auto_scaling": True, "min_count": 1, "max_count": 3, "count": 2},
+            NodeFacts(minimum=1, maximum=3, at_birth=2),
+        ),
+    ],
+)
+def test_counts(args: dict[str, Any], nodes: NodeFacts) -> None:
+    """With autoscaling there are limits, without it a number."""
+    assert _pool(**args).nodes == nodes
+
+
+def test_a_capacity_reservation() -> None:
+    """It is a group's resource id."""
+    group = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/capacityReservationGroups/h100"
+    pool = _pool(capacity_reservation_group_id=group)
+    assert (pool.capacity, pool.reservation) == ("reservation", group)
+
+
+def test_the_system_pool_stands_in_the_cluster() -> None:
+    """AKS makes it with the cluster, and its mode says what it is; other pools are where their cluster is."""
+
+    def program() -> None:
+        azure.containerservice.ManagedCluster(
+            "train",
+            resource_name_="train",
+            resource_group_name="group",
+            location="westeurope",
+            agent_pool_profiles=[
+                azure.containerservice.ManagedClusterAgentPoolProfileArgs(
+                    name="system", mode="System", vm_size="Standard_D4s_v5", count=2
+                )
+            ],
+        )
+        azure.containerservice.AgentPool(
+            "work", agent_pool_name="work", resource_name_="train", resource_group_name="group"
+        )
+
+    system, work = read_pools(record(program, project="shop", stack="dev"))
+    assert (system.name, system.role, system.inline, system.cluster) == ("system", "system", True, "train")
+    assert (work.name, work.role, work.inline, work.cluster) == ("work", "work", False, "train")
+    assert system.location == work.location == "westeurope"

@@ -1,0 +1,255 @@
+"""Facts of GKE node pools, read from what a flat program registers."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pulumi
+import pulumi_gcp as gcp
+import pytest
+
+from ebbtide.catalog import CloudKind
+from ebbtide.preview.record import record
+from ebbtide.reading import AcceleratorFacts, DiskFacts, NodeFacts, PoolFacts, TaintFacts, read_pools
+
+_GPU = TaintFacts("nvidia.com/gpu", "present", "NoSchedule", automatic=True)
+
+
+def _read(program: Callable[[], object]) -> tuple[PoolFacts, ...]:
+    return read_pools(record(program, project="shop", stack="dev"))
+
+
+def _pool(location: str = "us-central1-a", **args: Any) -> PoolFacts:
+    def program() -> None:
+        gcp.container.NodePool("pool", name="pool", cluster="train", location=location, **args)
+
+    (pool,) = _read(program)
+    return pool
+
+
+def test_a_pool_is_read_whole() -> None:
+    """Every fact, in neutral words."""
+    pool = _pool(
+        autoscaling={"total_min_node_count": 0, "total_max_node_count": 4},
+        initial_node_count=0,
+        node_locations=["us-central1-a"],
+        node_config={
+            "machine_type": "n1-highmem-8",
+            "spot": True,
+            "disk_size_gb": 200,
+            "disk_type": "pd-ssd",
+            "guest_accelerators": [{"type": "nvidia-tesla-t4", "count": 4}],
+            "labels": {"ebbtide.dev/pool": "t4"},
+            "taints": [{"key": "cloud.google.com/gke-spot", "value": "true", "effect": "NO_SCHEDULE"}],
+            "resource_labels": {"ebbtide-owner": "vision"},
+        },
+    )
+    assert pool == PoolFacts(
+        urn="urn:pulumi:dev::shop::gcp:container/nodePool:NodePool::pool",
+        cloud=CloudKind.GKE,
+        name="pool",
+        cluster="train",
+        location="us-central1-a",
+        role="work",
+        machine="n1-highmem-8",
+        accelerator=AcceleratorFacts("nvidia-tesla-t4", 4),
+        capacity="spot",
+        nodes=NodeFacts(minimum=0, maximum=4, at_birth=0),
+        zones=("us-central1-a",),
+        disk=DiskFacts(200, "pd-ssd"),
+        labels={"ebbtide.dev/pool": "t4"},
+        taints=(TaintFacts("cloud.google.com/gke-spot", "true", "NoSchedule"), _GPU),
+        billing={"ebbtide-owner": "vision"},
+    )
+
+
+def test_what_gke_takes_where_nothing_is_declared() -> None:
+    """Machine type and boot disk have defaults; without autoscaling the count is fixed."""
+    pool = _pool(initial_node_count=2)
+    assert (pool.machine, pool.disk) == ("e2-medium", DiskFacts(100, "pd-balanced"))
+    assert pool.nodes == NodeFacts(fixed=2, at_birth=2)
+    assert pool.capacity == "on-demand"
+
+
+@pytest.mark.parametrize(
+    ("args", "capacity", "limit"),
+    [
+        ({"node_config": {"spot": True}}, "spot", None),
+        ({"node_config": {"preemptible": True}}, "preemptible", 86400),
+        ({"node_config": {"flex_start": True, "max_run_duration": "3600s"}}, "flex-start", 3600),
+        (
+            {
+                "queued_provisioning": {"enabled": True},
+                "node_config": {"flex_start": True, "max_run_duration": "604800s"},
+            },
+            "queued",
+            604800,
+        ),
+        (
+            {"node_config": {"reservation_affinity": {"consume_reservation_type": "NO_RESERVATION"}}},
+            "on-demand",
+            None,
+        ),
+        ({"queued_provisioning": {"enabled": False}}, "on-demand", None),
+    ],
+)
+def test_capacity_kinds(args: dict[str, Any], capacity: str, limit: int | None) -> None:
+    """Each has fields of its own, and some a limit on how long a node lives."""
+    pool = _pool(**args)
+    assert (pool.capacity, pool.max_run_seconds) == (capacity, limit)
+
+
+def test_a_reservation_is_named() -> None:
+    """Only a specific one is one."""
+    pool = _pool(
+        node_config={
+            "reservation_affinity": {
+                "consume_reservation_type": "SPECIFIC_RESERVATION",
+                "key": "compute.googleapis.com/reservation-name",
+                "values": ["h100-block"],
+            }
+        }
+    )
+    assert (pool.capacity, pool.reservation) == ("reservation", "h100-block")
+
+
+@pytest.mark.parametrize(
+    ("location", "args", "nodes"),
+    [
+        ("us-central1", {"initial_node_count": 1}, NodeFacts(fixed=3, at_birth=3)),
+        ("us-central1-a", {"node_count": 2, "initial_node_count": 1}, NodeFacts(fixed=2, at_birth=2)),
+        (
+            "us-central1",
+            {"autoscaling": {"min_node_count": 1, "max_node_count": 3}},
+            NodeFacts(minimum=3, maximum=9),
+        ),
+        (
+            "us-central1",
+            {
+                "autoscaling": {"min_node_count": 1, "max_node_count": 3},
+                "node_locations": ["us-central1-a", "us-central1-b"],
+            },
+            NodeFacts(minimum=2, maximum=6),
+        ),
+        (
+            "us-central1",
+            {"autoscaling": {"total_min_node_count": 1, "total_max_node_count": 3}},
+            NodeFacts(minimum=1, maximum=3),
+        ),
+    ],
+)
+def test_counts_are_totals(location: str, args: dict[str, Any], nodes: NodeFacts) -> None:
+    """GKE counts per zone, unless it says total: the published example for a minimum of three idles at
+    nine.
+    """
+    assert _pool(location, **args).nodes == nodes
+
+
+def test_idle_and_most() -> None:
+    """What a pool costs when nothing runs, and at most."""
+    assert (NodeFacts(minimum=1, maximum=3).idle, NodeFacts(minimum=1, maximum=3).most) == (1, 3)
+    assert (NodeFacts(fixed=2).idle, NodeFacts(fixed=2).most) == (2, 2)
+
+
+def test_taints_that_the_cloud_adds() -> None:
+    """On nodes with accelerators and on queued ones; declared again, they are there once."""
+    queued = _pool(
+        queued_provisioning={"enabled": True},
+        node_config={"machine_type": "a2-highgpu-1g", "flex_start": True},
+    )
+    assert queued.taints == (
+        TaintFacts("cloud.google.com/gke-queued", "true", "NoSchedule", automatic=True),
+        _GPU,
+    )
+    declared = _pool(
+        node_config={
+            "machine_type": "a2-highgpu-1g",
+            "taints": [{"key": "nvidia.com/gpu", "value": "present", "effect": "NO_SCHEDULE"}],
+        }
+    )
+    assert declared.taints == (TaintFacts("nvidia.com/gpu", "present", "NoSchedule"),)
+
+
+def test_accelerators_that_are_part_of_the_machine() -> None:
+    """The catalog knows them, where no field says so."""
+    assert _pool(node_config={"machine_type": "a2-highgpu-1g"}).accelerator == AcceleratorFacts(
+        "nvidia-tesla-a100", 1
+    )
+    assert _pool(node_config={"machine_type": "n2-standard-8"}).accelerator is None
+    assert _pool(node_config={"machine_type": "no-such-machine"}).accelerator is None
+
+
+def test_a_system_pool_takes_anything_and_is_always_there() -> None:
+    """GKE has no word for it."""
+    always: dict[str, Any] = {"autoscaling": {"total_min_node_count": 1, "total_max_node_count": 3}}
+    tainted = {"taints": [{"key": "a", "value": "b", "effect": "NO_EXECUTE"}]}
+    assert _pool(**always).role == "system"
+    assert _pool(autoscaling={"total_min_node_count": 0, "total_max_node_count": 3}).role == "work"
+    pool = _pool(**always, node_config=tainted)
+    assert pool.role == "work"
+    assert str(pool.taints[0]) == "a=b:NoExecute"
+
+
+def test_the_default_pool_of_a_cluster() -> None:
+    """A cluster that keeps it has it, inside its own resource."""
+
+    def program(**args: Any) -> Callable[[], object]:
+        return lambda: gcp.container.Cluster(
+            "train", name="train", location="us-central1-a", initial_node_count=3, **args
+        )
+
+    (pool,) = _read(program(node_config={"machine_type": "e2-standard-4"}))
+    assert (pool.name, pool.inline, pool.machine, pool.nodes.idle) == (
+        "default-pool",
+        True,
+        "e2-standard-4",
+        3,
+    )
+    assert pool.cluster == "train"
+    assert _read(program(remove_default_node_pool=True)) == ()
+    assert _read(program(enable_autopilot=True)) == ()
+    listed = _read(program(node_pools=[{"name": "a", "node_count": 1}, {"name": "b", "node_count": 2}]))
+    assert [(pool.name, pool.nodes.fixed) for pool in listed] == [("a", 1), ("b", 2)]
+
+
+def test_what_is_unknown_or_secret() -> None:
+    """An unknown value is as if it were absent, a secret one is read."""
+
+    def program() -> None:
+        cluster = gcp.container.Cluster(
+            "train", name="train", location="us-central1-a", remove_default_node_pool=True
+        )
+        gcp.container.NodePool(
+            "pool",
+            name=pulumi.Output.secret("pool"),
+            cluster=cluster.id,
+            location=cluster.master_version,
+            node_config={"machine_type": cluster.master_version, "labels": {"a": cluster.master_version}},
+        )
+
+    (pool,) = _read(program)
+    assert (pool.name, pool.cluster, pool.location) == ("pool", "train", "")
+    assert (pool.machine, pool.labels) == ("e2-medium", {})
+
+
+def test_pools_that_are_only_read_are_left_out() -> None:
+    """Nothing is recorded of what they are like."""
+
+    def program() -> None:
+        gcp.container.NodePool.get("old", "projects/p/locations/l/clusters/c/nodePools/old")
+
+    assert _read(program) == ()
+
+
+def test_system_pools_come_first() -> None:
+    """The others stay in the order of their registration."""
+
+    def program() -> None:
+        for name, minimum in (("a", 0), ("b", 1), ("c", 0)):
+            gcp.container.NodePool(
+                name,
+                name=name,
+                cluster="train",
+                autoscaling={"total_min_node_count": minimum, "total_max_node_count": 3},
+            )
+
+    assert [pool.name for pool in _read(program)] == ["b", "a", "c"]

@@ -1,0 +1,53 @@
+"""Which local queues lead to which pool, read from Kueue's objects."""
+
+from typing import Any
+
+import pulumi_gcp as gcp
+import pulumi_kubernetes as k8s
+
+from ebbtide.preview.record import record
+from ebbtide.reading import read_pools, read_queues
+
+_API = "kueue.x-k8s.io/v1beta2"
+
+
+def _object(kind: str, name: str, spec: dict[str, Any], namespace: str | None = None) -> None:
+    k8s.apiextensions.CustomResource(
+        f"{kind}-{name}".lower(),
+        api_version=_API,
+        kind=kind,
+        metadata={"name": name, "namespace": namespace},
+        spec=spec,
+    )
+
+
+def _flavor(name: str, labels: dict[str, str]) -> None:
+    _object("ResourceFlavor", name, {"nodeLabels": labels})
+
+
+def _cluster_queue(name: str, *flavors: str) -> None:
+    _object("ClusterQueue", name, {"resourceGroups": [{"flavors": [{"name": flavor} for flavor in flavors]}]})
+
+
+def test_queues_lead_to_the_pools_of_their_flavors() -> None:
+    """A flavor's labels are a pool's where those that both have are the same; what the cloud adds says
+    nothing.
+    """
+
+    def program() -> None:
+        for pool in ("a", "b", "c"):
+            gcp.container.NodePool(
+                pool, name=pool, cluster="train", node_config={"labels": {"pool": pool, "kind": "gpu"}}
+            )
+        _flavor("a", {"pool": "a", "cloud.google.com/gke-spot": "true"})
+        _flavor("b", {"pool": "b", "kind": "gpu"})
+        _flavor("nowhere", {"pool": "z", "kind": "gpu"})
+        _flavor("unlabelled", {})
+        _cluster_queue("both", "a", "b")
+        _cluster_queue("lost", "nowhere", "unlabelled", "missing")
+        _object("LocalQueue", "gpus", {"clusterQueue": "both"}, "vision")
+        _object("LocalQueue", "lost", {"clusterQueue": "lost"}, "vision")
+        _object("LocalQueue", "stray", {"clusterQueue": "missing"}, "vision")
+
+    recording = record(program, project="shop", stack="dev")
+    assert read_queues(recording, read_pools(recording)) == [("vision/gpus",), ("vision/gpus",), ()]
