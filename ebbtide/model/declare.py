@@ -11,8 +11,8 @@ from ebbtide.model.faults import DeclarationError, Fault
 from ebbtide.model.paths import position
 from ebbtide.model.pool import Pool
 from ebbtide.model.rules import PoolIn, Severity, cluster_faults, pool_faults
-from ebbtide.model.salvage import rests_on, salvage
-from ebbtide.model.shape_faults import Finding, findings
+from ebbtide.model.shape.findings import Finding, findings
+from ebbtide.model.shape.salvage import rests_on, salvage
 from ebbtide.model.site import Site
 
 

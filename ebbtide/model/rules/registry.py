@@ -10,6 +10,7 @@ from ebbtide.model.rules import (
     aks_pools,
     choices,
     drivers,
+    existing,
     gke_capacity,
     gke_versions,
     kubernetes,
@@ -30,6 +31,7 @@ from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule, Severity, po
 RULES: tuple[PoolRule | ClusterRule, ...] = (
     *names.RULES,
     *location.RULES,
+    *existing.RULES,
     *network.RULES,
     *system_pool.RULES,
     *machines.RULES,

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from ebbtide.model import Cluster, DeclarationError, Fault, Site, advice, check_pool, declare
 from ebbtide.model.paths import Key
 from ebbtide.model.pool import Pool
-from ebbtide.model.shape_faults import shape_faults
+from ebbtide.model.shape.findings import shape_faults
 from ebbtide.model.site import CloudKind
 from tests.unit.model.cases import Case, bad_cases, base, cases, edited
 

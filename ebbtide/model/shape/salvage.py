@@ -7,8 +7,8 @@ from typing import Any, Literal, TypeVar, cast, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 
 from ebbtide.model.paths import is_within, path_keys, path_text
-from ebbtide.model.places import Place, aliases_of, item_of, leaf_of, models_in
-from ebbtide.model.shape_faults import Finding, findings
+from ebbtide.model.shape.findings import Finding, findings
+from ebbtide.model.shape.places import Place, aliases_of, item_of, leaf_of, models_in
 
 _ROUNDS = 4
 """What is put in place of a broken value may need another round, as when a required field goes."""

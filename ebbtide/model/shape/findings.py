@@ -9,8 +9,8 @@ from pydantic_core import ErrorDetails
 
 from ebbtide.model.faults import Fault, did_you_mean
 from ebbtide.model.paths import path_text
-from ebbtide.model.places import Place, aliases_of, item_of, kind_of, models_in, place_of, words_of
-from ebbtide.model.unknown_keys import unknown_key
+from ebbtide.model.shape.places import Place, aliases_of, item_of, kind_of, models_in, place_of, words_of
+from ebbtide.model.shape.unknown_keys import unknown_key
 
 UNREADABLE = "The declaration cannot be read as it stands."
 

@@ -1,0 +1,72 @@
+"""What cannot be said of a cluster that is there already, since nothing of ours would make it so."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from operator import attrgetter
+
+from ebbtide.catalog import CloudKind
+from ebbtide.model.cluster import Cluster
+from ebbtide.model.faults import Fault
+from ebbtide.model.rules.rule import ClusterRule
+
+
+@dataclass(frozen=True, slots=True)
+class MadeWith:
+    """A field of the cloud that a cluster is made with; `attribute` is its place in the model."""
+
+    cloud: CloudKind
+    field: str
+    attribute: str
+    settled: str
+
+
+_CHANNEL = "by its release channel"
+_ACCESS = "by its own settings"
+_RANGE = "by the network that it stands in"
+
+ROWS: tuple[MadeWith, ...] = (
+    MadeWith(CloudKind.GKE, "releaseChannel", "release_channel", _CHANNEL),
+    MadeWith(CloudKind.GKE, "access.networks", "access.networks", _ACCESS),
+    MadeWith(CloudKind.GKE, "network.nodes", "network.nodes", _RANGE),
+    MadeWith(CloudKind.GKE, "network.pods", "network.pods", _RANGE),
+    MadeWith(CloudKind.GKE, "network.services", "network.services", _RANGE),
+    MadeWith(CloudKind.AKS, "tier", "tier", _ACCESS),
+    MadeWith(CloudKind.AKS, "upgradeChannel", "upgrade_channel", _ACCESS),
+    MadeWith(CloudKind.AKS, "access.admins", "access.admins", _ACCESS),
+    MadeWith(CloudKind.AKS, "access.networks", "access.networks", _ACCESS),
+    MadeWith(CloudKind.AKS, "network.nodes", "network.nodes", _RANGE),
+    MadeWith(CloudKind.AKS, "network.pods", "network.pods", _RANGE),
+    MadeWith(CloudKind.AKS, "network.services", "network.services", _RANGE),
+)
+
+
+def _as_left_out(cluster: Cluster, attribute: str) -> object:
+    """What the field is where nothing is written."""
+    *way, last = attribute.split(".")
+    part = attrgetter(".".join(way))(cluster.cloud) if way else cluster.cloud
+    return type(part).model_fields[last].get_default()
+
+
+def _made_with(cluster: Cluster) -> Iterator[Fault]:
+    existing = cluster.cloud.existing
+    if existing is None:
+        return
+    for row in ROWS:
+        if row.cloud is not cluster.site.cloud:
+            continue
+        if attrgetter(row.attribute)(cluster.cloud) != _as_left_out(cluster, row.attribute):
+            yield Fault(
+                f"cloud.{row.field}",
+                f"The cluster {existing.name} is there already, and {row.field} is not ours to set.",
+                f"Nothing would change: it is settled {row.settled}.",
+                f"Leave {row.field} out, or existing, to make a cluster of our own.",
+            )
+
+
+RULES: tuple[ClusterRule, ...] = (
+    ClusterRule(
+        "an existing cluster stays as it is",
+        "pulumi-gcp 10.2.0, container.Cluster; azure-native 3.29.0, ManagedCluster: neither is made",
+        _made_with,
+    ),
+)
