@@ -6,6 +6,7 @@ from pulumi_gcp import container
 from ebbtide.model import Cluster as Declaration
 from ebbtide.model import Gke, Team
 
+from ..addons.artifact_store import ArtifactStore
 from ..addons.artifacts import ArtifactBucket, ArtifactBucketArgs
 from ..addons.backing import Backing, MakeBacking
 from ..addons.pipelines_objects import NAMESPACE, WORKERS
@@ -59,7 +60,7 @@ def backing(topology: Topology, declaration: Declaration, cloud: Gke) -> MakeBac
     return make
 
 
-def artifacts(topology: Topology, declaration: Declaration, cloud: Gke) -> ArtifactBucket | None:
+def artifacts(topology: Topology, declaration: Declaration, cloud: Gke) -> ArtifactStore | None:
     """The bucket for what pipelines produce; None where it is kept in the cluster."""
     pipelines = declaration.addons.pipelines
     if pipelines is None or pipelines.artifacts != "bucket":
@@ -73,4 +74,5 @@ def artifacts(topology: Topology, declaration: Declaration, cloud: Gke) -> Artif
         labels=billing_labels(declaration),
         waits_for=(topology.cluster.resource,) if topology.cluster else (),
     )
-    return ArtifactBucket(f"{declaration.name}-artifacts", args, pulumi.ResourceOptions(parent=topology))
+    inside = pulumi.ResourceOptions(parent=topology)
+    return ArtifactBucket(f"{declaration.name}-artifacts", args, inside).store

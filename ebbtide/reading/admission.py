@@ -14,7 +14,7 @@ def admits(pool: PoolFacts) -> str:
     """Which pods the scheduler lets onto a pool, as a sentence without its full stop.
 
     Pods that request a device get the toleration of its taint by themselves on GKE (admission controller
-    `ExtendedResourceToleration`; GKE docs, gpus), and nowhere else that we know of.
+    `ExtendedResourceToleration`; GKE docs, gpus), and nowhere else that is known here.
     """
     hard = [taint for taint in pool.taints if taint.effect != _SOFT]
     soft = [taint for taint in pool.taints if taint.effect == _SOFT]

@@ -168,7 +168,9 @@ def test_a_bucket_comes_before_what_uses_it() -> None:
         store = ArtifactBucket("artifacts", args, opts)
         Pipelines(
             "kfp",
-            PipelinesArgs(declared=Declared(artifacts="bucket"), home=HOME, bucket=store, dies_with=first),
+            PipelinesArgs(
+                declared=Declared(artifacts="bucket"), home=HOME, store=store.store, dies_with=first
+            ),
             opts,
         )
 

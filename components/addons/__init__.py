@@ -1,0 +1,5 @@
+"""What runs on the cluster, the same on both clouds."""
+
+from .addons import Addons, AddonsArgs, wanted
+
+__all__ = ["Addons", "AddonsArgs", "wanted"]

@@ -1,0 +1,149 @@
+"""Everything that runs on the cluster, in the order in which it can."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pulumi
+
+from ebbtide.model import Cluster, Team
+from ebbtide.model.tenants import PIPELINES_NAMESPACE, tenants_of
+
+from .artifact_store import ArtifactStore
+from .backing import MakeBacking
+from .drivers import Drivers, DriversArgs, has_drivers
+from .home import home
+from .katib import Katib, KatibArgs
+from .kueue import Kueue, KueueArgs
+from .pipelines import Pipelines, PipelinesArgs
+from .queues import Queues, QueuesArgs
+from .team_objects import namespace_labels
+from .tenant import Tenant, TenantArgs
+from .trainer import Trainer, TrainerArgs
+
+Ready = tuple[pulumi.Resource, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddonsArgs:
+    """What add-ons are made from.
+
+    Attributes:
+        declaration: the whole declaration.
+        backing: makes what the cloud holds for a team.
+        artifacts: where pipelines keep what they produce; None for in the cluster.
+        dies_with: the cluster, where it is ours and its end is the end of everything on it.
+    """
+
+    declaration: Cluster
+    backing: MakeBacking
+    artifacts: ArtifactStore | None = None
+    dies_with: pulumi.Resource | None = None
+
+
+def wanted(declaration: Cluster) -> bool:
+    """Whether anything is declared that runs on the cluster, besides its pools."""
+    addons = declaration.addons
+    return (
+        declaration.has_kueue
+        or has_drivers(declaration)
+        or bool(tenants_of(declaration))
+        or any((addons.pipelines, addons.trainer, addons.katib))
+    )
+
+
+class Addons(pulumi.ComponentResource):
+    """Kueue; then drivers and what brings kinds of work; then the tenants' namespaces; then pipelines; and
+    last the queues that lead from the namespaces to the pools.
+
+    Kueue is first, since its webhooks see what is made in the tenants' namespaces, and fail closed. On a
+    cluster that stays, all of it goes in the opposite order: work before its controllers, and those before
+    their kinds. The provider for Kubernetes comes through `opts`.
+    """
+
+    tenants: dict[str, Tenant]
+    """By name of the team."""
+
+    def __init__(self, name: str, args: AddonsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("ebbtide:addons:Addons", name, {}, opts)
+        self._name = name
+        self._args = args
+        self._inside = pulumi.ResourceOptions(parent=self)
+        kueue = self._kueue()
+        kinds = (*kueue, *self._kinds(kueue))
+        pipelines = self._pipelines(kinds)
+        self.tenants = {
+            team.name: self._tenant(
+                team, kinds, pipelines if team.namespace_name == PIPELINES_NAMESPACE else ()
+            )
+            for team in tenants_of(args.declaration)
+        }
+        self._queues(
+            kueue,
+            {team.namespace_name: self.tenants[team.name].namespace for team in tenants_of(args.declaration)},
+        )
+        self.register_outputs({})
+
+    def _kueue(self) -> Ready:
+        declaration, dies_with = self._args.declaration, self._args.dies_with
+        if not declaration.has_kueue:
+            return ()
+        args = KueueArgs(declaration=declaration, dies_with=dies_with)
+        return Kueue(f"{self._name}-kueue", args, self._inside).ready
+
+    def _kinds(self, kueue: Ready) -> Ready:
+        """Drivers, and the controllers of kinds of work that tenants may make."""
+        declaration, dies_with = self._args.declaration, self._args.dies_with
+        place = home(declaration)
+        if has_drivers(declaration):
+            drivers = DriversArgs(declaration=declaration, waits_for=kueue, dies_with=dies_with)
+            Drivers(f"{self._name}-drivers", drivers, self._inside)
+        ready: Ready = ()
+        if declaration.addons.trainer is not None:
+            trainer = TrainerArgs(home=place, waits_for=kueue, dies_with=dies_with)
+            ready += Trainer(f"{self._name}-trainer", trainer, self._inside).ready
+        if declaration.addons.katib is not None:
+            katib = KatibArgs(home=place, waits_for=kueue, dies_with=dies_with)
+            ready += Katib(f"{self._name}-katib", katib, self._inside).ready
+        return ready
+
+    def _pipelines(self, kinds: Ready) -> Ready:
+        """Kubeflow Pipelines, and with them their namespace."""
+        declared = self._args.declaration.addons.pipelines
+        if declared is None:
+            return ()
+        team = next(
+            team for team in tenants_of(self._args.declaration) if team.namespace_name == PIPELINES_NAMESPACE
+        )
+        args = PipelinesArgs(
+            declared=declared,
+            home=home(self._args.declaration),
+            namespace_labels=namespace_labels(self._args.declaration, team),
+            store=self._args.artifacts,
+            waits_for=kinds,
+            dies_with=self._args.dies_with,
+        )
+        return Pipelines(f"{self._name}-pipelines", args, self._inside).namespace
+
+    def _tenant(self, team: Team, kinds: Ready, made_with: Ready) -> Tenant:
+        """A tenant's place; only a declared team has something in the cloud."""
+        declared = team in self._args.declaration.teams
+        args = TenantArgs(
+            declaration=self._args.declaration,
+            team=team,
+            backing=self._args.backing(team) if declared else None,
+            waits_for=kinds,
+            namespace_made_with=made_with,
+            dies_with=self._args.dies_with,
+        )
+        return Tenant(f"{self._name}-team-{team.name}", args, self._inside)
+
+    def _queues(self, kueue: Ready, namespaces: Mapping[str, Ready]) -> None:
+        if not kueue:
+            return
+        args = QueuesArgs(
+            declaration=self._args.declaration,
+            kueue=kueue,
+            namespaces=namespaces,
+            dies_with=self._args.dies_with,
+        )
+        Queues(f"{self._name}-queues", args, self._inside)

@@ -1,0 +1,87 @@
+"""Drivers of GPU nodes, where the cloud does not install them."""
+
+from dataclasses import dataclass
+
+import pulumi
+from pulumi_kubernetes import helm
+
+from ebbtide.catalog import PINS, CloudKind
+from ebbtide.model import Cluster
+
+from .driver_objects import (
+    OPERATOR_NAMESPACE,
+    device_plugin,
+    has_operator,
+    installers,
+    operator_quota,
+    operator_values,
+)
+from .home import home
+from .leaves import dying_inside, leaf
+from .manifest import Manifest, obj
+
+_REPOSITORY = "https://helm.ngc.nvidia.com/nvidia"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriversArgs:
+    """What drivers are made from.
+
+    Attributes:
+        declaration: the whole declaration; pools and `addons.drivers` are read from it.
+        waits_for: what must be there first: Kueue, where it is there.
+        dies_with: the cluster, where its end is their end, too.
+    """
+
+    declaration: Cluster
+    waits_for: tuple[pulumi.Resource, ...] = ()
+    dies_with: pulumi.Resource | None = None
+
+
+def has_drivers(declaration: Cluster) -> bool:
+    """Whether anything has to be installed for the GPU nodes of a declaration."""
+    return bool(
+        installers(declaration) or device_plugin(declaration) is not None or has_operator(declaration)
+    )
+
+
+class Drivers(pulumi.ComponentResource):
+    """Google's installers, the device plugin for AKS, or NVIDIA's operator, on the GPU pools that they are
+    for and on no other node.
+
+    Exactly one thing installs a driver on a pool: the cloud, an installer, or the operator; the rules of the
+    declaration see to it that it is never none and never two.
+    """
+
+    def __init__(self, name: str, args: DriversArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("ebbtide:addons:Drivers", name, {}, opts)
+        plugin = device_plugin(args.declaration)
+        for manifest in [*installers(args.declaration), *([plugin] if plugin else [])]:
+            role = manifest["metadata"]["name"].removeprefix("ebbtide-nvidia-")
+            Manifest(f"{name}-{role}", manifest, leaf(self, args.dies_with, args.waits_for))
+        if has_operator(args.declaration):
+            self._operator(name, args)
+        self.register_outputs({})
+
+    def _operator(self, name: str, args: DriversArgs) -> None:
+        namespace = Manifest(
+            f"{name}-operator-namespace",
+            obj("v1", "Namespace", OPERATOR_NAMESPACE),
+            leaf(self, args.dies_with, args.waits_for),
+        )
+        first: list[pulumi.Resource] = [namespace]
+        if args.declaration.site.cloud is CloudKind.GKE:
+            quota = operator_quota(args.declaration)
+            first.append(Manifest(f"{name}-operator-quota", quota, leaf(self, args.dies_with, [namespace])))
+        helm.v4.Chart(
+            f"{name}-operator",
+            chart="gpu-operator",
+            repository_opts={"repo": _REPOSITORY},
+            version=PINS["gpu-operator"].version,
+            name="gpu-operator",
+            namespace=OPERATOR_NAMESPACE,
+            values=operator_values(args.declaration, home(args.declaration)),
+            opts=pulumi.ResourceOptions(
+                parent=self, depends_on=first, transforms=dying_inside(args.dies_with)
+            ),
+        )

@@ -1,0 +1,61 @@
+"""Katib, for hyperparameter tuning."""
+
+from dataclasses import dataclass
+
+import pulumi
+from pulumi_kubernetes.kustomize import v2 as kustomize
+
+from ebbtide.catalog import PINS
+
+from .credentials import generated
+from .home import Home
+from .katib_objects import DATABASE_SECRET, NAMESPACE, patches
+from .patching import applied
+
+_SOURCE = "github.com/kubeflow/katib/manifests/v1beta1/installs/katib-standalone"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KatibArgs:
+    """What Katib is made from.
+
+    Attributes:
+        home: where its controller runs.
+        waits_for: what must be there first: Kueue, where it is there.
+        dies_with: the cluster, where its end is the objects' end, too.
+    """
+
+    home: Home
+    waits_for: tuple[pulumi.Resource, ...] = ()
+    dies_with: pulumi.Resource | None = None
+
+
+class Katib(pulumi.ComponentResource):
+    """Katib from its standalone kustomization, patched: in a namespace of its own, with a password of its
+    own, with requests, on the system pool.
+
+    Namespaces that experiments run in wait for `ready`, and so go before it: an experiment is held by a
+    finalizer until the controller has counted it. They carry the label `INJECTED`. The claim of 10 GiB for
+    the database goes with the namespace, which is deleted for real. Sources: kubeflow/katib 0.19.0,
+    manifests/v1beta1 and pkg/controller.v1beta1/experiment.
+    """
+
+    namespace_name: str
+    ready: tuple[pulumi.Resource, ...]
+    """What has to be there before an experiment, and before a namespace that holds any."""
+
+    def __init__(self, name: str, args: KatibArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("ebbtide:addons:Katib", name, {}, opts)
+        credentials = {DATABASE_SECRET: {"MYSQL_ROOT_PASSWORD": generated()}}
+        objects = kustomize.Directory(
+            f"{name}-objects",
+            directory=f"{_SOURCE}?ref=v{PINS['katib'].version}",
+            opts=pulumi.ResourceOptions(
+                parent=self,
+                depends_on=args.waits_for,
+                transforms=[applied(patches(args.home, credentials), args.dies_with, tuple(credentials))],
+            ),
+        )
+        self.namespace_name = NAMESPACE
+        self.ready = (objects,)
+        self.register_outputs({})

@@ -1,0 +1,78 @@
+"""Katib's objects as they are wanted: patches over what its kustomization makes, all pure."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+from .home import Home
+from .moving import moved
+from .objects import Object, Patch, each_container, is_, updated
+from .patches import (
+    CONTROL_PLANE_PORT,
+    at_home,
+    holding,
+    movable,
+    unawaited_claims,
+    webhook_ports,
+    with_requests,
+)
+
+NAMESPACE = "katib"
+"""Ours: upstream's is `kubeflow`, which Kubeflow Pipelines brings, too."""
+
+_UPSTREAM = "kubeflow"
+DATABASE_SECRET = "katib-mysql-secrets"  # noqa: S105 - a Secret's name
+CONFIG = "katib-config"
+
+INJECTED = "katib.kubeflow.org/metrics-collector-injection"
+"""Label of namespaces whose pods Katib's webhook sees: with `enabled`, trials are measured there. Katib's own
+does not have it: an experiment there would end with the controller that has to let it go."""
+
+_REQUESTS = {"cpu": "20m", "memory": "128Mi"}
+_DATABASE = {"katib-mysql": {"cpu": "100m", "memory": "512Mi"}}
+"""Upstream names none at all (0.19.0): estimates, the database's by what MySQL 8 takes when it is idle."""
+
+
+def _listening(manifest: Object) -> Object:
+    """The controller serves its webhooks where the control plane of a private cluster reaches it."""
+    if not is_(manifest, "ConfigMap", CONFIG):
+        return manifest
+    key = "katib-config.yaml"
+    config: Object = yaml.safe_load(manifest["data"][key])
+    wanted = updated(config, ("init", "controller", "webhookPort"), CONTROL_PLANE_PORT)
+    return updated(manifest, ("data",), {**manifest["data"], key: yaml.safe_dump(wanted, sort_keys=False)})
+
+
+def _only_with_password(manifest: Object) -> Object:
+    """The database asks for its password; upstream's also lets root in without one, should it be empty."""
+
+    def strict(container: Object) -> Object:
+        if "env" not in container:
+            return container
+        kept = [item for item in container["env"] if item["name"] != "MYSQL_ALLOW_EMPTY_PASSWORD"]
+        return {**container, "env": kept}
+
+    return each_container(manifest, strict) if is_(manifest, "Deployment", "katib-mysql") else manifest
+
+
+def patches(home: Home, credentials: Mapping[str, Mapping[str, Any]]) -> tuple[Patch, ...]:
+    """Patches over all of Katib.
+
+    Args:
+        home: where its controller, its database and its interface run. What suggests the next trial runs in
+            the experiment's namespace and has no tolerations: it finds the system pool because that has no
+            taint.
+        credentials: for each Secret all that it holds, in base64, in place of what upstream publishes.
+    """
+    return (
+        moved(_UPSTREAM, NAMESPACE, (INJECTED,)),
+        at_home(home),
+        with_requests(_REQUESTS, _DATABASE),
+        movable,
+        _listening,
+        webhook_ports(),
+        unawaited_claims,
+        *(holding(name, data) for name, data in credentials.items()),
+        _only_with_password,
+    )

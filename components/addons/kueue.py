@@ -1,0 +1,80 @@
+"""Kueue itself."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+from pulumi_kubernetes import core, helm
+
+from ebbtide.catalog import PINS
+from ebbtide.model import Cluster
+
+from .kueue_values import VISIBILITY_PORT, values
+from .leaves import dying_inside, leaf
+
+NAMESPACE = "kueue-system"
+RELEASE = "kueue"
+"""Name of the release, which Kueue's certificates depend on (kueue#6797)."""
+
+_CHART = "oci://registry.k8s.io/kueue/charts/kueue"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KueueArgs:
+    """What Kueue is made from.
+
+    Attributes:
+        declaration: the whole declaration; the system pool, queues, pools and add-ons are read from it.
+        dies_with: the cluster, where its end is Kueue's end, too.
+    """
+
+    declaration: Cluster
+    dies_with: pulumi.Resource | None = None
+
+
+class Kueue(pulumi.ComponentResource):
+    """Kueue from its chart, on the system pool, watching labelled namespaces.
+
+    A chart of version 4, never a release: that cannot be deleted once the cluster is out of reach
+    (pulumi-kubernetes#2675). Everything that asks for its kinds, or makes pods in the namespaces that it
+    watches, waits for `ready`. Sources: Kueue 0.19.2, charts/kueue; kueue.sigs.k8s.io, installation
+    (2026-08).
+    """
+
+    ready: tuple[pulumi.Resource, ...]
+    """What has to be there before any queue."""
+
+    def __init__(self, name: str, args: KueueArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("ebbtide:addons:Kueue", name, {}, opts)
+        namespace = core.v1.Namespace(
+            f"{name}-namespace", metadata={"name": NAMESPACE}, opts=leaf(self, args.dies_with)
+        )
+        chart = helm.v4.Chart(
+            f"{name}-chart",
+            chart=_CHART,
+            version=PINS["kueue"].version,
+            name=RELEASE,
+            namespace=NAMESPACE,
+            values=values(args.declaration),
+            opts=pulumi.ResourceOptions(
+                parent=self,
+                depends_on=[namespace],
+                transforms=[reachable, *dying_inside(args.dies_with)],
+            ),
+        )
+        self.ready = (chart,)
+        self.register_outputs({})
+
+
+def reachable(args: pulumi.ResourceTransformArgs) -> pulumi.ResourceTransformResult | None:
+    """The service of the visibility server, leading to the port that the server is told to use: the chart has
+    no value for it."""
+    if args.type_ != "kubernetes:core/v1:Service":
+        return None
+    props: dict[str, Any] = dict(args.props)
+    if not str(props.get("metadata", {}).get("name", "")).endswith("-visibility-server"):
+        return None
+    ports = [{**port, "targetPort": VISIBILITY_PORT} for port in props["spec"]["ports"]]
+    return pulumi.ResourceTransformResult(
+        props={**props, "spec": {**props["spec"], "ports": ports}}, opts=args.opts
+    )

@@ -1,0 +1,139 @@
+"""What Kueue's chart and its controller are told: pure functions of the declaration."""
+
+from datetime import timedelta
+from typing import Any
+
+import yaml
+
+from ebbtide.catalog import PINS, footprint
+from ebbtide.model import Cluster, FlexStart
+from ebbtide.model.base import duration_text
+from ebbtide.model.queues import queues_of
+from ebbtide.placement.kueue import QUEUES_LABEL
+
+from .home import home
+
+WEBHOOK_PORT = 10250
+"""Port of the webhooks' server. The control plane of a private GKE cluster reaches nodes on 443 and 10250
+alone (GKE docs, private clusters, firewall rules, 2026): on 9443, the chart's, every queued Job would be
+refused after a wait. The port works on any cluster, ours or not, where a firewall rule would need the network
+and the control plane's range."""
+
+VISIBILITY_PORT = 443
+"""Port of the server that lists pending work, for the same reason. It is an aggregated API: one that cannot
+be reached keeps every namespace of the cluster from going away, since their contents cannot be listed."""
+
+MEMORY_LIMIT = "512Mi"
+"""The chart's (0.19.2), as is its limit of two CPUs, which stays."""
+
+_BASE = timedelta(minutes=30)
+_FROM_ZERO = timedelta(hours=1)
+_FOR_STOCK = timedelta(days=7)
+
+
+def frameworks(declaration: Cluster) -> list[str]:
+    """Kinds of work that are queued: Jobs and pods (which the steps of a pipeline and Katib's trials are),
+    with Trainer its jobs and the JobSets under them, and what is declared."""
+    found = ["batch/job", "pod"]
+    if declaration.addons.trainer is not None:
+        found += ["jobset.x-k8s.io/jobset", "trainer.kubeflow.org/trainjob"]
+    if declaration.addons.kueue is not None:
+        found += declaration.addons.kueue.frameworks
+    return list(dict.fromkeys(found))
+
+
+def wait_for_pods(declaration: Cluster) -> timedelta:
+    """How long admitted work may take until its pods run, before it goes back into the queue.
+
+    Kueue's own 30 minutes where nodes are there already; an hour where they start from zero, with a driver to
+    install and images to pull; a week where a flex-start pool waits for stock after admission. Queued pools
+    wait before it, in their admission check.
+    """
+    used = {name for queue in queues_of(declaration) for name in queue.pools}
+    pools = [pool for pool in declaration.pools if pool.name in used]
+    if any(isinstance(pool.capacity, FlexStart) for pool in pools):
+        return _FOR_STOCK
+    starts = any(pool.nodes.count is None and not pool.nodes.min for pool in pools)
+    return _FROM_ZERO if starts else _BASE
+
+
+def _covered() -> dict[str, Any]:
+    return {"matchLabels": {QUEUES_LABEL: "true"}}
+
+
+def configuration(declaration: Cluster) -> dict[str, Any]:
+    """The controller's configuration, API config.kueue.x-k8s.io/v1beta2.
+
+    Only labelled namespaces are Kueue's: its webhooks fail closed, and one that covered all would stop every
+    pod of the cluster while it is away. Work without a queue's name is left alone. Ephemeral storage is not
+    counted: no flavor has any, and a Job that asks for some would never be admitted.
+    """
+    timeout = duration_text(wait_for_pods(declaration))
+    return {
+        "apiVersion": "config.kueue.x-k8s.io/v1beta2",
+        "kind": "Configuration",
+        "health": {"healthProbeBindAddress": ":8081"},
+        "metrics": {"bindAddress": ":8443", "enableClusterQueueResources": True},
+        "webhook": {"port": WEBHOOK_PORT},
+        "visibilityServer": {"bindPort": VISIBILITY_PORT},
+        "leaderElection": {"leaderElect": True, "resourceName": "c1f6bfd2.kueue.x-k8s.io"},
+        "clientConnection": {"qps": 50, "burst": 100},
+        "manageJobsWithoutQueueName": False,
+        "managedJobsNamespaceSelector": _covered(),
+        "waitForPodsReady": {
+            "timeout": timeout,
+            "recoveryTimeout": timeout,
+            "requeuingStrategy": {
+                "timestamp": "Eviction",
+                "backoffBaseSeconds": 60,
+                "backoffMaxSeconds": 3600,
+            },
+        },
+        "integrations": {"frameworks": frameworks(declaration)},
+        "fairSharing": {"preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]},
+        "resources": {"excludeResourcePrefixes": ["ephemeral-storage"]},
+    }
+
+
+def _replicas(declaration: Cluster) -> int:
+    return declaration.addons.kueue.replicas if declaration.addons.kueue is not None else 1
+
+
+def values(declaration: Cluster) -> dict[str, Any]:
+    """Values of the chart, the released image among them: the chart in the repository names one of a
+    branch."""
+    place = home(declaration)
+    requests = footprint("kueue").requests
+    replicas = _replicas(declaration)
+    return {
+        "controllerManager": {
+            "replicas": replicas,
+            "manager": {
+                "image": {
+                    "repository": "registry.k8s.io/kueue/kueue",
+                    "tag": f"v{PINS['kueue'].version}",
+                    "pullPolicy": "IfNotPresent",
+                },
+                "resources": {
+                    "requests": {"cpu": f"{requests.cpu_m:.0f}m", "memory": f"{requests.memory_mib:.0f}Mi"},
+                    "limits": {"memory": MEMORY_LIMIT},
+                },
+                "podSecurityContext": {
+                    "runAsNonRoot": True,
+                    "seccompProfile": {"type": "RuntimeDefault"},
+                    # A user that is not root serves on 443; Kubernetes calls this sysctl safe.
+                    "sysctls": [{"name": "net.ipv4.ip_unprivileged_port_start", "value": "0"}],
+                },
+            },
+            "nodeSelector": place.node_selector,
+            "tolerations": place.tolerations,
+            # With one replica a budget would keep its node from ever being drained.
+            "podDisruptionBudget": {"enabled": replicas > 1, "minAvailable": 1},
+        },
+        "managerConfig": {
+            "controllerManagerConfigYaml": yaml.safe_dump(configuration(declaration), sort_keys=False)
+        },
+        "webhookService": {
+            "ports": [{"port": 443, "protocol": "TCP", "targetPort": WEBHOOK_PORT}],
+        },
+    }

@@ -1,0 +1,69 @@
+"""How what runs on the cluster goes away again."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pulumi
+
+
+def leaf(
+    parent: pulumi.Resource,
+    dies_with: pulumi.Resource | None,
+    depends_on: Sequence[pulumi.Resource] = (),
+    ignore_changes: Sequence[str] = (),
+) -> pulumi.ResourceOptions:
+    """Options of an object in the cluster that holds nothing outside of it.
+
+    On a cluster of ours it goes with the cluster, and nothing is drained first; on one that stays it is
+    deleted, before what it depends on. Never for a component, a chart or a directory: the engine hands
+    `deleted_with` down to every child that has none, a volume claim among them, whose disk would stay and be
+    billed.
+
+    Args:
+        parent: the component that it is part of.
+        dies_with: the cluster, where it is ours.
+        depends_on: what must be there first, and goes last.
+        ignore_changes: properties that something in the cluster writes, too.
+    """
+    return pulumi.ResourceOptions(
+        parent=parent,
+        deleted_with=dies_with,
+        depends_on=list(depends_on),
+        ignore_changes=list(ignore_changes) or None,
+    )
+
+
+def holds_something(kind: str, props: Mapping[str, Any]) -> bool:
+    """Whether the cloud keeps something for an object that outlives the cluster: a disk behind a claim, a
+    load balancer."""
+    spec: Mapping[str, Any] = props.get("spec") or {}
+    match kind:
+        case "PersistentVolumeClaim":
+            return True
+        case "StatefulSet":
+            return bool(spec.get("volumeClaimTemplates"))
+        case "Service":
+            return spec.get("type") == "LoadBalancer"
+        case _:
+            return False
+
+
+def dying_inside(dies_with: pulumi.Resource | None) -> list[pulumi.ResourceTransform]:
+    """Transforms that let the leaves of a chart or a directory go with the cluster: its children are made by
+    a provider and take no options of ours. Claims and services are deleted for real, and so are the
+    namespaces around them.
+
+    Args:
+        dies_with: the cluster, where it is ours; on one that stays there is no transform.
+    """
+    if dies_with is None:
+        return []
+
+    def die(args: pulumi.ResourceTransformArgs) -> pulumi.ResourceTransformResult | None:
+        kind = args.type_.rpartition(":")[2]
+        if not args.custom or holds_something(kind, args.props) or args.opts.deleted_with is not None:
+            return None
+        opts = pulumi.ResourceOptions.merge(args.opts, pulumi.ResourceOptions(deleted_with=dies_with))
+        return pulumi.ResourceTransformResult(props=args.props, opts=opts)
+
+    return [die]

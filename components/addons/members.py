@@ -1,0 +1,64 @@
+"""What a team's members may do in their namespace: run work, follow it, stop it. Pure rules, from the
+add-ons."""
+
+from typing import Any
+
+from ebbtide.model import Addons, Cluster
+
+Rule = dict[str, Any]
+
+_READ = ["get", "list", "watch"]
+_WORK = [*_READ, "create", "update", "patch", "delete"]
+
+
+def _rule(group: str, resources: list[str], verbs: list[str]) -> Rule:
+    return {"apiGroups": [group], "resources": resources, "verbs": verbs}
+
+
+def _of_addons(addons: Addons) -> list[Rule]:
+    rules: list[Rule] = []
+    if addons.trainer is not None:
+        rules += [
+            _rule("trainer.kubeflow.org", ["trainjobs"], _WORK),
+            _rule("trainer.kubeflow.org", ["trainingruntimes"], _READ),
+            _rule("jobset.x-k8s.io", ["jobsets"], _READ),
+        ]
+    if addons.katib is not None:
+        rules += [
+            _rule("kubeflow.org", ["experiments"], _WORK),
+            _rule("kubeflow.org", ["trials", "suggestions"], _READ),
+        ]
+    return rules
+
+
+def member_rules(declaration: Cluster) -> list[Rule]:
+    """Rules of the members' role.
+
+    Work is submitted as Jobs and what the declared add-ons bring. Not among them: claims and services, behind
+    which the cloud would keep a disk or a load balancer that outlives the cluster (volumes are declared, with
+    the team); reading secrets; roles, quotas, and anything outside of the namespace. Going into a running pod
+    is no more than the Job that started it could do.
+    """
+    rules = [
+        _rule("batch", ["jobs"], _WORK),
+        _rule("", ["pods"], [*_READ, "delete"]),
+        _rule("", ["pods/log"], ["get"]),
+        _rule("", ["pods/exec", "pods/portforward"], ["create"]),
+        _rule("", ["configmaps"], _WORK),
+        _rule("", ["secrets"], ["create", "update", "patch", "delete"]),
+        _rule("", ["events", "serviceaccounts", "persistentvolumeclaims", "limitranges"], _READ),
+    ]
+    if declaration.has_kueue:
+        rules += [
+            _rule("kueue.x-k8s.io", ["localqueues", "workloads"], _READ),
+            _rule("visibility.kueue.x-k8s.io", ["localqueues/pendingworkloads"], ["get"]),
+        ]
+    return rules + _of_addons(declaration.addons)
+
+
+def subjects(member: str) -> list[dict[str, str]]:
+    """A member as subjects of a binding: as a user and as a group, since the identity provider's names do not
+    say which it is, and no two identities share one."""
+    return [
+        {"kind": kind, "name": member, "apiGroup": "rbac.authorization.k8s.io"} for kind in ("User", "Group")
+    ]

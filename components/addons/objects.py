@@ -1,0 +1,83 @@
+"""Kubernetes objects as plain data, and what the patches over them have in common."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+Object = dict[str, Any]
+"""An object, as its manifest has it."""
+
+Patch = Callable[[Object], Object]
+"""From an object to the object as it is wanted; one that is none of its business comes back as it was. It
+never changes what it is given."""
+
+_WITH_PODS = ("Deployment", "StatefulSet", "Job")
+
+
+def kind_of(manifest: Mapping[str, Any]) -> str:
+    """What an object is."""
+    return str(manifest.get("kind", ""))
+
+
+def name_of(manifest: Mapping[str, Any]) -> str:
+    """What an object is called."""
+    return str(manifest.get("metadata", {}).get("name", ""))
+
+
+def is_(manifest: Mapping[str, Any], kind: str, *names: str) -> bool:
+    """Whether an object is of that kind, and has one of those names where any are given."""
+    return kind_of(manifest) == kind and (not names or name_of(manifest) in names)
+
+
+def patched(manifest: Object, patches: Iterable[Patch]) -> Object:
+    """An object after all patches, in order."""
+    for patch in patches:
+        manifest = patch(manifest)
+    return manifest
+
+
+def updated(manifest: Object, path: tuple[str, ...], value: object) -> Object:
+    """A copy of an object with another value at a path; mappings on the way are made where there are none."""
+    head, *rest = path
+    inner = updated(manifest.get(head) or {}, tuple(rest), value) if rest else value
+    return {**manifest, head: inner}
+
+
+def data_of(manifest: Mapping[str, Any]) -> Object:
+    """Data of a ConfigMap or a Secret; empty where it has none."""
+    data: Object = manifest.get("data") or {}
+    return data
+
+
+def has_pods(manifest: Mapping[str, Any]) -> bool:
+    """Whether an object makes pods that the system pool is to hold: not a DaemonSet, whose place is every
+    node."""
+    return kind_of(manifest) in _WITH_PODS
+
+
+def pod_spec(manifest: Mapping[str, Any]) -> Object:
+    """Spec of the pods that an object makes; empty where it makes none."""
+    spec: Object = manifest.get("spec", {}).get("template", {}).get("spec", {}) if has_pods(manifest) else {}
+    return spec
+
+
+def with_pod_spec(manifest: Object, spec: Object) -> Object:
+    """An object whose pods have that spec."""
+    return updated(manifest, ("spec", "template", "spec"), spec)
+
+
+def containers(manifest: Mapping[str, Any]) -> Iterator[Object]:
+    """Containers of an object's pods, those that only start them among them."""
+    spec = pod_spec(manifest)
+    yield from spec.get("initContainers", ())
+    yield from spec.get("containers", ())
+
+
+def each_container(manifest: Object, change: Callable[[Object], Object]) -> Object:
+    """An object with every container of its pods changed."""
+    spec = pod_spec(manifest)
+    lists = {
+        field: [change(container) for container in spec[field]]
+        for field in ("initContainers", "containers")
+        if spec.get(field)
+    }
+    return with_pod_spec(manifest, {**spec, **lists}) if lists else manifest

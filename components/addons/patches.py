@@ -1,0 +1,227 @@
+"""Patches over the objects of any add-on: pure functions, tested on upstream's real objects."""
+
+import re
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import Any
+
+from .home import Home
+from .objects import (
+    Object,
+    Patch,
+    containers,
+    data_of,
+    each_container,
+    has_pods,
+    is_,
+    kind_of,
+    pod_spec,
+    updated,
+    with_pod_spec,
+)
+
+SKIP_AWAIT = "pulumi.com/skipAwait"
+SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+
+CONTROL_PLANE_PORT = 10250
+"""The port on which the control plane of a private GKE cluster reaches any pod without a firewall rule: 443
+and 10250 are open, 8443 and 9443 are not (GKE docs, private-clusters, firewall rules, 2026). A webhook that
+fails closed on another port stops every create that it covers."""
+
+_IMAGE_LINE = re.compile(r"^\s*(?:-\s+)?image:\s*['\"]?([^\s'\"]+)", re.MULTILINE)
+_VERSIONED = re.compile(r"@sha256:[0-9a-f]{64}$|:v?\d[^:/]*$")
+
+
+def at_home(home: Home) -> Patch:
+    """Pods run on the system pool: a work pool that holds a controller never reaches zero."""
+
+    def patch(manifest: Object) -> Object:
+        if not has_pods(manifest):
+            return manifest
+        spec = dict(pod_spec(manifest))
+        if home.node_selector:
+            spec["nodeSelector"] = {**spec.get("nodeSelector", {}), **home.node_selector}
+        if home.tolerations:
+            kept = [item for item in spec.get("tolerations", ()) if item not in home.tolerations]
+            spec["tolerations"] = [*kept, *home.tolerations]
+        return with_pod_spec(manifest, spec)
+
+    return patch
+
+
+def with_requests(default: Mapping[str, str], named: Mapping[str, Mapping[str, str]]) -> Patch:
+    """Every container requests CPU and memory, so that the system pool can be sized and the scheduler is not
+    deceived.
+
+    Args:
+        default: `cpu` and `memory` for a container that requests neither.
+        named: the same, for containers of those names.
+    """
+
+    def requesting(container: Object) -> Object:
+        asked = container.get("resources", {}).get("requests", {})
+        wanted = {**named.get(str(container["name"]), default), **asked}
+        return updated(container, ("resources", "requests"), wanted)
+
+    def patch(manifest: Object) -> Object:
+        return each_container(manifest, requesting) if has_pods(manifest) else manifest
+
+    return patch
+
+
+def movable(manifest: Object) -> Object:
+    """Pods say that they may be moved, so that a system pool that has grown shrinks again.
+
+    No disruption budget goes with it: with one replica, a budget would keep its node for ever.
+    """
+    if not has_pods(manifest):
+        return manifest
+    return updated(manifest, ("spec", "template", "metadata", "annotations"), _annotations(manifest))
+
+
+def _annotations(manifest: Object) -> Object:
+    template = manifest["spec"]["template"]
+    return {**template.get("metadata", {}).get("annotations", {}), SAFE_TO_EVICT: "true"}
+
+
+def left_out(*deployments: str) -> Patch:
+    """Deployments that are there and run nothing: a kustomization cannot be made without one of its
+    objects."""
+
+    def patch(manifest: Object) -> Object:
+        if not is_(manifest, "Deployment", *deployments):
+            return manifest
+        return _annotated(updated(manifest, ("spec", "replicas"), 0), {SKIP_AWAIT: "true"})
+
+    return patch
+
+
+def unawaited_claims(manifest: Object) -> Object:
+    """Claims are neither waited for when they are made nor when they go.
+
+    A claim binds when its first pod is there, and is gone when its last pod is: waiting for either, before
+    the next object is touched, can wait for ever. That it is gone is known when its namespace is, which is
+    waited for.
+    """
+    if not is_(manifest, "PersistentVolumeClaim"):
+        return manifest
+    return _annotated(manifest, {SKIP_AWAIT: "true"})
+
+
+def annotated(kind: str, names: tuple[str, ...], annotations: Mapping[str, Any]) -> Patch:
+    """Objects of a kind and of those names have those annotations, too."""
+
+    def patch(manifest: Object) -> Object:
+        return _annotated(manifest, annotations) if is_(manifest, kind, *names) else manifest
+
+    return patch
+
+
+def _annotated(manifest: Object, annotations: Mapping[str, Any]) -> Object:
+    there = manifest["metadata"].get("annotations", {})
+    return updated(manifest, ("metadata", "annotations"), {**there, **annotations})
+
+
+def labelled_namespaces(labels: Mapping[str, str]) -> Patch:
+    """Namespaces have those labels, too."""
+
+    def patch(manifest: Object) -> Object:
+        if not labels or not is_(manifest, "Namespace"):
+            return manifest
+        there = manifest["metadata"].get("labels", {})
+        return updated(manifest, ("metadata", "labels"), {**there, **labels})
+
+    return patch
+
+
+def holding(name: str, data: Mapping[str, Any]) -> Patch:
+    """A Secret holds exactly that, and nothing of what upstream publishes.
+
+    Args:
+        name: of the Secret.
+        data: in base64, as it stands in `data`.
+    """
+
+    def patch(manifest: Object) -> Object:
+        if not is_(manifest, "Secret", name):
+            return manifest
+        rest = {key: value for key, value in manifest.items() if key != "stringData"}
+        return {**rest, "data": dict(data)}
+
+    return patch
+
+
+def with_config(name: str, data: Mapping[str, Any]) -> Patch:
+    """A ConfigMap has those values at those keys."""
+
+    def patch(manifest: Object) -> Object:
+        if not is_(manifest, "ConfigMap", name):
+            return manifest
+        return {**manifest, "data": {**data_of(manifest), **data}}
+
+    return patch
+
+
+def without_config(name: str, *keys: str) -> Patch:
+    """A ConfigMap lacks those keys."""
+
+    def patch(manifest: Object) -> Object:
+        if not is_(manifest, "ConfigMap", name):
+            return manifest
+        return {**manifest, "data": {k: v for k, v in data_of(manifest).items() if k not in keys}}
+
+    return patch
+
+
+def webhook_ports(port: int = CONTROL_PLANE_PORT) -> Patch:
+    """Webhooks are served where the control plane reaches them: containers' ports called `webhook`, and
+    services that lead to such a port by number.
+
+    What the server listens on is each add-on's own setting, and has to say the same.
+    """
+
+    def on_port(container: Object) -> Object:
+        ports = [
+            {**item, "containerPort": port} if item.get("name") == "webhook" else item
+            for item in container.get("ports", ())
+        ]
+        return {**container, "ports": ports} if ports else container
+
+    def patch(manifest: Object) -> Object:
+        if has_pods(manifest):
+            return each_container(manifest, on_port)
+        if not is_(manifest, "Service"):
+            return manifest
+        ports = [
+            {**item, "targetPort": port}
+            if item.get("name") == "webhook" and isinstance(item.get("targetPort"), int | float)
+            else item
+            for item in manifest["spec"].get("ports", ())
+        ]
+        return updated(manifest, ("spec", "ports"), ports)
+
+    return patch
+
+
+def images(manifest: Mapping[str, Any]) -> Iterator[str]:
+    """Every image that an object's pods start with, or that its settings name as one."""
+    for container in containers(manifest):
+        yield str(container["image"])
+        for variable in container.get("env", ()):
+            if str(variable["name"]).endswith("_IMAGE") and variable.get("value"):
+                yield str(variable["value"])
+        arguments = [str(argument) for argument in container.get("args", ())]
+        for flag, value in pairwise(arguments):
+            if flag.endswith("-image"):
+                yield value
+    if kind_of(manifest) == "ConfigMap":
+        for key, text in data_of(manifest).items():
+            if key.lower().endswith("image"):
+                yield str(text)
+            yield from _IMAGE_LINE.findall(str(text))
+
+
+def floating(manifest: Mapping[str, Any]) -> list[str]:
+    """Images of an object that name no version, so that tomorrow's may be another: `:latest`, a branch, or
+    nothing at all."""
+    return [image for image in images(manifest) if not _VERSIONED.search(image)]

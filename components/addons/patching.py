@@ -1,0 +1,48 @@
+"""From patches over plain objects to what Pulumi applies to each child of a chart or a directory."""
+
+from collections.abc import Sequence
+
+import pulumi
+
+from .credentials import KEPT
+from .leaves import holds_something
+from .objects import Object, Patch, is_, kind_of, patched
+
+
+def goes_with_the_cluster(manifest: Object) -> bool:
+    """Whether an object may end with its cluster, without being deleted.
+
+    A claim and a load balancer may not, since the cloud would keep what is behind them; nor may a namespace:
+    deleting it for real is what ends the pods before their claims, whatever is in it by then, and it is
+    waited for until all of that is gone.
+    """
+    return not (is_(manifest, "Namespace") or holds_something(kind_of(manifest), manifest))
+
+
+def applied(
+    patches: Sequence[Patch], dies_with: pulumi.Resource | None, kept_secrets: Sequence[str] = ()
+) -> pulumi.ResourceTransform:
+    """A transform that applies patches to a directory's or a chart's objects, and says how each goes away.
+
+    A preview without an engine does not run it; the patches are tested by themselves, on upstream's objects.
+
+    Args:
+        patches: in the order in which they are applied.
+        dies_with: the cluster, where it is ours.
+        kept_secrets: names of Secrets whose values are generated, and stay as they were made.
+    """
+
+    def transform(args: pulumi.ResourceTransformArgs) -> pulumi.ResourceTransformResult | None:
+        if not args.custom or not args.type_.startswith("kubernetes:"):
+            return None
+        manifest = patched(dict(args.props), patches)
+        kept = is_(manifest, "Secret", *kept_secrets) if kept_secrets else False
+        ours = pulumi.ResourceOptions(
+            deleted_with=dies_with if goes_with_the_cluster(manifest) else None,
+            ignore_changes=list(KEPT) if kept else None,
+        )
+        return pulumi.ResourceTransformResult(
+            props=manifest, opts=pulumi.ResourceOptions.merge(args.opts, ours)
+        )
+
+    return transform

@@ -1,0 +1,107 @@
+"""Kubeflow Pipelines."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pulumi
+from pulumi_kubernetes.kustomize import v2 as kustomize
+
+from ebbtide.catalog import PINS
+from ebbtide.model import Pipelines as Declared
+
+from .artifact_store import ArtifactStore
+from .credentials import encoded, generated
+from .home import Home
+from .patching import applied
+from .pipelines_objects import DATABASE_SECRET, NAMESPACE, STORE_SECRET, cluster_patches, patches
+from .retry import retry_strategy
+
+_SOURCE = "github.com/kubeflow/pipelines/manifests/kustomize"
+
+
+def kustomization(path: str) -> str:
+    """Address of a kustomization of the pinned release."""
+    return f"{_SOURCE}/{path}?ref={PINS['pipelines'].version}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelinesArgs:
+    """What Kubeflow Pipelines is made from.
+
+    Attributes:
+        declared: the add-on, as it is declared.
+        home: where its controllers run.
+        namespace_labels: labels of its namespace, by which Kueue covers it, or Katib. Its namespace is a
+            tenant's like any other, but made here, since it comes with the kustomization.
+        store: where artifacts are kept; None for in the cluster.
+        waits_for: what must be there first: Kueue, where it is there, whose webhooks see every Deployment of
+            a labelled namespace; Katib, whose experiments a pipeline may start in this namespace, so that on
+            a cluster that stays they go before the controller that has to let them.
+        dies_with: the cluster, where its end is the objects' end, too.
+    """
+
+    declared: Declared
+    home: Home
+    namespace_labels: Mapping[str, str] = field(default_factory=dict[str, str])
+    store: ArtifactStore | None = None
+    waits_for: tuple[pulumi.Resource, ...] = ()
+    dies_with: pulumi.Resource | None = None
+
+
+class Pipelines(pulumi.ComponentResource):
+    """Kubeflow Pipelines from its own kustomizations, patched: steps that lost their node run again, no
+    published password, everything with requests and on the system pool, the cache of version 1 left out.
+
+    Two directories, the kinds and the namespace first: the second is made of them, and on the way down goes
+    before them. Two claims of 20 GiB hold the database and the artifact store; they go with the namespace,
+    which is deleted for real and waited for, also when the cluster goes, and their pods before them. Making
+    the objects needs git and the way to GitHub: upstream's kustomizations name Argo's there.
+
+    Local queues, roles and whatever else is put into the namespace wait for `namespace`; what calls the API
+    waits for `ready`. Sources: kubeflow/pipelines 2.17.0, manifests/kustomize; pulumi-kubernetes 4.34,
+    kustomize/v2.
+    """
+
+    namespace_name: str
+    namespace: tuple[pulumi.Resource, ...]
+    """What anything in its namespace has to wait for."""
+    ready: tuple[pulumi.Resource, ...]
+    """What has to be there before a pipeline is run."""
+
+    def __init__(self, name: str, args: PipelinesArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        # What the transforms do is nothing that a preview sees: the component says what it asks for.
+        asked = {"retryStrategy": retry_strategy(args.declared.retry), "artifacts": args.declared.artifacts}
+        super().__init__("ebbtide:addons:Pipelines", name, asked, opts)
+        kinds = kustomize.Directory(
+            f"{name}-cluster",
+            directory=kustomization("cluster-scoped-resources"),
+            opts=pulumi.ResourceOptions(
+                parent=self,
+                depends_on=args.waits_for,
+                transforms=[applied(cluster_patches(args.namespace_labels), args.dies_with)],
+            ),
+        )
+        credentials = {
+            STORE_SECRET: {"accesskey": generated(), "secretkey": generated()},
+            DATABASE_SECRET: {"username": encoded("root"), "password": generated()},
+        }
+        wanted = patches(
+            args.declared,
+            args.home,
+            credentials,
+            args.store.root if args.store else None,
+            args.store.identity if args.store else None,
+        )
+        objects = kustomize.Directory(
+            f"{name}-objects",
+            directory=kustomization("env/platform-agnostic"),
+            opts=pulumi.ResourceOptions(
+                parent=self,
+                depends_on=[kinds, *(args.store.grants if args.store else ())],
+                transforms=[applied(wanted, args.dies_with, tuple(credentials))],
+            ),
+        )
+        self.namespace_name = NAMESPACE
+        self.namespace = (kinds,)
+        self.ready = (objects,)
+        self.register_outputs({})

@@ -1,0 +1,68 @@
+"""The queues of the declaration, as Kueue's objects."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pulumi
+
+from ebbtide.model import Cluster
+from ebbtide.placement.kueue import layers
+from ebbtide.placement.queueing import queueing
+
+from .leaves import leaf
+from .manifest import Manifest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueuesArgs:
+    """What queues are made from.
+
+    Attributes:
+        declaration: the whole declaration; pools, queues and teams are read from it.
+        kueue: what has to be there first: Kueue's kinds, and its webhooks answering.
+        namespaces: by name of a tenant's namespace, what its local queues wait for.
+        dies_with: the cluster, where its end is the queues' end, too.
+    """
+
+    declaration: Cluster
+    kueue: tuple[pulumi.Resource, ...]
+    namespaces: Mapping[str, tuple[pulumi.Resource, ...]] = field(
+        default_factory=dict[str, tuple[pulumi.Resource, ...]]
+    )
+    dies_with: pulumi.Resource | None = None
+
+
+class Queues(pulumi.ComponentResource):
+    """Flavors, checks, cohorts, cluster queues and local queues, derived; none of them is written by hand.
+
+    Each layer waits for the one before, so that on a cluster that stays they go in the opposite order: a
+    flavor that a queue still names is held by a finalizer until the queue is gone.
+    """
+
+    local: tuple[pulumi.Resource, ...]
+    """The local queues: what work has to wait for."""
+
+    def __init__(self, name: str, args: QueuesArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("ebbtide:addons:Queues", name, {}, opts)
+        before: tuple[pulumi.Resource, ...] = args.kueue
+        for layer in layers(queueing(args.declaration)):
+            before = tuple(self._made(name, manifest, args, before) for manifest in layer) or before
+        self.local = before
+        self.register_outputs({})
+
+    def _made(
+        self,
+        name: str,
+        manifest: Mapping[str, Any],
+        args: QueuesArgs,
+        before: tuple[pulumi.Resource, ...],
+    ) -> pulumi.Resource:
+        metadata = manifest["metadata"]
+        around = args.namespaces.get(metadata.get("namespace", ""), ())
+        called = "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))
+        return Manifest(
+            f"{name}-{manifest['kind'].lower()}-{called}",
+            manifest,
+            leaf(self, args.dies_with, (*before, *around)),
+        )

@@ -1,0 +1,66 @@
+"""Which failures of a pipeline's step make it run again: the settings of Argo's workflow controller."""
+
+from typing import Any, Literal, assert_never
+
+import yaml
+
+from .objects import Object, Patch, is_, updated
+
+CONFIG = "workflow-controller-configmap"
+
+_LOST = "imminent node shutdown|node is shutting down|preempt|evict|pod deleted"
+"""What the clouds and Kubernetes write into a pod that lost its node; the same words as in the controller's
+own TRANSIENT_ERROR_PATTERN (Kubeflow Pipelines 2.17.0), but for `spot`, which a user's own error may hold."""
+
+DISRUPTIONS = f"lastRetry.status == 'Error' || lastRetry.message matches '(?i){_LOST}'"
+"""True of an attempt whose pod vanished, or says that its node was taken away."""
+
+FAILURES = "asInt(lastRetry.exitCode) > 0"
+"""True of an attempt whose container failed."""
+
+_RESTART = {"enabled": True, "maxRestarts": 3}
+
+
+def retry_strategy(retry: Literal["disruptions", "any"]) -> dict[str, Any]:
+    """What every template inherits that names no policy of its own, and no compiled pipeline does: a step's
+    `set_retry` replaces the limit and adds its backoff.
+
+    Upstream's `OnError` retries neither an exit code nor a node that was shut down in order, so that
+    `set_retry` does nothing for either. Run on a real controller: with it a preempted step fails after one
+    attempt; with `Always` and the expression it runs again, and one that exits 1 does not.
+
+    `any` asks for an exit code, since graphs of steps inherit the strategy, too: without that, a step that
+    fails for good would have its whole graph run again, twice at every level.
+
+    Sources: Argo 4.0.5, workflow/controller/operator.go (defaults are merged into templates; a retry's exit
+    code is -1 where there was no container) and docs, retries; Kubeflow Pipelines 2.17.0,
+    argocompiler/container.go; kubeflow/pipelines#13386 and #13485 (2026-06).
+    """
+    strategy: dict[str, Any] = {"limit": "2", "retryPolicy": "Always"}
+    match retry:
+        case "disruptions":
+            return {**strategy, "expression": DISRUPTIONS}
+        case "any":
+            return {**strategy, "expression": f"{DISRUPTIONS} || {FAILURES}"}
+        case _:
+            assert_never(retry)
+
+
+def retrying(retry: Literal["disruptions", "any"]) -> Patch:
+    """The controller's ConfigMap with our retry strategy, and with pods restarted that fail before their
+    first container ran (`failedPodRestart`, Argo 4, off by default): an evicted pod, or one whose node went,
+    has done nothing yet, and costs no retry."""
+
+    def patch(manifest: Object) -> Object:
+        if not is_(manifest, "ConfigMap", CONFIG):
+            return manifest
+        defaults: Object = yaml.safe_load(manifest["data"]["workflowDefaults"])
+        wanted = updated(defaults, ("spec", "templateDefaults", "retryStrategy"), retry_strategy(retry))
+        data = {
+            **manifest["data"],
+            "workflowDefaults": yaml.safe_dump(wanted, sort_keys=False, width=1000),
+            "failedPodRestart": yaml.safe_dump(_RESTART, sort_keys=False),
+        }
+        return {**manifest, "data": data}
+
+    return patch

@@ -1,0 +1,180 @@
+"""What stands in a tenant's namespace, as plain manifests."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pulumi
+
+from ebbtide.model import Cluster, Team
+from ebbtide.placement.derive import profile
+from ebbtide.placement.kueue import QUEUES_LABEL
+from ebbtide.placement.queueing import queueing
+from ebbtide.placement.quotas import largest_node
+
+from .backing import ACCOUNT, Backing, SharedDisk
+from .katib_objects import INJECTED
+from .manifest import obj
+from .members import member_rules, subjects
+
+VOLUME = "shared"
+"""The claim on a team's shared volume."""
+
+SMALL = {"cpu": "100m", "memory": "256Mi"}
+"""What a container is given that asks for nothing."""
+
+_RBAC = "rbac.authorization.k8s.io"
+
+
+def is_ours(team: Team) -> bool:
+    """Whether the tenant's namespace is made here, and goes with it."""
+    return team.namespace is None or team.namespace.create
+
+
+def namespace_labels(declaration: Cluster, team: Team) -> dict[str, str]:
+    """Labels of a tenant's namespace: whose it is, and that Kueue and Katib are to see what is in it."""
+    labels = {"ebbtide.dev/team": team.name}
+    if declaration.has_kueue:
+        labels[QUEUES_LABEL] = "true"
+    if declaration.addons.katib is not None:
+        labels[INJECTED] = "enabled"
+    return labels
+
+
+def namespace(declaration: Cluster, team: Team) -> dict[str, Any]:
+    """The namespace; or for one that is not ours its labels alone."""
+    labels = namespace_labels(declaration, team)
+    return obj("v1", "Namespace", team.namespace_name, metadata={"labels": labels})
+
+
+def profile_map(declaration: Cluster, team: Team) -> dict[str, Any]:
+    """The placement profile, for work that starts other work."""
+    return obj(
+        "v1",
+        "ConfigMap",
+        "ebbtide-profile",
+        team.namespace_name,
+        data={"profile.json": profile(declaration).json()},
+    )
+
+
+def limits(declaration: Cluster, team: Team) -> dict[str, Any] | None:
+    """The most that one container may ask for: what the largest node offers. Quota is a sum over nodes, so a
+    pod that fits no node would be admitted and then wait for ever.
+
+    A limit range with a maximum gives what it limits to whoever asks for nothing, so that is said, too:
+    little is requested, and nothing is held back. Accelerators cannot be limited so: the range would refuse
+    every pod without one (Kubernetes 1.37, plugin/pkg/admission/limitranger). None where the tenant has no
+    queue.
+    """
+    flavors = queueing(declaration).flavors_in(team.namespace_name)
+    if not flavors:
+        return None
+    most = largest_node(flavors)
+    return obj(
+        "v1",
+        "LimitRange",
+        "one-node",
+        team.namespace_name,
+        spec={
+            "limits": [{"type": "Container", "max": most, "default": most, "defaultRequest": SMALL}],
+        },
+    )
+
+
+def nothing_left_behind(team: Team) -> dict[str, Any]:
+    """No claims but the declared one, and no load balancers: the cloud would keep a disk or an address for
+    each, and bill it, when the cluster is gone."""
+    claims = "1" if team.volume is not None else "0"
+    return obj(
+        "v1",
+        "ResourceQuota",
+        "nothing-left-behind",
+        team.namespace_name,
+        spec={"hard": {"persistentvolumeclaims": claims, "services.loadbalancers": "0"}},
+    )
+
+
+def network_policy(team: Team) -> dict[str, Any]:
+    """Pods are reached from their own namespace alone; where they reach is not limited: data sets and
+    registries are anywhere."""
+    return obj(
+        "networking.k8s.io/v1",
+        "NetworkPolicy",
+        "own-namespace",
+        team.namespace_name,
+        spec={
+            "podSelector": {},
+            "policyTypes": ["Ingress"],
+            "ingress": [{"from": [{"podSelector": {}}]}],
+        },
+    )
+
+
+def members(declaration: Cluster, team: Team) -> Iterator[dict[str, Any]]:
+    """The members' role, and who has it."""
+    if not team.members:
+        return
+    yield obj(f"{_RBAC}/v1", "Role", "member", team.namespace_name, rules=member_rules(declaration))
+    yield obj(
+        f"{_RBAC}/v1",
+        "RoleBinding",
+        "members",
+        team.namespace_name,
+        roleRef={"apiGroup": _RBAC, "kind": "Role", "name": "member"},
+        subjects=[subject for member in team.members for subject in subjects(member)],
+    )
+
+
+def account(team: Team, backing: Backing) -> dict[str, Any]:
+    """The service account that stands for the team's identity in the cloud. Its pods get no token for the
+    cluster's own API unless they ask: work needs none."""
+    return obj(
+        "v1",
+        "ServiceAccount",
+        ACCOUNT,
+        team.namespace_name,
+        metadata={"annotations": dict(backing.annotations)},
+        automountServiceAccountToken=False,
+    )
+
+
+def _size(disk: SharedDisk) -> dict[str, str]:
+    return {"storage": f"{disk.size_gib}Gi"}
+
+
+def volume(cluster: str, team: Team, disk: SharedDisk) -> dict[str, Any]:
+    """The shared volume. It is written down, not asked for: what is behind it is made and removed with the
+    team, and neither a claim nor a reclaim policy has a say in that."""
+    spec: Mapping[str, Any] = {
+        "capacity": _size(disk),
+        "accessModes": ["ReadWriteMany"],
+        "persistentVolumeReclaimPolicy": "Retain",
+        "storageClassName": "",
+        "claimRef": {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}
+        | {"namespace": team.namespace_name, "name": VOLUME},
+        **disk.source,
+    }
+    if disk.mount_options:
+        spec = {**spec, "mountOptions": list(disk.mount_options)}
+    return obj("v1", "PersistentVolume", f"{cluster}-{team.name}-{VOLUME}", spec=spec)
+
+
+def claim(cluster: str, team: Team, disk: SharedDisk) -> dict[str, Any]:
+    """The claim on it, which pods name."""
+    return obj(
+        "v1",
+        "PersistentVolumeClaim",
+        VOLUME,
+        team.namespace_name,
+        spec={
+            "accessModes": ["ReadWriteMany"],
+            "storageClassName": "",
+            "volumeName": f"{cluster}-{team.name}-{VOLUME}",
+            "resources": {"requests": _size(disk)},
+        },
+    )
+
+
+def mount_secret(name: str, team: Team, data: Mapping[str, pulumi.Input[str]]) -> dict[str, Any]:
+    """The credentials that nodes mount a volume with, where it takes some."""
+    return obj("v1", "Secret", name, team.namespace_name, type="Opaque", stringData=dict(data))

@@ -1,0 +1,100 @@
+"""One tenant's place on the cluster."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+
+from ebbtide.model import Cluster, Team
+
+from . import team_objects
+from .backing import MOUNT_SECRET, Backing
+from .leaves import leaf
+from .manifest import Manifest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TenantArgs:
+    """What a tenant's place is made from.
+
+    Attributes:
+        declaration: the whole declaration.
+        team: the tenant.
+        backing: what the cloud holds for it; None for one that is nobody's, such as `default` where no team
+            is declared.
+        waits_for: what has to be there before its namespace: Kueue, whose webhooks see what is in it.
+        namespace_made_with: what brings the namespace, labels and all, where an add-on does.
+        dies_with: the cluster, where its end is the end of everything in it.
+    """
+
+    declaration: Cluster
+    team: Team
+    backing: Backing | None = None
+    waits_for: tuple[pulumi.Resource, ...] = ()
+    namespace_made_with: tuple[pulumi.Resource, ...] = ()
+    dies_with: pulumi.Resource | None = None
+
+
+class Tenant(pulumi.ComponentResource):
+    """A namespace, its own or one that is there already, with what its people need to work in it, and no
+    more.
+
+    A namespace that is not ours is never made or removed, and gets neither limits nor quota nor a network
+    policy: what else is in it is not our business. It gets the label by which its work is queued, and loses
+    it again with the team.
+    """
+
+    namespace: tuple[pulumi.Resource, ...]
+    """What everything in the namespace waits for."""
+    bucket: pulumi.Input[str] | None
+    """Address of the team's bucket; None where it has none."""
+
+    def __init__(self, name: str, args: TenantArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("ebbtide:addons:Tenant", name, {}, opts)
+        declaration, team = args.declaration, args.team
+        ours = team_objects.is_ours(team)
+
+        def made(manifest: dict[str, Any], *needs: pulumi.Resource, patch: bool = False) -> Manifest:
+            role = f"{manifest['kind'].lower()}-{manifest['metadata']['name']}"
+            return Manifest(f"{name}-{role}", manifest, leaf(self, args.dies_with, needs), patch=patch)
+
+        self.namespace = args.namespace_made_with or (
+            made(team_objects.namespace(declaration, team), *args.waits_for, patch=not ours),
+        )
+        self.bucket = args.backing.bucket if args.backing else None
+        made(team_objects.profile_map(declaration, team), *self.namespace)
+        if ours:
+            made(team_objects.network_policy(team), *self.namespace)
+            made(team_objects.nothing_left_behind(team), *self.namespace)
+            limits = team_objects.limits(declaration, team)
+            if limits is not None:
+                made(limits, *self.namespace)
+        for manifest in team_objects.members(declaration, team):
+            made(manifest, *self.namespace)
+        if args.backing is not None:
+            made(team_objects.account(team, args.backing), *self.namespace, *args.backing.grants)
+            if args.backing.disk is not None:
+                self._share(name, args, args.backing)
+        self.register_outputs({"bucket": self.bucket})
+
+    def _share(self, name: str, args: TenantArgs, backing: Backing) -> None:
+        """The shared volume and its claim. The claim goes with the namespace where that is ours: deleted by
+        itself, it would wait for the pods that use it, and they for nothing."""
+        declaration, team, disk = args.declaration, args.team, backing.disk
+        if disk is None:
+            return
+        needs = [*self.namespace, *backing.grants]
+        if disk.credentials:
+            secret = team_objects.mount_secret(MOUNT_SECRET, team, disk.credentials)
+            needs.append(Manifest(f"{name}-mount", secret, leaf(self, args.dies_with, self.namespace)))
+        volume = Manifest(
+            f"{name}-volume",
+            team_objects.volume(declaration.name, team, disk),
+            leaf(self, args.dies_with, needs),
+        )
+        ours = team_objects.is_ours(team)
+        Manifest(
+            f"{name}-claim",
+            team_objects.claim(declaration.name, team, disk),
+            leaf(self, args.dies_with or (self.namespace[0] if ours else None), [volume]),
+        )

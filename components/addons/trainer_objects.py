@@ -1,0 +1,62 @@
+"""What Kubeflow Trainer's chart is told, and its objects as they are wanted: pure functions."""
+
+from typing import Any
+
+import yaml
+
+from ebbtide.catalog import PINS
+
+from .home import Home
+from .objects import Object, Patch, data_of, is_, updated
+from .patches import CONTROL_PLANE_PORT, movable, webhook_ports
+
+_MANAGER = {"requests": {"cpu": "100m", "memory": "300Mi"}, "limits": {"memory": "300Mi"}}
+"""The chart's own suggestion (2.3.0, values.yaml)."""
+
+_JOBSET = {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "512Mi"}}
+"""The chart of JobSet 0.12.0 asks for 500m, for clusters with thousands of them, and allows 4 GiB."""
+
+
+def values(home: Home) -> dict[str, Any]:
+    """Values of the chart.
+
+    No runtimes: the chart makes them in a job of its own, a hook, which Pulumi leaves out, and which would
+    fetch an unpinned kubectl; they are made from their kustomization instead.
+    """
+    place = {"nodeSelector": home.node_selector, "tolerations": home.tolerations}
+    return {
+        "image": {"tag": f"v{PINS['trainer'].version}"},
+        "manager": {
+            **place,
+            "resources": _MANAGER,
+            "config": {"webhook": {"port": CONTROL_PLANE_PORT}},
+        },
+        "jobset": {
+            "install": True,
+            # The repository's chart names a branch.
+            "image": {
+                "repository": "registry.k8s.io/jobset/jobset",
+                "tag": f"v{PINS['jobset'].version}",
+                "pullPolicy": "IfNotPresent",
+            },
+            "controller": {**place, "resources": _JOBSET},
+        },
+        "runtimes": {"defaultEnabled": False},
+    }
+
+
+def _jobset_listening(manifest: Object) -> Object:
+    """JobSet's controller serves its webhooks where the control plane reaches it: the chart has no value for
+    the port, the controller's configuration has (JobSet 0.12.0, api/config/v1alpha1)."""
+    key = "controller_manager_config.yaml"
+    if not is_(manifest, "ConfigMap") or key not in data_of(manifest):
+        return manifest
+    config: Object = yaml.safe_load(data_of(manifest)[key])
+    if not str(config.get("apiVersion", "")).startswith("config.jobset.x-k8s.io/"):
+        return manifest
+    wanted = updated(config, ("webhook", "port"), CONTROL_PLANE_PORT)
+    return updated(manifest, ("data",), {**manifest["data"], key: yaml.safe_dump(wanted, sort_keys=False)})
+
+
+PATCHES: tuple[Patch, ...] = (movable, _jobset_listening, webhook_ports())
+"""Patches over the chart's objects, for what it has no values for."""

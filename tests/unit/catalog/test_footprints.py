@@ -1,0 +1,69 @@
+"""What the catalog says of an add-on, held against upstream's real objects after our patches."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from components.addons import katib_objects, pipelines_objects
+from components.addons.objects import Patch, has_pods
+from ebbtide.catalog import footprint
+from ebbtide.catalog.tables import rows
+from ebbtide.model import Pipelines
+from tests.manifests import (
+    HOME,
+    KATIB,
+    PIPELINES,
+    PIPELINES_CLUSTER,
+    after,
+    mebibytes,
+    requests,
+    upstream,
+)
+
+ADDONS: dict[str, tuple[tuple[str, ...], Sequence[Patch]]] = {
+    "pipelines": (
+        (PIPELINES_CLUSTER, PIPELINES),
+        pipelines_objects.patches(Pipelines(), HOME, {}),
+    ),
+    "katib": ((KATIB,), katib_objects.patches(HOME, {})),
+}
+
+
+@pytest.mark.parametrize("addon", ADDONS)
+def test_a_footprint_is_what_the_objects_say(addon: str) -> None:
+    """Requests, pods, disks, load balancers and webhooks are those of the rendered kustomization."""
+    files, patches = ADDONS[addon]
+    made = [(key, item) for name in files for key, item in after(upstream(name), patches).items()]
+    asked = [requests(item) for _, item in made]
+    found = footprint(addon)
+    assert found.requests.cpu_m == sum(cpu for cpu, _ in asked)
+    assert found.requests.memory_mib == sum(memory for _, memory in asked)
+    assert found.pods == sum(item["spec"].get("replicas", 1) for _, item in made if has_pods(item))
+    assert sorted(found.volumes_gib) == sorted(
+        mebibytes(item["spec"]["resources"]["requests"]["storage"]) / 1024
+        for key, item in made
+        if key.startswith("PersistentVolumeClaim/")
+    )
+    assert found.load_balancers == len(
+        [
+            item
+            for key, item in made
+            if key.startswith("Service/") and item["spec"].get("type") == "LoadBalancer"
+        ]
+    )
+    assert found.webhooks == len([key for key, _ in made if "WebhookConfiguration/" in key])
+    assert found.verified
+
+
+@pytest.mark.parametrize("row", rows("footprints"), ids=lambda row: row["item"])
+def test_every_footprint_is_sourced(row: dict[str, str]) -> None:
+    """Each says when and where it was read, and what it is can be read back."""
+    assert row["as_of"]
+    assert row["source"]
+    assert footprint(row["item"]).requests.cpu_m > 0
+
+
+@pytest.mark.parametrize("addon", ["kueue", "pipelines", "trainer", "katib"])
+def test_what_a_preview_cannot_see_is_counted(addon: str) -> None:
+    """Every chart and kustomization has its pods counted, since a preview shows one resource for it."""
+    assert footprint(addon).pods

@@ -1,0 +1,157 @@
+"""Kueue as it is told to be: what it watches, how long it waits, where it runs, where it is reached."""
+
+from typing import Any
+
+import pulumi
+import pytest
+import yaml
+
+from components.addons.kueue import reachable
+from components.addons.kueue_values import VISIBILITY_PORT, WEBHOOK_PORT, configuration, values
+from components.addons.leaves import dying_inside, holds_something
+from ebbtide.catalog import PINS, footprint
+from ebbtide.model import declare
+from tests.declarations import AKS, GKE, Declaration, changed, pool
+
+OPEN_ON_GKE = {443, 10250}
+"""Ports on which the control plane of a private GKE cluster reaches nodes (GKE docs, private clusters,
+2026)."""
+
+
+def config(declaration: Declaration) -> dict[str, Any]:
+    """The controller's configuration, as it reads it."""
+    told = values(declare(declaration))["managerConfig"]["controllerManagerConfigYaml"]
+    return yaml.safe_load(told)
+
+
+def test_it_sees_labelled_namespaces_alone() -> None:
+    """The selector of its webhooks, which the chart takes from here, is the label and nothing else."""
+    assert config(GKE)["managedJobsNamespaceSelector"] == {"matchLabels": {"ebbtide.dev/queues": "true"}}
+    assert config(GKE)["manageJobsWithoutQueueName"] is False
+
+
+def test_it_is_reached_from_a_private_control_plane() -> None:
+    """Its servers listen where GKE lets the control plane through, and its services lead there."""
+    found = config(GKE)
+    assert {found["webhook"]["port"], found["visibilityServer"]["bindPort"]} == OPEN_ON_GKE
+    (port,) = values(declare(GKE))["webhookService"]["ports"]
+    assert port["targetPort"] == found["webhook"]["port"] == WEBHOOK_PORT
+
+
+@pytest.mark.parametrize(
+    ("nodes", "capacity", "waits"),
+    [
+        ({"count": 2}, "on-demand", "1800s"),
+        ({"min": 1, "max": 2}, "on-demand", "1800s"),
+        ({"max": 2}, "spot", "3600s"),
+        ({"max": 2}, "flex-start", "604800s"),
+        ({"max": 2}, "queued", "3600s"),
+    ],
+)
+def test_it_waits_as_long_as_nodes_take(nodes: Declaration, capacity: str, waits: str) -> None:
+    """Longer where nodes start from zero, longest where they wait for stock after admission."""
+    declaration = changed(GKE, queues=[{"name": "gpus", "pools": ["t4"]}])
+    pool(declaration, "t4").update(nodes=nodes, capacity=capacity)
+    if capacity == "flex-start":
+        pool(declaration, "t4")["capacity"] = {"kind": "flex-start", "maxRunDuration": "1h"}
+    assert config(declaration)["waitForPodsReady"]["timeout"] == waits
+
+
+def test_frameworks_in_use() -> None:
+    """Jobs and pods, what the add-ons bring, what is declared; each once."""
+    assert config(GKE)["integrations"]["frameworks"] == ["batch/job", "pod"]
+    addons = {"trainer": {}, "kueue": {"frameworks": ["ray.io/rayjob", "pod"]}}
+    assert config(changed(GKE, addons=addons))["integrations"]["frameworks"] == [
+        "batch/job",
+        "pod",
+        "jobset.x-k8s.io/jobset",
+        "trainer.kubeflow.org/trainjob",
+        "ray.io/rayjob",
+    ]
+
+
+def test_the_configuration_is_of_the_api_that_stays() -> None:
+    """Kueue refuses a configuration of a version that it no longer knows."""
+    assert configuration(declare(GKE))["apiVersion"] == "config.kueue.x-k8s.io/v1beta2"
+
+
+def test_it_requests_what_the_catalog_says() -> None:
+    """The room that is kept for it on the system pool is the room that it takes."""
+    requests = values(declare(GKE))["controllerManager"]["manager"]["resources"]["requests"]
+    need = footprint("kueue").requests
+    assert requests == {"cpu": f"{need.cpu_m:.0f}m", "memory": f"{need.memory_mib:.0f}Mi"}
+
+
+def test_its_image_is_the_released_one() -> None:
+    """The chart's own values name a staging repository and a branch."""
+    image = values(declare(GKE))["controllerManager"]["manager"]["image"]
+    assert f"{image['repository']}:{image['tag']}" == f"registry.k8s.io/kueue/kueue:v{PINS['kueue'].version}"
+
+
+@pytest.mark.parametrize(("replicas", "budget"), [(1, False), (2, True)])
+def test_a_budget_only_where_one_may_go(replicas: int, budget: bool) -> None:  # noqa: FBT001
+    """With a single controller a budget would keep its node from ever being drained."""
+    addons = {"kueue": {"replicas": replicas}}
+    manager = values(declare(changed(GKE, addons=addons)))["controllerManager"]
+    assert (manager["replicas"], manager["podDisruptionBudget"]["enabled"]) == (replicas, budget)
+
+
+def test_it_is_at_home_on_the_system_pool() -> None:
+    """On AKS past the taint that keeps work away; on a cluster that is there, on the nodes that AKS calls
+    system."""
+    tolerations = [
+        {"key": "CriticalAddonsOnly", "operator": "Equal", "value": "true", "effect": "NoSchedule"}
+    ]
+    declared = changed(AKS, addons={"kueue": {}})
+    existing = changed(declared, pools=AKS["pools"][1:])
+    existing["cloud"]["existing"] = {"name": "theirs"}
+    ours, theirs = (values(declare(item))["controllerManager"] for item in (declared, existing))
+    assert ours["nodeSelector"] == {"ebbtide.dev/pool": "system"}
+    assert theirs["nodeSelector"] == {"kubernetes.azure.com/mode": "system"}
+    assert ours["tolerations"] == theirs["tolerations"] == tolerations
+
+
+def _args(kind: str, props: dict[str, Any], *, custom: bool = True) -> pulumi.ResourceTransformArgs:
+    return pulumi.ResourceTransformArgs(
+        custom=custom, type_=kind, name="x", props=props, opts=pulumi.ResourceOptions()
+    )
+
+
+def test_the_service_of_pending_work_leads_to_its_port() -> None:
+    """The chart has no value for it, so a transform says it; other services stay as they are."""
+    spec = {"ports": [{"name": "https", "port": 443, "targetPort": 8082}]}
+    kind = "kubernetes:core/v1:Service"
+    changed_ = reachable(_args(kind, {"metadata": {"name": "kueue-visibility-server"}, "spec": spec}))
+    assert changed_ is not None
+    props: Any = changed_.props
+    assert props["spec"]["ports"] == [{"name": "https", "port": 443, "targetPort": VISIBILITY_PORT}]
+    assert reachable(_args(kind, {"metadata": {"name": "kueue-webhook-service"}, "spec": spec})) is None
+    assert reachable(_args("kubernetes:apps/v1:Deployment", {})) is None
+
+
+HOLDERS: list[tuple[str, dict[str, Any], bool]] = [
+    ("PersistentVolumeClaim", {}, True),
+    ("StatefulSet", {"volumeClaimTemplates": [{}]}, True),
+    ("StatefulSet", {}, False),
+    ("Service", {"type": "LoadBalancer"}, True),
+    ("Service", {"type": "ClusterIP"}, False),
+    ("Deployment", {}, False),
+]
+
+
+@pytest.mark.parametrize(("kind", "spec", "holds"), HOLDERS)
+def test_what_the_cloud_keeps_something_for(kind: str, spec: dict[str, Any], holds: bool) -> None:  # noqa: FBT001
+    """Disks and load balancers outlive a cluster; everything else ends with it."""
+    assert holds_something(kind, {"spec": spec}) is holds
+
+
+def test_leaves_of_a_chart_go_with_the_cluster() -> None:
+    """Each leaf but a claim; never the chart; on a cluster that stays there is no transform at all."""
+    assert dying_inside(None) == []
+    cluster: Any = object.__new__(pulumi.Resource)
+    (die,) = dying_inside(cluster)
+    leaf = die(_args("kubernetes:apps/v1:Deployment", {}))
+    assert isinstance(leaf, pulumi.ResourceTransformResult)
+    assert leaf.opts.deleted_with is cluster
+    assert die(_args("kubernetes:core/v1:PersistentVolumeClaim", {})) is None
+    assert die(_args("kubernetes:helm.sh/v4:Chart", {}, custom=False)) is None

@@ -1,0 +1,232 @@
+"""A tenant's namespace: what stands in it, what its people may do, and what the cloud holds for them."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+import pytest
+
+from components.addons.members import member_rules, subjects
+from components.addons.team_objects import limits, namespace_labels, nothing_left_behind
+from components.aks.tenant import account_name
+from ebbtide.model import declare
+from ebbtide.preview.recording import Recording, Secret
+from tests.declarations import AKS, BASES, GKE, Declaration, changed
+from tests.synth import synth
+
+QUEUED = changed(GKE, queues=[{"name": "gpus", "pools": ["t4", "cpu"]}], teams=[{"name": "vision"}])
+
+
+def team(cloud: str, **fields: Any) -> Recording:
+    """A cluster with one team."""
+    return synth(changed(BASES[cloud], teams=[{"name": "vision"} | fields]))
+
+
+def inputs(recording: Recording, type_: str) -> Any:
+    """Inputs of the team's resource of a type; the nodes have a service account as well."""
+    (item,) = [found for found in recording.of_type(type_) if "vision" in found.name]
+    return cast("Any", item.inputs)
+
+
+def test_the_largest_node_is_the_most() -> None:
+    """A container may ask for what the largest node of the team's queues offers, and gets little by
+    itself."""
+    cluster = declare(QUEUED)
+    found = limits(cluster, cluster.teams[0])
+    assert found is not None
+    (container,) = found["spec"]["limits"]
+    assert container["type"] == "Container"
+    assert container["max"] == container["default"] == {"cpu": "7560m", "memory": "47513Mi"}
+    assert container["defaultRequest"] == {"cpu": "100m", "memory": "256Mi"}
+
+
+def test_no_limit_without_a_queue() -> None:
+    """Where nothing is queued there is no largest node to speak of."""
+    pools = [pool for pool in GKE["pools"] if pool["name"] != "a100"]
+    cluster = declare(changed(GKE, pools=pools, teams=[{"name": "vision"}]))
+    assert limits(cluster, cluster.teams[0]) is None
+
+
+def test_a_namespace_is_seen_by_what_works_in_it() -> None:
+    """By Kueue where work is queued, by Katib where trials are measured."""
+    cluster = declare(changed(QUEUED, addons={"katib": {}}))
+    assert namespace_labels(cluster, cluster.teams[0]) == {
+        "ebbtide.dev/team": "vision",
+        "ebbtide.dev/queues": "true",
+        "katib.kubeflow.org/metrics-collector-injection": "enabled",
+    }
+
+
+@pytest.mark.parametrize(("volume", "claims"), [(None, "0"), ({}, "1")])
+def test_nothing_is_left_behind(volume: Declaration | None, claims: str) -> None:
+    """No claim but the declared one, and no load balancer."""
+    cluster = declare(
+        changed(QUEUED, teams=[{"name": "vision"} | ({"volume": volume} if volume is not None else {})])
+    )
+    hard = nothing_left_behind(cluster.teams[0])["spec"]["hard"]
+    assert hard == {"persistentvolumeclaims": claims, "services.loadbalancers": "0"}
+
+
+def _may(rules: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
+    for rule in rules:
+        for resource in rule["resources"]:
+            for verb in rule["verbs"]:
+                yield resource, verb
+
+
+def test_members_may_run_work_and_no_more() -> None:
+    """They submit, follow and stop; they read no secret, and make nothing that is billed when the cluster is
+    gone."""
+    addons: dict[str, Any] = {"trainer": {}, "katib": {}}
+    may = set(_may(member_rules(declare(changed(QUEUED, addons=addons)))))
+    assert {
+        ("jobs", "create"),
+        ("pods/log", "get"),
+        ("trainjobs", "create"),
+        ("experiments", "create"),
+    } <= may
+    assert ("workloads", "list") in may
+    assert not {("secrets", "get"), ("secrets", "list"), ("secrets", "watch")} & may
+    assert not {resource for resource, verb in may if verb == "create"} & {
+        "persistentvolumeclaims",
+        "services",
+        "roles",
+        "rolebindings",
+        "localqueues",
+        "pods",
+        "namespaces",
+    }
+    assert not {resource for resource, _ in may} & {"*"}
+
+
+def test_members_are_known_as_users_and_as_groups() -> None:
+    """The identity provider's name does not say which it is."""
+    assert {subject["kind"] for subject in subjects("vision@acme.example")} == {"User", "Group"}
+
+
+def test_work_is_an_identity_on_google_cloud() -> None:
+    """The service account in the namespace, and no other, may act as the team's."""
+    recording = team("gke")
+    member = inputs(recording, "gcp:serviceaccount/iAMMember:IAMMember")
+    assert member["member"] == "serviceAccount:acme-ml.svc.id.goog[vision/worker]"
+    assert member["role"] == "roles/iam.workloadIdentityUser"
+    account = inputs(recording, "kubernetes:core/v1:ServiceAccount")
+    assert account["metadata"]["annotations"] == {
+        "iam.gke.io/gcp-service-account": "train-team-vision@acme-ml.iam.gserviceaccount.com"
+    }
+
+
+def test_work_is_an_identity_on_azure() -> None:
+    """Azure believes the cluster's tokens for that one service account."""
+    recording = team("aks")
+    credential = inputs(recording, "azure-native:managedidentity:FederatedIdentityCredential")
+    assert credential["subject"] == "system:serviceaccount:vision:worker"
+    assert credential["audiences"] == ["api://AzureADTokenExchange"]
+    assert credential["issuer"]
+    account = inputs(recording, "kubernetes:core/v1:ServiceAccount")
+    assert account["metadata"]["annotations"]["azure.workload.identity/client-id"]
+
+
+def test_no_identity_is_more_than_its_bucket() -> None:
+    """A team has no role on the project or the subscription."""
+    for cloud in BASES:
+        for item in team(cloud, bucket={}):
+            if "vision" in item.name:
+                assert not item.type.startswith("gcp:projects/")
+                scope: Any = item.inputs.get("scope", "storageAccounts")
+                assert "storageAccounts" in scope
+
+
+@pytest.mark.parametrize(
+    ("lifetime", "bucket", "kept"),
+    [
+        (None, {}, True),
+        ({"hours": 8}, {}, False),
+        (None, {"keep": False}, False),
+        ({"hours": 8}, {"keep": True}, True),
+    ],
+)
+@pytest.mark.parametrize("cloud", BASES)
+def test_checkpoints_outlive_a_permanent_cluster(
+    cloud: str,
+    lifetime: Mapping[str, int] | None,
+    bucket: Mapping[str, bool],
+    kept: bool,  # noqa: FBT001
+) -> None:
+    """A bucket stays with all that is in it, or goes with it; it never stops a destroy."""
+    declaration = changed(BASES[cloud], teams=[{"name": "vision", "bucket": dict(bucket)}])
+    if lifetime is not None:
+        declaration["lifetime"] = dict(lifetime)
+    type_ = {"gke": "gcp:storage/bucket:Bucket", "aks": "azure-native:storage:StorageAccount"}[cloud]
+    (item,) = synth(declaration).of_type(type_)
+    assert item.retain_on_delete is kept
+    if cloud == "gke":
+        assert item.inputs["forceDestroy"] is not kept
+
+
+def test_buckets_are_private() -> None:
+    """Nobody reads them without an identity."""
+    gcs = inputs(team("gke", bucket={}), "gcp:storage/bucket:Bucket")
+    assert (gcs["publicAccessPrevention"], gcs["uniformBucketLevelAccess"]) == ("enforced", True)
+    blob = inputs(team("aks", bucket={}), "azure-native:storage:StorageAccount")
+    assert (blob["allowBlobPublicAccess"], blob["allowSharedKeyAccess"]) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("cloud", "volume", "driver"),
+    [
+        ("gke", {}, "gcsfuse.csi.storage.gke.io"),
+        ("aks", {}, "blob.csi.azure.com"),
+        ("aks", {"kind": "azure-files"}, "file.csi.azure.com"),
+    ],
+)
+def test_volumes_are_written_down(cloud: str, volume: Mapping[str, str], driver: str) -> None:
+    """A volume names what is behind it, and takes its claim and no other."""
+    spec = inputs(team(cloud, volume=dict(volume)), "kubernetes:core/v1:PersistentVolume")["spec"]
+    assert spec["csi"]["driver"] == driver
+    assert spec["accessModes"] == ["ReadWriteMany"]
+    assert (spec["claimRef"]["namespace"], spec["claimRef"]["name"]) == ("vision", "shared")
+    assert spec["persistentVolumeReclaimPolicy"] == "Retain"
+
+
+def test_a_filestore_is_mounted_by_address() -> None:
+    """The kubelet mounts NFS itself: no driver has to be turned on, here or on a cluster that is there."""
+    recording = team("gke", volume={"kind": "filestore"})
+    assert inputs(recording, "kubernetes:core/v1:PersistentVolume")["spec"]["nfs"]["path"] == "/shared"
+    share = inputs(recording, "gcp:filestore/instance:Instance")
+    assert share["fileShares"] == {"name": "shared", "capacityGb": 1024}
+    assert share["location"] == "us-central1-a"
+
+
+def test_a_driver_for_buckets_only_where_one_is_mounted() -> None:
+    """It is a DaemonSet on every node."""
+    for volume, enabled in (({}, True), ({"kind": "azure-files"}, False)):
+        (cluster,) = team("aks", volume=volume).of_type("azure-native:containerservice:ManagedCluster")
+        made: Any = cluster.inputs
+        assert made["storageProfile"]["blobCSIDriver"]["enabled"] is enabled
+
+
+def test_the_key_of_a_share_is_a_secret() -> None:
+    """It stands in no preview and no state in the open."""
+    secret = inputs(team("aks", volume={"kind": "azure-files"}), "kubernetes:core/v1:Secret")
+    assert isinstance(secret["stringData"], Secret) or isinstance(
+        secret["stringData"]["azurestorageaccountkey"], Secret
+    )
+
+
+def test_storage_accounts_are_the_worlds() -> None:
+    """Their names fit, and differ with the subscription."""
+    one, other = (account_name(subscription, "train", "vision-and-speech") for subscription in ("a", "b"))
+    assert one != other
+    for name in (one, other):
+        assert len(name) == 24
+        assert name.isalnum()
+        assert name == name.lower()
+
+
+def test_a_namespace_that_is_not_ours_is_left_alone() -> None:
+    """It is labelled for the queues; nothing in it limits what else is there, and it is never removed."""
+    teams = [{"name": "vision", "namespace": {"name": "default", "create": False}}]
+    recording = synth(changed(AKS, teams=teams, addons={"kueue": {}}))
+    kinds = {item.type.rpartition(":")[2] for item in recording if "team-vision" in item.name}
+    assert "NamespacePatch" in kinds
+    assert not kinds & {"Namespace", "LimitRange", "ResourceQuota", "NetworkPolicy"}

@@ -1,0 +1,179 @@
+"""Kueue's objects: what its own schemas take, in an order in which they can be made."""
+
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+import jsonschema
+import pytest
+import yaml
+from hypothesis import given, settings
+
+from ebbtide.catalog import PINS
+from ebbtide.model import declare
+from ebbtide.placement.kueue import API_VERSION, layers
+from ebbtide.placement.queueing import queueing
+from tests.declarations import AKS, GKE, Declaration, changed
+from tests.unit.placement.test_quotas import queued
+
+CRDS = Path.home() / f"go/pkg/mod/sigs.k8s.io/kueue@v{PINS['kueue'].version}/config/components/crd/bases"
+"""Kueue's own definitions, where the rehearsal's tools have been built."""
+
+generated = settings(max_examples=40, deadline=None)
+
+
+def objects(declaration: Declaration) -> list[dict[str, Any]]:
+    """All of Kueue's objects for a declaration, in the order in which they are made."""
+    return [item for layer in layers(queueing(declare(declaration))) for item in layer]
+
+
+def found(declaration: Declaration, kind: str, name: str) -> dict[str, Any]:
+    """One of them."""
+    (item,) = [
+        item for item in objects(declaration) if (item["kind"], item["metadata"]["name"]) == (kind, name)
+    ]
+    return item
+
+
+def _strict(schema: Any) -> Any:
+    """A schema that takes no field that it does not name, as the API server does under server-side apply."""
+    match schema:
+        case dict():
+            inner = {key: _strict(value) for key, value in cast("dict[str, Any]", schema).items()}
+            closed = "properties" in inner and "x-kubernetes-preserve-unknown-fields" not in inner
+            if isinstance(pattern := inner.get("pattern"), str):
+                inner["pattern"] = pattern.replace("^(?i)", "(?i)^")  # Go takes the flag anywhere
+            return {**inner, "additionalProperties": False} if closed else inner
+        case list():
+            return [_strict(item) for item in cast("list[Any]", schema)]
+        case _:
+            return schema
+
+
+@cache
+def _validators() -> dict[str, Any]:
+    if not CRDS.is_dir():
+        pytest.skip(f"Kueue's definitions are not on this machine, in {CRDS}")
+    known: dict[str, Any] = {}
+    for path in CRDS.glob("*.yaml"):
+        definition = yaml.safe_load(path.read_text(encoding="utf-8"))
+        for version in definition["spec"]["versions"]:
+            if version["name"] == API_VERSION.partition("/")[2]:
+                schema = _strict(version["schema"]["openAPIV3Schema"])
+                schema["properties"]["metadata"] = {"type": "object"}
+                kind = definition["spec"]["names"]["kind"]
+                known[kind] = jsonschema.Draft202012Validator(schema)
+    return known
+
+
+def test_the_schemas_are_strict() -> None:
+    """A misspelt field would be seen."""
+    wrong = found(changed(GKE, queues=[{"name": "gpus", "pools": ["t4"]}]), "ClusterQueue", "gpus")
+    wrong["spec"]["cohort"] = wrong["spec"].pop("cohortName")
+    with pytest.raises(jsonschema.ValidationError):
+        _validators()["ClusterQueue"].validate(wrong)
+
+
+@generated
+@given(queued())
+def test_every_object_is_valid(declaration: Declaration) -> None:
+    """Each object is of the one API version that stays, and as its definition has it."""
+    for item in objects(declaration):
+        assert item["apiVersion"] == API_VERSION
+        _validators()[item["kind"]].validate(item)
+
+
+def _needs(item: dict[str, Any]) -> set[tuple[str, str]]:
+    """The objects that an object names."""
+    spec = item.get("spec", {})
+    groups = spec.get("resourceGroups", ())
+    needs = {("ResourceFlavor", one["name"]) for group in groups for one in group["flavors"]}
+    strategy = spec.get("admissionChecksStrategy", {})
+    needs |= {("AdmissionCheck", check["name"]) for check in strategy.get("admissionChecks", ())}
+    if "cohortName" in spec:
+        needs.add(("Cohort", spec["cohortName"]))
+    if "clusterQueue" in spec:
+        needs.add(("ClusterQueue", spec["clusterQueue"]))
+    if "parameters" in spec:
+        needs.add((spec["parameters"]["kind"], spec["parameters"]["name"]))
+    return needs
+
+
+@generated
+@given(queued())
+def test_nothing_is_made_before_what_it_names(declaration: Declaration) -> None:
+    """Each layer names objects of earlier layers alone."""
+    made: set[tuple[str, str]] = set()
+    for layer in layers(queueing(declare(declaration))):
+        for item in layer:
+            assert _needs(item) <= made
+        made |= {(item["kind"], item["metadata"]["name"]) for item in layer}
+
+
+@generated
+@given(queued())
+def test_every_flavor_of_a_group_has_every_resource(declaration: Declaration) -> None:
+    """Kueue refuses a group whose flavors differ in their resources, or in the order of them."""
+    for item in objects(declaration):
+        for group in item.get("spec", {}).get("resourceGroups", ()):
+            for one in group["flavors"]:
+                assert [resource["name"] for resource in one["resources"]] == group["coveredResources"]
+
+
+QUEUED = changed(GKE, queues=[{"name": "gpus", "pools": ["t4", "a100"]}])
+
+
+def test_a_queue_prefers_and_borrows() -> None:
+    """The paths that decide how work is admitted."""
+    spec = found(QUEUED, "ClusterQueue", "gpus")["spec"]
+    assert spec["cohortName"] == "train"
+    assert spec["flavorFungibility"] == {"whenCanBorrow": "MayStopSearch", "whenCanPreempt": "TryNextFlavor"}
+    assert spec["preemption"] == {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"}
+    assert spec["namespaceSelector"] == {"matchLabels": {"kubernetes.io/metadata.name": "default"}}
+    assert spec["admissionChecksStrategy"]["admissionChecks"] == [
+        {"name": "queued-nvidia", "onFlavors": ["a100"]}
+    ]
+    (group,) = spec["resourceGroups"]
+    assert {resource["nominalQuota"] for one in group["flavors"] for resource in one["resources"]} == {"0"}
+
+
+def test_a_queued_pool_is_asked_for() -> None:
+    """The request is for pods with the accelerator, and they are led to the nodes of their own request."""
+    spec = found(QUEUED, "ProvisioningRequestConfig", "queued-nvidia")["spec"]
+    assert spec["provisioningClassName"] == "queued-provisioning.gke.io"
+    assert spec["managedResources"] == ["nvidia.com/gpu"]
+    assert spec["podSetMergePolicy"] == "IdenticalWorkloadSchedulingRequirements"
+    assert spec["podSetUpdates"]["nodeSelector"] == [
+        {
+            "key": "autoscaling.gke.io/provisioning-request",
+            "valueFromProvisioningClassDetail": "ResizeRequestName",
+        }
+    ]
+    check = found(QUEUED, "AdmissionCheck", "queued-nvidia")["spec"]
+    assert check["controllerName"] == "kueue.x-k8s.io/provisioning-request"
+
+
+def test_the_cohort_owns_the_quota() -> None:
+    """Four T4 nodes of four GPUs, ten A100 nodes of one."""
+    (group,) = found(QUEUED, "Cohort", "train")["spec"]["resourceGroups"]
+    gpus = {one["name"]: one["resources"][2]["nominalQuota"] for one in group["flavors"]}
+    assert gpus == {"t4": "16", "a100": "10"}
+
+
+def test_a_share_is_a_weight() -> None:
+    """A team's weight stands on each of its queues, a guarantee on one and no longer in the cohort."""
+    teams = [{"name": "vision", "weight": 3, "guarantee": {"t4": 1}}, {"name": "speech"}]
+    declaration = changed(QUEUED, teams=teams)
+    mine = found(declaration, "ClusterQueue", "vision.gpus")["spec"]
+    assert mine["fairSharing"] == {"weight": "3"}
+    assert mine["resourceGroups"][0]["flavors"][0]["resources"][2]["nominalQuota"] == "4"
+    (group,) = found(declaration, "Cohort", "train")["spec"]["resourceGroups"]
+    assert group["flavors"][0]["resources"][2]["nominalQuota"] == "12"
+
+
+def test_a_check_of_aks_is_for_all_pods() -> None:
+    """AKS has no detail by which pods would find their nodes, and takes pods of any kind."""
+    declaration = changed(AKS, queues=[{"name": "gpus", "pools": ["t4"], "together": True}])
+    spec = found(declaration, "ProvisioningRequestConfig", "together")["spec"]
+    assert "podSetUpdates" not in spec
+    assert "managedResources" not in spec

@@ -1,0 +1,284 @@
+"""What pools offer to queues: exactly what their nodes can give, once, whatever leads to them."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ebbtide.catalog import CloudKind
+from ebbtide.model import Cluster, declare
+from ebbtide.model.completion import machine_of
+from ebbtide.model.nodes import daemons, most_nodes
+from ebbtide.model.tenants import tenants_of
+from ebbtide.placement.derive import profile
+from ebbtide.placement.queueing import FLAVORS_IN_A_GROUP, Queueing, queueing
+from ebbtide.placement.quotas import covered, flavor, largest_node, quantity
+from tests.declarations import AKS, BASES, GKE, Declaration, changed, declarations
+
+generated = settings(max_examples=40, deadline=None)
+
+
+@st.composite
+def queued(draw: st.DrawFn) -> Declaration:
+    """A declaration with queues over some of its pools, in any order, and teams with weights and
+    guarantees."""
+    declaration = draw(declarations())
+    work = [pool["name"] for pool in declaration["pools"][1:]]
+    if not work:
+        return declaration
+    names = draw(st.lists(st.sampled_from(["a", "b", "c", "d"]), min_size=1, unique=True))
+    declaration["queues"] = [
+        {"name": name, "pools": draw(st.lists(st.sampled_from(work), min_size=1, unique=True))}
+        for name in names
+    ]
+    most = {pool["name"]: pool["nodes"]["max"] for pool in declaration["pools"][1:]}
+    teams: list[Declaration] = []
+    for team in draw(st.lists(st.sampled_from(["x", "y", "z"]), unique=True)):
+        uses = draw(st.lists(st.sampled_from(names), unique=True))
+        reach = [
+            pool
+            for queue in declaration["queues"]
+            if not uses or queue["name"] in uses
+            for pool in queue["pools"]
+        ]
+        guarantee: dict[str, int] = {}
+        for pool in draw(st.lists(st.sampled_from(reach), unique=True)):
+            guarantee[pool] = draw(st.integers(0, most[pool]))
+            most[pool] -= guarantee[pool]
+        teams.append(
+            {"name": team, "queues": uses, "guarantee": guarantee, "weight": draw(st.integers(1, 9))}
+        )
+    return {**declaration, "teams": teams}
+
+
+def derived(declaration: Declaration) -> tuple[Cluster, Queueing]:
+    """A declaration, complete, and what is derived from it."""
+    cluster = declare(declaration)
+    return cluster, queueing(cluster)
+
+
+def _held(of: Queueing) -> dict[str, int]:
+    """Nodes of each flavor in every cohort and every queue together."""
+    held: dict[str, int] = {}
+    for owner in (*(cohort.owned for cohort in of.cohorts), *(queue.flavors for queue in of.cluster_queues)):
+        for item, nodes in owner:
+            held[item.name] = held.get(item.name, 0) + nodes
+    return held
+
+
+@generated
+@given(queued())
+def test_every_node_is_counted_once(declaration: Declaration) -> None:
+    """What cohorts and queues own together is what the pools have at most: no node twice, none forgotten."""
+    cluster, found = derived(declaration)
+    led_to = {item.name for queue in found.cluster_queues for item, _ in queue.flavors}
+    assert led_to <= {item.name for item in found.flavors}
+    most = {pool.name: most_nodes(pool) for pool in cluster.pools}
+    assert _held(found) == {item.name: most[item.name] for item in found.flavors}
+
+
+@generated
+@given(queued())
+def test_a_flavor_stands_in_one_cohort(declaration: Declaration) -> None:
+    """Quota of a flavor that stood in two cohorts would be lent twice."""
+    _, found = derived(declaration)
+    owned = [item.name for cohort in found.cohorts for item, _ in cohort.owned]
+    assert len(owned) == len(set(owned))
+
+
+@generated
+@given(queued())
+def test_queues_borrow_all_but_what_is_guaranteed(declaration: Declaration) -> None:
+    """A queue owns its team's guarantee of a pool, in the first of the team's queues that has it, and nothing
+    else."""
+    cluster, found = derived(declaration)
+    owned: dict[tuple[str, str], int] = {}
+    for queue in found.cluster_queues:
+        for item, nodes in queue.flavors:
+            key = (queue.namespace, item.name)
+            owned[key] = owned.get(key, 0) + nodes
+    promised = {
+        (team.namespace_name, pool): nodes
+        for team in tenants_of(cluster)
+        for pool, nodes in team.guarantee.items()
+    }
+    assert {key: nodes for key, nodes in owned.items() if nodes} == {
+        key: nodes for key, nodes in promised.items() if nodes
+    }
+
+
+@generated
+@given(queued())
+def test_flavors_keep_the_order_of_preference(declaration: Declaration) -> None:
+    """The first flavor of a queue is its preferred pool."""
+    _, found = derived(declaration)
+    order = {queue["name"]: queue["pools"] for queue in declaration.get("queues", ())}
+    for queue in found.cluster_queues:
+        asked = order.get(queue.name.rpartition(".")[2])
+        if asked is not None:
+            assert [item.name for item, _ in queue.flavors] == asked
+
+
+@generated
+@given(queued())
+def test_every_taint_is_tolerated(declaration: Declaration) -> None:
+    """What a flavor admits gets past every taint that its nodes carry."""
+    _, found = derived(declaration)
+    for item in found.flavors:
+        tolerated = {(one.key, one.value, one.effect) for one in item.tolerations}
+        assert {(one.key, one.value, one.effect) for one in item.taints} == tolerated
+        assert item.labels["ebbtide.dev/pool"] == item.name
+
+
+@generated
+@given(queued())
+def test_the_profile_and_the_queues_agree(declaration: Declaration) -> None:
+    """A job sized after the profile fits one node of the flavor, and finds the queue under the name that it
+    is told."""
+    cluster, found = derived(declaration)
+    told = profile(cluster)
+    nodes = {item.name: item.node for item in found.flavors}
+    for name, node in nodes.items():
+        pool = told.pool(name)
+        assert (pool.cpu_m, pool.memory_mib) == (node["cpu"], node["memory"])
+    assert {(queue.namespace, queue.name) for profile_ in told.queues for queue in profile_.local_queues} == {
+        (queue.namespace, queue.name) for queue in found.local_queues
+    }
+
+
+@generated
+@given(queued())
+def test_only_queued_flavors_wait_for_a_check(declaration: Declaration) -> None:
+    """A spot pool beside a queued one is admitted at once."""
+    _, found = derived(declaration)
+    queued_pools = {item.name for item in found.flavors if item.queued}
+    names = {check.name for check in found.checks}
+    for queue in found.cluster_queues:
+        checked = {name for flavors in queue.checks.values() for name in flavors}
+        assert checked == {item.name for item, _ in queue.flavors} & queued_pools
+        assert set(queue.checks) <= names
+
+
+@pytest.mark.parametrize("cloud", BASES)
+def test_a_node_offers_what_is_left(cloud: str) -> None:
+    """Neither what kubelet and system keep, nor what DaemonSets request, is given away."""
+    cluster = declare(BASES[cloud])
+    for pool in cluster.work_pools:
+        machine = machine_of(pool, cluster.site)
+        assert machine is not None
+        node = flavor(pool, cluster).node
+        kept = daemons(pool, cluster.site, cluster.addons)
+        assert node["cpu"] == int(machine.allocatable.cpu_m - kept.cpu_m) < machine.vcpus * 1000
+        assert node["memory"] == int(machine.allocatable.memory_mib - kept.memory_mib)
+        assert node["memory"] < machine.memory_gib * 1024
+
+
+def test_known_amounts() -> None:
+    """A T4 node of the small cluster: 8 vCPUs less 90m kept and 400m of DaemonSets; 4 GPUs."""
+    cluster = declare(GKE)
+    t4 = flavor(next(pool for pool in cluster.pools if pool.name == "t4"), cluster)
+    assert t4.node["cpu"] == 8000 - 90 - 400
+    assert t4.node["nvidia.com/gpu"] == 4
+    assert t4.offer(4)["nvidia.com/gpu"] == 16
+
+
+def test_installers_take_their_part() -> None:
+    """Where our own DaemonSet installs the driver, it is taken off as well."""
+    managed, ours = (
+        declare(changed(GKE, addons={"drivers": mode} if mode else {})) for mode in (None, "daemonset")
+    )
+    by_mode = [
+        flavor(next(pool for pool in cluster.pools if pool.name == "t4"), cluster).node["cpu"]
+        for cluster in (managed, ours)
+    ]
+    assert by_mode[0] - by_mode[1] == 50
+
+
+def test_many_pools_are_owned_by_cohorts_below() -> None:
+    """Beyond what one group takes, several cohorts own the flavors and the queue borrows from all of them."""
+    work = [{"name": f"p{number}", "machine": "n2-standard-8", "nodes": {"max": 1}} for number in range(100)]
+    queues = [
+        {"name": "first", "pools": [pool["name"] for pool in work[:60]]},
+        {"name": "second", "pools": [pool["name"] for pool in work[40:]]},
+    ]
+    _, found = derived(changed(GKE, pools=[GKE["pools"][0], *work], queues=queues))
+    top, *below = found.cohorts
+    assert top.owned == ()
+    assert {cohort.parent for cohort in below} == {top.name}
+    assert all(len(cohort.owned) <= FLAVORS_IN_A_GROUP for cohort in below)
+    assert {queue.cohort for queue in found.cluster_queues} == {top.name}
+
+
+def test_teams_do_not_collide() -> None:
+    """Team `a-b` with queue `c` and team `a` with queue `b-c` have queues of their own."""
+    queues = [{"name": name, "pools": ["cpu"]} for name in ("c", "b-c")]
+    teams = [{"name": "a-b", "queues": ["c"]}, {"name": "a", "queues": ["b-c"]}]
+    _, found = derived(changed(GKE, queues=queues, teams=teams))
+    assert [queue.name for queue in found.cluster_queues] == ["a-b.c", "a.b-c"]
+
+
+def test_nobody_is_somebody() -> None:
+    """Where no team is declared, work in `default` reaches every queue, under the queue's own name."""
+    _, found = derived(changed(GKE, queues=[{"name": "gpus", "pools": ["t4", "a100"]}]))
+    assert [(queue.namespace, queue.name, queue.cluster_queue) for queue in found.local_queues] == [
+        ("default", "gpus", "gpus")
+    ]
+
+
+def test_the_pipelines_are_a_tenant() -> None:
+    """Steps of pipelines find the queues in their namespace."""
+    declaration = changed(GKE, addons={"pipelines": {}}, teams=[{"name": "vision"}])
+    declaration["queues"] = [{"name": "gpus", "pools": ["t4"]}]
+    _, found = derived(declaration)
+    assert [(queue.namespace, queue.cluster_queue) for queue in found.local_queues] == [
+        ("vision", "vision.gpus"),
+        ("kubeflow", "kubeflow.gpus"),
+    ]
+
+
+def test_nodes_together_on_aks() -> None:
+    """A queue whose nodes come together has a check on every flavor, of AKS' own class."""
+    queues = [{"name": "gpus", "pools": ["t4"], "together": True}, {"name": "cpu", "pools": ["cpu"]}]
+    _, found = derived(changed(AKS, queues=queues))
+    assert [check.provisioning_class for check in found.checks] == [
+        "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
+    ]
+    assert [dict(queue.checks) for queue in found.cluster_queues] == [{"together": ("t4",)}, {}]
+
+
+def test_nothing_is_derived_without_kueue() -> None:
+    """A cluster on which nothing is queued has none of it."""
+    pools = [pool for pool in GKE["pools"] if pool["name"] != "a100"]
+    assert derived(changed(GKE, pools=pools))[1] == Queueing()
+
+
+@pytest.mark.parametrize(
+    ("resource", "amount", "text"),
+    [
+        ("cpu", 0, "0"),
+        ("cpu", 1500, "1500m"),
+        ("cpu", 4000, "4"),
+        ("memory", 1023, "1023Mi"),
+        ("memory", 2048, "2Gi"),
+        ("memory", 1024 * 1024, "1Ti"),
+        ("nvidia.com/gpu", 1024, "1024"),
+    ],
+)
+def test_quantities_are_canonical(resource: str, amount: int, text: str) -> None:
+    """An amount is written as the API server gives it back, or every preview would see a change."""
+    assert quantity(resource, amount) == text
+
+
+def test_resources_come_in_one_order() -> None:
+    """CPU and memory first, then every accelerator of the group."""
+    cluster = declare(GKE)
+    flavors: list[Any] = [flavor(pool, cluster) for pool in cluster.work_pools]
+    assert covered(flavors) == ("cpu", "memory", "nvidia.com/gpu")
+    assert covered([]) == ("cpu", "memory")
+    assert largest_node([]) == {"cpu": "0", "memory": "0"}
+
+
+def test_clouds_are_both_here() -> None:
+    """The bases of these tests stand on every cloud there is."""
+    assert {BASES[name]["cloud"]["kind"] for name in BASES} == {kind.value for kind in CloudKind}
