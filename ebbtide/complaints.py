@@ -40,8 +40,8 @@ def own_fault(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
     return (
-        f"Ebbtide itself failed: {type(error).__name__}: {error}{place}. This is no fault of the declaration. "
-        "Please report it with that line."
+        f"Ebbtide itself failed: {type(error).__name__}: {error}{place}. This is no fault of the "
+        "declaration; please report it with that line."
     )
 
 

@@ -1,6 +1,7 @@
 """Accelerators: which there are, and which machines carry how many."""
 
 from collections.abc import Iterator
+from functools import cache
 
 from ebbtide.catalog import (
     CloudKind,
@@ -20,6 +21,7 @@ _NO_POOL = "The node pool could not be created."
 _SOME = 3
 
 
+@cache
 def _built_in(cloud: CloudKind) -> dict[str, list[str]]:
     """Machine types by the accelerators that are part of them."""
     found: dict[str, list[str]] = {}

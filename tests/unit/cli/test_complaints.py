@@ -91,4 +91,4 @@ def test_an_error_of_ours_is_owned() -> None:
         text = own_fault(raised)
     assert text.startswith("Ebbtide itself failed: KeyError: 'x' (")
     assert "test_complaints.py, line " in text
-    assert text.endswith("This is no fault of the declaration. Please report it with that line.")
+    assert text.endswith("This is no fault of the declaration; please report it with that line.")

@@ -178,12 +178,12 @@ def test_the_projects_directory_may_be_another(tmp_path: Path) -> None:
 
 
 def test_nothing_is_contacted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run opens no connection, asks no name and listens on no port."""
+    """A run opens no connection, asks for no name and listens on no port."""
 
     def refuse(*args: object) -> None:
         pytest.fail(f"the network was used: {args}")
 
-    for name in ("connect", "connect_ex", "bind", "sendto"):
+    for name in ("connect", "connect_ex", "listen", "sendto"):
         monkeypatch.setattr(f"socket.socket.{name}", refuse)
     monkeypatch.setattr("socket.getaddrinfo", refuse)
     for stack in ("dev", "dev-aks"):
