@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from ebbtide.catalog import CloudKind
+from ebbtide.model.base import Declared
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
 from ebbtide.model.rules.rule import ClusterRule
@@ -43,7 +44,7 @@ ROWS: tuple[MadeWith, ...] = (
 def _as_left_out(cluster: Cluster, attribute: str) -> object:
     """What the field is where nothing is written."""
     *way, last = attribute.split(".")
-    part = attrgetter(".".join(way))(cluster.cloud) if way else cluster.cloud
+    part: Declared = attrgetter(".".join(way))(cluster.cloud) if way else cluster.cloud
     return type(part).model_fields[last].get_default()
 
 
