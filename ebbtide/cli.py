@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ebbtide import workload_commands
+
 if TYPE_CHECKING:
     from ebbtide.preview.report import Preview
     from ebbtide.preview.stack_files import StackFiles
@@ -202,6 +204,9 @@ def _write_text(document: "Preview", out: Path | None) -> None:
     with out.open("w", encoding="utf-8") as file:
         render(document, Console(file=file, width=width, force_terminal=False, highlight=False))
 
+
+for _command in workload_commands.COMMANDS:
+    app.command()(_sentences()(_command))
 
 _GC_THRESHOLD = 500_000
 

@@ -29,7 +29,9 @@ _RESTS_ON = re.compile(
     | (?P<of>pools\[\d+\])\.upgrade\..*  \s (?P=of)\.upgrade\..*
     | (?P<team>teams\[\d+\])\..*         \s (?P=team)\.namespace\..*
     | (?P<pool>pools\[\d+\])\.(?!name|labels|image|maxPodsPerNode|disk\.sizeGib).*
-                                         \s (?P=pool)\.(role|capacity.*|machine.*)
+                                         \s (?P=pool)\.(role|machine.*)
+    | (?P<way>pools\[\d+\])\.(taints|compact|shutdownGrace|upgrade|auto|capacity|zones|locationPolicy).*
+                                         \s (?P=way)\.capacity.*
     | queues\[\d+\]\.pools.*             \s pools(\[\d+\](\.(name|role))?)?
     | teams\[\d+\]\.queues.*             \s (queues(\[\d+\](\.name)?)?|pools(\[\d+\].*)?)
     """,
