@@ -20,6 +20,7 @@ from ebbtide.model import (
     Taint,
 )
 from ebbtide.model.base import duration_text
+from ebbtide.model.gpus import has_gpus
 from ebbtide.placement.marks import marks
 
 from ..faults import checked_pool
@@ -153,10 +154,12 @@ def _node_config(pool: Pool, args: NodePoolArgs) -> container.NodePoolNodeConfig
     capacity = pool.capacity
     run = capacity.max_run_duration if isinstance(capacity, FlexStart | Queued) else None
     grace = pool.shutdown_grace
+    # TPUs are part of their machine type, and are no guest accelerators.
+    gpus = pool.accelerator if has_gpus(pool, args.site) else None
     return given(
         {
             "machine_type": pool.machine.type if pool.machine else None,
-            "guest_accelerators": [_accelerator(pool.accelerator)] if pool.accelerator else None,
+            "guest_accelerators": [_accelerator(gpus)] if gpus else None,
             "spot": True if isinstance(capacity, Spot) else None,
             "preemptible": True if isinstance(capacity, Preemptible) else None,
             "flex_start": True if isinstance(capacity, FlexStart | Queued) else None,
@@ -176,7 +179,7 @@ def _node_config(pool: Pool, args: NodePoolArgs) -> container.NodePoolNodeConfig
             "workload_metadata_config": {"mode": "GKE_METADATA"},
             # Secure boot refuses the NVIDIA modules that are built on the node.
             "shielded_instance_config": {
-                "enable_secure_boot": pool.accelerator is None,
+                "enable_secure_boot": gpus is None,
                 "enable_integrity_monitoring": True,
             },
             "metadata": {"disable-legacy-endpoints": "true"},
