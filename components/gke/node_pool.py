@@ -21,6 +21,7 @@ from ebbtide.model import (
 )
 from ebbtide.model.base import duration_text
 from ebbtide.model.gpus import has_gpus
+from ebbtide.model.zones import zones_of
 from ebbtide.placement.marks import marks
 
 from ..faults import checked_pool
@@ -109,17 +110,16 @@ class NodePool(pulumi.ComponentResource):
         self.register_outputs({"pool_name": self.pool_name})
 
 
-def _zones(pool: Pool, site: Site) -> int:
-    """Over how many zones a pool is spread: those that it names, else the cluster's; a region gives three."""
-    if pool.zones:
-        return len(pool.zones)
-    return 1 if site.is_zonal else 3
-
-
 def _count_at_birth(pool: Pool, site: Site) -> int:
-    """Nodes in each zone when the pool is made; never fewer in all than the declared minimum or count."""
-    total = pool.nodes.count or pool.nodes.min or 0
-    return -(-total // _zones(pool, site))
+    """Nodes in each zone when the pool is made: the minimum, rounded up, but no more than there may be.
+
+    A pool of one node in three zones is made empty, and the autoscaler brings the one: from GKE 1.24.6 it
+    keeps to the minimum by itself (GKE docs, cluster-autoscaler, 2026).
+    """
+    zones = zones_of(pool, site)
+    if pool.nodes.count is not None:
+        return pool.nodes.count // zones
+    return min(-(-(pool.nodes.min or 0) // zones), (pool.nodes.max or 0) // zones)
 
 
 def _autoscaling(pool: Pool) -> container.NodePoolAutoscalingArgsDict | None:

@@ -7,6 +7,7 @@ from ebbtide.model.capacity import FlexStart, Preemptible, Queued, Spot
 from ebbtide.model.faults import Fault
 from ebbtide.model.rules.rule import PoolIn, PoolRule, Severity
 from ebbtide.model.rules.words import called, dollars
+from ebbtide.model.zones import zones_of
 
 _SYSTEM_FLOOR = {CloudKind.GKE: 1, CloudKind.AKS: 2}
 _PODS_PER_NODE = {CloudKind.GKE: (8, 256), CloudKind.AKS: (10, 250)}
@@ -22,6 +23,18 @@ def _count_or_limits(pool: PoolIn) -> Iterator[Fault]:
             "A fixed count and limits for scaling are both written.",
             "The autoscaler and the fixed count would fight over the pool, and the cloud refuses it.",
             "Write count alone, or min and max alone.",
+        )
+
+
+def _count_fits_the_zones(pool: PoolIn) -> Iterator[Fault]:
+    count, zones = pool.pool.nodes.count, zones_of(pool.pool, pool.site)
+    if count is not None and count % zones:
+        even = (count // zones + 1) * zones
+        yield Fault(
+            pool.at("nodes.count"),
+            f"{count} nodes cannot be spread evenly over {zones} zones.",
+            f"GKE counts nodes by zone, and would make {count - count % zones} or {even}.",
+            f"Write a multiple of {zones}, such as count: {even}, or name the zones it is to be in.",
         )
 
 
@@ -136,6 +149,12 @@ def _never_zero(pool: PoolIn) -> Iterator[Fault]:
 
 RULES: tuple[PoolRule, ...] = (
     PoolRule("a fixed count or limits, not both", _TOOLKIT, _count_or_limits),
+    PoolRule(
+        "a fixed count fits the zones",
+        "pulumi-gcp 10.2.0, NodePool.initialNodeCount: nodes in each zone",
+        _count_fits_the_zones,
+        CloudKind.GKE,
+    ),
     PoolRule(
         "an upper limit of nodes",
         "pulumi-gcp 10.2.0 and azure-native 3.29.0: autoscaling needs a maximum",

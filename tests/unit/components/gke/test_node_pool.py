@@ -115,6 +115,13 @@ def test_the_count_at_birth_is_per_zone(location: str, zones: list[str], total: 
     assert "nodeCount" not in pool.inputs
 
 
+def test_the_count_at_birth_is_never_above_the_maximum() -> None:
+    """One node over three zones cannot be born in each of them."""
+    declaration = only(GKE, machine="n2-standard-8", nodes={"min": 1, "max": 1})
+    declaration["cloud"] = declaration["cloud"] | {"location": "us-central1"}
+    assert synth(declaration).named("train-work", POOL).inputs["initialNodeCount"] == 0
+
+
 def test_a_static_count_has_no_autoscaling() -> None:
     """GKE refuses both together."""
     inputs = made(machine="n2-standard-8", nodes={"count": 2})
