@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 
 from ebbtide.model import declare
 from ebbtide.placement.derive import profile
@@ -23,6 +23,11 @@ _LABELS: Mapping[str, Callable[[Mapping[str, Any]], Mapping[str, str]]] = {
     "azure-native:resources:ResourceGroup": lambda inputs: inputs["tags"],
     "azure-native:network:VirtualNetwork": lambda inputs: inputs["tags"],
     "azure-native:managedidentity:UserAssignedIdentity": lambda inputs: inputs["tags"],
+    "azure-native:monitor:DataCollectionRule": lambda inputs: inputs["tags"],
+    "azure-native:operationalinsights:Workspace": lambda inputs: inputs["tags"],
+    "azure-native:storage:StorageAccount": lambda inputs: inputs["tags"],
+    "gcp:filestore/instance:Instance": lambda inputs: inputs["labels"],
+    "gcp:storage/bucket:Bucket": lambda inputs: inputs["labels"],
 }
 """Where each type that is billed, or that the bill groups by, has its labels."""
 
@@ -37,6 +42,13 @@ _UNLABELLED = {
     "gcp:serviceaccount/account:Account",
     "azure-native:network:Subnet",
     "azure-native:authorization:RoleAssignment",
+    "azure-native:managedidentity:FederatedIdentityCredential",
+    "azure-native:monitor:DataCollectionRuleAssociation",
+    "gcp:serviceaccount/iAMMember:IAMMember",
+    "gcp:storage/bucketIAMMember:BucketIAMMember",
+    # Billed with the storage account that they are in.
+    "azure-native:storage:BlobContainer",
+    "azure-native:storage:FileShare",
 }
 
 generated = settings(max_examples=25, deadline=None)
@@ -96,8 +108,22 @@ def test_an_ephemeral_stack_protects_nothing(declaration: Declaration) -> None:
     assert any(guards) is ("lifetime" not in declaration)
 
 
+def with_storage(cloud: str) -> Declaration:
+    """A declaration of everything that holds data in the cloud."""
+    disk, machine, addons = {
+        "gke": ("filestore", "e2-standard-8", {"pipelines": {"artifacts": "bucket"}}),
+        "aks": ("azure-files", "Standard_D8s_v5", {"logs": {}}),
+    }[cloud]
+    teams = [{"name": "one", "bucket": {}, "volume": {"kind": disk}}, {"name": "two", "volume": {}}]
+    declaration = changed(BASES[cloud], teams=teams, addons=addons)
+    declaration["pools"][0]["machine"] = machine
+    return declaration
+
+
 @generated
 @given(declarations())
+@example(with_storage("gke"))
+@example(with_storage("aks"))
 def test_everything_billed_is_labelled(declaration: Declaration) -> None:
     """Cluster, owner and lifetime stand on all that takes labels; the list of what takes none is closed."""
     expected = {"ebbtide-cluster": "train", "ebbtide-owner": "vision-team"}
