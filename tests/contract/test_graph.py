@@ -110,11 +110,15 @@ def test_an_ephemeral_stack_protects_nothing(declaration: Declaration) -> None:
 
 def with_storage(cloud: str) -> Declaration:
     """A declaration of everything that holds data in the cloud."""
-    disk, machine, addons = {
+    kinds: dict[str, tuple[str, str, Declaration]] = {
         "gke": ("filestore", "e2-standard-8", {"pipelines": {"artifacts": "bucket"}}),
         "aks": ("azure-files", "Standard_D8s_v5", {"logs": {}}),
-    }[cloud]
-    teams = [{"name": "one", "bucket": {}, "volume": {"kind": disk}}, {"name": "two", "volume": {}}]
+    }
+    disk, machine, addons = kinds[cloud]
+    teams: list[Declaration] = [
+        {"name": "one", "bucket": {}, "volume": {"kind": disk}},
+        {"name": "two", "volume": {}},
+    ]
     declaration = changed(BASES[cloud], teams=teams, addons=addons)
     declaration["pools"][0]["machine"] = machine
     return declaration
