@@ -1,0 +1,141 @@
+"""Jobs that a disruption does not use up: manifests, from the profile."""
+
+from typing import Any, Unpack
+
+from ebbtide.placement import Profile
+from ebbtide.workloads.errors import Problems, WorkloadError
+from ebbtide.workloads.placing import Place, place
+from ebbtide.workloads.tasks import LABEL_LENGTH, Task, TaskFields, check
+
+Manifest = dict[str, Any]
+CONTAINER = "work"
+"""The container's name."""
+_VOLUME = "checkpoints"
+
+
+def job(profile: Profile, **fields: Unpack[TaskFields]) -> Manifest:
+    """The manifest of a Job on a pool or in a queue.
+
+    A pod that a disruption ended (preemption, eviction, a drained node) is made again without a retry being
+    used; an ordinary failure uses one; a chosen exit code fails the Job at once. A pod is replaced when it
+    has ended, never while it is ending: two would write the same checkpoints, and hold two nodes. Source:
+    Kubernetes docs, Jobs, pod failure policy and pod replacement policy (stable since 1.31 and 1.34).
+
+    On a pool, pods carry its tolerations and are led there by a required affinity; in a queue they carry
+    neither, since the queue's flavor adds what the chosen pool needs.
+
+    Args:
+        profile: the cluster.
+        **fields: what to run, and where; see `TaskFields`.
+
+    Raises:
+        WorkloadError: the work cannot run as it is described; the message says all that is wrong.
+    """
+    task = Task(**fields)
+    found = placed(profile, task)
+    return manifest(task, found, fail="FailJob", backoffLimit=task.retries)
+
+
+def placed(
+    profile: Profile, task: Task, problems: Problems | None = None, *, name_length: int = LABEL_LENGTH
+) -> Place:
+    """Where a task goes, once nothing is wrong with it.
+
+    Args:
+        profile: the cluster.
+        task: the task.
+        problems: what was found wrong before.
+        name_length: the longest name that the Job may have.
+
+    Raises:
+        WorkloadError: with all that is wrong.
+    """
+    problems = problems or Problems()
+    check(task, problems, name_length=name_length)
+    try:
+        found = place(profile, task)
+    except WorkloadError as error:
+        raise problems.error(*error.problems) from None
+    problems.end()
+    return found
+
+
+def manifest(task: Task, found: Place, *, fail: str, **spec: Any) -> Manifest:
+    """A Job for a task that is all right.
+
+    Args:
+        task: the task.
+        found: where it goes.
+        fail: what a chosen exit code does, in the failure policy's words.
+        **spec: further fields of the Job's spec.
+    """
+    metadata: Manifest = {"name": task.name}
+    for key, value in (
+        ("namespace", found.namespace),
+        ("labels", found.labels),
+        ("annotations", found.annotations),
+    ):
+        if value:
+            metadata[key] = value
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": metadata,
+        "spec": {
+            **({"suspend": True} if found.suspended else {}),
+            **spec,
+            "podFailurePolicy": {"rules": _rules(task, fail)},
+            "podReplacementPolicy": "Failed",
+            "ttlSecondsAfterFinished": task.ttl_seconds,
+            "template": {
+                **(
+                    {"metadata": {"annotations": dict(found.pod_annotations)}}
+                    if found.pod_annotations
+                    else {}
+                ),
+                "spec": _pod(task, found),
+            },
+        },
+    }
+
+
+def _rules(task: Task, fail: str) -> list[Manifest]:
+    """The first that fits is taken."""
+    ignored = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
+    if not task.fail_on:
+        return [ignored]
+    codes = {"containerName": CONTAINER, "operator": "In", "values": sorted(set(task.fail_on))}
+    return [{"action": fail, "onExitCodes": codes}, ignored]
+
+
+def _pod(task: Task, found: Place) -> Manifest:
+    # The limit of a run is the pod's, not the Job's: the Job's clock goes on while a node is waited for.
+    limit = task.max_run_seconds
+    volume = {"name": _VOLUME, "persistentVolumeClaim": {"claimName": task.volume}}
+    return {
+        "restartPolicy": "Never",
+        **({"activeDeadlineSeconds": limit} if limit else {}),
+        **({"serviceAccountName": task.service_account} if task.service_account else {}),
+        **found.pod,
+        "containers": [_container(task, found)],
+        **({"volumes": [volume]} if task.volume else {}),
+    }
+
+
+def _container(task: Task, found: Place) -> Manifest:
+    requests = {"cpu": task.cpu, "memory": task.memory}
+    limits = {"memory": task.memory}
+    if found.accelerator:
+        requests[found.accelerator] = limits[found.accelerator] = str(task.gpus)
+    resources = {
+        kind: {name: amount for name, amount in amounts.items() if amount}
+        for kind, amounts in (("requests", requests), ("limits", limits))
+    }
+    parts: Manifest = {
+        "command": list(task.command),
+        "args": list(task.args),
+        "env": [{"name": name, "value": value} for name, value in task.env.items()],
+        "resources": {kind: amounts for kind, amounts in resources.items() if amounts},
+        "volumeMounts": [{"name": _VOLUME, "mountPath": task.mount_path}] if task.volume else [],
+    }
+    return {"name": CONTAINER, "image": task.image, **{name: part for name, part in parts.items() if part}}

@@ -1,0 +1,110 @@
+"""Where the logs of work are that is gone: the query, and the page that shows it."""
+
+import base64
+import gzip
+import re
+from typing import Final
+from urllib.parse import quote
+
+from ebbtide.placement import Profile
+from ebbtide.workloads.errors import Problems, WorkloadError
+from ebbtide.workloads.tasks import is_label, is_subdomain
+
+_KEY: Final = re.compile(r"(?:[a-z0-9](?:[-.a-z0-9]*[a-z0-9])?/)?[A-Za-z0-9](?:[-._A-Za-z0-9]*[A-Za-z0-9])?")
+_VALUE: Final = re.compile(r"[A-Za-z0-9](?:[-._A-Za-z0-9]*[A-Za-z0-9])?")
+_PORTAL: Final = (
+    "https://portal.azure.com/#blade/Microsoft_OperationsManagementSuite_Workspace/Logs.ReactView/resourceId/"
+)
+
+
+def log_query(profile: Profile, *, namespace: str, pod: str = "", job: str = "", label: str = "") -> str:
+    """The query for what pods wrote, in the language of the cloud's log store, whether or not they are still
+    there. It has no period: the page or the command that runs it adds one.
+
+    Args:
+        profile: the cluster.
+        namespace: of the pods.
+        pod: one pod, by its name.
+        job: every pod of a Job or a sweep, by the Job's name.
+        label: every pod with a label, `key=value`: the run of a pipeline (`pipeline/runid=…`), or a step
+            that was given a label of its own. On AKS, the agent must collect pod labels, which by default it
+            does not (azure-monitor docs, container-insights-logs-schema).
+
+    Raises:
+        WorkloadError: not exactly one of pod, job and label is given, or one can be no such name.
+    """
+    _check(namespace, pod, job, label)
+    query = profile.logs.query
+    if not pod:
+        template, chosen = _clause(profile, job, label)
+        if template not in query:
+            raise WorkloadError(
+                "The profile's query cannot be widened beyond a pod: write the profile again with `ebbtide "
+                "profile`, or ask for a pod."
+            )
+        query = query.replace(template, chosen).replace(
+            "project TimeGenerated,", "project TimeGenerated, PodName,"
+        )
+    return query.replace("{namespace}", namespace).replace("{pod}", pod)
+
+
+def log_link(
+    profile: Profile, *, namespace: str, pod: str = "", job: str = "", label: str = "", workspace: str = ""
+) -> str:
+    """The address of a page that shows what pods wrote.
+
+    Args:
+        profile: the cluster.
+        namespace: as for `log_query`, and so are `pod`, `job` and `label`.
+        pod: see there.
+        job: see there.
+        label: see there.
+        workspace: on AKS, resource id of the Log Analytics workspace, which the profile does not know. The
+            portal documents no form of such an address; this is the one that its own sharing gives (2026).
+
+    Returns:
+        The address; empty on AKS without `workspace`.
+
+    Raises:
+        WorkloadError: as for `log_query`.
+    """
+    query = log_query(profile, namespace=namespace, pod=pod, job=job, label=label)
+    if profile.logs.link:
+        return profile.logs.link.replace(quote(profile.logs.query, safe="{}"), quote(query, safe=""))
+    if not workspace:
+        return ""
+    packed = base64.b64encode(gzip.compress(query.encode(), mtime=0)).decode()
+    shared = f"LogsBlade.AnalyticsShareLinkToQuery/q/{quote(packed, safe='')}"
+    return f"{_PORTAL}{quote(workspace, safe='')}/source/{shared}"
+
+
+def _check(namespace: str, pod: str, job: str, label: str) -> None:
+    problems = Problems()
+    problems.check(
+        sum(map(bool, (pod, job, label))) == 1, "Name one of pod, job and label: whose logs they are."
+    )
+    problems.check(is_label(namespace), f"namespace is {namespace!r}, which can be no namespace's name.")
+    problems.check(not pod or is_subdomain(pod), f"pod is {pod!r}, which can be no pod's name.")
+    problems.check(not job or is_label(job), f"job is {job!r}, which can be no Job's name.")
+    key, _, value = label.partition("=")
+    problems.check(
+        not label or (_KEY.fullmatch(key) and _VALUE.fullmatch(value)),
+        f"label is {label!r}; write it as key=value, as a pod has it.",
+    )
+    problems.end()
+
+
+def _clause(profile: Profile, job: str, label: str) -> tuple[str, str]:
+    """What the query says of the pod, and what it shall say instead.
+
+    Cloud Logging has pods' labels, with `_` for each dot of a key (GKE's own entries, 2024). Container
+    insights has none by default, so that a Job's pods are told by their names, which the Job controller
+    makes: `<job>-<5 characters>`, with the index between in a sweep.
+    """
+    key, _, value = (label or f"batch.kubernetes.io/job-name={job}").partition("=")
+    if profile.cloud == "gke":
+        return 'resource.labels.pod_name="{pod}"', f'labels."k8s-pod/{key.replace(".", "_")}"="{value}"'
+    template = 'PodName == "{pod}"'
+    if job:
+        return template, f'PodName matches regex @"^{re.escape(job)}(-[0-9]+)?-[a-z0-9]{{5}}$"'
+    return template, f'tostring(parse_json(tostring(KubernetesMetadata.podLabels))["{key}"]) == "{value}"'

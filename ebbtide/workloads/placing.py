@@ -1,0 +1,213 @@
+"""Where a task goes: onto a pool, or into a queue, and what its pods carry for it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from ebbtide.placement import PoolProfile, Profile, ProfileError, QueueProfile
+from ebbtide.workloads.amounts import MEBIBYTE, in_words
+from ebbtide.workloads.errors import Problems, WorkloadError
+from ebbtide.workloads.tasks import Task
+
+QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
+MAX_RUN_ANNOTATION: Final = "provreq.kueue.x-k8s.io/maxRunDurationSeconds"
+"""Kueue hands it on to the request for nodes (kueue docs, provisioning, 0.19)."""
+_QUEUED: Final = "queued"
+_BUCKET_MOUNTED: Final = {"gke-gcsfuse/volumes": "true"}
+_BUCKET_MOUNT: Final = (250, 256)
+"""Millicores and MiB that GKE's sidecar for bucket mounts requests unless told otherwise (GKE docs, Cloud
+Storage FUSE CSI driver, sidecar container, 2026)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """What a Job and its pods carry to get there.
+
+    Attributes:
+        namespace: of the Job; empty for whichever `kubectl` uses.
+        labels: of the Job.
+        annotations: of the Job.
+        suspended: whether the queue starts it.
+        pod: fields of the pod's spec.
+        pod_annotations: of the pods.
+        accelerator: the resource that accelerators are; empty where none is asked for.
+    """
+
+    namespace: str
+    labels: dict[str, str] = field(default_factory=dict[str, str])
+    annotations: dict[str, str] = field(default_factory=dict[str, str])
+    suspended: bool = False
+    pod: dict[str, Any] = field(default_factory=dict[str, Any])
+    pod_annotations: dict[str, str] = field(default_factory=dict[str, str])
+    accelerator: str = ""
+
+
+def has_bucket_mount(cloud: str, task: Task) -> bool:
+    """Whether a container that mounts a bucket runs beside the work: GKE's way of it."""
+    return cloud == "gke" and bool(task.volume)
+
+
+def place(profile: Profile, task: Task) -> Place:
+    """Where a task goes.
+
+    Raises:
+        WorkloadError: it fits nowhere that it may go to, or where that is, is not said, or said twice.
+    """
+    if bool(task.pool) == bool(task.queue):
+        said = "Both a pool and a queue are named" if task.pool else "Neither a pool nor a queue is named"
+        raise WorkloadError(
+            f"{said}; the work goes to one of them. {_known(profile)} A queue chooses among its pools; a "
+            "pool is taken as it is."
+        )
+    try:
+        found = _on_pool(profile, task) if task.pool else _in_queue(profile, task)
+    except ProfileError as error:
+        raise WorkloadError(str(error)) from None
+    return replace(found, pod_annotations=_BUCKET_MOUNTED) if has_bucket_mount(profile.cloud, task) else found
+
+
+def _known(profile: Profile) -> str:
+    kinds = (("Pools", profile.pools), ("queues", profile.queues))
+    return (
+        "; ".join(f"{kind}: {', '.join(item.name for item in items) or 'none'}" for kind, items in kinds)
+        + "."
+    )
+
+
+def _on_pool(profile: Profile, task: Task) -> Place:
+    pool = profile.pool(task.pool)
+    problems = Problems()
+    if pool.capacity == _QUEUED:
+        queues = " or ".join(f"queue {name}" for name in pool.queues) or "a queue over it"
+        problems.add(
+            f"Pool {pool.name} has nodes only for work that waited in a queue: name {queues} instead."
+        )
+    for misfit in _misfits(pool, task, profile.cloud):
+        problems.add(misfit)
+    problems.end()
+    return Place(namespace=task.namespace, pod=_pod(pool), accelerator=_accelerator((pool,), task))
+
+
+def _pod(pool: PoolProfile) -> dict[str, Any]:
+    """Tolerations let a pod in, the affinity leads it there: one term, all of whose expressions hold. Several
+    terms would each do alone."""
+    found: dict[str, Any] = {}
+    if pool.tolerations:
+        found["tolerations"] = [item.manifest() for item in pool.tolerations]
+    term = {"matchExpressions": [item.manifest() for item in pool.affinity]}
+    required = {"nodeSelectorTerms": [term]}
+    found["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    return found
+
+
+def _in_queue(profile: Profile, task: Task) -> Place:
+    queue = _queue(profile, task)
+    problems = Problems()
+    problems.check(
+        task.cpu and task.memory,
+        "cpu and memory are both needed in a queue: it counts what is requested, and would let in more than "
+        "the nodes hold.",
+    )
+    pools = [profile.pool(name) for name in queue.pools]
+    fitting = [pool for pool in pools if not _misfits(pool, task, profile.cloud, run=False)]
+    problems.check(fitting, f"No pool of queue {queue.name} can run this.")
+    for pool in fitting or pools:
+        for misfit in _misfits(pool, task, profile.cloud):
+            problems.add(misfit)
+    namespace, label, accelerator, annotations = "", "", "", dict[str, str]()
+    with problems.collecting():
+        namespace, label = _local_queue(queue, task)
+    with problems.collecting():
+        accelerator = _accelerator(fitting, task)
+    with problems.collecting():
+        annotations = _max_run(fitting, task)
+    problems.end()
+    return Place(
+        namespace=namespace,
+        labels={QUEUE_LABEL: label},
+        annotations=annotations,
+        suspended=True,
+        accelerator=accelerator,
+    )
+
+
+def _queue(profile: Profile, task: Task) -> QueueProfile:
+    if all(queue.name != task.queue for queue in profile.queues):
+        for queue in profile.queues:
+            if any(local.name == task.queue for local in queue.local_queues):
+                raise WorkloadError(
+                    f"{task.queue} is what queue {queue.name} is called in a namespace: write {queue.name}."
+                )
+    return profile.queue(task.queue)
+
+
+def _local_queue(queue: QueueProfile, task: Task) -> tuple[str, str]:
+    """A namespace, and the queue's name in it."""
+    found = {local.namespace: local.name for local in reversed(queue.local_queues)}
+    if task.namespace in found:
+        return task.namespace, found[task.namespace]
+    places = ", ".join(sorted(found)) or "none"
+    if task.namespace:
+        raise WorkloadError(
+            f"Nobody in namespace {task.namespace} uses queue {queue.name}; it is in: {places}."
+        )
+    if len(found) != 1:
+        raise WorkloadError(f"namespace is needed: queue {queue.name} is in {places}.")
+    return next(iter(found.items()))
+
+
+def _max_run(pools: Sequence[PoolProfile], task: Task) -> dict[str, str]:
+    """For how long nodes are asked for: as long as an attempt may run, or else as long as they may live."""
+    limits = [pool.max_run_seconds for pool in pools if pool.capacity == _QUEUED]
+    if not limits:
+        return {}
+    known = [limit for limit in limits if limit is not None]
+    wanted = task.max_run_seconds or (min(known) if known else None)
+    return {MAX_RUN_ANNOTATION: str(wanted)} if wanted else {}
+
+
+def _accelerator(pools: Sequence[PoolProfile], task: Task) -> str:
+    if not task.gpus:
+        return ""
+    kinds = sorted({pool.accelerator.resource for pool in pools if pool.accelerator is not None})
+    if len(kinds) > 1:
+        raise WorkloadError(
+            f"Queue {task.queue} leads to accelerators of different kinds, {' and '.join(kinds)}, and a pod "
+            "asks for one: name a queue over one kind."
+        )
+    return kinds[0] if kinds else ""
+
+
+def _misfits(pool: PoolProfile, task: Task, cloud: str, *, run: bool = True) -> tuple[str, ...]:
+    """Why no node of a pool can run a task; `run`: for how long counted. Amounts that are wrong by themselves
+    are said once more, in the same words."""
+    problems = Problems()
+    node = f"a node of pool {pool.name}"
+    have = f"{pool.accelerator.count} {pool.accelerator.type}" if pool.accelerator else "no accelerators"
+    problems.check(
+        task.gpus <= (pool.accelerator.count if pool.accelerator else 0),
+        f"gpus is {task.gpus}, and {node} has {have}.",
+    )
+    beside_cpu, beside_memory = _BUCKET_MOUNT if has_bucket_mount(cloud, task) else (0, 0)
+    beside = " beside the bucket mount" if beside_cpu else ""
+    with problems.collecting():
+        room = pool.cpu_m - beside_cpu
+        problems.check(
+            not pool.cpu_m or task.cpu_m <= room,
+            f"cpu is {task.cpu}, and {node} ({pool.machine}) offers pods {room}m{beside}.",
+        )
+    with problems.collecting():
+        room = pool.memory_mib - beside_memory
+        problems.check(
+            not pool.memory_mib or task.memory_b <= room * MEBIBYTE,
+            f"memory is {task.memory}, and {node} ({pool.machine}) offers pods {room}Mi{beside}.",
+        )
+    limit = pool.max_run_seconds if run else None
+    with problems.collecting():
+        asked = task.max_run_seconds
+        if limit is not None and asked is not None and asked > limit:
+            problems.add(
+                f"max_run is {in_words(asked)}, and {node} lives {in_words(limit)} at most: save "
+                "checkpoints, and write no more than that."
+            )
+    return problems.found

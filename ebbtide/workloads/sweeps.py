@@ -1,0 +1,122 @@
+"""Sweeps over a grid of parameters: one Indexed Job, each index a point of the grid."""
+
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+from typing import Final, Unpack
+
+from ebbtide.placement import Profile
+from ebbtide.workloads.errors import Problems
+from ebbtide.workloads.jobs import Manifest, manifest, placed
+from ebbtide.workloads.tasks import LABEL_LENGTH, Task, TaskFields
+
+Value = str | int | float | bool
+Grid = Mapping[str, Sequence[Value]]
+
+POINTS: Final = "EBBTIDE_SWEEP"
+"""The variable that has every point of the grid, as a JSON list in order of the index."""
+INDEX: Final = "JOB_COMPLETION_INDEX"
+"""The variable in which Kubernetes tells a pod its index."""
+_MOST: Final = 100_000
+"""The most indexes that may each have retries (Kubernetes, batch validation, 1.36)."""
+_LONGEST: Final = 128 * 1024 - len(POINTS) - 2
+"""The longest value that Linux takes (MAX_ARG_STRLEN, include/uapi/linux/binfmts.h)."""
+
+
+def points(grid: Grid) -> list[dict[str, Value]]:
+    """Every point of a grid, by index: parameters in the order in which they are written, the last one
+    varying fastest."""
+    return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
+
+
+def parameters(environment: Mapping[str, str] = os.environ) -> dict[str, Value]:
+    """In a pod of a sweep: the parameters of its index.
+
+    An image without Ebbtide does the same: the variable `EBBTIDE_SWEEP` is a JSON list, and
+    `JOB_COMPLETION_INDEX` says which of its items is meant.
+
+    Raises:
+        KeyError: this is no pod of a sweep.
+    """
+    return json.loads(environment[POINTS])[int(environment[INDEX])]
+
+
+def sweep(
+    profile: Profile,
+    grid: Grid,
+    *,
+    parallelism: int | None = None,
+    max_failed: int | None = None,
+    **fields: Unpack[TaskFields],
+) -> Manifest:
+    """The manifest of an Indexed Job that runs a task once for each point of a grid.
+
+    Each index has its own retries, and what disrupts one uses none; a chosen exit code fails its index
+    alone, and the others go on. The points stand in an environment variable and not in a ConfigMap: the Job
+    would go after its time to live, and the ConfigMap would stay.
+
+    Args:
+        profile: the cluster.
+        grid: values of each parameter; see `points` for the order.
+        parallelism: how many run at once; all of them unless said.
+        max_failed: how many may fail before the rest is given up; any number unless said.
+        **fields: what to run, and where; see `TaskFields`. `retries` are those of an index.
+
+    Raises:
+        WorkloadError: the sweep cannot run as it is described; the message says all that is wrong.
+    """
+    task, problems = Task(**fields), Problems()
+    _check_grid(grid, problems)
+    every = [] if problems.found else points(grid)
+    # A `$(` would be read as a reference to a variable (Kubernetes docs, dependent environment variables).
+    text = _json(every).replace("$(", "$$(")
+    problems.check(
+        len(_json(every).encode()) <= _LONGEST,
+        f"The grid's {len(every)} points are longer than the {_LONGEST // 1024} KiB that a process can be "
+        "given: make several sweeps of it.",
+    )
+    for name in (POINTS, INDEX):
+        problems.check(name not in task.env, f"env has {name}, which a sweep sets itself: call it otherwise.")
+    problems.check(parallelism is None or parallelism > 0, f"parallelism is {parallelism}; write 1 or more.")
+    problems.check(max_failed is None or max_failed >= 0, f"max_failed is {max_failed}; write 0 or more.")
+    # A pod's host name is the Job's name with the index, and a label.
+    room = LABEL_LENGTH - len(f"-{max(0, len(every) - 1)}")
+    found = placed(profile, task, problems, name_length=room)
+    count = len(every)
+    return manifest(
+        replace(task, env={**task.env, POINTS: text}),
+        found,
+        fail="FailIndex",
+        completionMode="Indexed",
+        completions=count,
+        parallelism=min(parallelism or count, count),
+        backoffLimitPerIndex=task.retries,
+        **({} if max_failed is None else {"maxFailedIndexes": min(max_failed, count)}),
+    )
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _check_grid(grid: Grid, problems: Problems) -> None:
+    problems.check(grid, "The grid is empty: give at least one parameter, with its values.")
+    count = math.prod(len(values) for values in grid.values())
+    problems.check(count <= _MOST, f"The grid has {count} points, and a Job at most {_MOST} indexes.")
+    for name, values in grid.items():
+        problems.check(values, f"The grid has no values for {name}: the sweep would have no point at all.")
+        if isinstance(values, str):
+            problems.add(f"The grid's {name} is a text: write its values as a list of them.")
+            continue
+        for value in values:
+            problems.check(
+                isinstance(value, str | int | float)  # pyright: ignore[reportUnnecessaryIsInstance]
+                and not (isinstance(value, float) and not math.isfinite(value)),
+                f"The grid's {name} has {value!r}; values are texts, finite numbers, true and false.",
+            )
+        written = [repr(value) for value in values]
+        for twice in dict.fromkeys(text for text in written if written.count(text) > 1):
+            problems.add(f"The grid's {name} has {twice} twice: the same point would run twice.")

@@ -1,0 +1,156 @@
+"""What a piece of work is: the same for a Job and for each run of a sweep."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final, Required, TypedDict
+
+from ebbtide.workloads.amounts import memory_bytes, millicores, seconds
+from ebbtide.workloads.errors import Problems
+
+LABEL_LENGTH: Final = 63
+_LABEL: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?")
+_SUBDOMAIN: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
+_VARIABLE: Final = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
+_STOPPED: Final = {137: "SIGKILL", 143: "SIGTERM"}
+_HIGHEST_EXIT_CODE: Final = 255
+
+
+class TaskFields(TypedDict, total=False):
+    """What can be said of a piece of work; only `name`, `image` and one of `pool` and `queue` must be."""
+
+    name: Required[str]
+    """The Job's name."""
+    image: Required[str]
+    """The container's image."""
+    command: Sequence[str]
+    """What runs; left out, what the image says."""
+    args: Sequence[str]
+    """Its arguments; with `command` left out, those of the image's own."""
+    pool: str
+    """The pool that it runs on, and no other. Either this or `queue`."""
+    queue: str
+    """The queue that it waits in, by its name in the declaration."""
+    namespace: str
+    """Where the Job is. Left out: where `kubectl` says, or the one namespace that has the queue."""
+    gpus: int
+    """Accelerators for each pod."""
+    cpu: str
+    """CPU that each pod requests: cores, as `4`, or `500m`. It may use more where the node has it."""
+    memory: str
+    """Memory that each pod requests, and its limit: `48Gi`."""
+    retries: int
+    """How often a failure is tried again, 3 unless said; disruptions do not count. In a sweep: for each
+    index."""
+    fail_on: Sequence[int]
+    """Exit codes after which trying again is of no use: bad arguments, say."""
+    ttl: str | timedelta
+    """How long the Job stays to be looked at after its end, a day unless said: `2h`, `7d`."""
+    max_run: str | timedelta
+    """How long one attempt may run. Time spent waiting for a node does not count."""
+    env: Mapping[str, str]
+    """Environment variables, as Kubernetes reads them: `$(NAME)` stands for another one's value."""
+    service_account: str
+    """The pods' service account, for what they may do in the cloud."""
+    volume: str
+    """Name of a claim to mount, where checkpoints outlive the pod; a team's own is called `shared`. On GKE it
+    is taken to be a bucket mount, which runs beside the work and needs 250m CPU and 256Mi of the node."""
+    mount_path: str
+    """Where it is mounted, `/checkpoints` unless said."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """The fields with their defaults; `TaskFields` says what they mean."""
+
+    name: str
+    image: str
+    command: Sequence[str] = ()
+    args: Sequence[str] = ()
+    pool: str = ""
+    queue: str = ""
+    namespace: str = ""
+    gpus: int = 0
+    cpu: str = ""
+    memory: str = ""
+    retries: int = 3
+    fail_on: Sequence[int] = ()
+    ttl: str | timedelta = "1d"
+    max_run: str | timedelta | None = None
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    service_account: str = ""
+    volume: str = ""
+    mount_path: str = "/checkpoints"
+
+    @property
+    def cpu_m(self) -> int:
+        """CPU of a pod, millicores; 0 where it is not said."""
+        return millicores(self.cpu) if self.cpu else 0
+
+    @property
+    def memory_b(self) -> int:
+        """Memory of a pod, bytes; 0 where it is not said."""
+        return memory_bytes(self.memory) if self.memory else 0
+
+    @property
+    def ttl_seconds(self) -> int:
+        """How long the Job stays after its end."""
+        return seconds("ttl", self.ttl)
+
+    @property
+    def max_run_seconds(self) -> int | None:
+        """How long one attempt may run."""
+        return None if self.max_run is None else seconds("max_run", self.max_run)
+
+
+def is_label(text: str, length: int = LABEL_LENGTH) -> bool:
+    """Whether Kubernetes takes a name that must be a DNS label."""
+    return len(text) <= length and _LABEL.fullmatch(text) is not None
+
+
+def is_subdomain(text: str) -> bool:
+    """Whether Kubernetes takes a name that must be a DNS subdomain."""
+    return len(text) <= 253 and _SUBDOMAIN.fullmatch(text) is not None  # noqa: PLR2004 - RFC 1123's
+
+
+def check(task: Task, problems: Problems, *, name_length: int = LABEL_LENGTH) -> None:
+    """Note what is wrong with a task by itself, wherever it is to run."""
+    problems.check(
+        is_label(task.name, name_length),
+        f"name is {task.name!r}; a Job's is up to {name_length} lower-case letters, digits and hyphens here.",
+    )
+    problems.check(task.image.strip(), "image is empty; say which one runs.")
+    problems.check(
+        not task.namespace or is_label(task.namespace),
+        f"namespace is {task.namespace!r}, which can be no namespace's name.",
+    )
+    for what, text in (("service_account", task.service_account), ("volume", task.volume)):
+        problems.check(not text or is_subdomain(text), f"{what} is {text!r}, which can be nothing's name.")
+    problems.check(
+        task.mount_path.startswith("/") and ":" not in task.mount_path,
+        f"mount_path is {task.mount_path!r}; it is an absolute path in the container.",
+    )
+    for what, words in (("command", task.command), ("args", task.args)):
+        problems.check(
+            not isinstance(words, str),
+            f"{what} is one text; write its words as a list, ['python', 'train.py'].",
+        )
+    for key in task.env:
+        problems.check(_VARIABLE.fullmatch(key), f"env has {key!r}, which can be no variable's name.")
+    problems.check(task.gpus >= 0, f"gpus is {task.gpus}; write 0 or more.")
+    problems.check(task.retries >= 0, f"retries is {task.retries}; write 0 or more.")
+    for code in task.fail_on:
+        if code in _STOPPED:
+            problems.add(
+                f"fail_on has {code}, with which a pod ends that {_STOPPED[code]} stopped: a disruption "
+                "would fail the work. Let the program end with a code of its own."
+            )
+        else:
+            problems.check(
+                0 < code <= _HIGHEST_EXIT_CODE,
+                f"fail_on has {code}; exit codes of a failure are 1 to {_HIGHEST_EXIT_CODE}.",
+            )
+    for amount in ("cpu_m", "memory_b", "ttl_seconds", "max_run_seconds"):
+        with problems.collecting():
+            getattr(task, amount)

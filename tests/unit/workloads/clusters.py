@@ -1,0 +1,33 @@
+"""Profiles for tests: of every stack's file, and of generated declarations."""
+
+from typing import Any
+
+from ebbtide.model import declare
+from ebbtide.placement import PoolProfile, Profile
+from ebbtide.placement.derive import profile
+from ebbtide.workloads.tasks import TaskFields
+from tests.repository import ROOT, STACK_FILES, declaration, relative
+
+PROFILES = {relative(path): profile(declare(declaration(path), default_name="dev")) for path in STACK_FILES}
+DEV = PROFILES[relative(ROOT / "Pulumi.dev.yaml")]
+DEV_AKS = PROFILES[relative(ROOT / "Pulumi.dev-aks.yaml")]
+
+
+def derived(written: dict[str, Any]) -> Profile:
+    """The profile of a declaration."""
+    return profile(declare(written))
+
+
+def ways(found: Profile, pool: PoolProfile) -> list[TaskFields]:
+    """Every way to a pool for work that fits it: by itself, unless nodes come for queues alone, and through
+    each queue in each namespace."""
+    fields: TaskFields = {"name": "train", "image": "acme.example/train:1", "cpu": "1", "memory": "512Mi"}
+    if pool.accelerator is not None:
+        fields["gpus"] = pool.accelerator.count
+    alone: list[TaskFields] = [] if pool.capacity == "queued" else [{**fields, "pool": pool.name}]
+    return alone + [
+        {**fields, "queue": queue.name, "namespace": local.namespace}
+        for queue in found.queues
+        if pool.name in queue.pools
+        for local in queue.local_queues
+    ]

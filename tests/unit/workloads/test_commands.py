@@ -1,0 +1,207 @@
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from ebbtide.workloads.jobs import job
+from ebbtide.workloads.logs import log_link, log_query
+from ebbtide.workloads.sweeps import sweep
+from tests.repository import ROOT
+from tests.unit.workloads.clusters import DEV, DEV_AKS
+
+_PAGE = (ROOT / "docs" / "workloads.md").read_text(encoding="utf-8")
+_SHOWN = [
+    line
+    for line in _PAGE.splitlines()
+    if line.startswith("ebbtide ") and not line.startswith("ebbtide profile")
+]
+
+
+@pytest.fixture
+def profile(tmp_path: Path) -> Path:
+    """A file with the dev stack's profile."""
+    path = tmp_path / "profile.json"
+    path.write_text(DEV.json())
+    return path
+
+
+def _ebbtide(*args: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "ebbtide", *args],
+        cwd=ROOT,
+        env={"PATH": os.environ["PATH"], "HOME": "/nonexistent"} | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def _refused(*args: str, **environment: str) -> str:
+    done = _ebbtide(*args, **environment)
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stderr
+
+
+def test_a_job_with_everything(profile: Path) -> None:
+    """What Python makes of the same fields."""
+    done = _ebbtide(
+        *(
+            "job",
+            "train",
+            "--profile",
+            str(profile),
+            "--image",
+            "busybox",
+            "--pool",
+            "t4-spot",
+            "-n",
+            "vision",
+        ),
+        *(
+            "--gpus",
+            "4",
+            "--cpu",
+            "2",
+            "--memory",
+            "40Gi",
+            "--retries",
+            "5",
+            "--fail-on",
+            "42",
+            "--fail-on",
+            "3",
+        ),
+        *("--ttl", "2h", "--max-run", "6h", "--env", "A=1", "--env", "B=x=y", "--service-account", "vision"),
+        *("--volume", "shared", "--mount-path", "/work", "--", "python", "train.py", "--fast"),
+    )
+    assert done.returncode == 0, done.stderr
+    assert yaml.safe_load(done.stdout) == job(
+        DEV,
+        name="train",
+        image="busybox",
+        pool="t4-spot",
+        namespace="vision",
+        gpus=4,
+        cpu="2",
+        memory="40Gi",
+        retries=5,
+        fail_on=[42, 3],
+        ttl="2h",
+        max_run="6h",
+        env={"A": "1", "B": "x=y"},
+        service_account="vision",
+        volume="shared",
+        mount_path="/work",
+        command=["python", "train.py", "--fast"],
+    )
+
+
+def test_a_sweep(profile: Path) -> None:
+    """Values that read as numbers are numbers; the profile is found by the environment."""
+    done = _ebbtide(
+        *("sweep", "seeds", "--image", "busybox", "--pool", "cpu-spot", "--set", "lr=0.1,1e-2"),
+        *("--set", "opt=adam,sgd", "--set", "fast=true", "--parallelism", "2", "--max-failed", "1"),
+        EBBTIDE_PROFILE=str(profile),
+    )
+    assert done.returncode == 0, done.stderr
+    grid = {"lr": [0.1, 0.01], "opt": ["adam", "sgd"], "fast": [True]}
+    made = sweep(DEV, grid, parallelism=2, max_failed=1, name="seeds", image="busybox", pool="cpu-spot")
+    assert yaml.safe_load(done.stdout) == made
+
+
+def test_logs(profile: Path) -> None:
+    """The link first, then the query; where there is no link, the query alone; the JSON itself will do."""
+    done = _ebbtide("logs", "--profile", str(profile), "--namespace", "vision", "--job", "train")
+    link = log_link(DEV, namespace="vision", job="train")
+    assert done.stdout == f"{link}\n\n{log_query(DEV, namespace='vision', job='train')}\n"
+    alone = _ebbtide("logs", "--namespace", "vision", "--pod", "a", EBBTIDE_PROFILE=DEV_AKS.json())
+    assert alone.stdout == log_query(DEV_AKS, namespace="vision", pod="a") + "\n"
+
+
+@pytest.mark.parametrize("line", _SHOWN)
+def test_commands_of_the_page_run(line: str, profile: Path) -> None:
+    """As they stand, on the dev stack's profile."""
+    done = _ebbtide(*shlex.split(line)[1:], EBBTIDE_PROFILE=str(profile))
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+
+
+def test_what_is_wrong_is_said(profile: Path) -> None:
+    """A sentence each, on standard error, and status 2."""
+    said = _refused(
+        *("job", "Train", "--image", "busybox", "--pool", "t4-spot", "--gpus", "8"),
+        EBBTIDE_PROFILE=str(profile),
+    )
+    assert said.splitlines() == [
+        "name is 'Train'; a Job's is up to 63 lower-case letters, digits and hyphens here.",
+        "gpus is 8, and a node of pool t4-spot has 4 nvidia-tesla-t4.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("--env", "A"), "--env has 'A'; write a name, =, and what it is."),
+        (("--env", "A=1", "--env", "A=2"), "--env has A twice."),
+    ],
+)
+def test_a_pair_that_is_none(args: tuple[str, ...], said: str, profile: Path) -> None:
+    """Is shown as it was written."""
+    call = ("job", "train", "--image", "busybox", "--pool", "cpu-spot", *args)
+    assert _refused(*call, EBBTIDE_PROFILE=str(profile)) == said + "\n"
+
+
+def test_an_unreadable_profile(tmp_path: Path) -> None:
+    """None at all, one that is not there, and one of another version: each says what to do."""
+    call = ("job", "train", "--image", "busybox", "--pool", "cpu-spot")
+    assert "EBBTIDE_PROFILE" in _refused(*call)
+    assert "cannot be read: No such file" in _refused(*call, "--profile", str(tmp_path / "nowhere.json"))
+    assert "its version is 'v9'" in _refused(*call, "--profile", '{"version": "v9"}')
+
+
+@pytest.mark.parametrize("command", ["job", "sweep", "logs"])
+def test_nothing_slow_is_loaded(command: str, profile: Path) -> None:
+    """What has a cluster's profile needs neither Pulumi nor the declaration's model."""
+    code = (
+        f"import sys; sys.argv = ['ebbtide', {command!r}, *{_ARGUMENTS[command]!r}]\n"
+        "from ebbtide.cli import main\n"
+        "try: main()\n"
+        "except SystemExit as end: assert not end.code, end.code\n"
+        # Typer loads pydantic for itself where it is installed.
+        "slow = {'pulumi', 'ebbtide.model', 'ebbtide.catalog', 'rich', 'kfp'} & set(sys.modules)\n"
+        "assert not slow, slow"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env={"PATH": os.environ["PATH"], "EBBTIDE_PROFILE": str(profile)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_making_jobs_needs_the_standard_library_alone() -> None:
+    """A pipeline author's machine may have nothing else."""
+    code = (
+        f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
+        "from ebbtide.workloads import jobs, logs, sweeps\n"
+        "print(sorted({name.split('.')[1] for name in sys.modules if name.startswith('ebbtide.')}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "['placement', 'workloads']\n"
+
+
+_ARGUMENTS = {
+    "job": ["train", "--image", "busybox", "--pool", "cpu-spot"],
+    "sweep": ["train", "--image", "busybox", "--pool", "cpu-spot", "--set", "lr=1,2"],
+    "logs": ["--namespace", "vision", "--pod", "a"],
+}

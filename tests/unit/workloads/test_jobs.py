@@ -1,0 +1,276 @@
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from ebbtide.placement import Profile
+from ebbtide.workloads.errors import WorkloadError
+from ebbtide.workloads.jobs import job
+from ebbtide.workloads.sweeps import sweep
+from ebbtide.workloads.tasks import TaskFields
+from tests.declarations import GKE, Declaration, changed, declarations
+from tests.manifests import assert_valid
+from tests.unit.workloads.clusters import DEV, DEV_AKS, PROFILES, derived, ways
+
+_FULL: TaskFields = {
+    "name": "train",
+    "image": "acme.example/train:1",
+    "command": ["python", "train.py"],
+    "args": ["--fast"],
+    "pool": "t4-spot",
+    "namespace": "vision",
+    "gpus": 4,
+    "cpu": "4",
+    "memory": "40Gi",
+    "retries": 5,
+    "fail_on": [42, 3, 42],
+    "ttl": "7d",
+    "max_run": timedelta(hours=6),
+    "env": {"SEED": "1"},
+    "service_account": "vision",
+    "volume": "shared",
+    "mount_path": "/work",
+}
+
+
+def _problems(profile: Profile = DEV, **fields: Any) -> tuple[str, ...]:
+    given: Any = {"name": "train", "image": "busybox"} | fields
+    with pytest.raises(WorkloadError) as raised:
+        job(profile, **given)
+    return raised.value.problems
+
+
+def _pod(manifest: dict[str, Any]) -> dict[str, Any]:
+    return manifest["spec"]["template"]["spec"]
+
+
+def _assert_all_valid(profile: Profile) -> int:
+    made = 0
+    for pool in profile.pools:
+        for fields in ways(profile, pool):
+            if pool.cpu_m < 1250 or pool.memory_mib < 1024:
+                continue  # too small a machine for the sample, as a system pool's may be
+            extra: TaskFields = {**fields, "volume": "shared", "fail_on": [42], "max_run": "1h"}
+            grid = {"lr": [0.1, 0.01], "opt": ["adam", "sgd"]}
+            for manifest in (
+                job(profile, **fields),
+                job(profile, **extra),
+                sweep(profile, grid, max_failed=1, **extra),
+            ):
+                for version in ("1.34", "1.37"):
+                    assert_valid(manifest, version)
+                made += 1
+    return made
+
+
+@pytest.mark.parametrize("stack", PROFILES)
+def test_every_pool_of_every_stack_gets_valid_jobs(stack: str) -> None:
+    """By itself and through its queues, as Kubernetes 1.34 to 1.37 have them."""
+    assert _assert_all_valid(PROFILES[stack]) > 0
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(declarations())
+def test_every_pool_of_any_declaration_gets_valid_jobs(declaration: Declaration) -> None:
+    """Whatever is declared on either cloud."""
+    assert _assert_all_valid(derived(declaration)) > 0
+
+
+def test_a_job_on_a_pool() -> None:
+    """Everything that is said stands where Kubernetes looks for it."""
+    manifest = job(DEV, **_FULL)
+    assert_valid(manifest, "1.35")
+    assert manifest["metadata"] == {"name": "train", "namespace": "vision"}
+    spec = manifest["spec"]
+    assert {key: spec[key] for key in spec if key not in ("template", "podFailurePolicy")} == {
+        "backoffLimit": 5,
+        "podReplacementPolicy": "Failed",
+        "ttlSecondsAfterFinished": 7 * 24 * 3600,
+    }
+    assert spec["podFailurePolicy"]["rules"] == [
+        {
+            "action": "FailJob",
+            "onExitCodes": {"containerName": "work", "operator": "In", "values": [3, 42]},
+        },
+        {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
+    ]
+    pod = _pod(manifest)
+    assert (pod["restartPolicy"], pod["activeDeadlineSeconds"], pod["serviceAccountName"]) == (
+        "Never",
+        6 * 3600,
+        "vision",
+    )
+    assert pod["containers"] == [
+        {
+            "name": "work",
+            "image": "acme.example/train:1",
+            "command": ["python", "train.py"],
+            "args": ["--fast"],
+            "env": [{"name": "SEED", "value": "1"}],
+            "resources": {
+                "requests": {"cpu": "4", "memory": "40Gi", "nvidia.com/gpu": "4"},
+                "limits": {"memory": "40Gi", "nvidia.com/gpu": "4"},
+            },
+            "volumeMounts": [{"name": "checkpoints", "mountPath": "/work"}],
+        }
+    ]
+    assert pod["volumes"] == [{"name": "checkpoints", "persistentVolumeClaim": {"claimName": "shared"}}]
+    assert spec["template"]["metadata"] == {"annotations": {"gke-gcsfuse/volumes": "true"}}
+
+
+@pytest.mark.parametrize("profile", [DEV, DEV_AKS])
+def test_a_pool_is_reached_by_one_term(profile: Profile) -> None:
+    """All of its expressions hold together, and every taint of the nodes is tolerated."""
+    for pool in profile.pools:
+        for fields in ways(profile, pool):
+            if "pool" not in fields or pool.role == "system":
+                continue
+            pod = _pod(job(profile, **fields))
+            required = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+            (term,) = required["nodeSelectorTerms"]
+            for item in term["matchExpressions"]:
+                assert pool.labels[item["key"]] in item["values"]
+            tolerated = {(item["key"], item.get("value", ""), item["effect"]) for item in pod["tolerations"]}
+            assert tolerated >= {(taint.key, taint.value, taint.effect) for taint in pool.taints}
+
+
+def test_a_changed_taint_is_followed() -> None:
+    """Who changes a pool's taint changes nothing else."""
+    pools = [dict(item) for item in GKE["pools"]]
+    pools[1]["taints"] = [{"key": "preemptible", "value": "true"}]
+    manifest = job(derived(changed(GKE, pools=pools)), name="train", image="busybox", pool="cpu")
+    assert _pod(manifest)["tolerations"] == [
+        {"key": "preemptible", "operator": "Equal", "value": "true", "effect": "NoSchedule"}
+    ]
+
+
+def test_a_job_in_a_queue() -> None:
+    """It waits, under the queue's name in that namespace, and the flavor says the rest."""
+    manifest = job(
+        DEV, name="train", image="busybox", queue="a100", gpus=1, cpu="2", memory="4Gi", max_run="12h"
+    )
+    assert manifest["metadata"] == {
+        "name": "train",
+        "namespace": "vision",
+        "labels": {"kueue.x-k8s.io/queue-name": "big"},
+        "annotations": {"provreq.kueue.x-k8s.io/maxRunDurationSeconds": "43200"},
+    }
+    assert manifest["spec"]["suspend"] is True
+    assert not {"tolerations", "affinity"} & set(_pod(manifest))
+
+
+def test_nodes_are_asked_for_no_longer_than_they_live() -> None:
+    """A run without a limit of its own has the queued pool's; a pool that is not queued needs none."""
+    queued = job(DEV, name="train", image="busybox", queue="a100", cpu="1", memory="1Gi")
+    assert queued["metadata"]["annotations"] == {
+        "provreq.kueue.x-k8s.io/maxRunDurationSeconds": str(7 * 24 * 3600)
+    }
+    plain = job(DEV, name="train", image="busybox", queue="t4", cpu="1", memory="1Gi", max_run="1h")
+    assert "annotations" not in plain["metadata"]
+
+
+def test_the_stories_queued_job() -> None:
+    """The sample Job of the queued story: its label, its suspension, its requests."""
+    manifest = job(
+        PROFILES["examples/queued-gpus/Pulumi.queued-gpus.yaml"],
+        name="sample",
+        image="gcr.io/k8s-staging-perf-tests/sleep:v0.0.3",
+        args=["120s"],
+        queue="dws",
+        gpus=1,
+        cpu="100m",
+        memory="100Mi",
+    )
+    assert manifest["metadata"]["namespace"] == "default"
+    assert manifest["metadata"]["labels"] == {"kueue.x-k8s.io/queue-name": "dws-local-queue"}
+    assert _pod(manifest)["containers"][0]["resources"]["requests"] == {
+        "cpu": "100m",
+        "memory": "100Mi",
+        "nvidia.com/gpu": "1",
+    }
+
+
+def test_no_bucket_mount_on_aks() -> None:
+    """There, what mounts a volume is no part of the pod."""
+    manifest = job(DEV_AKS, name="train", image="busybox", pool=DEV_AKS.pools[1].name, volume="shared")
+    assert "metadata" not in manifest["spec"]["template"]
+
+
+def test_the_bucket_mount_needs_room() -> None:
+    """Work that leaves none for it on a node would wait for ever."""
+    room = DEV.pool("cpu-spot").cpu_m
+    fields: TaskFields = {"name": "train", "image": "busybox", "pool": "cpu-spot", "cpu": f"{room}m"}
+    job(DEV, **fields)
+    (said,) = _problems(DEV, **fields | {"volume": "shared"})
+    assert said.endswith(f"offers pods {room - 250}m beside the bucket mount.")
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({}, "Neither a pool nor a queue is named"),
+        ({"pool": "t4-spot", "queue": "t4"}, "Both a pool and a queue are named"),
+        ({"pool": "t4spot"}, "Cluster train-dev has no pool t4spot; did you mean t4-spot?"),
+        ({"queue": "a10"}, "has no queue a10; did you mean a100?"),
+        ({"queue": "big"}, "big is what queue a100 is called in a namespace: write a100."),
+        ({"pool": "a100-queued"}, "only for work that waited in a queue: name queue a100 instead"),
+        ({"pool": "t4-spot", "gpus": 5}, "gpus is 5, and a node of pool t4-spot has 4 nvidia-tesla-t4."),
+        ({"pool": "cpu-spot", "gpus": 1}, "a node of pool cpu-spot has no accelerators."),
+        ({"pool": "t4-spot", "gpus": -1}, "gpus is -1; write 0 or more."),
+        ({"pool": "cpu-spot", "cpu": "8"}, "cpu is 8, and a node of pool cpu-spot (n2-standard-8) offers"),
+        ({"pool": "cpu-spot", "memory": "32Gi"}, "memory is 32Gi, and a node of pool cpu-spot"),
+        ({"pool": "cpu-spot", "cpu": "many"}, "cpu is 'many', which is no amount of CPU"),
+        ({"pool": "cpu-spot", "memory": "48"}, "memory is '48', which is no amount of memory for a pod"),
+        ({"pool": "cpu-spot", "max_run": "soon"}, "max_run is 'soon', which is no duration"),
+        ({"pool": "cpu-spot", "ttl": "0h"}, "ttl is '0h', which is no duration"),
+        ({"pool": "cpu-spot", "retries": -1}, "retries is -1; write 0 or more."),
+        ({"pool": "cpu-spot", "fail_on": [0]}, "fail_on has 0; exit codes of a failure are 1 to 255."),
+        ({"pool": "cpu-spot", "fail_on": [143]}, "with which a pod ends that SIGTERM stopped"),
+        ({"pool": "cpu-spot", "name": "Train"}, "name is 'Train'; a Job's is up to 63"),
+        ({"pool": "cpu-spot", "name": "a" * 64}, "a Job's is up to 63"),
+        ({"pool": "cpu-spot", "namespace": "a.b"}, "namespace is 'a.b', which can be no namespace's name."),
+        ({"pool": "cpu-spot", "image": " "}, "image is empty"),
+        ({"pool": "cpu-spot", "command": "python x.py"}, "command is one text; write its words as a list"),
+        ({"pool": "cpu-spot", "env": {"A=B": "1"}}, "env has 'A=B', which can be no variable's name."),
+        ({"pool": "cpu-spot", "volume": "_"}, "volume is '_', which can be nothing's name."),
+        ({"pool": "cpu-spot", "mount_path": "here"}, "mount_path is 'here'; it is an absolute path"),
+        ({"queue": "t4"}, "cpu and memory are both needed in a queue"),
+        (
+            {"queue": "t4", "cpu": "1", "memory": "1Gi", "namespace": "speech"},
+            "Nobody in namespace speech uses queue t4; it is in: vision.",
+        ),
+        (
+            {"queue": "a100", "cpu": "1", "memory": "1Gi", "max_run": "8d"},
+            "max_run is 8d, and a node of pool a100-queued lives 7d at most",
+        ),
+        ({"queue": "a100", "cpu": "1", "memory": "1Gi", "gpus": 2}, "No pool of queue a100 can run this."),
+    ],
+)
+def test_what_is_wrong_is_said(fields: dict[str, Any], said: str) -> None:
+    """In one sentence or two, with what to write instead."""
+    problems = _problems(**fields)
+    assert said in problems[0]
+    assert len(problems) == (2 if said.startswith("No pool of") else 1)
+
+
+def test_everything_wrong_is_said_at_once() -> None:
+    """One error with a line for each."""
+    said = _problems(name="Train", pool="t4-spot", gpus=8, cpu="x", memory="1Ti", fail_on=[300])
+    assert [text.partition(" ")[0] for text in said] == ["name", "fail_on", "cpu", "gpus", "memory"]
+
+
+def test_a_queue_in_several_namespaces() -> None:
+    """Which one is meant has to be said."""
+    teams = [{"name": "vision"}, {"name": "speech"}]
+    profile = derived(changed(GKE, teams=teams))
+    fields = {"queue": "t4", "cpu": "1", "memory": "1Gi"}
+    assert _problems(profile, **fields) == ("namespace is needed: queue t4 is in speech, vision.",)
+    found = job(profile, name="train", image="busybox", queue="t4", cpu="1", memory="1Gi", namespace="speech")
+    assert found["metadata"]["namespace"] == "speech"
+
+
+def test_a_misspelt_field() -> None:
+    """Is refused as any misspelt argument is."""
+    with pytest.raises(TypeError, match="'gpu'"):
+        job(DEV, name="train", image="busybox", pool="cpu-spot", gpu=1)  # pyright: ignore[reportCallIssue]
