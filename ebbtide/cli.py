@@ -82,9 +82,9 @@ def preview(
     Exit status 1 says that the program logged an error.
     """
     with _sentences():
-        from ebbtide.preview import lazy_packages  # noqa: PLC0415
-        from ebbtide.preview.record import record  # noqa: PLC0415 - loads Pulumi
         from ebbtide.preview.report import preview_of  # noqa: PLC0415
+        from ebbtide.recording import lazy_packages  # noqa: PLC0415
+        from ebbtide.recording.record import record  # noqa: PLC0415 - loads Pulumi
 
         lazy_packages.install()
         files = _stack_files(stack, config_file, cwd)

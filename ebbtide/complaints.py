@@ -48,7 +48,7 @@ def own_fault(error: BaseException) -> str:
 # By name, so that reporting one kind of error does not import what raises the others.
 _SAID_WELL: Final = {
     "ebbtide.placement.profile.ProfileError",
-    "ebbtide.preview.failures.ProgramError",
+    "ebbtide.recording.failures.ProgramError",
     "ebbtide.preview.stack_config.StackFileError",
     "ebbtide.workloads.errors.WorkloadError",
 }

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ebbtide.preview.record import record
-from ebbtide.preview.recording import Recording
+from ebbtide.recording.record import record
+from ebbtide.recording.recording import Recording
 
 ROOT = Path(__file__).parent.parent
 

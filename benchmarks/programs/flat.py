@@ -8,7 +8,7 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from ebbtide.preview.record import record  # noqa: E402
+from ebbtide.recording.record import record  # noqa: E402
 
 
 def program() -> None:

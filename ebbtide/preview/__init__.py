@@ -1,5 +1,4 @@
-"""The offline preview: the real program, run in this process, recorded and shown.
+"""The offline preview of a stack: its files read, its recording read back, and shown.
 
-Nothing is imported here, so that a part can be had without the rest: `recording` is plain data, `record`
-loads Pulumi.
+Nothing is imported here, so that a part can be had without the rest.
 """

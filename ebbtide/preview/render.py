@@ -11,9 +11,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.text import Text
 from rich.tree import Tree
 
-from ebbtide.preview.marks import assumed_spans
 from ebbtide.preview.report import Counts, MessageReport, PoolReport, Preview, ResourceReport
-from ebbtide.preview.values import SECRET_TEXT, UNKNOWN_TEXT
 from ebbtide.preview.words import (
     accelerator_words,
     capacity_words,
@@ -23,6 +21,8 @@ from ebbtide.preview.words import (
     type_words,
     urn_name,
 )
+from ebbtide.recording.marks import assumed_spans
+from ebbtide.recording.values import SECRET_TEXT, UNKNOWN_TEXT
 
 _HEADING: Final = "bold"
 _QUIET: Final = "dim"

@@ -9,11 +9,11 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from ebbtide.preview.marks import is_assumed
-from ebbtide.preview.recording import Message, Recording, Resource, Severity
-from ebbtide.preview.values import SECRET_TEXT, Plain, Secret, at, leaves, masked
 from ebbtide.reading import PoolFacts, read_pools, read_queues
 from ebbtide.reading.admission import admits
+from ebbtide.recording.marks import is_assumed
+from ebbtide.recording.recording import Message, Recording, Resource, Severity
+from ebbtide.recording.values import SECRET_TEXT, Plain, Secret, at, leaves, masked
 
 VERSION: Final = "ebbtide.dev/preview/v1"
 _PROVIDER: Final = "pulumi:providers:"

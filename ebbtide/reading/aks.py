@@ -10,7 +10,6 @@ from typing import Final
 
 from ebbtide.catalog import CloudKind, find_machine
 from ebbtide.placement.aks_marks import SPOT
-from ebbtide.preview.recording import Resource
 from ebbtide.reading.facts import (
     AcceleratorFacts,
     CapacityKind,
@@ -20,6 +19,7 @@ from ebbtide.reading.facts import (
     TaintFacts,
 )
 from ebbtide.reading.inputs import Inputs
+from ebbtide.recording.recording import Resource
 
 AGENT_POOL: Final = "azure-native:containerservice:AgentPool"
 CLUSTER: Final = "azure-native:containerservice:ManagedCluster"

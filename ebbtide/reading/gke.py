@@ -11,7 +11,6 @@ from typing import Final
 from ebbtide.catalog import CloudKind, find_machine
 from ebbtide.catalog.clouds import is_gke_zone
 from ebbtide.placement.gke_marks import QUEUED
-from ebbtide.preview.recording import Resource
 from ebbtide.reading.facts import (
     AcceleratorFacts,
     CapacityKind,
@@ -21,6 +20,7 @@ from ebbtide.reading.facts import (
     TaintFacts,
 )
 from ebbtide.reading.inputs import Inputs
+from ebbtide.recording.recording import Resource
 
 NODE_POOL: Final = "gcp:container/nodePool:NodePool"
 CLUSTER: Final = "gcp:container/cluster:Cluster"

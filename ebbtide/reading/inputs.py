@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from ebbtide.preview.values import Plain, at, revealed
+from ebbtide.recording.values import Plain, at, revealed
 
 
 class Inputs:

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ebbtide.preview.recording import Recording
 from ebbtide.reading import aks, gke
 from ebbtide.reading.facts import PoolFacts
+from ebbtide.recording.recording import Recording
 
 
 def read_pools(recording: Recording) -> tuple[PoolFacts, ...]:

@@ -5,9 +5,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from ebbtide.preview.recording import Recording
 from ebbtide.reading.facts import PoolFacts
 from ebbtide.reading.inputs import Inputs
+from ebbtide.recording.recording import Recording
 
 _GROUP: Final = "kubernetes:kueue.x-k8s.io/"
 

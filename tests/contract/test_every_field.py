@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from ebbtide.model import Cluster
-from ebbtide.preview.recording import Recording, Secret
+from ebbtide.recording.recording import Recording, Secret
 from tests.declarations import AKS, GKE, Declaration, changed, only
 from tests.synth import synth
 

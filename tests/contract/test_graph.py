@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 
 from ebbtide.model import declare
 from ebbtide.placement.derive import profile
-from ebbtide.preview.recording import Recording, Secret
+from ebbtide.recording.recording import Recording, Secret
 from tests.declarations import BASES, Declaration, changed, declarations
 from tests.pools import pools_made
 from tests.synth import synth

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from ebbtide.model import declare
 from ebbtide.placement.derive import profile
 from ebbtide.placement.profile import PoolProfile
-from ebbtide.preview.recording import Recording, Resource, Secret
+from ebbtide.recording.recording import Recording, Resource, Secret
 from tests.declarations import AKS, BASES, GKE, Declaration, changed, pool
 from tests.synth import synth
 from tests.unit.placement.test_quotas import queued

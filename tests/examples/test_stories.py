@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from ebbtide.preview.recording import Recording
+from ebbtide.recording.recording import Recording
 from tests.repository import ROOT, STORIES, declaration
 from tests.synth import synth
 

@@ -22,7 +22,7 @@ _BUILD = "import setuptools.build_meta as backend, sys; print(backend.build_whee
 _PREVIEW = """
 import json, sys
 from pathlib import Path
-from ebbtide.preview.record import record
+from ebbtide.recording.record import record
 from ebbtide.preview.stack_files import read_stack
 import ebbtide
 files = read_stack(Path.cwd(), "dev")

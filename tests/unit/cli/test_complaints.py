@@ -5,9 +5,9 @@ import pytest
 
 from ebbtide.complaints import complaint, own_fault
 from ebbtide.model import DeclarationError, Fault
-from ebbtide.preview.failures import ProgramError
-from ebbtide.preview.record import record
 from ebbtide.preview.stack_files import StackFileError
+from ebbtide.recording.failures import ProgramError
+from ebbtide.recording.record import record
 
 _FAULTS = [
     Fault(

@@ -8,10 +8,10 @@ import pytest
 from pulumi import Output, ResourceOptions
 from rich.console import Console
 
-from ebbtide.preview.recording import Recording
 from ebbtide.preview.render import render
 from ebbtide.preview.report import Preview, preview_of
-from tests.unit.preview.programs import Part, network, run
+from ebbtide.recording.recording import Recording
+from tests.unit.recording.programs import Part, network, run
 
 
 def _text(preview: Preview, width: int, *, terminal: bool = False) -> str:

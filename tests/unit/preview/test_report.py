@@ -10,9 +10,9 @@ import pytest
 from pulumi import Output, ResourceOptions
 from pydantic import ValidationError
 
-from ebbtide.preview.recording import Recording
 from ebbtide.preview.report import VERSION, Preview, ResourceReport, preview_of, preview_schema
-from tests.unit.preview.programs import Part, network, run
+from ebbtide.recording.recording import Recording
+from tests.unit.recording.programs import Part, network, run
 
 
 def _preview(program: Callable[[], object], **config: str) -> Preview:

@@ -6,8 +6,8 @@ import pulumi_azure_native as azure
 import pytest
 
 from ebbtide.catalog import CloudKind
-from ebbtide.preview.record import record
 from ebbtide.reading import AcceleratorFacts, DiskFacts, NodeFacts, PoolFacts, TaintFacts, read_pools
+from ebbtide.recording.record import record
 
 _SPOT = "kubernetes.azure.com/scalesetpriority"
 

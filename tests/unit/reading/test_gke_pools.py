@@ -8,8 +8,8 @@ import pulumi_gcp as gcp
 import pytest
 
 from ebbtide.catalog import CloudKind
-from ebbtide.preview.record import record
 from ebbtide.reading import AcceleratorFacts, DiskFacts, NodeFacts, PoolFacts, TaintFacts, read_pools
+from ebbtide.recording.record import record
 
 _GPU = TaintFacts("nvidia.com/gpu", "present", "NoSchedule", automatic=True)
 

@@ -162,6 +162,32 @@ def test_damage_stops_no_training(tmp_path: Path, caplog: pytest.LogCaptureFixtu
     assert len(list(tmp_path.iterdir())) == 4
 
 
+def test_what_was_just_saved_stays(tmp_path: Path) -> None:
+    """Also where damaged ones of later steps would fill the places of those that stay."""
+    for step in (10, 20, 30):
+        _save(Checkpoints(tmp_path), step)
+    for marker in _markers(tmp_path):
+        (tmp_path / marker.stem / "model").write_text("other 00")
+    _save(Checkpoints(tmp_path, keep=2), 5)
+    assert _step(Checkpoints(tmp_path)) == 5
+
+
+def test_a_reader_that_is_overtaken_looks_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it had listed made way for newer ones before it could read: it takes one of those."""
+    reader, writer = Checkpoints(tmp_path), Checkpoints(tmp_path, keep=1)
+    _save(writer, 1)
+    scan = os.scandir
+
+    def overtaken(path: Path) -> Any:
+        found = list(scan(path))
+        monkeypatch.setattr(os, "scandir", scan)
+        _save(writer, 2)
+        return found
+
+    monkeypatch.setattr(os, "scandir", overtaken)
+    assert _step(reader) == 2
+
+
 def test_an_older_writer_is_refused(tmp_path: Path) -> None:
     """Who is behind another writer is told so, and leaves nothing behind."""
     ahead, behind = Checkpoints(tmp_path), Checkpoints(tmp_path)

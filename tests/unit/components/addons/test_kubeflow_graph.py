@@ -15,8 +15,8 @@ from components.addons.retry import retry_strategy
 from components.addons.trainer import Trainer, TrainerArgs
 from ebbtide.catalog import PINS
 from ebbtide.model import Pipelines as Declared
-from ebbtide.preview.record import record
-from ebbtide.preview.recording import Recording
+from ebbtide.recording.record import record
+from ebbtide.recording.recording import Recording
 from tests.manifests import HOME
 
 DIRECTORY = "kubernetes:kustomize/v2:Directory"

@@ -7,8 +7,8 @@ import pulumi_azure_native as azure_native
 
 from components.addons.logs import LogCollection, LogCollectionArgs, LogStore, LogStoreArgs
 from ebbtide.model import Logs
-from ebbtide.preview.record import record
-from ebbtide.preview.recording import Recording
+from ebbtide.recording.record import record
+from ebbtide.recording.recording import Recording
 
 WORKSPACE = "azure-native:operationalinsights:Workspace"
 RULE = "azure-native:monitor:DataCollectionRule"

@@ -10,7 +10,7 @@ from components.addons.credentials import encoded, generated
 from components.addons.objects import Object
 from components.addons.patches import holding
 from components.addons.patching import applied, goes_with_the_cluster
-from ebbtide.preview.record import record
+from ebbtide.recording.record import record
 
 
 class Thing(pulumi.CustomResource):

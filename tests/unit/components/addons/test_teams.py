@@ -9,7 +9,7 @@ from components.addons.members import member_rules, subjects
 from components.addons.team_objects import limits, namespace_labels, nothing_left_behind
 from components.aks.tenant import account_name
 from ebbtide.model import declare
-from ebbtide.preview.recording import Recording, Secret
+from ebbtide.recording.recording import Recording, Secret
 from tests.declarations import AKS, BASES, GKE, Declaration, changed
 from tests.synth import synth
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ebbtide.preview.recording import Recording, Resource
+from ebbtide.recording.recording import Recording, Resource
 from tests.declarations import AKS, changed
 from tests.synth import synth
 

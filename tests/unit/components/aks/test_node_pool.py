@@ -10,8 +10,8 @@ from components.aks.agent_pool import pool_inputs
 from ebbtide.catalog import CloudKind
 from ebbtide.model import Accelerator, Nodes, Pool, Role, Site, Spot
 from ebbtide.model.pool import MachineShape
-from ebbtide.preview.record import ProgramError, record
-from ebbtide.preview.recording import Recording
+from ebbtide.recording.record import ProgramError, record
+from ebbtide.recording.recording import Recording
 from tests.declarations import AKS, only
 from tests.synth import synth
 

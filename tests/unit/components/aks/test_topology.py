@@ -8,8 +8,8 @@ import pytest
 
 from components.aks import Topology
 from ebbtide.model import declare
-from ebbtide.preview.record import ProgramError, record
-from ebbtide.preview.recording import Recording, Secret
+from ebbtide.recording.record import ProgramError, record
+from ebbtide.recording.recording import Recording, Secret
 from tests.declarations import AKS, GKE
 from tests.synth import synth
 

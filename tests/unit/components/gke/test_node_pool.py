@@ -8,8 +8,8 @@ import pytest
 from components.gke import NodePool, NodePoolArgs
 from ebbtide.catalog import CloudKind
 from ebbtide.model import Accelerator, Nodes, Pool, Site, Spot
-from ebbtide.preview.record import ProgramError, record
-from ebbtide.preview.recording import Recording
+from ebbtide.recording.record import ProgramError, record
+from ebbtide.recording.recording import Recording
 from tests.declarations import GKE, only
 from tests.synth import synth
 

@@ -23,15 +23,15 @@ from pulumi.runtime.settings import (
     _get_rpc_manager as _rpc_manager,  # pyright: ignore[reportPrivateUsage] - the public one has no type
 )
 
-from ebbtide.preview import program as programs
-from ebbtide.preview.asking import Assumptions
-from ebbtide.preview.assumptions import ASSUMPTIONS
-from ebbtide.preview.callbacks import Callbacks
-from ebbtide.preview.event_loop import InlineLoop
-from ebbtide.preview.failures import ProgramEndedError, ProgramError, explained
-from ebbtide.preview.monitor import RecordingMonitor
-from ebbtide.preview.notes import Notes, RecordingEngine
-from ebbtide.preview.recording import Recording
+from ebbtide.recording import program as programs
+from ebbtide.recording.asking import Assumptions
+from ebbtide.recording.assumptions import ASSUMPTIONS
+from ebbtide.recording.callbacks import Callbacks
+from ebbtide.recording.event_loop import InlineLoop
+from ebbtide.recording.failures import ProgramEndedError, ProgramError, explained
+from ebbtide.recording.monitor import RecordingMonitor
+from ebbtide.recording.notes import Notes, RecordingEngine
+from ebbtide.recording.recording import Recording
 
 __all__ = ["ProgramError", "record"]
 

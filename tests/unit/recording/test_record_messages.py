@@ -4,8 +4,8 @@ import pulumi
 import pulumi_gcp as gcp
 import pytest
 
-from ebbtide.preview.record import record
-from tests.unit.preview.programs import network, run
+from ebbtide.recording.record import record
+from tests.unit.recording.programs import network, run
 
 
 def test_log_messages_are_recorded(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,9 +11,9 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
-from ebbtide.preview.asking import Answer, Assumptions, Question, ResourceRule
-from ebbtide.preview.marks import ADDRESS, CERTIFICATE_BASE64, WORD, uuid_for
-from ebbtide.preview.templates import (
+from ebbtide.recording.asking import Answer, Assumptions, Question, ResourceRule
+from ebbtide.recording.marks import ADDRESS, CERTIFICATE_BASE64, WORD, uuid_for
+from ebbtide.recording.templates import (
     Derivation,
     Facts,
     Template,
@@ -21,7 +21,7 @@ from ebbtide.preview.templates import (
     rendered_properties,
     resource_rule,
 )
-from ebbtide.preview.values import Plain, revealed
+from ebbtide.recording.values import Plain, revealed
 
 # Microsoft's own applications, the same in every tenant (AKS documentation, `kubelogin-authentication`).
 _AKS_SERVER: Final = "6dae42f8-4368-4678-94ff-3960e28e3630"

@@ -6,8 +6,8 @@ from types import TracebackType
 
 from pulumi import InputPropertiesError, InputPropertyError, RunError
 
-from ebbtide.preview.asking import UnansweredInvokeError
-from ebbtide.preview.monitor import DuplicateResourceError, UnsupportedCallError
+from ebbtide.recording.asking import UnansweredInvokeError
+from ebbtide.recording.monitor import DuplicateResourceError, UnsupportedCallError
 
 _OURS = Path(__file__).parent
 

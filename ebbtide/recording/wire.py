@@ -9,7 +9,7 @@ from typing import Final
 
 from google.protobuf import struct_pb2
 
-from ebbtide.preview.values import UNKNOWN, Plain, Secret
+from ebbtide.recording.values import UNKNOWN, Plain, Secret
 
 # Part of the engine's protocol: sdk/go/common/resource/properties.go and sdk/go/common/resource/asset.go of
 # pulumi.

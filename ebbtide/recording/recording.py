@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, TypeAlias
 
-from ebbtide.preview.values import UNKNOWN, Plain, Secret
+from ebbtide.recording.values import UNKNOWN, Plain, Secret
 
 __all__ = ["UNKNOWN", "Invocation", "Message", "Plain", "Recording", "Resource", "Secret", "Severity"]
 

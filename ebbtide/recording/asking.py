@@ -7,8 +7,8 @@ lists gets an id and nothing else: its other outputs stay unknown, which is the 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from ebbtide.preview.marks import WORD
-from ebbtide.preview.values import Plain, at, leaves, revealed
+from ebbtide.recording.marks import WORD
+from ebbtide.recording.values import Plain, at, leaves, revealed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

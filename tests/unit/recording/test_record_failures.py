@@ -8,9 +8,9 @@ import pulumi
 import pulumi_gcp as gcp
 import pytest
 
-from ebbtide.preview.failures import ProgramError
-from ebbtide.preview.record import record
-from tests.unit.preview.programs import network, run
+from ebbtide.recording.failures import ProgramError
+from ebbtide.recording.record import record
+from tests.unit.recording.programs import network, run
 
 
 def _fails(program: object, **config: str) -> ProgramError:

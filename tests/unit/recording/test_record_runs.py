@@ -14,11 +14,11 @@ import pytest
 from pulumi import Output, ResourceOptions
 from pulumi.runtime import settings
 
-from ebbtide.preview.failures import ProgramError
-from ebbtide.preview.record import record
 from ebbtide.preview.stack_files import read_stack
+from ebbtide.recording.failures import ProgramError
+from ebbtide.recording.record import record
 from tests.synth import ROOT
-from tests.unit.preview.programs import Part, network, run
+from tests.unit.recording.programs import Part, network, run
 
 
 def _project(directory: Path, main: str, **modules: str) -> Path:

@@ -3,8 +3,8 @@
 import pulumi
 import pulumi_gcp as gcp
 
-from ebbtide.preview.record import record
-from ebbtide.preview.recording import Recording
+from ebbtide.recording.record import record
+from ebbtide.recording.recording import Recording
 
 
 class Part(pulumi.ComponentResource):

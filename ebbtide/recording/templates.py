@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from ebbtide.preview.asking import Answer, InvokeRule, Question, ResourceRule
-from ebbtide.preview.marks import WORD, uuid_for
-from ebbtide.preview.values import Plain
+from ebbtide.recording.asking import Answer, InvokeRule, Question, ResourceRule
+from ebbtide.recording.marks import WORD, uuid_for
+from ebbtide.recording.values import Plain
 
 Template: TypeAlias = "str | bool | Mapping[str, Template] | Sequence[Template]"
 """JSON whose strings name facts: `projects/{project}/zones/{zone}`."""

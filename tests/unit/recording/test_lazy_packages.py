@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ebbtide.preview.lazy_packages import LARGE
+from ebbtide.recording.lazy_packages import LARGE
 from tests.synth import ROOT
 
 
@@ -30,7 +30,7 @@ _MEMBERS = """
     members = {{name: getattr(package, name) for name in names}}
     print(json.dumps({{name: repr(item) for name, item in members.items() if isinstance(item, type)}}))
 """
-_INSTALL = "from ebbtide.preview import lazy_packages; lazy_packages.install()"
+_INSTALL = "from ebbtide.recording import lazy_packages; lazy_packages.install()"
 
 
 @pytest.mark.parametrize("package", sorted(LARGE))

@@ -5,7 +5,7 @@ The SDK would start a gRPC server for the engine to call them on. No engine runs
 
 from pulumi.runtime._callbacks import _CallbackServicer  # pyright: ignore[reportPrivateUsage] - no public form
 
-from ebbtide.preview.monitor import RecordingMonitor
+from ebbtide.recording.monitor import RecordingMonitor
 
 
 class Callbacks(_CallbackServicer):

@@ -9,13 +9,13 @@ import pulumi_gcp as gcp
 import pytest
 from pulumi import InvokeOptions, Output
 
-from ebbtide.preview.asking import Assumptions
-from ebbtide.preview.assumptions import ASSUMPTIONS
-from ebbtide.preview.failures import ProgramError
-from ebbtide.preview.marks import is_assumed
-from ebbtide.preview.record import record
-from ebbtide.preview.values import UNKNOWN
-from tests.unit.preview.programs import network, run
+from ebbtide.recording.asking import Assumptions
+from ebbtide.recording.assumptions import ASSUMPTIONS
+from ebbtide.recording.failures import ProgramError
+from ebbtide.recording.marks import is_assumed
+from ebbtide.recording.record import record
+from ebbtide.recording.values import UNKNOWN
+from tests.unit.recording.programs import network, run
 
 
 def test_an_invoke_is_answered_and_recorded() -> None:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 import pytest
 
-from ebbtide.preview.values import UNKNOWN, Plain, Secret, at, leaves, masked, revealed
+from ebbtide.recording.values import UNKNOWN, Plain, Secret, at, leaves, masked, revealed
 
 VALUE: Plain = {
     "name": "t4-spot",

@@ -5,9 +5,9 @@ The tables stand in a module for each cloud; `asking` has the terms in which the
 
 from typing import Final
 
-from ebbtide.preview import assumed_azure, assumed_gcp, assumed_kubernetes
-from ebbtide.preview.asking import Answer, Assumptions, Question, UnansweredInvokeError
-from ebbtide.preview.marks import uuid_for
+from ebbtide.recording import assumed_azure, assumed_gcp, assumed_kubernetes
+from ebbtide.recording.asking import Answer, Assumptions, Question, UnansweredInvokeError
+from ebbtide.recording.marks import uuid_for
 
 __all__ = ["ASSUMPTIONS", "Answer", "Assumptions", "Question", "UnansweredInvokeError"]
 

@@ -6,9 +6,9 @@ namespace; an object without a name gets the logical one and eight random letter
 
 from typing import Final
 
-from ebbtide.preview.asking import Answer, Assumptions, Question
-from ebbtide.preview.marks import WORD
-from ebbtide.preview.values import revealed
+from ebbtide.recording.asking import Answer, Assumptions, Question
+from ebbtide.recording.marks import WORD
+from ebbtide.recording.values import revealed
 
 
 def _object(question: Question) -> Answer:

@@ -15,11 +15,11 @@ from google.protobuf import empty_pb2
 from pulumi.runtime.mocks import MockCallArgs, MockMonitor, MockResourceArgs, Mocks
 from pulumi.runtime.proto import alias_pb2, callback_pb2, resource_pb2
 
-from ebbtide.preview.asking import Assumptions, Question, assumed_paths, overlaid
-from ebbtide.preview.notes import Notes
-from ebbtide.preview.recording import Invocation, Recording, Resource
-from ebbtide.preview.values import Plain, Secret
-from ebbtide.preview.wire import fill_struct, properties
+from ebbtide.recording.asking import Assumptions, Question, assumed_paths, overlaid
+from ebbtide.recording.notes import Notes
+from ebbtide.recording.recording import Invocation, Recording, Resource
+from ebbtide.recording.values import Plain, Secret
+from ebbtide.recording.wire import fill_struct, properties
 
 _STACK: Final = "pulumi:pulumi:Stack"
 _GET_RESOURCE: Final = "pulumi:pulumi:getResource"

@@ -6,8 +6,8 @@ from typing import Final
 from pulumi.runtime.mocks import MockEngine
 from pulumi.runtime.proto import engine_pb2
 
-from ebbtide.preview.recording import Message, Severity
-from ebbtide.preview.values import SECRET_TEXT, Plain
+from ebbtide.recording.recording import Message, Severity
+from ebbtide.recording.values import SECRET_TEXT, Plain
 
 _TELLING: Final = 6
 """Shorter secrets are not searched for: masking every `a` or `true` would spoil the text and hide nothing."""

@@ -7,7 +7,7 @@ import uuid
 
 import pytest
 
-from ebbtide.preview.marks import (
+from ebbtide.recording.marks import (
     ADDRESS,
     CERTIFICATE,
     CERTIFICATE_BASE64,

@@ -6,10 +6,10 @@ import pulumi_gcp as gcp
 import pytest
 from pulumi import ResourceOptions
 
-from ebbtide.preview.failures import ProgramError
-from ebbtide.preview.record import record
-from ebbtide.preview.recording import Recording
-from tests.unit.preview.programs import Part, network, run
+from ebbtide.recording.failures import ProgramError
+from ebbtide.recording.record import record
+from ebbtide.recording.recording import Recording
+from tests.unit.recording.programs import Part, network, run
 
 
 def test_inputs_have_the_providers_names() -> None:

@@ -7,10 +7,10 @@ import pulumi_azure_native as azure
 import pulumi_gcp as gcp
 from pulumi import Output, ResourceOptions
 
-from ebbtide.preview.marks import is_assumed
-from ebbtide.preview.record import record
-from ebbtide.preview.values import UNKNOWN, Secret, at
-from tests.unit.preview.programs import network, run
+from ebbtide.recording.marks import is_assumed
+from ebbtide.recording.record import record
+from ebbtide.recording.values import UNKNOWN, Secret, at
+from tests.unit.recording.programs import network, run
 
 
 def test_a_secret_input_is_wrapped_where_it_stands() -> None:

@@ -10,10 +10,10 @@ decided by them.
 from collections.abc import Mapping
 from typing import Final
 
-from ebbtide.preview.asking import Assumptions, Question
-from ebbtide.preview.marks import ADDRESS, CERTIFICATE_BASE64, WORD
-from ebbtide.preview.templates import Derivation, Facts, Template, Text, invoke_rule, resource_rule
-from ebbtide.preview.values import Plain
+from ebbtide.recording.asking import Assumptions, Question
+from ebbtide.recording.marks import ADDRESS, CERTIFICATE_BASE64, WORD
+from ebbtide.recording.templates import Derivation, Facts, Template, Text, invoke_rule, resource_rule
+from ebbtide.recording.values import Plain
 
 _NUMBER: Final = "000000000000"  # no project has it
 
