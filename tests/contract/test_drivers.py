@@ -1,0 +1,102 @@
+"""Every GPU pool has exactly one driver, and nothing that installs it runs elsewhere."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import kubernetes_validate  # pyright: ignore[reportMissingTypeStubs]
+import pytest
+
+from ebbtide.model import declare
+from ebbtide.placement.derive import profile
+from ebbtide.recording.recording import Recording
+from tests.declarations import GKE, Declaration, changed
+from tests.running import KUBERNETES, MODES, manifest, operator, over_images
+from tests.synth import synth
+
+
+def cloud_drivers(recording: Recording) -> dict[str, bool]:
+    """GPU pools as the cloud is told of them: whether it installs the driver."""
+    found: dict[str, bool] = {}
+    for item in recording.of_type("gcp:container/nodePool:NodePool"):
+        for gpu in manifest(item)["nodeConfig"].get("guestAccelerators") or ():
+            version = gpu["gpuDriverInstallationConfig"]["gpuDriverVersion"]
+            found[manifest(item)["name"]] = version != "INSTALLATION_DISABLED"
+    for item in recording.of_type("azure-native:containerservice:AgentPool"):
+        if (profile_ := manifest(item).get("gpuProfile")) is not None:
+            found[manifest(item)["agentPoolName"]] = profile_["driver"] == "Install"
+    return found
+
+
+def pools_of(affinity: Mapping[str, Any]) -> list[str]:
+    """The pools that a node affinity leads to, and no other."""
+    (term,) = affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    (expression,) = term["matchExpressions"]
+    assert (expression["key"], expression["operator"]) == ("ebbtide.dev/pool", "In")
+    return expression["values"]
+
+
+def daemon_sets(recording: Recording) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Our DaemonSets: what each is for, and its pods' spec."""
+    for item in recording.of_type("kubernetes:apps/v1:DaemonSet"):
+        found = manifest(item)
+        yield found["metadata"]["name"], found["spec"]["template"]["spec"]
+
+
+@pytest.mark.parametrize(("base", "addons"), MODES)
+def test_every_gpu_pool_has_one_driver(base: Declaration, addons: dict[str, Any]) -> None:
+    """The cloud, an installer or the operator: never none, never two."""
+    for declaration in over_images(changed(base, addons=addons)):
+        recording = synth(declaration)
+        sources = {name: int(theirs) for name, theirs in cloud_drivers(recording).items()}
+        assert sources
+        for name, spec in daemon_sets(recording):
+            if "installer" in name:
+                for led_to in pools_of(spec["affinity"]):
+                    sources[led_to] += 1
+        if (values := operator(recording)) is not None and values["driver"]["enabled"]:
+            for led_to in pools_of(values["node-feature-discovery"]["worker"]["affinity"]):
+                sources[led_to] += 1
+        assert set(sources.values()) == {1}
+
+
+@pytest.mark.parametrize(("base", "addons"), MODES)
+def test_every_gpu_pool_has_one_device_plugin(base: Declaration, addons: dict[str, Any]) -> None:
+    """GKE's own unless a label keeps it off, ours on AKS, or the operator's."""
+    for declaration in over_images(changed(base, addons=addons)):
+        recording = synth(declaration)
+        plugins = dict.fromkeys(cloud_drivers(recording), 0)
+        for item in recording.of_type("gcp:container/nodePool:NodePool"):
+            labels = manifest(item)["nodeConfig"]["labels"]
+            if manifest(item)["name"] in plugins and "gke-no-default-nvidia-gpu-device-plugin" not in labels:
+                plugins[manifest(item)["name"]] += 1
+        for name, spec in daemon_sets(recording):
+            if "device-plugin" in name:
+                for led_to in pools_of(spec["affinity"]):
+                    plugins[led_to] += 1
+        if (values := operator(recording)) is not None:
+            for led_to in pools_of(values["node-feature-discovery"]["worker"]["affinity"]):
+                plugins[led_to] += 1
+        assert set(plugins.values()) == {1}
+
+
+@pytest.mark.parametrize(("base", "addons"), MODES)
+def test_daemon_sets_tolerate_their_pools_taints_alone(base: Declaration, addons: dict[str, Any]) -> None:
+    """Each taint of the pools that they are led to, and nothing beside: not everything, and never for
+    ever."""
+    for declaration in over_images(changed(base, addons=addons)):
+        told = {one.name: one for one in profile(declare(declaration)).pools}
+        for _, spec in daemon_sets(synth(declaration)):
+            led_to = pools_of(spec["affinity"])
+            assert all(told[name].accelerator is not None for name in led_to)
+            wanted = {
+                (taint.key, taint.value, taint.effect) for name in led_to for taint in told[name].taints
+            }
+            found = {(one["key"], one.get("value", ""), one["effect"]) for one in spec["tolerations"]}
+            assert found == wanted
+
+
+def test_installers_are_valid() -> None:
+    """Google's installers, on both images."""
+    for declaration in over_images(changed(GKE, addons={"drivers": "daemonset"})):
+        for item in synth(declaration).of_type("kubernetes:apps/v1:DaemonSet"):
+            kubernetes_validate.validate(manifest(item), KUBERNETES, strict=True)

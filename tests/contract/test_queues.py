@@ -1,0 +1,109 @@
+"""Queues offer what the pools do, and let in what they should."""
+
+import re
+from pathlib import Path
+
+import yaml
+from hypothesis import given, settings
+
+from ebbtide.model import declare
+from ebbtide.placement.derive import profile
+from ebbtide.placement.profile import PoolProfile
+from tests.declarations import Declaration
+from tests.repository import ROOT
+from tests.running import after, in_cluster, manifest
+from tests.synth import synth
+from tests.unit.placement.test_quotas import queued
+
+generated = settings(max_examples=15, deadline=None)
+
+
+@generated
+@given(queued())
+def test_nothing_is_made_before_what_it_names(declaration: Declaration) -> None:
+    """A queue waits for its cohort, flavors and checks, and a local queue for its queue."""
+    recording = synth(declaration)
+    made = {
+        (manifest(item)["kind"], manifest(item)["metadata"]["name"]): item.urn
+        for item in in_cluster(recording)
+    }
+    for item in in_cluster(recording):
+        spec = manifest(item).get("spec", {})
+        before = after(recording, item)
+        if manifest(item)["kind"] == "LocalQueue":
+            assert made["ClusterQueue", spec["clusterQueue"]] in before
+        if manifest(item)["kind"] == "ClusterQueue":
+            assert made["Cohort", spec["cohortName"]] in before
+            for group in spec["resourceGroups"]:
+                assert {made["ResourceFlavor", one["name"]] for one in group["flavors"]} <= before
+
+
+@generated
+@given(queued())
+def test_quotas_are_what_nodes_offer(declaration: Declaration) -> None:
+    """The sum of all quota of a flavor is what the pool's nodes offer by the profile, at most."""
+    recording = synth(declaration)
+    told = {one.name: one for one in profile(declare(declaration)).pools}
+    total: dict[tuple[str, str], int] = {}
+    for item in in_cluster(recording):
+        for group in manifest(item).get("spec", {}).get("resourceGroups", ()):
+            for one in group["flavors"]:
+                for resource in one["resources"]:
+                    key = (one["name"], resource["name"])
+                    total[key] = total.get(key, 0) + amount(resource["nominalQuota"], resource["name"])
+    for (name, resource), found in total.items():
+        assert found == told[name].max_nodes * _of_a_node(told[name], resource)
+
+
+def _of_a_node(one: PoolProfile, resource: str) -> int:
+    if resource in ("cpu", "memory"):
+        return one.cpu_m if resource == "cpu" else one.memory_mib
+    has = one.accelerator
+    return has.count if has is not None and has.resource == resource else 0
+
+
+def amount(text: str, resource: str) -> int:
+    """A quantity in millicores, MiB or pieces."""
+    number, unit = re.fullmatch(r"(\d+)(\D*)", text).groups()  # pyright: ignore[reportOptionalMemberAccess]
+    scale = {"Mi": 1, "Gi": 1024, "Ti": 1024**2, "m": 1}
+    return int(number) * scale.get(unit, 1000 if resource == "cpu" else 1)
+
+
+@generated
+@given(queued())
+def test_flavors_tolerate_every_taint_that_is_made(declaration: Declaration) -> None:
+    """What a flavor admits gets onto its nodes, past the taints that the cloud was told to set and those it
+    adds."""
+    told = {one.name: one for one in profile(declare(declaration)).pools}
+    for item in in_cluster(synth(declaration)):
+        if manifest(item)["kind"] != "ResourceFlavor":
+            continue
+        spec = manifest(item)["spec"]
+        tolerated = {(one["key"], one.get("value", ""), one["effect"]) for one in spec["tolerations"]}
+        name = manifest(item)["metadata"]["name"]
+        assert {(one.key, one.value, one.effect) for one in told[name].taints} == tolerated
+        assert spec["nodeLabels"].items() <= told[name].labels.items()
+
+
+def test_the_job_of_the_queued_story_would_be_admitted() -> None:
+    """Its queue is there under its name, in `default`, which is labelled and not ours, and quota holds what
+    it asks."""
+    story = ROOT / "examples/queued-gpus/Pulumi.queued-gpus.yaml"
+    recording = synth(yaml.safe_load(Path(story).read_text(encoding="utf-8"))["config"]["ebbtide:cluster"])
+    by_kind = {manifest(item)["kind"]: manifest(item) for item in in_cluster(recording)}
+    local = by_kind["LocalQueue"]
+    assert local["metadata"] == {"name": "dws-local-queue", "namespace": "default"}
+    queue = by_kind["ClusterQueue"]
+    assert local["spec"]["clusterQueue"] == queue["metadata"]["name"]
+    (patch,) = recording.of_type("kubernetes:core/v1:NamespacePatch")
+    assert manifest(patch)["metadata"]["labels"]["ebbtide.dev/queues"] == "true"
+    (group,) = by_kind["Cohort"]["spec"]["resourceGroups"]
+    offered = {
+        resource["name"]: amount(resource["nominalQuota"], resource["name"])
+        for resource in group["flavors"][0]["resources"]
+    }
+    asked = {"cpu": 100, "memory": 100, "nvidia.com/gpu": 1}
+    assert set(asked) <= set(queue["spec"]["resourceGroups"][0]["coveredResources"])
+    assert all(asked[name] <= offered[name] for name in asked)
+    assert queue["spec"]["namespaceSelector"]["matchLabels"] == {"kubernetes.io/metadata.name": "default"}
+    assert "LimitRange" not in by_kind

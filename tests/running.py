@@ -1,0 +1,100 @@
+"""What runs on the cluster, for tests: a declaration of all of it, and its recorded objects."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from ebbtide.recording.recording import Recording, Resource, Secret
+from tests.declarations import AKS, BASES, GKE, Declaration, changed, pool
+
+KUBERNETES = "1.37"
+
+
+CHART = "kubernetes:helm.sh/v4:Chart"
+
+
+BUILT_IN = ("v1", "apps/v1", "rbac.authorization.k8s.io/v1", "networking.k8s.io/v1")
+
+
+EVERYTHING: dict[str, Any] = {
+    "kueue": {"replicas": 2},
+    "pipelines": {},
+    "trainer": {},
+    "katib": {},
+}
+
+
+TEAMS: list[dict[str, Any]] = [
+    {"name": "vision", "members": ["vision@acme.example"], "bucket": {}, "volume": {}},
+    {"name": "speech", "namespace": {"name": "default", "create": False}},
+]
+
+
+def full(cloud: str, **addons: Any) -> Declaration:
+    """A declaration with every add-on, and teams that have everything."""
+    files = {"gke": "filestore", "aks": "azure-files"}[cloud]
+    teams = [*TEAMS, {"name": "audio", "volume": {"kind": files}, "weight": 2}]
+    declaration = changed(BASES[cloud], teams=teams, addons=EVERYTHING | addons)
+    pool(declaration, "system")["nodes"] = {"max": 6}
+    declaration["queues"] = [{"name": "gpus", "pools": ["t4"]}, {"name": "cpu", "pools": ["cpu"]}]
+    return declaration
+
+
+def in_cluster(recording: Recording) -> list[Resource]:
+    """Objects in the cluster: neither components nor what stands for many objects."""
+    return [item for item in recording if item.custom and item.type.startswith("kubernetes:")]
+
+
+def manifest(item: Resource) -> dict[str, Any]:
+    """An object as the API server would see it, secrets in the open."""
+    return cast("dict[str, Any]", _plain(item.inputs))
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case Secret():
+            return _plain(value.value)
+        case Mapping():
+            items = cast("Mapping[str, Any]", value)
+            return {key: _plain(inner) for key, inner in items.items()}
+        case list() | tuple():
+            return [_plain(inner) for inner in cast("list[Any]", value)]
+        case _:
+            return value
+
+
+def after(recording: Recording, item: Resource) -> set[str]:
+    """URNs of everything that is there before a resource is made; children of what it waits for among
+    them."""
+    seen: set[str] = set()
+    rest = list(item.dependencies)
+    while rest:
+        urn = rest.pop()
+        if urn not in seen:
+            seen.add(urn)
+            rest += recording[urn].dependencies
+    return seen
+
+
+def operator(recording: Recording) -> dict[str, Any] | None:
+    """Values of NVIDIA's operator, where it is there."""
+    charts = [item for item in recording.of_type(CHART) if item.inputs["name"] == "gpu-operator"]
+    return manifest(charts[0])["values"] if charts else None
+
+
+MODES: list[tuple[Declaration, dict[str, Any]]] = [
+    (GKE, {}),
+    (GKE, {"drivers": "daemonset"}),
+    (GKE, {"drivers": "gpu-operator"}),
+    (AKS, {}),
+    (AKS, {"drivers": "gpu-operator"}),
+]
+
+
+def over_images(declaration: Declaration) -> list[Declaration]:
+    """The declaration, and on GKE the same with its GPU pools on Ubuntu."""
+    if declaration["cloud"]["kind"] != "gke":
+        return [declaration]
+    ubuntu = changed(declaration)
+    for name in ("t4", "a100"):
+        pool(ubuntu, name)["image"] = "ubuntu"
+    return [declaration, ubuntu]
