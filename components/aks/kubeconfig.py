@@ -2,12 +2,13 @@
 
 import base64
 import binascii
-import json
 from typing import Any
 
 import pulumi
 import yaml
 from pulumi_azure_native import containerservice
+
+from ..kubeconfig import exec_kubeconfig
 
 _SERVER = "6dae42f8-4368-4678-94ff-3960e28e3630"
 """Azure Kubernetes Service AAD Server, Microsoft's own application, the same in every tenant (azure-aks-docs,
@@ -56,36 +57,20 @@ def kubeconfig_text(cluster: str, server: str, authority: str, login: str) -> st
         authority: certificate of its authority, base64.
         login: where kubelogin has the token from: `azurecli` or `workloadidentity`.
     """
-    return json.dumps(
+    return exec_kubeconfig(
+        cluster,
+        {"server": server, "certificate-authority-data": authority},
         {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "current-context": cluster,
-            "clusters": [
-                {"name": cluster, "cluster": {"server": server, "certificate-authority-data": authority}}
+            "command": "kubelogin",
+            "args": [
+                "get-token",
+                *("--login", login),
+                *("--server-id", _SERVER),
+                *("--environment", "AzurePublicCloud"),
             ],
-            "contexts": [{"name": cluster, "context": {"cluster": cluster, "user": cluster}}],
-            "users": [
-                {
-                    "name": cluster,
-                    "user": {
-                        "exec": {
-                            "apiVersion": "client.authentication.k8s.io/v1beta1",
-                            "command": "kubelogin",
-                            "args": [
-                                "get-token",
-                                *("--login", login),
-                                *("--server-id", _SERVER),
-                                *("--environment", "AzurePublicCloud"),
-                            ],
-                            "installHint": _INSTALL_HINT,
-                            "provideClusterInfo": False,
-                            "interactiveMode": "Never",
-                        }
-                    },
-                }
-            ],
-        }
+            "installHint": _INSTALL_HINT,
+            "provideClusterInfo": False,
+        },
     )
 
 

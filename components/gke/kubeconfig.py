@@ -1,12 +1,11 @@
 """How the cluster is reached: a kubeconfig without any credential in it."""
 
-import json
-
 import pulumi
 from pulumi_gcp import container
 
 from ebbtide.model import Gke
 
+from ..kubeconfig import exec_kubeconfig
 from .cluster import Cluster
 
 _INSTALL_HINT = "Install gke-gcloud-auth-plugin: gcloud components install gke-gcloud-auth-plugin"
@@ -21,28 +20,14 @@ def kubeconfig_text(cluster: str, server: str, ca_certificate: str | None) -> st
         ca_certificate: base64; None for the DNS endpoint, whose certificate is a public one.
     """
     authority = {"certificate-authority-data": ca_certificate} if ca_certificate else {}
-    return json.dumps(
+    return exec_kubeconfig(
+        cluster,
+        {"server": f"https://{server}", **authority},
         {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "current-context": cluster,
-            "clusters": [{"name": cluster, "cluster": {"server": f"https://{server}", **authority}}],
-            "contexts": [{"name": cluster, "context": {"cluster": cluster, "user": cluster}}],
-            "users": [
-                {
-                    "name": cluster,
-                    "user": {
-                        "exec": {
-                            "apiVersion": "client.authentication.k8s.io/v1beta1",
-                            "command": "gke-gcloud-auth-plugin",
-                            "installHint": _INSTALL_HINT,
-                            "provideClusterInfo": True,
-                            "interactiveMode": "Never",
-                        }
-                    },
-                }
-            ],
-        }
+            "command": "gke-gcloud-auth-plugin",
+            "installHint": _INSTALL_HINT,
+            "provideClusterInfo": True,
+        },
     )
 
 

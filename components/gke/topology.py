@@ -56,6 +56,7 @@ class Topology(pulumi.ComponentResource):
         self.cluster = base.cluster
         self.cluster_name = base.cluster_name
         self.kubeconfig = base.kubeconfig
+        labels = billing_labels(declaration)
         self.pools = {
             pool.name: NodePool(
                 f"{name}-{pool.name}",
@@ -65,7 +66,7 @@ class Topology(pulumi.ComponentResource):
                     cluster=base.cluster_name,
                     project=cloud.project,
                     service_account=base.node_account,
-                    labels=billing_labels(declaration),
+                    labels=labels,
                     dies_with=base.cluster.resource if base.cluster else None,
                     waits_for=base.waits_for,
                 ),

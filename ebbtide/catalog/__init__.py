@@ -4,8 +4,9 @@ The data files stand in `data/`: `machines.csv`, `attachable.csv`, `prices.csv`,
 `footprints.csv`. A fact that turns out wrong is mended there; no code carries one.
 """
 
+from ebbtide.catalog.accelerators import is_tpu, resource_name
 from ebbtide.catalog.allocatable import Resources, allocatable
-from ebbtide.catalog.clouds import CloudKind
+from ebbtide.catalog.clouds import GKE_REGION_ZONES, PREEMPTIBLE_SECONDS, CloudKind
 from ebbtide.catalog.disks import boot_disk_types
 from ebbtide.catalog.footprints import Footprint, footprint
 from ebbtide.catalog.machines import (
@@ -21,7 +22,9 @@ from ebbtide.catalog.quotas import quota_names
 from ebbtide.catalog.versions import PINS, Pin
 
 __all__ = [
+    "GKE_REGION_ZONES",
     "PINS",
+    "PREEMPTIBLE_SECONDS",
     "CloudKind",
     "Footprint",
     "Machine",
@@ -36,7 +39,9 @@ __all__ = [
     "find_machine",
     "find_price",
     "footprint",
+    "is_tpu",
     "machine_names",
     "machine_price",
     "quota_names",
+    "resource_name",
 ]

@@ -5,6 +5,12 @@ from enum import StrEnum
 
 _ZONE = re.compile(r"^(?P<region>[a-z]+-[a-z]+[0-9]+)-[a-z]$")
 
+GKE_REGION_ZONES = 3
+"""Zones in which a regional cluster has nodes by default (GKE docs, regional-clusters, 2026)."""
+
+PREEMPTIBLE_SECONDS = 24 * 3600
+"""A preemptible VM lives 24 hours at most (Compute Engine docs, preemptible)."""
+
 
 class CloudKind(StrEnum):
     """The managed Kubernetes of a cloud, by the name that the declaration gives it."""

@@ -1,7 +1,7 @@
 """Filling in what a declaration leaves out and what follows from the rest of it, once, before anything is
 derived."""
 
-from ebbtide.catalog import CloudKind, Machine, boot_disk_types, find_machine
+from ebbtide.catalog import CloudKind, Machine, boot_disk_types, find_machine, is_tpu
 from ebbtide.model.capacity import FlexStart, OnDemand, Queued, Reservation
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.pool import Accelerator, Disk, Nodes, Pool
@@ -42,7 +42,7 @@ def _accelerator(pool: Pool, machine: Machine | None) -> Accelerator | None:
         if machine is None or not machine.accelerator:
             return None
         found = Accelerator(type=machine.accelerator, count=machine.accelerator_count)
-    if found.type.startswith("tpu-"):
+    if is_tpu(found.type):
         return found
     return found.model_copy(update={"driver": found.driver or "default"})
 

@@ -1,11 +1,10 @@
 """Which pools have GPUs, and who installs their driver."""
 
+from ebbtide.catalog import is_tpu
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.completion import machine_of
 from ebbtide.model.pool import Pool
 from ebbtide.model.site import Site
-
-_TPU = "tpu-"
 
 
 def accelerators_of(pool: Pool, site: Site) -> tuple[str, int]:
@@ -17,10 +16,16 @@ def accelerators_of(pool: Pool, site: Site) -> tuple[str, int]:
     return (machine.accelerator, machine.accelerator_count) if machine else ("", 0)
 
 
+def has_tpus(pool: Pool, site: Site) -> bool:
+    """Whether a node has TPUs."""
+    kind, _ = accelerators_of(pool, site)
+    return is_tpu(kind)
+
+
 def has_gpus(pool: Pool, site: Site) -> bool:
     """Whether a node has GPUs; a TPU needs no driver."""
     kind, _ = accelerators_of(pool, site)
-    return bool(kind) and not kind.startswith(_TPU)
+    return bool(kind) and not is_tpu(kind)
 
 
 def cloud_installs(pool: Pool, cluster: Cluster) -> bool:

@@ -3,7 +3,7 @@
 from typing import assert_never
 from urllib.parse import quote
 
-from ebbtide.catalog import CloudKind
+from ebbtide.catalog import PREEMPTIBLE_SECONDS, CloudKind, resource_name
 from ebbtide.model import (
     Addons,
     Aks,
@@ -34,9 +34,6 @@ from ebbtide.placement.profile import (
     Toleration,
 )
 
-_PREEMPTIBLE_SECONDS = 24 * 3600
-"""A preemptible VM lives 24 hours at most (Compute Engine docs, preemptible)."""
-
 
 def toleration(taint: Taint) -> Toleration:
     """What a pod needs to be let past a taint."""
@@ -50,16 +47,11 @@ def affinity(found: Marks) -> tuple[MatchExpression, ...]:
     return tuple(MatchExpression(key, "In", (found.all_labels[key],)) for key in found.telling)
 
 
-def resource_name(accelerator_type: str) -> str:
-    """The resource that a pod requests for an accelerator type."""
-    return "google.com/tpu" if accelerator_type.startswith("tpu-") else "nvidia.com/gpu"
-
-
 def max_run_seconds(pool: Pool) -> int | None:
     """How long a node of the pool lives at most, seconds; None for no limit."""
     match pool.capacity:
         case Preemptible():
-            return _PREEMPTIBLE_SECONDS
+            return PREEMPTIBLE_SECONDS
         case FlexStart(max_run_duration=limit) | Queued(max_run_duration=limit):
             return int(limit.total_seconds()) if limit else None
         case _:

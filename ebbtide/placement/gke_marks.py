@@ -2,6 +2,7 @@
 
 from typing import assert_never
 
+from ebbtide.catalog import is_tpu, resource_name
 from ebbtide.model import FlexStart, OnDemand, Pool, Preemptible, Queued, Reservation, Spot, Taint
 
 SPOT = "cloud.google.com/gke-spot"
@@ -15,7 +16,7 @@ NODE_POOL = "cloud.google.com/gke-nodepool"
 
 
 def _is_tpu(pool: Pool) -> bool:
-    return pool.accelerator is not None and pool.accelerator.type.startswith("tpu-")
+    return pool.accelerator is not None and is_tpu(pool.accelerator.type)
 
 
 def _capacity_label(pool: Pool) -> str | None:
@@ -85,7 +86,7 @@ def cloud_taints(pool: Pool) -> tuple[Taint, ...]:
     if isinstance(pool.capacity, Queued):
         found += (Taint(key=QUEUED, value="true"),)
     if pool.accelerator is not None:
-        found += (Taint(key="google.com/tpu" if _is_tpu(pool) else "nvidia.com/gpu", value="present"),)
+        found += (Taint(key=resource_name(pool.accelerator.type), value="present"),)
     return found
 
 

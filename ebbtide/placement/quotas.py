@@ -4,9 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ebbtide.catalog import resource_name
 from ebbtide.model import Cluster, Pool, Queued
 from ebbtide.model.nodes import most_nodes, offered
-from ebbtide.placement.derive import resource_name, toleration
+from ebbtide.placement.derive import toleration
 from ebbtide.placement.marks import marks
 from ebbtide.placement.profile import TaintProfile, Toleration
 

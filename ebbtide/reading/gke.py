@@ -8,7 +8,7 @@ What nodes get without being declared is of the GKE documentation (gpus, tpus, p
 from collections.abc import Iterator
 from typing import Final
 
-from ebbtide.catalog import CloudKind, find_machine
+from ebbtide.catalog import GKE_REGION_ZONES, PREEMPTIBLE_SECONDS, CloudKind, find_machine, resource_name
 from ebbtide.catalog.clouds import is_gke_zone
 from ebbtide.placement.gke_marks import QUEUED
 from ebbtide.reading.facts import (
@@ -40,8 +40,6 @@ _EFFECTS: Final = {
 # What GKE takes where nothing is declared (container API, NodeConfig).
 _MACHINE: Final = "e2-medium"
 _DISK: Final = DiskFacts(100, "pd-balanced")
-_PREEMPTIBLE_SECONDS: Final = 24 * 3600
-_REGION_ZONES: Final = 3
 
 
 def read_node_pool(resource: Resource) -> PoolFacts:
@@ -76,7 +74,7 @@ def _pool(
     capacity = _capacity(inputs)
     taints = _taints(inputs, accelerator, capacity)
     zones = inputs.texts("nodeLocations")
-    spread = len(zones) or (1 if is_gke_zone(location) else _REGION_ZONES)
+    spread = len(zones) or (1 if is_gke_zone(location) else GKE_REGION_ZONES)
     nodes = _nodes(inputs, spread)
     limit = inputs.text("nodeConfig.maxRunDuration").removesuffix("s")
     return PoolFacts(
@@ -99,7 +97,7 @@ def _pool(
         ),
         labels=inputs.labels("nodeConfig.labels"),
         taints=taints,
-        max_run_seconds=_PREEMPTIBLE_SECONDS if capacity == "preemptible" else int(limit) if limit else None,
+        max_run_seconds=PREEMPTIBLE_SECONDS if capacity == "preemptible" else int(limit) if limit else None,
         billing=inputs.labels("nodeConfig.resourceLabels"),
     )
 
@@ -147,8 +145,7 @@ def _taints(
     if capacity == "queued":
         added.append((QUEUED, "true"))
     if accelerator is not None:
-        is_tpu = accelerator.type.startswith("tpu-")
-        added.append(("google.com/tpu" if is_tpu else "nvidia.com/gpu", "present"))
+        added.append((resource_name(accelerator.type), "present"))
     there = {(taint.key, taint.value) for taint in declared}
     return (
         *declared,

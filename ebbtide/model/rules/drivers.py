@@ -6,7 +6,7 @@ from ebbtide.catalog import CloudKind
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.completion import NO_PLUGIN_LABEL
 from ebbtide.model.faults import Fault
-from ebbtide.model.gpus import accelerators_of, cloud_installs, gpu_pools, has_gpus
+from ebbtide.model.gpus import cloud_installs, gpu_pools, has_gpus, has_tpus
 from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule, Severity, pools_of
 
 _GKE_DOCS = "GKE docs, gpus and gpu-operator (2026)"
@@ -100,9 +100,8 @@ def _label_takes_the_plugin(cluster: Cluster) -> Iterator[Fault]:
 
 
 def _tpus_have_none(pool: PoolIn) -> Iterator[Fault]:
-    kind, _ = accelerators_of(pool.pool, pool.site)
     if (
-        kind.startswith("tpu-")
+        has_tpus(pool.pool, pool.site)
         and pool.pool.accelerator is not None
         and pool.pool.accelerator.driver is not None
     ):

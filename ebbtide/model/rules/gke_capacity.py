@@ -9,7 +9,7 @@ from ebbtide.model.base import Declared
 from ebbtide.model.capacity import FlexStart, OnDemand, Preemptible, Queued, Reservation, Spot
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
-from ebbtide.model.gpus import accelerators_of
+from ebbtide.model.gpus import has_tpus
 from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule, Severity
 from ebbtide.model.rules.words import span
 
@@ -78,11 +78,6 @@ def _grace_out_of_range(pool: PoolIn) -> str | None:
     return _grace(pool) if grace is not None and not timedelta(0) < grace <= _LONGEST_GRACE else None
 
 
-def _is_tpu(pool: PoolIn) -> bool:
-    kind, _ = accelerators_of(pool.pool, pool.site)
-    return kind.startswith("tpu-")
-
-
 def _compact(pool: PoolIn) -> str | None:
     return pool.pool.machine.type if pool.pool.compact and pool.pool.machine else None
 
@@ -124,7 +119,7 @@ ROWS = (
         name="queued is not compact, except with TPUs",
         kinds=(Queued,),
         field="compact",
-        offence=lambda pool: None if _is_tpu(pool) else _compact(pool),
+        offence=lambda pool: None if has_tpus(pool.pool, pool.site) else _compact(pool),
         problem="A queued pool cannot have its nodes placed close together.",
         consequence=_NO_POOL,
         fix="Leave compact out.",

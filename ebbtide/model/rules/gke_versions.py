@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ebbtide.catalog import PINS, CloudKind
 from ebbtide.model.capacity import FlexStart, Queued
 from ebbtide.model.faults import Fault
-from ebbtide.model.gpus import accelerators_of
+from ebbtide.model.gpus import has_tpus
 from ebbtide.model.rules.rule import PoolIn, PoolRule
 
 
@@ -50,22 +50,17 @@ def _scheduled(pool: PoolIn) -> bool:
     return isinstance(pool.pool.capacity, FlexStart | Queued)
 
 
-def _is_tpu(pool: PoolIn) -> bool:
-    kind, _ = accelerators_of(pool.pool, pool.site)
-    return kind.startswith("tpu-")
-
-
 NEEDED = (
     Needed(
         what="queued provisioning and flex-start",
         field="capacity",
-        asked=lambda pool: _scheduled(pool) and not _is_tpu(pool),
+        asked=lambda pool: _scheduled(pool) and not has_tpus(pool.pool, pool.site),
         pin="gke-queued-provisioning",
     ),
     Needed(
         what="queued provisioning and flex-start for TPUs",
         field="capacity",
-        asked=lambda pool: _scheduled(pool) and _is_tpu(pool),
+        asked=lambda pool: _scheduled(pool) and has_tpus(pool.pool, pool.site),
         pin="gke-tpu-flex-start",
     ),
     Needed(
