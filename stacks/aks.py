@@ -21,6 +21,7 @@ def build(declaration: Cluster, cloud: Aks) -> Topology:
             AddonsArgs(
                 declaration=declaration,
                 backing=backing(topology, declaration, cloud),
+                pools=tuple(pool.resource for pool in topology.pools.values()),
                 dies_with=topology.cluster.resource if topology.cluster else None,
             ),
             pulumi.ResourceOptions(providers=[topology.kubernetes]),

@@ -19,6 +19,7 @@ def build(declaration: Cluster, cloud: Gke) -> Topology:
             AddonsArgs(
                 declaration=declaration,
                 backing=backing(topology, declaration, cloud),
+                pools=tuple(pool.resource for pool in topology.pools.values()),
                 artifacts=artifacts(topology, declaration, cloud),
                 dies_with=topology.cluster.resource if topology.cluster else None,
             ),

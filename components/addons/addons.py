@@ -30,12 +30,14 @@ class AddonsArgs:
     Attributes:
         declaration: the whole declaration.
         backing: makes what the cloud holds for a team.
+        pools: the node pools.
         artifacts: where pipelines keep what they produce; None for in the cluster.
         dies_with: the cluster, where it is ours and its end is the end of everything on it.
     """
 
     declaration: Cluster
     backing: MakeBacking
+    pools: tuple[pulumi.Resource, ...] = ()
     artifacts: ArtifactStore | None = None
     dies_with: pulumi.Resource | None = None
 
@@ -143,6 +145,7 @@ class Addons(pulumi.ComponentResource):
         args = QueuesArgs(
             declaration=self._args.declaration,
             kueue=kueue,
+            pools=self._args.pools,
             namespaces=namespaces,
             dies_with=self._args.dies_with,
         )

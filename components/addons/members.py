@@ -1,9 +1,11 @@
 """What a team's members may do in their namespace: run work, follow it, stop it. Pure rules, from the
 add-ons."""
 
-from typing import Any
+from typing import Any, assert_never
 
+from ebbtide.catalog import CloudKind
 from ebbtide.model import Addons, Cluster
+from ebbtide.model.members import is_group, is_object_id, name_of
 
 Rule = dict[str, Any]
 
@@ -56,9 +58,21 @@ def member_rules(declaration: Cluster) -> list[Rule]:
     return rules + _of_addons(declaration.addons)
 
 
-def subjects(member: str) -> list[dict[str, str]]:
-    """A member as subjects of a binding: as a user and as a group, since the identity provider's names do not
-    say which it is, and no two identities share one."""
+def _kinds(member: str, cloud: CloudKind) -> tuple[str, ...]:
+    """What a member is. On AKS an object id does not say whether it is a user's or a group's, and no two
+    identities share one."""
+    match cloud:
+        case CloudKind.GKE:
+            return ("Group",) if is_group(member) else ("User",)
+        case CloudKind.AKS:
+            return ("User", "Group") if is_object_id(member) else ("User",)
+        case _:
+            assert_never(cloud)
+
+
+def subjects(member: str, cloud: CloudKind) -> list[dict[str, str]]:
+    """A member as subjects of a binding."""
     return [
-        {"kind": kind, "name": member, "apiGroup": "rbac.authorization.k8s.io"} for kind in ("User", "Group")
+        {"kind": kind, "name": name_of(member), "apiGroup": "rbac.authorization.k8s.io"}
+        for kind in _kinds(member, cloud)
     ]

@@ -7,6 +7,7 @@ from typing import Any
 import pulumi
 
 from ebbtide.model import Cluster
+from ebbtide.placement.fallback import fallback_objects
 from ebbtide.placement.kueue import layers
 from ebbtide.placement.queueing import queueing
 
@@ -21,12 +22,14 @@ class QueuesArgs:
     Attributes:
         declaration: the whole declaration; pools, queues and teams are read from it.
         kueue: what has to be there first: Kueue's kinds, and its webhooks answering.
+        pools: the node pools, which an order among them names.
         namespaces: by name of a tenant's namespace, what its local queues wait for.
         dies_with: the cluster, where its end is the queues' end, too.
     """
 
     declaration: Cluster
     kueue: tuple[pulumi.Resource, ...]
+    pools: tuple[pulumi.Resource, ...] = ()
     namespaces: Mapping[str, tuple[pulumi.Resource, ...]] = field(
         default_factory=dict[str, tuple[pulumi.Resource, ...]]
     )
@@ -34,7 +37,8 @@ class QueuesArgs:
 
 
 class Queues(pulumi.ComponentResource):
-    """Flavors, checks, cohorts, cluster queues and local queues, derived; none of them is written by hand.
+    """What tells the autoscaler which pools stand in for which; then flavors, checks, cohorts, cluster queues
+    and local queues. All of it is derived; none of it is written by hand.
 
     Each layer waits for the one before, so that on a cluster that stays they go in the opposite order: a
     flavor that a queue still names is held by a finalizer until the queue is gone.
@@ -45,7 +49,8 @@ class Queues(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: QueuesArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ebbtide:addons:Queues", name, {}, opts)
-        before: tuple[pulumi.Resource, ...] = args.kueue
+        order = [self._made(name, item, args, args.pools) for item in fallback_objects(args.declaration)]
+        before: tuple[pulumi.Resource, ...] = (*args.kueue, *order)
         for layer in layers(queueing(args.declaration)):
             before = tuple(self._made(name, manifest, args, before) for manifest in layer) or before
         self.local = before

@@ -121,7 +121,7 @@ def members(declaration: Cluster, team: Team) -> Iterator[dict[str, Any]]:
         "members",
         team.namespace_name,
         roleRef={"apiGroup": _RBAC, "kind": "Role", "name": "member"},
-        subjects=[subject for member in team.members for subject in subjects(member)],
+        subjects=[subject for member in team.members for subject in subjects(member, declaration.site.cloud)],
     )
 
 

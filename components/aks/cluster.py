@@ -10,6 +10,7 @@ from pulumi_azure_native import authorization, containerservice
 
 from ebbtide.model import Aks, Pool
 from ebbtide.model import Cluster as Declaration
+from ebbtide.model.fallback import queues_falling_back
 
 from ..names import fitting
 from ..ownership import billing_labels
@@ -114,7 +115,7 @@ class Cluster(pulumi.ComponentResource):
             oidc_issuer_profile={"enabled": True},
             security_profile={"workload_identity": {"enabled": True}},
             network_profile=_network(cloud),
-            auto_scaler_profile=_AUTOSCALER,
+            auto_scaler_profile=_autoscaler(declaration),
             storage_profile=_storage(declaration),
             addon_profiles=_addon_profiles(args),
             agent_pool_profiles=[_inline(pool, system)],
@@ -130,20 +131,22 @@ class Cluster(pulumi.ComponentResource):
         self.register_outputs({"cluster_name": self.cluster_name})
 
 
-_AUTOSCALER: containerservice.ManagedClusterPropertiesAutoScalerProfileArgsDict = {
-    # Where several pools would do, the one that is left least empty. `priority` needs a ConfigMap in the
-    # cluster and picks at random without it; pods that are led to one pool by its labels leave nothing to
-    # choose.
-    "expander": "least-waste",
-    # The stories' ten minutes; AKS's own default, declared since the idle bill depends on it.
-    "scale_down_unneeded_time": "10m",
-    # A kube-system pod that has strayed onto a work node would otherwise keep it alive: AKS's default is
-    # `true` (azure-aks-docs, cluster-autoscaler). Work pools are tainted, so what strays there is what
-    # tolerates everything, and those that must not move have a disruption budget.
-    "skip_nodes_with_system_pods": "false",
-    # What every node runs says nothing about whether it is needed, and is much of a small one.
-    "ignore_daemonsets_utilization": True,
-}
+def _autoscaler(
+    declaration: Declaration,
+) -> containerservice.ManagedClusterPropertiesAutoScalerProfileArgsDict:
+    return {
+        # Where several pools would do, the one that is left least empty; or the preferred one, where a queue
+        # falls back. `priority` reads a ConfigMap in the cluster, and picks at random without it.
+        "expander": "priority" if queues_falling_back(declaration) else "least-waste",
+        # The stories' ten minutes; AKS's own default, declared since the idle bill depends on it.
+        "scale_down_unneeded_time": "10m",
+        # A kube-system pod that has strayed onto a work node would otherwise keep it alive: AKS's default is
+        # `true` (azure-aks-docs, cluster-autoscaler). Work pools are tainted, so what strays there is what
+        # tolerates everything, and those that must not move have a disruption budget.
+        "skip_nodes_with_system_pods": "false",
+        # What every node runs says nothing about whether it is needed, and is much of a small one.
+        "ignore_daemonsets_utilization": True,
+    }
 
 
 def _storage(declaration: Declaration) -> containerservice.ManagedClusterStorageProfileArgsDict:

@@ -12,6 +12,10 @@ STORAGE_BLOB_DATA_CONTRIBUTOR = "ba92f5b4-2d11-453d-a403-e96b0029c9fe"
 AKS_RBAC_CLUSTER_ADMIN = "b1ff04bb-8a4e-4dc4-8eb5-8693973ce19b"
 """Azure Kubernetes Service RBAC Cluster Admin: everything inside a cluster, and fetching its kubeconfig."""
 
+AKS_CLUSTER_USER = "4abbcc35-e782-43d8-92c5-2d3f1bd2253f"
+"""Azure Kubernetes Service Cluster User Role: fetching the kubeconfig, which holds no credential where Entra
+ID is asked."""
+
 
 def definition(subscription: str, role: str) -> str:
     """Resource id of a built-in role, as a role assignment in that subscription refers to it."""

@@ -8,12 +8,14 @@ from pulumi_kubernetes import Provider as KubernetesProvider
 
 from ebbtide.model import Aks, Reservation
 from ebbtide.model import Cluster as Declaration
+from ebbtide.model.members import members_of
 
 from ..addons.logs import LogCollection, LogCollectionArgs, LogStore, LogStoreArgs
 from ..ownership import billing_labels
 from .cluster import Cluster, ClusterArgs
 from .identity import Identity, IdentityArgs
 from .kubeconfig import kubeconfig
+from .members import Members, MembersArgs
 from .network import Network, NetworkArgs
 from .node_pool import NodePool, NodePoolArgs
 from .unaliased import without_aliases
@@ -150,6 +152,9 @@ def _own(name: str, declaration: Declaration, cloud: Aks, parent: Topology) -> _
         ),
         inside,
     )
+    if members_of(declaration):
+        members = MembersArgs(declaration=declaration, cloud=cloud, cluster=cluster.resource.id)
+        Members(f"{name}-members", members, inside)
     if logs is not None:
         LogCollection(
             f"{name}-log-collection",

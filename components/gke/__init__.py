@@ -3,6 +3,7 @@
 from .backing import artifacts, backing
 from .cluster import Cluster, ClusterArgs
 from .identity import Identity, IdentityArgs
+from .members import Members, MembersArgs
 from .network import Network, NetworkArgs
 from .node_pool import NodePool, NodePoolArgs
 from .tenant import Tenant, TenantArgs
@@ -13,6 +14,8 @@ __all__ = [
     "ClusterArgs",
     "Identity",
     "IdentityArgs",
+    "Members",
+    "MembersArgs",
     "Network",
     "NetworkArgs",
     "NodePool",

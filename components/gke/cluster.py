@@ -7,6 +7,7 @@ from pulumi_gcp import container
 
 from ebbtide.model import Cluster as Declaration
 from ebbtide.model import Gke
+from ebbtide.model.members import groups_domain
 
 from ..ownership import billing_labels
 from .network import Network
@@ -68,6 +69,7 @@ class Cluster(pulumi.ComponentResource):
                 "ip_endpoints_config": {"enabled": bool(cloud.access.networks)},
             },
             master_authorized_networks_config=_authorized(cloud),
+            authenticator_groups_config=_groups(declaration),
             datapath_provider="ADVANCED_DATAPATH",
             enable_shielded_nodes=True,
             workload_identity_config={"workload_pool": f"{cloud.project}.svc.id.goog"},
@@ -105,6 +107,14 @@ def _authorized(cloud: Gke) -> container.ClusterMasterAuthorizedNetworksConfigAr
     if not cloud.access.networks:
         return None
     return {"cidr_blocks": [{"cidr_block": block, "display_name": block} for block in cloud.access.networks]}
+
+
+def _groups(declaration: Declaration) -> container.ClusterAuthenticatorGroupsConfigArgsDict | None:
+    """The group whose groups GKE asks about, where a member is one. Its name is prescribed; that it is there,
+    with the members' groups in it, is the domain's administrator to see to (GKE docs, google-groups-rbac,
+    2026)."""
+    domain = groups_domain(declaration)
+    return {"security_group": f"gke-security-groups@{domain}"} if domain else None
 
 
 def _default_pool(args: ClusterArgs) -> container.ClusterNodeConfigArgsDict:

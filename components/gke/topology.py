@@ -7,11 +7,13 @@ from pulumi_kubernetes import Provider as KubernetesProvider
 
 from ebbtide.model import Cluster as Declaration
 from ebbtide.model import Gke
+from ebbtide.model.members import members_of
 
 from ..ownership import billing_labels
 from .cluster import Cluster, ClusterArgs
 from .identity import Identity, IdentityArgs
 from .kubeconfig import existing_kubeconfig, own_kubeconfig
+from .members import Members, MembersArgs
 from .network import Network, NetworkArgs
 from .node_pool import NodePool, NodePoolArgs
 
@@ -98,6 +100,8 @@ def _own(name: str, declaration: Declaration, cloud: Gke, parent: Topology) -> _
         ClusterArgs(declaration=declaration, cloud=cloud, network=network, node_account=identity.email),
         inside,
     )
+    if members_of(declaration):
+        Members(f"{name}-members", MembersArgs(declaration=declaration, cloud=cloud), inside)
     return _Base(
         cluster_name=cluster.cluster_name,
         kubeconfig=own_kubeconfig(cluster),

@@ -18,6 +18,8 @@ class Footprint:
         item: `gke`, `aks` (the cloud's own system pods), the name of an add-on, or with `-node` what it runs
             on each node.
         requests: summed requests.
+        most: the most of each that a single pod of it requests; nothing for what runs on each node, where all
+            of it has to fit.
         pods: how many it runs all the time; None where that was not counted.
         volumes_gib: sizes of the disks that it claims, GiB, one for each.
         load_balancers: services that the cloud makes a load balancer for.
@@ -29,6 +31,7 @@ class Footprint:
 
     item: str
     requests: Resources
+    most: Resources
     pods: int | None
     volumes_gib: tuple[int, ...]
     load_balancers: int
@@ -44,6 +47,7 @@ def _footprints() -> dict[str, Footprint]:
         row["item"]: Footprint(
             item=row["item"],
             requests=Resources(float(row["cpu_m"]), float(row["memory_mib"])),
+            most=Resources(float(row["most_cpu_m"] or 0), float(row["most_memory_mib"] or 0)),
             pods=int(row["pods"]) if row["pods"] else None,
             volumes_gib=tuple(int(size) for size in row["volumes_gib"].split()),
             load_balancers=int(row["load_balancers"] or 0),

@@ -19,6 +19,7 @@ PINS = {
     "gke-queued-provisioning": Pin("1.32.2-gke.1652000", "2026-04-08", "GKE docs, provisioningrequest"),
     "gke-tpu-flex-start": Pin("1.33.0-gke.1712000", "2026-06-09", "GKE docs, dws-flex-start-training"),
     "gke-shutdown-grace": Pin("1.35.0-gke.1171000", "2026-08", "GKE docs, spot-vms; pulumi-gcp 10.2.0"),
+    "gke-compute-class": Pin("1.30.3-gke.1451000", "2026", "GKE docs, about-custom-compute-classes"),
     "gke-pause": Pin(
         "3.8@sha256:880e63f94b145e46f1b1082bb71b85e21f16b99b180b9996407d61240ceb9830",
         "2026-06",
@@ -36,4 +37,25 @@ PINS = {
     "trainer-kubernetes": Pin("1.31", "2026-08-06", "kubeflow/trainer 2.3.0: the least Kubernetes"),
     "jobset": Pin("0.12.0", "2026-08-06", "kubeflow-trainer 2.3.0, Chart.yaml; registry.k8s.io/jobset"),
     "katib": Pin("0.19.0", "2025-10-30", "kubeflow/katib, tag v0.19.0 = 578e60f1"),
+    "pulumi": Pin(
+        "3.259.0", "2026-08-20", "github.com/pulumi/pulumi/pkg/v3; PyPI pulumi 3.272.0 works with it"
+    ),
+    "etcd": Pin("3.6.14", "2026-07-23", "go.etcd.io/etcd/server/v3"),
+    "kubernetes": Pin("1.36.2", "2026-06-11", "k8s.io/kubernetes"),
+    "kubernetes-staging": Pin("0.36.2", "2026-06-11", "k8s.io/api and its like, of Kubernetes 1.36.2"),
+    "kwok": Pin("0.8.0", "2026-06-23", "sigs.k8s.io/kwok"),
+    "helm": Pin(
+        "3.20.2", "2026-07-01", "helm.sh/helm/v3; pulumi/pulumi-kubernetes@94977969, provider/go.mod has it"
+    ),
+    "argo-workflows": Pin(
+        "4.0.5",
+        "2026-07-09",
+        "kubeflow/pipelines, tag 2.17.0, manifests/kustomize/third-party/argo and go.sum",
+    ),
+    "provisioning-request": Pin(
+        "0.0.0-20240830133931-adfbe7e45277",
+        "2024-08-30",
+        "k8s.io/autoscaler/cluster-autoscaler/apis, as kueue 0.19.2 has it in go.mod",
+    ),
+    "leaderworkerset": Pin("0.8.0", "2026-01-26", "kubeflow-trainer 2.3.0, Chart.yaml; sigs.k8s.io/lws"),
 }

@@ -4,6 +4,7 @@ derived."""
 from ebbtide.catalog import CloudKind, Machine, boot_disk_types, find_machine, is_tpu
 from ebbtide.model.capacity import FlexStart, OnDemand, Queued, Reservation
 from ebbtide.model.cluster import Cluster
+from ebbtide.model.fallback import KEY, fallback_of
 from ebbtide.model.pool import Accelerator, Disk, Nodes, Pool
 from ebbtide.model.site import Site
 
@@ -114,10 +115,18 @@ def _with_driver(pool: Pool, cluster: Cluster) -> Pool:
     return pool
 
 
+def _with_fallback(pool: Pool, cluster: Cluster) -> Pool:
+    """A pool that others stand in for, or that stands in for them, with the label that all of these share."""
+    queue = fallback_of(pool.name, cluster)
+    if not queue:
+        return pool
+    return pool.model_copy(update={"labels": {**pool.labels, KEY[cluster.site.cloud]: queue}})
+
+
 def complete(cluster: Cluster) -> Cluster:
     """The declaration with every pool complete; complete(complete(c)) == complete(c)."""
     pools = tuple(
-        complete_pool(_with_driver(_with_home(pool, cluster), cluster), cluster.site)
+        complete_pool(_with_fallback(_with_driver(_with_home(pool, cluster), cluster), cluster), cluster.site)
         for pool in cluster.pools
     )
     return cluster.model_copy(update={"pools": pools})

@@ -14,6 +14,10 @@ class Queue(Declared):
     """What it is called, and so is its local queue in a team's namespace, unless the team says otherwise."""
     pools: tuple[Name, ...] = Field(min_length=1)
     """Pools that the queue's work runs on, the preferred one first."""
+    fallback: bool = False
+    """Whether work goes on to the next pool when the cloud has no stock of the preferred one. To the queue
+    its pools are then one, and the cloud's autoscaler chooses among them in this order: GKE by a ComputeClass
+    called as the queue, AKS by the priority expander. No other queue leads to them."""
     together: bool = False
     """AKS: the nodes that a job needs are asked for at once, before it is admitted, and come all or not at
     all. GKE has that on pools whose capacity is `queued`."""
@@ -66,7 +70,9 @@ class Team(Declared):
     """What it is called, and so is its namespace, unless it names one."""
     namespace: Namespace | None = None
     members: tuple[Name, ...] = ()
-    """Users and groups, as the cloud's identity provider names them."""
+    """GKE: e-mail addresses of users and service accounts, and of groups as `group:vision@acme.example`. AKS:
+    object ids of Entra groups, or names of users (`ada@acme.example`). On a cluster of ours they are also let
+    in: given what fetching the kubeconfig and reaching the control plane takes, and no more."""
     queues: tuple[
         Annotated[QueueUse, BeforeValidator(_use_from_name, json_schema_input_type=str | QueueUse)], ...
     ] = ()

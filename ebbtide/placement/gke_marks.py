@@ -4,6 +4,7 @@ from typing import assert_never
 
 from ebbtide.catalog import is_tpu, resource_name
 from ebbtide.model import FlexStart, OnDemand, Pool, Preemptible, Queued, Reservation, Spot, Taint
+from ebbtide.model.fallback import COMPUTE_CLASS
 
 SPOT = "cloud.google.com/gke-spot"
 PREEMPTIBLE = "cloud.google.com/gke-preemptible"
@@ -70,14 +71,26 @@ def cloud_labels(pool: Pool) -> dict[str, str]:
 def taints(pool: Pool, own: Taint) -> tuple[Taint, ...]:
     """Taints to declare: GKE taints neither spot nor preemptible nodes of a pool made by hand, so we do.
 
-    A queued pool has GKE's own taint. A system pool has none: GKE's system pods tolerate none of ours.
+    A pool of a ComputeClass has that of the class, whatever else it has: by it and the label GKE knows the
+    pool as the class's (GKE docs, about-custom-compute-classes, 2026). A queued pool has GKE's own taint. A
+    system pool has none: GKE's system pods tolerate none of ours.
     """
+    of_class = _class_taints(pool)
     if pool.taints is not None:
-        return pool.taints
+        return tuple(dict.fromkeys((*pool.taints, *of_class)))
     if pool.is_system or isinstance(pool.capacity, Queued):
         return ()
+    if of_class:
+        return of_class
     key = _capacity_label(pool)
     return (Taint(key=key, value="true"),) if key else (own,)
+
+
+def _class_taints(pool: Pool) -> tuple[Taint, ...]:
+    name = pool.labels.get(COMPUTE_CLASS)
+    if not name or pool.is_system or isinstance(pool.capacity, Queued):
+        return ()
+    return (Taint(key=COMPUTE_CLASS, value=name),)
 
 
 def cloud_taints(pool: Pool) -> tuple[Taint, ...]:
@@ -91,7 +104,13 @@ def cloud_taints(pool: Pool) -> tuple[Taint, ...]:
 
 
 def telling(pool: Pool) -> tuple[str, ...]:
-    """Keys of the labels that tell these nodes from others, besides the pool's own."""
+    """Keys of the labels that tell these nodes from others, besides the pool's own.
+
+    Of a pool of a ComputeClass that is the class alone: GKE refuses pods that ask for a class and for spot
+    nodes as well (GKE docs, about-custom-compute-classes, 2026).
+    """
+    if _class_taints(pool):
+        return (COMPUTE_CLASS,)
     keys = [_capacity_label(pool)]
     if pool.accelerator is not None:
         keys.append(TPU_ACCELERATOR if _is_tpu(pool) else ACCELERATOR)

@@ -36,8 +36,8 @@ def _object(kind: str, name: str, spec: Mapping[str, Any], **metadata: Any) -> M
 
 
 def flavor_object(item: Flavor) -> Manifest:
-    """The ResourceFlavor of a pool. Its labels and tolerations are put on what it admits; its taints keep out
-    nothing then, and say to a reader what is tolerated."""
+    """The ResourceFlavor of a pool, or of pools that stand in for one another. Its labels and tolerations are
+    put on what it admits; its taints keep out nothing then, and say to a reader what is tolerated."""
     return _object(
         "ResourceFlavor",
         item.name,
@@ -52,8 +52,8 @@ def flavor_object(item: Flavor) -> Manifest:
     )
 
 
-def _group(flavors: Sequence[tuple[Flavor, int]]) -> list[Manifest]:
-    """One resource group over flavors, each with what so many of its nodes offer."""
+def _group(flavors: Sequence[tuple[Flavor, Mapping[str, int]]]) -> list[Manifest]:
+    """One resource group over flavors, each with what so many nodes of its pools offer."""
     if not flavors:
         return []
     resources = covered(item for item, _ in flavors)

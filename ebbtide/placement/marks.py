@@ -6,6 +6,7 @@ from typing import assert_never
 
 from ebbtide.catalog import CloudKind
 from ebbtide.model import Pool, Taint
+from ebbtide.model.fallback import FALLBACK
 from ebbtide.placement import aks_marks, gke_marks
 
 POOL_LABEL = "ebbtide.dev/pool"
@@ -50,7 +51,8 @@ def marks(pool: Pool, cloud: CloudKind) -> Marks:
             room = aks_marks
         case _:
             assert_never(cloud)
-    own = Taint(key=POOL_LABEL, value=pool.name)
+    shared = pool.labels.get(FALLBACK)
+    own = Taint(key=FALLBACK, value=shared) if shared else Taint(key=POOL_LABEL, value=pool.name)
     labels = {POOL_LABEL: pool.name, **room.labels(pool), **pool.labels}
     cloud_labels = room.cloud_labels(pool)
     return Marks(

@@ -2,13 +2,13 @@
 leads to them. Neutral of Kueue's objects, which `ebbtide.placement.kueue` writes."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ebbtide.model import Cluster, Queue, Team
 from ebbtide.model.queues import queues_of
 from ebbtide.model.tenants import tenants_of
-from ebbtide.placement.quotas import Flavor, flavor
+from ebbtide.placement.quotas import Flavor, fallback_flavor, flavor
 
 FLAVORS_IN_A_GROUP = 64
 """Kueue's limit for the flavors of one resource group (its CRDs, 0.19.2)."""
@@ -21,12 +21,12 @@ class Cohort:
     Attributes:
         name: its name.
         parent: the cohort above it, which borrows what it owns; empty for one at the top.
-        owned: its flavors, with the nodes of each that no team is guaranteed.
+        owned: its flavors, with the nodes of each of their pools that no team is guaranteed.
     """
 
     name: str
     parent: str
-    owned: tuple[tuple[Flavor, int], ...]
+    owned: tuple[tuple[Flavor, Mapping[str, int]], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class ClusterQueue:
     Attributes:
         name: its name.
         cohort: where it borrows.
-        flavors: in order of preference, with the nodes of each that are its own.
+        flavors: in order of preference, with the nodes of each of their pools that are its own.
         namespace: where its work comes from.
         weight: its share of what is borrowed.
         checks: names of the admission checks, with the flavors that each is for.
@@ -44,7 +44,7 @@ class ClusterQueue:
 
     name: str
     cohort: str
-    flavors: tuple[tuple[Flavor, int], ...]
+    flavors: tuple[tuple[Flavor, Mapping[str, int]], ...]
     namespace: str
     weight: int
     checks: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
@@ -110,7 +110,10 @@ def _guaranteed(tenants: Sequence[Team], pool: str) -> int:
 def _cohorts(name: str, flavors: Sequence[Flavor], tenants: Sequence[Team]) -> tuple[Cohort, ...]:
     """The cohort that owns every flavor; where they are too many for one group, cohorts under it own them,
     and queues in it borrow from all of those."""
-    owned = tuple((item, max(0, item.nodes - _guaranteed(tenants, item.name))) for item in flavors)
+    owned = tuple(
+        (item, {one.pool: max(0, one.nodes - _guaranteed(tenants, one.pool)) for one in item.offers})
+        for item in flavors
+    )
     if len(owned) <= FLAVORS_IN_A_GROUP:
         return (Cohort(name, "", owned),)
     shelves = [owned[at : at + FLAVORS_IN_A_GROUP] for at in range(0, len(owned), FLAVORS_IN_A_GROUP)]
@@ -162,6 +165,21 @@ def _guarantees(tenant: Team, queues: Sequence[Queue]) -> dict[str, dict[str, in
     return {queue.name: {pool: left.pop(pool) for pool in queue.pools if pool in left} for queue in queues}
 
 
+def _flavors_of(queue: Queue, cluster: Cluster) -> tuple[Flavor, ...]:
+    """A queue's flavors, the preferred one first; a single one where its pools stand in for one another."""
+    if queue.fallback:
+        return (fallback_flavor(queue, cluster),)
+    by_name = {pool.name: pool for pool in cluster.pools}
+    return tuple(flavor(by_name[name], cluster) for name in queue.pools)
+
+
+def _in_order(flavors: Iterable[Flavor], cluster: Cluster) -> tuple[Flavor, ...]:
+    """Each flavor once, in the order in which the pools are declared."""
+    place = {pool.name: number for number, pool in enumerate(cluster.pools)}
+    once = {item.name: item for item in flavors}
+    return tuple(sorted(once.values(), key=lambda item: min(place[one.pool] for one in item.offers)))
+
+
 def queueing(cluster: Cluster) -> Queueing:
     """How work is admitted on a complete cluster; nothing where Kueue is not there.
 
@@ -173,11 +191,8 @@ def queueing(cluster: Cluster) -> Queueing:
     if not cluster.has_kueue or not queues:
         return Queueing()
     tenants = tenants_of(cluster)
-    flavors = {
-        pool.name: flavor(pool, cluster)
-        for pool in cluster.pools
-        if any(pool.name in queue.pools for queue in queues)
-    }
+    by_queue = {queue.name: _flavors_of(queue, cluster) for queue in queues}
+    flavors = _in_order((item for found in by_queue.values() for item in found), cluster)
     cluster_queues: list[ClusterQueue] = []
     local_queues: list[LocalQueue] = []
     for tenant in tenants:
@@ -185,12 +200,14 @@ def queueing(cluster: Cluster) -> Queueing:
         guaranteed = _guarantees(tenant, used)
         for queue in used:
             name = f"{tenant.name}.{queue.name}" if cluster.teams else queue.name
-            mine = tuple(flavors[pool] for pool in queue.pools)
+            mine, own = by_queue[queue.name], guaranteed[queue.name]
             cluster_queues.append(
                 ClusterQueue(
                     name=name,
                     cohort=cohort_name(cluster),
-                    flavors=tuple((item, guaranteed[queue.name].get(item.name, 0)) for item in mine),
+                    flavors=tuple(
+                        (item, {one.pool: own.get(one.pool, 0) for one in item.offers}) for item in mine
+                    ),
                     namespace=tenant.namespace_name,
                     weight=tenant.weight,
                     checks=_checks_of(queue, mine),
@@ -201,12 +218,12 @@ def queueing(cluster: Cluster) -> Queueing:
                 for use in tenant.queues_used(queue.name)
             ]
     return Queueing(
-        flavors=tuple(flavors.values()),
+        flavors=flavors,
         checks=(
-            *_checks(tuple(flavors.values())),
+            *_checks(flavors),
             *((_TOGETHER,) if any(queue.together for queue in queues) else ()),
         ),
-        cohorts=_cohorts(cohort_name(cluster), tuple(flavors.values()), tenants),
+        cohorts=_cohorts(cohort_name(cluster), flavors, tenants),
         cluster_queues=tuple(cluster_queues),
         local_queues=tuple(local_queues),
     )

@@ -1,11 +1,13 @@
-"""What the pools of a cluster offer to work: one flavor a pool, and the quota that goes with it."""
+"""What the pools of a cluster offer to work, and the quota that goes with it: one flavor a pool, or one for
+all pools of a queue that falls back."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ebbtide.catalog import resource_name
-from ebbtide.model import Cluster, Pool, Queued
+from ebbtide.model import Cluster, Pool, Queue, Queued, Taint
+from ebbtide.model.fallback import KEY
 from ebbtide.model.nodes import most_nodes, offered
 from ebbtide.placement.derive import toleration
 from ebbtide.placement.marks import marks
@@ -16,30 +18,56 @@ MEMORY = "memory"
 
 
 @dataclass(frozen=True, slots=True)
-class Flavor:
-    """A pool as a queue sees it.
+class Offer:
+    """What a pool offers.
 
     Attributes:
-        name: the pool's name.
-        labels: labels of its nodes by which they are told from all others.
-        taints: what its nodes carry.
-        tolerations: what lets work past each of them.
+        pool: its name.
         node: what one node offers: `cpu` in millicores, `memory` in MiB, accelerators by their resource.
         nodes: the most nodes.
-        queued: whether its nodes come through queued provisioning.
+    """
+
+    pool: str
+    node: Mapping[str, int]
+    nodes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Flavor:
+    """A pool as a queue sees it, or pools that stand in for one another.
+
+    Attributes:
+        name: the pool's name; of several pools the queue's with `.pools`, which no pool can be called.
+        labels: labels by which these nodes are told from all others.
+        taints: what the nodes carry.
+        tolerations: what lets work past each of them.
+        offers: what each of the pools offers, the preferred one first.
+        queued: whether the nodes come through queued provisioning.
     """
 
     name: str
     labels: Mapping[str, str]
     taints: tuple[TaintProfile, ...]
     tolerations: tuple[Toleration, ...]
-    node: Mapping[str, int]
-    nodes: int
+    offers: tuple[Offer, ...]
     queued: bool
 
-    def offer(self, nodes: int) -> dict[str, int]:
-        """What that many of its nodes offer."""
-        return {resource: amount * nodes for resource, amount in self.node.items()}
+    def offer(self, nodes: Mapping[str, int]) -> dict[str, int]:
+        """What so many nodes of its pools offer, by name of the pool."""
+        total: dict[str, int] = {}
+        for one in self.offers:
+            for resource, amount in one.node.items():
+                total[resource] = total.get(resource, 0) + amount * nodes.get(one.pool, 0)
+        return total
+
+    @property
+    def node(self) -> dict[str, int]:
+        """The most of each resource that a node of any of the pools offers."""
+        largest: dict[str, int] = {}
+        for one in self.offers:
+            for resource, amount in one.node.items():
+                largest[resource] = max(amount, largest.get(resource, 0))
+        return largest
 
     @property
     def accelerator(self) -> str:
@@ -47,25 +75,46 @@ class Flavor:
         return next((resource for resource in self.node if resource not in (CPU, MEMORY)), "")
 
 
-def flavor(pool: Pool, cluster: Cluster) -> Flavor:
-    """The flavor of a complete pool. Its quota is what its nodes can give to work, and so what the autoscaler
-    can ever bring: more would admit work that waits for nodes for ever (kueue#5129), less would leave nodes
-    unused.
-    """
-    found = marks(pool, cluster.site.cloud)
+def _offer(pool: Pool, cluster: Cluster) -> Offer:
+    """What the nodes of a complete pool can give to work, and so what the autoscaler can ever bring: more
+    would admit work that waits for nodes for ever (kueue#5129), less would leave nodes unused."""
     offer = offered(pool, cluster.site, cluster.addons)
     node = {CPU: int(offer.cpu_m) if offer else 0, MEMORY: int(offer.memory_mib) if offer else 0}
     if pool.accelerator is not None:
         node[resource_name(pool.accelerator.type)] = pool.accelerator.count
+    return Offer(pool.name, node, most_nodes(pool))
+
+
+def _flavor(
+    name: str, labels: Mapping[str, str], taints: Iterable[Taint], pools: Sequence[Pool], cluster: Cluster
+) -> Flavor:
+    each = tuple(dict.fromkeys(taints))
     return Flavor(
-        name=pool.name,
-        labels={key: found.all_labels[key] for key in found.telling},
-        taints=tuple(TaintProfile(taint.key, taint.value, taint.effect.value) for taint in found.all_taints),
-        tolerations=tuple(toleration(taint) for taint in found.all_taints),
-        node=node,
-        nodes=most_nodes(pool),
-        queued=isinstance(pool.capacity, Queued),
+        name=name,
+        labels=labels,
+        taints=tuple(TaintProfile(taint.key, taint.value, taint.effect.value) for taint in each),
+        tolerations=tuple(toleration(taint) for taint in each),
+        offers=tuple(_offer(pool, cluster) for pool in pools),
+        queued=any(isinstance(pool.capacity, Queued) for pool in pools),
     )
+
+
+def flavor(pool: Pool, cluster: Cluster) -> Flavor:
+    """The flavor of a complete pool."""
+    found = marks(pool, cluster.site.cloud)
+    labels = {key: found.all_labels[key] for key in found.telling}
+    return _flavor(pool.name, labels, found.all_taints, (pool,), cluster)
+
+
+def fallback_flavor(queue: Queue, cluster: Cluster) -> Flavor:
+    """The one flavor of a queue that falls back, over its complete pools: the label that they share leads to
+    all of them, and what is admitted tolerates what any of them carries, so that the autoscaler may choose.
+    """
+    by_name = {pool.name: pool for pool in cluster.pools}
+    pools = [by_name[name] for name in queue.pools]
+    cloud = cluster.site.cloud
+    taints = (taint for pool in pools for taint in marks(pool, cloud).all_taints)
+    return _flavor(f"{queue.name}.pools", {KEY[cloud]: queue.name}, taints, pools, cluster)
 
 
 def covered(flavors: Iterable[Flavor]) -> tuple[str, ...]:

@@ -58,6 +58,13 @@ GKE_VPC = _with(GKE, "cloud.network", VPC)
 GKE_EXISTING = changed(_with(GKE_SPOT, "cloud.existing", {"name": "theirs"}), pools=GKE_SPOT["pools"][1:])
 AKS_EXISTING = changed(_with(AKS_SPOT, "cloud.existing", {"name": "theirs"}), pools=AKS_SPOT["pools"][1:])
 TEAM = changed(GKE, queues=[{"name": "gpus", "pools": ["t4"]}], teams=[{"name": "vision"}])
+AKS_TEAM = changed(AKS, teams=[{"name": "vision"}])
+STEADY = changed(
+    GKE,
+    pools=[*GKE["pools"], {"name": "steady", "machine": "n2-standard-8", "nodes": {"max": 2}}],
+    queues=[{"name": "cpus", "pools": ["cpu", "steady"]}],
+)
+AKS_STEADY = changed(AKS, queues=[{"name": "cpus", "pools": ["cpu", "steady"]}])
 TWO_QUEUES = [{"name": "gpus", "pools": ["t4"]}, {"name": "cpus", "pools": ["cpu"]}]
 
 SUBNET = (
@@ -228,6 +235,8 @@ AKS_ROOMY = _with(AKS, "pools.0.machine", "Standard_D8s_v5")
 TENANCY = [
     flip("Queue.name", TEAM, "queues.0.name", "others"),
     flip("Queue.pools", TEAM, "queues.0.pools", ["t4", "a100"]),
+    flip("Queue.fallback", STEADY, "queues.0.fallback", True),  # noqa: FBT003 - a value of the declaration
+    flip("Queue.fallback", AKS_STEADY, "queues.0.fallback", True),  # noqa: FBT003 - a value of the declaration
     Flip(
         "Queue.together",
         *(
@@ -237,6 +246,7 @@ TENANCY = [
     ),
     team("Team.name", "name", "robots"),
     team("Team.members", "members", ["vision@acme.example"]),
+    flip("Team.members", AKS_TEAM, "teams.0.members", ADMINS),
     team("Team.namespace", "namespace", {"name": "eyes"}),
     team("Namespace.name", "namespace", {"name": "eyes"}, {"name": "ears"}),
     team("Namespace.create", "namespace", {"name": "eyes", "create": False}, {"name": "eyes"}),

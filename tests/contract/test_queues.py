@@ -41,7 +41,7 @@ def test_nothing_is_made_before_what_it_names(declaration: Declaration) -> None:
 @generated
 @given(queued())
 def test_quotas_are_what_nodes_offer(declaration: Declaration) -> None:
-    """The sum of all quota of a flavor is what the pool's nodes offer by the profile, at most."""
+    """The sum of all quota of a flavor is what the nodes of its pools offer by the profile, at most."""
     recording = synth(declaration)
     told = {one.name: one for one in profile(declare(declaration)).pools}
     total: dict[tuple[str, str], int] = {}
@@ -51,8 +51,15 @@ def test_quotas_are_what_nodes_offer(declaration: Declaration) -> None:
                 for resource in one["resources"]:
                     key = (one["name"], resource["name"])
                     total[key] = total.get(key, 0) + amount(resource["nominalQuota"], resource["name"])
+    pools = _pools_of_flavors(declaration)
     for (name, resource), found in total.items():
-        assert found == told[name].max_nodes * _of_a_node(told[name], resource)
+        assert found == sum(told[one].max_nodes * _of_a_node(told[one], resource) for one in pools[name])
+
+
+def _pools_of_flavors(declaration: Declaration) -> dict[str, list[str]]:
+    """The pools of each flavor: its own, or all of the queue that falls back."""
+    named: dict[str, list[str]] = {one["name"]: [one["name"]] for one in declaration["pools"]}
+    return named | {f"{one['name']}.pools": one["pools"] for one in declaration.get("queues", ())}
 
 
 def _of_a_node(one: PoolProfile, resource: str) -> int:
@@ -80,9 +87,12 @@ def test_flavors_tolerate_every_taint_that_is_made(declaration: Declaration) -> 
             continue
         spec = manifest(item)["spec"]
         tolerated = {(one["key"], one.get("value", ""), one["effect"]) for one in spec["tolerations"]}
-        name = manifest(item)["metadata"]["name"]
-        assert {(one.key, one.value, one.effect) for one in told[name].taints} == tolerated
-        assert spec["nodeLabels"].items() <= told[name].labels.items()
+        pools = [told[name] for name in _pools_of_flavors(declaration)[manifest(item)["metadata"]["name"]]]
+        assert {(one.key, one.value, one.effect) for pool in pools for one in pool.taints} == tolerated
+        assert all(spec["nodeLabels"].items() <= pool.labels.items() for pool in pools)
+        assert not any(
+            spec["nodeLabels"].items() <= one.labels.items() for one in told.values() if one not in pools
+        )
 
 
 def test_the_job_of_the_queued_story_would_be_admitted() -> None:

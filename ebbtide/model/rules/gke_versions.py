@@ -30,7 +30,7 @@ class Needed:
     def check(self, pool: PoolIn) -> Iterator[Fault]:
         """A fault where the pool asks for it, and the version is pinned to an earlier one."""
         pinned, least = pool.site.kubernetes_version, PINS[self.pin].version
-        if pinned is not None and self.asked(pool) and _is_earlier(pinned, least):
+        if pinned is not None and self.asked(pool) and is_earlier(pinned, least):
             yield Fault(
                 pool.at(self.field),
                 f"GKE has {self.what} from {least} on, and kubernetesVersion is {pinned}.",
@@ -39,7 +39,7 @@ class Needed:
             )
 
 
-def _is_earlier(pinned: str, least: str) -> bool:
+def is_earlier(pinned: str, least: str) -> bool:
     """Whether a version is earlier; a shorter one stands for the newest that begins so (GKE docs,
     versioning)."""
     have, need = ([int(part) for part in re.findall(r"\d+", text)] for text in (pinned, least))

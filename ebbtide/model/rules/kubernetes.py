@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from ebbtide.catalog import CloudKind
 from ebbtide.model.capacity import Queued, Spot
+from ebbtide.model.fallback import COMPUTE_CLASS, FALLBACK
 from ebbtide.model.faults import Fault
 from ebbtide.model.gpus import accelerators_of
 from ebbtide.model.paths import path_text
@@ -63,9 +64,9 @@ _RESERVED = (
     ("ebbtide.dev", "Ebbtide's"),
 )
 
-_TAKEN_LABELS = {CloudKind.GKE: {"cloud.google.com/compute-class"}, CloudKind.AKS: set[str]()}
-"""Labels under a reserved prefix that a user sets all the same: a pool that belongs to a ComputeClass
-(facts A.3)."""
+_TAKEN_LABELS = {CloudKind.GKE: {COMPUTE_CLASS}, CloudKind.AKS: {FALLBACK}}
+"""Labels under a reserved prefix that a pool has all the same: one that belongs to a ComputeClass (GKE docs,
+about-custom-compute-classes, 2026), and on AKS one of a queue that falls back."""
 
 _TAKEN_TAINTS = {
     CloudKind.GKE: {
@@ -77,9 +78,9 @@ _TAKEN_TAINTS = {
     },
     CloudKind.AKS: {"kubernetes.azure.com/scalesetpriority", "ebbtide.dev/pool"},
 }
-"""Taints under a reserved prefix that placement derives, or that GKE leaves to the user (facts A.3),
-and that can so be
-written with another value or effect. GKE sets the taint of a queued pool itself."""
+"""Taints under a reserved prefix that placement derives, or that GKE leaves to the user (GKE docs, spot-vms
+and about-custom-compute-classes, 2026), and that can so be written with another value or effect. GKE sets
+the taint of a queued pool itself."""
 
 
 def _holder(key: str) -> str:
@@ -128,7 +129,8 @@ def _same_taint_twice(pool: PoolIn) -> Iterator[Fault]:
 
 
 def _tainted_by_cloud(pool: PoolIn) -> bool:
-    """Whether the cloud itself keeps other pods off the pool's nodes (facts A.3)."""
+    """Whether the cloud itself keeps other pods off the pool's nodes (GKE docs, gpus and provisioningrequest;
+    azure-aks-docs, spot-node-pool; 2026)."""
     match pool.site.cloud:
         case CloudKind.GKE:
             return isinstance(pool.pool.capacity, Queued) or accelerators_of(pool.pool, pool.site) != ("", 0)

@@ -8,6 +8,7 @@ from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
 from ebbtide.model.gpus import pools_left_to_us
 from ebbtide.model.nodes import daemons, most_nodes, offered
+from ebbtide.model.pool import Pool
 from ebbtide.model.rules.rule import ClusterRule, Severity, pools_of
 from ebbtide.model.rules.words import both, dollars
 
@@ -49,6 +50,17 @@ def what_runs_there(cluster: Cluster) -> tuple[str, Resources]:
     return both([*own, *(_ADDONS[item] for item, times in copies.items() if times)] or ["nothing"]), need
 
 
+def largest_pod(cluster: Cluster) -> Resources:
+    """The most of each that any one pod of what runs on the system pool requests."""
+    items = [item for item, times in _copies(cluster).items() if times]
+    if cluster.cloud.existing is None:
+        items.append(cluster.site.cloud.value)
+    each = [footprint(item).most for item in items]
+    return Resources(
+        max((one.cpu_m for one in each), default=0), max((one.memory_mib for one in each), default=0)
+    )
+
+
 def amount_text(amount: Resources) -> str:
     """An amount in a sentence."""
     return f"{amount.cpu_m / 1000:.1f} CPU and {amount.memory_mib / 1024:.1f} GiB"
@@ -61,7 +73,8 @@ def cheapest_home(cluster: Cluster, nodes: int = 1) -> Machine | None:
     if pool is None:
         return None
     _, once = what_runs_there(cluster)
-    share = Resources(once.cpu_m / nodes, once.memory_mib / nodes)
+    pod = largest_pod(cluster)
+    share = Resources(max(pod.cpu_m, once.cpu_m / nodes), max(pod.memory_mib, once.memory_mib / nodes))
     need = share + daemons(pool, cluster.site, cluster.addons)
     least, without = (_AKS_VCPUS, _AKS_REFUSED) if cluster.site.cloud is CloudKind.AKS else (1, ())
     return cheapest(cluster.site.cloud, cluster.site.region, need, least_vcpus=least, without=without)
@@ -74,29 +87,60 @@ def price_text(machine: Machine, cluster: Cluster) -> str:
     return f" at {dollars(price.on_demand)} an hour" if price and price.on_demand else ""
 
 
+def _sum(pool: Pool, cluster: Cluster) -> Resources | None:
+    """What all nodes of a system pool offer together; None where that is not known."""
+    one, most = offered(pool, cluster.site, cluster.addons), most_nodes(pool)
+    if not pool.is_system or pool.machine is None or one is None or not most:
+        return None
+    return Resources(one.cpu_m * most, one.memory_mib * most)
+
+
+def _holds_each_pod(pool: Pool, cluster: Cluster) -> bool:
+    one = offered(pool, cluster.site, cluster.addons)
+    return one is None or one.holds(largest_pod(cluster))
+
+
+def _larger(pool: Pool, cluster: Cluster) -> str:
+    """What to write where a system pool is too small. More nodes help only where each pod fits one."""
+    most = most_nodes(pool)
+    machine = cheapest_home(cluster, most)
+    more = ", or a larger nodes.max" if _holds_each_pod(pool, cluster) else ""
+    if machine is None:
+        return "Write a larger nodes.max." if more else "Write a larger machine."
+    nodes = f"{most} nodes" if most > 1 else "one node"
+    return (
+        f"Write machine: {machine.name}, the cheapest that holds it all on {nodes}"
+        f"{price_text(machine, cluster)}{more}."
+    )
+
+
 def _holds(cluster: Cluster) -> Iterator[Fault]:
     for pool in pools_of(cluster):
-        one, most = offered(pool.pool, pool.site, cluster.addons), most_nodes(pool.pool)
-        if not pool.pool.is_system or pool.pool.machine is None or one is None or not most:
-            continue
+        there, machine = _sum(pool.pool, cluster), pool.pool.machine
         what, need = what_runs_there(cluster)
-        there = Resources(one.cpu_m * most, one.memory_mib * most)
-        if there.holds(need):
+        if there is None or machine is None or there.holds(need):
             continue
-        machine = cheapest_home(cluster, most)
-        fix = "Write a larger nodes.max."
-        if machine is not None:
-            nodes = f"{most} nodes" if most > 1 else "one node"
-            fix = (
-                f"Write machine: {machine.name}, the cheapest that holds it all on {nodes}"
-                f"{price_text(machine, cluster)}, or a larger nodes.max."
-            )
         yield Fault(
             pool.at("machine"),
-            f"{most} x {pool.pool.machine.type} offer {amount_text(there)} beside what is on every node, "
-            f"and {what} request {amount_text(need)}.",
+            f"{most_nodes(pool.pool)} x {machine.type} offer {amount_text(there)} beside what is on every "
+            f"node, and {what} request {amount_text(need)}.",
             "Some of them would stay pending, or settle on work pools that then never reach zero.",
-            fix,
+            _larger(pool.pool, cluster),
+        )
+
+
+def _holds_each(cluster: Cluster) -> Iterator[Fault]:
+    for pool in pools_of(cluster):
+        there, machine = _sum(pool.pool, cluster), pool.pool.machine
+        what, need = what_runs_there(cluster)
+        if there is None or machine is None or not there.holds(need) or _holds_each_pod(pool.pool, cluster):
+            continue
+        yield Fault(
+            pool.at("machine"),
+            f"All nodes together hold {what}, and one {machine.type} does not hold their largest pod: they "
+            f"request up to {amount_text(largest_pod(cluster))}.",
+            "It would stay pending, however many nodes there are.",
+            _larger(pool.pool, cluster),
         )
 
 
@@ -117,6 +161,11 @@ RULES: tuple[ClusterRule, ...] = (
         "a system pool that holds what is declared",
         "catalog/data/footprints.csv, a source in each row",
         _holds,
+    ),
+    ClusterRule(
+        "a system pool whose nodes hold each pod",
+        "catalog/data/footprints.csv, a source in each row",
+        _holds_each,
     ),
     ClusterRule(
         "what could keep a node",

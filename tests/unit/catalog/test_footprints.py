@@ -38,6 +38,8 @@ def test_a_footprint_is_what_the_objects_say(addon: str) -> None:
     found = footprint(addon)
     assert found.requests.cpu_m == sum(cpu for cpu, _ in asked)
     assert found.requests.memory_mib == sum(memory for _, memory in asked)
+    each = [requests(item) for _, item in made if has_pods(item)]
+    assert (found.most.cpu_m, found.most.memory_mib) == tuple(map(max, zip(*each, strict=True)))
     assert found.pods == sum(item["spec"].get("replicas", 1) for _, item in made if has_pods(item))
     assert sorted(found.volumes_gib) == sorted(
         mebibytes(item["spec"]["resources"]["requests"]["storage"]) / 1024
@@ -61,6 +63,8 @@ def test_every_footprint_is_sourced(row: dict[str, str]) -> None:
     assert row["as_of"]
     assert row["source"]
     assert footprint(row["item"]).requests.cpu_m > 0
+    assert footprint(row["item"]).requests.holds(footprint(row["item"]).most)
+    assert (footprint(row["item"]).most.cpu_m > 0) != row["item"].endswith(("-node", "-daemonset"))
 
 
 @pytest.mark.parametrize("addon", ["kueue", "pipelines", "trainer", "katib"])

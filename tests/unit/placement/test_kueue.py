@@ -83,6 +83,25 @@ def test_every_object_is_valid(declaration: Declaration) -> None:
         _validators()[item["kind"]].validate(item)
 
 
+@pytest.mark.parametrize(
+    ("base", "pools"),
+    [(GKE, ["t4", "t4-steady"]), (AKS, ["cpu", "steady"])],
+)
+def test_a_queue_that_falls_back_is_valid(base: Declaration, pools: list[str]) -> None:
+    """Its one flavor is called as no pool can be, which Kueue takes, and stands in both groups."""
+    steady = next(pool for pool in base["pools"] if pool["name"] == pools[0]) | {
+        "name": pools[1],
+        "capacity": "on-demand",
+    }
+    others = [pool for pool in base["pools"] if pool["name"] != pools[1]]
+    queues = [{"name": "work", "pools": pools, "fallback": True}]
+    made = objects(changed(base, pools=[*others, steady], queues=queues))
+    for item in made:
+        _validators()[item["kind"]].validate(item)
+    groups = [group for item in made for group in item.get("spec", {}).get("resourceGroups", ())]
+    assert [[one["name"] for one in group["flavors"]] for group in groups] == [["work.pools"]] * 2
+
+
 def _needs(item: dict[str, Any]) -> set[tuple[str, str]]:
     """The objects that an object names."""
     spec = item.get("spec", {})

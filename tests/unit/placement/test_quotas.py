@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from ebbtide.catalog import CloudKind
 from ebbtide.model import Cluster, declare
 from ebbtide.model.completion import machine_of
+from ebbtide.model.gpus import has_gpus
 from ebbtide.model.nodes import daemons, most_nodes
 from ebbtide.model.tenants import tenants_of
 from ebbtide.placement.derive import profile
@@ -20,18 +21,38 @@ generated = settings(max_examples=40, deadline=None)
 
 
 @st.composite
+def _standing_in(draw: st.DrawFn, declaration: Declaration) -> list[str]:
+    """Pools that can stand in for one another, two or more, or none."""
+    cluster = declare(declaration)
+    kinds: dict[str, list[str]] = {}
+    for pool in cluster.work_pools:
+        if pool.capacity.kind not in ("queued", "flex-start"):
+            kinds.setdefault("gpus" if has_gpus(pool, cluster.site) else "cpus", []).append(pool.name)
+    choices = [names for names in kinds.values() if len(names) > 1]
+    if not choices or not draw(st.booleans()):
+        return []
+    return draw(st.lists(st.sampled_from(draw(st.sampled_from(choices))), min_size=2, unique=True))
+
+
+@st.composite
 def queued(draw: st.DrawFn) -> Declaration:
-    """A declaration with queues over some of its pools, in any order, and teams with weights and
-    guarantees."""
+    """A declaration with queues over some of its pools, in any order, one of which may fall back, and teams
+    with weights and guarantees."""
     declaration = draw(declarations())
     work = [pool["name"] for pool in declaration["pools"][1:]]
     if not work:
         return declaration
-    names = draw(st.lists(st.sampled_from(["a", "b", "c", "d"]), min_size=1, unique=True))
-    declaration["queues"] = [
-        {"name": name, "pools": draw(st.lists(st.sampled_from(work), min_size=1, unique=True))}
-        for name in names
+    together = draw(_standing_in(declaration))
+    rest = [name for name in work if name not in together]
+    names = draw(st.lists(st.sampled_from(["a", "b", "c", "d"]), min_size=not together, unique=True))
+    queues: list[Declaration] = [
+        {"name": name, "pools": draw(st.lists(st.sampled_from(rest), min_size=1, unique=True))}
+        for name in (names if rest else ())
     ]
+    if together:
+        queues.append({"name": "f", "pools": together, "fallback": True})
+    declaration["queues"] = queues
+    names = [queue["name"] for queue in queues]
     most = {pool["name"]: pool["nodes"]["max"] for pool in declaration["pools"][1:]}
     teams: list[Declaration] = []
     for team in draw(st.lists(st.sampled_from(["x", "y", "z"]), unique=True)):
@@ -59,11 +80,12 @@ def derived(declaration: Declaration) -> tuple[Cluster, Queueing]:
 
 
 def _held(of: Queueing) -> dict[str, int]:
-    """Nodes of each flavor in every cohort and every queue together."""
+    """Nodes of each pool in every cohort and every queue together."""
     held: dict[str, int] = {}
     for owner in (*(cohort.owned for cohort in of.cohorts), *(queue.flavors for queue in of.cluster_queues)):
-        for item, nodes in owner:
-            held[item.name] = held.get(item.name, 0) + nodes
+        for _, nodes in owner:
+            for pool, count in nodes.items():
+                held[pool] = held.get(pool, 0) + count
     return held
 
 
@@ -75,7 +97,7 @@ def test_every_node_is_counted_once(declaration: Declaration) -> None:
     led_to = {item.name for queue in found.cluster_queues for item, _ in queue.flavors}
     assert led_to <= {item.name for item in found.flavors}
     most = {pool.name: most_nodes(pool) for pool in cluster.pools}
-    assert _held(found) == {item.name: most[item.name] for item in found.flavors}
+    assert _held(found) == {one.pool: most[one.pool] for item in found.flavors for one in item.offers}
 
 
 @generated
@@ -95,9 +117,10 @@ def test_queues_borrow_all_but_what_is_guaranteed(declaration: Declaration) -> N
     cluster, found = derived(declaration)
     owned: dict[tuple[str, str], int] = {}
     for queue in found.cluster_queues:
-        for item, nodes in queue.flavors:
-            key = (queue.namespace, item.name)
-            owned[key] = owned.get(key, 0) + nodes
+        for _, nodes in queue.flavors:
+            for pool, count in nodes.items():
+                key = (queue.namespace, pool)
+                owned[key] = owned.get(key, 0) + count
     promised = {
         (team.namespace_name, pool): nodes
         for team in tenants_of(cluster)
@@ -117,7 +140,7 @@ def test_flavors_keep_the_order_of_preference(declaration: Declaration) -> None:
     for queue in found.cluster_queues:
         asked = order.get(queue.name.rpartition(".")[2])
         if asked is not None:
-            assert [item.name for item, _ in queue.flavors] == asked
+            assert [one.pool for item, _ in queue.flavors for one in item.offers] == asked
 
 
 @generated
@@ -128,7 +151,8 @@ def test_every_taint_is_tolerated(declaration: Declaration) -> None:
     for item in found.flavors:
         tolerated = {(one.key, one.value, one.effect) for one in item.tolerations}
         assert {(one.key, one.value, one.effect) for one in item.taints} == tolerated
-        assert item.labels["ebbtide.dev/pool"] == item.name
+        if len(item.offers) == 1:
+            assert item.labels["ebbtide.dev/pool"] == item.name
 
 
 @generated
@@ -138,10 +162,9 @@ def test_the_profile_and_the_queues_agree(declaration: Declaration) -> None:
     is told."""
     cluster, found = derived(declaration)
     told = profile(cluster)
-    nodes = {item.name: item.node for item in found.flavors}
-    for name, node in nodes.items():
-        pool = told.pool(name)
-        assert (pool.cpu_m, pool.memory_mib) == (node["cpu"], node["memory"])
+    for one in (one for item in found.flavors for one in item.offers):
+        pool = told.pool(one.pool)
+        assert (pool.cpu_m, pool.memory_mib) == (one.node["cpu"], one.node["memory"])
     assert {(queue.namespace, queue.name) for profile_ in told.queues for queue in profile_.local_queues} == {
         (queue.namespace, queue.name) for queue in found.local_queues
     }
@@ -180,7 +203,7 @@ def test_known_amounts() -> None:
     t4 = flavor(next(pool for pool in cluster.pools if pool.name == "t4"), cluster)
     assert t4.node["cpu"] == 8000 - 90 - 400
     assert t4.node["nvidia.com/gpu"] == 4
-    assert t4.offer(4)["nvidia.com/gpu"] == 16
+    assert t4.offer({"t4": 4})["nvidia.com/gpu"] == 16
 
 
 def test_installers_take_their_part() -> None:

@@ -8,6 +8,7 @@ import pytest
 from components.addons.members import member_rules, subjects
 from components.addons.team_objects import limits, namespace_labels, nothing_left_behind
 from components.aks.tenant import account_name
+from ebbtide.catalog import CloudKind
 from ebbtide.model import declare
 from ebbtide.recording.recording import Recording, Secret
 from tests.declarations import AKS, BASES, GKE, Declaration, changed
@@ -98,9 +99,19 @@ def test_members_may_run_work_and_no_more() -> None:
     assert not {resource for resource, _ in may} & {"*"}
 
 
-def test_members_are_known_as_users_and_as_groups() -> None:
-    """The identity provider's name does not say which it is."""
-    assert {subject["kind"] for subject in subjects("vision@acme.example")} == {"User", "Group"}
+@pytest.mark.parametrize(
+    ("cloud", "member", "kinds"),
+    [
+        (CloudKind.GKE, "ada@acme.example", {"User"}),
+        (CloudKind.GKE, "group:vision@acme.example", {"Group"}),
+        (CloudKind.AKS, "ada@acme.example", {"User"}),
+        (CloudKind.AKS, "11111111-1111-1111-1111-111111111111", {"User", "Group"}),
+    ],
+)
+def test_members_are_known_as_what_they_are(cloud: CloudKind, member: str, kinds: set[str]) -> None:
+    """An object id of Entra's alone does not say whether it is a user's or a group's."""
+    assert {subject["kind"] for subject in subjects(member, cloud)} == kinds
+    assert {subject["name"] for subject in subjects(member, cloud)} == {member.removeprefix("group:")}
 
 
 def test_work_is_an_identity_on_google_cloud() -> None:

@@ -1,0 +1,61 @@
+"""Who is let in to a cluster besides its administrators: the members of its teams."""
+
+from dataclasses import dataclass
+
+import pulumi
+from pulumi_gcp import projects
+
+from ebbtide.model import Cluster as Declaration
+from ebbtide.model import Gke
+from ebbtide.model.members import members_of, name_of, principal
+
+ROLE = "roles/container.clusterViewer"
+"""The least predefined role that reaches a control plane: `container.clusters.get` for the kubeconfig and
+`container.clusters.connect` for the DNS endpoint, beside listing clusters and the project's own name
+(iann0036/iam-dataset@2026-08-22, gcp/roles). What one may do inside is the namespace's role."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MembersArgs:
+    """What members are let in by.
+
+    Attributes:
+        declaration: the whole declaration; its teams and the cluster's name are read from it.
+        cloud: its cloud.
+    """
+
+    declaration: Declaration
+    cloud: Gke
+
+
+def condition(name: str, location: str) -> str:
+    """The condition that a role is for one cluster alone.
+
+    IAM has a role of GKE on a project, and no narrower. The name of the cluster that it asks about has
+    `zones` or `locations` in it (cloud.google.com/iam/docs/conditions-resource-attributes, 2026), and over
+    the DNS endpoint the project's number in the place of its id: its end is the same in all of them.
+    """
+    return f'resource.name.endsWith("/{location}/clusters/{name}")'
+
+
+class Members(pulumi.ComponentResource):
+    """A grant for each member of any team, once, however many teams they are in. Nobody else's grants are
+    touched."""
+
+    def __init__(self, name: str, args: MembersArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("ebbtide:gke:Members", name, {}, opts)
+        cluster, cloud = args.declaration.name, args.cloud
+        for member in members_of(args.declaration):
+            projects.IAMMember(
+                f"{name}-{name_of(member)}",
+                project=cloud.project,
+                role=ROLE,
+                member=principal(member),
+                condition={
+                    "title": f"cluster {cluster}",
+                    "description": f"Members of teams on {cluster}, {cloud.location}",
+                    "expression": condition(cluster, cloud.location),
+                },
+                opts=pulumi.ResourceOptions(parent=self),
+            )
+        self.register_outputs({})

@@ -1,0 +1,25 @@
+"""Pools that stand in for one another when the cloud has no stock of the preferred one."""
+
+from ebbtide.catalog import CloudKind
+from ebbtide.model.cluster import Cluster
+from ebbtide.model.tenancy import Queue
+
+COMPUTE_CLASS = "cloud.google.com/compute-class"
+"""Label and taint by which GKE knows the node pools of a ComputeClass (GKE docs,
+about-custom-compute-classes, 2026)."""
+
+FALLBACK = "ebbtide.dev/fallback"
+"""Label that the pools of a queue that falls back share on AKS, which has no word for them."""
+
+KEY = {CloudKind.GKE: COMPUTE_CLASS, CloudKind.AKS: FALLBACK}
+"""The label that leads to all pools of a queue that falls back; its value is the queue's name."""
+
+
+def queues_falling_back(cluster: Cluster) -> tuple[Queue, ...]:
+    """Queues whose work goes on to the next pool when the cloud has no stock of the one before."""
+    return tuple(queue for queue in cluster.queues if queue.fallback)
+
+
+def fallback_of(pool: str, cluster: Cluster) -> str:
+    """Name of the queue that a pool falls back in, which no other queue leads to; empty for none."""
+    return next((queue.name for queue in queues_falling_back(cluster) if pool in queue.pools), "")

@@ -1,0 +1,42 @@
+"""A pinned version of AKS, and the channel by which AKS leaves it."""
+
+from collections.abc import Iterator
+
+from ebbtide.catalog import CloudKind
+from ebbtide.model.cloud import Aks
+from ebbtide.model.cluster import Cluster
+from ebbtide.model.faults import Fault
+from ebbtide.model.rules.rule import ClusterRule, Severity
+
+_NEWER_PATCHES = ("patch", "stable", "rapid")
+_NEWER_MINORS = ("stable", "rapid")
+
+
+def _leaves_the_pin(cluster: Cluster) -> Iterator[Fault]:
+    cloud = cluster.cloud
+    if not isinstance(cloud, Aks) or cloud.kubernetes_version is None or cloud.existing is not None:
+        return
+    pinned, channel = cloud.kubernetes_version, cloud.upgrade_channel
+    minor, _, patch = pinned.rpartition(".")
+    is_patch = "." in minor
+    if channel not in (_NEWER_PATCHES if is_patch else _NEWER_MINORS):
+        return
+    fix = f"Write upgradeChannel: none{f', or kubernetesVersion: {minor}' if channel == 'patch' else ''}."
+    yield Fault(
+        "cloud.kubernetesVersion",
+        f"The version is pinned to {pinned}, and the upgrade channel {channel} leaves "
+        f"{f'patch {patch}' if is_patch else 'it'} behind.",
+        "After the first upgrade every preview would want the old version back, which AKS refuses.",
+        fix,
+    )
+
+
+RULES: tuple[ClusterRule, ...] = (
+    ClusterRule(
+        "a pinned version that AKS does not leave",
+        "azure-aks-docs auto-upgrade-cluster.md (2026-08)",
+        _leaves_the_pin,
+        CloudKind.AKS,
+        Severity.WARNED,
+    ),
+)

@@ -1,0 +1,237 @@
+"""Queues that fall back: which pools can stand in for one another, and what the cloud needs for it."""
+
+from collections.abc import Iterator
+
+from ebbtide.catalog import PINS, CloudKind, resource_name
+from ebbtide.model.capacity import FlexStart, Queued, Spot
+from ebbtide.model.cluster import Cluster
+from ebbtide.model.fallback import COMPUTE_CLASS, KEY, fallback_of
+from ebbtide.model.faults import Fault
+from ebbtide.model.gpus import accelerators_of
+from ebbtide.model.nodes import offered
+from ebbtide.model.pool import Pool
+from ebbtide.model.rules.gke_versions import is_earlier
+from ebbtide.model.rules.room import amount_text
+from ebbtide.model.rules.rule import ClusterRule, Severity, pools_of
+from ebbtide.model.tenancy import Queue
+
+_GKE = "GKE docs, about-custom-compute-classes (2026)"
+_EXPANDER = "kubernetes/autoscaler, cluster-autoscaler/expander/priority (2026)"
+_CLASS_PIN = PINS["gke-compute-class"]
+_GKE_OWN = ("autopilot", "autopilot-spot", "default")
+
+
+def _queues(cluster: Cluster) -> Iterator[tuple[int, Queue]]:
+    return ((number, queue) for number, queue in enumerate(cluster.queues) if queue.fallback)
+
+
+def _placed(cluster: Cluster) -> Iterator[tuple[str, Queue, int, Pool]]:
+    """Each work pool of each queue that falls back, with its path there and its place among the queue's."""
+    known = {pool.name: pool for pool in cluster.work_pools}
+    for number, queue in _queues(cluster):
+        for place, name in enumerate(queue.pools):
+            if name in known:
+                yield f"queues[{number}].pools[{place}]", queue, place, known[name]
+
+
+def _something_to_fall_back_to(cluster: Cluster) -> Iterator[Fault]:
+    for number, queue in _queues(cluster):
+        if len(queue.pools) == 1:
+            yield Fault(
+                f"queues[{number}].fallback",
+                f"The queue has one pool, {queue.pools[0]}, and nothing to fall back to.",
+                "Work would wait for that pool, as without it.",
+                "Add the pool that stands in for it, or leave fallback out.",
+            )
+
+
+def _in_no_other_queue(cluster: Cluster) -> Iterator[Fault]:
+    for number, queue in enumerate(cluster.queues):
+        for place, name in enumerate(queue.pools):
+            home = fallback_of(name, cluster)
+            if home and home != queue.name:
+                yield Fault(
+                    f"queues[{number}].pools[{place}]",
+                    f"The pool {name} is in the queue {home}, which falls back.",
+                    "Its quota is part of that queue's. Counted here as well, more would be admitted than "
+                    "there are nodes.",
+                    f"Leave it out here, or let the team use the queue {home}.",
+                )
+
+
+def _waits_for_stock(cluster: Cluster) -> Iterator[Fault]:
+    for path, queue, place, pool in _placed(cluster):
+        if isinstance(pool.capacity, Queued):
+            yield Fault(
+                path,
+                f"The pool {pool.name} is queued: its nodes come to a request of their own.",
+                "The autoscaler would never choose it for work that falls back.",
+                "Leave it out, or fallback, and give it a queue of its own.",
+            )
+        elif isinstance(pool.capacity, FlexStart) and place < len(queue.pools) - 1:
+            yield Fault(
+                path,
+                f"The pool {pool.name} is flex-start, which waits for stock.",
+                f"The pools after it, {', '.join(queue.pools[place + 1 :])}, might never be tried.",
+                "Write it last.",
+            )
+
+
+def _backs_off(cluster: Cluster) -> Iterator[Fault]:
+    for path, queue, place, pool in _placed(cluster):
+        capacity = pool.capacity
+        held = isinstance(capacity, Spot) and capacity.eviction_policy == "Deallocate"
+        if held and place < len(queue.pools) - 1:
+            yield Fault(
+                path,
+                f"The machines of {pool.name} are deallocated when they are taken back.",
+                "The autoscaler goes on asking for those, and never tries the next pool.",
+                "Leave evictionPolicy out, for Delete.",
+            )
+
+
+def _same_resource(cluster: Cluster) -> Iterator[Fault]:
+    for path, queue, place, pool in _placed(cluster):
+        first = next((one for one in cluster.work_pools if one.name == queue.pools[0]), None)
+        if first is None or not place:
+            continue
+        kinds = [accelerators_of(one, cluster.site)[0] for one in (first, pool)]
+        if len({resource_name(kind) if kind else "" for kind in kinds}) > 1:
+            theirs, ours = (kind or "no accelerators" for kind in kinds)
+            yield Fault(
+                path,
+                f"The pool {pool.name} has {ours}, and {first.name} has {theirs}.",
+                "What asks for the one never runs on the other, and the quota is the sum of both.",
+                "Write a queue for each.",
+            )
+
+
+def _own_label(cluster: Cluster) -> Iterator[Fault]:
+    key = KEY[cluster.site.cloud]
+    for pool in pools_of(cluster):
+        written, queue = pool.pool.labels.get(key), fallback_of(pool.pool.name, cluster)
+        if written is not None and written != queue and (queue or key != COMPUTE_CLASS):
+            yield Fault(
+                pool.at(f'labels["{key}"]'),
+                f"The label {key} follows from the queue that the pool falls back in.",
+                "Work of that queue would never be led here.",
+                "Leave it out.",
+            )
+
+
+def _together(cluster: Cluster) -> Iterator[Fault]:
+    for number, queue in _queues(cluster):
+        if queue.together:
+            yield Fault(
+                f"queues[{number}].together",
+                "The queue asks for the nodes of a job at once, and falls back.",
+                "Such a request is answered by one pool alone: when that has no stock, no other is asked.",
+                "Leave together out, or fallback.",
+            )
+
+
+def _not_ours(cluster: Cluster) -> Iterator[Fault]:
+    existing = cluster.cloud.existing
+    if existing is None:
+        return
+    for number, _ in _queues(cluster):
+        yield Fault(
+            f"queues[{number}].fallback",
+            f"The cluster {existing.name} is there already, and its autoscaler is not ours to set.",
+            "Without the expander priority it chooses any pool, the dearest as well as the preferred one.",
+            "Leave fallback out.",
+        )
+
+
+def _recent_enough(cluster: Cluster) -> Iterator[Fault]:
+    pinned = cluster.site.kubernetes_version
+    if pinned is None or not is_earlier(pinned, _CLASS_PIN.version):
+        return
+    for number, _ in _queues(cluster):
+        yield Fault(
+            f"queues[{number}].fallback",
+            f"GKE has ComputeClasses from {_CLASS_PIN.version} on, and kubernetesVersion is {pinned}.",
+            "There would be no such kind in the cluster.",
+            f"Write kubernetesVersion: {_CLASS_PIN.version} or later, or leave it out.",
+        )
+
+
+def _class_name(cluster: Cluster) -> Iterator[Fault]:
+    for number, queue in _queues(cluster):
+        if queue.name in _GKE_OWN:
+            yield Fault(
+                f"queues[{number}].name",
+                f"The queue's ComputeClass would be called {queue.name}, which is GKE's own.",
+                "It would mean something else, for all work of the cluster.",
+                f"Write another name, such as {queue.name}-pools.",
+            )
+
+
+def _as_large(cluster: Cluster) -> Iterator[Fault]:
+    for path, queue, place, pool in _placed(cluster):
+        first = next((one for one in cluster.work_pools if one.name == queue.pools[0]), None)
+        if first is None or not place:
+            continue
+        one, other = (offered(each, cluster.site, cluster.addons) for each in (first, pool))
+        (_, count), (kind, others) = (accelerators_of(each, cluster.site) for each in (first, pool))
+        if one is not None and other is not None and not (other.holds(one) and others >= count):
+            has = f" with {others} x {kind}" if count else ""
+            yield Fault(
+                path,
+                f"A node of {pool.name} offers {amount_text(other)}{has}, less than one of {first.name}.",
+                f"Work that needs all of a node of {first.name} waits for one, however long.",
+                "Write a machine as large, unless work asks for less.",
+            )
+
+
+RULES: tuple[ClusterRule, ...] = (
+    ClusterRule("a pool to fall back to", f"{_GKE}; {_EXPANDER}", _something_to_fall_back_to),
+    ClusterRule(
+        "pools that fall back are in one queue",
+        f"{_GKE}: a node pool is of one ComputeClass; Kueue 0.19.2, ResourceFlavor",
+        _in_no_other_queue,
+    ),
+    ClusterRule(
+        "nothing waits for stock before a pool to fall back to",
+        "GKE docs, provisioningrequest (2026-04-08) and dws-flex-start-training (2026-06-09)",
+        _waits_for_stock,
+        CloudKind.GKE,
+    ),
+    ClusterRule("spot machines that the autoscaler gives up", "Azure/AKS#5589", _backs_off, CloudKind.AKS),
+    ClusterRule(
+        "pools that fall back have the same to offer",
+        "Kueue 0.19.2, ClusterQueue v1beta2, nominalQuota (2026-08-20)",
+        _same_resource,
+    ),
+    ClusterRule("the label of pools that fall back is derived", _GKE, _own_label),
+    ClusterRule(
+        "nodes together from one pool",
+        "kubernetes/autoscaler, cluster-autoscaler/core/scaleup/orchestrator: allOrNothing (2026)",
+        _together,
+        CloudKind.AKS,
+    ),
+    ClusterRule(
+        "falling back on a cluster that is ours",
+        "azure-native 3.29.0, ManagedCluster.autoScalerProfile.expander",
+        _not_ours,
+        CloudKind.AKS,
+    ),
+    ClusterRule(
+        "falling back needs a newer GKE",
+        f"{_CLASS_PIN.source} ({_CLASS_PIN.as_of})",
+        _recent_enough,
+        CloudKind.GKE,
+    ),
+    ClusterRule(
+        "a ComputeClass of our own",
+        "GKE docs, run-pods-default-compute-classes and about-autopilot-mode-standard-clusters (2026)",
+        _class_name,
+        CloudKind.GKE,
+    ),
+    ClusterRule(
+        "pools that fall back have nodes as large",
+        f"{_GKE}: the next rule is tried only for pods that fit its nodes",
+        _as_large,
+        severity=Severity.WARNED,
+    ),
+)

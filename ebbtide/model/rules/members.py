@@ -1,0 +1,117 @@
+"""Members of teams: names that the cloud knows, and how they reach a cluster that is not ours."""
+
+from collections.abc import Iterator
+
+from ebbtide.catalog import CloudKind
+from ebbtide.model.cloud import Aks
+from ebbtide.model.cluster import Cluster
+from ebbtide.model.faults import Fault
+from ebbtide.model.members import groups_domain, is_group, is_object_id, members_of, principal
+from ebbtide.model.rules.rule import ClusterRule, Severity
+from ebbtide.model.rules.syntax import Syntax, Texts, cluster_rules
+
+_NO_ROLE = "Nobody of that name could be let in."
+_AKS_DOCS = "azure-aks-docs kubernetes-rbac-entra-id.md (2026-08)"
+_USER_ROLE = "Azure Kubernetes Service Cluster User Role"
+
+
+def _members(cluster: Cluster) -> Texts:
+    for number, team in enumerate(cluster.teams):
+        for index, member in enumerate(team.members):
+            yield f"teams[{number}].members[{index}]", member
+
+
+def _one_domain(cluster: Cluster) -> Iterator[Fault]:
+    domain = groups_domain(cluster)
+    for path, member in _members(cluster):
+        if member is not None and is_group(member) and not member.endswith(f"@{domain}"):
+            yield Fault(
+                path,
+                f"{member} is of another domain than the groups before it, {domain}.",
+                f"GKE knows the groups that are in gke-security-groups@{domain}, and in no second one.",
+                f"Write a group of {domain}, or the users one by one.",
+            )
+
+
+def _only_inside(cluster: Cluster) -> Iterator[Fault]:
+    for path, member in _members(cluster):
+        if member is not None and not is_object_id(member) and cluster.cloud.existing is None:
+            yield Fault(
+                path,
+                f"Azure assigns a role to an object id, and {member} is the name of a user.",
+                "They may work in their namespace, but az aks get-credentials is refused to them.",
+                "Write the object id of a group that they are in, or hand them the stack's kubeconfig, which "
+                "holds no credential.",
+            )
+
+
+def _by_its_owner(cluster: Cluster) -> Iterator[Fault]:
+    existing, members = cluster.cloud.existing, members_of(cluster)
+    if existing is None or not members:
+        return
+    if isinstance(cluster.cloud, Aks):
+        group = cluster.cloud.resource_group or cluster.physical_name
+        command = (
+            f'az role assignment create --role "{_USER_ROLE}" --assignee {members[0]} --scope "$(az aks show '
+            f'--resource-group {group} --name {existing.name} --query id --output tsv)"'
+        )
+    else:
+        place = f"/{cluster.cloud.location}/clusters/{existing.name}"
+        command = (
+            f"gcloud projects add-iam-policy-binding {cluster.cloud.project} --role "
+            f"roles/container.clusterViewer --member {principal(members[0])} --condition "
+            f"'title=cluster {existing.name},expression=resource.name.endsWith(\"{place}\")'"
+        )
+    yield Fault(
+        "teams",
+        f"Members may work in their namespaces; letting them in to {existing.name} is its owner's to do.",
+        "Without that, kubectl is refused before it gets to the namespace.",
+        f"Have the owner run, for each who is not let in yet, `{command}`.",
+    )
+
+
+RULES: tuple[ClusterRule, ...] = (
+    *cluster_rules(
+        Syntax(
+            what="member",
+            whose="GKE",
+            pattern=r"(group:)?[^\s:@]+@[^\s:@]+",
+            wants="the e-mail address of a user or service account, or group: and that of a group",
+            example="group:vision@acme.example",
+            consequence=_NO_ROLE,
+            source="cloud.google.com/iam/docs/principal-identifiers (2026)",
+            texts=_members,
+            cloud=CloudKind.GKE,
+        ),
+        Syntax(
+            what="member",
+            whose="AKS",
+            pattern=r"[^\s:@]+@[^\s:@]+|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}",
+            wants="the object id of a group, or the name of a user as Entra ID has it",
+            example="11111111-2222-3333-4444-555555555555",
+            consequence=_NO_ROLE,
+            source=_AKS_DOCS,
+            texts=_members,
+            cloud=CloudKind.AKS,
+        ),
+    ),
+    ClusterRule(
+        "groups of one domain",
+        "GKE docs, google-groups-rbac (2026)",
+        _one_domain,
+        CloudKind.GKE,
+    ),
+    ClusterRule(
+        "members whom Azure can assign a role to",
+        f"{_AKS_DOCS}; azure-native 3.29.0, RoleAssignment.principalId",
+        _only_inside,
+        CloudKind.AKS,
+        Severity.WARNED,
+    ),
+    ClusterRule(
+        "members of a cluster that is there already",
+        "GKE docs, dns-endpoint (2026); azure-aks-docs control-kubeconfig-access.md (2023-03-28)",
+        _by_its_owner,
+        severity=Severity.WARNED,
+    ),
+)

@@ -1,0 +1,79 @@
+"""What tells a cloud's autoscaler in which order pools stand in for one another, as plain manifests."""
+
+from typing import Any, assert_never
+
+import yaml
+
+from ebbtide.catalog import CloudKind
+from ebbtide.model import Cluster, Queue
+from ebbtide.model.fallback import queues_falling_back
+
+Manifest = dict[str, Any]
+
+EXPANDER_MAP = "cluster-autoscaler-priority-expander"
+"""Name of the ConfigMap in kube-system that the priority expander reads (kubernetes/autoscaler,
+cluster-autoscaler/expander/priority, 2026)."""
+
+_STEP = 10
+_ANY_OTHER = 1
+
+
+def compute_class(queue: Queue) -> Manifest:
+    """The ComputeClass of a queue that falls back: a rule for each pool, since the pools of one rule have no
+    order. No pool is made beside the declared ones, work stays where it runs, and when no pool has stock it
+    waits for one (GKE docs, about-custom-compute-classes and reference/crds/computeclass, 2026)."""
+    return {
+        "apiVersion": "cloud.google.com/v1",
+        "kind": "ComputeClass",
+        "metadata": {"name": queue.name},
+        "spec": {
+            "priorities": [{"nodepools": [pool]} for pool in queue.pools],
+            "whenUnsatisfiable": "DoNotScaleUp",
+            "nodePoolAutoCreation": {"enabled": False},
+            "activeMigration": {"optimizeRulePriority": False},
+        },
+    }
+
+
+def _scale_sets(pool: str) -> str:
+    """What matches the name of a pool's scale set, `aks-<pool>-29141059-vmss` (Azure/AKS#2359), by which the
+    autoscaler knows it; the name of a pool has no hyphen."""
+    return f"^aks-{pool}-"
+
+
+def priorities(cluster: Cluster) -> dict[int, list[str]]:
+    """Patterns of scale sets by their priority: a pool before those that stand in for it. Pools of different
+    queues are never weighed against each other, since no pod fits both. Every other pool comes last, and is
+    named only so that the autoscaler does not complain of it each time; no two patterns match one name."""
+    place = {
+        pool: number * _STEP
+        for queue in queues_falling_back(cluster)
+        for number, pool in enumerate(reversed(queue.pools), start=1)
+    }
+    found: dict[int, list[str]] = {}
+    for pool in cluster.pools:
+        found.setdefault(place.get(pool.name, _ANY_OTHER), []).append(_scale_sets(pool.name))
+    return found
+
+
+def expander_map(cluster: Cluster) -> Manifest:
+    """The ConfigMap by which AKS's autoscaler prefers pools (azure-aks-docs, cluster-autoscaler-overview,
+    2026-08)."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": EXPANDER_MAP, "namespace": "kube-system"},
+        "data": {"priorities": yaml.safe_dump(priorities(cluster))},
+    }
+
+
+def fallback_objects(cluster: Cluster) -> tuple[Manifest, ...]:
+    """All of them: on GKE a ComputeClass for each queue that falls back, on AKS one ConfigMap for all."""
+    queues = queues_falling_back(cluster)
+    match cluster.site.cloud:
+        case CloudKind.GKE:
+            return tuple(compute_class(queue) for queue in queues)
+        case CloudKind.AKS:
+            return (expander_map(cluster),) if queues else ()
+        case _:
+            assert_never(cluster.site.cloud)

@@ -1,0 +1,88 @@
+"""Members of teams are let in to the cluster, once each, with the least that it takes."""
+
+from typing import Any
+
+import pytest
+
+from tests.declarations import BASES, GKE, changed
+from tests.running import manifest
+from tests.synth import synth
+
+GROUP = "11111111-2222-3333-4444-555555555555"
+ON_GKE = ("ada@acme.example", "group:vision@acme.example", "ci@acme-ml.iam.gserviceaccount.com")
+IAM = "gcp:projects/iAMMember:IAMMember"
+ASSIGNMENT = "azure-native:authorization:RoleAssignment"
+CLUSTER_USER = "4abbcc35-e782-43d8-92c5-2d3f1bd2253f"
+
+
+def _teams(*members: str) -> list[dict[str, Any]]:
+    """Two teams that share all of their members."""
+    return [{"name": name, "members": list(members)} for name in ("vision", "speech")]
+
+
+def _grants(cloud: str, **changes: Any) -> list[dict[str, Any]]:
+    recording = synth(changed(BASES[cloud], **changes))
+    kind = {"gke": IAM, "aks": ASSIGNMENT}[cloud]
+    return [manifest(item) for item in recording.of_type(kind) if "-members-" in item.name]
+
+
+def test_members_reach_a_cluster_on_gke() -> None:
+    """Each by its kind, in the least role, for this cluster alone, once for all teams."""
+    grants = _grants("gke", teams=_teams(*ON_GKE))
+    assert [grant["member"] for grant in grants] == [
+        "user:ada@acme.example",
+        "group:vision@acme.example",
+        "serviceAccount:ci@acme-ml.iam.gserviceaccount.com",
+    ]
+    for grant in grants:
+        assert (grant["project"], grant["role"]) == ("acme-ml", "roles/container.clusterViewer")
+        assert grant["condition"]["expression"] == 'resource.name.endsWith("/us-central1-a/clusters/train")'
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "projects/acme-ml/zones/us-central1-a/clusters/train",
+        "projects/123456789012/locations/us-central1-a/clusters/train",
+    ],
+)
+def test_the_condition_holds_for_every_name_of_the_cluster(name: str) -> None:
+    """With zones or locations, and with the project's number, but not for a cluster whose name ends alike."""
+    (grant,) = _grants("gke", teams=[{"name": "vision", "members": ["ada@acme.example"]}])
+    end = grant["condition"]["expression"].removeprefix('resource.name.endsWith("').removesuffix('")')
+    assert name.endswith(end)
+    assert not name.replace("/train", "/other-train").endswith(end)
+
+
+def test_groups_are_asked_about_where_there_are_any() -> None:
+    """GKE looks a user's groups up only where it is told of the domain's group for it."""
+    for members, expected in ((ON_GKE, {"securityGroup": "gke-security-groups@acme.example"}), ((), None)):
+        (cluster,) = synth(changed(GKE, teams=_teams(*members))).of_type("gcp:container/cluster:Cluster")
+        assert manifest(cluster).get("authenticatorGroupsConfig") == expected
+
+
+def test_members_reach_a_cluster_on_aks() -> None:
+    """By the role that fetches the kubeconfig, on the cluster, for whatever kind of principal it is; a user's
+    name cannot be assigned to."""
+    (grant,) = _grants("aks", teams=_teams(GROUP, "ada@acme.example"))
+    assert grant["principalId"] == GROUP
+    assert grant["roleDefinitionId"].endswith(f"/{CLUSTER_USER}")
+    assert "/managedClusters/" in grant["scope"]
+    assert grant.get("principalType") is None
+
+
+@pytest.mark.parametrize(("cloud", "member"), [("gke", "ada@acme.example"), ("aks", GROUP)])
+def test_nobody_is_let_in_to_a_cluster_of_others(cloud: str, member: str) -> None:
+    """On a cluster that is there already that is its owner's to do; the warning says how."""
+    declaration = changed(BASES[cloud], pools=BASES[cloud]["pools"][1:], teams=_teams(member))
+    declaration["cloud"]["existing"] = {"name": "theirs"}
+    recording = synth(declaration)
+    assert not [item for item in recording if "-members-" in item.name and item.type in (IAM, ASSIGNMENT)]
+    (said,) = [one.text for one in recording.messages if "letting them in" in one.text]
+    assert "clusterViewer" in said or "Cluster User Role" in said
+
+
+def test_no_grants_without_members() -> None:
+    """A team without members lets nobody in."""
+    for cloud in BASES:
+        assert not _grants(cloud, teams=_teams())

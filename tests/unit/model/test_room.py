@@ -1,0 +1,33 @@
+"""What is taken off nodes and off the system pool for what is declared."""
+
+from ebbtide.catalog import footprint
+from ebbtide.model import Cluster, declare
+from ebbtide.model.nodes import daemons
+from ebbtide.model.rules.room import largest_pod, what_runs_there
+from tests.unit.model.cases import base, edited
+
+
+def _cluster(**addons: object) -> Cluster:
+    return declare(edited(base("aks"), {"addons": addons}, []))
+
+
+def test_logs_are_counted_where_they_run() -> None:
+    """Container insights has a pod on the system pool, and one on every node."""
+    without, with_logs = _cluster(), _cluster(logs={})
+    (_, before), (said, after) = what_runs_there(without), what_runs_there(with_logs)
+    assert said == "the cluster's own pods and Container insights"
+    assert after.cpu_m - before.cpu_m == footprint("logs").requests.cpu_m
+    assert after.memory_mib - before.memory_mib == footprint("logs").requests.memory_mib
+    for pool in with_logs.pools:
+        mine = daemons(pool, with_logs.site, with_logs.addons)
+        others = daemons(pool, without.site, without.addons)
+        assert mine.cpu_m - others.cpu_m == footprint("logs-node").requests.cpu_m
+        assert mine.memory_mib - others.memory_mib == footprint("logs-node").requests.memory_mib
+
+
+def test_the_largest_pod_is_the_largest_of_any() -> None:
+    """Of the cloud's own pods and of every add-on that is there, not of their sum."""
+    assert largest_pod(_cluster()) == footprint("aks").most
+    logged = largest_pod(_cluster(logs={}))
+    assert logged == footprint("logs").most
+    assert footprint("logs").most.holds(footprint("aks").most)
