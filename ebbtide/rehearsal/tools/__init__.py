@@ -1,0 +1,13 @@
+"""The programs that a rehearsal runs, and the charts and manifests that it installs from: found on this
+machine, or built once from pinned Go modules.
+
+Binaries are never committed and never downloaded: what is built is what `modules/*/go.sum` has the hashes of.
+"""
+
+from ebbtide.rehearsal.tools.errors import ToolError
+from ebbtide.rehearsal.tools.find import Found, Origin, Tools, ensure
+from ebbtide.rehearsal.tools.progress import narration
+from ebbtide.rehearsal.tools.steps import Say, Step
+from ebbtide.rehearsal.tools.table import ITEMS
+
+__all__ = ["ITEMS", "Found", "Origin", "Say", "Step", "ToolError", "Tools", "ensure", "narration"]

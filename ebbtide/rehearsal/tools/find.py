@@ -1,0 +1,116 @@
+"""Everything that is asked for: on PATH, else in the cache, else built."""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from ebbtide.rehearsal.tools import cache
+from ebbtide.rehearsal.tools.build import build
+from ebbtide.rehearsal.tools.items import Item, Tool
+from ebbtide.rehearsal.tools.on_path import on_path
+from ebbtide.rehearsal.tools.steps import Finished, Say, Started
+from ebbtide.rehearsal.tools.table import ITEMS
+from ebbtide.rehearsal.tools.toolchain import find_go
+
+
+class Origin(StrEnum):
+    """Where something was found."""
+
+    PATH = "PATH"
+    CACHE = "cache"
+    BUILT = "built now"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Something that a rehearsal needs.
+
+    Attributes:
+        name: its name in the table.
+        version: the one that was found.
+        origin: where.
+        path: the program, or the directory of data.
+    """
+
+    name: str
+    version: str
+    origin: Origin
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """All that was asked for.
+
+    Attributes:
+        found: by name, in the order asked for.
+    """
+
+    found: Mapping[str, Found]
+
+    def path(self, name: str) -> Path:
+        """A program's file, or the directory of data.
+
+        Raises:
+            KeyError: it was not asked for.
+        """
+        return self.found[name].path
+
+
+def ensure(names: Iterable[str], *, say: Say) -> Tools:
+    """Programs and data by name, built where they have to be.
+
+    Args:
+        names: of the table; twice is once.
+        say: is told what is being built, since that can take a quarter of an hour.
+
+    Raises:
+        KeyError: the table has no such name.
+        ToolError: something can be neither found nor built. What was built before it stays in the cache.
+    """
+    items = [ITEMS[name] for name in dict.fromkeys(names)]
+    root = cache.directory()
+    found = _there(root, items)
+    missing = [item for item in items if item.name not in found]
+    if missing:
+        found |= _built(root, missing, say)
+    return Tools({item.name: found[item.name] for item in items})
+
+
+def _there(root: Path, items: Sequence[Item]) -> dict[str, Found]:
+    """What need not be built. Versions are asked for side by side: some programs take half a second."""
+    tools = [item for item in items if isinstance(item, Tool)]
+    with ThreadPoolExecutor(max_workers=max(len(tools), 1)) as pool:
+        answers = dict(zip((tool.name for tool in tools), pool.map(on_path, tools), strict=True))
+    found: dict[str, Found] = {}
+    for item in items:
+        answer = answers.get(item.name)
+        if answer:
+            path, version = answer
+            found[item.name] = Found(item.name, str(version), Origin.PATH, path)
+        elif cached := _cached(root, item, Origin.CACHE):
+            found[item.name] = cached
+    return found
+
+
+def _cached(root: Path, item: Item, origin: Origin) -> Found | None:
+    path = cache.content(root, item)
+    return Found(item.name, item.version, origin, path) if path.exists() else None
+
+
+def _built(root: Path, missing: Sequence[Item], say: Say) -> dict[str, Found]:
+    """What was missing: built, or found after all, where another process built it while this one waited."""
+    go = find_go(missing, say)
+    with cache.building(root, say):
+        found = {item.name: there for item in missing if (there := _cached(root, item, Origin.CACHE))}
+        still = [item for item in missing if item.name not in found]
+        for number, item in enumerate(still, 1):
+            say(Started(item.name, item.version, number, len(still), item.minutes))
+            start = time.monotonic()
+            build(go, root, item)
+            say(Finished(item.name, time.monotonic() - start))
+            found[item.name] = Found(item.name, item.version, Origin.BUILT, cache.content(root, item))
+    return found

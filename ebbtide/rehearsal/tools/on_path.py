@@ -1,0 +1,72 @@
+"""Programs that are on PATH already, in a version that will do."""
+
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, assert_never
+
+from ebbtide.rehearsal.tools.items import Suits, Tool
+
+_VERSION: Final = re.compile(r"(?<![\d.])(\d+)\.(\d+)\.(\d+)")
+_SECONDS: Final = 10
+_QUIET: Final = {"PULUMI_SKIP_UPDATE_CHECK": "true"}
+"""So that no network is asked for a version."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Version:
+    """A version's three numbers; what stands behind them (`-dispatcher`, `+k3s1`) says who built it."""
+
+    major: int
+    minor: int
+    patch: int
+
+    def __str__(self) -> str:
+        return f"{self.major}.{self.minor}.{self.patch}"
+
+
+def version_in(text: str) -> Version | None:
+    """The first version in a text, as `v1.36.2` or `etcd Version: 3.6.14`."""
+    found = _VERSION.search(text)
+    return Version(*map(int, found.groups())) if found else None
+
+
+def suits(has: Version, pinned: Version, rule: Suits) -> bool:
+    """Whether a version will do in place of the pinned one."""
+    match rule:
+        case Suits.SAME_MINOR:
+            return (has.major, has.minor) == (pinned.major, pinned.minor)
+        case Suits.NO_OLDER:
+            return has.major == pinned.major and has >= pinned
+    assert_never(rule)
+
+
+def on_path(tool: Tool) -> tuple[Path, Version] | None:
+    """A program on PATH, with its version, if that will do; None where there is none, or it does not say."""
+    path = shutil.which(tool.name)
+    if tool.on_path is None or path is None:
+        return None
+    has, pinned = _asked(path, tool.on_path.ask), version_in(tool.version)
+    if has is None or pinned is None or not suits(has, pinned, tool.on_path.suits):
+        return None
+    return Path(path).absolute(), has
+
+
+def _asked(path: str, arguments: tuple[str, ...]) -> Version | None:
+    try:
+        answer = subprocess.run(  # noqa: S603
+            [path, *arguments],
+            env={**os.environ, **_QUIET},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return version_in(answer.stdout) if answer.returncode == 0 else None

@@ -1,0 +1,146 @@
+"""The Go that things are built with: found, checked, and run with its output shown and kept."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from ebbtide.rehearsal.tools.cache import pins
+from ebbtide.rehearsal.tools.errors import ToolError
+from ebbtide.rehearsal.tools.items import Item
+from ebbtide.rehearsal.tools.steps import Say, Worked
+
+_HAS: Final = re.compile(r"\bgo(\d+)\.(\d+)")
+_NEEDS: Final = re.compile(r"^go (\d+)\.(\d+)", flags=re.MULTILINE)
+_INSTALL: Final = "install it (https://go.dev/doc/install) and run this again"
+_LAST_LINES: Final = 3
+_DECIDED_HERE: Final = {
+    "GOTOOLCHAIN": "local",
+    "GOWORK": "off",
+    "CGO_ENABLED": "0",
+    "GOFLAGS": "-mod=readonly",
+}
+"""What decides what is built. Where modules come from and how they are checked stays the user's setting."""
+_CROSS: Final = frozenset({"GOOS", "GOARCH"})
+
+
+@dataclass(frozen=True, slots=True)
+class Go:
+    """Go's command.
+
+    Attributes:
+        path: the program.
+        say: is told every line that Go says of its work.
+    """
+
+    path: str
+    say: Say
+
+    def run(self, arguments: Sequence[str], *, directory: Path, log: Path, purpose: str) -> str:
+        """Run a command of Go and wait for it; Go and its compilers end with this, however this ends.
+
+        Args:
+            arguments: of the command.
+            directory: where go.mod is.
+            log: a file that gets what Go says of its work, at its end.
+            purpose: what it is run for, as the beginning of a sentence: `kwok 0.8.0 could not be built`.
+
+        Returns:
+            Its standard output.
+
+        Raises:
+            ToolError: Go failed; with its own last lines.
+        """
+        said: list[str] = []
+        with (
+            tempfile.TemporaryFile("w+", encoding="utf-8") as output,
+            log.open("a", encoding="utf-8") as kept,
+            subprocess.Popen(  # noqa: S603
+                [self.path, *arguments],
+                cwd=directory,
+                env=_environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.PIPE,
+                text=True,
+                errors="replace",
+                process_group=0,
+            ) as process,
+        ):
+            try:
+                for line in process.stderr or ():
+                    kept.write(line)
+                    said.append(line.strip())
+                    self.say(Worked(line.strip()))
+                status = process.wait()
+            except BaseException:
+                os.killpg(process.pid, signal.SIGTERM)
+                raise
+            output.seek(0)
+            result = output.read()
+        if status:
+            last = " / ".join([line for line in said if line][-_LAST_LINES:]) or f"exit status {status}"
+            raise ToolError(f"{purpose}; Go's last words: {last} (all of them: {log}).")
+        return result
+
+
+def find_go(items: Iterable[Item], say: Say) -> Go:
+    """The Go on PATH.
+
+    Args:
+        items: what has to be built, all of it, for the sentence that says what is missing.
+        say: is told what Go says.
+
+    Raises:
+        ToolError: there is none, or it is too old for the go.mod of what has to be built.
+    """
+    wanted = tuple(items)
+    needed = max(_needed(item.group) for item in wanted)
+    release = ".".join(map(str, needed))
+    missing = ", ".join(f"{item.name} {item.version}" for item in wanted)
+    path = shutil.which("go")
+    if path is None:
+        raise ToolError(
+            f"Not on PATH in a version that will do, nor built yet: {missing}; building needs Go {release} "
+            f"or later, which is not on PATH either: {_INSTALL}."
+        )
+    asked = subprocess.run(  # noqa: S603
+        [path, "env", "GOVERSION"],
+        env=_environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    match _HAS.search(asked.stdout):
+        case None:
+            raise ToolError(
+                f"`{path} env GOVERSION` does not say Go's version; building {missing} needs Go {release} or "
+                f"later: {_INSTALL}."
+            )
+        case found if (int(found[1]), int(found[2])) < needed:
+            raise ToolError(
+                f"Building {missing} needs Go {release} or later, and {path} is {asked.stdout.strip()}: "
+                f"{_INSTALL}."
+            )
+        case _:
+            return Go(path, say)
+
+
+def _needed(group: str) -> tuple[int, int]:
+    go_mod, _ = pins(group)
+    found = _NEEDS.search(go_mod.read_text(encoding="utf-8"))
+    if found is None:
+        raise ValueError(f"{go_mod} has no go line.")
+    return int(found[1]), int(found[2])
+
+
+def _environment() -> dict[str, str]:
+    theirs = {name: value for name, value in os.environ.items() if name not in _CROSS}
+    return {**theirs, **_DECIDED_HERE}
