@@ -1,13 +1,15 @@
 """The placement profile: what workloads read of a cluster, as versioned plain JSON."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
 
-VERSION = "ebbtide.dev/profile/v1"
+_NAME = "ebbtide.dev/profile/v"
+VERSION = f"{_NAME}1"
 
 
 class ProfileError(ValueError):
@@ -168,29 +170,45 @@ class Profile:
         return json.dumps(self.data(), indent=2)
 
     @classmethod
-    def load(cls, source: str | Path | Mapping[str, Any]) -> "Profile":
+    def load(cls, source: str | Path | Mapping[str, Any] | None = None) -> "Profile":
         """Read a profile.
 
         Args:
-            source: a file, JSON text, or the data itself, such as a stack output.
+            source: the data itself, such as a stack output, or where it is: a file, JSON text, `stack:NAME`
+                for the output of a Pulumi stack, `configmap:NAMESPACE` for the ConfigMap in a team's
+                namespace. Left out, the variable `EBBTIDE_PROFILE`, which says the same.
 
         Raises:
-            ProfileError: there is no such file, it is no profile, or it is of another version than this
-            package reads.
+            ProfileError: there is none, it is no profile, or it is of another version than this package
+            reads.
         """
-        data = source if isinstance(source, Mapping) else _parsed(source)
-        version = data.get("version")
-        if version != VERSION:
-            raise ProfileError(
-                f"This is no profile that can be read here: its version is {version!r}, this package reads "
-                f"{VERSION}. Install the ebbtide that made the cluster, or write the profile with this one."
-            )
+        # Imported here because it imports this.
+        from ebbtide.placement.profile_sources import found  # noqa: PLC0415
+
+        data = source if isinstance(source, Mapping) else found(source)
+        _check_version(data.get("version"))
         try:
             return _profile(data)
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ProfileError(
-                f"The profile is damaged: {error}. Write it again with `ebbtide profile`."
+                f"The profile is damaged: {type(error).__name__}: {error}. Write it again with `ebbtide "
+                "profile`."
             ) from None
+
+
+def _check_version(version: object) -> None:
+    if version == VERSION:
+        return
+    number = re.fullmatch(rf"{re.escape(_NAME)}(\d+)", str(version))
+    if number and int(number[1]) > int(VERSION.removeprefix(_NAME)):
+        raise ProfileError(
+            f"The profile is newer than this package: its version is {version}, this package reads "
+            f"{VERSION}. Install a newer ebbtide."
+        )
+    raise ProfileError(
+        f"This is no profile that can be read here: its version is {version!r}, this package reads "
+        f"{VERSION}. Install the ebbtide that made the cluster, or write the profile with this one."
+    )
 
 
 _Thing = TypeVar("_Thing")
@@ -202,25 +220,6 @@ def _named(kind: str, name: str, known: Mapping[str, _Thing], cluster: str) -> _
     near = get_close_matches(name, known, n=1, cutoff=0.6)
     guess = f"; did you mean {near[0]}?" if near else f"; it has {', '.join(known) or 'none'}."
     raise ProfileError(f"Cluster {cluster} has no {kind} {name}{guess}")
-
-
-def _parsed(source: str | Path) -> Mapping[str, Any]:
-    text = str(source)
-    if not text.lstrip().startswith("{"):
-        try:
-            text = Path(source).read_text(encoding="utf-8")
-        except OSError as error:
-            raise ProfileError(
-                f"The profile {source} cannot be read: {error.strerror}. "
-                "Write it with `ebbtide profile --out FILE`."
-            ) from None
-    try:
-        data = json.loads(text)
-    except ValueError as error:
-        raise ProfileError(f"The profile {str(source)[:80]} is not JSON: {error}.") from None
-    if not isinstance(data, dict):
-        raise ProfileError(f"The profile {str(source)[:80]} is not a JSON object.")
-    return data  # pyright: ignore[reportUnknownVariableType]  # json.loads has no type
 
 
 def _known(kind: type[Any], data: Mapping[str, Any]) -> dict[str, Any]:

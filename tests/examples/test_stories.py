@@ -234,12 +234,12 @@ def test_existing_cluster_is_left_alone(story: str) -> None:
 
 
 def test_job_of_the_queue_story_finds_its_queue() -> None:
-    """The local queue is called `dws-local-queue` and lies in `default`, over both pools."""
+    """The local queue is called `dws-local-queue` and lies in `default`, over every GPU pool."""
     profile: Any = _told("queued-gpus").outputs["placementProfile"]
     assert profile["queues"] == [
         {
             "name": "dws",
-            "pools": ["dws-t4-nodepool", "dws-a100-nodepool"],
+            "pools": ["dws-t4-nodepool", "dws-a100-nodepool", "dws-h100-nodepool"],
             "local_queues": [{"team": "dws-test", "namespace": "default", "name": "dws-local-queue"}],
         }
     ]

@@ -9,7 +9,12 @@ from tests.repository import ROOT, relative, sources, syntax
 
 _READER = ROOT / "stacks" / "settings.py"
 _PROGRAM = [ROOT / "__main__.py", *sources("stacks", "components")]
-_MODEL = sources("ebbtide/catalog", "ebbtide/model", "ebbtide/placement", "ebbtide/reading")
+_FOR_WORKLOADS = ROOT / "ebbtide/placement/profile_sources.py"
+_MODEL = [
+    path
+    for path in sources("ebbtide/catalog", "ebbtide/model", "ebbtide/placement", "ebbtide/reading")
+    if path != _FOR_WORKLOADS
+]
 
 
 def _attributes(path: Path) -> set[str]:

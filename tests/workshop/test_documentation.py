@@ -134,6 +134,8 @@ def test_commands_are_there(where: str, command: str) -> None:
             _check_make(words)
         case [".venv/bin/python", "-m", "ebbtide", *words] | ["ebbtide", *words]:
             _check_ebbtide(words)
+        case [".venv/bin/python", file]:
+            assert (ROOT / file).is_file(), where
         case ["pulumi", word, *_]:
             assert word in _PULUMI, where
         case [word, *_]:

@@ -1,0 +1,18 @@
+"""Whether kfp is there, asked without the seconds that importing it takes."""
+
+from importlib.machinery import PathFinder
+from importlib.util import find_spec
+
+
+def require() -> None:
+    """Stop where kfp or its Kubernetes part is not installed.
+
+    Raises:
+        ModuleNotFoundError: with what to install.
+    """
+    found = find_spec("kfp")
+    if found is None or PathFinder.find_spec("kfp.kubernetes", found.submodule_search_locations) is None:
+        raise ModuleNotFoundError(
+            "Placing the steps of a pipeline needs the Kubeflow Pipelines SDK: pip install 'ebbtide[kfp]'.",
+            name="kfp",
+        )

@@ -1,0 +1,92 @@
+"""What a step needs of a node, said here or through kfp before."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TypedDict
+
+from ebbtide.workloads.amounts import seconds
+from ebbtide.workloads.errors import Problems
+from ebbtide.workloads.pipelines.steps import Step
+from ebbtide.workloads.tasks import Task
+
+
+class Needs(TypedDict, total=False):
+    """What can be said of a step; what is left out is as kfp was told before, where it was."""
+
+    gpus: int
+    """Accelerators, as a limit; of which kind follows from the pool."""
+    cpu: str
+    """CPU as a limit, which is then the request too: cores, as `4`, or `500m`."""
+    memory: str
+    """Memory as a limit, which is then the request too: `48G`, `48Gi`."""
+    lasts: str | timedelta
+    """How long the step is expected to run: `6h`. It limits nothing, and is what is warned by."""
+    checkpoints: bool
+    """Whether the step goes on from its last checkpoint when it is run again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a step needs, once it is known where that was said.
+
+    Attributes:
+        gpus: accelerators; 0 for none, 1 where a parameter of the run says how many.
+        cpu: CPU; empty where it is not known at compile time.
+        memory: the same.
+        lasts: how long it is expected to run, seconds; None where that is not said.
+        checkpoints: whether it goes on from its last checkpoint.
+    """
+
+    gpus: int
+    cpu: str
+    memory: str
+    lasts: int | None
+    checkpoints: bool
+
+    def task(self, *, pool: str = "", queue: str = "", namespace: str = "") -> Task:
+        """The same as a task of a Job, which is placed by the same rules. A step has neither a Job's name
+        nor its image."""
+        return Task(
+            name="step",
+            image="step",
+            pool=pool,
+            queue=queue,
+            namespace=namespace,
+            gpus=self.gpus,
+            cpu=self.cpu,
+            memory=self.memory,
+        )
+
+
+def asked(step: Step, needs: Needs, problems: Problems) -> Asked:
+    """What a step needs; amounts that are none are noted."""
+    gpus = needs.get("gpus", step.accelerators)
+    problems.check(gpus >= 0, f"gpus is {gpus}; write 0 or more.")
+    found = Asked(
+        gpus=max(0, gpus),
+        cpu=needs.get("cpu", step.cpu),
+        memory=needs.get("memory", step.memory),
+        lasts=_lasts(needs, problems),
+        checkpoints=needs.get("checkpoints", False),
+    )
+    task = found.task()
+    for amount in ("cpu_m", "memory_b"):
+        with problems.collecting():
+            getattr(task, amount)
+    return found
+
+
+def _lasts(needs: Needs, problems: Problems) -> int | None:
+    with problems.collecting():
+        return seconds("lasts", needs["lasts"]) if "lasts" in needs else None
+    return None
+
+
+def limit(step: Step, needs: Needs, accelerator: str) -> None:
+    """Tell kfp what is said here, and what kind of accelerator the limit is of."""
+    if "cpu" in needs:
+        step.limit_cpu(needs["cpu"])
+    if "memory" in needs:
+        step.limit_memory(needs["memory"])
+    if accelerator:
+        step.limit_accelerators(accelerator, needs.get("gpus"))

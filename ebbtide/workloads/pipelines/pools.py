@@ -1,0 +1,130 @@
+"""Steps on a pool."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final, Unpack
+
+from ebbtide.placement import LogsProfile, PoolProfile, Profile, ProfileError
+from ebbtide.workloads.errors import Problems
+from ebbtide.workloads.pipelines.faults import faults_of
+from ebbtide.workloads.pipelines.needs import Asked, Needs, asked, limit
+from ebbtide.workloads.pipelines.steps import Step
+from ebbtide.workloads.pipelines.warned import warn
+from ebbtide.workloads.placing import place
+
+if TYPE_CHECKING:
+    from kfp.dsl import PipelineTask
+
+WEIGHT: Final = 50
+"""How much the scheduler prefers a pool when it need not be that one; what kfp 1.8 used for the same."""
+
+
+def use_pool(
+    task: "PipelineTask",
+    pool: PoolProfile | str,
+    *,
+    profile: Profile | None = None,
+    hard: bool = True,
+    fallback: Sequence[PoolProfile | str] = (),
+    **needs: Unpack[Needs],
+) -> "PipelineTask":
+    """Send a step to a pool: with tolerations of all of its taints, as they are declared, and an affinity to
+    its nodes, all of whose expressions hold together.
+
+    A soft placement is a preference of the scheduler alone, among nodes that are there. The cluster
+    autoscaler does not know preferences (its FAQ, 2026): while an untainted node has room, a pool at zero
+    stays at zero. When the step fits no node that is there, the autoscaler adds one of any pool that the step
+    tolerates, by its own order. For "spot if there is any, and else on demand" with pools at zero, declare a
+    queue over both and send the step there with `use_queue`.
+
+    A step with a GPU limit falls back only to nodes with GPUs, and a soft step whose pools are all work pools
+    needs each of them named: every work pool is tainted.
+
+    Args:
+        task: a step with a container of its own: made from a function, a container component or a component
+            file.
+        pool: a pool of a profile, or the name of one.
+        profile: where a pool's name is looked up; left out, the one that `EBBTIDE_PROFILE` names.
+        hard: whether it runs on that pool or not at all; else the pool is preferred.
+        fallback: pools that a soft step may run on besides, and whose taints it tolerates too. Untainted
+            nodes need not be named.
+        **needs: what it needs of a node, and how long; see `Needs`.
+
+    Returns:
+        The task.
+
+    Raises:
+        WorkloadError: the step cannot run there; with all that is wrong.
+        ProfileError: there is no profile, or it cannot be read.
+
+    Warns:
+        PlacementWarning: it may not end there.
+    """
+    step = Step(task)
+    with faults_of(step) as problems:
+        check_free(step, problems)
+        needed = asked(step, needs, problems)
+        pools = _found((pool, *fallback), profile, problems)
+        for item in pools:
+            _check_fit(item, needed, problems)
+        problems.check(
+            not (hard and fallback),
+            "fallback is for a soft placement, and this one is hard: write hard=False with it.",
+        )
+        resources = [item.accelerator.resource for item in pools if item.accelerator]
+        check_kind(step, resources, needed, problems)
+    first = pools[0]
+    limit(step, needs, resources[0] if needed.gpus else "")
+    step.tolerate(dict.fromkeys(found for item in pools for found in item.tolerations))
+    step.lead(first.affinity, None if hard else WEIGHT)
+    warn(step, pools, needed)
+    return task
+
+
+def _found(
+    wanted: Sequence[PoolProfile | str], profile: Profile | None, problems: Problems
+) -> list[PoolProfile]:
+    """Pools by name; those that are not there are noted."""
+    found: list[PoolProfile] = []
+    for item in wanted:
+        if isinstance(item, PoolProfile):
+            found.append(item)
+            continue
+        profile = profile or Profile.load()
+        try:
+            found.append(profile.pool(item))
+        except ProfileError as error:
+            problems.add(str(error))
+    return found
+
+
+def check_free(step: Step, problems: Problems) -> None:
+    """Note why a step can be sent nowhere."""
+    problems.check(
+        step.has_pod, "it is a pipeline or an importer, and has no pod: place its steps where they are made."
+    )
+    problems.check(
+        not step.is_placed,
+        "it is placed already. Several affinities would each do alone, and a queue adds its own: place it "
+        "once.",
+    )
+
+
+def _check_fit(pool: PoolProfile, needed: Asked, problems: Problems) -> None:
+    """Note why a step does not run on a pool."""
+    alone = Profile("", "", "", pools=(pool,), queues=(), logs=LogsProfile("", ""))
+    with problems.collecting():
+        place(alone, needed.task(pool=pool.name))
+
+
+def check_kind(step: Step, resources: Iterable[str], needed: Asked, problems: Problems) -> None:
+    """Note where accelerators of a step are not those of where it goes, or of more than one kind there."""
+    kinds = sorted(set(resources)) if needed.gpus else []
+    problems.check(
+        len(kinds) <= 1,
+        f"its pools have accelerators of different kinds, {' and '.join(kinds)}, and a pod asks for one.",
+    )
+    problems.check(
+        not (kinds and step.accelerator) or step.accelerator in kinds,
+        f"its accelerators are {step.accelerator}, and those of its pool are {' and '.join(kinds)}: leave "
+        "out set_accelerator_type.",
+    )

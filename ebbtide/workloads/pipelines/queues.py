@@ -1,0 +1,66 @@
+"""Steps in a queue."""
+
+from typing import TYPE_CHECKING, Final, Unpack
+
+from ebbtide.placement import Profile, QueueProfile
+from ebbtide.workloads.pipelines.faults import faults_of
+from ebbtide.workloads.pipelines.needs import Needs, asked, limit
+from ebbtide.workloads.pipelines.pools import check_free, check_kind
+from ebbtide.workloads.pipelines.steps import Step
+from ebbtide.workloads.pipelines.warned import warn
+from ebbtide.workloads.placing import place
+
+if TYPE_CHECKING:
+    from kfp.dsl import PipelineTask
+
+NAMESPACE: Final = "kubeflow"
+"""Where Kubeflow Pipelines runs steps unless it is set up for several users."""
+
+
+def use_queue(
+    task: "PipelineTask",
+    queue: QueueProfile | str,
+    *,
+    profile: Profile | None = None,
+    namespace: str = NAMESPACE,
+    **needs: Unpack[Needs],
+) -> "PipelineTask":
+    """Let a step wait in a queue for a node.
+
+    Kueue knows no pipelines, but pods (its pod integration, on by default since 0.16): the pod of the step is
+    held back until the queue admits it, and gets the labels and tolerations of the pool that the queue chose.
+    So it carries the queue's name, and neither tolerations nor an affinity; for how long a queued node is
+    asked for is an annotation (Kueue 0.19.2, jobframework/utils.go). The drivers of Kubeflow Pipelines wait
+    in no queue. A pod that makes way for another is deleted: let the step be retried.
+
+    Args:
+        task: a step with a container of its own.
+        queue: a queue of the profile, or its name there.
+        profile: the cluster; left out, the one that `EBBTIDE_PROFILE` names.
+        namespace: where the pipeline's pods are.
+        **needs: what it needs of a node, and how long; see `Needs`. CPU and memory must be said, here or to
+            kfp: the queue counts them.
+
+    Returns:
+        The task.
+
+    Raises:
+        WorkloadError: the step cannot run there; with all that is wrong.
+        ProfileError: there is no profile, or it cannot be read.
+
+    Warns:
+        PlacementWarning: it may not end on one of the queue's pools.
+    """
+    step = Step(task)
+    cluster = profile or Profile.load()
+    name = queue if isinstance(queue, str) else queue.name
+    with faults_of(step) as problems:
+        check_free(step, problems)
+        needed = asked(step, needs, problems)
+        found = place(cluster, needed.task(queue=name, namespace=namespace))
+        check_kind(step, filter(None, [found.accelerator]), needed, problems)
+    limit(step, needs, found.accelerator)
+    step.label(found.labels)
+    step.annotate(found.annotations)
+    warn(step, map(cluster.pool, cluster.queue(name).pools), needed)
+    return task

@@ -1,0 +1,154 @@
+"""A step as kfp has it: the one place that touches kfp's own objects.
+
+kfp carries no types; what is read of its tasks is typed here. Source: kfp and kfp-kubernetes 2.17.0,
+dsl/pipeline_task.py, dsl/structures.py, kubernetes/*.py.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from ebbtide.placement import MatchExpression, Toleration
+from ebbtide.workloads.amounts import memory_bytes
+from ebbtide.workloads.placing import QUEUE_LABEL
+
+if TYPE_CHECKING:
+    from kfp.dsl import PipelineTask
+    from kfp.dsl.structures import RetryPolicy
+
+_MEMORY: Final = re.compile(r"\d+(?:[KMGTPE]i?)?")
+"""What `set_memory_limit` takes."""
+_RUNTIME: Final = "{{"
+"""How a value begins that a run of the pipeline fills in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A task of a pipeline."""
+
+    task: "PipelineTask"
+
+    @property
+    def name(self) -> str:
+        """Its name in the pipeline."""
+        return self.task.name
+
+    @property
+    def has_pod(self) -> bool:
+        """Whether a container of its own runs for it: not for a pipeline used as a step, nor an importer."""
+        return self.task.container_spec is not None
+
+    @property
+    def has_retries(self) -> bool:
+        """Whether it is run again at all."""
+        return self._retries is not None
+
+    @property
+    def retried_seconds(self) -> int | None:
+        """For how long after the start of its first attempt it is run again, with kfp's hour where that was
+        not said; None where it is not run again."""
+        return self._retries.to_proto().backoff_max_duration.seconds if self._retries else None
+
+    @property
+    def _retries(self) -> "RetryPolicy | None":
+        # kfp has a way to set them, and none to read them.
+        return self.task._task_spec.retry_policy  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+
+    @property
+    def accelerators(self) -> int:
+        """Accelerators as kfp was told; 0 for none, 1 where a run says how many."""
+        count = str(self._resource("accelerator_count") or "0")
+        return 1 if count.startswith(_RUNTIME) else int(count)
+
+    @property
+    def accelerator(self) -> str:
+        """The resource that they are, as kfp was told; empty where it was not, or a run says it."""
+        return self._known("accelerator_type")
+
+    @property
+    def cpu(self) -> str:
+        """CPU as kfp was told: the limit, or else the request."""
+        return self._known("cpu_limit") or self._known("cpu_request")
+
+    @property
+    def memory(self) -> str:
+        """Memory as kfp was told: the limit, or else the request."""
+        return self._known("memory_limit") or self._known("memory_request")
+
+    def _resource(self, name: str) -> str | None:
+        return getattr(getattr(self.task.container_spec, "resources", None), name, None)
+
+    def _known(self, name: str) -> str:
+        """What kfp was told; empty where a run says it."""
+        text = self._resource(name) or ""
+        return "" if text.startswith(_RUNTIME) else text
+
+    @property
+    def _kubernetes(self) -> Mapping[str, Any]:
+        return self.task.platform_config.get("kubernetes", {})
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether something leads it to nodes of its own already."""
+        labels = self._kubernetes.get("podMetadata", {}).get("labels", {})
+        return bool(
+            self._kubernetes.get("nodeAffinity")
+            or self._kubernetes.get("nodeSelector")
+            or QUEUE_LABEL in labels
+        )
+
+    def tolerate(self, tolerations: Iterable[Toleration]) -> None:
+        """Let its pod past taints."""
+        from kfp import kubernetes  # noqa: PLC0415
+
+        for found in tolerations:
+            kubernetes.add_toleration(self.task, **found.manifest())  # pyright: ignore[reportArgumentType]  # words of Kubernetes' own
+
+    def lead(self, expressions: Iterable[MatchExpression], weight: int | None) -> None:
+        """Lead its pod to nodes that all expressions hold for; required where there is no weight.
+
+        In one call: kfp's driver makes a term of each, and a node need fit only one of the terms.
+        """
+        from kfp import kubernetes  # noqa: PLC0415
+
+        kubernetes.add_node_affinity(  # pyright: ignore[reportUnknownMemberType]
+            self.task, match_expressions=[item.manifest() for item in expressions], weight=weight
+        )
+
+    def label(self, labels: Mapping[str, str]) -> None:
+        """Label its pod."""
+        from kfp import kubernetes  # noqa: PLC0415
+
+        for key, value in labels.items():
+            kubernetes.add_pod_label(self.task, key, value)
+
+    def annotate(self, annotations: Mapping[str, str]) -> None:
+        """Annotate its pod."""
+        from kfp import kubernetes  # noqa: PLC0415
+
+        for key, value in annotations.items():
+            kubernetes.add_pod_annotation(self.task, key, value)
+
+    def limit_cpu(self, cpu: str) -> None:
+        """Set its CPU limit."""
+        self.task.set_cpu_limit(cpu)
+
+    def limit_memory(self, memory: str) -> None:
+        """Set its memory limit; in bytes where kfp does not take it as it is written (`1.5Gi`)."""
+        self.task.set_memory_limit(memory if _MEMORY.fullmatch(memory) else str(memory_bytes(memory)))
+
+    def limit_accelerators(self, resource: str, count: int | None) -> None:
+        """Say which resource its accelerators are, and how many unless kfp knows."""
+        if count is not None:
+            self.task.set_accelerator_limit(count)
+        self.task.set_accelerator_type(resource)
+
+    def retry(self, count: int, wait: int, factor: float, longest: int) -> None:
+        """Run it again after a failure; durations in seconds."""
+        self.task.set_retry(
+            num_retries=count,
+            backoff_duration=f"{wait}s",
+            backoff_factor=factor,
+            backoff_max_duration=f"{longest}s",
+        )

@@ -1,0 +1,198 @@
+"""Distributed training on the pools: where the pods of a TrainJob go, as options of the kubeflow SDK or as
+parts of a manifest.
+
+Trainer 2 takes placements as patches of the job's runtime (`spec.runtimePatches`, Trainer 2.3.0), which the
+SDK has as options (kubeflow 0.5.0). Starting and following the job is the SDK's own.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final, TypedDict, Unpack
+
+from ebbtide.placement import PoolProfile, Profile
+from ebbtide.workloads.amounts import MEBIBYTE
+from ebbtide.workloads.errors import Problems, WorkloadError
+from ebbtide.workloads.placing import Place, place
+from ebbtide.workloads.tasks import Task
+
+Manifest = dict[str, Any]
+
+MANAGER: Final = "ebbtide.dev/placement"
+"""Who made a patch; a TrainJob has one for each manager."""
+
+
+class TrainFields(TypedDict, total=False):
+    """What can be said of a training job's pods; one of `pool` and `queue` must be."""
+
+    pool: str
+    """The pool that they run on, and no other. Either this or `queue`."""
+    queue: str
+    """The queue that the job waits in, by its name in the declaration: all pods are let in at once."""
+    namespace: str
+    """Where the job is. Left out: where the SDK says, or the one namespace that has the queue."""
+    gpus: int
+    """Accelerators for each pod."""
+    cpu: str
+    """CPU for each pod: cores, as `4`, or `500m`."""
+    memory: str
+    """Memory for each pod: `48Gi`."""
+    max_run: str | timedelta
+    """For how long nodes are asked for, where the queue leads to a pool whose capacity is queued."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainPlacement:
+    """Where a TrainJob goes.
+
+    Attributes:
+        nodes: how many pods train together; `num_nodes` of the SDK's trainers.
+        resources: what each asks for; `resources_per_node` of the SDK's trainers.
+        namespace: of the job; empty for whichever the SDK uses.
+        labels: of the job.
+        annotations: of the job.
+        pods: fields of the pods' spec, by the name of the runtime's replicated job.
+    """
+
+    nodes: int
+    resources: dict[str, str]
+    namespace: str
+    labels: dict[str, str]
+    annotations: dict[str, str]
+    pods: dict[str, dict[str, Any]]
+
+    def options(self) -> list[Any]:
+        """For `TrainerClient().train(options=…)`. The SDK gives each of its patches one manager, of which a
+        job has one: add no `RuntimePatch` of your own to these.
+
+        Raises:
+            ModuleNotFoundError: the SDK is not installed.
+        """
+        try:
+            from kubeflow.trainer import options  # noqa: PLC0415
+        except ModuleNotFoundError as error:
+            raise ModuleNotFoundError(
+                "Options are objects of the kubeflow SDK: pip install kubeflow. `manifest()` needs none.",
+                name=error.name,
+            ) from None
+        found: list[Any] = []
+        if self.labels:
+            found.append(options.Labels(self.labels))
+        if self.annotations:
+            found.append(options.Annotations(self.annotations))
+        if self.pods:
+            jobs = [
+                options.ReplicatedJobPatch(
+                    name=name,
+                    template=options.JobTemplatePatch(
+                        spec=options.JobSpecPatch(
+                            template=options.PodTemplatePatch(spec=options.PodSpecPatch(**pod))
+                        )
+                    ),
+                )
+                for name, pod in self.pods.items()
+            ]
+            spec = options.JobSetSpecPatch(replicated_jobs=jobs)
+            template = options.JobSetTemplatePatch(spec=spec)
+            runtime = options.TrainingRuntimeSpecPatch(template=template)
+            found.append(options.RuntimePatch(training_runtime_spec=runtime))
+        return found
+
+    def manifest(self) -> Manifest:
+        """The parts of a TrainJob that say where it goes, to merge into its manifest."""
+        metadata: Manifest = {
+            name: part
+            for name, part in (
+                ("namespace", self.namespace),
+                ("labels", self.labels),
+                ("annotations", self.annotations),
+            )
+            if part
+        }
+        trainer: Manifest = {"numNodes": self.nodes}
+        if self.resources:
+            trainer["resourcesPerNode"] = {"requests": self.resources, "limits": self.resources}
+        spec: Manifest = {"trainer": trainer}
+        if self.pods:
+            spec["runtimePatches"] = [_patch(self.pods)]
+        return {"metadata": metadata, "spec": spec}
+
+
+def train_job(
+    profile: Profile, *, nodes: int = 1, jobs: Sequence[str] = ("node",), **fields: Unpack[TrainFields]
+) -> TrainPlacement:
+    """Where a TrainJob goes: onto a pool, or into a queue.
+
+    On a pool its pods carry the tolerations and a required affinity. In a queue they carry neither: Kueue
+    adds what the chosen pool needs, as a patch of its own, and lets in all of the pods or none. On a pool
+    alone, pods that find no node wait, and those that found one hold it: prefer a queue for more than one.
+
+    Whether a lost pod starts the job again is the runtime's to say (its JobSet's failure policy).
+
+    Args:
+        profile: the cluster.
+        nodes: how many pods train together.
+        jobs: which of the runtime's replicated jobs are placed. Those that train are `node` in a runtime for
+            torch, and `launcher` and `node` in one for MPI, as deepspeed's (Trainer, manifests/base/runtimes,
+            2026); those for data and models run wherever they may.
+        **fields: where, and what each pod needs; see `TrainFields`.
+
+    Raises:
+        WorkloadError: the job cannot run there; the message says all that is wrong.
+    """
+    problems = Problems()
+    problems.check(nodes >= 1, f"nodes is {nodes}; write 1 or more.")
+    problems.check(jobs and all(jobs), "jobs is empty; name the replicated job that trains, mostly node.")
+    task = Task(name="train", image="train", **fields)
+    try:
+        found = place(profile, task)
+    except WorkloadError as error:
+        raise problems.error(*error.problems) from None
+    _check_room(profile, task, nodes, problems)
+    problems.end()
+    return TrainPlacement(
+        nodes=nodes,
+        resources=_resources(task, found),
+        namespace=found.namespace,
+        labels=found.labels,
+        annotations=found.annotations,
+        pods=dict.fromkeys(jobs, found.pod) if found.pod else {},
+    )
+
+
+def _resources(task: Task, found: Place) -> dict[str, str]:
+    asked = {"cpu": task.cpu, "memory": task.memory}
+    if found.accelerator:
+        asked[found.accelerator] = str(task.gpus)
+    return {name: amount for name, amount in asked.items() if amount}
+
+
+def _check_room(profile: Profile, task: Task, nodes: int, problems: Problems) -> None:
+    """Note where all of the pods never run at once: they wait for each other, and hold what they have. A
+    queue sends all of them to one of its pools."""
+    names = profile.queue(task.queue).pools if task.queue else (task.pool,)
+    rooms = {name: room for name in names if (room := _room(profile.pool(name), task)) is not None}
+    most = max(rooms, key=lambda name: rooms[name], default="")
+    problems.check(
+        len(rooms) < len(names) or nodes <= rooms[most],
+        f"nodes is {nodes}, and pool {most} has room for {rooms.get(most)} such pods at once.",
+    )
+
+
+def _room(pool: PoolProfile, task: Task) -> int | None:
+    """How many such pods a pool holds at its largest; None where nothing that they ask for tells."""
+    offered = (
+        (pool.accelerator.count if pool.accelerator else 0, task.gpus),
+        (pool.cpu_m, task.cpu_m),
+        (pool.memory_mib * MEBIBYTE, task.memory_b),
+    )
+    each = [have // ask for have, ask in offered if have and ask]
+    return pool.max_nodes * min(each) if each else None
+
+
+def _patch(pods: dict[str, dict[str, Any]]) -> Manifest:
+    jobs = [{"name": name, "template": {"spec": {"template": {"spec": pod}}}} for name, pod in pods.items()]
+    return {
+        "manager": MANAGER,
+        "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": jobs}}},
+    }

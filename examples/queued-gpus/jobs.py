@@ -1,0 +1,39 @@
+"""The sample Jobs, one for each GPU: `python jobs.py | kubectl apply -f -`. The placement profile is the one
+that EBBTIDE_PROFILE names."""
+
+from typing import Any
+
+import yaml
+
+from ebbtide.placement import PoolProfile, Profile
+from ebbtide.workloads.jobs import job
+
+POOLS = ("dws-t4-nodepool", "dws-a100-nodepool", "dws-h100-nodepool")
+
+
+def sample(profile: Profile, pool: PoolProfile) -> dict[str, Any]:
+    """A Job that waits in the queue for a GPU of one kind, and sleeps for two minutes.
+
+    The queue leads to all of the pools. Which of them a job may get is narrowed by a selector on its pods,
+    which Kueue holds against the labels of each pool's flavor. Tolerations it adds itself.
+    """
+    found = job(
+        profile,
+        name=f"sample-{pool.name.split('-')[1]}",
+        image="busybox:1.37",
+        command=["sleep", "120"],
+        queue="dws",
+        gpus=1,
+        cpu="100m",
+        memory="100Mi",
+        ttl="1h",
+    )
+    (kind,) = [label.key for label in pool.affinity if label.key.endswith("accelerator")]
+    found["spec"]["template"]["spec"]["nodeSelector"] = {kind: pool.labels[kind]}
+    return found
+
+
+if __name__ == "__main__":
+    cluster = Profile.load()
+    jobs = [sample(cluster, cluster.pool(name)) for name in POOLS]
+    print(yaml.safe_dump_all(jobs, sort_keys=False), end="")

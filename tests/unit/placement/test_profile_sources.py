@@ -1,0 +1,165 @@
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ebbtide.placement import Profile, ProfileError
+from tests.repository import ROOT
+from tests.unit.workloads.clusters import DEV, DEV_AKS
+
+_PULUMI = """
+assert sys.argv[1:4] == ["stack", "output", "placementProfile"], sys.argv
+rest = sys.argv[4:]
+assert "--json" in rest and "--non-interactive" in rest
+if "--stack" in rest and rest[rest.index("--stack") + 1] != "acme/ml/dev":
+    sys.exit("error: no stack named 'acme/ml/dve' found")
+print(profile)
+"""
+_KUBECTL = """
+assert sys.argv[1:3] == ["get", "configmap"] and sys.argv[6:] == ["--output", "json"], sys.argv
+name, flag, namespace = sys.argv[3:6]
+assert flag == "--namespace"
+if (namespace, name) == ("vision", "ebbtide-profile"):
+    print(json.dumps({"kind": "ConfigMap", "data": {"profile.json": profile}}))
+elif name == "kube-root-ca.crt":
+    print(json.dumps({"kind": "ConfigMap", "data": {"ca.crt": "…"}}))
+else:
+    sys.exit(f'Error from server (NotFound): configmaps "{name}" not found')
+"""
+
+
+def _refused(source: Any) -> str:
+    with pytest.raises(ProfileError) as raised:
+        Profile.load(source)
+    return str(raised.value)
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A PATH with a `pulumi` and a `kubectl` that know the dev stack and its cluster, and refuse the rest."""
+    (tmp_path / "profile").write_text(DEV.json())
+    for name, body in (("pulumi", _PULUMI), ("kubectl", _KUBECTL)):
+        file = tmp_path / name
+        read = f"import json, sys\nprofile = open({str(tmp_path / 'profile')!r}).read()\n"
+        file.write_text(f"#!{sys.executable} -S\n{read}{body}")
+        file.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    return tmp_path
+
+
+def test_a_file_text_and_data(tmp_path: Path) -> None:
+    """The same from a file, by path or as text, from JSON text and from the data itself."""
+    file = tmp_path / "profile.json"
+    file.write_text(DEV.json())
+    for source in (file, str(file), DEV.json(), DEV.data()):
+        assert Profile.load(source) == DEV
+
+
+def test_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Left out, the source is what the variable says: JSON text or a file."""
+    monkeypatch.setenv("EBBTIDE_PROFILE", DEV_AKS.json())
+    assert Profile.load() == DEV_AKS
+    file = tmp_path / "profile.json"
+    file.write_text(DEV.json())
+    monkeypatch.setenv("EBBTIDE_PROFILE", str(file))
+    assert Profile.load() == DEV
+    monkeypatch.setenv("EBBTIDE_PROFILE", " ")
+    assert "export EBBTIDE_PROFILE=profile.json" in _refused(None)
+
+
+@pytest.mark.usefixtures("programs")
+def test_a_stack() -> None:
+    """The output of a stack by name, or of the selected one."""
+    assert Profile.load("stack:acme/ml/dev") == DEV
+    assert Profile.load("stack:") == DEV
+    assert "no stack named 'acme/ml/dve' found" in _refused("stack:acme/ml/dve")
+
+
+@pytest.mark.usefixtures("programs")
+def test_a_config_map() -> None:
+    """The ConfigMap in a team's namespace, under its own name or another."""
+    assert Profile.load("configmap:vision") == DEV
+    assert Profile.load("configmap:vision/ebbtide-profile") == DEV
+    assert 'configmaps "other" not found' in _refused("configmap:vision/other")
+    assert "it holds no profile" in _refused("configmap:vision/kube-root-ca.crt")
+    assert "configmap:NAMESPACE" in _refused("configmap:")
+
+
+@pytest.mark.parametrize("source", ["stack:dev", "configmap:vision"])
+def test_a_program_that_is_not_there(source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is named, in a sentence."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "which is not there: install it, or name a file." in _refused(source)
+
+
+def test_what_the_tenant_writes_is_what_is_read() -> None:
+    """The ConfigMap's name and key are those that a team's namespace has."""
+    written = (ROOT / "components" / "addons" / "team_objects.py").read_text(encoding="utf-8")
+    assert '"ebbtide-profile"' in written
+    assert '{"profile.json": profile(declaration).json()}' in written
+
+
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [
+        ("ebbtide.dev/profile/v2", "newer than this package: its version is ebbtide.dev/profile/v2"),
+        ("ebbtide.dev/profile/v0", "its version is 'ebbtide.dev/profile/v0', this package reads"),
+        (None, "its version is None, this package reads"),
+    ],
+)
+def test_another_version(version: str | None, said: str) -> None:
+    """A newer one asks for a newer package; anything else is no profile."""
+    assert said in _refused({**DEV.data(), "version": version})
+
+
+_DAMAGED: list[dict[str, Any]] = [
+    {"pools": [{}]},
+    {"pools": 3},
+    {"pools": ["a"]},
+    {"logs": None},
+    {"queues": [{"name": "a"}]},
+]
+
+
+@pytest.mark.parametrize("change", _DAMAGED)
+def test_a_damaged_profile(change: dict[str, Any]) -> None:
+    """A profile of this version with parts missing is said to be damaged, without a traceback."""
+    assert "The profile is damaged" in _refused({**DEV.data(), **change})
+
+
+@pytest.mark.parametrize(("text", "said"), [("{", "is not JSON"), ("[]", "cannot be read")])
+def test_what_is_no_profile(text: str, said: str) -> None:
+    """Text that is no JSON object, and a file that is not there."""
+    assert said in _refused(text)
+
+
+def test_a_file_that_is_none(tmp_path: Path) -> None:
+    """A list, binary data, a directory: each in a sentence."""
+    (tmp_path / "list").write_text("[]")
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
+    assert "is not a JSON object" in _refused(tmp_path / "list")
+    assert "is no text" in _refused(tmp_path / "binary")
+    assert "cannot be read: Is a directory" in _refused(tmp_path)
+
+
+def test_a_later_profile_of_this_version_is_read() -> None:
+    """Fields that this package does not know are passed over."""
+    data = json.loads(json.dumps(DEV.data()))
+    data["carbon"] = {}
+    for pool in data["pools"]:
+        pool["price"] = 1
+    assert Profile.load(data) == DEV
+
+
+def test_sources_need_the_standard_library_alone() -> None:
+    """Reading a profile from anywhere loads nothing that is installed."""
+    code = (
+        f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
+        "from ebbtide.placement import Profile; Profile.load()"
+    )
+    environment = {"EBBTIDE_PROFILE": DEV.json(), "PATH": os.environ["PATH"]}
+    subprocess.run([sys.executable, "-I", "-S", "-c", code], env=environment, check=True)

@@ -1,0 +1,101 @@
+"""Steps of pipelines for tests, and what became of them."""
+
+import inspect
+import warnings
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from kfp import components, dsl
+from kfp.dsl.pipeline_context import Pipeline
+
+from ebbtide.placement import PoolProfile
+from ebbtide.workloads.errors import WorkloadError
+from ebbtide.workloads.pipelines import PlacementWarning
+
+_FILE = """
+name: From a file
+inputs: [{name: rate, type: Float}]
+implementation:
+  container: {image: "busybox:1.37", command: [echo, {inputValue: rate}]}
+"""
+
+
+@dsl.component(base_image="python:3.12")
+def python_step(rate: float) -> float:
+    """A step from a function."""
+    return rate
+
+
+@dsl.container_component
+def container_step(rate: float) -> dsl.ContainerSpec:
+    """A step from a container."""
+    return dsl.ContainerSpec(image="busybox:1.37", command=["echo", "a"], args=[rate])
+
+
+file_step = components.load_component_from_text(_FILE)
+
+KINDS = {"function": python_step, "container": container_step, "file": file_step}
+
+
+@contextmanager
+def defining() -> Generator[dict[str, dsl.PipelineTask]]:
+    """Inside of a pipeline's definition; its tasks by name."""
+    with Pipeline("test") as pipeline:
+        yield pipeline.tasks
+
+
+def step(kind: str = "container") -> dsl.PipelineTask:
+    """A step of a pipeline of its own."""
+    with defining():
+        return KINDS[kind](rate=0.1)
+
+
+def problems_of(call: Callable[[], object]) -> tuple[str, ...]:
+    """What a call is refused for."""
+    with pytest.raises(WorkloadError) as raised:
+        call()
+    return raised.value.problems
+
+
+def warnings_of(call: Callable[[], object]) -> list[str]:
+    """What a call warns of; it is said of the line that made the call, and in no other category."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        call()
+    assert {item.category for item in found} <= {PlacementWarning}
+    assert {item.filename for item in found} <= {inspect.getfile(call)}
+    return [str(item.message) for item in found]
+
+
+def settings(task: dsl.PipelineTask) -> dict[str, Any]:
+    """What the driver puts on the step's pod."""
+    return task.platform_config.get("kubernetes", {})
+
+
+def retries(task: dsl.PipelineTask) -> dict[str, Any]:
+    """The step's retry policy; empty where it has none."""
+    policy = task._task_spec.retry_policy  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    return dict(vars(policy)) if policy else {}
+
+
+def tolerated(pool: PoolProfile, pod: dict[str, Any]) -> bool:
+    """Whether a pod is let in by the pool's nodes, as Kubernetes' scheduler decides it."""
+    return all(
+        any(
+            toleration["key"] == taint.key
+            and toleration["effect"] == taint.effect
+            and (toleration["operator"] == "Exists" or toleration.get("value", "") == taint.value)
+            for toleration in pod.get("tolerations", ())
+        )
+        for taint in pool.taints
+    )
+
+
+def led(pool: PoolProfile, terms: Iterable[dict[str, Any]]) -> bool:
+    """Whether one of the terms holds for the pool's nodes, with all of its expressions."""
+    return any(
+        all(pool.labels.get(item["key"]) in item["values"] for item in term["matchExpressions"])
+        for term in terms
+    )

@@ -1,0 +1,57 @@
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.repository import ROOT
+
+_MODULES = [
+    "ebbtide.workloads",
+    "ebbtide.workloads.checkpoints",
+    "ebbtide.workloads.jobs",
+    "ebbtide.workloads.sweeps",
+    "ebbtide.workloads.training",
+    "ebbtide.workloads.pipelines",
+]
+_SLOW = ["kfp", "pulumi", "kubeflow", "kubernetes", "pydantic", "google", "yaml"]
+_WITHOUT_KFP = f"""
+import sys; sys.path.insert(0, {str(ROOT)!r})
+try:
+    from ebbtide.workloads.pipelines import use_pool
+except ModuleNotFoundError as error:
+    print(error)
+"""
+
+
+def _python(*arguments: str) -> str:
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+
+
+@pytest.mark.parametrize("module", _MODULES)
+def test_importing_the_workload_side_is_cheap(module: str) -> None:
+    """Under 150 ms beyond Python's own start, and never kfp, Pulumi or another client."""
+    loaded = f"import sys, {module}; print(*(set({_SLOW!r}) & sys.modules.keys()))"
+    assert _python("-c", loaded).strip() == ""
+    assert _seconds(f"import {module}") - _seconds("pass") < 0.15
+
+
+def _seconds(code: str) -> float:
+    """What it costs the processor, in the cheapest of a few runs: others use the machine, too."""
+    taken: list[float] = []
+    for _ in range(3):
+        before = os.times()
+        _python("-c", code)
+        after = os.times()
+        taken.append(sum(after[2:4]) - sum(before[2:4]))
+    return min(taken)
+
+
+def test_pipelines_without_kfp() -> None:
+    """Where kfp is not installed, one sentence says what to install."""
+    said = _python("-I", "-S", "-c", _WITHOUT_KFP)
+    assert said == (
+        "Placing the steps of a pipeline needs the Kubeflow Pipelines SDK: pip install 'ebbtide[kfp]'.\n"
+    )

@@ -1,0 +1,131 @@
+from typing import Any
+
+from kfp import dsl
+
+from ebbtide.workloads.pipelines import every_step, retry_disruptions, use_pool, use_queue
+from tests.unit.workloads.clusters import DEV, DEV_AKS, PROFILES
+from tests.unit.workloads.steps import (
+    container_step,
+    defining,
+    led,
+    problems_of,
+    retries,
+    settings,
+    step,
+    warnings_of,
+)
+
+_T4 = DEV.pool("t4-spot")
+_CPU = DEV.pool("cpu-spot")
+_PREEMPTIBLE = PROFILES["examples/preemptible-pipelines/Pulumi.preemptible-pipelines.yaml"]
+
+
+def test_retries_by_default() -> None:
+    """Equal waits, and a week in which they may be used up: kfp's own defaults end after an hour."""
+    assert retries(retry_disruptions(step())) == {
+        "max_retry_count": 5,
+        "backoff_duration": "30s",
+        "backoff_factor": 1.0,
+        "backoff_max_duration": "604800s",
+    }
+
+
+def test_what_retries_refuse() -> None:
+    """All that is wrong at once, and waits that would go past the time in which a step is retried."""
+    found = problems_of(lambda: retry_disruptions(step(), 0, "soon", factor=0.5, longest="x"))
+    assert len(found) == 4
+    (found,) = problems_of(lambda: retry_disruptions(step(), 5, "5m", factor=2, longest="1h"))
+    assert "3 of 5 attempts begin within the 1h" in found
+    retry_disruptions(step(), 5, "5m", factor=2, longest="3h")
+
+
+def test_a_long_step_with_neither_checkpoints_nor_retries() -> None:
+    """On nodes that are taken away it is warned of; retries, checkpoints, or steady nodes are well."""
+
+    def long(**more: Any) -> list[str]:
+        return warnings_of(lambda: use_pool(step(), _CPU, lasts="6h", **more))
+
+    (found,) = long()
+    assert found.startswith("Step container-step lasts 6h on spot pool cpu-spot with neither retries nor")
+    assert long(checkpoints=True) == []
+    assert warnings_of(lambda: use_pool(retry_disruptions(step()), _CPU, lasts="6h")) == []
+    assert warnings_of(lambda: use_pool(step(), _CPU, lasts="10m")) == []
+    assert warnings_of(lambda: use_pool(step(), DEV_AKS.pool("cpu"), lasts="6h")) == []
+
+
+def test_a_step_longer_than_its_nodes_live() -> None:
+    """A preemptible node lives a day: past it, retries without checkpoints begin again for ever."""
+    pool = _PREEMPTIBLE.pool("preemptible-cpu-pool")
+    task = retry_disruptions(step())
+    (found,) = warnings_of(lambda: use_pool(task, pool, lasts="30h"))
+    assert "lasts 30h, and a node of pool preemptible-cpu-pool lives 1d at most" in found
+    assert warnings_of(lambda: use_pool(retry_disruptions(step()), pool, lasts="30h", checkpoints=True)) == []
+    (found,) = warnings_of(
+        lambda: use_queue(
+            step(), "a100", profile=DEV, namespace="vision", gpus=1, cpu="1", memory="1Gi", lasts="8d"
+        )
+    )
+    assert "a node of pool a100-queued lives 7d at most" in found
+
+
+def test_retries_that_end_before_the_step() -> None:
+    """The hour that is kfp's own is warned of where the step lasts longer."""
+    (found,) = warnings_of(lambda: use_pool(step().set_retry(5), _CPU, lasts="3h"))
+    assert "is retried no longer than 1h after its first attempt began" in found
+    assert len(warnings_of(lambda: use_pool(retry_disruptions(step(), longest="2h"), _CPU, lasts="3h"))) == 1
+
+
+def test_a_whole_pipeline_of_which_one_step_differs() -> None:
+    """Every step of a block is treated, but for those that were by themselves, in branches too."""
+    with defining() as tasks:
+        container_step(rate=0.0)
+        with every_step(use_pool, "cpu-spot", profile=DEV), every_step(retry_disruptions, 3):
+            container_step(rate=0.1)
+            with dsl.ParallelFor([1, 2]):
+                retry_disruptions(use_pool(container_step(rate=0.2), _T4, gpus=1), 7)
+    outside, first, other = tasks.values()
+    assert settings(outside) == {}
+    assert retries(outside) == {}
+    assert led(_CPU, settings(first)["nodeAffinity"])
+    assert led(_T4, settings(other)["nodeAffinity"])
+    assert [retries(task)["max_retry_count"] for task in (first, other)] == [3, 7]
+
+
+def test_faults_of_every_step_are_said_together() -> None:
+    """A whole pipeline that does not fit says so of each step, by its name."""
+    with defining():
+        found = problems_of(_too_large)
+    assert [text.split(":")[0] for text in found] == ["Step container-step", "Step container-step-2"]
+
+
+def _too_large() -> None:
+    with every_step(use_pool, _CPU, memory="1T"):
+        container_step(rate=0.1)
+        container_step(rate=0.2)
+
+
+def test_a_whole_pipeline_is_a_pipeline() -> None:
+    """Outside of a pipeline's definition there is no step to treat."""
+    (found,) = problems_of(_treated_outside)
+    assert "below dsl.pipeline" in found
+
+
+def _treated_outside() -> None:
+    with every_step(retry_disruptions):
+        pass
+
+
+def test_what_has_no_pod() -> None:
+    """A pipeline used as a step is placed where it is made: by itself refused, in a whole left alone."""
+
+    @dsl.pipeline
+    def inner() -> None:
+        use_pool(container_step(rate=0.1), _CPU)
+
+    with defining():
+        task = inner()
+        for call in (lambda: use_pool(task, _CPU), lambda: retry_disruptions(task)):
+            assert "it is a pipeline or an importer" in problems_of(call)[0]
+        with every_step(use_pool, _CPU):
+            left = inner()
+    assert left.platform_config == {}

@@ -1,0 +1,182 @@
+from dataclasses import replace
+
+import pytest
+from kfp import dsl, kubernetes
+
+from ebbtide.placement import ProfileError
+from ebbtide.workloads.pipelines import use_pool, use_queue
+from tests.unit.workloads.clusters import DEV, DEV_AKS, PROFILES
+from tests.unit.workloads.steps import (
+    KINDS,
+    container_step,
+    led,
+    problems_of,
+    settings,
+    step,
+    tolerated,
+)
+
+_T4 = DEV.pool("t4-spot")
+_CPU = DEV.pool("cpu-spot")
+_PREEMPTIBLE = PROFILES["examples/preemptible-pipelines/Pulumi.preemptible-pipelines.yaml"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_hard_placement_of_every_kind_of_step(kind: str) -> None:
+    """Steps from functions, containers and component files get tolerations and one required term."""
+    task = use_pool(step(kind), _T4, gpus=4, cpu="4", memory="40G")
+    (term,) = settings(task)["nodeAffinity"]
+    assert "weight" not in term
+    assert {item["key"] for item in term["matchExpressions"]} == {label.key for label in _T4.affinity}
+    assert settings(task)["tolerations"] == [item.manifest() for item in _T4.tolerations]
+    assert task.container_spec is not None
+    resources = task.container_spec.resources
+    assert resources is not None
+    assert (resources.accelerator_type, resources.accelerator_count) == ("nvidia.com/gpu", "4")
+    assert (resources.cpu_limit, resources.memory_limit) == ("4", "40G")
+
+
+def test_soft_placement_prefers() -> None:
+    """A soft step prefers its pool, tolerates the fallback's taints too, and is required nowhere."""
+    task = use_pool(step(), DEV_AKS.pool("cpuspot"), hard=False, fallback=[DEV_AKS.pool("cpu")])
+    (term,) = settings(task)["nodeAffinity"]
+    assert term["weight"] == 50
+    assert tolerated(DEV_AKS.pool("cpuspot"), settings(task))
+    assert tolerated(DEV_AKS.pool("cpu"), settings(task))
+    assert not tolerated(DEV_AKS.pool("t4spot"), settings(task))
+
+
+def test_a_taint_of_ones_own_is_followed() -> None:
+    """The toleration is of the taint that was declared, not of the one that the capacity kind would have."""
+    task = use_pool(step(), "preemptible-cpu-pool", profile=_PREEMPTIBLE)
+    assert settings(task)["tolerations"] == [
+        {"key": "preemptible", "operator": "Equal", "value": "true", "effect": "NoSchedule"}
+    ]
+
+
+def test_a_pool_by_name_is_of_the_profile_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no profile is given, `EBBTIDE_PROFILE` names it, and without one a sentence says so."""
+    monkeypatch.setenv("EBBTIDE_PROFILE", DEV.json())
+    assert led(_CPU, settings(use_pool(step(), "cpu-spot"))["nodeAffinity"])
+    monkeypatch.delenv("EBBTIDE_PROFILE")
+    with pytest.raises(ProfileError, match="EBBTIDE_PROFILE is not set"):
+        use_pool(step(), "cpu-spot")
+
+
+def test_what_kfp_was_told_counts() -> None:
+    """Limits that were set through kfp are held against the node, and get the kind of their accelerator."""
+    task = use_pool(step().set_accelerator_limit(2), _T4)
+    assert task.container_spec is not None
+    assert task.container_spec.resources is not None
+    assert task.container_spec.resources.accelerator_type == "nvidia.com/gpu"
+    asked = step().set_accelerator_limit(8).set_memory_limit("480G").set_cpu_request("64")
+    assert len(problems_of(lambda: use_pool(asked, _T4))) == 3
+
+
+def test_limits_that_a_run_says() -> None:
+    """A limit that is a parameter of the run is left to the run, and is of the pool's kind."""
+
+    @dsl.pipeline
+    def pipeline(gpus: int, memory: str) -> None:
+        task = container_step(rate=0.1).set_accelerator_limit(gpus).set_memory_limit(memory)
+        use_pool(task, _T4)
+        assert task.container_spec is not None
+        assert task.container_spec.resources is not None
+        assert task.container_spec.resources.accelerator_type == "nvidia.com/gpu"
+
+    assert pipeline.name == "pipeline"
+
+
+def test_memory_as_kfp_takes_it() -> None:
+    """An amount that kfp has no form for is written in bytes."""
+    task = use_pool(step(), _CPU, memory="1.5Gi")
+    assert task.container_spec is not None
+    assert task.container_spec.resources is not None
+    assert task.container_spec.resources.memory_limit == "1610612736"
+
+
+def test_every_fault_of_a_call_is_said_at_once() -> None:
+    """Unknown pool with its near miss, too many GPUs, too much memory, no duration: each in a sentence."""
+    found = problems_of(
+        lambda: use_pool(
+            step(),
+            "t4-spto",
+            profile=DEV,
+            hard=True,
+            fallback=["t4-spot"],
+            gpus=8,
+            cpu="64",
+            memory="480G",
+            lasts="long",
+        )
+    )
+    assert all(text.startswith("Step container-step: ") for text in found)
+    said = "\n".join(found)
+    assert "has no pool t4-spto; did you mean t4-spot?" in said
+    assert "gpus is 8, and a node of pool t4-spot has 4 nvidia-tesla-t4." in said
+    assert "cpu is 64, and a node of pool t4-spot (n1-highmem-8) offers pods 7510m." in said
+    assert "memory is 480G, and" in said
+    assert "lasts is 'long', which is no duration" in said
+    assert "fallback is for a soft placement" in said
+    assert len(found) == 6
+
+
+@pytest.mark.parametrize("hard", [True, False])
+def test_a_queued_pool_is_for_queues(hard: bool) -> None:  # noqa: FBT001
+    """Neither hard nor soft goes a step to nodes that come for queued work alone."""
+    (found,) = problems_of(lambda: use_pool(step(), DEV.pool("a100-queued"), hard=hard, gpus=1))
+    assert "name queue a100 instead" in found
+
+
+def test_a_fallback_must_fit_too() -> None:
+    """A step with GPUs does not fall back to nodes without."""
+    (found,) = problems_of(lambda: use_pool(step(), _T4, hard=False, fallback=[_CPU], gpus=1))
+    assert "gpus is 1, and a node of pool cpu-spot has no accelerators." in found
+
+
+def test_accelerators_of_one_kind() -> None:
+    """A pod asks for one kind: pools of two kinds, and a kind that the pool has not, are refused."""
+    assert _T4.accelerator is not None
+    other = replace(_T4, name="tpu", accelerator=replace(_T4.accelerator, resource="google.com/tpu"))
+    (found,) = problems_of(lambda: use_pool(step(), _T4, hard=False, fallback=[other], gpus=1))
+    assert "google.com/tpu and nvidia.com/gpu" in found
+    old = step().set_accelerator_type("NVIDIA_TESLA_K80")
+    (found,) = problems_of(lambda: use_pool(old, _T4))
+    assert "leave out set_accelerator_type" in found
+
+
+def test_a_step_is_placed_once() -> None:
+    """Neither twice by us nor after kfp's own: each affinity would do alone."""
+    once = use_pool(step(), _CPU)
+    with_affinity = kubernetes.add_node_affinity(step(), [{"key": "a", "operator": "Exists", "values": []}])
+    with_selector = kubernetes.add_node_selector(step(), "a", "b")
+    for task in (once, with_affinity, with_selector):
+        (found,) = problems_of(lambda task=task: use_pool(task, _T4))
+        assert "placed already" in found
+    assert problems_of(lambda: use_queue(once, "t4", profile=DEV, namespace="vision", cpu="1", memory="1Gi"))
+
+
+def test_a_queue() -> None:
+    """A queued step carries the local queue's name and limits, and neither tolerations nor an affinity."""
+    task = use_queue(
+        step(), DEV.queue("a100"), profile=DEV, namespace="vision", gpus=1, cpu="4", memory="16Gi"
+    )
+    assert settings(task) == {
+        "podMetadata": {
+            "labels": {"kueue.x-k8s.io/queue-name": "big"},
+            "annotations": {"provreq.kueue.x-k8s.io/maxRunDurationSeconds": "604800"},
+        }
+    }
+    assert task.container_spec is not None
+    assert task.container_spec.resources is not None
+    assert task.container_spec.resources.accelerator_type == "nvidia.com/gpu"
+
+
+def test_what_a_queue_refuses() -> None:
+    """An unknown queue, a namespace that nobody has it in, amounts that are not said."""
+    (found,) = problems_of(lambda: use_queue(step(), "a10", profile=DEV, cpu="1", memory="1Gi"))
+    assert "no queue a10; did you mean a100?" in found
+    (found,) = problems_of(lambda: use_queue(step(), "t4", profile=DEV, cpu="1", memory="1Gi"))
+    assert "Nobody in namespace kubeflow uses queue t4; it is in: vision." in found
+    (found,) = problems_of(lambda: use_queue(step(), "t4", profile=DEV, namespace="vision"))
+    assert "cpu and memory are both needed" in found

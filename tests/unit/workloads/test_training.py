@@ -1,0 +1,105 @@
+from typing import Any
+
+import pytest
+
+from ebbtide.placement import Profile
+from ebbtide.workloads.errors import WorkloadError
+from ebbtide.workloads.training import TrainPlacement, train_job
+from tests.unit.workloads.clusters import DEV, PROFILES
+from tests.unit.workloads.kubeflow_sdk import (
+    KubernetesBackend,
+    as_trainer_reads,
+    options,
+    resources_per_node,
+)
+from tests.unit.workloads.steps import led, tolerated
+
+
+def _applied(found: TrainPlacement) -> dict[str, Any]:
+    """What the SDK makes of the options: its backend, without the cluster that its constructor asks for."""
+    job: dict[str, Any] = {}
+    backend = object.__new__(KubernetesBackend)
+    for option in found.options():
+        option(job, None, backend)
+    return job
+
+
+def _pod(patch: dict[str, Any]) -> dict[str, Any]:
+    (job,) = patch["trainingRuntimeSpec"]["template"]["spec"]["replicatedJobs"]
+    assert job["name"] == "node"
+    return job["template"]["spec"]["template"]["spec"]
+
+
+def _problems(profile: Profile = DEV, **fields: Any) -> tuple[str, ...]:
+    with pytest.raises(WorkloadError) as raised:
+        train_job(profile, **fields)
+    return raised.value.problems
+
+
+@pytest.mark.parametrize("stack", PROFILES)
+def test_every_pool_of_every_stack(stack: str) -> None:
+    """The pods of a TrainJob take the nodes of its pool and no others, by option and by manifest alike."""
+    profile = PROFILES[stack]
+    for pool in profile.pools:
+        if pool.capacity == "queued":
+            continue
+        gpus = pool.accelerator.count if pool.accelerator else 0
+        found = train_job(profile, pool=pool.name, nodes=pool.max_nodes, gpus=gpus)
+        (by_option,) = _applied(found)["spec"]["runtimePatches"]
+        (by_manifest,) = found.manifest()["spec"]["runtimePatches"]
+        pod = _pod(by_option)
+        assert pod == _pod(by_manifest)
+        terms = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
+            "nodeSelectorTerms"
+        ]
+        takes = {item.name for item in profile.pools if tolerated(item, pod) and led(item, terms)}
+        assert takes == {pool.name}
+
+
+def test_the_sdk_sends_what_trainer_takes() -> None:
+    """Manifest and options are TrainJobs as Trainer's own models have them, with no field that they drop."""
+    found = train_job(DEV, pool="t4-spot", nodes=2, gpus=4, cpu="4", memory="40Gi", namespace="vision")
+    manifest = found.manifest()
+    spec = {"runtimeRef": {"name": "torch-distributed"}, **manifest["spec"]}
+    sent = as_trainer_reads("TrainJobSpec", spec)
+    assert sent["runtimePatches"] == spec["runtimePatches"]
+    assert sent["trainer"]["numNodes"] == 2
+    assert sent["trainer"]["resourcesPerNode"]["limits"] == {
+        "cpu": "4",
+        "memory": "40Gi",
+        "nvidia.com/gpu": "4",
+    }
+    for patch in _applied(found)["spec"]["runtimePatches"]:
+        assert as_trainer_reads("RuntimePatch", patch) == patch
+
+
+def test_resources_are_as_the_sdk_reads_them() -> None:
+    """The trainer of the SDK takes the same resources, without renaming any."""
+    found = train_job(DEV, pool="t4-spot", gpus=4, cpu="4", memory="40Gi")
+    assert resources_per_node(found.resources) == found.resources
+
+
+def test_a_queue() -> None:
+    """A queued job has the queue's label and the run's length, and no patch: Kueue makes its own."""
+    found = train_job(DEV, queue="a100", nodes=10, gpus=1, cpu="4", memory="16Gi", max_run="12h")
+    labels = {"kueue.x-k8s.io/queue-name": "big"}
+    annotations = {"provreq.kueue.x-k8s.io/maxRunDurationSeconds": "43200"}
+    assert found.options() == [options.Labels(labels), options.Annotations(annotations)]
+    assert found.manifest()["metadata"] == {
+        "namespace": "vision",
+        "labels": labels,
+        "annotations": annotations,
+    }
+    assert "runtimePatches" not in found.manifest()["spec"]
+
+
+def test_what_is_refused() -> None:
+    """A pool that is not there, too much for a node, more pods than ever run at once, nothing to place."""
+    assert "did you mean t4-spot?" in _problems(pool="t4-sopt")[0]
+    assert "a node of pool t4-spot has 4 nvidia-tesla-t4" in _problems(pool="t4-spot", gpus=8)[0]
+    (found,) = _problems(pool="t4-spot", nodes=9, gpus=2)
+    assert found == "nodes is 9, and pool t4-spot has room for 8 such pods at once."
+    (found,) = _problems(queue="a100", nodes=11, gpus=1, cpu="1", memory="1Gi")
+    assert "pool a100-queued has room for 10 such pods at once" in found
+    assert len(_problems(pool="t4-spot", nodes=0, jobs=[])) == 2
+    assert "Neither a pool nor a queue" in _problems()[0]

@@ -1,0 +1,3 @@
+from kfp.dsl.base_component import BaseComponent
+
+class GraphComponent(BaseComponent): ...

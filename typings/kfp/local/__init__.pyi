@@ -1,0 +1,6 @@
+class SubprocessRunner:
+    def __init__(self, use_venv: bool = True) -> None: ...
+
+def init(
+    runner: SubprocessRunner, pipeline_root: str = "./local_outputs", raise_on_error: bool = True
+) -> None: ...
