@@ -69,7 +69,11 @@ TOOLS: Final = (
         pin="kueue",
         why="Admits Jobs by quota, and asks for capacity.",
         minutes=4,
-        stamps=(("sigs.k8s.io/kueue/pkg/version.GitVersion", _V["kueue"]),),
+        stamps=(
+            ("sigs.k8s.io/kueue/pkg/version.GitVersion", _V["kueue"]),
+            # Its own default is at the root of the file system, which only a container of its own has.
+            ("sigs.k8s.io/kueue/pkg/visibility.certDir", "visibility"),
+        ),
     ),
     Tool(
         name="helm",

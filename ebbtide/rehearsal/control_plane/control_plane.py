@@ -1,0 +1,238 @@
+"""A whole control plane: started, watched, stopped."""
+
+import json
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import yaml
+
+from ebbtide.rehearsal.control_plane import programs
+from ebbtide.rehearsal.control_plane.api import Api, ApiRefusedError
+from ebbtide.rehearsal.control_plane.certificates import issue
+from ebbtide.rehearsal.control_plane.egress import EgressProxy
+from ebbtide.rehearsal.control_plane.failures import AddressTakenError, ControlPlaneError
+from ebbtide.rehearsal.control_plane.identities import Identities, kubeconfig
+from ebbtide.rehearsal.control_plane.installed import install
+from ebbtide.rehearsal.control_plane.plan import CloudName, Plan, Tools
+from ebbtide.rehearsal.control_plane.ports import Reservation
+from ebbtide.rehearsal.control_plane.processes import Process, Processes
+from ebbtide.rehearsal.control_plane.program_pods import ProgramPods
+from ebbtide.rehearsal.control_plane.routes import Routes
+from ebbtide.rehearsal.control_plane.stages import stages
+from ebbtide.rehearsal.control_plane.volumes import Disk, Volumes
+
+_TRIES = 3
+_PATIENCE = 60.0
+_STEP = 0.1
+_EVERY = 0.3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What is said of a control plane.
+
+    Attributes:
+        name: of the cluster.
+        cloud: whose additions a new cluster has.
+        person: whom the clouds' credential helpers speak for; may do everything.
+        members: people of teams, by name, with the groups that their cloud says they are in.
+        names: of the API server in its certificate, beside this machine's.
+        open_ports: the ports of nodes and pods on which the cloud lets its control plane in; None for all.
+    """
+
+    name: str
+    cloud: CloudName
+    person: str = "person@rehearsal.example"
+    members: Mapping[str, Iterable[str]] = field(default_factory=dict[str, Iterable[str]])
+    names: tuple[str, ...] = ()
+    open_ports: frozenset[int] | None = None
+
+
+class ControlPlane:
+    """etcd, API server, controllers, scheduler and kwok on this machine, with Kueue once it is installed.
+
+    Attributes:
+        plan: its directory, addresses and identities.
+        api: it, as its administrator.
+    """
+
+    def __init__(self, plan: Plan, tools: Tools, settings: Settings, processes: Processes) -> None:
+        """See `ControlPlane.start`."""
+        self.plan = plan
+        self.api = Api(plan.server, str(plan.certificates.authority), plan.identities.admin.token)
+        self._processes, self._tools = processes, tools
+        self._routes = Routes(self.api, settings.open_ports)
+        self._egress = EgressProxy(plan.egress_socket, self._routes)
+        self._volumes = Volumes(self.api, plan.directory / "disks")
+        self._pods = ProgramPods(plan, self.api, processes, self._routes, tools.path("kueue"))
+        self._core: list[Process] = []
+        self._failure: Exception | None = None
+        self._ending = threading.Event()
+        self._keeper = threading.Thread(target=self._keep, name=f"keep {plan.name}", daemon=True)
+
+    @classmethod
+    def start(cls, directory: Path, tools: Tools, settings: Settings) -> Self:
+        """Start a control plane and wait until it can be used.
+
+        Args:
+            directory: its own; what it keeps and says is in it. A cluster that was there before is forgotten,
+                but for its disks.
+            tools: with what `NAMES` lists.
+            settings: what is said of it.
+
+        Raises:
+            ControlPlaneError: a program of it would not start; nothing of it is left running.
+        """
+        for _ in range(_TRIES - 1):
+            try:
+                return cls._start(directory, tools, settings)
+            except AddressTakenError:
+                continue
+        return cls._start(directory, tools, settings)
+
+    @classmethod
+    def _start(cls, directory: Path, tools: Tools, settings: Settings) -> Self:
+        directory = directory.resolve()
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        directory.chmod(0o700)
+        for before in ("etcd", "pods"):
+            shutil.rmtree(directory / before, ignore_errors=True)
+        processes = Processes()
+        try:
+            with Reservation(2) as reserved:
+                plan = Plan(
+                    name=settings.name,
+                    cloud=settings.cloud,
+                    directory=directory,
+                    sockets=processes.sockets,
+                    etcd_port=reserved.ports[0],
+                    api_port=reserved.ports[1],
+                    certificates=issue(directory / "certificates", settings.names),
+                    identities=Identities.new(settings.person, settings.members),
+                )
+                _write(plan, tools)
+            made = cls(plan, tools, settings, processes)
+        except BaseException:
+            processes.close()
+            raise
+        try:
+            made._bring_up()
+        except BaseException:
+            made.stop()
+            raise
+        return made
+
+    @property
+    def server(self) -> str:
+        """URL of the API server."""
+        return self.plan.server
+
+    def check(self) -> None:
+        """Whether all of it still runs.
+
+        Raises:
+            ControlPlaneError: a program has ended by itself.
+            Exception: what stands in for storage driver and kubelet has failed, which is a fault of ours.
+        """
+        if self._failure is not None:
+            raise self._failure
+        for process in self._core:
+            if not process.running:
+                raise process.ended()
+
+    def reconcile(self) -> None:
+        """What stands in for storage driver and kubelet looks at the cluster once. It does so by itself a
+        few times a second."""
+        self._volumes.reconcile()
+        self._pods.reconcile()
+
+    def disks(self) -> tuple[Disk, ...]:
+        """The disks that there are, which a cloud would charge for."""
+        return self._volumes.disks()
+
+    def memory(self) -> int:
+        """Bytes of memory that its processes have in use together."""
+        return self._processes.memory()
+
+    def stop(self) -> None:
+        """End all of it. What was in it is still in its directory."""
+        self._ending.set()
+        if self._keeper.is_alive():
+            self._keeper.join()
+        self._processes.close()
+        self._egress.close()
+        self.api.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _bring_up(self) -> None:
+        self._egress.start()
+        self._run("etcd", programs.etcd)
+        self._run("kube-apiserver", programs.api_server)
+        self._wait("/readyz", lambda: bool(self.api.get("/readyz")))
+        self._run("kube-controller-manager", programs.controller_manager)
+        self._run("kube-scheduler", programs.scheduler)
+        self._run("kwok", programs.kwok)
+        install(self.api, self.plan.cloud, self._tools.path("provisioning-request-crds"))
+        account = "/api/v1/namespaces/default/serviceaccounts/default"
+        self._wait("the service account of a new namespace", lambda: self.api.find(account) is not None)
+        self._keeper.start()
+
+    def _run(self, name: str, arguments: Callable[[Plan], list[str]]) -> None:
+        command = [self._tools.path(name), *arguments(self.plan)]
+        log, home = self.plan.log(name), self.plan.directory
+        self._core.append(self._processes.start(name, command, log=log, directory=home))
+
+    def _wait(self, what: str, there: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + _PATIENCE
+        while time.monotonic() < deadline:
+            self.check()
+            try:
+                if there():
+                    return
+            except ApiRefusedError:
+                pass
+            time.sleep(_STEP)
+        last = self._core[-1]
+        raise ControlPlaneError(
+            f"{self.plan.name}: {what} did not come within {_PATIENCE:.0f} s. {last.name} said last:\n"
+            f"{last.last_words()}"
+        )
+
+    def _keep(self) -> None:
+        while not self._ending.wait(_EVERY):
+            try:
+                self.reconcile()
+            except ApiRefusedError:
+                continue  # someone else was quicker, or the API server is busy; the next look sees
+            except Exception as error:  # noqa: BLE001 # a thread has nobody to raise to; `check` does
+                self._failure = error
+                return
+
+
+def _write(plan: Plan, tools: Tools) -> None:
+    """What its programs read as they start."""
+    identities, issued = plan.identities, plan.certificates
+    plan.token_file.touch(mode=0o600)
+    plan.token_file.write_text(identities.token_file())
+    plan.egress_file.write_text(yaml.safe_dump(programs.egress(plan)))
+    plan.stages.write_text(yaml.safe_dump_all(stages(tools.path("kwok-stages"))))
+    access = kubeconfig(
+        server=plan.server,
+        authority=issued.authority_data(),
+        user={"token": identities.admin.token},
+    )
+    plan.kubeconfig.touch(mode=0o600)
+    plan.kubeconfig.write_text(json.dumps(access))

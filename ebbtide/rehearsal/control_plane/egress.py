@@ -1,0 +1,103 @@
+"""The way from the API server into the cluster's network, where nothing has a real address.
+
+In a cloud, the control plane reaches webhooks and aggregated APIs through a proxy (Konnectivity on GKE and
+AKS). This is one: it takes a connection to a service's address, looks up which pod is behind it, as
+kube-proxy does, and leads to the process on this machine that stands for that pod. So no object has to be
+changed for a rehearsal: a service with a wrong port, a webhook without a pod behind it and a port that the
+cloud's firewall closes fail here as they do there.
+"""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from ebbtide.rehearsal.control_plane.api import ApiRefusedError
+
+Route = Callable[[str, int], tuple[str, int]]
+"""From the address and port of a service to those of a process. Raises `NoRouteError`."""
+
+_CHUNK = 64 * 1024
+_HEADERS = 8 * 1024
+
+
+class NoRouteError(Exception):
+    """Nothing can be reached there. The message says why, and the API server hands it on."""
+
+
+class EgressProxy:
+    """A proxy for `CONNECT` on a Unix socket, in a thread of its own."""
+
+    def __init__(self, socket: Path, route: Route) -> None:
+        self._socket, self._route = socket, route
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="egress", daemon=True)
+        self._listening = threading.Event()
+
+    def start(self) -> None:
+        """Listen; returns once it does."""
+        self._thread.start()
+        self._listening.wait()
+
+    def close(self) -> None:
+        """Close every connection and end the thread."""
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        server = self._loop.run_until_complete(
+            asyncio.start_unix_server(self._connected, path=self._socket, limit=_HEADERS)
+        )
+        self._listening.set()
+        try:
+            self._loop.run_forever()
+        finally:
+            server.close()
+            tasks = asyncio.all_tasks(self._loop)
+            for task in tasks:
+                task.cancel()
+            self._loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+            self._loop.run_until_complete(asyncio.sleep(0))  # connections close in the next round
+            self._loop.run_until_complete(self._loop.shutdown_default_executor())
+            self._loop.close()
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        gone = (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError)
+        with contextlib.suppress(*gone), contextlib.closing(writer):
+            host, port = _destination(await reader.readuntil(b"\r\n\r\n"))
+            try:
+                address = await asyncio.to_thread(self._route, host, port)
+                there, back = await asyncio.open_connection(*address)
+            except (NoRouteError, ApiRefusedError, OSError) as error:
+                writer.write(f"HTTP/1.1 503 {error}\r\nContent-Length: 0\r\n\r\n".encode())
+                await writer.drain()
+                return
+            with contextlib.closing(back):
+                writer.write(b"HTTP/1.1 200 Connected\r\n\r\n")
+                await _first_of(_copy(reader, back), _copy(there, writer))
+
+
+def _destination(request: bytes) -> tuple[str, int]:
+    """Address and port of `CONNECT address:port HTTP/1.1`."""
+    host, _, port = request.split(maxsplit=2)[1].decode().rpartition(":")
+    return host.strip("[]"), int(port)
+
+
+async def _copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+    while data := await source.read(_CHUNK):
+        target.write(data)
+        await target.drain()
+
+
+async def _first_of(*ways: Awaitable[None]) -> None:
+    """Copy both ways until one side closes; TLS leaves nothing to say after that."""
+    tasks = [asyncio.ensure_future(way) for way in ways]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

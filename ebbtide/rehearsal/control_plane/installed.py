@@ -1,0 +1,30 @@
+"""What a cloud puts into a new cluster of its own accord."""
+
+from pathlib import Path
+
+import yaml
+
+from ebbtide.rehearsal.control_plane.api import Api
+from ebbtide.rehearsal.control_plane.plan import CloudName
+from ebbtide.rehearsal.control_plane.storage_classes import storage_classes
+
+_CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
+_KINDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
+def install(api: Api, cloud: CloudName, provisioning_requests: Path) -> None:
+    """Storage classes, and the kind by which capacity is asked for.
+
+    Args:
+        api: the API server, as its administrator.
+        cloud: whose additions.
+        provisioning_requests: the directory with that kind's definition. GKE has it in every cluster (GKE
+            docs, provisioningrequest, 2026-04), AKS with its cluster autoscaler (AKS docs,
+            configure-kueue-with-cluster-autoscaler, 2026).
+    """
+    for item in storage_classes(cloud):
+        api.apply(f"{_CLASSES}/{item['metadata']['name']}", item)
+    for file in sorted(provisioning_requests.glob("*.yaml")):
+        for item in yaml.safe_load_all(file.read_text()):
+            if item and item["kind"] == "CustomResourceDefinition":
+                api.apply(f"{_KINDS}/{item['metadata']['name']}", item)

@@ -1,0 +1,118 @@
+"""What a kubelet puts into a container's file system, below a directory that stands for its root."""
+
+import base64
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ebbtide.rehearsal.control_plane.api import Api, Object
+
+_DATA = "..data"
+_SERVICE_ACCOUNTS = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+
+class NotMountedError(Exception):
+    """Something that a pod mounts is not there (yet). The message is what a kubelet says of it."""
+
+
+def inside(root: Path, path: str) -> Path:
+    """Where a path of the container is."""
+    return root / path.lstrip("/")
+
+
+def mount(api: Api, pod: Object, root: Path) -> None:
+    """Write ConfigMaps, Secrets and empty directories where the pod's only container has them; again, to
+    bring them up to date. Its service account's token is left out: see `account_token`.
+
+    Raises:
+        NotMountedError: one of them is missing and not optional.
+    """
+    namespace = pod["metadata"]["namespace"]
+    volumes = {volume["name"]: volume for volume in pod["spec"].get("volumes", [])}
+    (container,) = pod["spec"]["containers"]
+    for place in container.get("volumeMounts", []):
+        if place["mountPath"] == _SERVICE_ACCOUNTS:
+            continue
+        target = inside(root, place["mountPath"])
+        files = _files(api, namespace, volumes[place["name"]])
+        if part := place.get("subPath"):
+            _write(target, files[part])
+        else:
+            _publish(target, files)
+
+
+def account_token(api: Api, pod: Object, target: Path) -> None:
+    """A token of the pod's service account, so that the pod's program may do what its roles allow and no
+    more."""
+    namespace = pod["metadata"]["namespace"]
+    account = pod["spec"].get("serviceAccountName", "default")
+    asked = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "spec": {"expirationSeconds": 24 * 60 * 60},
+    }
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.touch(mode=0o600)
+    target.write_text(api.create(path, asked)["status"]["token"])
+
+
+def _write(target: Path, content: bytes) -> None:
+    """A single file, which a container never sees change (Kubernetes docs, volumes, subPath)."""
+    if not target.is_file():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content)
+
+
+def _publish(target: Path, files: Mapping[str, bytes]) -> None:
+    """A directory whose files change all at once, as a kubelet's do: a certificate never stands beside
+    another's key. They are links through a link, which is what is changed."""
+    target.mkdir(parents=True, exist_ok=True)
+    current = target / _DATA
+    before = current.resolve()
+    there = {file.name: file.read_bytes() for file in before.iterdir()} if current.is_symlink() else {}
+    if there == files:
+        return
+    new = Path(tempfile.mkdtemp(prefix="..", dir=target))
+    for name, content in files.items():
+        (new / name).write_bytes(content)
+    link = target / f"{_DATA}_new"
+    link.symlink_to(new.name)
+    link.replace(current)
+    for name in there.keys() - files.keys():
+        (target / name).unlink()
+    for name in files.keys() - there.keys():
+        (target / name).symlink_to(Path(_DATA) / name)
+    if before != current:
+        shutil.rmtree(before)
+
+
+def _files(api: Api, namespace: str, volume: Mapping[str, Any]) -> dict[str, bytes]:
+    """What a volume has in it, by path."""
+    if "emptyDir" in volume:
+        return {}
+    if "configMap" in volume:
+        source = volume["configMap"]
+        data = _data(api, namespace, "configmaps", source["name"], source)
+        return _chosen({key: text.encode() for key, text in data.items()}, source)
+    if "secret" in volume:
+        source = volume["secret"]
+        data = _data(api, namespace, "secrets", source["secretName"], source)
+        return _chosen({key: base64.b64decode(text) for key, text in data.items()}, source)
+    raise NotMountedError(f"volume {volume['name']}: a rehearsal cannot mount its kind")
+
+
+def _data(api: Api, namespace: str, kind: str, name: str, source: Mapping[str, Any]) -> Mapping[str, str]:
+    found = api.find(f"/api/v1/namespaces/{namespace}/{kind}/{name}")
+    if found is None and not source.get("optional"):
+        raise NotMountedError(f"{kind.removesuffix('s')} {name!r} not found")
+    return (found or {}).get("data") or {}
+
+
+def _chosen(data: Mapping[str, bytes], source: Mapping[str, Any]) -> dict[str, bytes]:
+    """What the volume takes of it: everything, or the items that it lists, under their paths."""
+    if "items" not in source:
+        return dict(data)
+    return {item["path"]: data[item["key"]] for item in source["items"] if item["key"] in data}

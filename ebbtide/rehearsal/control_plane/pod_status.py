@@ -1,0 +1,61 @@
+"""The status that a kubelet gives to a pod of one container."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from ebbtide.rehearsal.control_plane.api import Object
+
+
+def now() -> str:
+    """The present moment, as Kubernetes writes it."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def waiting(pod: Object, reason: str, message: str, *, restarts: int = 0) -> dict[str, Any]:
+    """A container that cannot start yet, or not again yet."""
+    state = {"waiting": {"reason": reason, "message": message}}
+    return {
+        "phase": "Pending",
+        "conditions": _conditions(pod, ready=False),
+        "containerStatuses": [_container(pod, state, ready=False, restarts=restarts)],
+    }
+
+
+def running(pod: Object, address: str, *, ready: bool, restarts: int) -> dict[str, Any]:
+    """A container that runs, and is ready or not."""
+    began = pod.get("status", {}).get("startTime") or now()
+    return {
+        "phase": "Running",
+        "startTime": began,
+        "podIP": address,
+        "podIPs": [{"ip": address}],
+        "conditions": _conditions(pod, ready=ready),
+        "containerStatuses": [
+            _container(pod, {"running": {"startedAt": began}}, ready=ready, restarts=restarts)
+        ],
+    }
+
+
+def _conditions(pod: Object, *, ready: bool) -> list[dict[str, Any]]:
+    kept = [item for item in pod.get("status", {}).get("conditions", []) if item["type"] == "PodScheduled"]
+    values = {"Initialized": True, "ContainersReady": ready, "Ready": ready}
+    return [
+        *kept,
+        *(
+            {"type": kind, "status": str(value), "lastTransitionTime": now()}
+            for kind, value in values.items()
+        ),
+    ]
+
+
+def _container(pod: Object, state: dict[str, Any], *, ready: bool, restarts: int) -> dict[str, Any]:
+    (container,) = pod["spec"]["containers"]
+    return {
+        "name": container["name"],
+        "image": container["image"],
+        "imageID": "",
+        "ready": ready,
+        "started": ready,
+        "restartCount": restarts,
+        "state": state,
+    }

@@ -1,0 +1,178 @@
+"""Child processes that never outlive this one, whatever becomes of it."""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from ebbtide.rehearsal.control_plane.failures import AddressTakenError, ControlPlaneError
+
+_KEEPER = """
+trap '' TERM INT HUP
+while read -r line; do :; done
+kill -TERM 0
+sleep 1
+rm -rf -- "$1"
+kill -KILL 0
+"""
+# Zero is the group. Waits for the end of a pipe that only the parent holds, which comes also when the parent
+# is killed, and then ends its process group, in which every child is. A parent-death signal (prctl) would
+# come when the thread ends that started the child, and only on Linux.
+
+_PATIENCE = 2.0
+_TAIL = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A program that was started.
+
+    Attributes:
+        name: what it is called in messages.
+        log: the file with all that it has said.
+        child: the process.
+    """
+
+    name: str
+    log: Path
+    child: "subprocess.Popen[bytes]"
+
+    @property
+    def running(self) -> bool:
+        """Whether it has not ended yet."""
+        return self.child.poll() is None
+
+    def last_words(self) -> str:
+        """The last lines of its log."""
+        lines = self.log.read_text(errors="replace").splitlines() if self.log.is_file() else []
+        return "\n".join(lines[-_TAIL:])
+
+    def ended(self) -> ControlPlaneError:
+        """The error that says that it ended when it should not have."""
+        said = self.last_words()
+        kind = AddressTakenError if "address already in use" in said else ControlPlaneError
+        return kind(f"{self.name} ended with status {self.child.returncode}. It said last:\n{said}")
+
+
+class Processes:
+    """Processes in one group, with a keeper that ends them when this process is gone.
+
+    What a forked child of this process inherits keeps the keeper waiting: start others with `subprocess`,
+    which closes what it does not need.
+
+    Attributes:
+        sockets: a directory with a path short enough for Unix sockets (104 bytes on macOS); it goes with the
+            processes.
+    """
+
+    def __init__(self) -> None:
+        self.sockets = Path(tempfile.mkdtemp(prefix="ebbtide-"))
+        self._started: list[Process] = []
+        self._lock = threading.Lock()
+        self._keeper = subprocess.Popen(  # noqa: S603 # our own words
+            ["/bin/sh", "-c", _KEEPER, "keeper", str(self.sockets)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            process_group=0,
+        )
+
+    def start(
+        self,
+        name: str,
+        command: Sequence[str | Path],
+        *,
+        log: Path,
+        directory: Path,
+        environment: Mapping[str, str] | None = None,
+    ) -> Process:
+        """Start a program.
+
+        Args:
+            name: what it is called in messages.
+            command: the program and its arguments.
+            log: the file that all it says is appended to.
+            directory: where it runs, and its home.
+            environment: what it is told beside `PATH` and `HOME`; nothing of ours is handed on, proxies least
+                of all.
+
+        Raises:
+            ControlPlaneError: it cannot be run at all.
+        """
+        told = {"PATH": os.defpath, "HOME": str(directory), **(environment or {})}
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("ab") as output:
+            try:
+                child = subprocess.Popen(  # noqa: S603 # the tools' own
+                    [str(word) for word in command],
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    cwd=directory,
+                    env=told,
+                    process_group=self._keeper.pid,
+                )
+            except OSError as error:
+                raise ControlPlaneError(f"{name} cannot be run: {command[0]}: {error.strerror}.") from error
+        process = Process(name, log, child)
+        with self._lock:
+            self._started.append(process)
+        return process
+
+    def stop(self, process: Process) -> None:
+        """End a process: by signal, and where it takes longer than it should, by force."""
+        process.child.terminate()
+        _wait([process], _PATIENCE)
+        with self._lock, contextlib.suppress(ValueError):
+            self._started.remove(process)
+
+    def close(self) -> None:
+        """End all of them, the last started first, and the keeper."""
+        with self._lock:
+            started, self._started = self._started, []
+        for process in reversed(started):
+            process.child.terminate()
+        _wait(started, _PATIENCE)
+        with self._keeper:  # closes its pipe, too
+            self._keeper.poll()
+            if self._keeper.returncode is None:
+                os.killpg(self._keeper.pid, signal.SIGKILL)
+        shutil.rmtree(self.sockets, ignore_errors=True)
+
+    def memory(self) -> int:
+        """Bytes of memory that the processes have in use together (their resident sets)."""
+        with self._lock:
+            ids = [str(process.child.pid) for process in self._started if process.running]
+        if not ids:
+            return 0
+        asked = ["ps", "-o", "rss=", "-p", ",".join(ids)]
+        listed = subprocess.run(asked, capture_output=True, text=True, check=False)  # noqa: S603 # numbers
+        return sum(int(line) for line in listed.stdout.split()) * 1024
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _wait(processes: Sequence[Process], patience: float) -> None:
+    """Wait for the end of processes that were asked to end, so many seconds for all of them together."""
+    deadline = time.monotonic() + patience
+    for process in processes:
+        try:
+            process.child.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            process.child.kill()
+            process.child.wait()

@@ -1,0 +1,86 @@
+"""From the address of a service to the process that stands for a pod behind it."""
+
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from ebbtide.rehearsal.control_plane.api import Api, Object
+from ebbtide.rehearsal.control_plane.egress import NoRouteError
+from ebbtide.rehearsal.control_plane.ports import LOCALHOST
+
+
+class Routes:
+    """Services and endpoints as the API server knows them, and the pods that are processes on this machine.
+
+    Attributes:
+        open_ports: the ports of nodes and pods on which the cloud lets its control plane in; None for all.
+            On a private GKE cluster they are 443 and 10250 (GKE docs, private clusters, firewall rules,
+            2026).
+    """
+
+    def __init__(self, api: Api, open_ports: frozenset[int] | None) -> None:
+        self._api, self.open_ports = api, open_ports
+        self._pods: dict[str, dict[int, int]] = {}
+        self._lock = threading.Lock()
+
+    def add(self, address: str, ports: Mapping[int, int]) -> None:
+        """A pod's address leads here: each of its ports to a port of this machine."""
+        with self._lock:
+            self._pods[address] = dict(ports)
+
+    def remove(self, address: str) -> None:
+        """A pod's process is gone."""
+        with self._lock:
+            self._pods.pop(address, None)
+
+    def __call__(self, host: str, port: int) -> tuple[str, int]:
+        """Where a service's address and port lead.
+
+        Raises:
+            NoRouteError: nowhere.
+        """
+        service = next(
+            (
+                item
+                for item in self._api.items("/api/v1/services")
+                if host in item["spec"].get("clusterIPs", [item["spec"].get("clusterIP")])
+            ),
+            None,
+        )
+        if service is None:
+            raise NoRouteError(f"{host} is no service of this cluster")
+        for address, target in self._endpoints(service, port):
+            if self.open_ports is not None and target not in self.open_ports:
+                allowed = ", ".join(map(str, sorted(self.open_ports)))
+                raise NoRouteError(
+                    f"port {target} is closed to the control plane, which gets to {allowed} alone"
+                )
+            with self._lock:
+                local = self._pods.get(address, {}).get(target)
+            if local is not None:
+                return LOCALHOST, local
+        raise NoRouteError(f"nothing is ready behind port {port} of service {_name(service)}")
+
+    def _endpoints(self, service: Object, port: int) -> list[tuple[str, int]]:
+        """Addresses and ports of the ready pods behind a port of a service."""
+        about = service["metadata"]
+        names = {item.get("name") for item in service["spec"].get("ports", []) if item["port"] == port}
+        found: list[tuple[str, int]] = []
+        for part in self._api.items(
+            f"/apis/discovery.k8s.io/v1/namespaces/{about['namespace']}/endpointslices",
+            labelSelector=f"kubernetes.io/service-name={about['name']}",
+        ):
+            ports: list[Object] = part.get("ports") or []
+            endpoints: list[Object] = part.get("endpoints") or []
+            targets = [int(item["port"]) for item in ports if (item.get("name") or None) in names]
+            ready = [str(item["addresses"][0]) for item in endpoints if _ready(item)]
+            found += [(address, target) for address in ready for target in targets]
+        return found
+
+
+def _ready(endpoint: Mapping[str, Any]) -> bool:
+    return endpoint.get("conditions", {}).get("ready") is not False
+
+
+def _name(item: Object) -> str:
+    return f"{item['metadata']['namespace']}/{item['metadata']['name']}"

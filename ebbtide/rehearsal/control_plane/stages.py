@@ -1,0 +1,152 @@
+"""What kwok does with nodes and pods: its own stages, and ours for work that ends.
+
+kwok 0.8 ends the pods of Jobs at once, or after a delay that is the same for success and no other ending.
+Here a pod that is meant to end runs for as long as it is told and ends as it is told.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+RUNS = "rehearsal.ebbtide.dev/runs"
+"""Annotation of a pod: `process` where its command is really run, on this machine."""
+
+RUNS_FOR = "rehearsal.ebbtide.dev/runs-for"
+"""Annotation of a pod that is meant to end: seconds until it does."""
+
+EXIT_CODE = "rehearsal.ebbtide.dev/exit-code"
+"""Annotation of a pod that is meant to end: the exit status of its containers; 0 where there is none."""
+
+SECONDS = 3
+"""How long work runs that does not say."""
+
+REAL_PROGRAMS = {"app.kubernetes.io/name": "kueue", "control-plane": "controller-manager"}
+"""Labels of the pods whose program really runs (chart of Kueue 0.19.2)."""
+
+Stage = dict[str, Any]
+
+_READY = "pod/fast/pod-ready.yaml"
+_DELETED = "pod/fast/pod-delete.yaml"
+_NODES = ("node/fast/node-initialize.yaml", "node/heartbeat-with-lease/node-heartbeat-with-lease.yaml")
+
+
+def _matches(key: str, operator: str, *values: str) -> dict[str, Any]:
+    return {"key": key, "operator": operator} | ({"values": list(values)} if values else {})
+
+
+def _left_alone() -> list[dict[str, Any]]:
+    """Which pods are kwok's at all: not those that someone else is the kubelet of."""
+    same = " and ".join(f'.["{label}"] == "{value}"' for label, value in REAL_PROGRAMS.items())
+    return [
+        _matches(f'.metadata.annotations["{RUNS}"]', "NotIn", "process"),
+        _matches(f".metadata.labels | select({same}) | keys", "DoesNotExist"),
+    ]
+
+
+_CONTAINERS = """
+{{ $now := Now }}
+{{ $code := or (index (or .metadata.annotations dict) "%s") "0" }}
+{{ $statuses := .status.containerStatuses }}
+containerStatuses:
+{{ range $index, $container := .spec.containers }}
+{{ $status := index $statuses $index }}
+{{ $began := or $status.state.running.startedAt $now }}
+- name: {{ $container.name | Quote }}
+  image: {{ $container.image | Quote }}
+"""
+
+_ENDED = """
+    terminated:
+      exitCode: {{ $code }}
+      reason: {{ if eq $code "0" }}Completed{{ else }}Error{{ end }}
+      startedAt: {{ $began | Quote }}
+      finishedAt: {{ $now | Quote }}
+"""
+
+_FINISHED = f"""{_CONTAINERS % EXIT_CODE}
+  ready: false
+  started: false
+  restartCount: {{{{ or $status.restartCount 0 }}}}
+  state:
+{_ENDED}
+{{{{ end }}}}
+conditions:
+- type: Ready
+  status: "False"
+  reason: {{{{ if eq $code "0" }}}}PodCompleted{{{{ else }}}}PodFailed{{{{ end }}}}
+  lastTransitionTime: {{{{ $now | Quote }}}}
+- type: ContainersReady
+  status: "False"
+  reason: {{{{ if eq $code "0" }}}}PodCompleted{{{{ else }}}}PodFailed{{{{ end }}}}
+  lastTransitionTime: {{{{ $now | Quote }}}}
+phase: {{{{ if eq $code "0" }}}}Succeeded{{{{ else }}}}Failed{{{{ end }}}}
+"""
+
+_RESTARTED = f"""{_CONTAINERS % EXIT_CODE}
+  ready: true
+  started: true
+  restartCount: {{{{ add 1 (or $status.restartCount 0) }}}}
+  state:
+    running:
+      startedAt: {{{{ $now | Quote }}}}
+  lastState:
+{_ENDED}
+{{{{ end }}}}
+phase: Running
+"""
+
+
+def _ending(name: str, which: list[dict[str, Any]], status: str) -> Stage:
+    """Something that comes to a running pod that is meant to end, after its seconds."""
+    return {
+        "apiVersion": "kwok.x-k8s.io/v1alpha1",
+        "kind": "Stage",
+        "metadata": {"name": name},
+        "spec": {
+            "resourceRef": {"apiGroup": "v1", "kind": "Pod"},
+            "selector": {
+                "matchExpressions": [
+                    _matches(".metadata.deletionTimestamp", "DoesNotExist"),
+                    _matches(".status.phase", "In", "Running"),
+                    *which,
+                    *_left_alone(),
+                ]
+            },
+            "delay": {
+                "durationMilliseconds": SECONDS * 1000,
+                "durationFrom": {
+                    "expressionFrom": f'.metadata.annotations["{RUNS_FOR}"] | select(. != null) | . + "s"'
+                },
+            },
+            "next": {"statusTemplate": status},
+        },
+    }
+
+
+def _endings() -> list[Stage]:
+    code = f'.metadata.annotations["{EXIT_CODE}"]'
+    fails = [_matches(code, "Exists"), _matches(code, "NotIn", "0")]
+    succeeds = [_matches(f'{code} | select(. != null and . != "0")', "DoesNotExist")]
+    policy = ".spec.restartPolicy"
+    return [
+        _ending("work-succeeds", [_matches(policy, "NotIn", "Always"), *succeeds], _FINISHED),
+        _ending("work-fails", [_matches(policy, "In", "Never"), *fails], _FINISHED),
+        _ending("work-restarts", [_matches(policy, "In", "OnFailure"), *fails], _RESTARTED),
+    ]
+
+
+def _read(file: Path) -> Stage:
+    return yaml.safe_load(file.read_text())
+
+
+def stages(directory: Path) -> list[Stage]:
+    """All stages.
+
+    Args:
+        directory: kwok's own (`kustomize/stage` of its module).
+    """
+    pods = [_read(directory / file) for file in (_READY, _DELETED)]
+    for stage in pods:
+        stage["spec"]["selector"]["matchExpressions"] += _left_alone()
+    return [*(_read(directory / file) for file in _NODES), *pods, *_endings()]

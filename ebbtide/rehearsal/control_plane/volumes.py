@@ -1,0 +1,143 @@
+"""The storage driver's stand-in: disks for claims, and their end.
+
+Binding is the real controller's and choosing a node the real scheduler's; this does what the driver's
+provisioner does for them (kubernetes-csi/external-provisioner). A disk is a file, which outlives the API
+server: what is left when a cluster is gone is what a cloud would go on charging for.
+"""
+
+import http
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ebbtide.rehearsal.control_plane.api import Api, ApiRefusedError, Object
+
+_CLAIMS = "/api/v1/persistentvolumeclaims"
+_VOLUMES = "/api/v1/persistentvolumes"
+_CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
+_PROVISIONER = "volume.kubernetes.io/storage-provisioner"
+_PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
+_FINALIZER = "external-provisioner.volume.kubernetes.io/finalizer"
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """A disk as the cloud knows it.
+
+    Attributes:
+        name: of the disk and of its volume.
+        size: a quantity, such as `20Gi`.
+        storage_class: what it was asked for by.
+        driver: the storage driver that made it.
+        claim: namespace and name of the claim that it was made for.
+    """
+
+    name: str
+    size: str
+    storage_class: str
+    driver: str
+    claim: str
+
+
+class Volumes:
+    """Makes volumes for claims and deletes those that are released, each time it is asked to."""
+
+    def __init__(self, api: Api, directory: Path) -> None:
+        """Keep the disks of a cluster in a directory."""
+        self._api, self._directory = api, directory
+        directory.mkdir(parents=True, exist_ok=True)
+
+    def reconcile(self) -> None:
+        """One look at all claims and volumes."""
+        waiting = list(filter(_waits, self._api.items(_CLAIMS)))
+        if waiting:
+            classes = {item["metadata"]["name"]: item for item in self._api.items(_CLASSES)}
+            for claim in waiting:
+                storage = classes.get(claim["spec"].get("storageClassName", ""))
+                if storage is not None:
+                    self._provision(claim, storage)
+        for volume in self._api.items(_VOLUMES):
+            if _done_with(volume):
+                self._delete(volume["metadata"]["name"])
+
+    def disks(self) -> tuple[Disk, ...]:
+        """All disks that there are."""
+        return tuple(left_disks(self._directory))
+
+    def _provision(self, claim: Object, storage: Object) -> None:
+        about, spec = claim["metadata"], claim["spec"]
+        name, driver = f"pvc-{about['uid']}", storage["provisioner"]
+        size = spec["resources"]["requests"]["storage"]
+        place = f"{about['namespace']}/{about['name']}"
+        disk = Disk(name, size, storage["metadata"]["name"], driver, place)
+        (self._directory / f"{name}.json").write_text(json.dumps(asdict(disk), indent=2))
+        try:
+            self._api.create(_VOLUMES, _volume(claim, storage, disk))
+        except ApiRefusedError as error:
+            if error.status != http.HTTPStatus.CONFLICT:  # it was made before, and is not bound yet
+                raise
+
+    def _delete(self, name: str) -> None:
+        path = f"{_VOLUMES}/{name}"
+        (self._directory / f"{name}.json").unlink(missing_ok=True)
+        self._api.delete(path)
+        volume = self._api.find(path)
+        if volume is not None:
+            others = [item for item in volume["metadata"].get("finalizers", ()) if item != _FINALIZER]
+            self._api.patch(path, {"metadata": {"finalizers": others}})
+
+
+def left_disks(directory: Path) -> Iterator[Disk]:
+    """The disks in a directory, also when their cluster is gone."""
+    for file in sorted(directory.glob("*.json")):
+        yield Disk(**json.loads(file.read_text()))
+
+
+def _waits(claim: Object) -> bool:
+    """Whether the controller asks a driver for a volume: with a node where the class waits for a consumer."""
+    about = claim["metadata"]
+    told: Mapping[str, str] = about.get("annotations") or {}
+    return (
+        claim.get("status", {}).get("phase") == "Pending"
+        and "deletionTimestamp" not in about
+        and _PROVISIONER in told
+        and not claim["spec"].get("volumeName")
+    )
+
+
+def _done_with(volume: Object) -> bool:
+    """Whether a volume of ours is to go: its claim is gone and its policy says so, or someone deletes it."""
+    if _PROVISIONED_BY not in (volume["metadata"].get("annotations") or {}):
+        return False
+    deletes = volume["spec"].get("persistentVolumeReclaimPolicy") == "Delete"
+    return deletes and volume.get("status", {}).get("phase") == "Released"
+
+
+def _volume(claim: Object, storage: Object, disk: Disk) -> dict[str, Any]:
+    about, spec = claim["metadata"], claim["spec"]
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {
+            "name": disk.name,
+            "annotations": {_PROVISIONED_BY: disk.driver},
+            "finalizers": [_FINALIZER],
+        },
+        "spec": {
+            "capacity": {"storage": disk.size},
+            "accessModes": spec["accessModes"],
+            "volumeMode": spec.get("volumeMode", "Filesystem"),
+            "storageClassName": disk.storage_class,
+            "persistentVolumeReclaimPolicy": storage["reclaimPolicy"],
+            "claimRef": {
+                "apiVersion": "v1",
+                "kind": "PersistentVolumeClaim",
+                "namespace": about["namespace"],
+                "name": about["name"],
+                "uid": about["uid"],
+            },
+            "csi": {"driver": disk.driver, "volumeHandle": disk.name},
+        },
+    }
