@@ -1,0 +1,146 @@
+"""What a GKE node pool's nodes are like, as GKE makes them of what was asked for."""
+
+import re
+from typing import Final
+
+from ebbtide.catalog import PREEMPTIBLE_SECONDS, CloudKind, Machine, find_machine, resource_name
+from ebbtide.reading.inputs import Inputs
+from ebbtide.rehearsal.cloud.gcp.asked import Asked
+from ebbtide.rehearsal.cloud.gcp.node_marks import added_labels, added_taints, asked_taints
+from ebbtide.rehearsal.cloud.gcp.prices import hourly
+from ebbtide.rehearsal.cloud.pools import CapacityKind, NodePool
+
+DEFAULT_MACHINE: Final = "e2-medium"
+"""What GKE takes where nothing is said (GKE v1 API, NodeConfig.machineType)."""
+
+_CUSTOM: Final = re.compile(r"^(?:(?P<family>[a-z0-9]+)-)?custom-(?P<vcpus>\d+)-(?P<mib>\d+)(?:-ext)?$")
+_MIB: Final = 1024
+_SECONDS: Final = re.compile(r"^(\d+)(?:\.\d+)?s$")
+
+# By the first that is there.
+_CAPACITIES: Final[tuple[tuple[str, CapacityKind], ...]] = (
+    ("queuedProvisioning.enabled", "queued"),
+    ("nodeConfig.flexStart", "flex-start"),
+    ("nodeConfig.spot", "spot"),
+    ("nodeConfig.preemptible", "preemptible"),
+)
+
+
+def machine_of(said: Inputs) -> Machine | None:
+    """The machine type of a pool: of the catalog, or a custom one, whose name says what it is; None where
+    it is neither."""
+    name = said.text("nodeConfig.machineType") or DEFAULT_MACHINE
+    known = find_machine(CloudKind.GKE, name)
+    custom = _CUSTOM.match(name)
+    if known is None and custom is not None:
+        family = custom["family"] or "n1"
+        gib = int(custom["mib"]) / _MIB
+        return Machine(CloudKind.GKE, name, int(custom["vcpus"]), gib, family, attachable=family == "n1")
+    return known
+
+
+def capacity_of(said: Inputs) -> CapacityKind:
+    """What the cloud promises of a pool's nodes."""
+    for path, kind in _CAPACITIES:
+        if said.flag(path):
+            return kind
+    specific = said.text("nodeConfig.reservationAffinity.consumeReservationType") == "SPECIFIC_RESERVATION"
+    return "reservation" if specific else "on-demand"
+
+
+def accelerator_of(said: Inputs, machine: Machine) -> tuple[str, int] | None:
+    """Type and count of each node's accelerators: attached, or else part of the machine."""
+    for attached in said.parts("nodeConfig.guestAccelerators"):
+        return attached.text("type"), attached.number("count") or 1
+    return (machine.accelerator, machine.accelerator_count) if machine.accelerator else None
+
+
+def seconds_of(text: str) -> int | None:
+    """A duration as the API writes it, such as `3600s`; None where it is none."""
+    match = _SECONDS.match(text)
+    return int(match[1]) if match else None
+
+
+def zones_in(said: Inputs, cluster_zones: tuple[str, ...]) -> tuple[str, ...]:
+    """The zones in which a pool has nodes."""
+    return said.texts("nodeLocations") or cluster_zones
+
+
+def machine_pool(asked: Asked, cluster: str, cluster_zones: tuple[str, ...]) -> NodePool:
+    """The node pool, in the terms of the controllers of nodes.
+
+    Args:
+        asked: the node pool that is asked for, and accepted.
+        cluster: id of its cluster.
+        cluster_zones: where the cluster's pools have nodes unless they say so themselves.
+
+    Raises:
+        LookupError: its machine type is not known.
+    """
+    said = asked.said
+    machine = machine_of(said)
+    if machine is None:
+        raise LookupError(said.text("nodeConfig.machineType"))
+    zones = zones_in(said, cluster_zones)
+    capacity = capacity_of(said)
+    accelerator = accelerator_of(said, machine)
+    minimum, maximum, initial, autoscaled = _nodes(said, len(zones))
+    return NodePool(
+        cluster=cluster,
+        name=asked.name,
+        cloud="gke",
+        machine=machine.name,
+        capacity=capacity,
+        zones=zones,
+        labels={
+            **added_labels(said, machine, capacity, accelerator, zones),
+            **said.labels("nodeConfig.labels"),
+        },
+        taints=(*asked_taints(said), *added_taints(said, machine, capacity, accelerator)),
+        allocatable={
+            "cpu": f"{int(machine.allocatable.cpu_m)}m",
+            "memory": f"{int(machine.allocatable.memory_mib)}Mi",
+            "pods": str(said.number("maxPodsPerNode") or _PODS),
+        },
+        accelerator=accelerator,
+        accelerator_resource=resource_name(accelerator[0]) if accelerator else "",
+        driver_installed=accelerator is not None and _installs_driver(said),
+        minimum=minimum,
+        maximum=maximum,
+        initial=initial,
+        autoscaled=autoscaled,
+        hourly=hourly(said, machine, accelerator, capacity, zones[0]),
+        max_run_seconds=PREEMPTIBLE_SECONDS
+        if capacity == "preemptible"
+        else seconds_of(said.text("nodeConfig.maxRunDuration")) or _longest(capacity),
+    )
+
+
+_PODS: Final = 110  # GKE docs, flexible-pod-cidr (2026)
+
+
+def _longest(capacity: CapacityKind) -> int | None:
+    """Nodes of flex-start live for seven days where nothing is said (GKE docs, dws-flex-start-training)."""
+    return 7 * 24 * 3600 if capacity in ("flex-start", "queued") else None
+
+
+def _installs_driver(said: Inputs) -> bool:
+    """GKE installs the driver unless it is told not to (GKE docs, gpus: by default from
+    1.32.2-gke.1297000)."""
+    for attached in said.parts("nodeConfig.guestAccelerators"):
+        return attached.text("gpuDriverInstallationConfig.gpuDriverVersion") != "INSTALLATION_DISABLED"
+    return True
+
+
+def _nodes(said: Inputs, zones: int) -> tuple[int, int, int, bool]:
+    """The fewest, the most and the first nodes, and whether they are autoscaled. GKE counts initial
+    nodes, and limits that are no totals, in each zone."""
+    count = said.number("nodeCount")
+    initial = (said.number("initialNodeCount") if count is None else count) or 0
+    if not said.has("autoscaling"):
+        return initial * zones, initial * zones, initial * zones, False
+    total = said.number("autoscaling.totalMaxNodeCount")
+    if total is not None:
+        return said.number("autoscaling.totalMinNodeCount") or 0, total, initial * zones, True
+    least, most = said.number("autoscaling.minNodeCount") or 0, said.number("autoscaling.maxNodeCount") or 0
+    return least * zones, most * zones, initial * zones, True

@@ -1,0 +1,244 @@
+"""GKE node pools.
+
+ForceNew, values and defaults are those of hashicorp/terraform-provider-google-beta 7.45
+(google-beta/services/container, resource_container_node_pool.go and node_config.go, 2026-08), which
+pulumi-gcp 10.2 is made of.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from ebbtide.rehearsal.cloud.faults import NO_STOCK
+from ebbtide.rehearsal.cloud.gcp.asked import Asked, World, last
+from ebbtide.rehearsal.cloud.gcp.clusters import cluster_id, cluster_of, location_of, zones_of_cluster
+from ebbtide.rehearsal.cloud.gcp.kind import Kind, at_least, one_of
+from ebbtide.rehearsal.cloud.gcp.machine_pool import capacity_of, machine_pool
+from ebbtide.rehearsal.cloud.gcp.node_marks import in_api_words
+from ebbtide.rehearsal.cloud.gcp.pool_rules import RULES
+from ebbtide.rehearsal.cloud.pools import NodePool, forget, register
+from ebbtide.rehearsal.cloud.provider import Failure, Properties
+from ebbtide.rehearsal.cloud.store import Resource
+
+_SCHEMA: Final = "hashicorp/terraform-provider-google-beta 7.45, services/container (2026-08)"
+
+
+def _identity(asked: Asked) -> str:
+    reference = asked.said.text("cluster")
+    cluster = reference if "/" in reference else cluster_id(asked.project, asked.location, reference)
+    return f"{cluster}/nodePools/{asked.name}"
+
+
+def _pool(asked: Asked) -> NodePool | None:
+    """The pool in the controllers' terms; None while its cluster or machine is not there, as in a preview."""
+    cluster = cluster_of(asked)
+    if cluster is None:
+        return None
+    zones = zones_of_cluster(cluster.inputs, location_of(cluster))
+    try:
+        return machine_pool(asked, cluster.id, zones)
+    except LookupError:
+        return None
+
+
+def _outputs(asked: Asked) -> dict[str, Any]:
+    pool = _pool(asked)
+    taints = [in_api_words(taint) for taint in pool.taints] if pool else []
+    zones = list(pool.zones) if pool else []
+    return {
+        "project": asked.project,
+        "location": asked.location,
+        "nodeLocations": zones,
+        "nodeConfig": {"effectiveTaints": taints, "resourceLabels": _billing(asked)},
+        "instanceGroupUrls": [_group(asked, zone) for zone in zones],
+        "managedInstanceGroupUrls": [
+            _group(asked, zone).replace("Groups", "GroupManagers") for zone in zones
+        ],
+    }
+
+
+def _billing(asked: Asked) -> dict[str, str]:
+    """Labels of the bill: those asked for, and GKE's own (GKE docs, gke-cost-allocation, 2026)."""
+    kind = capacity_of(asked.said)
+    model = kind if kind in ("spot", "preemptible", "flex-start") else "on-demand"
+    return {
+        **asked.said.labels("nodeConfig.resourceLabels"),
+        "goog-gke-node-pool-provisioning-model": "flex-start" if kind == "queued" else model,
+    }
+
+
+def _group(asked: Asked, zone: str) -> str:
+    group = f"gke-{last(asked.said.text('cluster'))}-{asked.name}-grp"
+    return (
+        f"https://www.googleapis.com/compute/v1/projects/{asked.project}/zones/{zone}/instanceGroups/{group}"
+    )
+
+
+def _goog_labels(path: str, _old: Any, new: Any) -> bool:
+    """GKE's own labels of the bill are no difference (`containerNodePoolResourceLabelsDiffSuppress`)."""
+    return path.startswith("nodeConfig.resourceLabels.goog-gke") and new is None
+
+
+def _exists(identity: str) -> str:
+    return f"resource - {identity} - already exists"
+
+
+def _prevented(_world: World, pool: Resource) -> str | None:
+    if pool.inputs.get("deletionPolicy") != "PREVENT":
+        return None
+    return f"cannot destroy {pool.id} because deletion_policy is set to PREVENT. Set it to DELETE to proceed."
+
+
+def _register(asked: Asked, _identity: str) -> None:
+    pool = _pool(asked)
+    if pool is not None:
+        register(asked.world.store, pool)
+
+
+def _without_nodes(asked: Asked, identity: str) -> str | None:
+    """GKE waits for a pool's first nodes, and leaves the pool there where they do not come
+    (`containerNodePoolRestingStates`)."""
+    pool = _pool(asked)
+    if pool is None or pool.initial == 0:
+        return None
+    sold_out = asked.world.store.faults(NO_STOCK).values()
+    if not any(fault.strikes(pool.name) or fault.strikes(pool.id) for fault in sold_out):
+        return None
+    asked.world.store.say("node-pool-error", f"The first nodes of {pool.name} do not come.", id=identity)
+    return f'NodePool {pool.name} was created in the error state "RUNNING_WITH_ERROR"'
+
+
+def _forget(world: World, pool: Resource) -> None:
+    cluster, _, name = pool.id.rpartition("/nodePools/")
+    forget(world.store, cluster, name)
+
+
+def _checked(inputs: Properties) -> Iterator[Failure]:
+    if inputs.get("initialNodeCount") is not None and inputs.get("nodeCount") is not None:
+        name = inputs.get("name")
+        reason = f"Cannot set both initial_node_count and node_count on node pool {name}"
+        yield Failure("nodeCount", reason)
+
+
+_NODE_CONFIG_REPLACES: Final = (
+    "guestAccelerators",
+    "localSsdCount",
+    "ephemeralStorageConfig",
+    "ephemeralStorageLocalSsdConfig",
+    "localNvmeSsdBlockConfig",
+    "secondaryBootDisks",
+    "metadata",
+    "minCpuPlatform",
+    "oauthScopes",
+    "preemptible",
+    "reservationAffinity",
+    "spot",
+    "serviceAccount",
+    "shieldedInstanceConfig.enableSecureBoot",
+    "shieldedInstanceConfig.enableIntegrityMonitoring",
+    "bootDiskKmsKey",
+    "nodeGroup",
+    "advancedMachineFeatures.threadsPerCore",
+    "advancedMachineFeatures.enableNestedVirtualization",
+    "soleTenantConfig.nodeAffinities",
+    "hostMaintenancePolicy",
+    "confidentialNodes.confidentialInstanceType",
+    "enableConfidentialStorage",
+    "localSsdEncryptionMode",
+    "maxRunDuration",
+    "flexStart",
+)
+
+NODE_POOL_KIND: Final = Kind(
+    identity=_identity,
+    outputs=_outputs,
+    autonamed="name",
+    defaults={
+        "management.autoRepair": True,
+        "management.autoUpgrade": True,
+        "nodeConfig.spot": False,
+        "nodeConfig.preemptible": False,
+        "upgradeSettings.strategy": "SURGE",
+        "deletionPolicy": "DELETE",
+    },
+    replaces=frozenset(
+        {
+            "name",
+            "namePrefix",
+            "project",
+            "cluster",
+            "location",
+            "initialNodeCount",
+            "maxPodsPerNode",
+            "placementPolicy.policyName",
+            "queuedProvisioning",
+            "networkConfig.acceleratorNetworkProfile",
+            "networkConfig.createPodRange",
+            "networkConfig.podRange",
+            "networkConfig.podIpv4CidrBlock",
+            "networkConfig.additionalNodeNetworkConfigs",
+            "networkConfig.additionalPodNetworkConfigs",
+            "networkConfig.subnetwork",
+            *(f"nodeConfig.{name}" for name in _NODE_CONFIG_REPLACES),
+        }
+    ),
+    blocks=frozenset(
+        {
+            "placementPolicy",
+            "nodeConfig",
+            "nodeConfig.shieldedInstanceConfig",
+            "nodeConfig.advancedMachineFeatures",
+            "nodeConfig.soleTenantConfig",
+            "nodeConfig.sandboxConfig",
+        }
+    ),
+    same=frozenset({"cluster", "nodeConfig.guestAccelerators.type"}),
+    maps=frozenset({"nodeConfig.labels", "nodeConfig.resourceLabels"}),
+    overlooked=_goog_labels,
+    checks=(
+        at_least("autoscaling.minNodeCount", 0, source=_SCHEMA),
+        at_least("autoscaling.maxNodeCount", 0, source=_SCHEMA),
+        at_least("autoscaling.totalMinNodeCount", 0, source=_SCHEMA),
+        at_least("autoscaling.totalMaxNodeCount", 0, source=_SCHEMA),
+        at_least("nodeCount", 0, source=_SCHEMA),
+        at_least("upgradeSettings.maxSurge", 0, source=_SCHEMA),
+        at_least("upgradeSettings.maxUnavailable", 0, source=_SCHEMA),
+        at_least("nodeConfig.diskSizeGb", 10, source=_SCHEMA),
+        at_least("nodeConfig.localSsdCount", 0, source=_SCHEMA),
+        one_of("autoscaling.locationPolicy", "BALANCED", "ANY", source=_SCHEMA),
+        one_of("upgradeSettings.strategy", "SURGE", "BLUE_GREEN", source=_SCHEMA),
+        one_of("nodeConfig.taints.effect", "NO_SCHEDULE", "PREFER_NO_SCHEDULE", "NO_EXECUTE", source=_SCHEMA),
+        one_of(
+            "nodeConfig.guestAccelerators.gpuDriverInstallationConfig.gpuDriverVersion",
+            "GPU_DRIVER_VERSION_UNSPECIFIED",
+            "INSTALLATION_DISABLED",
+            "DEFAULT",
+            "LATEST",
+            source=_SCHEMA,
+        ),
+        one_of(
+            "nodeConfig.reservationAffinity.consumeReservationType",
+            "UNSPECIFIED",
+            "NO_RESERVATION",
+            "ANY_RESERVATION",
+            "SPECIFIC_RESERVATION",
+            "ANY_RESERVATION_THEN_FAIL",
+            source=_SCHEMA,
+        ),
+        one_of(
+            "nodeConfig.workloadMetadataConfig.mode",
+            "MODE_UNSPECIFIED",
+            "GCE_METADATA",
+            "GKE_METADATA",
+            source=_SCHEMA,
+        ),
+    ),
+    checked=_checked,
+    refusals=RULES,
+    failing="error creating NodePool",
+    taken=_exists,
+    leaving=_prevented,
+    happens=_register,
+    unfinished=_without_nodes,
+    gone=_forget,
+    events="node-pool",
+)

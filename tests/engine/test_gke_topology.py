@@ -1,0 +1,283 @@
+"""The program on the real engine, with Google Cloud's stand-in and no control plane."""
+
+import copy
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from pulumi.automation import CommandError
+
+from ebbtide.rehearsal.cloud.faults import API_ERROR, NO_STOCK, Fault
+from ebbtide.rehearsal.cloud.gcp import Gcp, seed_cluster
+from ebbtide.rehearsal.cloud.provider import (
+    Call,
+    Change,
+    Constructed,
+    Construction,
+    Failure,
+    Made,
+    Properties,
+    Read,
+    RefusedError,
+)
+from ebbtide.rehearsal.cloud.store import Store
+from tests.declarations import GKE, Declaration, pool
+from tests.engine.running import Stack, running
+from tests.unit.rehearsal.gcp_cloud import CLUSTER_ID, FakeClusters
+
+pytestmark = pytest.mark.engine
+
+MADE = [
+    "train-cluster",
+    "train-cpu",
+    "train-identity-account",
+    "train-identity-artifactregistry.reader",
+    "train-identity-container.defaultNodeServiceAccount",
+    "train-network-nat",
+    "train-network-router",
+    "train-network-subnet",
+    "train-network-vpc",
+    "train-system",
+    "train-t4",
+]
+
+
+class NoKubernetes:
+    """A provider for Kubernetes that nothing is made with: nothing is declared here that would run on the
+    cluster."""
+
+    package = "kubernetes"
+    version = "4.34.2"
+
+    def configured(self, variables: Properties) -> "NoKubernetes":
+        """It has the kubeconfig, and no use for it."""
+        assert "gke-gcloud-auth-plugin" in str(variables["kubeconfig"])
+        return self
+
+    def check_config(self, variables: Properties) -> Sequence[Failure]:
+        """Nothing is wrong."""
+        return [] if "kubeconfig" in variables else [Failure("kubeconfig", "is missing")]
+
+    def change_config(self, old: Properties, new: Properties) -> Change:
+        """Another kubeconfig is another cluster."""
+        return Change() if old == new else Change(("kubeconfig",), ("kubeconfig",))
+
+    def check(self, call: Call, old: Properties, new: Properties) -> tuple[Properties, Sequence[Failure]]:
+        """Nothing is to be made."""
+        raise RefusedError(f"{call.name}: nothing was to run on the cluster, not {new} for {old}")
+
+    def diff(self, call: Call, identity: str, old: Read, new: Properties) -> Change:
+        """Nothing is there."""
+        raise RefusedError(f"{call.name}: {identity}, {old}, {new}")
+
+    def create(self, call: Call, inputs: Properties) -> Made:
+        """Nothing is to be made."""
+        raise RefusedError(f"{call.name}: {inputs}")
+
+    def read(self, call: Call, identity: str, known: Properties) -> Read | None:
+        """Nothing is there."""
+        raise RefusedError(f"{call.name}: {identity}, {known}")
+
+    def update(self, call: Call, identity: str, old: Read, new: Properties) -> Properties:
+        """Nothing is there."""
+        raise RefusedError(f"{call.name}: {identity}, {old}, {new}")
+
+    def delete(self, call: Call, identity: str, known: Properties) -> None:
+        """Nothing is there."""
+        raise RefusedError(f"{call.name}: {identity}, {known}")
+
+    def invoke(self, token: str, arguments: Properties) -> Properties:
+        """Nothing is asked."""
+        raise RefusedError(f"{token}: {arguments}")
+
+    def construct(self, construction: Construction) -> Constructed:
+        """Nothing is to be made."""
+        raise RefusedError(construction.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsed:
+    """A stack on the engine, and the cloud behind it."""
+
+    stack: Stack
+    store: Store
+    clusters: FakeClusters
+
+    def declare(self, declaration: Declaration) -> None:
+        """What the stack declares from now on."""
+        self.stack.declare(declaration)
+
+
+@pytest.fixture
+def rehearsed(tmp_path: Path) -> Generator[Rehearsed]:
+    """A stack that declares nothing yet."""
+    store, clusters = Store(tmp_path / "cloud.sqlite"), FakeClusters()
+    with running(tmp_path / "engine", store, Gcp(store, clusters), NoKubernetes()) as stack:
+        yield Rehearsed(stack, store, clusters)
+
+
+@pytest.fixture
+def declared() -> Declaration:
+    """An ephemeral cluster with a system pool, a spot pool and a spot pool with GPUs, and nothing on it."""
+    return copy.deepcopy(GKE) | {"lifetime": {"hours": 8}, "pools": copy.deepcopy(GKE["pools"][:3])}
+
+
+def test_it_comes_stays_changes_and_goes(rehearsed: Rehearsed, declared: Declaration) -> None:
+    """Previewed, made, unchanged by a second up and by a refresh, changed in place, and gone without a
+    trace."""
+    stack = rehearsed.stack
+    stack.declare(declared)
+    assert stack.preview().steps == {"create": MADE}
+    assert rehearsed.store.resources() == []
+
+    assert stack.up().steps == {"create": MADE}
+    assert stack.outputs()["clusterName"] == "train"
+    assert rehearsed.clusters.endpoint(CLUSTER_ID).host in stack.outputs()["kubeconfig"]
+    assert {one.id for one in rehearsed.store.resources("nodes")} == {
+        f"{CLUSTER_ID}/{name}" for name in ("system", "cpu", "t4")
+    }
+
+    assert stack.preview().changed == {}
+    assert stack.up().changed == {}
+    assert stack.refresh().changed == {}
+    assert stack.up().changed == {}
+
+    pool(declared, "cpu")["nodes"] = {"max": 20}
+    pool(declared, "t4")["labels"] = {"team": "vision"}
+    stack.declare(declared)
+    assert stack.preview().changed == {"update": ["train-cpu", "train-t4"]}
+    assert stack.up().changed == {"update": ["train-cpu", "train-t4"]}
+    changed = rehearsed.store.get("nodes", f"{CLUSTER_ID}/cpu")
+    assert changed is not None
+    assert changed.state["maximum"] == 20
+
+    assert stack.destroy().steps == {"delete": MADE}
+    assert rehearsed.store.resources() == []
+    assert rehearsed.clusters.running == {}
+
+
+def test_a_spot_pool_after_the_cloud_has_marked_it(rehearsed: Rehearsed, declared: Declaration) -> None:
+    """The cloud's own label and taint on a spot pool replace nothing, refreshed or not
+    (hashicorp/terraform-provider-google#7928)."""
+    stack = rehearsed.stack
+    stack.declare(declared)
+    stack.up()
+    spot = rehearsed.store.get("gcp", f"{CLUSTER_ID}/nodePools/cpu")
+    assert spot is not None
+    config = spot.state["nodeConfig"]
+    mark = {"key": "cloud.google.com/gke-spot", "value": "true", "effect": "NO_SCHEDULE"}
+    rehearsed.store.put(
+        spot.having(
+            nodeConfig={
+                **config,
+                "labels": {**config["labels"], "cloud.google.com/gke-spot": "true"},
+                "effectiveTaints": [*config["effectiveTaints"], mark],
+            }
+        )
+    )
+
+    assert stack.up().changed == {}
+    stack.refresh()
+    assert stack.preview().changed.keys() <= {"update"}
+    stack.up()
+    assert stack.refresh().changed == {}
+
+
+def test_what_only_a_new_pool_can_have(rehearsed: Rehearsed, declared: Declaration) -> None:
+    """Another capacity kind replaces that pool, the old one first, and no other."""
+    stack = rehearsed.stack
+    stack.declare(declared)
+    stack.up()
+    pool(declared, "cpu")["capacity"] = "on-demand"
+    stack.declare(declared)
+
+    changed = stack.up().changed
+
+    assert changed == {
+        "create-replacement": ["train-cpu"],
+        "delete-replaced": ["train-cpu"],
+        "replace": ["train-cpu"],
+    }
+    said = [event.kind for event in rehearsed.store.events() if "cpu" in event.text]
+    assert said == ["node-pool-created", "node-pool-deleted", "node-pool-created"]
+
+
+def test_a_permanent_cluster_is_not_destroyed(rehearsed: Rehearsed, declared: Declaration) -> None:
+    """The engine refuses before anything is done; declared ephemeral again, it goes."""
+    stack = rehearsed.stack
+    lifetime = declared.pop("lifetime")
+    stack.declare(declared)
+    stack.up()
+    before = rehearsed.store.resources()
+    with pytest.raises(CommandError, match="because it is protected"):
+        stack.destroy()
+    assert rehearsed.store.resources() == before
+
+    stack.declare(declared | {"lifetime": lifetime})
+    assert "train-cluster" in stack.up().changed["update"]
+    stack.destroy()
+    assert rehearsed.store.resources() == []
+
+
+def test_the_cloud_guards_it_too(rehearsed: Rehearsed, declared: Declaration) -> None:
+    """Past the engine's guard stands the provider's."""
+    stack = rehearsed.stack
+    del declared["lifetime"]
+    stack.declare(declared)
+    stack.up()
+    for resource in stack.state():
+        if resource.get("protect"):
+            stack.automation.workspace.pulumi_command.run(
+                ["state", "unprotect", resource["urn"], "--yes", "--stack", "test"],
+                stack.automation.workspace.work_dir,
+                dict(stack.automation.workspace.env_vars),
+            )
+    with pytest.raises(CommandError, match="deletion_protection is set to true"):
+        stack.destroy()
+    assert rehearsed.clusters.running.keys() == {CLUSTER_ID}
+
+
+def test_an_api_error_leaves_what_was_made_and_the_next_up_goes_on(
+    rehearsed: Rehearsed, declared: Declaration
+) -> None:
+    """An up that fails half-way is finished by the next one."""
+    stack = rehearsed.stack
+    stack.declare(declared)
+    message = "googleapi: Error 503: The service is currently unavailable., backendError"
+    target = "create gcp:container/nodePool:NodePool train-cpu"
+    rehearsed.store.ask(Fault(API_ERROR, target, times=1, details={"message": message}))
+    with pytest.raises(CommandError, match="Error 503: The service is currently unavailable"):
+        stack.up()
+    assert "train-cpu" in stack.up().changed["create"]
+    assert stack.up().changed == {}
+
+
+def test_a_pool_whose_first_nodes_do_not_come(rehearsed: Rehearsed, declared: Declaration) -> None:
+    """It is in the engine's state, and the next up goes on with it."""
+    stack = rehearsed.stack
+    stack.declare(declared)
+    sold_out = rehearsed.store.ask(Fault(NO_STOCK, "system"))
+    with pytest.raises(CommandError, match="NodePool system was created in the error state"):
+        stack.up()
+    rehearsed.store.lift(sold_out)
+    assert stack.up().changed.get("update") == ["train-system"]
+    assert stack.up().changed == {}
+
+
+def test_a_cluster_that_is_there_already(rehearsed: Rehearsed, declared: Declaration) -> None:
+    """Pools are added to it, and when the stack goes it stays."""
+    seed_cluster(
+        rehearsed.store, rehearsed.clusters, project="acme-ml", location="us-central1-a", name="train"
+    )
+    declared["cloud"]["existing"] = {"name": "train"}
+    declared["pools"] = declared["pools"][1:]
+    del declared["lifetime"]
+    stack = rehearsed.stack
+    stack.declare(declared)
+
+    assert stack.up().steps == {"create": ["train-cpu", "train-t4"]}
+    assert stack.up().changed == {}
+    assert stack.destroy().steps == {"delete": ["train-cpu", "train-t4"]}
+    assert rehearsed.clusters.running.keys() == {CLUSTER_ID}
+    assert [one.id for one in rehearsed.store.resources("nodes")] == [f"{CLUSTER_ID}/default-pool"]

@@ -1,0 +1,185 @@
+"""Node pools that GKE refuses, with the issue threads that the cases are from."""
+
+from typing import Any
+
+from tests.unit.rehearsal.gcp_capacity_cases import CAPACITY, total
+
+L4 = {
+    "nodeConfig__machineType": "g2-standard-8",
+    "nodeConfig__guestAccelerators": [{"type": "nvidia-l4", "count": 1}],
+}
+
+
+def _attached(kind: str, count: int) -> dict[str, Any]:
+    return {"nodeConfig__guestAccelerators": [{"type": kind, "count": count}]}
+
+
+def _taint(key: str, value: str = "true") -> dict[str, str]:
+    return {"key": key, "value": value, "effect": "NO_SCHEDULE"}
+
+
+# The pool that is changed, what is changed of it, the rule that is broken, and what the API says.
+CASES: list[tuple[str, dict[str, Any], str, str]] = [
+    *CAPACITY,
+    ("cpu", {"cluster": "nobody"}, "a cluster that there is", "Error 404: Not found: projects/acme-ml/"),
+    ("cpu", {"name": "Big-Pool"}, "a name", 'Invalid node pool name "Big-Pool"'),
+    ("cpu", {"name": "p" * 41}, "a name", "up to 39"),
+    # kaiwaehner/hivemq-mqtt-tensorflow-kafka-realtime-iot-machine-learning-training-inference#47
+    (
+        "cpu",
+        {"management__autoUpgrade": False},
+        "upgrades in a release channel",
+        "cannot be false when release_channel REGULAR is set.",
+    ),
+    (
+        "cpu",
+        {"version": "1.99.0-gke.1"},
+        "no node newer than the control plane",
+        "must not be greater than master version",
+    ),
+    (
+        "cpu",
+        {"nodeConfig__machineType": "n2-standard-7"},
+        "a machine type that there is",
+        'Machine type with name "n2-standard-7" does not exist in zone "us-central1-a"',
+    ),
+    # hashicorp/terraform-provider-google#8387
+    (
+        "t4",
+        {"nodeConfig__machineType": None},
+        "no GPUs on the default machine",
+        "Cannot use default machine type (e2-medium) with GPUs; choose a different machine type., badRequest",
+    ),
+    # terraform-google-modules/terraform-google-kubernetes-engine#2608
+    (
+        "t4",
+        {"nodeConfig__machineType": "n2-standard-8"},
+        "accelerators that the machine carries",
+        "[nvidia-tesla-t4, n2-standard-8] features are not compatible for creating instance.",
+    ),
+    # skypilot-org/skypilot#212
+    (
+        "t4",
+        _attached("nvidia-tesla-a100", 1),
+        "accelerators that the machine carries",
+        "[nvidia-tesla-a100, n1-highmem-8] features are not compatible for creating instance.",
+    ),
+    (
+        "t4",
+        _attached("nvidia-tesla-t4", 3),
+        "accelerators that the machine carries",
+        "The number of GPU cards (3 nvidia-tesla-t4) is not supported",
+    ),
+    (
+        "cpu",
+        L4 | _attached("nvidia-l4", 2),
+        "accelerators that the machine carries",
+        "g2-standard-8 has 1 nvidia-l4",
+    ),
+    (
+        "t4",
+        _attached("tpu-v5-lite-podslice", 1),
+        "accelerators that the machine carries",
+        "is not a GPU",
+    ),
+    (
+        "cpu",
+        L4
+        | {
+            "nodeConfig__imageType": "UBUNTU_CONTAINERD",
+            "nodeConfig__guestAccelerators": [
+                {
+                    "type": "nvidia-l4",
+                    "count": 1,
+                    "gpuDriverInstallationConfig": {"gpuDriverVersion": "LATEST"},
+                }
+            ],
+        },
+        "the latest driver on COS alone",
+        "only supported with Container-Optimized OS",
+    ),
+    # hashicorp/terraform-provider-google#19890
+    (
+        "cpu",
+        {"nodeConfig__machineType": "c4-standard-8", "nodeConfig__diskType": "pd-balanced"},
+        "a boot disk of the machine family",
+        "pd-balanced disk type cannot be used by c4-standard-8 machine type., badRequest",
+    ),
+    (
+        "cpu",
+        {"nodeConfig__diskSizeGb": 70_000},
+        "a boot disk of the machine family",
+        "exceeds the maximum of 65536 GB",
+    ),
+    ("cpu", {"nodeConfig__imageType": "DEBIAN"}, "an image", 'Node image "DEBIAN" is not supported'),
+    ("cpu", {"location": "us-central1"}, "a cluster that there is", "locations/us-central1/clusters/train"),
+    (
+        "cpu",
+        {"cluster": "projects/acme-ml/locations/us-central1-a/clusters/train", "location": "us-central1-b"},
+        "in the cluster's location",
+        'Location "us-central1-b" is not that of the cluster.',
+    ),
+    (
+        "cpu",
+        {"autoscaling__maxNodeCount": 3},
+        "totals or limits per zone",
+        "Cannot specify both total node count limits",
+    ),
+    # hashicorp/terraform-provider-google#5441
+    (
+        "cpu",
+        {"autoscaling": {"minNodeCount": 2, "maxNodeCount": 1}},
+        "a maximum not below the minimum",
+        "Min node count (2) cannot be greater than max node count (1).",
+    ),
+    ("cpu", total(0, 0), "a maximum not below the minimum", "must be at least 1"),
+    (
+        "cpu",
+        {"nodeLocations": ["us-east1-b"]},
+        "zones of the region",
+        'Location "us-east1-b" is not a zone of region "us-central1".',
+    ),
+    (
+        "cpu",
+        {"nodeLocations": ["us-central1-a", "us-central1-a"]},
+        "zones of the region",
+        "must be unique",
+    ),
+    ("cpu", {"maxPodsPerNode": 300}, "pods per node", "between 8 and 256, got 300"),
+    (
+        "cpu",
+        {"upgradeSettings": {"maxSurge": 0, "maxUnavailable": 0}},
+        "surge or unavailable",
+        "cannot both be 0",
+    ),
+    # hashicorp/terraform-provider-google#6003, #19677
+    (
+        "cpu",
+        {"nodeConfig__labels": {"node-role.kubernetes.io/worker": ""}},
+        "labels of nodes",
+        "its prefix is reserved by Kubernetes",
+    ),
+    ("cpu", {"nodeConfig__labels": {"-team": "a"}}, "labels of nodes", "not a valid label key"),
+    ("cpu", {"nodeConfig__labels": {"team": "a b"}}, "labels of nodes", "not a valid value"),
+    ("cpu", {"nodeConfig__taints": [_taint("a b")]}, "taints", "is not a valid taint"),
+    ("cpu", {"nodeConfig__taints": [_taint("a", "x" * 64)]}, "taints", "is not a valid taint"),
+    ("cpu", {"nodeConfig__taints": [_taint("a"), _taint("a", "b")]}, "taints", 'Duplicate taint "a"'),
+    (
+        "cpu",
+        {"nodeConfig__metadata": {"kube-env": "x"}},
+        "no metadata of GKE's own",
+        'Metadata key "kube-env" is reserved.',
+    ),
+    (
+        "cpu",
+        {"nodeConfig__resourceLabels": {"Owner": "me"}},
+        "labels of the bill",
+        "Invalid label key 'Owner'",
+    ),
+    (
+        "cpu",
+        {"nodeConfig__resourceLabels": {f"label-{number}": "" for number in range(65)}},
+        "labels of the bill",
+        "65 labels, and the limit is 64",
+    ),
+]
