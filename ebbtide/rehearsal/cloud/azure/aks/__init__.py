@@ -1,0 +1,1 @@
+"""AKS: clusters, and the node pools in them."""

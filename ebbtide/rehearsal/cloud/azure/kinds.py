@@ -1,0 +1,33 @@
+"""All types of Azure's resources that are here."""
+
+from typing import Final
+
+from ebbtide.rehearsal.cloud.azure import groups, identities, logs, network, roles, storage
+from ebbtide.rehearsal.cloud.azure.aks import agent_pools, clusters
+from ebbtide.rehearsal.cloud.azure.kind import Kind
+from ebbtide.rehearsal.cloud.provider import RefusedError
+
+_ALL: Final = (
+    *groups.KINDS,
+    *network.KINDS,
+    *identities.KINDS,
+    *roles.KINDS,
+    *clusters.KINDS,
+    *agent_pools.KINDS,
+    *storage.KINDS,
+    *logs.KINDS,
+)
+
+KINDS: Final = {kind.token: kind for kind in _ALL}
+
+
+def kind_of(token: str) -> Kind:
+    """The type of a token.
+
+    Raises:
+        RefusedError: there is none here.
+    """
+    kind = KINDS.get(token)
+    if kind is None:
+        raise RefusedError(f"The rehearsal has no stand-in for resources of type {token}.")
+    return kind
