@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ebbtide import workload_commands
+from ebbtide.rehearse_command import rehearse
 
 if TYPE_CHECKING:
     from ebbtide.preview.report import Preview
@@ -25,7 +26,6 @@ FOUND = 1
 WRONG = 2
 BROKEN = 3
 _DEFAULT_STACK = "dev"
-_DECLARATION = "ebbtide:cluster"
 
 app = typer.Typer(
     name="ebbtide",
@@ -137,19 +137,11 @@ def profile(
     It follows from the declaration alone; the stack's output `placementProfile` is the same.
     """
     with _sentences():
-        import json  # noqa: PLC0415
-
         from ebbtide.model import declare  # noqa: PLC0415
         from ebbtide.placement.derive import profile as derived  # noqa: PLC0415
 
         files = _stack_files(stack, config_file, cwd)
-        if _DECLARATION not in files.config:
-            raise _RefusedError(
-                f"{files.config_file} declares no cluster. Write one under `{_DECLARATION}`; README.md has "
-                "the shortest that works."
-            )
-        written = json.loads(files.config[_DECLARATION])
-        cluster = declare(written, default_name=f"{files.project}-{files.stack}")
+        cluster = declare(files.declaration(), default_name=files.cluster_name)
         _write(derived(cluster).json() + "\n", out)
 
 
@@ -175,6 +167,8 @@ def _sentences() -> Generator[None]:
             warnings.simplefilter("ignore")
         try:
             yield
+        except typer.Exit:
+            raise
         except Exception as error:  # noqa: BLE001 - nobody is shown a traceback
             text = str(error) if isinstance(error, _RefusedError) else complaint(error)
             typer.echo(text or own_fault(error), err=True)
@@ -205,7 +199,7 @@ def _write_text(document: "Preview", out: Path | None) -> None:
         render(document, Console(file=file, width=width, force_terminal=False, highlight=False))
 
 
-for _command in workload_commands.COMMANDS:
+for _command in (*workload_commands.COMMANDS, rehearse):
     app.command()(_sentences()(_command))
 
 _GC_THRESHOLD = 500_000

@@ -51,6 +51,10 @@ _SAID_WELL: Final = {
     "ebbtide.recording.failures.ProgramError",
     "ebbtide.preview.stack_config.StackFileError",
     "ebbtide.workloads.errors.WorkloadError",
+    "ebbtide.rehearsal.failures.RehearsalError",
+    "ebbtide.rehearsal.tools.errors.ToolError",
+    "ebbtide.rehearsal.control_plane.failures.ControlPlaneError",
+    "ebbtide.rehearsal.control_plane.api.ApiRefusedError",
 }
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 
 import pulumi
-from pulumi_azure_native import authorization, managedidentity, storage
+from pulumi_azure_native import authorization, managedidentity, resources, storage
 
 from ebbtide.model import Team
 
@@ -15,6 +15,7 @@ from . import roles
 
 _ACCOUNT_LIMIT = 24
 _IDENTITY_LIMIT = 128
+_GROUP_LIMIT = 90
 _FILES_GIB = 100
 _BUCKET_SAYS_GIB = 1024
 _CONTAINER = "shared"
@@ -110,14 +111,20 @@ def account_name(*parts: str) -> str:
 
 
 def _bucket(name: str, args: TenantArgs, parent: Tenant) -> storage.StorageAccount:
-    """A private storage account with one container; keys are off, so an identity is the only way in."""
+    """A private storage account with one container; keys are off, so an identity is the only way in.
+
+    One that stays has a resource group of its own, which stays with it: deleting the cluster's group deletes
+    all that is in it, whatever the engine leaves alone. Source: Azure Resource Manager docs, delete resource
+    groups (2026).
+    """
     declared = args.team.bucket.keep if args.team.bucket else None
     keep = args.keep if declared is None else declared
     opts = pulumi.ResourceOptions(parent=parent, retain_on_delete=keep)
+    group = _group_that_stays(name, args, opts) if keep else args.resource_group
     account = storage.StorageAccount(
         f"{name}-bucket",
         account_name=account_name(args.subscription, args.cluster, args.team.name),
-        resource_group_name=args.resource_group,
+        resource_group_name=group,
         location=args.location,
         kind="StorageV2",
         sku={"name": "Standard_LRS"},
@@ -133,10 +140,20 @@ def _bucket(name: str, args: TenantArgs, parent: Tenant) -> storage.StorageAccou
         f"{name}-container",
         container_name=_CONTAINER,
         account_name=account.name,
-        resource_group_name=args.resource_group,
+        resource_group_name=group,
         opts=opts,
     )
     return account
+
+
+def _group_that_stays(name: str, args: TenantArgs, opts: pulumi.ResourceOptions) -> pulumi.Output[str]:
+    return resources.ResourceGroup(
+        f"{name}-kept",
+        resource_group_name=fitting(f"{args.cluster}-{args.team.name}-kept", _GROUP_LIMIT),
+        location=args.location,
+        tags=dict(args.labels),
+        opts=opts,
+    ).name
 
 
 def _disk(

@@ -5,18 +5,22 @@ JSON. An encrypted value is never decrypted and nobody is asked for a passphrase
 and its key is secret.
 """
 
+import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, Self
 
 from ebbtide.preview import yaml_file
 from ebbtide.preview.stack_config import StackFileError, merged_config
 from ebbtide.preview.yaml_file import Yaml
 
 __all__ = ["StackFileError", "StackFiles", "read_stack", "stack_named_by"]
+
+DECLARATION: Final = "ebbtide:cluster"
+"""The key under which a stack declares its cluster."""
 
 _PROJECT_FILES: Final = ("Pulumi.yaml", "Pulumi.yml")
 _STACK_FILE: Final = re.compile(r"^Pulumi\.(?P<stack>[\w.-]+)\.ya?ml$")
@@ -45,6 +49,28 @@ class StackFiles:
     config: Mapping[str, str]
     secret_keys: frozenset[str]
     warnings: tuple[str, ...] = ()
+
+    @property
+    def cluster_name(self) -> str:
+        """What the cluster is called where its declaration has no name."""
+        return f"{self.project}-{self.stack}"
+
+    def declaration(self) -> Any:
+        """What the stack declares, as it is written.
+
+        Raises:
+            StackFileError: it declares no cluster.
+        """
+        if DECLARATION not in self.config:
+            raise StackFileError(
+                f"{self.config_file} declares no cluster. Write one under `{DECLARATION}`; README.md has the "
+                "shortest that works."
+            )
+        return json.loads(self.config[DECLARATION])
+
+    def declaring(self, declaration: Mapping[str, Any]) -> Self:
+        """The same files, had they declared this cluster."""
+        return replace(self, config={**self.config, DECLARATION: json.dumps(declaration)})
 
 
 def stack_named_by(config_file: Path) -> str | None:

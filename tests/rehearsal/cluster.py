@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ebbtide.rehearsal.control_plane import Api
+from ebbtide.rehearsal.control_plane.stages import FAKE, KUBELET
 
 Object = dict[str, Any]
 T = TypeVar("T")
@@ -37,7 +38,11 @@ def node(api: Api, name: str, *, labels: dict[str, str] | None = None, **more: A
         {
             "apiVersion": "v1",
             "kind": "Node",
-            "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name} | (labels or {})},
+            "metadata": {
+                "name": name,
+                "labels": {"kubernetes.io/hostname": name} | (labels or {}),
+                "annotations": {KUBELET: FAKE},
+            },
             "spec": more,
             "status": {"capacity": capacity, "allocatable": capacity},
         },

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import yaml
 
+from ebbtide.rehearsal.control_plane import compute_class
 from ebbtide.rehearsal.control_plane.api import Api
 from ebbtide.rehearsal.control_plane.plan import CloudName
 from ebbtide.rehearsal.control_plane.storage_classes import storage_classes
@@ -13,7 +14,7 @@ _KINDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 def install(api: Api, cloud: CloudName, provisioning_requests: Path) -> None:
-    """Storage classes, and the kind by which capacity is asked for.
+    """Storage classes, the kind by which capacity is asked for, and on GKE the classes of nodes.
 
     Args:
         api: the API server, as its administrator.
@@ -24,6 +25,8 @@ def install(api: Api, cloud: CloudName, provisioning_requests: Path) -> None:
     """
     for item in storage_classes(cloud):
         api.apply(f"{_CLASSES}/{item['metadata']['name']}", item)
+    if cloud == "gke":
+        api.apply(f"{_KINDS}/{compute_class.NAME}", compute_class.DEFINITION)
     for file in sorted(provisioning_requests.glob("*.yaml")):
         for item in yaml.safe_load_all(file.read_text()):
             if item and item["kind"] == "CustomResourceDefinition":

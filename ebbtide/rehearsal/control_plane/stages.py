@@ -18,6 +18,9 @@ RUNS_FOR = "rehearsal.ebbtide.dev/runs-for"
 EXIT_CODE = "rehearsal.ebbtide.dev/exit-code"
 """Annotation of a pod that is meant to end: the exit status of its containers; 0 where there is none."""
 
+KUBELET, FAKE = "kwok.x-k8s.io/node", "fake"
+"""Annotation of a node whose kubelet kwok is; without it a node is as if its kubelet had fallen silent."""
+
 SECONDS = 3
 """How long work runs that does not say."""
 
@@ -149,4 +152,8 @@ def stages(directory: Path) -> list[Stage]:
     pods = [_read(directory / file) for file in (_READY, _DELETED)]
     for stage in pods:
         stage["spec"]["selector"]["matchExpressions"] += _left_alone()
-    return [*(_read(directory / file) for file in _NODES), *pods, *_endings()]
+    nodes = [_read(directory / file) for file in _NODES]
+    for stage in nodes:
+        kubelet = _matches(f'.metadata.annotations["{KUBELET}"]', "In", FAKE)
+        stage["spec"]["selector"].setdefault("matchExpressions", []).append(kubelet)
+    return [*nodes, *pods, *_endings()]

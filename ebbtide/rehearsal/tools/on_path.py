@@ -11,7 +11,7 @@ from typing import Final, assert_never
 from ebbtide.rehearsal.tools.items import Suits, Tool
 
 _VERSION: Final = re.compile(r"(?<![\d.])(\d+)\.(\d+)\.(\d+)")
-_SECONDS: Final = 10
+_SECONDS: Final = 60  # on a busy machine; one that never answers is built instead
 _QUIET: Final = {"PULUMI_SKIP_UPDATE_CHECK": "true"}
 """So that no network is asked for a version."""
 

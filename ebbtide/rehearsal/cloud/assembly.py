@@ -1,0 +1,102 @@
+"""The stand-in cloud put together: its providers, control planes and what goes on in node pools."""
+
+import os
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from ebbtide.catalog.versions import PINS
+from ebbtide.rehearsal.cloud.azure import AzureProvider
+from ebbtide.rehearsal.cloud.control_planes import ControlPlanes
+from ebbtide.rehearsal.cloud.existing import make
+from ebbtide.rehearsal.cloud.gcp import Gcp
+from ebbtide.rehearsal.cloud.kubernetes.provider import KubernetesProvider
+from ebbtide.rehearsal.cloud.kubernetes.sources import Sources, indexed
+from ebbtide.rehearsal.cloud.nodes.loop import Nodes
+from ebbtide.rehearsal.cloud.nodes.settings import Settings as NodeSettings
+from ebbtide.rehearsal.cloud.provider import Provider
+from ebbtide.rehearsal.cloud.settings import Settings
+from ebbtide.rehearsal.cloud.store import Store
+from ebbtide.rehearsal.control_plane import ControlPlane
+from ebbtide.rehearsal.tools import ITEMS, Tools, ensure
+
+_CHARTS: Final = {
+    "oci://registry.k8s.io/kueue/charts/kueue": "kueue-chart",
+    "oci://ghcr.io/kubeflow/charts/kubeflow-trainer": "trainer-chart",
+}
+"""Where the tools have the charts that the program installs, by its address."""
+
+_KUSTOMIZATIONS: Final = {
+    f"github.com/kubeflow/katib/manifests/v1beta1/installs/katib-standalone?ref=v{PINS['katib'].version}": (
+        "katib-manifests",
+        "installs/katib-standalone",
+    ),
+    f"github.com/kubeflow/trainer/manifests/overlays/runtimes?ref=v{PINS['trainer'].version}": (
+        "trainer-manifests",
+        "overlays/runtimes",
+    ),
+}
+"""The same of kustomizations: the data, and the directory in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assembled:
+    """The cloud.
+
+    Attributes:
+        providers: one a package.
+        clusters: the control planes.
+    """
+
+    providers: Sequence[Provider]
+    clusters: ControlPlanes
+
+
+@contextmanager
+def assembled(directory: Path, settings: Settings, store: Store) -> Generator[Assembled]:
+    """Put the cloud together; its control planes end with the block.
+
+    Args:
+        directory: its own.
+        settings: what it is told.
+        store: its memory.
+
+    Raises:
+        ToolError: a tool is not there.
+        RefusedError: what is said to exist already cannot.
+    """
+    tools = ensure(ITEMS, say=lambda _: None)
+
+    def nodes(identity: str, cloud: Literal["gke", "aks"], plane: ControlPlane) -> Nodes:
+        pods = plane.plan.directory / "processes"
+        return Nodes(identity, cloud, plane.api, store, pods, NodeSettings())
+
+    clusters = ControlPlanes(directory, Path(os.environ["SSL_CERT_FILE"]), tools, store, nodes)
+    try:
+        if settings.declaration:
+            make(settings.declaration, store, clusters)
+        yield Assembled(
+            (
+                Gcp(store, clusters),
+                AzureProvider(store, clusters),
+                KubernetesProvider(store, _sources(tools, settings)),
+            ),
+            clusters,
+        )
+    finally:
+        clusters.stop()
+
+
+def _sources(tools: Tools, settings: Settings) -> Sources:
+    kustomizations = {address: tools.path(data) / path for address, (data, path) in _KUSTOMIZATIONS.items()}
+    for directory in settings.manifests:
+        kustomizations |= indexed(Path(directory))
+    return Sources(
+        helm=tools.path("helm"),
+        kubectl=tools.path("kubectl"),
+        charts={address: tools.path(data) for address, data in _CHARTS.items()},
+        chart_directories=tuple(Path(directory) for directory in settings.charts),
+        kustomizations=kustomizations,
+    )

@@ -1,0 +1,60 @@
+"""Process groups that end with this process, whatever becomes of it."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import threading
+
+_GUARD = """
+trap '' TERM INT HUP
+groups=' '
+while read -r verb group; do
+  case $verb in
+    add) groups="$groups$group " ;;
+    drop) groups="${groups%% $group *} ${groups#* $group }" ;;
+  esac
+done
+for group in $groups; do kill -KILL "-$group"; done
+"""
+# Waits for the end of a pipe that only this process holds, which comes also when it is killed. dash's own
+# `kill` takes no `--` before a group.
+
+
+class Guard:
+    """Kills the process groups that it was told of once this process is gone."""
+
+    def __init__(self) -> None:
+        """Start guarding."""
+        self._lock = threading.Lock()
+        self._shell = subprocess.Popen(  # noqa: S603 - our own script
+            ["/bin/sh", "-c", _GUARD],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            process_group=0,
+        )
+
+    def add(self, group: int) -> None:
+        """Guard a group."""
+        self._tell(f"add {group}")
+
+    def drop(self, group: int) -> None:
+        """End what is left of a group, and guard it no more."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(group, signal.SIGKILL)
+        self._tell(f"drop {group}")
+
+    def close(self) -> None:
+        """End all groups."""
+        with self._lock:
+            if self._shell.stdin is not None:
+                self._shell.stdin.close()
+            self._shell.wait()
+
+    def _tell(self, words: str) -> None:
+        with self._lock:
+            if self._shell.stdin is not None:
+                self._shell.stdin.write(words + "\n")
+                self._shell.stdin.flush()

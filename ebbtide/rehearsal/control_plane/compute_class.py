@@ -1,0 +1,89 @@
+"""The definition of ComputeClass, which every GKE cluster has.
+
+Google publishes the reference and not the definition: fields and their types are the reference's (GKE docs,
+reference/crds/computeclass, 2026), scope and plural as `kubectl get computeclasses` shows them. What only
+auto-created pools have (`nodePoolConfig`, a rule's hardware) is taken as it comes.
+"""
+
+from typing import Any, Final
+
+Schema = dict[str, Any]
+
+NAME: Final = "computeclasses.cloud.google.com"
+_BOOLEAN: Final[Schema] = {"type": "boolean"}
+_TEXT: Final[Schema] = {"type": "string"}
+_WHOLE: Final[Schema] = {"type": "integer", "minimum": 0}
+_ANYTHING: Final[Schema] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+
+def _object(**properties: Schema) -> Schema:
+    return {"type": "object", "properties": properties}
+
+
+_RULE: Final = _object(
+    nodepools={"type": "array", "minItems": 1, "items": _TEXT},
+    machineFamily=_TEXT,
+    machineType=_TEXT,
+    spot=_BOOLEAN,
+    minCores=_WHOLE,
+    minMemoryGb=_WHOLE,
+    minCpuPlatform=_TEXT,
+    maxRunDurationSeconds=_WHOLE,
+    maxPodsPerNode=_WHOLE,
+    gpu=_object(type=_TEXT, count=_WHOLE, driverVersion=_TEXT),
+    tpu=_object(type=_TEXT, count=_WHOLE, topology=_TEXT),
+    flexStart=_object(enabled=_BOOLEAN, nodeRecycling=_ANYTHING),
+    storage=_ANYTHING,
+    placement=_ANYTHING,
+    reservations=_ANYTHING,
+    location=_ANYTHING,
+    nodeSystemConfig=_ANYTHING,
+)
+_SPEC: Final = {
+    **_object(
+        priorities={"type": "array", "items": _RULE},
+        whenUnsatisfiable={"type": "string", "enum": ["ScaleUpAnyway", "DoNotScaleUp"]},
+        nodePoolAutoCreation=_object(enabled=_BOOLEAN),
+        activeMigration=_object(optimizeRulePriority=_BOOLEAN, ensureAllDaemonSetPodsRunning=_BOOLEAN),
+        autoscalingPolicy=_object(
+            consolidationDelayMinutes=_WHOLE, consolidationThreshold=_WHOLE, gpuConsolidationThreshold=_WHOLE
+        ),
+        description=_TEXT,
+        priorityDefaults=_ANYTHING,
+        nodePoolConfig=_ANYTHING,
+    ),
+    "required": ["priorities"],
+}
+
+DEFINITION: Final[Schema] = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {
+        "name": NAME,
+    },
+    "spec": {
+        "group": "cloud.google.com",
+        "names": {
+            "kind": "ComputeClass",
+            "listKind": "ComputeClassList",
+            "plural": "computeclasses",
+            "singular": "computeclass",
+        },
+        "scope": "Cluster",
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "subresources": {"status": {}},
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "required": ["spec"],
+                        "properties": {"spec": _SPEC, "status": _ANYTHING},
+                    }
+                },
+            }
+        ],
+    },
+}

@@ -1,0 +1,1 @@
+"""What came of a rehearsal: a timeline for people, the same as JSON for programs."""

@@ -1,0 +1,41 @@
+"""The scenario for a stack of which nothing is known but its declaration."""
+
+from typing import Any
+
+from ebbtide.model import Cluster
+from ebbtide.rehearsal.scenarios.model import Scenario
+
+_STARTING = 240.0  # seconds of the wall clock that every Job may take, nodes and all
+_IDLE = 120.0  # until every work pool is at zero again
+
+
+def general(cluster: Cluster) -> Scenario:
+    """Up, up again without a change, a Job on every work pool, all of them at their minimum again, destroyed.
+
+    Args:
+        cluster: the declaration.
+    """
+    work = [pool for pool in cluster.pools if not pool.is_system]
+    steps: list[dict[str, Any]] = [{"do": "up"}, {"do": "up", "unchanged": True}]
+    if work:
+        steps += [
+            {"do": "every-pool"},
+            {"do": "expect", "within": _STARTING, "that": {"jobs": {"succeeded": len(work)}}},
+            {
+                "do": "expect",
+                "within": _IDLE,
+                "that": {"nodes": {pool.name: pool.nodes.min for pool in work}},
+            },
+        ]
+    if cluster.lifetime is None:
+        steps += [
+            {"do": "destroy", "refused": "protect"},
+            {"do": "up", "change": {"lifetime": {"hours": 1}}},
+        ]
+    steps += [{"do": "destroy"}]
+    return Scenario.model_validate(
+        {
+            "title": f"{cluster.name} comes up, runs a Job on every work pool, and is gone again",
+            "steps": steps,
+        }
+    )

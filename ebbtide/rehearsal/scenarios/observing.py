@@ -1,0 +1,114 @@
+"""What is seen of a cluster: read over its own API, with the kubeconfig that the stack gives out."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from ebbtide.rehearsal.cloud.store import Store
+from ebbtide.rehearsal.control_plane.api import Api
+from ebbtide.rehearsal.report.cost import spent
+from ebbtide.rehearsal.scenarios.conditions import JobSeen, Seen
+
+MARK: Final = "rehearsal.ebbtide.dev/submitted"
+"""The label of what a scenario has submitted."""
+
+POOL_LABELS: Final = ("cloud.google.com/gke-nodepool", "kubernetes.azure.com/agentpool")
+"""The labels by which GKE and AKS themselves say which pool a node is of."""
+
+_WAITING: Final = ("FailedScheduling", "NotTriggerScaleUp", "Pending")
+_KUEUE: Final = "/apis/kueue.x-k8s.io/v1beta2/workloads"
+
+
+class Observer:
+    """Looks at a cluster again and again, and remembers of what is gone on which pools pods ran."""
+
+    def __init__(self, api: Api, store: Store) -> None:
+        """Look at a cluster.
+
+        Args:
+            api: of the cluster.
+            store: the stand-in cloud's memory.
+        """
+        self._api = api
+        self._store = store
+        self._ran_on: frozenset[str] = frozenset()
+
+    def look(self) -> Seen:
+        """The cluster as it is now."""
+        pools = {_name(node): _pool(node) for node in self._api.items("/api/v1/nodes")}
+        pods = self._api.items("/api/v1/pods")
+        jobs = self._api.items("/apis/batch/v1/jobs", labelSelector=MARK)
+        owned = {_name(job) for job in jobs}
+        ran = {
+            pools[node]
+            for pod in pods
+            if pod["metadata"].get("labels", {}).get("batch.kubernetes.io/job-name") in owned
+            and (node := pod["spec"].get("nodeName")) in pools
+            and pod["status"].get("phase") != "Pending"
+        }
+        self._ran_on |= ran
+        events = self._store.events()
+        return Seen(
+            jobs=[_job(job) for job in jobs],
+            nodes=Counter(pools.values()),
+            ran_on=self._ran_on,
+            waits=list(dict.fromkeys([*_pods_wait(pods), *self._events_wait(), *self._queued()])),
+            logs="\n".join(event.text for event in events if event.kind == "pod-log"),
+            events=events,
+            cost=sum(spent(events, self._store.clock.now()).values()),
+        )
+
+    def _events_wait(self) -> Iterable[str]:
+        for event in self._api.items("/api/v1/events", fieldSelector="involvedObject.kind=Pod"):
+            if event.get("reason") in _WAITING:
+                yield str(event.get("message", ""))
+
+    def _queued(self) -> Iterable[str]:
+        """Why Kueue lets workloads wait; nothing where it is not installed."""
+        found = self._api.find(_KUEUE)
+        for workload in found["items"] if found else ():
+            yield from (
+                str(one.get("message", ""))
+                for one in workload.get("status", {}).get("conditions", [])
+                if one["type"] in {"QuotaReserved", "Admitted"} and one["status"] == "False"
+            )
+
+
+def _name(thing: Mapping[str, Any]) -> str:
+    return str(thing["metadata"]["name"])
+
+
+def _pool(node: Mapping[str, Any]) -> str:
+    labels = node["metadata"].get("labels", {})
+    return next((labels[label] for label in POOL_LABELS if label in labels), "")
+
+
+def _job(job: Mapping[str, Any]) -> JobSeen:
+    status = job.get("status", {})
+    conditions = {one["type"] for one in status.get("conditions", []) if one["status"] == "True"}
+    ended = bool(conditions & {"Complete", "Failed"})
+    return JobSeen(
+        name=_name(job),
+        succeeded="Complete" in conditions,
+        failed="Failed" in conditions,
+        active=not ended and bool(status.get("active")),
+        suspended=not ended and bool(job["spec"].get("suspend")),
+        failures=int(status.get("failed", 0)),
+        indexes_succeeded=_count(status.get("completedIndexes", "")),
+        indexes_failed=_count(status.get("failedIndexes", "")),
+    )
+
+
+def _count(indexes: str) -> int:
+    """How many indexes a list such as `1,3-5,7` has."""
+    bounds = (part.partition("-") for part in indexes.split(",") if part)
+    return sum(int(last or first) - int(first) + 1 for first, _, last in bounds)
+
+
+def _pods_wait(pods: Iterable[Mapping[str, Any]]) -> Iterable[str]:
+    for pod in pods:
+        if pod["status"].get("phase") != "Pending":
+            continue
+        for condition in pod["status"].get("conditions", []):
+            if condition["type"] == "PodScheduled" and condition["status"] == "False":
+                yield str(condition.get("message", ""))

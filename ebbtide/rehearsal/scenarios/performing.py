@@ -1,0 +1,210 @@
+"""What each step does. A step returns what did not come as it must, a sentence each."""
+
+import copy
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, Final, assert_never, cast
+
+from ebbtide.placement import Profile, ProfileError
+from ebbtide.rehearsal.cloud.faults import Fault
+from ebbtide.rehearsal.control_plane.api import ApiRefusedError
+from ebbtide.rehearsal.engine import Outcome
+from ebbtide.rehearsal.scenarios.conditions import Condition, misses
+from ebbtide.rehearsal.scenarios.model import (
+    Delete,
+    Destroy,
+    EveryPool,
+    Expect,
+    GoWrong,
+    Lift,
+    Pause,
+    Step,
+    Submit,
+    Up,
+)
+from ebbtide.rehearsal.scenarios.observing import MARK, Observer
+from ebbtide.rehearsal.scenarios.paths import collection
+from ebbtide.rehearsal.scenarios.submitting import Object, on_every_pool, submitted
+from ebbtide.rehearsal.stage import Stage
+from ebbtide.workloads.errors import WorkloadError
+
+_LOOK_EVERY: Final = 0.5  # seconds
+_SHOWN: Final = 8
+
+
+@dataclass(slots=True)
+class Play:
+    """A scenario while it is played.
+
+    Attributes:
+        stage: where.
+        home: the scenario's directory.
+        is_up: whether there is something to destroy.
+        observer: looks at the cluster; None before it is up.
+        faults: those that were asked for under a name.
+    """
+
+    stage: Stage
+    home: Path
+    is_up: bool = False
+    observer: Observer | None = None
+    faults: dict[str, int] = field(default_factory=dict[str, int])
+
+    def perform(self, step: Step) -> list[str]:
+        """Do a step."""
+        return list(self._done(step))
+
+    def _done(self, step: Step) -> Iterator[str]:
+        match step:
+            case Up():
+                yield from self._up(step)
+            case Destroy():
+                yield from self._destroy(step)
+            case Submit():
+                yield from self._submit(lambda profile: submitted(step, profile, self.home), step.refused)
+            case EveryPool():
+                yield from self._submit(lambda profile: on_every_pool(step, profile))
+            case Delete():
+                yield from self._delete(step)
+            case GoWrong():
+                self._go_wrong(step)
+            case Lift():
+                yield from self._lift(step)
+            case Pause():
+                self.stage.watch(step.seconds)
+            case Expect():
+                yield from self._expect(step)
+            case _:
+                assert_never(step)
+
+    def _go_wrong(self, step: GoWrong) -> None:
+        number = self.stage.store.ask(_fault(step))
+        if step.name:
+            self.faults[step.name] = number
+
+    def _lift(self, step: Lift) -> Iterator[str]:
+        number = self.faults.pop(step.fault, None)
+        if number is None:
+            yield f"No fault is called {step.fault}."
+        else:
+            self.stage.store.lift(number)
+
+    def _up(self, step: Up) -> Iterator[str]:
+        engine = self.stage.engine
+        if step.change or step.pools:
+            engine.declare(_changed(engine.declaration, step))
+        self.is_up = True
+        outcome = engine.up()
+        if step.refused is not None:
+            yield from _refused(outcome, step.refused)
+            return
+        yield from outcome.errors
+        if step.unchanged:
+            yield from (f"{one}, though nothing was changed." for one in outcome.steps[:_SHOWN])
+        for one in outcome.steps:
+            kept = any(part in one.name for part in step.keeps)
+            if kept and one.operation not in {"create", "update"}:
+                yield f"{one}, though it must be kept."
+
+    def _destroy(self, step: Destroy) -> Iterator[str]:
+        outcome = self.stage.engine.destroy()
+        if step.refused is not None:
+            yield from _refused(outcome, step.refused)
+            return
+        self.is_up = not outcome.done
+        yield from outcome.errors
+        if outcome.done:
+            yield from self.stage.leftovers()
+
+    def _submit(
+        self, made: Callable[[Profile], Iterator[Object]], refused: str | None = None
+    ) -> Iterator[str]:
+        try:
+            objects = list(made(self._profile()))
+        except (WorkloadError, ProfileError) as error:
+            yield from _said(str(error), refused)
+        except OSError as error:
+            yield f"{error.filename}: {error.strerror}."
+        else:
+            yield from self._apply(objects, refused)
+
+    def _apply(self, made: list[Object], refused: str | None) -> Iterator[str]:
+        api = self.stage.api()
+        for one in made:
+            path = collection(api, one)
+            body = copy.deepcopy(one)
+            body.setdefault("metadata", {}).setdefault("labels", {})[MARK] = "true"
+            try:
+                api.create(path, body)
+            except ApiRefusedError as error:
+                yield from _said(str(error), refused)
+                return
+        if refused is not None:
+            yield f"It was taken, and should have been refused with “{refused}”."
+
+    def _delete(self, step: Delete) -> Iterator[str]:
+        api = self.stage.api()
+        root = "/apis/batch/v1" if step.kind == "Job" else "/api/v1"
+        plural = f"{step.kind.lower()}s"
+        named = [
+            one for one in api.items(f"{root}/{plural}") if fnmatchcase(one["metadata"]["name"], step.name)
+        ]
+        if not named:
+            yield f"There is no {step.kind} called {step.name}."
+        for one in named:
+            metadata = one["metadata"]
+            place = f"{root}/namespaces/{metadata['namespace']}/{plural}"
+            api.delete(f"{place}/{metadata['name']}", propagationPolicy="Background")
+
+    def _expect(self, step: Expect) -> list[str]:
+        end = time.monotonic() + step.within
+        while missed := self._misses(step.that):
+            if time.monotonic() >= end:
+                return missed
+            self.stage.watch(_LOOK_EVERY)
+        return []
+
+    def _misses(self, condition: Condition) -> list[str]:
+        if self.observer is None:
+            self.observer = Observer(self.stage.api(), self.stage.store)
+        return misses(condition, self.observer.look())
+
+    def _profile(self) -> Profile:
+        return Profile.load(cast("Mapping[str, Any]", self.stage.engine.outputs()["placementProfile"]))
+
+
+def _fault(step: GoWrong) -> Fault:
+    details = {
+        name: value
+        for name in ("share", "count", "graceful", "limit", "message", "seconds")
+        if (value := getattr(step, name)) is not None
+    }
+    return Fault(step.kind, step.target, 1 if step.kind == "reclaim" else step.times, details)
+
+
+def _changed(declaration: Mapping[str, Any], step: Up) -> dict[str, Any]:
+    changed = _with(declaration, step.change)
+    changed["pools"] = [_with(pool, step.pools.get(pool["name"], {})) for pool in changed["pools"]]
+    return changed
+
+
+def _with(document: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in {**document, **change}.items() if value is not None}
+
+
+def _refused(outcome: Outcome, words: str) -> Iterator[str]:
+    if outcome.done:
+        yield f"It was done, and should have been refused with “{words}”."
+    else:
+        yield from _said("\n".join(outcome.errors), words)
+
+
+def _said(text: str, words: str | None) -> Iterator[str]:
+    """Nothing where a refusal says what it should."""
+    if words is None:
+        yield text
+    elif words.lower() not in text.lower():
+        yield f"It was refused, but not with “{words}”: {text}"

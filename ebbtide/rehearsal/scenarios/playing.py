@@ -1,0 +1,64 @@
+"""A scenario from beginning to end."""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+from ebbtide.rehearsal.report.cost import spent
+from ebbtide.rehearsal.report.document import EventReport, Report, StepReport
+from ebbtide.rehearsal.scenarios.model import Destroy, Scenario, Step
+from ebbtide.rehearsal.scenarios.performing import Play
+from ebbtide.rehearsal.scenarios.titles import title
+from ebbtide.rehearsal.stage import Stage
+
+Watch = Callable[[StepReport], None]
+
+_MIB: Final = 1024 * 1024
+
+
+def play(scenario: Scenario, stage: Stage, home: Path, watch: Watch) -> Report:
+    """Play a scenario. After a step that missed something nothing more is tried, but what is up is destroyed.
+
+    Args:
+        scenario: what to do and what must come of it.
+        stage: where.
+        home: the directory that files of the scenario are relative to.
+        watch: is told of each step that has ended.
+
+    Raises:
+        RehearsalError: it cannot go on.
+    """
+    started, opened = time.monotonic(), stage.store.clock.now()
+    playing = Play(stage, home)
+    done: list[StepReport] = []
+    for step in _steps(scenario, playing, done):
+        at, began = stage.store.clock.now() - opened, time.monotonic()
+        misses = playing.perform(step)
+        report = StepReport(title=title(step), at=at, seconds=time.monotonic() - began, misses=tuple(misses))
+        done.append(report)
+        watch(report)
+    events = stage.store.events()
+    return Report(
+        title=scenario.title,
+        stack=stage.engine.name,
+        speed=scenario.speed,
+        steps=tuple(done),
+        events=tuple(
+            EventReport(at=e.at - opened, kind=e.kind, text=e.text, facts=dict(e.facts))
+            for e in events
+            if e.at >= opened
+        ),
+        cost=spent(events, stage.store.clock.now()),
+        seconds=time.monotonic() - started,
+        memory_mib=stage.memory() // _MIB,
+    )
+
+
+def _steps(scenario: Scenario, playing: Play, done: list[StepReport]) -> Iterator[Step]:
+    for step in scenario.steps:
+        yield step
+        if done[-1].misses:
+            break
+    if playing.is_up:
+        yield Destroy(do="destroy")

@@ -1,0 +1,62 @@
+"""Scenario files, and those that come with Ebbtide."""
+
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Final
+
+from pydantic import ValidationError
+
+from ebbtide.preview import yaml_file
+from ebbtide.rehearsal.failures import RehearsalError
+from ebbtide.rehearsal.scenarios.model import Scenario
+
+_LIBRARY: Final = Path(__file__).parent / "library"
+
+
+class ScenarioError(RehearsalError):
+    """A scenario that cannot be read; the message says all that is wrong with it."""
+
+
+def read(path: Path) -> Scenario:
+    """A scenario from its file.
+
+    Raises:
+        ScenarioError: it cannot be read, or has faults.
+    """
+    try:
+        written = yaml_file.load(path)
+    except yaml_file.YamlFileError as error:
+        raise ScenarioError(str(error)) from error
+    except OSError as error:
+        raise ScenarioError(f"{path}: {error.strerror}.") from error
+    try:
+        return Scenario.model_validate(written)
+    except ValidationError as error:
+        faults = "\n".join(
+            f"  {'.'.join(str(part) for part in fault['loc']) or 'the scenario'}: {fault['msg']}"
+            for fault in error.errors()
+        )
+        raise ScenarioError(f"{path} is no scenario; nothing was started.\n{faults}") from error
+
+
+def chosen(name: str) -> Path:
+    """The file of a scenario: one of ours by its name, or any.
+
+    Raises:
+        ScenarioError: there is no such scenario.
+    """
+    ours = built_in()
+    if name in ours:
+        return ours[name]
+    if Path(name).is_file():
+        return Path(name)
+    near = get_close_matches(name, ours, n=1)
+    meant = f" Did you mean {near[0]}?" if near else ""
+    raise ScenarioError(
+        f"There is no file {name}, and no scenario of that name.{meant} There are: {', '.join(ours)}."
+    )
+
+
+def built_in() -> dict[str, Path]:
+    """The scenarios that come with Ebbtide: their files by name."""
+    return {path.stem: path for path in sorted(_LIBRARY.glob("*.yaml"))}

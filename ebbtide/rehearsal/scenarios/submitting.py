@@ -1,0 +1,112 @@
+"""Work of a scenario as objects for the API server."""
+
+import copy
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+import ebbtide
+from ebbtide.placement import Profile
+from ebbtide.rehearsal.control_plane.stages import EXIT_CODE, RUNS, RUNS_FOR
+from ebbtide.rehearsal.failures import RehearsalError
+from ebbtide.rehearsal.scenarios.model import EveryPool, Submit
+from ebbtide.rehearsal.scenarios.observing import MARK
+from ebbtide.workloads.jobs import job
+from ebbtide.workloads.sweeps import sweep
+
+Object = dict[str, Any]
+
+_IMAGE: Final = "registry.k8s.io/pause:3.10"  # never pulled: no container runs here
+
+
+def submitted(step: Submit, profile: Profile, home: Path) -> Iterator[Object]:
+    """The objects of a step.
+
+    Args:
+        step: what to submit.
+        profile: the cluster's.
+        home: the scenario's directory.
+
+    Raises:
+        WorkloadError: the profile refuses it.
+        OSError: there is no such file of objects.
+        RehearsalError: a program that should print them fails.
+    """
+    for number in range(step.count):
+        for made in _objects(step, profile, home):
+            marked = _marked(made, step)
+            if step.count > 1:
+                marked["metadata"]["name"] += f"-{number}"
+            yield marked
+
+
+def on_every_pool(step: EveryPool, profile: Profile) -> Iterator[Object]:
+    """A short Job on each work pool: in a queue where only queued work gets nodes."""
+    for pool in profile.pools:
+        if pool.role == "system":
+            continue
+        queued = pool.capacity == "queued"
+        made = job(
+            profile,
+            name=f"try-{pool.name}",
+            image=_IMAGE,
+            cpu="100m",
+            memory="64Mi",
+            gpus=pool.accelerator.count if pool.accelerator else 0,
+            pool="" if queued else pool.name,
+            queue=pool.queues[0] if queued else "",
+        )
+        yield _marked(made, Submit(do="submit", job={}, runs_for=step.runs_for))
+
+
+def _objects(step: Submit, profile: Profile, home: Path) -> list[Object]:
+    if step.manifests is not None:
+        return _loaded((home / step.manifests).read_text(encoding="utf-8"))
+    if step.program is not None:
+        return _loaded(_printed(home / step.program, profile))
+    fields: Any = {"image": _IMAGE, **(step.job or step.sweep or {})}
+    if step.job is not None:
+        return [job(profile, **fields)]
+    return [sweep(profile, fields.pop("grid", {}), **fields)]
+
+
+def _loaded(text: str) -> list[Object]:
+    return [made for made in yaml.safe_load_all(text) if made]
+
+
+def _printed(program: Path, profile: Profile) -> str:
+    """What a program prints that is told the profile.
+
+    Raises:
+        RehearsalError: it fails; with the last of what it says.
+    """
+    package = Path(ebbtide.__file__).parent.parent
+    told = os.environ | {"EBBTIDE_PROFILE": profile.json(), "PYTHONPATH": str(package)}
+    command = [sys.executable, str(program)]
+    done = subprocess.run(command, env=told, capture_output=True, text=True, check=False)  # noqa: S603 - the user's own
+    if done.returncode:
+        raise RehearsalError(f"{program} fails: {''.join(done.stderr.strip().splitlines()[-1:])}")
+    return done.stdout
+
+
+def _marked(made: Object, step: Submit) -> Object:
+    marked = copy.deepcopy(made)
+    metadata = marked.setdefault("metadata", {})
+    metadata.setdefault("labels", {})[MARK] = "true"
+    if step.namespace:
+        metadata.setdefault("namespace", step.namespace)
+    template = marked.get("spec", {}).get("template")
+    if template:
+        annotations = {
+            RUNS_FOR: None if step.runs_for is None else f"{step.runs_for:g}",
+            EXIT_CODE: None if step.exit_code is None else str(step.exit_code),
+            RUNS: "process" if step.process else None,
+        }
+        written = {key: value for key, value in annotations.items() if value is not None}
+        template.setdefault("metadata", {}).setdefault("annotations", {}).update(written)
+    return marked

@@ -1,0 +1,110 @@
+"""Steps in words."""
+
+from collections.abc import Iterator
+from typing import assert_never
+
+from ebbtide.rehearsal.scenarios.conditions import Condition
+from ebbtide.rehearsal.scenarios.model import (
+    Delete,
+    Destroy,
+    EveryPool,
+    Expect,
+    GoWrong,
+    Lift,
+    Pause,
+    Step,
+    Submit,
+    Up,
+)
+
+
+def title(step: Step) -> str:
+    """What a step does, in a line."""
+    match step:
+        case Up():
+            text = _up(step)
+        case Destroy():
+            text = f"pulumi destroy{_refused(step.refused) or ', and nothing is left'}"
+        case Submit():
+            text = f"submit {_work(step)}{_refused(step.refused)}"
+        case EveryPool():
+            text = "submit a Job for every work pool"
+        case GoWrong():
+            text = f"fault: {step.kind} of {step.target}{_how(step)}"
+        case Lift():
+            text = f"lift the fault {step.fault}"
+        case Pause():
+            text = f"let {step.seconds:g} s go by"
+        case Expect():
+            text = f"within {step.within:g} s: {'; '.join(_condition(step.that))}"
+        case Delete():
+            text = f"delete {step.kind} {step.name}"
+        case _:
+            assert_never(step)
+    return text
+
+
+def _refused(words: str | None) -> str:
+    return "" if words is None else f", refused with “{words}”"
+
+
+def _up(step: Up) -> str:
+    parts = ["pulumi up"]
+    changed = [*step.change, *(f"pool {name}" for name in step.pools)]
+    if changed:
+        parts.append(f"with another {', '.join(changed)}")
+    if step.unchanged:
+        parts.append("changes nothing")
+    if step.keeps:
+        parts.append(f"keeps {', '.join(step.keeps)}")
+    if step.refused is not None:
+        parts.append(f"is refused with “{step.refused}”")
+    return " ".join(parts)
+
+
+def _work(step: Submit) -> str:
+    times = f"{step.count} x " if step.count > 1 else ""
+    if file := step.manifests or step.program:
+        return f"{times}what {file} has"
+    work = step.job or step.sweep or {}
+    kind = "Job" if step.job is not None else "sweep"
+    place = work.get("pool") or f"queue {work.get('queue')}"
+    return f"{times}{kind} {work.get('name', '')} to {place}"
+
+
+def _how(step: GoWrong) -> str:
+    match step.kind:
+        case "reclaim":
+            share = f"{step.share:.0%} of the nodes" if step.share is not None else f"{step.count} nodes"
+            return f", {share}, {'with' if step.graceful else 'without'} notice"
+        case "quota":
+            return f", {step.limit} left"
+        case "api-error":
+            return f", {step.times or 'every'} time{'' if step.times == 1 else 's'}"
+        case "slow":
+            return f", {step.seconds:g} s"
+        case "no-stock":
+            return ""
+        case _:
+            assert_never(step.kind)
+
+
+def _condition(condition: Condition) -> Iterator[str]:
+    for what, counts in (("Jobs", condition.jobs), ("indexes", condition.indexes)):
+        if counts:
+            written = counts.model_dump(exclude_none=True, exclude={"name"})
+            yield from (f"{getattr(counts, state)} {what} {state}" for state in written)
+    if condition.failures_counted:
+        yield f"{condition.failures_counted} failures counted against retries"
+    yield from (f"{number} nodes of {pool}" for pool, number in condition.nodes.items())
+    if condition.ran_on is not None:
+        yield f"all ran on {', '.join(condition.ran_on)}"
+    if condition.waiting is not None:
+        yield f"something waits because of “{condition.waiting}”"
+    if condition.log is not None:
+        yield f"a log has “{condition.log}”"
+    for happened in condition.happened:
+        words = f" “{happened.says}”" if happened.says else ""
+        yield f"{happened.times} {happened.kind}{words}"
+    if condition.costs_at_most is not None:
+        yield f"nodes cost ${condition.costs_at_most:g} at most"

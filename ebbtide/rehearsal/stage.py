@@ -1,0 +1,138 @@
+"""Where a rehearsal takes place: directory, stand-in cloud, engine, and the cluster that comes of it."""
+
+import contextlib
+import json
+import os
+import tempfile
+import time
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import certifi
+
+from ebbtide.preview.stack_files import StackFiles
+from ebbtide.rehearsal.cloud.clusters import CLUSTER
+from ebbtide.rehearsal.cloud.running import Cloud
+from ebbtide.rehearsal.cloud.settings import Settings
+from ebbtide.rehearsal.cloud.store import Store
+from ebbtide.rehearsal.connecting import connect
+from ebbtide.rehearsal.control_plane import Api
+from ebbtide.rehearsal.engine import Engine
+from ebbtide.rehearsal.inventory import inventory
+from ebbtide.rehearsal.tools import Tools
+
+
+@dataclass(slots=True)
+class Stage:
+    """Where a rehearsal takes place.
+
+    Attributes:
+        directory: all of it is there.
+        cloud: the stand-in cloud's process.
+        engine: the real engine, with the stack.
+        before: what was there before the stack.
+    """
+
+    directory: Path
+    cloud: Cloud
+    engine: Engine
+    before: frozenset[str]
+    _api: dict[str, Api] = field(default_factory=dict[str, Api])
+
+    @property
+    def store(self) -> Store:
+        """The stand-in cloud's memory."""
+        return self.cloud.store
+
+    def api(self) -> Api:
+        """The cluster, with the kubeconfig that the stack gives out."""
+        kubeconfig = str(self.engine.outputs()["kubeconfig"])
+        if kubeconfig not in self._api:
+            self._api[kubeconfig] = connect(json.loads(kubeconfig))
+        return self._api[kubeconfig]
+
+    def watch(self, seconds: float) -> None:
+        """Let seconds of the wall clock go by, and look whether all still runs.
+
+        Raises:
+            RehearsalError: the stand-in cloud has ended.
+        """
+        self.cloud.check()
+        time.sleep(seconds)
+
+    def memory(self) -> int:
+        """The most memory that the stand-in cloud and its control planes have had in use, bytes."""
+        return self.cloud.memory()
+
+    def leftovers(self) -> list[str]:
+        """What is there that was not there before the stack, a sentence each."""
+        return [f"{one} is left." for one in sorted(everything(self.store) - self.before)]
+
+
+@contextlib.contextmanager
+def stage(
+    files: StackFiles, settings: Settings, tools: Tools, *, keep: Path | None = None
+) -> Generator[Stage]:
+    """Set everything up, and take it all down at the end.
+
+    Args:
+        files: the project and the stack.
+        settings: of the stand-in cloud.
+        tools: what it runs with.
+        keep: a directory for all of it, which stays; left out, one that goes at the end.
+
+    Raises:
+        RehearsalError: it cannot be set up.
+    """
+    with contextlib.ExitStack() as ending:
+        if keep is None:
+            directory = Path(ending.enter_context(tempfile.TemporaryDirectory(prefix="ebbtide-")))
+        else:
+            directory = keep.resolve()
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        programs = directory / "bin"
+        programs.mkdir(exist_ok=True)
+        for name in ("pulumi", "kubectl", "helm"):
+            (programs / name).unlink(missing_ok=True)
+            (programs / name).symlink_to(tools.path(name))
+        trusted = directory / "trusted.crt"
+        trusted.write_bytes(Path(certifi.where()).read_bytes())
+        path = f"{programs}{os.pathsep}{os.environ.get('PATH', '')}"
+        ending.enter_context(_environment({"PATH": path, "SSL_CERT_FILE": str(trusted)}))
+        cloud = ending.enter_context(Cloud(directory, settings))
+        engine = Engine(
+            files,
+            home=directory,
+            directory=directory / "engine",
+            environment={"PULUMI_DEBUG_PROVIDERS": cloud.providers},
+        )
+        yield Stage(directory, cloud, engine, everything(cloud.store))
+
+
+def everything(store: Store) -> frozenset[str]:
+    """All that is in the cloud, and in clusters that are there."""
+    resources = store.resources()
+    clusters = [one for one in resources if one.type == CLUSTER]
+    inside = (
+        f"{name} in the cluster {cluster.id}"
+        for cluster in clusters
+        for name in inventory(connect(json.loads(Path(cluster.state["kubeconfig"]).read_text())))
+    )
+    return frozenset((*(f"{one.type} {one.id}" for one in resources), *inside))
+
+
+@contextlib.contextmanager
+def _environment(variables: Mapping[str, str]) -> Generator[None]:
+    """Variables for this process and those that it starts, for as long."""
+    before: dict[str, Any] = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value

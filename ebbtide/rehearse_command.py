@@ -1,0 +1,143 @@
+"""The command that rehearses a stack on this machine. What it needs is imported when it runs."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from ebbtide.rehearsal.report.document import StepReport
+
+_FOUND = 1
+_DEFAULT_STACK = "dev"
+
+
+class RehearsalFormat(StrEnum):
+    """In what form a rehearsal is written."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def rehearse(  # noqa: PLR0913 - one parameter an option
+    stack: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="STACK",
+            help="The stack; left out, the one that --config-file is named after, or else dev.",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    scenario: Annotated[
+        str | None,
+        typer.Option(
+            help="What to play: a file, or the name of one that --list shows. Left out: up, up again, a "
+            "Job on every work pool, destroyed.",
+            show_default=False,
+        ),
+    ] = None,
+    list_: Annotated[bool, typer.Option("--list", help="Show the scenarios that come with Ebbtide.")] = False,
+    tools: Annotated[
+        bool, typer.Option("--tools", help="Only find or build the tools, and show where they are.")
+    ] = False,
+    manifests: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="DIR",
+            help="A directory with manifests that kustomize would have to fetch; more than once for several.",
+            show_default=False,
+        ),
+    ] = None,
+    charts: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="DIR",
+            help="A directory of charts that helm would have to fetch; more than once for several.",
+            show_default=False,
+        ),
+    ] = None,
+    keep: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Where all of it is kept, logs too.", show_default=False),
+    ] = None,
+    format_: Annotated[
+        RehearsalFormat, typer.Option("--format", help="Text for people, or the JSON document.")
+    ] = RehearsalFormat.TEXT,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="A file for the report, in place of standard output.", show_default=False),
+    ] = None,
+    config_file: Annotated[
+        Path | None,
+        typer.Option(
+            help="The stack's file, where that is not Pulumi.STACK.yaml beside Pulumi.yaml.",
+            show_default=False,
+        ),
+    ] = None,
+    cwd: Annotated[Path, typer.Option(help="The project's directory, or one below it.")] = Path(),
+) -> None:
+    """Bring a stack up on this machine, with the real Pulumi engine and a real Kubernetes, and tear it down.
+
+    The cloud is a stand-in; nothing is paid for. The first time, tools are built from Go modules. Exit
+    status 1 says that an expectation was not met.
+    """
+    import sys  # noqa: PLC0415
+
+    from rich.console import Console  # noqa: PLC0415
+
+    from ebbtide.preview.stack_files import read_stack, stack_named_by  # noqa: PLC0415
+    from ebbtide.rehearsal.scenarios import built_in, chosen, read  # noqa: PLC0415
+
+    console = Console(
+        file=sys.stderr if format_ is RehearsalFormat.JSON or out else sys.stdout, highlight=False
+    )
+    if list_:
+        for name, path in built_in().items():
+            console.print(f"{name:<24} {read(path).title}")
+        return
+
+    from ebbtide.rehearsal import rehearse as rehearsing  # noqa: PLC0415
+    from ebbtide.rehearsal.report import render  # noqa: PLC0415
+    from ebbtide.rehearsal.tools import narration  # noqa: PLC0415
+    from ebbtide.rehearsal.tools.__main__ import table  # noqa: PLC0415
+
+    if tools:
+        with narration(console) as say:
+            console.print(table(rehearsing.tools(say).found.values()))
+        return
+    named = stack_named_by(config_file) if config_file else None
+    files = read_stack(cwd, stack or named or _DEFAULT_STACK, config_file=config_file)
+    file = chosen(scenario) if scenario else None
+    played = read(file) if file else rehearsing.scenario_of(files)
+    with narration(console) as say:
+        found = rehearsing.tools(say)
+    console.print(render.heading(played.title, files.stack, played.speed))
+
+    def watch(step: "StepReport") -> None:
+        console.print(render.step(step))
+
+    report = rehearsing.rehearse(
+        files,
+        played,
+        found,
+        home=file.parent if file else files.root,
+        watch=watch,
+        manifests=tuple(manifests or ()),
+        charts=tuple(charts or ()),
+        keep=keep,
+    )
+    if format_ is RehearsalFormat.JSON:
+        text = report.model_dump_json(indent=2) + "\n"
+        if out:
+            out.write_text(text, encoding="utf-8")
+        else:
+            typer.echo(text, nl=False)
+    elif out:
+        with out.open("w", encoding="utf-8") as file:
+            render.write(report, Console(file=file, force_terminal=False, highlight=False))
+    else:
+        console.print(render.ending(report))
+    if not report.met:
+        raise typer.Exit(_FOUND)

@@ -1,0 +1,61 @@
+"""The training without a pipeline, as one Job with a volume: `python job.py | kubectl apply -f -`.
+
+The placement profile is the one that EBBTIDE_PROFILE names.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ebbtide.placement import Profile
+from ebbtide.workloads.jobs import job
+
+CLAIM = "checkpoints"
+STEPS, EVERY = 1_500_000, 25_000
+_CALL = f"""
+import os
+import tempfile
+from pathlib import Path
+
+with tempfile.TemporaryDirectory() as initial:
+    (Path(initial) / "model.json").write_text(os.environ["INITIAL"])
+    copydata(initial, os.environ["CHECKPOINTS"])
+left = train(os.environ["CHECKPOINTS"], {STEPS}, {EVERY})
+print(f"Trained: {{left:.3f}} from the line that the points were made of.", flush=True)
+"""
+
+
+def training(profile: Profile) -> list[dict[str, Any]]:
+    """A claim, and a Job on four GPUs of a preemptible node that goes on from the latest checkpoint.
+
+    What runs is the source of the steps themselves, as kfp does it: the image needs Ebbtide alone.
+    """
+    here = Path(__file__).parent
+    source = (here / "trainer.py").read_text(encoding="utf-8")
+    model = (here / "initial" / "model.json").read_text(encoding="utf-8")
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": CLAIM, "namespace": "default"},
+            "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "10Gi"}}},
+        },
+        job(
+            profile,
+            name="issue-summaries",
+            image="us-central1-docker.pkg.dev/acme-ml/issues/training:1",
+            command=["python", "-c", source + _CALL],
+            env={"INITIAL": model, "CHECKPOINTS": "/checkpoints/issue-summaries"},
+            namespace="default",
+            pool="preemptible-gpu-pool",
+            gpus=4,
+            memory="48G",
+            retries=5,
+            volume=CLAIM,
+        ),
+    ]
+
+
+if __name__ == "__main__":
+    print(yaml.safe_dump_all(training(Profile.load()), sort_keys=False), end="")

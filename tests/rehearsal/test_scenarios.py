@@ -1,0 +1,74 @@
+"""Every scenario that comes with Ebbtide, and every story's, played as a user plays it."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ebbtide.rehearsal.scenarios import built_in
+from tests.repository import ROOT
+
+pytestmark = pytest.mark.rehearsal
+
+STORIES = {path.parent.name: path for path in sorted((ROOT / "examples").glob("*/rehearsal.yaml"))}
+REHEARSE = [sys.executable, "-m", "ebbtide", "rehearse", "--manifests", str(ROOT / "tests/data/manifests")]
+
+
+@pytest.mark.parametrize("scenario", [*built_in(), *map(str, STORIES.values())], ids=[*built_in(), *STORIES])
+def test_every_expectation_is_met(scenario: str, tmp_path: Path) -> None:
+    """Exit status 0, and no step of the report has missed anything."""
+    out = tmp_path / "report.json"
+    command = [*REHEARSE, "--scenario", scenario, "--format", "json", "--out", str(out)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    report = json.loads(out.read_text())
+    assert report["steps"]
+    assert [step["misses"] for step in report["steps"] if step["misses"]] == []
+
+
+def test_an_expectation_that_is_not_met_is_said_and_the_cluster_goes(tmp_path: Path) -> None:
+    """Exit status 1, the miss in words, and what was up is destroyed."""
+    scenario = tmp_path / "missed.yaml"
+    scenario.write_text(
+        built_in()["changes"]
+        .read_text()
+        .partition("steps:")[0]
+        .replace("owner: rehearsal", "owner: rehearsal\n  lifetime: {hours: 1}")
+        + "steps: [{do: up}, {do: expect, that: {nodes: {cpu-spot: 4}}}, {do: up, unchanged: true}]\n"
+    )
+    command = [*REHEARSE, "--scenario", str(scenario), "--keep", str(tmp_path / "kept")]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.returncode == 1, done.stderr
+    assert "0 nodes of cpu-spot, expected 4." in done.stdout
+    assert "pulumi destroy, and nothing is left" in done.stdout
+    assert "changes nothing" not in done.stdout
+
+
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL], ids=["interrupted", "killed"])
+def test_nothing_outlives_a_rehearsal_that_is_ended(end: signal.Signals, tmp_path: Path) -> None:
+    """Once a control plane runs, the rehearsal is ended from outside: no process of it stays."""
+    kept = tmp_path / "kept"
+    command = [*REHEARSE, "--scenario", "spot-storm", "--keep", str(kept)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        _until(lambda: bool(_processes(kept / "clusters")), 120)
+        process.send_signal(end)
+        process.wait(60)
+    _until(lambda: not _processes(kept), 30)
+
+
+def _processes(directory: Path) -> list[str]:
+    """The processes whose command has a directory in it."""
+    listed = subprocess.run(["ps", "-eo", "args="], capture_output=True, text=True, check=True).stdout
+    return [line for line in listed.splitlines() if str(directory) in line]
+
+
+def _until(done: Callable[[], bool], seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < end, "It has not come to pass."
+        time.sleep(0.2)
