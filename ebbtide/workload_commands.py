@@ -1,12 +1,15 @@
-"""The commands for work on a cluster, from its placement profile: `job`, `sweep` and `logs`.
+"""The commands for work on a cluster, from its placement profile: `job`, `sweep`, `logs` and `follow`.
 
-They print; nothing is applied. What they need is imported when they run.
+They print, and apply nothing unless told to. What they need is imported when they run.
 """
 
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
+
+from ebbtide import follow_command
+from ebbtide.follow_command import Context
 
 if TYPE_CHECKING:
     from ebbtide.placement import Profile
@@ -54,6 +57,10 @@ Env = Annotated[
 ServiceAccount = Annotated[str, typer.Option(help="The pods' service account.", show_default=False)]
 Volume = Annotated[str, typer.Option(help="A claim to mount, for checkpoints.", show_default=False)]
 MountPath = Annotated[str, typer.Option(help="Where it is mounted.")]
+Submit = Annotated[
+    bool,
+    typer.Option("--submit", help="Create it on the cluster of your kubeconfig, and follow it to its end."),
+]
 
 
 def job(  # noqa: PLR0913 - one parameter an option
@@ -76,15 +83,19 @@ def job(  # noqa: PLR0913 - one parameter an option
     service_account: ServiceAccount = "",
     volume: Volume = "",
     mount_path: MountPath = "/checkpoints",
+    submit: Submit = False,
+    context: Context = "",
 ) -> None:
     """Print the manifest of a Job on a pool or in a queue, for `kubectl apply -f -`.
 
-    A disruption uses no retry, and a chosen exit code fails the Job at once.
+    A disruption uses no retry, and a chosen exit code fails the Job at once. With --submit, exit status 1
+    says that the Job failed.
     """
     fields = _fields(locals())
     from ebbtide.workloads.jobs import job as made  # noqa: PLC0415
 
-    _print(made(_profile(profile), **fields))
+    cluster = _profile(profile)
+    _give(made(cluster, **fields), cluster, submit=submit, context=context)
 
 
 def sweep(  # noqa: PLR0913 - one parameter an option
@@ -116,17 +127,21 @@ def sweep(  # noqa: PLR0913 - one parameter an option
     service_account: ServiceAccount = "",
     volume: Volume = "",
     mount_path: MountPath = "/checkpoints",
+    submit: Submit = False,
+    context: Context = "",
 ) -> None:
     """Print the manifest of a sweep: one Indexed Job, a run for each point of the grid.
 
     A run reads its parameters with `ebbtide.workloads.sweeps.parameters()`, or from the variables
-    EBBTIDE_SWEEP (a JSON list) and JOB_COMPLETION_INDEX.
+    EBBTIDE_SWEEP (a JSON list) and JOB_COMPLETION_INDEX. With --submit, exit status 1 says that it failed.
     """
     fields = _fields(locals())
     from ebbtide.workloads.sweeps import sweep as made  # noqa: PLC0415
 
     grid = {key: [_value(text) for text in values.split(",")] for key, values in _pairs("set", axes).items()}
-    _print(made(_profile(profile), grid, parallelism=parallelism, max_failed=max_failed, **fields))
+    cluster = _profile(profile)
+    manifest = made(cluster, grid, parallelism=parallelism, max_failed=max_failed, **fields)
+    _give(manifest, cluster, submit=submit, context=context)
 
 
 def logs(
@@ -151,9 +166,9 @@ def logs(
     typer.echo("\n\n".join(filter(None, (link, query))))
 
 
-COMMANDS: Final[tuple[Callable[..., None], ...]] = (job, sweep, logs)
+COMMANDS: Final[tuple[Callable[..., None], ...]] = (job, sweep, logs, follow_command.follow)
 
-_OF_COMMANDS = {"profile", "axes", "parallelism", "max_failed"}
+_OF_COMMANDS = {"profile", "axes", "parallelism", "max_failed", "submit", "context"}
 
 
 def _fields(given: dict[str, Any]) -> "TaskFields":
@@ -195,7 +210,15 @@ def _value(text: str) -> "Value":
     return found if isinstance(found, int | float) else text
 
 
-def _print(manifest: dict[str, Any]) -> None:
+def _give(manifest: dict[str, Any], profile: "Profile", *, submit: bool, context: str) -> None:
+    """Hand a Job to the cluster, or print it."""
+    from ebbtide.workloads.errors import WorkloadError  # noqa: PLC0415
+
+    if submit:
+        follow_command.submit(manifest, profile, context)
+        return
+    if context:
+        raise WorkloadError("--context says where --submit creates the Job: without it, nothing is created.")
     import yaml  # noqa: PLC0415
 
     typer.echo(yaml.safe_dump(manifest, sort_keys=False), nl=False)

@@ -8,12 +8,26 @@ from .objects import Object, Patch, is_, updated
 
 CONFIG = "workflow-controller-configmap"
 
-_LOST = "imminent node shutdown|node is shutting down|preempt|evict|pod deleted"
-"""What the clouds and Kubernetes write into a pod that lost its node; the same words as in the controller's
-own TRANSIENT_ERROR_PATTERN (Kubeflow Pipelines 2.17.0), but for `spot`, which a user's own error may hold."""
+_LOST = (
+    "imminent node shutdown|node is shutting down|low on resource|preempt|evict|pod deleted|pod failed:"
+    "|Error .exit code 1(37|43)"
+)
+"""What a step says whose pod lost its node.
 
-DISRUPTIONS = f"lastRetry.status == 'Error' || lastRetry.message matches '(?i){_LOST}'"
-"""True of an attempt whose pod vanished, or says that its node was taken away."""
+- The clouds' and Kubernetes' words, as in the controller's own TRANSIENT_ERROR_PATTERN (Kubeflow Pipelines
+  2.17.0), but for `spot`, which a user's own error may hold, and with those of an eviction under pressure,
+  which has `Evicted` as its reason and not in its message (Kubernetes 1.36, pkg/kubelet/eviction).
+- `pod failed:`, of a pod that failed and whose containers never said how (Argo 4.0.5, inferFailedReason).
+- A signal from outside, of which Argo's emissary makes 137: a drained or preempted pod is deleted, and says
+  no more than that. KFP's launcher, which is what is signalled, ends with 1 where the step's own program
+  crashes, and a container over its memory limit says OOMKilled.
+"""
+
+DISRUPTIONS = (
+    f"lastRetry.status == 'Error' && lastRetry.message != '' || lastRetry.message matches '(?i){_LOST}'"
+)
+"""True of an attempt whose pod vanished, or says that its node was taken away. A graph of steps whose step
+was lost for good is an error, too, but without a message: it is not run again as a whole."""
 
 FAILURES = "asInt(lastRetry.exitCode) > 0"
 """True of an attempt whose container failed."""
@@ -30,7 +44,8 @@ def retry_strategy(retry: Literal["disruptions", "any"]) -> dict[str, Any]:
     attempt; with `Always` and the expression it runs again, and one that exits 1 does not.
 
     `any` asks for an exit code, since graphs of steps inherit the strategy, too: without that, a step that
-    fails for good would have its whole graph run again, twice at every level.
+    fails for good would have its whole graph run again, twice at every level. Upstream's own does so where
+    Argo's executor fails beside a step: 27 pods for a step without any retry.
 
     Sources: Argo 4.0.5, workflow/controller/operator.go (defaults are merged into templates; a retry's exit
     code is -1 where there was no container) and docs, retries; Kubeflow Pipelines 2.17.0,

@@ -17,8 +17,11 @@ _PAGE = (ROOT / "docs" / "workloads.md").read_text(encoding="utf-8")
 _SHOWN = [
     line
     for line in _PAGE.splitlines()
-    if line.startswith("ebbtide ") and not line.startswith("ebbtide profile")
+    if line.startswith("ebbtide ")
+    and not line.startswith(("ebbtide profile", "ebbtide follow"))
+    and "--submit" not in line
 ]
+"""Those that need no cluster."""
 
 
 @pytest.fixture

@@ -1,0 +1,116 @@
+"""The command that follows a Job, and what `--submit` does. What is needed is imported when it runs."""
+
+import shlex
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+if TYPE_CHECKING:
+    from ebbtide.placement import Profile
+    from ebbtide.workloads.api_server import ApiServer
+
+FAILED: Final = 1
+INTERRUPTED: Final = 130
+"""What a shell makes of Ctrl-C (128 and the signal's number): how the Job ends is not known."""
+
+Context = Annotated[
+    str,
+    typer.Option(help="The kubeconfig's context; left out, the current one.", show_default=False),
+]
+
+
+def follow(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The Job's name.")],
+    *,
+    namespace: Annotated[
+        str,
+        typer.Option(
+            "--namespace", "-n", help="Where the Job is. Left out: as kubectl says.", show_default=False
+        ),
+    ] = "",
+    context: Context = "",
+    profile: Annotated[
+        str,
+        typer.Option(
+            "--profile",
+            envvar="EBBTIDE_PROFILE",
+            help="The cluster's profile, for the link to the logs of what failed: a file, or the JSON.",
+            show_default=False,
+        ),
+    ] = "",
+) -> None:
+    """Follow a Job or a sweep on the cluster to its end; Ctrl-C leaves it running.
+
+    Exit status 0 says that it completed, 1 that it failed.
+    """
+    from ebbtide.placement import Profile  # noqa: PLC0415
+    from ebbtide.workloads.api_server import ApiServer  # noqa: PLC0415
+
+    _check(name, namespace)
+    cluster = Profile.load(profile) if profile else None
+    api = ApiServer.connect(context)
+    _follow(api, name, namespace or api.namespace, context, cluster)
+
+
+def _check(name: str, namespace: str) -> None:
+    from ebbtide.workloads.errors import Problems  # noqa: PLC0415
+    from ebbtide.workloads.tasks import is_label, is_subdomain  # noqa: PLC0415
+
+    problems = Problems()
+    problems.check(is_subdomain(name), f"{name!r} can be no Job's name.")
+    problems.check(
+        not namespace or is_label(namespace), f"namespace is {namespace!r}, which can be no namespace's name."
+    )
+    problems.end()
+
+
+def submit(manifest: dict[str, Any], profile: "Profile", context: str) -> None:
+    """Create a Job on the cluster, and follow it to its end.
+
+    Args:
+        manifest: the Job.
+        profile: the cluster's, for the logs of what fails.
+        context: of the kubeconfig; empty for the current one.
+
+    Raises:
+        ClusterError: the cluster refuses the Job, or cannot be asked.
+    """
+    from ebbtide.workloads import submitting  # noqa: PLC0415
+    from ebbtide.workloads.api_server import ApiServer  # noqa: PLC0415
+
+    api = ApiServer.connect(context)
+    metadata = {"namespace": api.namespace, **manifest["metadata"]}
+    try:
+        submitting.submit(api, manifest)
+    except KeyboardInterrupt:
+        again = _again(metadata["name"], metadata["namespace"], context)
+        typer.echo(f"Interrupted while the Job was being made; whether it is there, says: {again}", err=True)
+        raise SystemExit(INTERRUPTED) from None
+    typer.echo(f"Job {metadata['name']} is made, in namespace {metadata['namespace']}.")
+    _follow(api, metadata["name"], metadata["namespace"], context, profile)
+
+
+def _follow(api: "ApiServer", name: str, namespace: str, context: str, profile: "Profile | None") -> None:
+    from rich.console import Console  # noqa: PLC0415
+
+    from ebbtide.follow_progress import narration  # noqa: PLC0415
+    from ebbtide.workloads import submitting, telling  # noqa: PLC0415
+    from ebbtide.workloads.following import Phase  # noqa: PLC0415
+
+    console = Console(highlight=False)
+    try:
+        with narration(console) as say:
+            seen, found = submitting.follow(
+                api, name, namespace, lambda state: say(telling.line(state)), lambda error: say(str(error))
+            )
+    except KeyboardInterrupt:
+        typer.echo(f"Job {name} goes on. Follow it again: {_again(name, namespace, context)}", err=True)
+        raise SystemExit(INTERRUPTED) from None
+    typer.echo(telling.ending(seen, found, profile))
+    if found.phase is not Phase.COMPLETED:
+        raise SystemExit(FAILED)
+
+
+def _again(name: str, namespace: str, context: str) -> str:
+    words = ["ebbtide", "follow", name, "-n", namespace, *(["--context", context] if context else [])]
+    return shlex.join(words)

@@ -1,0 +1,143 @@
+"""How far a Job is: from what the API server says of it, to words."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+from ebbtide.workloads.objects import Object, condition, disrupted, phase_of, waits
+from ebbtide.workloads.reasons import no_node, not_started, queued_for
+
+INDEX: Final = "batch.kubernetes.io/job-completion-index"
+"""The annotation and label in which a pod of an Indexed Job has its index."""
+
+
+class Phase(StrEnum):
+    """Where a Job stands."""
+
+    QUEUED = "queued"
+    WAITING = "waiting for a node"
+    STARTING = "starting"
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What the API server says of a Job at one moment.
+
+    Attributes:
+        job: the Job.
+        pods: those of its pods that there are.
+        workload: Kueue's object for it; None where there is none.
+        events: of a pod that waits for a node.
+    """
+
+    job: Object
+    pods: Sequence[Object] = ()
+    workload: Object | None = None
+    events: Sequence[Object] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a Job is.
+
+    Attributes:
+        phase: where it stands.
+        reason: why it stands there; empty where that goes without saying.
+        points: how many completions it needs; 1 for a plain Job.
+        done: how many there are.
+        failed: how many of a sweep's indexes have failed for good.
+        running: how many pods run.
+        waiting: how many pods wait for a node.
+        retries: how many failures were tried again.
+        disrupted: the pods that a disruption ended, by uid: those that are gone since, too.
+    """
+
+    phase: Phase
+    reason: str = ""
+    points: int = 1
+    done: int = 0
+    failed: int = 0
+    running: int = 0
+    waiting: int = 0
+    retries: int = 0
+    disrupted: frozenset[str] = frozenset()
+
+    @property
+    def over(self) -> bool:
+        """Whether the Job has ended."""
+        return self.phase in {Phase.COMPLETED, Phase.FAILED}
+
+
+def progress(look: Look, before: frozenset[str] = frozenset()) -> Progress:
+    """How far a Job is.
+
+    Args:
+        look: what the API server says of it.
+        before: the pods that were seen disrupted before. A pod goes with its node after a while, and the Job
+            counts no disruption: what nobody saw is not known.
+    """
+    spec, status = look.job["spec"], look.job.get("status", {})
+    alive = [pod for pod in look.pods if "deletionTimestamp" not in pod["metadata"]]
+    waiting = [pod for pod in alive if waits(pod)]
+    running = sum(phase_of(pod) == "Running" for pod in alive)
+    failed = count_indexes(status.get("failedIndexes") or "")
+    phase, reason = _where(look, waiting, running)
+    return Progress(
+        phase=phase,
+        reason=reason,
+        points=spec.get("completions") or 1,
+        done=int(status.get("succeeded") or 0),
+        failed=failed,
+        running=running,
+        waiting=len(waiting),
+        retries=_retries(spec, status, failed, over=phase is Phase.FAILED),
+        disrupted=before | {pod["metadata"]["uid"] for pod in look.pods if disrupted(pod)},
+    )
+
+
+def count_indexes(text: str) -> int:
+    """How many there are in a Job's own notation, `1,3-5,7`."""
+    return sum(1 for _ in indexes(text))
+
+
+def indexes(text: str) -> Iterable[int]:
+    """Those of a Job's own notation, `1,3-5,7`, in order."""
+    for part in filter(None, text.split(",")):
+        first, _, last = part.partition("-")
+        yield from range(int(first), int(last or first) + 1)
+
+
+def _where(look: Look, waiting: Sequence[Object], running: int) -> tuple[Phase, str]:
+    if condition(look.job, "Complete"):
+        return Phase.COMPLETED, ""
+    if failure := condition(look.job, "Failed"):
+        return Phase.FAILED, failure.get("message") or failure.get("reason") or ""
+    if look.job["spec"].get("suspend"):
+        return Phase.QUEUED, queued_for(look.workload)
+    without = no_node(waiting[0], look.events) if waiting else ""
+    if running:
+        return Phase.RUNNING, without
+    if waiting:
+        return Phase.WAITING, without
+    return Phase.STARTING, not_started(look.pods)
+
+
+def _retries(spec: Object, status: Object, failed: int, *, over: bool) -> int:
+    """Failures after which there was another try: all but the last of each index, or of the Job, that
+    failed for good. What a rule of the failure policy ignores is not in the Job's count."""
+    last = failed if spec.get("backoffLimitPerIndex") is not None else int(over)
+    return max(0, int(status.get("failed") or 0) - last)
+
+
+def seconds_since_made(job: Object) -> int | None:
+    """How long a Job took, from when it was made to its end; None while it has none."""
+    ended = condition(job, "Complete") or condition(job, "Failed")
+    if not ended:
+        return None
+    begun = datetime.fromisoformat(job["metadata"]["creationTimestamp"])
+    return max(0, round((datetime.fromisoformat(ended["lastTransitionTime"]) - begun).total_seconds()))

@@ -1,0 +1,83 @@
+"""Why a Job does not run yet, in the words of what it waits for."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from ebbtide.workloads.objects import Object, condition, phase_of
+
+_SCALING: Final = {
+    "TriggeredScaleUp": "a node is being made for it",
+    "FailedScaleUp": "",
+    "NotTriggerScaleUp": "",
+}
+"""What the cluster autoscaler says of a pod without a node, by an event's reason; empty where the event's own
+message says why (cluster-autoscaler FAQ, events, 1.36)."""
+
+
+def queued_for(workload: Object | None) -> str:
+    """What a suspended Job waits for, in Kueue's words (kueue docs, Workload, v1beta2).
+
+    Args:
+        workload: Kueue's object for it.
+    """
+    if workload is None:
+        return "it is suspended, and Kueue has not taken it up"
+    if workload["spec"].get("active") is False:
+        return "it is put on hold"
+    if not condition(workload, "QuotaReserved"):
+        refused = condition(workload, "QuotaReserved", "False")
+        return str(refused.get("message") or condition(workload, "Evicted").get("message") or "")
+    checks: list[Object] = workload.get("status", {}).get("admissionChecks") or []
+    open_ = [check for check in checks if check["state"] != "Ready"]
+    said = [f"{check['name']}: {check.get('message') or check['state']}" for check in open_]
+    return "; ".join(["its quota is reserved", *said])
+
+
+def no_node(pod: Object, events: Sequence[Object]) -> str:
+    """Why a pod has no node: what the autoscaler does about it, or else what the scheduler says.
+
+    Args:
+        pod: the pod.
+        events: of the pod, and perhaps others.
+    """
+    told = [
+        event
+        for event in events
+        if event.get("reason") in _SCALING and event["involvedObject"].get("uid") == pod["metadata"]["uid"]
+    ]
+    if told:
+        newest = max(told, key=_when)
+        return _SCALING[newest["reason"]] or (newest.get("message") or "").strip().rstrip(".")
+    return _shortened(condition(pod, "PodScheduled", "False").get("message") or "")
+
+
+def _when(event: Object) -> str:
+    return str(event.get("lastTimestamp") or event.get("eventTime") or event["metadata"]["creationTimestamp"])
+
+
+def _shortened(message: str) -> str:
+    """Without the scheduler's second sentence, of whom it could have preempted."""
+    return message.partition(" preemption:")[0].strip().rstrip(".")
+
+
+def not_started(pods: Sequence[Object]) -> str:
+    """Why no container of a Job runs, where that is more than that it is being made.
+
+    Args:
+        pods: the Job's, with those that have ended.
+    """
+    pending = [pod for pod in pods if phase_of(pod) == "Pending"]
+    if pods and not pending:
+        return "waiting before the next try"
+    for pod in pending:
+        for container in _containers(pod):
+            why: Object = container["state"].get("waiting") or {}
+            reason: str = why.get("reason") or ""
+            if reason not in {"", "ContainerCreating", "PodInitializing"}:
+                return ": ".join(filter(None, (reason, why.get("message"))))
+    return ""
+
+
+def _containers(pod: Object) -> list[Object]:
+    status = pod.get("status", {})
+    return [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]

@@ -1,0 +1,154 @@
+"""Jobs handed to a cluster, and followed to their end."""
+
+import http
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from ebbtide.workloads.api_server import ApiServer, ClusterError, RefusedError, UnansweredError
+from ebbtide.workloads.following import Look, Progress, progress
+from ebbtide.workloads.objects import Object, waits
+
+JOB_UID: Final = "kueue.x-k8s.io/job-uid"
+"""The label by which Kueue's Workload names its Job (kueue, pkg/controller/constants, 0.19)."""
+_WORKLOADS: Final = "/apis/kueue.x-k8s.io/v1beta2/namespaces/{}/workloads"
+_PAUSE: Final = 2.0
+_SHARE: Final = 10
+"""A look at a large sweep takes a while: no more than a tenth of the time goes into looking."""
+_PATIENCE: Final = 600.0
+"""How many seconds an API server may be silent; a control plane's upgrade takes some minutes."""
+
+
+def submit(api: ApiServer, manifest: Object) -> Object:
+    """Create a Job, once the cluster has said that it would take it.
+
+    The server validates strictly and runs its webhooks on a dry run first, so that nothing is there when it
+    is refused.
+
+    Args:
+        api: the cluster's.
+        manifest: the Job; without a namespace, it goes where the kubeconfig's context says.
+
+    Returns:
+        The Job as the cluster has it.
+
+    Raises:
+        ClusterError: it refuses the Job, or cannot be asked.
+    """
+    metadata = manifest["metadata"]
+    namespace, name = metadata.get("namespace") or api.namespace, metadata["name"]
+    path = f"/apis/batch/v1/namespaces/{namespace}/jobs"
+    try:
+        api.create(path, manifest, dry_run=True)
+        return api.create(path, manifest)
+    except RefusedError as error:
+        raise ClusterError(_refusal(error, name, namespace)) from None
+
+
+def _refusal(error: RefusedError, name: str, namespace: str) -> str:
+    match error.status, error.reason:
+        case _, "AlreadyExists":
+            return (
+                f"Job {name} is already in namespace {namespace}: follow it with `ebbtide follow {name} -n "
+                f"{namespace}`, delete it with `kubectl delete job {name} -n {namespace}`, or take another "
+                "name."
+            )
+        case http.HTTPStatus.FORBIDDEN, _ if " cannot create resource " in error.said:
+            return (
+                f"You may not create Jobs in namespace {namespace}: name another with --namespace, or have "
+                f"yourself made a member of its team. ({error.said})"
+            )
+        case http.HTTPStatus.NOT_FOUND, _ if "namespaces " in error.said:
+            return f"There is no namespace {namespace} on the cluster: name another with --namespace."
+        case http.HTTPStatus.UNAUTHORIZED, _:
+            return str(error)
+        case _:
+            return f"The cluster refuses Job {name}, and nothing was created: {error.said}"
+
+
+def look(api: ApiServer, name: str, namespace: str) -> Look:
+    """What the API server says of a Job now.
+
+    Raises:
+        RefusedError: there is no such Job, or one may not see it or its pods.
+        UnansweredError: it did not answer.
+    """
+    job = api.get(f"/apis/batch/v1/namespaces/{namespace}/jobs/{name}")
+    uid = job["metadata"]["uid"]
+    core = f"/api/v1/namespaces/{namespace}"
+    selector = f"batch.kubernetes.io/controller-uid={uid}"
+    # From the API server's memory (resourceVersion 0): a large sweep's pods need not be read from disk.
+    pods: list[Object] = api.get(f"{core}/pods", labelSelector=selector, resourceVersion="0")["items"]
+    workload: Object | None = None
+    if job["spec"].get("suspend"):
+        found = api.find(_WORKLOADS.format(namespace), labelSelector=f"{JOB_UID}={uid}")
+        workload = next(iter((found or {}).get("items", ())), None)
+    waiting = next((pod for pod in pods if waits(pod)), None)
+    events: list[Object] = []
+    if waiting is not None:
+        of = f"involvedObject.uid={waiting['metadata']['uid']}"
+        events = (api.find(f"{core}/events", fieldSelector=of) or {}).get("items", [])
+    return Look(job=job, pods=pods, workload=workload, events=events)
+
+
+def follow(
+    api: ApiServer,
+    name: str,
+    namespace: str,
+    say: Callable[[Progress], Any],
+    silent: Callable[[UnansweredError], Any],
+) -> tuple[Look, Progress]:
+    """Follow a Job to its end.
+
+    An API server that does not answer for a while, as during an upgrade, ends nothing.
+
+    Args:
+        api: the cluster's.
+        name: the Job's.
+        namespace: the Job's.
+        say: is told how far it is, at each look.
+        silent: is told when the API server does not answer.
+
+    Returns:
+        The last look at it, and how far it was.
+
+    Raises:
+        ClusterError: there is no such Job, or no more; one may not see it; the API server stays silent.
+    """
+    found: Progress | None = None
+    heard = time.monotonic()
+    while True:
+        begun = time.monotonic()
+        try:
+            seen = look(api, name, namespace)
+        except RefusedError as error:
+            raise ClusterError(_lost(error, name, namespace, known=found is not None)) from None
+        except UnansweredError as error:
+            if found is None or begun - heard > _PATIENCE:
+                raise
+            silent(error)
+        else:
+            heard = time.monotonic()
+            found = progress(seen, found.disrupted if found else frozenset())
+            say(found)
+            if found.over:
+                return seen, found
+        time.sleep(max(_PAUSE, _SHARE * (time.monotonic() - begun)))
+
+
+def _lost(error: RefusedError, name: str, namespace: str, *, known: bool) -> str:
+    match error.status:
+        case http.HTTPStatus.NOT_FOUND if known:
+            return f"Job {name} is gone before its end was seen: somebody has deleted it."
+        case http.HTTPStatus.NOT_FOUND:
+            return (
+                f"There is no Job {name} in namespace {namespace}: it may have ended and gone after its time "
+                f"to live. `ebbtide logs --namespace {namespace} --job {name}` leads to what it wrote."
+            )
+        case http.HTTPStatus.FORBIDDEN:
+            return (
+                f"You may not follow Jobs in namespace {namespace}: have yourself made a member of its team. "
+                f"({error.said})"
+            )
+        case _:
+            return str(error)

@@ -1,0 +1,212 @@
+"""A Job's state in words, from what API servers say."""
+
+from typing import Any
+
+import pytest
+
+from ebbtide.workloads.following import Look, Phase, progress
+from ebbtide.workloads.telling import ending, line
+from tests.unit.workloads.clusters import DEV, DEV_AKS
+from tests.unit.workloads.recorded import (
+    NO_NODE,
+    condition,
+    event,
+    exited,
+    job,
+    pod,
+    preempted,
+    seen,
+    sweep,
+    unscheduled,
+)
+
+_SUSPENDED = job(spec={"suspend": True})
+_NO_QUOTA = "couldn't assign flavors to pod set main: insufficient unused quota for nvidia.com/gpu"
+_RESERVED = {
+    "conditions": [condition("QuotaReserved")],
+    "admissionChecks": [
+        {"name": "other", "state": "Ready", "message": ""},
+        {"name": "dws", "state": "Pending", "message": "Waiting for resources, currently 5m ETA"},
+    ],
+}
+_GROUP = "pod didn't trigger scale-up: 1 max node group size reached"
+
+
+def _workload(**status: Any) -> dict[str, Any]:
+    return {"metadata": {}, "spec": {"active": True}, "status": status}
+
+
+_WORDS: list[tuple[str, Look, str]] = [
+    ("new", seen(job()), "starting"),
+    ("no-kueue", seen(_SUSPENDED), "queued: it is suspended, and Kueue has not taken it up"),
+    (
+        "quota",
+        seen(
+            _SUSPENDED,
+            workload=_workload(conditions=[condition("QuotaReserved", "False", message=_NO_QUOTA)]),
+        ),
+        f"queued: {_NO_QUOTA}",
+    ),
+    (
+        "check",
+        seen(_SUSPENDED, workload=_workload(**_RESERVED)),
+        "queued: its quota is reserved; dws: Waiting for resources, currently 5m ETA",
+    ),
+    ("held", seen(_SUSPENDED, workload={"spec": {"active": False}}), "queued: it is put on hold"),
+    (
+        "scheduler",
+        seen(job(active=1), unscheduled("a")),
+        f"waiting for a node: {NO_NODE.partition('. preemption')[0]}",
+    ),
+    (
+        "scale-up",
+        seen(
+            job(active=1),
+            unscheduled("a"),
+            events=[
+                event("a", "NotTriggerScaleUp", _GROUP),
+                event("a", "TriggeredScaleUp", at="2026-11-20T10:00:09Z"),
+                event("b", "NotTriggerScaleUp", at="2026-11-20T10:00:10Z"),
+            ],
+        ),
+        "waiting for a node: a node is being made for it",
+    ),
+    (
+        "no-scale-up",
+        seen(job(active=1), unscheduled("a"), events=[event("a", "NotTriggerScaleUp", _GROUP)]),
+        f"waiting for a node: {_GROUP}",
+    ),
+    ("image", seen(job(active=1), pod("a", "Pending")), "starting"),
+    (
+        "no-image",
+        seen(
+            job(active=1),
+            pod(
+                "a",
+                "Pending",
+                containerStatuses=[
+                    {"state": {"waiting": {"reason": "ImagePullBackOff", "message": "not found"}}}
+                ],
+            ),
+        ),
+        "starting: ImagePullBackOff: not found",
+    ),
+    ("running", seen(job(active=1), pod("a", "Running")), "running"),
+    (
+        "again",
+        seen(job(active=1, failed=2), exited("a", 1), preempted("b"), exited("c", 1), pod("d", "Running")),
+        "running; 1 disruption survived, 2 retries used",
+    ),
+    ("backoff", seen(job(failed=1), exited("a", 1)), "starting: waiting before the next try; 1 retry used"),
+    (
+        "ending",
+        seen(job(active=1), pod("a", "Running", metadata={"deletionTimestamp": "2026-11-20T10:01:00Z"})),
+        "starting: waiting before the next try",
+    ),
+    (
+        "sweep",
+        seen(
+            sweep(12, active=3, succeeded=5, failed=3, failedIndexes="0,3"),
+            pod("a", "Running"),
+            pod("b", "Running"),
+            unscheduled("c"),
+            events=[event("c", "NotTriggerScaleUp", _GROUP)],
+        ),
+        f"running 2, done 5 of 12, failed 2, waiting for a node 1 ({_GROUP}); 1 retry used",
+    ),
+    (
+        "sweep-queued-again",
+        seen(sweep(4, succeeded=1) | {"spec": {"completions": 4, "suspend": True}}),
+        "queued, done 1 of 4: it is suspended, and Kueue has not taken it up",
+    ),
+]
+
+
+@pytest.mark.parametrize(("look", "said"), [it[1:] for it in _WORDS], ids=[it[0] for it in _WORDS])
+def test_a_state_in_words(look: Look, said: str) -> None:
+    """What it waits for is said by whoever makes it wait."""
+    assert line(progress(look)) == said
+
+
+def test_disruptions_are_remembered() -> None:
+    """A pod that has gone with its node still counts, and none counts twice."""
+    first = progress(seen(job(active=1), preempted("a"), pod("b", "Running")))
+    second = progress(
+        seen(job(active=1), preempted("a"), preempted("b"), pod("c", "Running")), first.disrupted
+    )
+    third = progress(seen(job(active=1), pod("c", "Running")), second.disrupted)
+    assert [len(found.disrupted) for found in (first, second, third)] == [1, 2, 2]
+    assert line(third) == "running; 2 disruptions survived"
+
+
+def _end(look: Look, *profile: Any) -> str:
+    found = progress(look)
+    assert found.over
+    return ending(look, found, *profile)
+
+
+def test_a_job_that_completed() -> None:
+    """What it took and went through."""
+    done = job(conditions=(condition("SuccessCriteriaMet"), condition("Complete")), succeeded=1, failed=1)
+    assert (
+        _end(seen(done, preempted("a"), exited("b", 1), pod("c", "Succeeded")))
+        == "Job train completed after 2 min 5 s; 1 disruption survived, 1 retry used."
+    )
+
+
+def test_a_job_that_failed() -> None:
+    """The exit code, and where the logs are; the last failure is no retry, and nothing was survived twice."""
+    why = "Job has reached the specified backoff limit"
+    failed = condition("Failed", reason="BackoffLimitExceeded", message=why)
+    look = seen(job(conditions=(failed,), failed=4), exited("a", 137, reason="OOMKilled"), preempted("b"))
+    said = _end(look, DEV).splitlines()
+    assert said[:2] == [
+        f"Job train failed after 2 min 5 s: {why}. 1 disruption survived, 3 retries used.",
+        "  pod train-a: exit code 137 (OOMKilled)",
+    ]
+    assert said[2].startswith("Logs: https://console.cloud.google.com/logs/query;")
+    assert progress(look).phase is Phase.FAILED
+
+
+def test_logs_without_a_link_or_a_profile() -> None:
+    """On AKS the query stands alone; without a profile, the command does that has one."""
+    look = seen(job(conditions=(condition("Failed", message="It was."),), failed=1), exited("a", 2))
+    assert "Logs, by this query:" in _end(look, DEV_AKS).splitlines()
+    assert _end(look).splitlines() == [
+        "Job train failed after 2 min 5 s: It was.",
+        "  pod train-a: exit code 2",
+        "Logs: `ebbtide logs --namespace vision --job train`, with the cluster's profile.",
+    ]
+
+
+def test_logs_that_cannot_be_asked_for() -> None:
+    """How the Job ended is said all the same."""
+    failed = job(conditions=(condition("Failed", message="It was."),), failed=1)
+    failed["metadata"]["name"] = "not.ours"
+    assert _end(seen(failed), DEV).splitlines() == [
+        "Job not.ours failed after 2 min 5 s: It was.",
+        "Logs: job is 'not.ours', which can be no Job's name.",
+    ]
+
+
+def test_a_sweep_that_failed() -> None:
+    """Which index with which parameters, by the last of its tries."""
+    failed = sweep(
+        14,
+        conditions=(condition("Failed", message="Job has failed indexes"),),
+        failed=25,
+        failedIndexes="1-12",
+    )
+    env = [{"name": "EBBTIDE_SWEEP", "value": '[{"lr":0.1},{"lr":"$$(x)"}]'}]
+    failed["spec"]["template"]["spec"]["containers"][0]["env"] = env
+    later = exited("b", 42, index=1)
+    later["metadata"]["creationTimestamp"] = "2026-11-20T10:01:00Z"
+    evicted = pod("c", "Failed", index=2, reason="Evicted", message="The node was low on resource: memory.")
+    said = _end(seen(failed, later, exited("a", 1, index=1), evicted), DEV).splitlines()
+    assert said[0] == "Job train failed after 2 min 5 s: Job has failed indexes. 13 retries used."
+    assert said[1:4] == [
+        '  index 1 {"lr": "$(x)"}: exit code 42',
+        "  index 2: Evicted: The node was low on resource: memory.",
+        "  index 3: its pods are gone",
+    ]
+    assert said[11] == "  and 2 more: 1-12"

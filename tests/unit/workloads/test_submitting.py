@@ -1,0 +1,200 @@
+"""Jobs handed to a cluster, without one: what cannot be reached, and what stops answering."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from ebbtide.follow_progress import narration
+from ebbtide.workloads import submitting
+from ebbtide.workloads.api_server import ApiServer, ClusterError, RefusedError, UnansweredError
+from ebbtide.workloads.following import Progress
+from ebbtide.workloads.telling import line
+from tests.repository import ROOT
+from tests.unit.workloads.clusters import DEV
+from tests.unit.workloads.recorded import NO_NODE, condition, job, pod, unscheduled
+
+_JOB = ("job", "train", "--image", "busybox", "--pool", "cpu-spot")
+
+
+def _refused(*args: str, **environment: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "ebbtide", *args],
+        cwd=ROOT,
+        env={"PATH": os.environ["PATH"], "HOME": "/nonexistent", "EBBTIDE_PROFILE": DEV.json()} | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stderr
+
+
+def _kubeconfig(path: Path, server: str) -> Path:
+    context = {"name": "dev", "context": {"cluster": "dev", "user": "me", "namespace": "vision"}}
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "dev",
+        "contexts": [context],
+        "clusters": [{"name": "dev", "cluster": {"server": server}}],
+        "users": [{"name": "me", "user": {"token": "secret"}}],
+    }
+    path.write_text(json.dumps(config))
+    return path
+
+
+@pytest.mark.parametrize("call", [(*_JOB, "--submit"), ("follow", "train")])
+def test_no_kubeconfig(call: tuple[str, ...]) -> None:
+    """One sentence says what is missing, and what to do."""
+    said = _refused(*call)
+    assert said.startswith("There is no kubeconfig to reach a cluster with: ")
+    assert said.endswith("Get the cluster's credentials, or name a file in KUBECONFIG.\n")
+
+
+def test_a_cluster_that_cannot_be_reached(tmp_path: Path) -> None:
+    """It is named, with why, and at once."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and does not listen
+        server = f"https://127.0.0.1:{taken.getsockname()[1]}"
+        said = _refused(*_JOB, "--submit", KUBECONFIG=str(_kubeconfig(tmp_path / "config", server)))
+    assert said == (
+        f"The API server at {server} cannot be reached (Connection refused): check that `kubectl get "
+        "namespaces` reaches it from this machine.\n"
+    )
+
+
+def test_a_context_that_is_not_there(tmp_path: Path) -> None:
+    """Is named."""
+    file = _kubeconfig(tmp_path / "config", "https://127.0.0.1:1")
+    said = _refused(*_JOB, "--submit", "--context", "prod", KUBECONFIG=str(file))
+    assert said.startswith("No kubeconfig has a context prod that can be used: ")
+
+
+def test_a_context_without_a_cluster() -> None:
+    """An option that would reach nothing is refused."""
+    assert _refused(*_JOB, "--context", "prod").startswith("--context says where --submit creates the Job")
+
+
+def test_a_name_that_is_none() -> None:
+    """Never becomes a part of a path."""
+    assert _refused("follow", "../../pods", "-n", "A/b").splitlines() == [
+        "'../../pods' can be no Job's name.",
+        "namespace is 'A/b', which can be no namespace's name.",
+    ]
+
+
+def test_without_the_client() -> None:
+    """One sentence says what to install."""
+    code = (
+        "import sys; sys.modules['kubernetes'] = None\n"
+        "from ebbtide.workloads.api_server import ApiServer, ClusterError\n"
+        "try: ApiServer.connect()\n"
+        "except ClusterError as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == (
+        "Speaking to a cluster needs the official Kubernetes client: pip install 'ebbtide[cluster]'.\n"
+    )
+
+
+class _Told(ApiServer):
+    """An API server that says what it is told to, one Job after the other."""
+
+    def __init__(self, *said: Any) -> None:
+        super().__init__(None, "vision")
+        self._said = iter(said)
+        self._pods: list[Any] = []
+
+    def get(self, path: str, **query: str) -> dict[str, Any]:
+        """A Job, or its pods."""
+        if path.endswith("/pods"):
+            assert query["labelSelector"] == "batch.kubernetes.io/controller-uid=j"
+            return {"items": self._pods}
+        if path.endswith("/events"):
+            raise RefusedError(403, "Forbidden", "you may not")
+        match next(self._said):
+            case (made, *pods):
+                self._pods = pods
+                return made
+            case error:
+                raise error
+
+
+@pytest.fixture
+def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """How long was waited, without waiting."""
+    found: list[float] = []
+    monkeypatch.setattr(submitting.time, "sleep", found.append)
+    return found
+
+
+_DONE = job(conditions=(condition("Complete"),), succeeded=1)
+
+
+def _followed(*said: Any) -> list[str]:
+    heard: list[str] = []
+
+    def say(found: Progress) -> None:
+        heard.append(line(found))
+
+    submitting.follow(_Told(*said), "train", "vision", say, lambda error: heard.append(str(error)))
+    return heard
+
+
+def test_silence_ends_nothing(slept: list[float]) -> None:
+    """A control plane that is upgraded does not answer for a while."""
+    silence = UnansweredError("Nobody answers.")
+    waiting = (job(active=1), unscheduled("a"))
+    assert _followed(waiting, silence, (job(active=1), pod("a", "Running")), (_DONE,)) == [
+        f"waiting for a node: {NO_NODE.partition('. preemption')[0]}",
+        "Nobody answers.",
+        "running",
+        "completed",
+    ]
+    assert len(slept) == 3
+    assert min(slept) >= 2
+
+
+@pytest.mark.usefixtures("slept")
+def test_silence_that_lasts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Is an error in the end, and at once where nothing was heard yet."""
+    with pytest.raises(UnansweredError):
+        _followed(UnansweredError("Nobody answers."))
+    clock = iter(range(0, 100_000, 400))
+    monkeypatch.setattr(submitting.time, "monotonic", lambda: float(next(clock)))
+    with pytest.raises(UnansweredError):
+        _followed((job(active=1),), *[UnansweredError("Nobody answers.")] * 9)
+
+
+@pytest.mark.usefixtures("slept")
+def test_a_job_that_is_deleted_meanwhile() -> None:
+    """Has no result that could be told."""
+    with pytest.raises(ClusterError, match="is gone before its end was seen"):
+        _followed((job(active=1),), RefusedError(404, "NotFound", 'jobs.batch "train" not found'))
+
+
+def test_a_terminal_has_one_line() -> None:
+    """It moves, and goes when the Job has ended."""
+    file = StringIO()
+    with narration(Console(file=file, force_terminal=True, width=60)) as say:
+        say("queued")
+    assert "queued" in file.getvalue()
+    assert file.getvalue().endswith("\x1b[2K")
+
+
+def test_a_pipe_has_a_line_for_each_change() -> None:
+    """None twice, and none broken."""
+    file = StringIO()
+    with narration(Console(file=file, width=20)) as say:
+        for said in ("queued: " + "why " * 9, "running [1]", "running [1]", "running [2]"):
+            say(said)
+    assert file.getvalue().splitlines() == ["queued: " + "why " * 9, "running [1]", "running [2]"]
