@@ -18,7 +18,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help preview test lint types pytest fmt docs bench wheel lock clean
+.PHONY: help preview test rehearse lint types pytest fmt docs bench wheel lock clean
 
 help: ## What there is to call.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,6 +27,10 @@ preview: $(VENV)/.runtime ## What a stack would create, without a cloud: STACK=d
 	@$(BIN)/python -m ebbtide preview $(STACK)
 
 test: lint types pytest ## Everything that needs nothing but Python.
+
+rehearse: $(VENV)/.dev ## A stack on the real engine and a real Kubernetes, then every scenario: STACK=dev.
+	@$(BIN)/python -m ebbtide rehearse $(STACK)
+	$(BIN)/pytest -m "engine or rehearsal" -n 2 --dist loadfile tests/engine tests/rehearsal $(ARGS)
 
 lint: $(VENV)/.dev ## Style, format, and who imports whom.
 	$(BIN)/ruff check --quiet
@@ -37,7 +41,7 @@ types: $(VENV)/.dev ## The type checker.
 	$(BIN)/pyright
 
 pytest: $(VENV)/.dev ## The tests alone: ARGS='-k wheel'.
-	$(BIN)/pytest -n auto $(ARGS)
+	$(BIN)/pytest -n auto -m "not engine and not rehearsal" $(ARGS)
 
 fmt: $(VENV)/.dev ## Mend style and format in place.
 	$(BIN)/ruff check --fix

@@ -22,8 +22,8 @@ editors. What is not named here is refused. A field that has no default and is l
 follows from the others, as its meaning says."""
 
 _SCENARIOS: Final = """\
-What `ebbtide rehearse --scenario NAME` plays, or `--scenario FILE` with one of your own: what is done to a stack,
-step by step, and what must come of it. [Rehearsing](rehearsing.md) says what is real there."""
+What `ebbtide rehearse --scenario NAME` plays, or `--scenario FILE` with one of your own: what is done to a
+stack, step by step, and what must come of it. [Rehearsing](rehearsing.md) says what is real there."""
 
 _RULES: Final = """\
 What a declaration is held to before any resource is made. All faults are reported together. A rule that
@@ -114,7 +114,12 @@ def _scalar(field: Schema) -> str:
         case {"type": "integer", "minimum": least}:
             return f"whole number, {least} or more"
         case _:
-            return {"boolean": "`true` or `false`", "string": "text", "number": "number", "integer": "whole number"}[field["type"]]
+            return {
+                "boolean": "`true` or `false`",
+                "string": "text",
+                "number": "number",
+                "integer": "whole number",
+            }[field["type"]]
 
 
 def _default(name: str, field: Schema, required: list[str]) -> str:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ebbtide import workload_commands
+from ebbtide.destroy_command import destroy
 from ebbtide.rehearse_command import rehearse
 
 if TYPE_CHECKING:
@@ -199,7 +200,7 @@ def _write_text(document: "Preview", out: Path | None) -> None:
         render(document, Console(file=file, width=width, force_terminal=False, highlight=False))
 
 
-for _command in (*workload_commands.COMMANDS, rehearse):
+for _command in (*workload_commands.COMMANDS, rehearse, destroy):
     app.command()(_sentences()(_command))
 
 _GC_THRESHOLD = 500_000

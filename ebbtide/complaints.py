@@ -47,6 +47,10 @@ def own_fault(error: BaseException) -> str:
 
 # By name, so that reporting one kind of error does not import what raises the others.
 _SAID_WELL: Final = {
+    "ebbtide.kubernetes_api.errors.ApiError",
+    "ebbtide.kubernetes_api.errors.KubeconfigError",
+    "ebbtide.kubernetes_api.errors.MissingClientError",
+    "ebbtide.operations.errors.OperationError",
     "ebbtide.placement.profile.ProfileError",
     "ebbtide.recording.failures.ProgramError",
     "ebbtide.preview.stack_config.StackFileError",
@@ -54,7 +58,6 @@ _SAID_WELL: Final = {
     "ebbtide.rehearsal.failures.RehearsalError",
     "ebbtide.rehearsal.tools.errors.ToolError",
     "ebbtide.rehearsal.control_plane.failures.ControlPlaneError",
-    "ebbtide.rehearsal.control_plane.api.ApiRefusedError",
 }
 
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 if TYPE_CHECKING:
+    from ebbtide.kubernetes_api import Api
     from ebbtide.placement import Profile
-    from ebbtide.workloads.api_server import ApiServer
 
 FAILED: Final = 1
 INTERRUPTED: Final = 130
@@ -43,12 +43,12 @@ def follow(
 
     Exit status 0 says that it completed, 1 that it failed.
     """
+    from ebbtide.kubernetes_api import Api  # noqa: PLC0415
     from ebbtide.placement import Profile  # noqa: PLC0415
-    from ebbtide.workloads.api_server import ApiServer  # noqa: PLC0415
 
     _check(name, namespace)
     cluster = Profile.load(profile) if profile else None
-    api = ApiServer.connect(context)
+    api = Api.of_user(context)
     _follow(api, name, namespace or api.namespace, context, cluster)
 
 
@@ -74,11 +74,13 @@ def submit(manifest: dict[str, Any], profile: "Profile", context: str) -> None:
 
     Raises:
         ClusterError: the cluster refuses the Job, or cannot be asked.
+        KubeconfigError: no kubeconfig leads to one.
+        MissingClientError: the Kubernetes client is not installed.
     """
+    from ebbtide.kubernetes_api import Api  # noqa: PLC0415
     from ebbtide.workloads import submitting  # noqa: PLC0415
-    from ebbtide.workloads.api_server import ApiServer  # noqa: PLC0415
 
-    api = ApiServer.connect(context)
+    api = Api.of_user(context)
     metadata = {"namespace": api.namespace, **manifest["metadata"]}
     try:
         submitting.submit(api, manifest)
@@ -90,7 +92,7 @@ def submit(manifest: dict[str, Any], profile: "Profile", context: str) -> None:
     _follow(api, metadata["name"], metadata["namespace"], context, profile)
 
 
-def _follow(api: "ApiServer", name: str, namespace: str, context: str, profile: "Profile | None") -> None:
+def _follow(api: "Api", name: str, namespace: str, context: str, profile: "Profile | None") -> None:
     from rich.console import Console  # noqa: PLC0415
 
     from ebbtide.follow_progress import narration  # noqa: PLC0415
@@ -100,9 +102,7 @@ def _follow(api: "ApiServer", name: str, namespace: str, context: str, profile: 
     console = Console(highlight=False)
     try:
         with narration(console) as say:
-            seen, found = submitting.follow(
-                api, name, namespace, lambda state: say(telling.line(state)), lambda error: say(str(error))
-            )
+            seen, found = submitting.follow(api, name, namespace, lambda state: say(telling.line(state)), say)
     except KeyboardInterrupt:
         typer.echo(f"Job {name} goes on. Follow it again: {_again(name, namespace, context)}", err=True)
         raise SystemExit(INTERRUPTED) from None

@@ -13,7 +13,7 @@ from components.addons.home import Home
 from components.addons.objects import Object, Patch, kind_of, name_of, patched, pod_spec
 from tests.repository import ROOT
 
-_PLACE = ROOT.parent / "shared" / "data" / "manifests"
+PLACE = ROOT.parent / "shared" / "data" / "manifests"
 
 PIPELINES_CLUSTER = "kfp-2.17.0-cluster-scoped.yaml"
 PIPELINES = "kfp-2.17.0-platform-agnostic.yaml"
@@ -30,7 +30,7 @@ def _read(path: Path) -> tuple[Object, ...]:
 
 def upstream(name: str) -> list[Object]:
     """The objects of a rendered kustomization; the test is skipped where they are not there."""
-    path = _PLACE / name
+    path = PLACE / name
     if not path.exists():
         pytest.skip(
             f"Upstream's rendered objects are not beside the project: ../shared/data/manifests/{name}."

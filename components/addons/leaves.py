@@ -35,13 +35,19 @@ def leaf(
 
 def holds_something(kind: str, props: Mapping[str, Any]) -> bool:
     """Whether the cloud keeps something for an object that outlives the cluster: a disk behind a claim, a
-    load balancer."""
+    load balancer. What runs the pods of a claim goes for real, too: a claim waits for them (Kubernetes docs,
+    persistent volumes, storage object in use protection)."""
     spec: Mapping[str, Any] = props.get("spec") or {}
     match kind:
         case "PersistentVolumeClaim":
             return True
-        case "StatefulSet":
-            return bool(spec.get("volumeClaimTemplates"))
+        case "StatefulSet" if spec.get("volumeClaimTemplates"):
+            return True
+        case "Deployment" | "StatefulSet":
+            template: Mapping[str, Any] = spec.get("template") or {}
+            pods: Mapping[str, Any] = template.get("spec") or {}
+            volumes: Sequence[Mapping[str, Any]] = pods.get("volumes") or ()
+            return any("persistentVolumeClaim" in volume for volume in volumes)
         case "Service":
             return spec.get("type") == "LoadBalancer"
         case _:

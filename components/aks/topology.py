@@ -10,6 +10,7 @@ from ebbtide.model import Aks, Reservation
 from ebbtide.model import Cluster as Declaration
 from ebbtide.model.members import members_of
 
+from .. import kubernetes
 from ..addons.logs import LogCollection, LogCollectionArgs, LogStore, LogStoreArgs
 from ..ownership import billing_labels
 from .cluster import Cluster, ClusterArgs
@@ -93,10 +94,10 @@ class Topology(pulumi.ComponentResource):
             )
             for pool in (declaration.work_pools if base.cluster else declaration.pools)
         }
-        self.kubernetes = KubernetesProvider(
+        self.kubernetes = kubernetes.provider(
             f"{name}-kubernetes",
-            kubeconfig=self.kubeconfig,
-            opts=pulumi.ResourceOptions(
+            self.kubeconfig,
+            pulumi.ResourceOptions(
                 parent=self,
                 depends_on=[base.cluster.resource, *base.cluster.administrators] if base.cluster else None,
             ),

@@ -9,6 +9,7 @@ from ebbtide.model import Cluster as Declaration
 from ebbtide.model import Gke
 from ebbtide.model.members import members_of
 
+from .. import kubernetes
 from ..ownership import billing_labels
 from .cluster import Cluster, ClusterArgs
 from .identity import Identity, IdentityArgs
@@ -77,10 +78,10 @@ class Topology(pulumi.ComponentResource):
             for pool in declaration.pools
         }
         system = [self.pools[pool.name].resource for pool in declaration.pools if pool.is_system]
-        self.kubernetes = KubernetesProvider(
+        self.kubernetes = kubernetes.provider(
             f"{name}-kubernetes",
-            kubeconfig=self.kubeconfig,
-            opts=pulumi.ResourceOptions(parent=self, depends_on=system),
+            self.kubeconfig,
+            pulumi.ResourceOptions(parent=self, depends_on=system),
         )
         self.register_outputs({"cluster_name": self.cluster_name, "kubeconfig": self.kubeconfig})
 

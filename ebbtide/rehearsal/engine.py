@@ -99,6 +99,8 @@ class Engine:
 
     Attributes:
         name: the stack's.
+        project: the directory with the project's and the stack's file.
+        environment: in which the `pulumi` command has the same backend, settings and providers.
     """
 
     def __init__(
@@ -115,25 +117,30 @@ class Engine:
         self.name = files.stack
         self._files = files
         state = directory / "state"
-        work = directory / "project"
-        for made in (state, work, directory / "home"):
+        self.project = directory / "project"
+        for made in (state, self.project, directory / "home"):
             made.mkdir(parents=True, exist_ok=True)
+        self.environment: Mapping[str, str] = {
+            "PULUMI_HOME": str(directory / "home"),
+            "PULUMI_BACKEND_URL": state.as_uri(),
+            "PULUMI_CONFIG_PASSPHRASE": _PASSPHRASE,
+            "PULUMI_SKIP_UPDATE_CHECK": "true",
+            "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
+            **environment,
+        }
+        # The engine keeps a compressed log of all that passes between it and the providers: half of its time
+        # where definitions are large. Nothing turns it off; where it cannot write one it goes without.
+        (directory / "home" / "logs").touch()
         self._stack = automation.create_or_select_stack(
             files.stack,
             files.project,
             self._run,
             opts=automation.LocalWorkspaceOptions(
-                work_dir=str(work),
-                pulumi_home=str(directory / "home"),
+                work_dir=str(self.project),
+                pulumi_home=self.environment["PULUMI_HOME"],
                 pulumi_command=automation.PulumiCommand(str(home)),
                 project_settings=automation.ProjectSettings(files.project, "python"),
-                env_vars={
-                    "PULUMI_BACKEND_URL": state.as_uri(),
-                    "PULUMI_CONFIG_PASSPHRASE": _PASSPHRASE,
-                    "PULUMI_SKIP_UPDATE_CHECK": "true",
-                    "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
-                    **environment,
-                },
+                env_vars=self.environment,
             ),
         )
 

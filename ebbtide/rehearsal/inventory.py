@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from ebbtide.rehearsal.control_plane import Api
+from ebbtide.kubernetes_api import Api
 
 _OF_ITSELF: Final = frozenset(
     {"CSINode", "ComponentStatus", "Endpoints", "EndpointSlice", "Event", "Lease", "Node", "Pod"}
@@ -15,7 +15,7 @@ def inventory(api: Api) -> frozenset[str]:
     """All objects: kind, namespace and name of each.
 
     Raises:
-        ApiRefusedError: something of the API does not answer.
+        ApiError: something of the API does not answer.
     """
     return frozenset(_objects(api))
 

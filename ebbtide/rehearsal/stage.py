@@ -12,14 +12,14 @@ from typing import Any
 
 import certifi
 
+from ebbtide.kubernetes_api import Api
 from ebbtide.preview.stack_files import StackFiles
 from ebbtide.rehearsal.cloud.clusters import CLUSTER
 from ebbtide.rehearsal.cloud.running import Cloud
 from ebbtide.rehearsal.cloud.settings import Settings
 from ebbtide.rehearsal.cloud.store import Store
-from ebbtide.rehearsal.connecting import connect
-from ebbtide.rehearsal.control_plane import Api
 from ebbtide.rehearsal.engine import Engine
+from ebbtide.rehearsal.failures import RehearsalError
 from ebbtide.rehearsal.inventory import inventory
 from ebbtide.rehearsal.tools import Tools
 
@@ -50,7 +50,7 @@ class Stage:
         """The cluster, with the kubeconfig that the stack gives out."""
         kubeconfig = str(self.engine.outputs()["kubeconfig"])
         if kubeconfig not in self._api:
-            self._api[kubeconfig] = connect(json.loads(kubeconfig))
+            self._api[kubeconfig] = Api.of_kubeconfig(json.loads(kubeconfig))
         return self._api[kubeconfig]
 
     def watch(self, seconds: float) -> None:
@@ -81,7 +81,7 @@ def stage(
         files: the project and the stack.
         settings: of the stand-in cloud.
         tools: what it runs with.
-        keep: a directory for all of it, which stays; left out, one that goes at the end.
+        keep: an empty directory for all of it, which stays; left out, one that goes at the end.
 
     Raises:
         RehearsalError: it cannot be set up.
@@ -92,15 +92,26 @@ def stage(
         else:
             directory = keep.resolve()
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if any(directory.iterdir()):
+                raise RehearsalError(
+                    f"{keep} is not empty; each rehearsal is kept in a directory of its own."
+                )
         programs = directory / "bin"
-        programs.mkdir(exist_ok=True)
+        programs.mkdir()
         for name in ("pulumi", "kubectl", "helm"):
-            (programs / name).unlink(missing_ok=True)
             (programs / name).symlink_to(tools.path(name))
         trusted = directory / "trusted.crt"
         trusted.write_bytes(Path(certifi.where()).read_bytes())
         path = f"{programs}{os.pathsep}{os.environ.get('PATH', '')}"
-        ending.enter_context(_environment({"PATH": path, "SSL_CERT_FILE": str(trusted)}))
+        ending.enter_context(
+            _environment(
+                {
+                    "PATH": path,
+                    "SSL_CERT_FILE": str(trusted),
+                    "PULUMI_HOME": str(directory / "engine" / "home"),
+                }
+            )
+        )
         cloud = ending.enter_context(Cloud(directory, settings))
         engine = Engine(
             files,
@@ -118,7 +129,7 @@ def everything(store: Store) -> frozenset[str]:
     inside = (
         f"{name} in the cluster {cluster.id}"
         for cluster in clusters
-        for name in inventory(connect(json.loads(Path(cluster.state["kubeconfig"]).read_text())))
+        for name in inventory(Api.of_kubeconfig(json.loads(Path(cluster.state["kubeconfig"]).read_text())))
     )
     return frozenset((*(f"{one.type} {one.id}" for one in resources), *inside))
 

@@ -5,7 +5,8 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from ebbtide.workloads.api_server import ApiServer, ClusterError, RefusedError, UnansweredError
+from ebbtide.kubernetes_api import Api, ApiError
+from ebbtide.workloads.cluster import ClusterError, told
 from ebbtide.workloads.following import Look, Progress, progress
 from ebbtide.workloads.objects import Object, waits
 
@@ -19,7 +20,7 @@ _PATIENCE: Final = 600.0
 """How many seconds an API server may be silent; a control plane's upgrade takes some minutes."""
 
 
-def submit(api: ApiServer, manifest: Object) -> Object:
+def submit(api: Api, manifest: Object) -> Object:
     """Create a Job, once the cluster has said that it would take it.
 
     The server validates strictly and runs its webhooks on a dry run first, so that nothing is there when it
@@ -39,13 +40,13 @@ def submit(api: ApiServer, manifest: Object) -> Object:
     namespace, name = metadata.get("namespace") or api.namespace, metadata["name"]
     path = f"/apis/batch/v1/namespaces/{namespace}/jobs"
     try:
-        api.create(path, manifest, dry_run=True)
+        api.create(path, manifest, dryRun="All")
         return api.create(path, manifest)
-    except RefusedError as error:
+    except ApiError as error:
         raise ClusterError(_refusal(error, name, namespace)) from None
 
 
-def _refusal(error: RefusedError, name: str, namespace: str) -> str:
+def _refusal(error: ApiError, name: str, namespace: str) -> str:
     match error.status, error.reason:
         case _, "AlreadyExists":
             return (
@@ -53,25 +54,26 @@ def _refusal(error: RefusedError, name: str, namespace: str) -> str:
                 f"{namespace}`, delete it with `kubectl delete job {name} -n {namespace}`, or take another "
                 "name."
             )
-        case http.HTTPStatus.FORBIDDEN, _ if " cannot create resource " in error.said:
+        case http.HTTPStatus.FORBIDDEN, _ if " cannot create resource " in error.message:
             return (
                 f"You may not create Jobs in namespace {namespace}: name another with --namespace, or have "
-                f"yourself made a member of its team. ({error.said})"
+                f"yourself made a member of its team. ({error.message})"
             )
-        case http.HTTPStatus.NOT_FOUND, _ if "namespaces " in error.said:
+        case http.HTTPStatus.NOT_FOUND, _ if "namespaces " in error.message:
             return f"There is no namespace {namespace} on the cluster: name another with --namespace."
         case http.HTTPStatus.UNAUTHORIZED, _:
-            return str(error)
+            return told(error)
+        case _ if error.unanswered:
+            return told(error)
         case _:
-            return f"The cluster refuses Job {name}, and nothing was created: {error.said}"
+            return f"The cluster refuses Job {name}, and nothing was created: {error.message}"
 
 
-def look(api: ApiServer, name: str, namespace: str) -> Look:
+def look(api: Api, name: str, namespace: str) -> Look:
     """What the API server says of a Job now.
 
     Raises:
-        RefusedError: there is no such Job, or one may not see it or its pods.
-        UnansweredError: it did not answer.
+        ApiError: there is no such Job, one may not see it or its pods, or there was no answer.
     """
     job = api.get(f"/apis/batch/v1/namespaces/{namespace}/jobs/{name}")
     uid = job["metadata"]["uid"]
@@ -81,22 +83,32 @@ def look(api: ApiServer, name: str, namespace: str) -> Look:
     pods: list[Object] = api.get(f"{core}/pods", labelSelector=selector, resourceVersion="0")["items"]
     workload: Object | None = None
     if job["spec"].get("suspend"):
-        found = api.find(_WORKLOADS.format(namespace), labelSelector=f"{JOB_UID}={uid}")
+        found = _find(api, _WORKLOADS.format(namespace), labelSelector=f"{JOB_UID}={uid}")
         workload = next(iter((found or {}).get("items", ())), None)
     waiting = next((pod for pod in pods if waits(pod)), None)
     events: list[Object] = []
     if waiting is not None:
         of = f"involvedObject.uid={waiting['metadata']['uid']}"
-        events = (api.find(f"{core}/events", fieldSelector=of) or {}).get("items", [])
+        events = (_find(api, f"{core}/events", fieldSelector=of) or {}).get("items", [])
     return Look(job=job, pods=pods, workload=workload, events=events)
 
 
+def _find(api: Api, path: str, **query: str) -> Object | None:
+    """What is there; None where its kind is not installed, or one may not look."""
+    try:
+        return api.find(path, **query)
+    except ApiError as error:
+        if error.forbidden:
+            return None
+        raise
+
+
 def follow(
-    api: ApiServer,
+    api: Api,
     name: str,
     namespace: str,
     say: Callable[[Progress], Any],
-    silent: Callable[[UnansweredError], Any],
+    silent: Callable[[str], Any],
 ) -> tuple[Look, Progress]:
     """Follow a Job to its end.
 
@@ -121,12 +133,12 @@ def follow(
         begun = time.monotonic()
         try:
             seen = look(api, name, namespace)
-        except RefusedError as error:
-            raise ClusterError(_lost(error, name, namespace, known=found is not None)) from None
-        except UnansweredError as error:
+        except ApiError as error:
+            if not error.unanswered:
+                raise ClusterError(_lost(error, name, namespace, known=found is not None)) from None
             if found is None or begun - heard > _PATIENCE:
-                raise
-            silent(error)
+                raise ClusterError(told(error)) from None
+            silent(told(error))
         else:
             heard = time.monotonic()
             found = progress(seen, found.disrupted if found else frozenset())
@@ -136,7 +148,7 @@ def follow(
         time.sleep(max(_PAUSE, _SHARE * (time.monotonic() - begun)))
 
 
-def _lost(error: RefusedError, name: str, namespace: str, *, known: bool) -> str:
+def _lost(error: ApiError, name: str, namespace: str, *, known: bool) -> str:
     match error.status:
         case http.HTTPStatus.NOT_FOUND if known:
             return f"Job {name} is gone before its end was seen: somebody has deleted it."
@@ -148,7 +160,7 @@ def _lost(error: RefusedError, name: str, namespace: str, *, known: bool) -> str
         case http.HTTPStatus.FORBIDDEN:
             return (
                 f"You may not follow Jobs in namespace {namespace}: have yourself made a member of its team. "
-                f"({error.said})"
+                f"({error.message})"
             )
         case _:
-            return str(error)
+            return told(error)

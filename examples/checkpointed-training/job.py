@@ -12,7 +12,7 @@ from ebbtide.placement import Profile
 from ebbtide.workloads.jobs import job
 
 CLAIM = "checkpoints"
-STEPS, EVERY = 1_500_000, 25_000
+STEPS, EVERY = 5_000_000, 50_000
 _CALL = f"""
 import os
 import tempfile

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ebbtide.rehearsal.control_plane import Api
+from ebbtide.kubernetes_api import Api
 from ebbtide.rehearsal.control_plane.stages import FAKE, KUBELET
 
 Object = dict[str, Any]

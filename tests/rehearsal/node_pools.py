@@ -6,11 +6,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from ebbtide.kubernetes_api import Api
 from ebbtide.rehearsal.cloud.faults import RECLAIM, Fault
 from ebbtide.rehearsal.cloud.nodes import Nodes, Settings
 from ebbtide.rehearsal.cloud.pools import NodePool, Taint, register
 from ebbtide.rehearsal.cloud.store import Store
-from ebbtide.rehearsal.control_plane import Api
 from tests.rehearsal.cluster import Object, pod
 
 CLUSTER = "projects/acme/locations/us-central1-a/clusters/tried"

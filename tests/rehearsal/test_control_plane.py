@@ -4,7 +4,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from ebbtide.rehearsal.control_plane import EXIT_CODE, RUNS_FOR, ApiRefusedError, ControlPlane
+from ebbtide.kubernetes_api import ApiError
+from ebbtide.rehearsal.control_plane import EXIT_CODE, RUNS_FOR, ControlPlane
 from tests.rehearsal.cluster import Object, condition, gone, job, namespace, node, pod, wait
 
 pytestmark = pytest.mark.rehearsal
@@ -32,7 +33,7 @@ def test_it_is_the_version_that_it_says(control_plane: ControlPlane) -> None:
 def test_unknown_fields_are_refused(control_plane: ControlPlane) -> None:
     """Validation is strict, and the message names the field."""
     bad = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "dta": {"a": "b"}}
-    with pytest.raises(ApiRefusedError, match='unknown field "dta"'):
+    with pytest.raises(ApiError, match='unknown field "dta"'):
         control_plane.api.create("/api/v1/namespaces/default/configmaps", bad)
 
 

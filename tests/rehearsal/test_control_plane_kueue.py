@@ -10,11 +10,12 @@ import yaml
 
 from components.addons.kueue import NAMESPACE
 from components.addons.kueue_values import VISIBILITY_PORT, values
+from ebbtide.kubernetes_api import ApiError
 from ebbtide.model import Cluster, declare
 from ebbtide.placement.kueue import QUEUES_LABEL, layers
 from ebbtide.placement.marks import marks
 from ebbtide.placement.queueing import queueing
-from ebbtide.rehearsal.control_plane import RUNS_FOR, ApiRefusedError, ControlPlane, Settings, Tools
+from ebbtide.rehearsal.control_plane import RUNS_FOR, ControlPlane, Settings, Tools
 from tests.rehearsal.cluster import Object, condition, gone, job, namespace, node, pod, wait
 from tests.rehearsal.commands import Kubectl, rendered, run
 from tests.repository import ROOT
@@ -120,7 +121,7 @@ def test_a_bad_queue_is_refused(kueue: ControlPlane, declaration: Cluster) -> No
     group = queue["spec"]["resourceGroups"][0]
     bad: dict[str, Any] = queue | {"metadata": {"name": "bad"}}
     bad["spec"] = queue["spec"] | {"resourceGroups": [group, group]}
-    with pytest.raises(ApiRefusedError, match=r'webhook "vclusterqueue.kb.io" denied the request'):
+    with pytest.raises(ApiError, match=r'webhook "vclusterqueue.kb.io" denied the request'):
         kueue.api.create("/apis/kueue.x-k8s.io/v1beta2/clusterqueues", bad)
 
 

@@ -10,15 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide.rehearsal.control_plane import (
-    NAMES,
-    Api,
-    ApiRefusedError,
-    ControlPlane,
-    ControlPlaneError,
-    Settings,
-    Tools,
-)
+from ebbtide.kubernetes_api import Api, ApiError
+from ebbtide.rehearsal.control_plane import NAMES, ControlPlane, ControlPlaneError, Settings, Tools
 from ebbtide.rehearsal.control_plane.identities import kubeconfig
 from tests.rehearsal.cluster import Object, namespace, wait
 from tests.rehearsal.commands import run
@@ -76,8 +69,8 @@ def test_two_at_once_know_nothing_of_each_other(control_plane: ControlPlane, sec
     assert "standard-rwo" in names[0]
     assert "managed-csi" in names[1]
     authority = str(control_plane.plan.certificates.authority)
-    stranger = Api(control_plane.server, authority, second.plan.identities.admin.token)
-    with pytest.raises(ApiRefusedError, match="Unauthorized"):
+    stranger = Api.of_token(control_plane.server, authority, second.plan.identities.admin.token)
+    with pytest.raises(ApiError, match="Unauthorized"):
         stranger.get("/api/v1/namespaces")
     stranger.close()
 
@@ -86,11 +79,11 @@ def test_a_member_may_do_what_a_role_allows(second: ControlPlane) -> None:
     """RBAC is on: nothing without a binding, and with one for a group what its role has."""
     place = namespace(second.api, "vision")
     plan = second.plan
-    member = Api(
+    member = Api.of_token(
         plan.server, str(plan.certificates.authority), plan.identities.members["ada@acme.example"].token
     )
     pods = f"/api/v1/namespaces/{place}/pods"
-    with pytest.raises(ApiRefusedError, match=r'User "ada@acme.example" cannot list resource "pods"'):
+    with pytest.raises(ApiError, match=r'User "ada@acme.example" cannot list resource "pods"'):
         member.get(pods)
     group = "rbac.authorization.k8s.io"
     binding: Object = {
@@ -109,7 +102,7 @@ def test_a_member_may_do_what_a_role_allows(second: ControlPlane) -> None:
 def _may(api: Api, path: str) -> bool:
     try:
         api.get(path)
-    except ApiRefusedError:
+    except ApiError:
         return False
     return True
 

@@ -109,8 +109,8 @@ def _program(kubeconfig: str) -> Program:
 
 
 def test_a_chart_comes_up_stays_the_same_and_goes(stack: Stack, control_plane: ControlPlane) -> None:
-    """Its own objects are resources, the program's transforms reach them, and Kueue's webhooks answer. On the
-    way down custom resources go before the controller that may hold them.
+    """Its own objects are resources, the program's transforms reach them, and Kueue's webhooks answer, and on
+    the way down custom resources go before the controller that may hold them.
     """
     node(control_plane.api, "system", labels=home(DECLARED).node_selector)
     program = _program(control_plane.plan.kubeconfig.read_text())

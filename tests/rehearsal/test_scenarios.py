@@ -1,6 +1,7 @@
 """Every scenario that comes with Ebbtide, and every story's, played as a user plays it."""
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,19 +17,29 @@ from tests.repository import ROOT
 pytestmark = pytest.mark.rehearsal
 
 STORIES = {path.parent.name: path for path in sorted((ROOT / "examples").glob("*/rehearsal.yaml"))}
-REHEARSE = [sys.executable, "-m", "ebbtide", "rehearse", "--manifests", str(ROOT / "tests/data/manifests")]
+REHEARSE = [sys.executable, "-m", "ebbtide", "rehearse"]
+PS = shutil.which("ps") or "ps"
 
 
-@pytest.mark.parametrize("scenario", [*built_in(), *map(str, STORIES.values())], ids=[*built_in(), *STORIES])
-def test_every_expectation_is_met(scenario: str, tmp_path: Path) -> None:
-    """Exit status 0, and no step of the report has missed anything."""
-    out = tmp_path / "report.json"
-    command = [*REHEARSE, "--scenario", scenario, "--format", "json", "--out", str(out)]
+def _played(out: Path, *arguments: str) -> None:
+    """Exit status 0, and a report in which no step has missed anything."""
+    command = [*REHEARSE, *arguments, "--format", "json", "--out", str(out)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     report = json.loads(out.read_text())
     assert report["steps"]
     assert [step["misses"] for step in report["steps"] if step["misses"]] == []
+
+
+@pytest.mark.parametrize("scenario", [*built_in(), *map(str, STORIES.values())], ids=[*built_in(), *STORIES])
+def test_every_expectation_is_met(scenario: str, tmp_path: Path) -> None:
+    """Ours and the stories'."""
+    _played(tmp_path / "report.json", "--scenario", scenario)
+
+
+def test_a_stack_without_a_scenario_is_tried_on_every_pool(tmp_path: Path) -> None:
+    """On AKS; `make rehearse` itself does it for the dev stack on GKE."""
+    _played(tmp_path / "report.json", "dev-aks")
 
 
 def test_an_expectation_that_is_not_met_is_said_and_the_cluster_goes(tmp_path: Path) -> None:
@@ -63,7 +74,7 @@ def test_nothing_outlives_a_rehearsal_that_is_ended(end: signal.Signals, tmp_pat
 
 def _processes(directory: Path) -> list[str]:
     """The processes whose command has a directory in it."""
-    listed = subprocess.run(["ps", "-eo", "args="], capture_output=True, text=True, check=True).stdout
+    listed = subprocess.run([PS, "-eo", "args="], capture_output=True, text=True, check=True).stdout
     return [line for line in listed.splitlines() if str(directory) in line]
 
 

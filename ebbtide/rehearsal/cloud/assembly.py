@@ -71,7 +71,7 @@ def assembled(directory: Path, settings: Settings, store: Store) -> Generator[As
 
     def nodes(identity: str, cloud: Literal["gke", "aks"], plane: ControlPlane) -> Nodes:
         pods = plane.plan.directory / "processes"
-        return Nodes(identity, cloud, plane.api, store, pods, NodeSettings())
+        return Nodes(identity, cloud, plane.api, store, pods, NodeSettings.at(settings.speed))
 
     clusters = ControlPlanes(directory, Path(os.environ["SSL_CERT_FILE"]), tools, store, nodes)
     try:

@@ -6,7 +6,6 @@ kubelet of pods whose program really runs, `volumes` for the storage driver, `eg
 control plane and cluster.
 """
 
-from ebbtide.rehearsal.control_plane.api import Api, ApiRefusedError
 from ebbtide.rehearsal.control_plane.control_plane import ControlPlane, Settings
 from ebbtide.rehearsal.control_plane.failures import ControlPlaneError
 from ebbtide.rehearsal.control_plane.plan import NAMES, Plan, Tools
@@ -18,8 +17,6 @@ __all__ = [
     "NAMES",
     "RUNS",
     "RUNS_FOR",
-    "Api",
-    "ApiRefusedError",
     "ControlPlane",
     "ControlPlaneError",
     "Disk",

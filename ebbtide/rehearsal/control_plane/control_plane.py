@@ -12,8 +12,8 @@ from typing import Self
 
 import yaml
 
+from ebbtide.kubernetes_api import Api, ApiError
 from ebbtide.rehearsal.control_plane import programs
-from ebbtide.rehearsal.control_plane.api import Api, ApiRefusedError
 from ebbtide.rehearsal.control_plane.certificates import issue
 from ebbtide.rehearsal.control_plane.egress import EgressProxy
 from ebbtide.rehearsal.control_plane.failures import AddressTakenError, ControlPlaneError
@@ -28,6 +28,7 @@ from ebbtide.rehearsal.control_plane.stages import stages
 from ebbtide.rehearsal.control_plane.volumes import Disk, Volumes
 
 _TRIES = 3
+_MANAGER = "ebbtide-rehearsal"
 _PATIENCE = 60.0
 _STEP = 0.1
 _EVERY = 0.3
@@ -65,7 +66,9 @@ class ControlPlane:
     def __init__(self, plan: Plan, tools: Tools, settings: Settings, processes: Processes) -> None:
         """See `ControlPlane.start`."""
         self.plan = plan
-        self.api = Api(plan.server, str(plan.certificates.authority), plan.identities.admin.token)
+        self.api = Api.of_token(
+            plan.server, str(plan.certificates.authority), plan.identities.admin.token, manager=_MANAGER
+        )
         self._processes, self._tools = processes, tools
         self._routes = Routes(self.api, settings.open_ports)
         self._egress = EgressProxy(plan.egress_socket, self._routes)
@@ -202,7 +205,7 @@ class ControlPlane:
             try:
                 if there():
                     return
-            except ApiRefusedError:
+            except ApiError:
                 pass
             time.sleep(_STEP)
         last = self._core[-1]
@@ -215,7 +218,7 @@ class ControlPlane:
         while not self._ending.wait(_EVERY):
             try:
                 self.reconcile()
-            except ApiRefusedError:
+            except ApiError:
                 continue  # someone else was quicker, or the API server is busy; the next look sees
             except Exception as error:  # noqa: BLE001 # a thread has nobody to raise to; `check` does
                 self._failure = error

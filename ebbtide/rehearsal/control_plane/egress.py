@@ -13,7 +13,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from ebbtide.rehearsal.control_plane.api import ApiRefusedError
+from ebbtide.kubernetes_api import ApiError
 
 Route = Callable[[str, int], tuple[str, int]]
 """From the address and port of a service to those of a process. Raises `NoRouteError`."""
@@ -71,7 +71,7 @@ class EgressProxy:
             try:
                 address = await asyncio.to_thread(self._route, host, port)
                 there, back = await asyncio.open_connection(*address)
-            except (NoRouteError, ApiRefusedError, OSError) as error:
+            except (NoRouteError, ApiError, OSError) as error:
                 writer.write(f"HTTP/1.1 503 {error}\r\nContent-Length: 0\r\n\r\n".encode())
                 await writer.drain()
                 return

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import yaml
 
+from ebbtide.kubernetes_api import Api
 from ebbtide.rehearsal.control_plane import compute_class
-from ebbtide.rehearsal.control_plane.api import Api
 from ebbtide.rehearsal.control_plane.plan import CloudName
 from ebbtide.rehearsal.control_plane.storage_classes import storage_classes
 

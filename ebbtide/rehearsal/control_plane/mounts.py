@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ebbtide.rehearsal.control_plane.api import Api, Object
+from ebbtide.kubernetes_api import Api, Object
 
 _DATA = "..data"
 _SERVICE_ACCOUNTS = "/var/run/secrets/kubernetes.io/serviceaccount"

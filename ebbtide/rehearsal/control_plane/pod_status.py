@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from ebbtide.rehearsal.control_plane.api import Object
+from ebbtide.kubernetes_api import Object
 
 
 def now() -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from ebbtide.rehearsal.control_plane.api import Api, ApiRefusedError, Object
+from ebbtide.kubernetes_api import Api, ApiError, Object
 from ebbtide.rehearsal.control_plane.failures import ControlPlaneError
 from ebbtide.rehearsal.control_plane.identities import kubeconfig
 from ebbtide.rehearsal.control_plane.kueue import COUNT, Listening, outside
@@ -171,7 +171,7 @@ class ProgramPods:
         return process, listening
 
     def _say(self, pod: Object, status: dict[str, Any]) -> None:
-        with contextlib.suppress(ApiRefusedError):  # it is gone; the next look sees that
+        with contextlib.suppress(ApiError):  # it is gone; the next look sees that
             self._api.patch(f"{_path(pod)}/status", {"status": status})
 
 

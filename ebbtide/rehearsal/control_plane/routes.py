@@ -4,7 +4,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from ebbtide.rehearsal.control_plane.api import Api, Object
+from ebbtide.kubernetes_api import Api, Object
 from ebbtide.rehearsal.control_plane.egress import NoRouteError
 from ebbtide.rehearsal.control_plane.ports import LOCALHOST
 

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ebbtide.rehearsal.control_plane.api import Api, ApiRefusedError, Object
+from ebbtide.kubernetes_api import Api, ApiError, Object
 
 _CLAIMS = "/api/v1/persistentvolumeclaims"
 _VOLUMES = "/api/v1/persistentvolumes"
@@ -75,7 +75,7 @@ class Volumes:
         (self._directory / f"{name}.json").write_text(json.dumps(asdict(disk), indent=2))
         try:
             self._api.create(_VOLUMES, _volume(claim, storage, disk))
-        except ApiRefusedError as error:
+        except ApiError as error:
             if error.status != http.HTTPStatus.CONFLICT:  # it was made before, and is not bound yet
                 raise
 

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from ebbtide.kubernetes_api import Api
 from ebbtide.rehearsal.cloud.store import Store
-from ebbtide.rehearsal.control_plane.api import Api
 from ebbtide.rehearsal.report.cost import spent
 from ebbtide.rehearsal.scenarios.conditions import JobSeen, Seen
 

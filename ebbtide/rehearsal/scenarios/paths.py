@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ebbtide.rehearsal.control_plane import Api, ApiRefusedError
+from ebbtide.kubernetes_api import Api, ApiError
 
 _NOT_FOUND = 404
 
@@ -12,7 +12,7 @@ def collection(api: Api, body: Mapping[str, Any]) -> str:
     """The path of the collection that an object belongs to; its namespace is `default` where it says none.
 
     Raises:
-        ApiRefusedError: the API server knows no such kind.
+        ApiError: the API server knows no such kind.
     """
     version, kind = body["apiVersion"], body["kind"]
     root = f"/apis/{version}" if "/" in version else f"/api/{version}"
@@ -23,4 +23,4 @@ def collection(api: Api, body: Mapping[str, Any]) -> str:
                 return f"{root}/{resource['name']}"
             namespace = body.get("metadata", {}).get("namespace", "default")
             return f"{root}/namespaces/{namespace}/{resource['name']}"
-    raise ApiRefusedError(_NOT_FOUND, f"The cluster has no {kind} of {version}.")
+    raise ApiError(_NOT_FOUND, f"The cluster has no {kind} of {version}.")

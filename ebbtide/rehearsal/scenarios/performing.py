@@ -8,9 +8,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final, assert_never, cast
 
+from ebbtide.kubernetes_api import ApiError
 from ebbtide.placement import Profile, ProfileError
 from ebbtide.rehearsal.cloud.faults import Fault
-from ebbtide.rehearsal.control_plane.api import ApiRefusedError
 from ebbtide.rehearsal.engine import Outcome
 from ebbtide.rehearsal.scenarios.conditions import Condition, misses
 from ebbtide.rehearsal.scenarios.model import (
@@ -139,7 +139,7 @@ class Play:
             body.setdefault("metadata", {}).setdefault("labels", {})[MARK] = "true"
             try:
                 api.create(path, body)
-            except ApiRefusedError as error:
+            except ApiError as error:
                 yield from _said(str(error), refused)
                 return
         if refused is not None:

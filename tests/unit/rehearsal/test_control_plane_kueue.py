@@ -6,8 +6,8 @@ from typing import Any, cast
 import pytest
 
 from components.addons.kueue_values import configuration
+from ebbtide.kubernetes_api import Api
 from ebbtide.model import declare
-from ebbtide.rehearsal.control_plane import Api
 from ebbtide.rehearsal.control_plane.egress import NoRouteError
 from ebbtide.rehearsal.control_plane.kueue import outside
 from ebbtide.rehearsal.control_plane.mounts import NotMountedError, mount

@@ -1,5 +1,6 @@
 """Processes that end with whoever started them, and the proxy into the cluster."""
 
+import contextlib
 import os
 import signal
 import socket
@@ -132,7 +133,10 @@ def proxy(processes: Processes) -> Iterator[Path]:
     server = socket.create_server(("127.0.0.1", 0))
 
     def serve() -> None:
-        connection, _ = server.accept()
+        try:
+            connection, _ = server.accept()
+        except OSError:
+            return  # nobody asked
         with connection:
             while data := connection.recv(1024):
                 connection.sendall(data.upper())
@@ -148,7 +152,10 @@ def proxy(processes: Processes) -> Iterator[Path]:
     started.start()
     yield processes.sockets / "egress"
     started.close()
+    with contextlib.suppress(OSError):
+        server.shutdown(socket.SHUT_RDWR)  # wakes who waits for a connection
     server.close()
+    worker.join()
 
 
 def _ask(proxy: Path, port: int) -> tuple[socket.socket, str]:

@@ -13,7 +13,7 @@ def _live(*entries: Object, **fields: Any) -> Object:
 
 
 def test_what_an_object_was_made_with_goes_over_to_its_manager() -> None:
-    """With what the manager had; others keep theirs. The version guards against a change in between."""
+    """With what the manager had, while others keep theirs, and guarded by the version."""
     made = _entry("pulumi-kubernetes", "Update", **{"f:data": {"f:a": {}}})
     ours = _entry("ours", "Apply", **{"f:data": {"f:b": {}}})
     theirs = _entry("controller", "Update", **{"f:status": {}})
@@ -45,7 +45,7 @@ def test_an_ignored_field_that_others_own_is_left_to_them() -> None:
 
 
 def test_fields_are_taken_from_others_only_where_that_is_said() -> None:
-    """By the annotation or the provider. A preview forces where the real run would own the fields by then."""
+    """By the annotation or the provider, and in a preview where the real run would own them by then."""
     plain: Object = {"metadata": {}}
     annotated: Object = {"metadata": {"annotations": {"pulumi.com/patchForce": "true"}}}
     others = _live(_entry("kubectl", "Apply"))

@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import pytest
 
+from ebbtide.kubernetes_api import Api
 from ebbtide.rehearsal.cloud.nodes.container import ROOT, Container, ContainerError, prepare
 from ebbtide.rehearsal.cloud.nodes.guard import Guard
-from ebbtide.rehearsal.control_plane.api import Api
 from ebbtide.rehearsal.control_plane.mounts import NotMountedError
 
 

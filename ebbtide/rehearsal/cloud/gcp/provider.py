@@ -1,7 +1,8 @@
 """The stand-in of the provider for Google Cloud, pulumi-gcp 10.2: what all of its types have in common."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from importlib import metadata
+from typing import Any
 
 from ebbtide.recording.values import UNKNOWN, Plain
 from ebbtide.rehearsal.cloud.clusters import Clusters
@@ -26,9 +27,6 @@ from ebbtide.rehearsal.cloud.provider import (
 from ebbtide.rehearsal.cloud.schema import misfits
 from ebbtide.rehearsal.cloud.store import Resource, Store
 
-VERSION: Final = "10.2.0"
-"""Of the provider that it stands in for."""
-
 
 class Gcp:
     """Google Cloud as its Pulumi provider shows it: resources of the types in `KINDS`, kept in the store.
@@ -38,7 +36,7 @@ class Gcp:
     """
 
     package = "gcp"
-    version = VERSION
+    version = metadata.version("pulumi-gcp")
 
     def __init__(self, store: Store, clusters: Clusters, settings: Settings | None = None) -> None:
         """Args:

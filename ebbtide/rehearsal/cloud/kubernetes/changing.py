@@ -5,7 +5,7 @@ Source: pulumi-kubernetes 4.32, provider/pkg/await/await.go (`Update`) and provi
 
 from dataclasses import dataclass
 
-from ebbtide.rehearsal.cloud.kubernetes.api import APPLY, JSON_PATCH
+from ebbtide.kubernetes_api import APPLY, JSON_PATCH
 from ebbtide.rehearsal.cloud.kubernetes.cluster import Cluster
 from ebbtide.rehearsal.cloud.kubernetes.making import STRICT, applied, dry
 from ebbtide.rehearsal.cloud.kubernetes.managers import forced, taken_over, without_ignored
@@ -54,7 +54,7 @@ def changed(cluster: Cluster, wish: Wish, *, preview: bool) -> Object:
     if wanted["kind"] == "CustomResourceDefinition":
         query = {"fieldManager": wish.manager, **STRICT, **dry(preview)}
         version = metadata(live)["resourceVersion"]
-        return cluster.api.put(path, with_metadata(wanted, resourceVersion=version), query)
+        return cluster.api.put(path, with_metadata(wanted, resourceVersion=version), **query)
     if not preview and not wish.patch:
         takeover = taken_over(live, wish.manager)
         live = cluster.api.patch(path, takeover, JSON_PATCH) if takeover else live
@@ -72,6 +72,4 @@ def relinquished(cluster: Cluster, live: Object, manager: str) -> Object:
     """
     bare = {"apiVersion": live["apiVersion"], "kind": live["kind"]}
     about = {"name": name_of(live), "namespace": namespace_of(live) or None}
-    return cluster.api.patch(
-        cluster.path(live), with_metadata(bare, **about), APPLY, {"fieldManager": manager}
-    )
+    return cluster.api.patch(cluster.path(live), with_metadata(bare, **about), APPLY, fieldManager=manager)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from ebbtide.rehearsal.cloud.kubernetes.api import Api, ApiError
+from ebbtide.kubernetes_api import Api, ApiError
 from ebbtide.rehearsal.cloud.kubernetes.discovery import Discovery, Endpoint, UnknownKindError
 from ebbtide.rehearsal.cloud.kubernetes.kinds import Kind, kind_of
 from ebbtide.rehearsal.cloud.kubernetes.kubeconfig import DEFAULT_NAMESPACE
@@ -99,7 +99,7 @@ class Cluster:
         endpoint = Endpoint(Kind("", "v1", "Event"), "events", namespaced=True)
         about = f"involvedObject.name={name_of(manifest)},involvedObject.kind={manifest['kind']},type=Warning"
         try:
-            events = self.api.items(endpoint.path(namespace_of(manifest)), {"fieldSelector": about})
+            events = self.api.items(endpoint.path(namespace_of(manifest)), fieldSelector=about)
         except ApiError:
             return []
         return [f"[{event.get('reason')}] {event.get('message')}" for event in events]

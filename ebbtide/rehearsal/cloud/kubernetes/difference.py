@@ -5,16 +5,12 @@ asked for now: what the server and others add is no difference, and what a refre
 Source: pulumi-kubernetes 4.32, provider/pkg/provider/provider.go, `Diff`.
 """
 
-from collections.abc import Callable, Iterator
-from decimal import Decimal
+from collections.abc import Iterator
 from typing import Any, Final, cast
 
-from kubernetes.utils import quantity  # pyright: ignore[reportMissingTypeStubs] - it has none
-
+from ebbtide.kubernetes_api.quantities import parse_quantity
 from ebbtide.recording.values import UNKNOWN
 from ebbtide.rehearsal.cloud.kubernetes.objects import MISSING, Object, Path, words
-
-_parse: Final[Callable[[Any], Decimal]] = cast("Any", quantity).parse_quantity
 
 _QUANTITIES: Final = frozenset(
     words(
@@ -86,6 +82,6 @@ def _is_nothing(value: Any) -> bool:
 
 def _same_quantity(old: Any, new: Any) -> bool:
     try:
-        return _parse(old) == _parse(new)
+        return parse_quantity(old) == parse_quantity(new)
     except (ArithmeticError, TypeError, ValueError):
         return False

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Final
 
-from ebbtide.rehearsal.cloud.kubernetes.api import JSON, Api
+from ebbtide.kubernetes_api import JSON, Api
 from ebbtide.rehearsal.cloud.kubernetes.kinds import Kind
 from ebbtide.rehearsal.cloud.kubernetes.objects import Object, name_of, objects_at
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from ebbtide.rehearsal.cloud.kubernetes.api import APPLY, ApiError
+from ebbtide.kubernetes_api import APPLY, ApiError
 from ebbtide.rehearsal.cloud.kubernetes.cluster import Cluster
 from ebbtide.rehearsal.cloud.kubernetes.discovery import UnknownKindError
 from ebbtide.rehearsal.cloud.kubernetes.managers import MAKER
@@ -41,7 +41,7 @@ def created(cluster: Cluster, manifest: Object, *, preview: bool) -> Object:
 
     def attempt() -> Object:
         endpoint, placed = cluster.placed(manifest)
-        return cluster.api.create(endpoint.path(namespace_of(placed)), placed, query)
+        return cluster.api.create(endpoint.path(namespace_of(placed)), placed, **query)
 
     return _again(cluster, attempt, preview=preview)
 
@@ -60,7 +60,7 @@ def applied(
     def attempt() -> Object:
         endpoint, placed = cluster.placed(manifest)
         path = endpoint.path(namespace_of(placed), name_of(placed))
-        return cluster.api.patch(path, placed, APPLY, query)
+        return cluster.api.patch(path, placed, APPLY, **query)
 
     return _again(cluster, attempt, preview=preview)
 

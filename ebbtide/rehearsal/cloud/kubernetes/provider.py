@@ -1,14 +1,11 @@
 """The Kubernetes provider to the engine: before it knows its cluster, and with it."""
 
 from collections.abc import Sequence
+from importlib import metadata
 from typing import Final
 
-from kubernetes.config.config_exception import (  # pyright: ignore[reportMissingTypeStubs] - it has none
-    ConfigException,
-)
-
+from ebbtide.kubernetes_api import Api, ApiError, KubeconfigError
 from ebbtide.rehearsal.cloud.kubernetes import kubeconfig, resources, settings
-from ebbtide.rehearsal.cloud.kubernetes.api import Api, ApiError
 from ebbtide.rehearsal.cloud.kubernetes.cluster import Cluster, Patience
 from ebbtide.rehearsal.cloud.kubernetes.component import construct
 from ebbtide.rehearsal.cloud.kubernetes.sources import Sources
@@ -26,7 +23,7 @@ from ebbtide.rehearsal.cloud.provider import (
 )
 from ebbtide.rehearsal.cloud.store import Store
 
-VERSION: Final = "4.34.2"
+VERSION: Final = metadata.version("pulumi-kubernetes")
 USUAL: Final = Patience()
 
 
@@ -120,7 +117,7 @@ class KubernetesProvider:
         if self._known is None:
             try:
                 self._known = _reach(self._variables, self._store, self._patience)
-            except (ApiError, OSError, ValueError, ConfigException) as error:
+            except (ApiError, KubeconfigError, OSError, ValueError) as error:
                 raise RefusedError(f"configured Kubernetes cluster is unreachable: {error}") from None
         return self._known
 
@@ -131,6 +128,6 @@ def _reach(variables: Properties, store: Store, patience: Patience) -> Cluster:
         raise kubeconfig.KubeconfigError("the kubeconfig leads to no cluster")
     config = kubeconfig.loaded(str(variables["kubeconfig"]))
     context = variables.get("context")
-    api = Api(config, str(context) if context else None)
+    api = Api.of_kubeconfig(config, str(context or ""))
     api.get("/version")
     return Cluster(api, store, patience, active[1])

@@ -29,7 +29,7 @@ def _pod_troubles(cluster: Cluster, live: Object) -> Iterator[str]:
         return
     selector = ",".join(f"{key}={value}" for key, value in labels.items())
     path = cluster.discovery.find(Kind("", "v1", "Pod")).path(namespace_of(live))
-    pods = cluster.api.items(path, {"labelSelector": selector})
+    pods = cluster.api.items(path, labelSelector=selector)
     late = next((pod for pod in pods if condition(pod, "Ready").get("status") != "True"), None)
     if late is None:
         return

@@ -5,9 +5,9 @@ Source: pulumi-kubernetes 4.32, provider/pkg/provider/provider.go.
 
 from typing import Final, cast
 
+from ebbtide.kubernetes_api import ApiError
 from ebbtide.recording.values import Plain
 from ebbtide.rehearsal.cloud.kubernetes import settings, waiting
-from ebbtide.rehearsal.cloud.kubernetes.api import ApiError
 from ebbtide.rehearsal.cloud.kubernetes.changing import Wish, changed, relinquished
 from ebbtide.rehearsal.cloud.kubernetes.cluster import Cluster
 from ebbtide.rehearsal.cloud.kubernetes.difference import pruned
@@ -131,7 +131,7 @@ def created(cluster: Cluster, variables: Properties, call: Call, properties: Pro
             f'creation of resource "{call.urn}" with kind {kind_of(inputs)} {_NO_KIND}: {error}'
         ) from None
     except ApiError as error:
-        if call.preview and (error.not_found or error.already_exists or error.code == _FORBIDDEN):
+        if call.preview and (error.not_found or error.already_exists or error.forbidden):
             return Made("", properties)
         raise RefusedError(
             f'resource "{call.urn}" was not successfully created by the Kubernetes API server: '
@@ -143,9 +143,6 @@ def created(cluster: Cluster, variables: Properties, call: Call, properties: Pro
     if live["kind"] == "CustomResourceDefinition":
         cluster.discovery.refresh()
     return Made(identity(live), _awaited(cluster, call, inputs, live, manager))
-
-
-_FORBIDDEN: Final = 403
 
 
 def _awaited(cluster: Cluster, call: Call, inputs: Object, live: Object, manager: str) -> dict[str, Plain]:
@@ -239,8 +236,7 @@ def deleted(cluster: Cluster, call: Call, known: Properties) -> None:
             relinquished(cluster, live, manager_of(inputs, known))
             return
         policy = _POLICIES.get(annotation(inputs, _PROPAGATION).lower(), "Foreground")
-        body = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy}
-        cluster.api.delete(cluster.path(live), body)
+        cluster.api.delete(cluster.path(live), propagationPolicy=policy)
         waiting.gone(cluster, inputs, live, call.timeout)
     except UnknownKindError:
         return

@@ -30,7 +30,6 @@ class Autoscaler:
 
     def requests(self, seen: Seen, reader: Reader) -> bool:
         """See to ProvisioningRequests; whether nodes were asked for."""
-        ordered = False
         for request in seen.requests:
             since = self._since.setdefault(request.uid, seen.now)
             match decide(request, seen, since, self._settings):
@@ -47,9 +46,9 @@ class Autoscaler:
                         reason=new.reason,
                     )
                 case Order() as order:
-                    ordered = self._order(request, order, seen) or ordered
-                    break  # what is free has changed
-        return ordered
+                    if self._order(request, order, seen):
+                        return True  # what is free has changed
+        return False
 
     def _order(self, request: Request, order: Order, seen: Seen) -> bool:
         if self._fleet.backoff.get(order.pool.name, 0) > seen.now:

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
+from ebbtide.kubernetes_api.parts import part, parts, text
 from ebbtide.rehearsal.cloud.nodes.fitting import Room
 from ebbtide.rehearsal.cloud.nodes.machines import Machine
-from ebbtide.rehearsal.cloud.nodes.objects import Amounts, Object, amounts, part, parts, text
+from ebbtide.rehearsal.cloud.nodes.objects import Amounts, Object, amounts
 from ebbtide.rehearsal.cloud.nodes.pods import Pod, Term, requirements
 from ebbtide.rehearsal.cloud.pools import NodePool, Taint
 

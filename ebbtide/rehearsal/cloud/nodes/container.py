@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import ebbtide
-from ebbtide.rehearsal.cloud.nodes.objects import Object, part, parts, text, words
-from ebbtide.rehearsal.control_plane.api import Api
+from ebbtide.kubernetes_api import Api
+from ebbtide.kubernetes_api.parts import part, parts, text, words
+from ebbtide.rehearsal.cloud.nodes.objects import Object
 from ebbtide.rehearsal.control_plane.mounts import NotMountedError, inside, mount
 
 ROOT: Final = "EBBTIDE_REHEARSAL_ROOT"

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
+from ebbtide.kubernetes_api.parts import parts, text
 from ebbtide.rehearsal.cloud.nodes.cluster import Node
-from ebbtide.rehearsal.cloud.nodes.objects import parts, text
 from ebbtide.rehearsal.cloud.nodes.pods import Pod
 from ebbtide.rehearsal.cloud.pools import NodePool
 

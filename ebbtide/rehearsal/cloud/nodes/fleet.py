@@ -29,6 +29,7 @@ class Fleet:
         """Keep the machines of the cluster of an id."""
         self._cluster, self._store, self._settings = cluster, store, settings
         self.backoff: dict[str, float] = {}
+        self._refusals: dict[str, str] = {}
 
     def all(self) -> list[Machine]:
         """All of them."""
@@ -90,6 +91,7 @@ class Fleet:
         self._bill(machine, f"{why}; it stays, stopped, and counts against quota")
 
     def _start(self, machine: Machine) -> None:
+        self._refusals.pop(machine.pool, None)
         put(self._store, machine)
         self._store.say(
             "node-added",
@@ -120,9 +122,12 @@ class Fleet:
 
     def _refused(self, pool: NodePool, count: int, refusal: str) -> None:
         self.backoff[pool.name] = self._store.clock.now() + self._settings.backoff_seconds
+        if self._refusals.get(pool.name) == refusal:
+            return  # it is tried again and again, and said once
+        self._refusals[pool.name] = refusal
         self._store.say(
             "no-node",
-            f"Pool {pool.name} gets none of {count} nodes: {refusal}. It is let alone for "
+            f"Pool {pool.name} gets none of {count} nodes: {refusal}. It is tried again every "
             f"{self._settings.backoff_seconds / 60:.0f} min.",
             cluster=self._cluster,
             pool=pool.name,

@@ -5,15 +5,16 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from ebbtide.kubernetes_api import Api, ApiError
+from ebbtide.kubernetes_api.parts import part, parts, text
 from ebbtide.rehearsal.cloud.nodes.cluster import TO_BE_DELETED, Node, Request
 from ebbtide.rehearsal.cloud.nodes.kubelet import End, condition, ended, now, with_conditions
 from ebbtide.rehearsal.cloud.nodes.machines import Machine
-from ebbtide.rehearsal.cloud.nodes.objects import Object, part, parts, text
+from ebbtide.rehearsal.cloud.nodes.objects import Object
 from ebbtide.rehearsal.cloud.nodes.pods import Pod
 from ebbtide.rehearsal.cloud.nodes.queueing import Condition
 from ebbtide.rehearsal.cloud.nodes.templates import UNINITIALIZED, node
 from ebbtide.rehearsal.cloud.pools import NodePool, Taint
-from ebbtide.rehearsal.control_plane.api import Api, ApiRefusedError
 from ebbtide.rehearsal.control_plane.stages import FAKE, KUBELET, RUNS_FOR
 
 NODES = "/api/v1/nodes"
@@ -168,7 +169,7 @@ class Hands:
     def _create(self, path: str, body: Mapping[str, Any]) -> bool:
         try:
             self._api.create(path, body)
-        except ApiRefusedError as error:
+        except ApiError as error:
             if error.status not in _MISSED:
                 raise
             return False
@@ -177,6 +178,6 @@ class Hands:
     def _patch(self, path: str, body: Mapping[str, Any]) -> None:
         try:
             self._api.patch(path, body)
-        except ApiRefusedError as error:
+        except ApiError as error:
             if error.status not in _MISSED:
                 raise

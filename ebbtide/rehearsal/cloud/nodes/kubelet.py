@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from ebbtide.rehearsal.cloud.nodes.objects import Object, part, parts
+from ebbtide.kubernetes_api.parts import part, parts
+from ebbtide.rehearsal.cloud.nodes.objects import Object
 
 SHUTDOWN: Final = "Pod was terminated in response to imminent node shutdown."
 """What kubelet says of a pod that it ends since its node is shut down (kubernetes v1.36,

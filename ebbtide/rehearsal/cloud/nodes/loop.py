@@ -6,6 +6,7 @@ from pathlib import Path
 from threading import Event
 from typing import Literal
 
+from ebbtide.kubernetes_api import Api, ApiError
 from ebbtide.rehearsal.cloud.nodes import system
 from ebbtide.rehearsal.cloud.nodes.autoscaler import Autoscaler
 from ebbtide.rehearsal.cloud.nodes.cluster import Seen
@@ -22,7 +23,6 @@ from ebbtide.rehearsal.cloud.nodes.settings import Settings
 from ebbtide.rehearsal.cloud.nodes.templates import UNINITIALIZED
 from ebbtide.rehearsal.cloud.pools import NodePool
 from ebbtide.rehearsal.cloud.store import Store
-from ebbtide.rehearsal.control_plane.api import Api, ApiRefusedError
 from ebbtide.rehearsal.control_plane.stages import KUBELET
 
 
@@ -72,7 +72,7 @@ class Nodes:
                         system.install(self._api, self._cloud)
                         installed = True
                     self.step()
-                except ApiRefusedError as error:  # the next round tries again
+                except ApiError as error:  # the next round tries again
                     if str(error) not in troubles:
                         troubles.add(str(error))
                         self._store.say("node-trouble", f"The node pools' controllers were refused: {error}")

@@ -1,42 +1,18 @@
-"""Kubernetes objects as JSON: parts that may be missing or null, and quantities."""
+"""Kubernetes objects as they are only looked at, and the quantities in them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any, cast
+from typing import Any
 
-from kubernetes import utils  # pyright: ignore[reportMissingTypeStubs]
+from ebbtide.kubernetes_api.quantities import parse_quantity
 
 Object = Mapping[str, Any]
 Amounts = Mapping[str, Decimal]
 
-_parse = cast("Any", utils).parse_quantity
-
-
-def part(raw: Object, *path: str) -> Object:
-    """An object within another; empty where it is missing or null."""
-    for key in path:
-        raw = cast("Object", raw.get(key) or {})
-    return raw
-
-
-def parts(raw: Object, *path: str) -> Sequence[Object]:
-    """A list within an object; empty where it is missing or null."""
-    return cast("Sequence[Object]", part(raw, *path[:-1]).get(path[-1]) or ())
-
-
-def text(raw: Object, *path: str) -> str:
-    """A string within an object; empty where it is missing or null."""
-    return str(part(raw, *path[:-1]).get(path[-1]) or "")
-
-
-def words(raw: Object, *path: str) -> Sequence[str]:
-    """A list of strings within an object; empty where it is missing or null."""
-    return [str(word) for word in parts(raw, *path)]
-
 
 def amounts(resources: Object) -> dict[str, Decimal]:
     """Kubernetes quantities as numbers."""
-    return {name: _parse(quantity) for name, quantity in resources.items()}
+    return {name: parse_quantity(quantity) for name, quantity in resources.items()}
 
 
 def total(*many: Amounts) -> dict[str, Decimal]:

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from ebbtide.rehearsal.cloud.nodes.objects import Amounts, Object, amounts, most, part, parts, text, total
+from ebbtide.kubernetes_api.parts import part, parts, text
+from ebbtide.rehearsal.cloud.nodes.objects import Amounts, Object, amounts, most, total
 
 CONSUMES = (
     "autoscaling.x-k8s.io/consume-provisioning-request",

@@ -8,9 +8,10 @@ from typing import Any, Final
 
 import yaml
 
+from ebbtide.kubernetes_api.parts import part, parts
 from ebbtide.rehearsal.cloud.nodes.fitting import Room
 from ebbtide.rehearsal.cloud.nodes.names import group
-from ebbtide.rehearsal.cloud.nodes.objects import Object, part, parts
+from ebbtide.rehearsal.cloud.nodes.objects import Object
 from ebbtide.rehearsal.cloud.nodes.pods import Pod
 from ebbtide.rehearsal.cloud.pools import NodePool
 

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from ebbtide.kubernetes_api import Api
 from ebbtide.rehearsal.cloud.nodes.container import ContainerError, prepare
 from ebbtide.rehearsal.cloud.nodes.guard import Guard
 from ebbtide.rehearsal.cloud.nodes.hands import Hands
 from ebbtide.rehearsal.cloud.nodes.kubelet import End, now, running, waiting
 from ebbtide.rehearsal.cloud.nodes.pods import Pod
-from ebbtide.rehearsal.control_plane.api import Api
 from ebbtide.rehearsal.control_plane.mounts import NotMountedError
 from ebbtide.rehearsal.control_plane.stages import RUNS
 

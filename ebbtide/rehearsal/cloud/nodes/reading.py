@@ -3,14 +3,15 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from ebbtide.kubernetes_api import Api
+from ebbtide.kubernetes_api.parts import part, parts, text
 from ebbtide.rehearsal.cloud.nodes.cluster import PodSet, Request, Seen, read_budget, read_node
 from ebbtide.rehearsal.cloud.nodes.fitting import ZONE
 from ebbtide.rehearsal.cloud.nodes.machines import machines
-from ebbtide.rehearsal.cloud.nodes.objects import Object, part, parts, text
+from ebbtide.rehearsal.cloud.nodes.objects import Object
 from ebbtide.rehearsal.cloud.nodes.pods import Pod, read_pod
 from ebbtide.rehearsal.cloud.pools import pools
 from ebbtide.rehearsal.cloud.store import Store
-from ebbtide.rehearsal.control_plane.api import Api
 
 _CLAIMS: Final = "/api/v1/persistentvolumeclaims"
 _VOLUMES: Final = "/api/v1/persistentvolumes"

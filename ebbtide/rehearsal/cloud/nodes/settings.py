@@ -1,6 +1,9 @@
 """How long things take in node pools, and what holds a node."""
 
 from dataclasses import dataclass
+from typing import Final, Self
+
+_REACTION: Final = 8  # seconds of the wall clock, on a busy machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,3 +58,13 @@ class Settings:
     local_storage_holds: bool = False
     system_pods_hold: bool = True
     step_seconds: float = 0.3
+
+    @classmethod
+    def at(cls, speed: float) -> Self:
+        """The same where time runs so many times as fast. Where the cloud waits for Kubernetes or Kueue, that
+        goes by the wall clock, and it waits long enough."""
+        usual = cls()
+        return cls(
+            idle_seconds=max(usual.idle_seconds, _REACTION * speed),
+            booking_seconds=max(usual.booking_seconds, 2 * _REACTION * speed),
+        )

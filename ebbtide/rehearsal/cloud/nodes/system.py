@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from ebbtide.catalog import footprint
-from ebbtide.rehearsal.control_plane.api import Api
+from ebbtide.kubernetes_api import Api
 
 _NAMESPACE: Final = "kube-system"
 _IMAGE: Final = "registry.k8s.io/pause:3.10"

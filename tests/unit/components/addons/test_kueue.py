@@ -136,12 +136,15 @@ HOLDERS: list[tuple[str, dict[str, Any], bool]] = [
     ("Service", {"type": "LoadBalancer"}, True),
     ("Service", {"type": "ClusterIP"}, False),
     ("Deployment", {}, False),
+    ("Deployment", {"template": {"spec": {"volumes": [{"emptyDir": {}}]}}}, False),
+    ("Deployment", {"template": {"spec": {"volumes": [{"persistentVolumeClaim": {}}]}}}, True),
+    ("StatefulSet", {"template": {"spec": {"volumes": [{"persistentVolumeClaim": {}}]}}}, True),
 ]
 
 
 @pytest.mark.parametrize(("kind", "spec", "holds"), HOLDERS)
 def test_what_the_cloud_keeps_something_for(kind: str, spec: dict[str, Any], holds: bool) -> None:  # noqa: FBT001
-    """Disks and load balancers outlive a cluster; everything else ends with it."""
+    """Disks and load balancers outlive a cluster, and a claim waits for its pods; all else ends with it."""
     assert holds_something(kind, {"spec": spec}) is holds
 
 

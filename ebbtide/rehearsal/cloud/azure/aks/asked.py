@@ -32,12 +32,9 @@ DEFAULTS: Final[Mapping[str, Any]] = {
 """What AKS takes what is left out for (Microsoft.ContainerService 2025-09-01; 250 pods as Azure CNI Overlay
 has it)."""
 
-KEPT: Final = (
-    "vmSize",
+FIXED: Final = (
     "type",
-    "mode",
     "osType",
-    "osSKU",
     "osDiskSizeGB",
     "osDiskType",
     "kubeletDiskType",
@@ -60,8 +57,10 @@ KEPT: Final = (
     "linuxOSConfig",
     "creationData",
     "workloadRuntime",
-    "count",
 )
+"""What no change can make different (AKS docs and API: see `fixed_rules`)."""
+
+KEPT: Final = (*FIXED, "vmSize", "mode", "osSKU", "count")
 """What stays as it is where a change leaves it out."""
 
 

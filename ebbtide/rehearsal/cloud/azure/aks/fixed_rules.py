@@ -7,37 +7,10 @@ azure-native makes a pool anew for another machine, and for nothing else (`provi
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ebbtide.rehearsal.cloud.azure.aks.asked import PoolAsked, PoolRefusal
+from ebbtide.rehearsal.cloud.azure.aks.asked import FIXED, PoolAsked, PoolRefusal
 from ebbtide.rehearsal.cloud.azure.errors import fixed, refused
 from ebbtide.rehearsal.cloud.azure.network import AGENT_POOL
 from ebbtide.rehearsal.cloud.provider import RefusedError
-
-FIXED: Final = (
-    "type",
-    "osType",
-    "osDiskSizeGB",
-    "osDiskType",
-    "kubeletDiskType",
-    "maxPods",
-    "scaleSetPriority",
-    "scaleSetEvictionPolicy",
-    "spotMaxPrice",
-    "capacityReservationGroupID",
-    "availabilityZones",
-    "vnetSubnetID",
-    "podSubnetID",
-    "proximityPlacementGroupID",
-    "hostGroupID",
-    "gpuInstanceProfile",
-    "gpuProfile",
-    "enableNodePublicIP",
-    "nodePublicIPPrefixID",
-    "enableUltraSSD",
-    "kubeletConfig",
-    "linuxOSConfig",
-    "creationData",
-    "workloadRuntime",
-)
 
 
 def _comparable(value: Any) -> Any:

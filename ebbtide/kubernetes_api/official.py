@@ -1,0 +1,155 @@
+"""The official client: its settings, and a call with plain JSON."""
+
+import json
+import os
+from collections.abc import Mapping
+from http.client import HTTPException
+from ipaddress import ip_address
+from typing import Any, Final
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+from kubernetes import client, config  # pyright: ignore[reportMissingTypeStubs] - it has none
+from kubernetes.client.exceptions import (  # pyright: ignore[reportMissingTypeStubs] - it has none
+    ApiException,
+)
+from urllib3.exceptions import HTTPError
+
+from ebbtide.kubernetes_api.errors import ApiError, KubeconfigError
+
+_CONNECTIONS: Final = 64
+_TIMEOUT: Final = (10.0, 60.0)  # seconds to connect, and to wait for an answer
+_config: Any = config
+
+
+def of_token(server: str, authority: str, token: str) -> Any:
+    """See `Api.of_token`."""
+    settings: Any = client.Configuration()
+    settings.host, settings.ssl_ca_cert = server, authority
+    settings.api_key, settings.api_key_prefix = {"authorization": token}, {"authorization": "Bearer"}
+    return _client(settings)
+
+
+def of_kubeconfig(kubeconfig: Mapping[str, Any], context: str) -> tuple[Any, str]:
+    """See `Api.of_kubeconfig`; the client, and the context's namespace."""
+    settings: Any = client.Configuration()
+    try:
+        _config.load_kube_config_from_dict(
+            dict(kubeconfig), context=context or None, client_configuration=settings
+        )
+    except (_config.ConfigException, OSError, ValueError) as error:
+        raise KubeconfigError(f"The kubeconfig cannot be used: {error}") from None
+    settings.ssl_ca_cert = settings.ssl_ca_cert or os.environ.get("SSL_CERT_FILE")
+    chosen = context or kubeconfig["current-context"]
+    return _client(settings), _namespace(kubeconfig["contexts"], chosen)
+
+
+def of_user(context: str) -> tuple[Any, str]:
+    """See `Api.of_user`; the client, and the context's namespace."""
+    settings: Any = client.Configuration()
+    try:
+        contexts, active = _config.list_kube_config_contexts()
+        _config.load_kube_config(context=context or None, client_configuration=settings)
+    except (_config.ConfigException, OSError) as error:
+        raise KubeconfigError(_without_config(context, str(error).rstrip("."))) from None
+    settings.ssl_ca_cert = settings.ssl_ca_cert or os.environ.get("SSL_CERT_FILE")
+    return _client(settings), _namespace(contexts, context or active["name"])
+
+
+def call(
+    asked: Any,
+    method: str,
+    path: str,
+    query: Mapping[str, str],
+    headers: Mapping[str, str],
+    body: Any,
+) -> dict[str, Any]:
+    """Ask.
+
+    Raises:
+        ApiError: refused, or not answered.
+    """
+    try:
+        return asked.call_api(
+            path,
+            method,
+            query_params=list(query.items()),
+            header_params=dict(headers),
+            body=body,
+            response_type="object",
+            auth_settings=["BearerToken"],
+            _return_http_data_only=True,
+            _request_timeout=_TIMEOUT,
+        )
+    except ApiException as error:
+        raise _refusal(error) from None
+    except (HTTPError, HTTPException, OSError) as error:
+        host = asked.configuration.host
+        raise ApiError(0, f"The API server at {host} cannot be reached ({_briefly(error)})") from None
+
+
+def _client(settings: Any) -> Any:
+    # Whoever asks knows whether to ask again; the client's own retries take minutes to say no.
+    settings.retries = False
+    settings.proxy = _proxy(settings.host)
+    settings.connection_pool_maxsize = _CONNECTIONS
+    return client.ApiClient(settings)
+
+
+def _namespace(contexts: Any, name: str) -> str:
+    chosen = next(item for item in contexts if item["name"] == name)
+    return str(chosen["context"].get("namespace") or "default")
+
+
+def _without_config(context: str, why: str) -> str:
+    if context:
+        return f"No kubeconfig has a context {context} that can be used: {why}."
+    return (
+        f"There is no kubeconfig to reach a cluster with: {why}. Get the cluster's credentials, or name a "
+        "file in KUBECONFIG."
+    )
+
+
+def _proxy(server: str) -> str | None:
+    """The one that the environment names, as `kubectl` takes it: never to this machine itself (Go,
+    net/http, ProxyFromEnvironment). This client takes none by itself (30.1)."""
+    parts = urlsplit(server)
+    host = parts.hostname or ""
+    if _here(host) or proxy_bypass(host):
+        return None
+    return getproxies().get(parts.scheme)
+
+
+def _here(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _refusal(error: Any) -> ApiError:
+    status = int(error.status or 0)
+    try:
+        said: Any = json.loads(error.body)
+        details: Any = said.get("details") or {}
+        return ApiError(
+            status,
+            str(said["message"]),
+            reason=str(said.get("reason") or ""),
+            causes=details.get("causes") or (),
+        )
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return ApiError(status, str(error.body or error.reason))
+
+
+def _briefly(error: Exception) -> str:
+    """What lies under urllib3's layers: `Connection refused`, `certificate verify failed`."""
+    found: BaseException = error
+    while (cause := getattr(found, "reason", None) or found.__cause__) and isinstance(cause, BaseException):
+        found = cause
+    return (
+        getattr(found, "strerror", None)
+        or str(found).rpartition(">: ")[2].partition(": ")[2]
+        or str(found)
+        or type(found).__name__
+    )

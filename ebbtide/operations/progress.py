@@ -1,0 +1,42 @@
+"""A destroy as whoever waits for it sees it: a live line on a terminal, a line a resource in a log."""
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from ebbtide.operations.stack import Removal
+
+
+@contextmanager
+def narration(console: Console, total: int) -> Generator[Callable[[Removal], None]]:
+    """What removals are said to.
+
+    Args:
+        console: where to.
+        total: how many resources there are.
+    """
+    if not console.is_terminal:
+        yield lambda removal: _line(console, removal)
+        return
+    with Progress(
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}", markup=False),
+        console=console,
+        transient=True,
+    ) as progress:
+        task = progress.add_task("", total=total)
+
+        def show(removal: Removal) -> None:
+            progress.update(task, advance=int(removal.done), description=f"{removal.type} {removal.name}")
+
+        yield show
+
+
+def _line(console: Console, removal: Removal) -> None:
+    if removal.done:
+        console.print(f"gone: {removal.type} {removal.name}", markup=False, soft_wrap=True)
+        console.file.flush()

@@ -1,0 +1,186 @@
+"""A stack of a project on disk, through the Automation API: the user's own `pulumi`, backend and login.
+
+The program is never run: a destroy goes by the engine's state alone, and so needs neither language plugin nor
+the program's packages (pulumi 3.259, `pulumi destroy` without `--run-program`).
+"""
+
+import re
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from pulumi import automation
+from pulumi.automation import errors
+from pulumi.automation.events import EngineEvent, StepEventMetadata
+
+from ebbtide.operations import state
+from ebbtide.operations.errors import OperationError
+
+_COLOURS: Final = re.compile(r"<\{%.*?%\}>")
+_STACK: Final = "pulumi:pulumi:Stack"
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """A resource that the engine is removing, or has removed.
+
+    Attributes:
+        type: its type token.
+        name: its name in the program.
+        done: whether it is gone.
+    """
+
+    type: str
+    name: str
+    done: bool
+
+
+@dataclass(slots=True)
+class _Events:
+    """What the engine says while it runs."""
+
+    watch: Callable[[Removal], None]
+    errors: list[str] = field(default_factory=list[str])
+
+    def take(self, event: EngineEvent) -> None:
+        said = event.diagnostic_event
+        if said and said.severity == "error":
+            name = f"{_name(said.urn)}: " if said.urn else ""
+            self.errors.append(name + _COLOURS.sub("", said.message).strip())
+        if event.resource_pre_event:
+            self._step(event.resource_pre_event.metadata, done=False)
+        if event.res_outputs_event:
+            self._step(event.res_outputs_event.metadata, done=True)
+
+    def _step(self, metadata: StepEventMetadata, *, done: bool) -> None:
+        if metadata.type != _STACK:
+            self.watch(Removal(metadata.type, _name(metadata.urn), done))
+
+
+class Stack:
+    """A stack that is there.
+
+    Attributes:
+        name: as it was asked for.
+    """
+
+    def __init__(self, name: str, stack: automation.Stack, config_file: Path | None) -> None:
+        """See `opened`."""
+        self.name, self._stack = name, stack
+        self._config_file = str(config_file.resolve()) if config_file else None
+
+    def outputs(self) -> Mapping[str, Any]:
+        """The stack's outputs, secret ones in plain.
+
+        Raises:
+            OperationError: the engine cannot read them.
+        """
+        with _sentences(self.name):
+            return {name: output.value for name, output in self._stack.outputs().items()}
+
+    def state(self) -> state.State:
+        """What the stack has.
+
+        Raises:
+            OperationError: the engine cannot read it.
+        """
+        with _sentences(self.name):
+            return state.read(self._stack.export_stack().deployment or {})
+
+    def refusals(self) -> list[str]:
+        """Why the engine would refuse to destroy the stack; nothing where it would not. Its preview is where
+        it looks at `protect` (pulumi 3.259, pkg/resource/deploy/step_generator.go): nothing is touched.
+
+        Raises:
+            OperationError: another update is at work on the stack.
+        """
+        events = _Events(_unwatched)
+        with _sentences(self.name, events):
+            self._stack.preview_destroy(on_event=events.take, config_file=self._config_file)
+        return events.errors
+
+    def destroy(self, watch: Callable[[Removal], None]) -> list[str]:
+        """Destroy it.
+
+        Args:
+            watch: is told of each resource as it begins to go, and when it is gone, from another thread.
+
+        Returns:
+            What went wrong; nothing where it is all gone.
+
+        Raises:
+            OperationError: nothing was begun, since another update is at work on the stack.
+        """
+        events = _Events(watch)
+        with _sentences(self.name, events):
+            self._stack.destroy(on_event=events.take, config_file=self._config_file, show_secrets=False)
+        return events.errors
+
+
+def opened(root: Path, name: str, config_file: Path | None) -> Stack:
+    """A stack of a project.
+
+    Args:
+        root: the project's directory.
+        name: the stack's, with its organization where the backend has them.
+        config_file: the stack's file, where it is not beside the project's.
+
+    Raises:
+        OperationError: there is no `pulumi`, it is too old, nobody is logged in, or there is no such stack.
+    """
+    try:
+        with _sentences(name):
+            workspace = automation.LocalWorkspace(work_dir=str(root))
+            before = workspace.stack()
+            stack = automation.Stack.select(name, workspace)
+            # To select a stack is to change what the user's next `pulumi up` is about.
+            if before is not None and before.name != name:
+                workspace.select_stack(before.name)
+            return Stack(name, stack, config_file)
+    except FileNotFoundError:
+        raise OperationError(
+            "The stack is destroyed by `pulumi`, which is not there: install it (https://www.pulumi.com/docs/"
+            "install), or put it on PATH."
+        ) from None
+    except errors.InvalidVersionError as error:
+        raise OperationError(str(error)) from None
+
+
+@contextmanager
+def _sentences(stack: str, events: _Events | None = None) -> Generator[None]:
+    """What the engine says of a failure, in place of a whole command's output; it goes to the events where
+    there are some."""
+    try:
+        yield
+    except errors.StackNotFoundError:
+        raise OperationError(
+            f"There is no stack {stack} in the backend that `pulumi` is logged in to: `pulumi stack ls "
+            "--all` shows those that are."
+        ) from None
+    except errors.ConcurrentUpdateError:
+        raise OperationError(
+            f"Another update of stack {stack} is at work. Wait for its end; where there is none any more, "
+            f"`pulumi cancel --stack {stack}` lets the next one in."
+        ) from None
+    except errors.CommandError as error:
+        if events is None:
+            raise OperationError(f"`pulumi` failed: {_said(error)}") from None
+        if not events.errors:
+            events.errors.append(_said(error))
+
+
+def _said(error: errors.CommandError) -> str:
+    """What `pulumi` wrote to standard error, or else printed."""
+    code, _, rest = str(error).partition("\n stdout: ")
+    printed, _, said = rest.partition("\n stderr: ")
+    return (said.strip() or printed.strip() or code.strip()).removeprefix("error: ")
+
+
+def _name(urn: str) -> str:
+    return urn.rpartition("::")[2]
+
+
+def _unwatched(_: Removal) -> None:
+    """Of a preview nobody is told."""

@@ -1,0 +1,102 @@
+"""What a stack has, as the engine's state says it."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ebbtide.kubernetes_api.parts import part, text
+
+_CLUSTERS: Final = frozenset(
+    {"gcp:container/cluster:Cluster", "azure-native:containerservice:ManagedCluster"}
+)
+_BUCKETS: Final = frozenset({"gcp:storage/bucket:Bucket", "azure-native:storage:StorageAccount"})
+_KUBERNETES: Final = re.compile(r"^kubernetes:[^:]+:(?P<kind>\w+?)(?P<patch>Patch)?$")
+_TENANT: Final = "ebbtide:addons:Tenant$"
+"""What the URN of everything in a team's namespace has in it: the type of its parent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A Kubernetes object: its kind, and where it is."""
+
+    kind: str
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What a stack has.
+
+    Attributes:
+        resources: how many a destroy would remove or forget, components among them.
+        protected: the names of those that the engine refuses to remove.
+        owns_cluster: whether the cluster is the stack's own, and goes with it.
+        buckets: those that stay with all that is in them.
+        objects: the Kubernetes objects that the stack made.
+        teams: the namespaces in which it made something for a team.
+    """
+
+    resources: int
+    protected: tuple[str, ...]
+    owns_cluster: bool
+    buckets: tuple[str, ...]
+    objects: frozenset[Item]
+    teams: frozenset[str]
+
+    @property
+    def namespaces(self) -> frozenset[str]:
+        """The namespaces that go with the stack."""
+        return frozenset(item.name for item in self.objects if item.kind == "Namespace")
+
+
+def read(deployment: Mapping[str, Any]) -> State:
+    """The state of `pulumi stack export`.
+
+    Args:
+        deployment: its `deployment`.
+    """
+    resources: list[Mapping[str, Any]] = [
+        one for one in deployment.get("resources") or () if one["type"] != "pulumi:pulumi:Stack"
+    ]
+    objects: set[Item] = set()
+    teams: set[str] = set()
+    for one in resources:
+        found = _object(one)
+        if found is None:
+            continue
+        item, patch = found
+        if not patch:
+            objects.add(item)
+        if _TENANT in one["urn"] and (place := item.name if item.kind == "Namespace" else item.namespace):
+            teams.add(place)
+    return State(
+        resources=len(resources),
+        protected=tuple(_name(one) for one in resources if one.get("protect")),
+        owns_cluster=any(one["type"] in _CLUSTERS and not one.get("external") for one in resources),
+        buckets=tuple(
+            _called(one) for one in resources if one["type"] in _BUCKETS and one.get("retainOnDelete")
+        ),
+        objects=frozenset(objects),
+        teams=frozenset(teams),
+    )
+
+
+def _name(resource: Mapping[str, Any]) -> str:
+    return str(resource["urn"]).rpartition("::")[2]
+
+
+def _called(resource: Mapping[str, Any]) -> str:
+    """What the cloud calls a resource."""
+    return text(resource, "outputs", "name") or text(resource, "id") or _name(resource)
+
+
+def _object(resource: Mapping[str, Any]) -> tuple[Item, bool] | None:
+    """A resource's Kubernetes object, and whether only fields of it are the stack's."""
+    found = _KUBERNETES.match(resource["type"])
+    metadata = part(resource, "outputs", "metadata")
+    if found is None or not metadata:
+        return None
+    item = Item(found["kind"], text(metadata, "namespace"), text(metadata, "name"))
+    return item, bool(found["patch"])

@@ -1,0 +1,88 @@
+"""What is said of a stack that is to go."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from ebbtide.operations.state import State
+from ebbtide.operations.volumes import Volume
+from ebbtide.operations.work import Work
+
+_SHOWN: Final = 20
+_DAY, _HOUR, _MINUTE = timedelta(days=1), timedelta(hours=1), timedelta(minutes=1)
+
+
+def running(found: Sequence[Work], now: datetime) -> Iterator[str]:
+    """The work that would end, a line each; nothing where there is none."""
+    if not found:
+        return
+    pods = sum(one.pods for one in found)
+    yield f"Work that is not done: {count(len(found), 'piece')}, {count(pods, 'pod')}."
+    for one in found[:_SHOWN]:
+        yield f"  {_line(one, now)}"
+    if len(found) > _SHOWN:
+        yield f"  … and {len(found) - _SHOWN} more, made later."
+
+
+def _line(one: Work, now: datetime) -> str:
+    if one.queue:
+        doing = f"waits in queue {one.queue}"
+    elif one.pools:
+        doing = f"{count(one.pods, 'pod')} on {', '.join(one.pools)}"
+    elif one.pods:
+        doing = f"{count(one.pods, 'pod')}, on none of its pools"
+    else:
+        doing = "no pod"
+    return f"{one.kind} {one.name} in {one.namespace}: {doing}, for {age(now - one.since)}"
+
+
+def age(lasted: timedelta) -> str:
+    """How long something has lasted, in its largest unit."""
+    for unit, name in ((_DAY, "day"), (_HOUR, "hour"), (_MINUTE, "minute")):
+        if lasted >= unit:
+            return count(lasted // unit, name)
+    return "less than a minute"
+
+
+def question(stack: str, state: State, found: Sequence[Work]) -> str:
+    """What somebody is asked before anything is done."""
+    ends = f", and end {count(len(found), 'piece')} of work" if found else ""
+    return f"Destroy {count(state.resources, 'resource')} of stack {stack}{ends}?"
+
+
+def protected(stack: str, config_file: str, state: State, said: Sequence[str]) -> str:
+    """Why the engine refuses, and what to do."""
+    if state.protected:
+        them = ", ".join(state.protected)
+        return (
+            f"Nothing was touched: {them} of stack {stack} is guarded against deletion, as what is permanent "
+            f"is. Give the cluster a `lifetime` in {config_file}, such as `lifetime: {{hours: 1}}`, run "
+            f"`pulumi up --stack {stack}`, and destroy it then."
+        )
+    return "\n".join((f"Nothing was touched: the engine refuses to destroy stack {stack}.", *said))
+
+
+def held(stack: str, queues: Iterable[str]) -> str:
+    """What somebody can do who has ended it all before anything was destroyed."""
+    return (
+        f"Interrupted: nothing is destroyed, and the queues {', '.join(sorted(queues))} are held. Go on "
+        f"with: ebbtide destroy {stack}. To let work in again, write `stopPolicy: None` into them "
+        "with kubectl edit."
+    )
+
+
+def remains(buckets: Sequence[str], volumes: Sequence[Volume]) -> Iterator[str]:
+    """What is there still, and costs; nothing where nothing is."""
+    if buckets or volumes:
+        yield "What is left, and goes on costing:"
+    for bucket in buckets:
+        yield f"  bucket {bucket}, with what is in it, as declared (`keep`)"
+    for volume in volumes:
+        disk = f", disk {volume.disk}" if volume.disk else ""
+        of = f" of claim {volume.claim}" if volume.claim else ""
+        yield f"  volume {volume.name}{of}, {volume.size}{disk}"
+
+
+def count(number: int, thing: str) -> str:
+    """A number of things."""
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

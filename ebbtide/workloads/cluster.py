@@ -1,0 +1,29 @@
+"""What is said of a cluster that refuses work, or does not answer."""
+
+import http
+from typing import Final
+
+from ebbtide.kubernetes_api import ApiError
+from ebbtide.workloads.errors import WorkloadError
+
+_KUBECTL: Final = "check that `kubectl get namespaces` reaches it"
+
+
+class ClusterError(WorkloadError):
+    """The cluster cannot be asked, or says no; the message says what to do."""
+
+
+def told(error: ApiError) -> str:
+    """What the API server says, to somebody who has work for it."""
+    match error.status:
+        case 0:
+            return f"{error}: {_KUBECTL} from this machine."
+        case http.HTTPStatus.UNAUTHORIZED:
+            return (
+                "The API server does not know you: log in to the cloud again, or get new credentials for the "
+                f"cluster, and {_KUBECTL}."
+            )
+        case status if error.unanswered:
+            return f"The API server could not answer (status {status}): {error}"
+        case _:
+            return f"The API server refused: {error}"

@@ -1,0 +1,210 @@
+"""Kubernetes' API as plain JSON: what is sent, what is made of answers, and whom it leads to."""
+
+import json
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from ebbtide.kubernetes_api import JSON_PATCH, Api, ApiError, KubeconfigError
+from ebbtide.kubernetes_api.quantities import parse_quantity
+from tests.repository import ROOT
+
+_PODS = "/api/v1/namespaces/n/pods"
+
+
+class _Server(ThreadingHTTPServer):
+    """An API server that answers what it is told to, and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Answering)
+        self.asked: list[dict[str, Any]] = []
+        self.status, self.answer = 200, json.dumps({"kind": "Pod"})
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+
+class _Answering(BaseHTTPRequestHandler):
+    def _answer(self) -> None:
+        server = cast("_Server", self.server)
+        parts = urlsplit(self.path)
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        server.asked.append(
+            {
+                "method": self.command,
+                "path": parts.path,
+                "query": {key: value[0] for key, value in parse_qs(parts.query).items()},
+                "type": self.headers["Content-Type"],
+                "token": self.headers["Authorization"],
+                "body": json.loads(body) if body else None,
+            }
+        )
+        said = server.answer.encode()
+        self.send_response(server.status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(said)))
+        self.end_headers()
+        self.wfile.write(said)
+
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _answer  # noqa: N815 - the library's names
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the library's name
+        """Say nothing."""
+
+
+@pytest.fixture
+def server() -> Iterator[_Server]:
+    """An API server."""
+    with _Server() as made:
+        thread = threading.Thread(target=made.serve_forever, args=(0.01,))
+        thread.start()
+        yield made
+        made.shutdown()
+        thread.join()
+
+
+def _kubeconfig(server: str, **context: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "dev",
+        "contexts": [{"name": "dev", "context": {"cluster": "dev", "user": "me", **context}}],
+        "clusters": [{"name": "dev", "cluster": {"server": server}}],
+        "users": [{"name": "me", "user": {"token": "secret"}}],
+    }
+
+
+@pytest.fixture
+def api(server: _Server) -> Iterator[Api]:
+    """It, by a kubeconfig."""
+    made = Api.of_kubeconfig(_kubeconfig(server.url, namespace="vision"))
+    yield made
+    made.close()
+
+
+def test_what_is_sent(server: _Server, api: Api) -> None:
+    """Strict validation where something is made, the token always, options where they belong."""
+    api.create(_PODS, {"kind": "Pod"}, dryRun="All")
+    api.apply(f"{_PODS}/a", {"kind": "Pod"})
+    api.patch(f"{_PODS}/a", [], JSON_PATCH)
+    api.delete(f"{_PODS}/a", propagationPolicy="Background")
+    api.get(_PODS, labelSelector="a=b")
+    created, applied, patched, deleted, got = server.asked
+    strict = {"fieldManager": "ebbtide", "fieldValidation": "Strict"}
+    assert (created["method"], created["query"]) == ("POST", strict | {"dryRun": "All"})
+    assert (applied["method"], applied["query"]) == ("PATCH", strict | {"force": "true"})
+    assert (applied["type"], patched["type"]) == ("application/apply-patch+yaml", JSON_PATCH)
+    assert deleted["body"] == {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
+    assert got["query"] == {"labelSelector": "a=b"}
+    assert {one["token"] for one in server.asked} == {"Bearer secret"}
+    assert api.namespace == "vision"
+
+
+def test_a_token(server: _Server) -> None:
+    """Speaks for whoever has it, and what is written is the manager's."""
+    made = Api.of_token(server.url, "", "other", manager="us")
+    made.create(_PODS, {})
+    assert (server.asked[0]["token"], server.asked[0]["query"]["fieldManager"]) == ("Bearer other", "us")
+    made.close()
+
+
+def test_a_refusal(server: _Server, api: Api) -> None:
+    """Is the API server's own words, with its reason and causes."""
+    cause = {"reason": "FieldValueRequired", "field": "spec"}
+    said = {"message": "it is there", "reason": "AlreadyExists", "details": {"causes": [cause]}}
+    server.status, server.answer = 409, json.dumps(said)
+    with pytest.raises(ApiError, match=r"^it is there$") as refused:
+        api.create(_PODS, {})
+    error = refused.value
+    assert (error.status, error.reason, error.causes) == (409, "AlreadyExists", (cause,))
+    assert error.already_exists
+    assert not error.unanswered
+
+
+def test_what_is_not_there(server: _Server, api: Api) -> None:
+    """Is nothing to find, and no trouble to delete; what is no JSON is said as it is."""
+    server.status, server.answer = 404, "404 page not found"
+    assert api.find(_PODS) is None
+    api.delete(_PODS)
+    with pytest.raises(ApiError, match="404 page not found") as missing:
+        api.get(_PODS)
+    assert missing.value.not_found
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_no_answer_now(server: _Server, api: Api, status: int) -> None:
+    """A busy API server may answer later, and is not asked again by itself."""
+    server.status = status
+    with pytest.raises(ApiError) as refused:
+        api.find(_PODS)
+    assert refused.value.unanswered
+    assert len(server.asked) == 1
+
+
+def test_nobody_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who was asked, and why there was no answer; no proxy leads to this machine."""
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy.invalid:1")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and does not listen
+        server = f"https://127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(ApiError) as refused:
+            Api.of_kubeconfig(_kubeconfig(server)).get("/version")
+    assert refused.value.unanswered
+    assert str(refused.value) == f"The API server at {server} cannot be reached (Connection refused)"
+
+
+def test_a_proxy(server: _Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment's leads to any other machine, as for kubectl; NO_PROXY keeps it away."""
+    monkeypatch.setenv("HTTP_PROXY", server.url)
+    Api.of_kubeconfig(_kubeconfig("http://cluster.invalid")).get("/version")
+    assert len(server.asked) == 1
+    monkeypatch.setenv("NO_PROXY", "cluster.invalid")
+    with pytest.raises(ApiError, match="cannot be reached"):
+        Api.of_kubeconfig(_kubeconfig("http://cluster.invalid")).get("/version")
+
+
+def test_kubeconfigs_that_lead_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is wrong with them is said."""
+    with pytest.raises(KubeconfigError, match="The kubeconfig cannot be used: "):
+        Api.of_kubeconfig({})
+    file = tmp_path / "config"
+    file.write_text(json.dumps(_kubeconfig("https://127.0.0.1:1")))
+    code = "from ebbtide.kubernetes_api import Api, KubeconfigError\ntry: Api.of_user({!r})\n"
+    code += "except KubeconfigError as error: print(error)"
+    monkeypatch.setenv("KUBECONFIG", str(file))
+    assert _said(code.format("prod")).startswith("No kubeconfig has a context prod that can be used: ")
+    assert _said(code.format("dev")) == ""
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    assert _said(code.format("")).startswith("There is no kubeconfig to reach a cluster with: ")
+
+
+def test_without_the_client() -> None:
+    """One sentence says what to install, when something is asked and not before."""
+    assert _said(
+        "import sys; sys.modules['kubernetes'] = None\n"
+        "from ebbtide.kubernetes_api import Api, MissingClientError\n"
+        "try: Api.of_user()\n"
+        "except MissingClientError as error: print(error)"
+    ) == ("Speaking to a cluster needs the official Kubernetes client: pip install 'ebbtide[cluster]'.\n")
+
+
+def _said(code: str) -> str:
+    """What a process of its own prints: the client reads `KUBECONFIG` when it is imported."""
+    return subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+
+
+def test_quantities() -> None:
+    """As Kubernetes writes them."""
+    assert [parse_quantity(one) for one in ("500m", "1Gi", 2)] == [parse_quantity("0.5"), 2**30, 2]

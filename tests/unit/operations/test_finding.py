@@ -1,0 +1,59 @@
+"""What is found out before a stack is destroyed, where its cluster cannot be looked at."""
+
+import socket
+from io import StringIO
+from typing import Any
+
+from rich.console import Console
+
+from ebbtide.operations.finding import Findings, find, left
+from ebbtide.operations.progress import narration
+from ebbtide.operations.stack import Removal
+from tests.unit.operations.objects import PROFILE, STATE
+
+
+def _kubeconfig(server: str) -> dict[str, Any]:
+    return {
+        "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        "clusters": [{"name": "c", "cluster": {"server": server}}],
+        "users": [{"name": "u", "user": {"token": "t"}}],
+    }
+
+
+def test_outputs_that_lead_nowhere() -> None:
+    """What is wrong with them is said, and that is all."""
+    profile = PROFILE.data()
+    assert find({}, STATE).trouble == "The stack has no output `kubeconfig`: what runs on it is not known."
+    assert find({"kubeconfig": "{}"}, STATE).trouble.startswith(
+        "The stack's output `placementProfile` cannot be read, and what runs on it is not known: "
+    )
+    for bad in ("no JSON", "[]", "{}"):
+        trouble = find({"kubeconfig": bad, "placementProfile": profile}, STATE).trouble
+        assert trouble.startswith("The cluster cannot be asked, and what runs on it is not known: ")
+
+
+def test_a_cluster_that_does_not_answer() -> None:
+    """It is said, and nothing is waited for."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and does not listen
+        server = f"https://127.0.0.1:{taken.getsockname()[1]}"
+        found = find({"kubeconfig": _kubeconfig(server), "placementProfile": PROFILE.data()}, STATE)
+    assert found == Findings(
+        trouble="The cluster does not answer, and what runs on it is not known: The API server at "
+        f"{server} cannot be reached (Connection refused)"
+    )
+    assert left(found, STATE) == []
+
+
+def test_a_log_has_a_line_for_what_is_gone() -> None:
+    """A terminal has a line that moves, and goes at the end."""
+    said = [Removal("acme:web:Site", "a", done=False), Removal("acme:web:Site", "a", done=True)]
+    log, screen = StringIO(), StringIO()
+    for file, terminal in ((log, False), (screen, True)):
+        with narration(Console(file=file, force_terminal=terminal, width=100), 1) as tell:
+            for one in said:
+                tell(one)
+    assert log.getvalue() == "gone: acme:web:Site a\n"
+    assert "1/1" in screen.getvalue()
+    assert "acme:web:Site a" in screen.getvalue()

@@ -1,0 +1,90 @@
+"""What a stack has, from its state, and which disks outlive it."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ebbtide.operations import volumes
+from ebbtide.operations.state import Item, State, read
+from ebbtide.operations.volumes import Volume
+from tests.unit.operations.objects import STATE
+
+
+def _resource(kind: str, name: str, parents: str = "", **more: Any) -> dict[str, Any]:
+    return {"urn": f"urn:pulumi:dev::p::{parents}{kind}::{name}", "type": kind, **more}
+
+
+def _object(kind: str, name: str, namespace: str = "", parents: str = "") -> dict[str, Any]:
+    metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
+    return _resource(kind, name, parents, outputs={"metadata": metadata})
+
+
+def test_a_state() -> None:
+    """What is guarded, what stays, and which objects and namespaces are the stack's."""
+    tenant = "ebbtide:addons:Addons$ebbtide:addons:Tenant$"
+    found = read(
+        {
+            "resources": [
+                _resource("pulumi:pulumi:Stack", "p-dev"),
+                _resource("gcp:container/cluster:Cluster", "train", protect=True),
+                _resource("gcp:storage/bucket:Bucket", "b", retainOnDelete=True, outputs={"name": "acme-b"}),
+                _resource("gcp:storage/bucket:Bucket", "c", outputs={"name": "acme-c"}),
+                _object("kubernetes:core/v1:Namespace", "research", parents=tenant),
+                _object("kubernetes:core/v1:NamespacePatch", "default", parents=tenant),
+                _object("kubernetes:core/v1:ConfigMap", "profile", "default", parents=tenant),
+                _object("kubernetes:apps/v1:Deployment", "kueue", "kueue-system"),
+            ]
+        }
+    )
+    assert found == State(
+        resources=7,
+        protected=("train",),
+        owns_cluster=True,
+        buckets=("acme-b",),
+        objects=frozenset(
+            {
+                Item("Namespace", "", "research"),
+                Item("ConfigMap", "default", "profile"),
+                Item("Deployment", "kueue-system", "kueue"),
+            }
+        ),
+        teams=frozenset({"research", "default"}),
+    )
+    assert found.namespaces == {"research"}
+
+
+def test_an_empty_state() -> None:
+    """A stack that was never up has nothing."""
+    assert read({}).resources == 0
+
+
+def test_a_volume() -> None:
+    """The disk is called as the cloud calls it."""
+    spec = {
+        "capacity": {"storage": "10Gi"},
+        "claimRef": {"namespace": "research", "name": "data"},
+        "csi": {"volumeHandle": "projects/acme/zones/us-central1-a/disks/pvc-1"},
+        "persistentVolumeReclaimPolicy": "Retain",
+    }
+    assert volumes.read({"metadata": {"name": "pvc-1"}, "spec": spec}) == _volume("pvc-1", retained=True)
+
+
+def _volume(name: str, place: str = "research", *, retained: bool = False) -> Volume:
+    return Volume(name=name, disk=name, size="10Gi", claim=f"{place}/data", retained=retained)
+
+
+@pytest.mark.parametrize(
+    ("owns", "after", "left"),
+    [
+        (False, ["there", "theirs"], ["there"]),  # the cluster is asked
+        (False, None, ["kept"]),  # nobody can be asked: what says that it stays
+        (True, None, ["kept", "theirs"]),  # a cloud deletes no disk with a cluster
+    ],
+)
+def test_disks_that_stay(owns: bool, after: list[str] | None, left: list[str]) -> None:  # noqa: FBT001 - a case
+    """On a cluster that stays those of the namespaces that went, of a cluster that went all others."""
+    before = [_volume("gone"), _volume("there"), _volume("kept", retained=True), _volume("theirs", "default")]
+    still = None if after is None else [_volume(name) for name in after]
+    state = replace(STATE, owns_cluster=owns)
+    assert [one.name for one in volumes.left(before, still, state)] == left

@@ -1,0 +1,121 @@
+"""What is work on a cluster, and what is not."""
+
+from dataclasses import replace
+from typing import Any
+
+from ebbtide.operations.looking import Look
+from ebbtide.operations.state import Item, State
+from ebbtide.operations.work import Work, work
+from tests.unit.operations.objects import NOW, PROFILE, STATE, Object, condition, made, node, pod
+
+NODES = (node("n", "spot"), node("m", "system"), {"metadata": {"name": "theirs"}})
+
+
+def _found(
+    *pods: Object, workloads: tuple[Object, ...] = (), state: State = STATE, **makers: tuple[Object, ...]
+) -> list[Work]:
+    return work(Look(nodes=NODES, pods=pods, makers=makers, workloads=workloads), PROFILE, state)
+
+
+def _names(*pods: Object, **more: Any) -> list[str]:
+    return sorted(f"{one.kind} {one.namespace}/{one.name}" for one in _found(*pods, **more))
+
+
+def test_a_job_with_pods() -> None:
+    """It is one piece of work however many pods it has, of its own age, on the pools that they are on."""
+    job = made("train", minutes=90)
+    pods = [pod(f"train-{index}", owner=("Job", job)) for index in range(3)]
+    (found,) = _found(*pods, pod("train-x", node="", phase="Pending", owner=("Job", job)), Job=(job,))
+    assert (found.kind, found.name, found.namespace) == ("Job", "train", "research")
+    assert (found.pods, found.pools, found.queue) == (4, ("spot",), "")
+    assert (NOW - found.since).total_seconds() == 90 * 60
+
+
+def test_owners_of_owners() -> None:
+    """A pod is named by what people know it by, and what is not looked at by its owner's own word."""
+    train = made("llm")
+    jobset = made("llm", owner=("TrainJob", train))
+    job = made("llm-node-0", owner=("JobSet", jobset))
+    flow = made("pipeline")
+    web = made("web", "default")
+    replicas = made("web-5d", "default", owner=("Deployment", web))
+    assert _names(
+        pod("a", owner=("Job", job)),
+        pod("b", owner=("Workflow", flow)),
+        pod("c", "default", owner=("ReplicaSet", replicas)),
+        Job=(job,),
+        JobSet=(jobset,),
+        TrainJob=(train,),
+        ReplicaSet=(replicas,),
+    ) == ["Deployment default/web", "TrainJob research/llm", "Workflow research/pipeline"]
+
+
+def test_a_pod_by_itself() -> None:
+    """It is work, on a pool wherever it is and in a namespace that goes on any node."""
+    assert _names(pod("a", "default"), pod("b", node="theirs"), pod("c", "default", node="theirs")) == [
+        "Pod default/a",
+        "Pod research/b",
+    ]
+
+
+def test_what_is_no_work() -> None:
+    """What has ended, what a cloud runs, what runs on every node, and the stack's own add-ons are none."""
+    agent, mirrored = made("agent"), made("n")
+    trainer = made("trainer", "default")
+    replicas = made("trainer-1", "default", owner=("Deployment", trainer))
+    assert (
+        _names(
+            pod("ended", phase="Succeeded"),
+            pod("failed", phase="Failed"),
+            pod("dns", "kube-system"),
+            pod("metrics", "gmp-system"),
+            pod("critical", "default", priority="system-node-critical"),
+            pod("agent", owner=("DaemonSet", agent)),
+            pod("mirrored", owner=("Node", mirrored)),
+            pod("kueue", "kueue-system", node="m"),
+            pod("trainer", "default", node="m", owner=("ReplicaSet", replicas)),
+            ReplicaSet=(replicas,),
+            Job=(made("done", status=condition("Complete")), made("lost", status=condition("Failed"))),
+        )
+        == []
+    )
+
+
+def test_what_waits_in_a_queue() -> None:
+    """A Job that Kueue has not let in is work without a pod, and says where it waits."""
+    job, other = made("second"), made("elsewhere", "default")
+    admitted = made("first", minutes=9)
+    (first, second) = _found(
+        Job=(job, admitted, other),
+        workloads=(
+            made("w", owner=("Job", job), spec={"queueName": "ours"}),
+            made("v", owner=("Job", admitted), spec={"queueName": "ours"}, status=condition("Admitted")),
+        ),
+    )
+    assert (first.name, first.queue, first.pods) == ("first", "", 0)
+    assert (second.name, second.queue, second.pods) == ("second", "ours", 0)
+
+
+def test_a_namespace_that_stays() -> None:
+    """Of a team's work there, what is on the pools ends, and what waits in the queue."""
+    stays = replace(STATE, objects=STATE.objects - {Item("Namespace", "", "research")})
+    queued, other = made("queued"), made("other")
+    assert _names(
+        pod("a"),
+        pod("b", node="theirs"),
+        state=stays,
+        Job=(queued, other, made("unqueued")),
+        workloads=(
+            made("v", owner=("Job", queued), spec={"queueName": "ours"}),
+            made("w", owner=("Job", other), spec={"queueName": "theirs"}),
+        ),
+    ) == ["Job research/queued", "Pod research/a"]
+
+
+def test_a_cluster_that_goes() -> None:
+    """Everything on it ends."""
+    own = replace(STATE, owns_cluster=True)
+    assert _names(pod("a", "default", node="", phase="Pending"), state=own, Job=(made("b", "else"),)) == [
+        "Job else/b",
+        "Pod default/a",
+    ]
