@@ -1,5 +1,9 @@
 """The command that rehearses a stack on this machine. What it needs is imported when it runs."""
 
+import contextlib
+import shutil
+import sys
+from collections.abc import Generator
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -7,10 +11,35 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from ebbtide.rehearsal.report.document import StepReport
 
 _FOUND = 1
 _DEFAULT_STACK = "dev"
+
+
+@contextlib.contextmanager
+def _installed() -> Generator[None]:
+    """Say what to install where a package is not there that only a rehearsal needs."""
+    from ebbtide.rehearsal.failures import RehearsalError  # noqa: PLC0415
+
+    try:
+        yield
+    except ModuleNotFoundError as missing:
+        raise RehearsalError(
+            f"A rehearsal needs {missing.name}, which is not installed: pip install 'ebbtide[rehearsal]'."
+        ) from None
+
+
+def _console(*, aside: bool) -> "Console":
+    """Where progress goes: aside where the report itself goes to standard output or a file."""
+    from rich.console import Console  # noqa: PLC0415
+
+    stream = sys.stderr if aside else sys.stdout
+    # A pipe has no width of its own; COLUMNS counts, and else a width that most terminals have today.
+    width = None if stream.isatty() else shutil.get_terminal_size((120, 0)).columns
+    return Console(file=stream, width=width, highlight=False)
 
 
 class RehearsalFormat(StrEnum):
@@ -83,25 +112,21 @@ def rehearse(  # noqa: PLR0913 - one parameter an option
     The cloud is a stand-in; nothing is paid for. The first time, tools are built from Go modules. Exit
     status 1 says that an expectation was not met.
     """
-    import sys  # noqa: PLC0415
-
     from rich.console import Console  # noqa: PLC0415
 
     from ebbtide.preview.stack_files import read_stack, stack_named_by  # noqa: PLC0415
     from ebbtide.rehearsal.scenarios import built_in, chosen, read  # noqa: PLC0415
 
-    console = Console(
-        file=sys.stderr if format_ is RehearsalFormat.JSON or out else sys.stdout, highlight=False
-    )
     if list_:
         for name, path in built_in().items():
-            console.print(f"{name:<24} {read(path).title}")
+            typer.echo(f"{name:<24} {read(path).title}")
         return
-
-    from ebbtide.rehearsal import rehearse as rehearsing  # noqa: PLC0415
-    from ebbtide.rehearsal.report import render  # noqa: PLC0415
-    from ebbtide.rehearsal.tools import narration  # noqa: PLC0415
-    from ebbtide.rehearsal.tools.__main__ import table  # noqa: PLC0415
+    console = _console(aside=format_ is RehearsalFormat.JSON or out is not None)
+    with _installed():
+        from ebbtide.rehearsal import rehearse as rehearsing  # noqa: PLC0415
+        from ebbtide.rehearsal.report import render  # noqa: PLC0415
+        from ebbtide.rehearsal.tools import narration  # noqa: PLC0415
+        from ebbtide.rehearsal.tools.__main__ import table  # noqa: PLC0415
 
     if tools:
         with narration(console) as say:
@@ -136,7 +161,7 @@ def rehearse(  # noqa: PLR0913 - one parameter an option
             typer.echo(text, nl=False)
     elif out:
         with out.open("w", encoding="utf-8") as file:
-            render.write(report, Console(file=file, force_terminal=False, highlight=False))
+            render.write(report, Console(file=file, width=120, force_terminal=False, highlight=False))
     else:
         console.print(render.ending(report))
     if not report.met:

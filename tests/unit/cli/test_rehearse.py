@@ -1,0 +1,54 @@
+"""The command that rehearses: what it says before anything is started."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from ebbtide.cli import app
+from ebbtide.rehearsal.scenarios import built_in
+from tests.repository import ROOT
+
+
+def _said(*arguments: str) -> tuple[int, str]:
+    done = CliRunner().invoke(app, ["rehearse", "--cwd", str(ROOT), *arguments])
+    return done.exit_code, done.output
+
+
+def test_the_scenarios_that_come_along_are_listed() -> None:
+    """Each with its name and what it shows."""
+    status, text = _said("--list")
+    assert status == 0
+    assert [line.split()[0] for line in text.splitlines()] == list(built_in())
+
+
+def test_a_scenario_that_is_not_there_is_a_wrong_call() -> None:
+    """Status 2, and the one that was meant."""
+    status, text = _said("--scenario", "spot-strom")
+    assert status == 2
+    assert "Did you mean spot-storm?" in text
+
+
+def test_a_stack_with_faults_is_refused_before_anything_is_built(tmp_path: Path) -> None:
+    """Status 2, and every fault; no tool is looked for."""
+    faulty = tmp_path / "Pulumi.faulty.yaml"
+    faulty.write_text("config: {'ebbtide:cluster': {cloud: {kind: gke}, pools: []}}")
+    status, text = _said("--config-file", str(faulty))
+    assert status == 2
+    assert "cloud.project" in text
+
+
+def test_a_missing_package_is_named() -> None:
+    """Status 2, and what to install."""
+    program = "import sys; sys.modules['trustme'] = None; from ebbtide.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", program, "rehearse", "dev"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    said = "A rehearsal needs trustme, which is not installed: pip install 'ebbtide[rehearsal]'.\n"
+    assert done.stderr == said
