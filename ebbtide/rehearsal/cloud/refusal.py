@@ -4,7 +4,10 @@ from typing import NoReturn
 
 import grpc
 from google.protobuf import struct_pb2
-from pulumi.runtime.proto import provider_pb2, status_pb2
+
+# Not the SDK's own copy: both define the same names, and kfp loads this one.
+from google.rpc import status_pb2  # pyright: ignore[reportMissingTypeStubs]
+from pulumi.runtime.proto import provider_pb2
 
 from ebbtide.rehearsal.cloud.provider import UnfinishedError
 
