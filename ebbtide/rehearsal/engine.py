@@ -94,6 +94,40 @@ class _Seen:
             self.steps.append(Step(metadata.op.value, metadata.type, name, tuple(metadata.diffs or ())))
 
 
+def workspace(
+    directory: Path, pulumi: Path, project: str, environment: Mapping[str, str]
+) -> automation.LocalWorkspaceOptions:
+    """Where the engine works: with a state, settings and a home of its own, and nothing of the user's.
+
+    Args:
+        directory: where all of that goes.
+        pulumi: the engine; it is linked to where the Automation API looks for it.
+        project: the project's name.
+        environment: for the engine, beside what this process has: where the providers listen.
+    """
+    state, home, work, programs = (directory / name for name in ("state", "home", "project", "bin"))
+    for made in (state, home, work, programs):
+        made.mkdir(parents=True, exist_ok=True)
+    (programs / "pulumi").symlink_to(pulumi)
+    # The engine keeps a compressed log of all that passes between it and the providers: half of its time
+    # where definitions are large. Nothing turns it off; where it cannot write one it goes without.
+    (home / "logs").touch()
+    return automation.LocalWorkspaceOptions(
+        work_dir=str(work),
+        pulumi_home=str(home),
+        pulumi_command=automation.PulumiCommand(str(directory)),
+        project_settings=automation.ProjectSettings(project, "python"),
+        env_vars={
+            "PULUMI_HOME": str(home),
+            "PULUMI_BACKEND_URL": state.as_uri(),
+            "PULUMI_CONFIG_PASSPHRASE": _PASSPHRASE,
+            "PULUMI_SKIP_UPDATE_CHECK": "true",
+            "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
+            **environment,
+        },
+    )
+
+
 class Engine:
     """A stack of the project on the real engine.
 
@@ -104,45 +138,22 @@ class Engine:
     """
 
     def __init__(
-        self, files: StackFiles, *, home: Path, directory: Path, environment: Mapping[str, str]
+        self, files: StackFiles, *, pulumi: Path, directory: Path, environment: Mapping[str, str]
     ) -> None:
         """Make the stack.
 
         Args:
             files: the project and the stack; `declare` changes what it declares.
-            home: a directory with the engine at `bin/pulumi`.
+            pulumi: the engine.
             directory: where state and settings go.
-            environment: for the engine, beside what this process has: where the providers listen, and PATH.
+            environment: for the engine, beside what this process has: where the providers listen.
         """
         self.name = files.stack
         self._files = files
-        state = directory / "state"
-        self.project = directory / "project"
-        for made in (state, self.project, directory / "home"):
-            made.mkdir(parents=True, exist_ok=True)
-        self.environment: Mapping[str, str] = {
-            "PULUMI_HOME": str(directory / "home"),
-            "PULUMI_BACKEND_URL": state.as_uri(),
-            "PULUMI_CONFIG_PASSPHRASE": _PASSPHRASE,
-            "PULUMI_SKIP_UPDATE_CHECK": "true",
-            "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
-            **environment,
-        }
-        # The engine keeps a compressed log of all that passes between it and the providers: half of its time
-        # where definitions are large. Nothing turns it off; where it cannot write one it goes without.
-        (directory / "home" / "logs").touch()
-        self._stack = automation.create_or_select_stack(
-            files.stack,
-            files.project,
-            self._run,
-            opts=automation.LocalWorkspaceOptions(
-                work_dir=str(self.project),
-                pulumi_home=self.environment["PULUMI_HOME"],
-                pulumi_command=automation.PulumiCommand(str(home)),
-                project_settings=automation.ProjectSettings(files.project, "python"),
-                env_vars=self.environment,
-            ),
-        )
+        options = workspace(directory, pulumi, files.project, environment)
+        self.project = Path(str(options.work_dir))
+        self.environment: Mapping[str, str] = options.env_vars or {}
+        self._stack = automation.create_or_select_stack(files.stack, files.project, self._run, opts=options)
 
     @property
     def declaration(self) -> Any:

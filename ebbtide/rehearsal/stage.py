@@ -115,7 +115,7 @@ def stage(
         cloud = ending.enter_context(Cloud(directory, settings))
         engine = Engine(
             files,
-            home=directory,
+            pulumi=tools.path("pulumi"),
             directory=directory / "engine",
             environment={"PULUMI_DEBUG_PROVIDERS": cloud.providers},
         )

@@ -1,7 +1,6 @@
 """The real Pulumi engine running the repository's own program, against providers of the stand-in cloud."""
 
 import json
-import os
 import runpy
 from collections import defaultdict
 from collections.abc import Callable, Generator
@@ -17,6 +16,7 @@ from pulumi.automation.events import EngineEvent
 from ebbtide.rehearsal.cloud.protocol import serve
 from ebbtide.rehearsal.cloud.provider import Provider
 from ebbtide.rehearsal.cloud.store import Store
+from ebbtide.rehearsal.engine import workspace
 from ebbtide.rehearsal.tools import ensure
 
 ROOT = Path(__file__).parents[2]
@@ -100,21 +100,7 @@ def running(directory: Path, store: Store, *providers: Provider) -> Generator[St
 
 
 def _stack(directory: Path, more: dict[str, str]) -> automation.Stack:
-    places = {name: directory / name for name in ("home", "backend", "work")}
-    for place in places.values():
-        place.mkdir(parents=True)
-    environment = {
-        "PATH": f"{_engine().parent}{os.pathsep}{os.environ['PATH']}",
-        "PULUMI_HOME": str(places["home"]),
-        "PULUMI_BACKEND_URL": f"file://{places['backend']}",
-        "PULUMI_CONFIG_PASSPHRASE": "rehearsal",
-        "PULUMI_SKIP_UPDATE_CHECK": "true",
-        "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
-        **more,
-    }
-    options = automation.LocalWorkspaceOptions(
-        work_dir=str(places["work"]), pulumi_home=str(places["home"]), env_vars=environment
-    )
+    options = workspace(directory, _engine(), "ebbtide", more)
     return automation.create_stack("test", "ebbtide", _program, opts=options)
 
 

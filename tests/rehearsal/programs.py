@@ -1,6 +1,5 @@
 """Small programs on the real engine, with the Kubernetes provider of the stand-in cloud."""
 
-import os
 from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from pulumi import automation
 from ebbtide.rehearsal.cloud.protocol import serve
 from ebbtide.rehearsal.cloud.provider import Provider
 from ebbtide.rehearsal.cloud.store import Store
+from ebbtide.rehearsal.engine import workspace
 
 _SECRET = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 - the engine's mark of a secret
 
@@ -82,21 +82,8 @@ def running(directory: Path, pulumi: Path, store: Store, *providers: Provider) -
         providers: one a package.
     """
     served = {provider.package: serve(provider, store) for provider in providers}
-    places = {name: directory / name for name in ("home", "backend", "work")}
-    for place in places.values():
-        place.mkdir(parents=True)
-    environment = {
-        "PATH": f"{pulumi.parent}{os.pathsep}{os.environ['PATH']}",
-        "PULUMI_HOME": str(places["home"]),
-        "PULUMI_BACKEND_URL": f"file://{places['backend']}",
-        "PULUMI_CONFIG_PASSPHRASE": "rehearsal",
-        "PULUMI_SKIP_UPDATE_CHECK": "true",
-        "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
-        "PULUMI_DEBUG_PROVIDERS": ",".join(f"{name}:{port}" for name, (_, port) in served.items()),
-    }
-    options = automation.LocalWorkspaceOptions(
-        work_dir=str(places["work"]), pulumi_home=str(places["home"]), env_vars=environment
-    )
+    ports = ",".join(f"{name}:{port}" for name, (_, port) in served.items())
+    options = workspace(directory, pulumi, "tried", {"PULUMI_DEBUG_PROVIDERS": ports})
     try:
         yield Stack(automation.create_stack("test", "tried", _nothing, opts=options))
     finally:
