@@ -18,19 +18,22 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help preview test rehearse lint types pytest fmt docs bench wheel lock clean
+.PHONY: help preview test rehearse rehearse-all lint types pytest fmt docs bench wheel lock clean
 
 help: ## What there is to call.
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 preview: $(VENV)/.runtime ## What a stack would create, without a cloud: STACK=dev.
 	@$(BIN)/python -m ebbtide preview $(STACK)
 
 test: lint types pytest ## Everything that needs nothing but Python.
 
-rehearse: $(VENV)/.dev ## A stack on the real engine and a real Kubernetes, then every scenario: STACK=dev.
+rehearse: $(VENV)/.dev ## A stack on the real engine and a real Kubernetes, then scenarios: STACK=dev.
 	@$(BIN)/python -m ebbtide rehearse $(STACK)
-	$(BIN)/pytest -m "engine or rehearsal" -n 2 --dist loadfile tests/engine tests/rehearsal $(ARGS)
+	$(BIN)/pytest -m "(engine or rehearsal) and not long" -n 2 --dist loadfile tests/engine tests/rehearsal $(ARGS)
+
+rehearse-all: $(VENV)/.dev ## Every scenario and everything else that wants a real control plane: about an hour.
+	$(BIN)/pytest -m "engine or rehearsal" tests/engine tests/rehearsal $(ARGS)
 
 lint: $(VENV)/.dev ## Style, format, and who imports whom.
 	$(BIN)/ruff check --quiet

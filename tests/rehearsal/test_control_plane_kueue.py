@@ -20,7 +20,7 @@ from tests.rehearsal.cluster import Object, condition, gone, job, namespace, nod
 from tests.rehearsal.commands import Kubectl, rendered, run
 from tests.repository import ROOT
 
-pytestmark = pytest.mark.rehearsal
+pytestmark = [pytest.mark.rehearsal, pytest.mark.long]
 
 DEPLOYMENT = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/kueue-controller-manager"
 REQUESTS = "/apis/autoscaling.x-k8s.io/v1/namespaces/default/provisioningrequests"

@@ -20,7 +20,7 @@ from ebbtide.workloads.jobs import job
 from tests.rehearsal.cluster import wait
 from tests.repository import ROOT
 
-pytestmark = pytest.mark.rehearsal
+pytestmark = [pytest.mark.rehearsal, pytest.mark.long]
 
 DECLARED: Mapping[str, Any] = {
     "name": "added",

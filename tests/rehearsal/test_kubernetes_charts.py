@@ -27,7 +27,7 @@ from tests.rehearsal.cluster import node
 from tests.rehearsal.programs import Program, Stack, running
 from tests.repository import ROOT
 
-pytestmark = pytest.mark.rehearsal
+pytestmark = [pytest.mark.rehearsal, pytest.mark.long]
 
 CHART = "oci://registry.k8s.io/kueue/charts/kueue"
 DECLARED = declare(

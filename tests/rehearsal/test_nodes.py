@@ -11,7 +11,7 @@ from ebbtide.rehearsal.control_plane import RUNS, RUNS_FOR, ControlPlane
 from tests.rehearsal.cluster import Object, condition, job, namespace, wait
 from tests.rehearsal.node_pools import CLUSTER, running, work, work_pool
 
-pytestmark = pytest.mark.rehearsal
+pytestmark = [pytest.mark.rehearsal, pytest.mark.long]
 
 JOBS = "/apis/batch/v1/namespaces/{}/jobs"
 ON_SPOT: dict[str, Any] = {

@@ -12,6 +12,7 @@ from tests.repository import ROOT
 
 pytestmark = [
     pytest.mark.rehearsal,
+    pytest.mark.long,
     pytest.mark.skipif(not PLACE.is_dir(), reason="the released manifests are not beside the repository"),
 ]
 

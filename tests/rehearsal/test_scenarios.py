@@ -6,10 +6,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from ebbtide.rehearsal.scenarios import built_in
 from tests.repository import ROOT
@@ -19,6 +20,15 @@ pytestmark = pytest.mark.rehearsal
 STORIES = {path.parent.name: path for path in sorted((ROOT / "examples").glob("*/rehearsal.yaml"))}
 REHEARSE = [sys.executable, "-m", "ebbtide", "rehearse"]
 PS = shutil.which("ps") or "ps"
+
+
+SHORT = ("no-stock", "preemptible-pipelines", "queued-gpus", "spot-storm", "too-big")
+"""What `make rehearse` plays; `make rehearse-all` plays all of them."""
+
+
+def _each(files: Mapping[str, Path]) -> Iterator[ParameterSet]:
+    for name, file in files.items():
+        yield pytest.param(str(file), id=name, marks=() if name in SHORT else (pytest.mark.long,))
 
 
 def _played(out: Path, *arguments: str) -> None:
@@ -31,12 +41,13 @@ def _played(out: Path, *arguments: str) -> None:
     assert [step["misses"] for step in report["steps"] if step["misses"]] == []
 
 
-@pytest.mark.parametrize("scenario", [*built_in(), *map(str, STORIES.values())], ids=[*built_in(), *STORIES])
+@pytest.mark.parametrize("scenario", [*_each(built_in()), *_each(STORIES)])
 def test_every_expectation_is_met(scenario: str, tmp_path: Path) -> None:
     """Ours and the stories'."""
     _played(tmp_path / "report.json", "--scenario", scenario)
 
 
+@pytest.mark.long
 def test_a_stack_without_a_scenario_is_tried_on_every_pool(tmp_path: Path) -> None:
     """On AKS; `make rehearse` itself does it for the dev stack on GKE."""
     _played(tmp_path / "report.json", "dev-aks")
