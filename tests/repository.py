@@ -48,4 +48,4 @@ def code_strings(tree: ast.Module) -> Iterator[tuple[int, str]]:
 def makefile_targets() -> dict[str, str]:
     """The Makefile's targets that are commands, with what `make help` says of each."""
     text = (ROOT / "Makefile").read_text(encoding="utf-8")
-    return dict(re.findall(r"^([a-z]+):.*?## (.+)$", text, flags=re.MULTILINE))
+    return dict(re.findall(r"^([a-z-]+):.*?## (.+)$", text, flags=re.MULTILINE))
