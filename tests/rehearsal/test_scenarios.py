@@ -1,6 +1,7 @@
 """Every scenario that comes with Ebbtide, and every story's, played as a user plays it."""
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -71,14 +72,20 @@ def test_an_expectation_that_is_not_met_is_said_and_the_cluster_goes(tmp_path: P
     assert "changes nothing" not in done.stdout
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL], ids=["interrupted", "killed"])
 def test_nothing_outlives_a_rehearsal_that_is_ended(end: signal.Signals, tmp_path: Path) -> None:
     """Once a control plane runs, the rehearsal is ended from outside: no process of it stays."""
     kept = tmp_path / "kept"
     command = [*REHEARSE, "--scenario", "spot-storm", "--keep", str(kept)]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    ) as process:
         _until(lambda: bool(_processes(kept / "clusters")), 120)
-        process.send_signal(end)
+        if end is signal.SIGINT:
+            os.killpg(process.pid, end)  # as a terminal does: everyone in its foreground is told
+        else:
+            process.send_signal(end)
         process.wait(60)
     _until(lambda: not _processes(kept), 30)
 
