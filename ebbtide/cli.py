@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ebbtide import workload_commands
+from ebbtide.consoles import console
 from ebbtide.destroy_command import destroy
 from ebbtide.rehearse_command import rehearse
+from ebbtide.stack_options import ConfigFile, Cwd, Stack, stack_files
 
 if TYPE_CHECKING:
     from ebbtide.preview.report import Preview
-    from ebbtide.preview.stack_files import StackFiles
 
 FOUND = 1
 WRONG = 2
 BROKEN = 3
-_DEFAULT_STACK = "dev"
 
 app = typer.Typer(
     name="ebbtide",
@@ -46,24 +46,9 @@ class PreviewFormat(StrEnum):
     JSON = "json"
 
 
-Stack = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="STACK",
-        help="The stack; left out, the one that --config-file is named after, or else dev.",
-        show_default=False,
-    ),
-]
-ConfigFile = Annotated[
-    Path | None,
-    typer.Option(
-        help="The stack's file, where that is not Pulumi.STACK.yaml beside Pulumi.yaml.", show_default=False
-    ),
-]
 Out = Annotated[
     Path | None, typer.Option(help="A file to write to, in place of standard output.", show_default=False)
 ]
-Cwd = Annotated[Path, typer.Option(help="The project's directory, or one below it.")]
 
 
 @app.command()
@@ -88,7 +73,7 @@ def preview(
         from ebbtide.recording.record import record  # noqa: PLC0415 - loads Pulumi
 
         lazy_packages.install()
-        files = _stack_files(stack, config_file, cwd)
+        files = stack_files(stack, config_file, cwd)
         recording = record(
             files.program,
             project=files.project,
@@ -141,20 +126,9 @@ def profile(
         from ebbtide.model import declare  # noqa: PLC0415
         from ebbtide.placement.derive import profile as derived  # noqa: PLC0415
 
-        files = _stack_files(stack, config_file, cwd)
+        files = stack_files(stack, config_file, cwd)
         cluster = declare(files.declaration(), default_name=files.cluster_name)
         _write(derived(cluster).json() + "\n", out)
-
-
-class _RefusedError(Exception):
-    """The call is wrong; the message says how."""
-
-
-def _stack_files(stack: str | None, config_file: Path | None, cwd: Path) -> "StackFiles":
-    from ebbtide.preview.stack_files import read_stack, stack_named_by  # noqa: PLC0415
-
-    named = stack_named_by(config_file) if config_file else None
-    return read_stack(cwd, stack or named or _DEFAULT_STACK, config_file=config_file)
 
 
 @contextlib.contextmanager
@@ -171,7 +145,7 @@ def _sentences() -> Generator[None]:
         except typer.Exit:
             raise
         except Exception as error:  # noqa: BLE001 - nobody is shown a traceback
-            text = str(error) if isinstance(error, _RefusedError) else complaint(error)
+            text = complaint(error)
             typer.echo(text or own_fault(error), err=True)
             raise typer.Exit(WRONG if text else BROKEN) from None
 
@@ -185,19 +159,13 @@ def _write(text: str, out: Path | None) -> None:
 
 def _write_text(document: "Preview", out: Path | None) -> None:
     """The preview as text: in colour for a terminal, plain for a pipe or a file."""
-    import shutil  # noqa: PLC0415
-
-    from rich.console import Console  # noqa: PLC0415
-
     from ebbtide.preview.render import render  # noqa: PLC0415
 
-    # A pipe has no width of its own; COLUMNS counts, and else a width that most terminals have today.
-    width = None if out is None and sys.stdout.isatty() else shutil.get_terminal_size((120, 0)).columns
     if out is None:
-        render(document, Console(width=width, highlight=False))
+        render(document, console(sys.stdout))
         return
     with out.open("w", encoding="utf-8") as file:
-        render(document, Console(file=file, width=width, force_terminal=False, highlight=False))
+        render(document, console(file, plain=True))
 
 
 for _command in (*workload_commands.COMMANDS, rehearse, destroy):

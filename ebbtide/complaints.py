@@ -56,6 +56,7 @@ _SAID_WELL: Final = {
     "ebbtide.preview.stack_config.StackFileError",
     "ebbtide.workloads.errors.WorkloadError",
     "ebbtide.rehearsal.failures.RehearsalError",
+    "ebbtide.rehearsal.cloud.kubernetes.discovery.UnknownKindError",
     "ebbtide.rehearsal.tools.errors.ToolError",
     "ebbtide.rehearsal.control_plane.failures.ControlPlaneError",
 }

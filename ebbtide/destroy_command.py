@@ -7,10 +7,11 @@ from typing import Annotated, Final
 
 import typer
 
+from ebbtide.stack_options import ConfigFile, Cwd, stack_name
+
 _FOUND: Final = 1
 _INTERRUPTED: Final = 130
 """What a shell makes of Ctrl-C (128 and the signal's number)."""
-_DEFAULT_STACK: Final = "dev"
 
 
 def destroy(
@@ -25,14 +26,8 @@ def destroy(
     ] = None,
     *,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask, though work would end.")] = False,
-    config_file: Annotated[
-        Path | None,
-        typer.Option(
-            help="The stack's file, where that is not Pulumi.STACK.yaml beside Pulumi.yaml.",
-            show_default=False,
-        ),
-    ] = None,
-    cwd: Annotated[Path, typer.Option(help="The project's directory, or one below it.")] = Path(),
+    config_file: ConfigFile = None,
+    cwd: Cwd = Path(),
 ) -> None:
     """Destroy a stack in the cloud, once the work that still runs on it is named.
 
@@ -63,10 +58,9 @@ def _destroyed(stack: str | None, config_file: Path | None, cwd: Path, *, yes: b
             "Destroying a stack needs Pulumi's package for Python: pip install 'ebbtide[gke,cluster]', or "
             "'ebbtide[aks,cluster]'."
         ) from None
-    from ebbtide.preview.stack_files import read_stack, stack_named_by  # noqa: PLC0415
+    from ebbtide.preview.stack_files import read_stack  # noqa: PLC0415
 
-    named = stack_named_by(config_file) if config_file else None
-    name = stack or named or _DEFAULT_STACK
+    name = stack_name(stack, config_file)
     files = read_stack(cwd, name.rpartition("/")[2], config_file=config_file)
 
     def ask(question: str) -> bool:

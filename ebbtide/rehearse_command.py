@@ -1,7 +1,6 @@
 """The command that rehearses a stack on this machine. What it needs is imported when it runs."""
 
 import contextlib
-import shutil
 import sys
 from collections.abc import Generator
 from enum import StrEnum
@@ -10,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from rich.console import Console
+from ebbtide.consoles import console
+from ebbtide.stack_options import ConfigFile, Cwd, Stack, stack_files
 
+if TYPE_CHECKING:
     from ebbtide.rehearsal.report.document import StepReport
 
 _FOUND = 1
-_DEFAULT_STACK = "dev"
 
 
 @contextlib.contextmanager
@@ -32,16 +31,6 @@ def _installed() -> Generator[None]:
         ) from None
 
 
-def _console(*, aside: bool) -> "Console":
-    """Where progress goes: aside where the report itself goes to standard output or a file."""
-    from rich.console import Console  # noqa: PLC0415
-
-    stream = sys.stderr if aside else sys.stdout
-    # A pipe has no width of its own; COLUMNS counts, and else a width that most terminals have today.
-    width = None if stream.isatty() else shutil.get_terminal_size((120, 0)).columns
-    return Console(file=stream, width=width, highlight=False)
-
-
 class RehearsalFormat(StrEnum):
     """In what form a rehearsal is written."""
 
@@ -50,14 +39,7 @@ class RehearsalFormat(StrEnum):
 
 
 def rehearse(  # noqa: PLR0913 - one parameter an option
-    stack: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="STACK",
-            help="The stack; left out, the one that --config-file is named after, or else dev.",
-            show_default=False,
-        ),
-    ] = None,
+    stack: Stack = None,
     *,
     scenario: Annotated[
         str | None,
@@ -98,30 +80,23 @@ def rehearse(  # noqa: PLR0913 - one parameter an option
         Path | None,
         typer.Option(help="A file for the report, in place of standard output.", show_default=False),
     ] = None,
-    config_file: Annotated[
-        Path | None,
-        typer.Option(
-            help="The stack's file, where that is not Pulumi.STACK.yaml beside Pulumi.yaml.",
-            show_default=False,
-        ),
-    ] = None,
-    cwd: Annotated[Path, typer.Option(help="The project's directory, or one below it.")] = Path(),
+    config_file: ConfigFile = None,
+    cwd: Cwd = Path(),
 ) -> None:
     """Bring a stack up on this machine, with the real Pulumi engine and a real Kubernetes, and tear it down.
 
     The cloud is a stand-in; nothing is paid for. The first time, tools are built from Go modules. Exit
     status 1 says that an expectation was not met.
     """
-    from rich.console import Console  # noqa: PLC0415
-
-    from ebbtide.preview.stack_files import read_stack, stack_named_by  # noqa: PLC0415
     from ebbtide.rehearsal.scenarios import built_in, chosen, read  # noqa: PLC0415
 
     if list_:
         for name, path in built_in().items():
             typer.echo(f"{name:<24} {read(path).title}")
         return
-    console = _console(aside=format_ is RehearsalFormat.JSON or out is not None)
+    # Progress goes aside where the report itself goes to standard output or a file.
+    aside = format_ is RehearsalFormat.JSON or out is not None
+    screen = console(sys.stderr if aside else sys.stdout)
     with _installed():
         from ebbtide.rehearsal import rehearse as rehearsing  # noqa: PLC0415
         from ebbtide.rehearsal.report import render  # noqa: PLC0415
@@ -129,19 +104,18 @@ def rehearse(  # noqa: PLR0913 - one parameter an option
         from ebbtide.rehearsal.tools.__main__ import table  # noqa: PLC0415
 
     if tools:
-        with narration(console) as say:
-            console.print(table(rehearsing.tools(say).found.values()))
+        with narration(screen) as say:
+            screen.print(table(rehearsing.tools(say).found.values()))
         return
-    named = stack_named_by(config_file) if config_file else None
-    files = read_stack(cwd, stack or named or _DEFAULT_STACK, config_file=config_file)
+    files = stack_files(stack, config_file, cwd)
     file = chosen(scenario) if scenario else None
     played = read(file) if file else rehearsing.scenario_of(files)
-    with narration(console) as say:
+    with narration(screen) as say:
         found = rehearsing.tools(say)
-    console.print(render.heading(played.title, files.stack, played.speed))
+    screen.print(render.heading(played.title, files.stack, played.speed))
 
     def watch(step: "StepReport") -> None:
-        console.print(render.step(step))
+        screen.print(render.step(step))
 
     report = rehearsing.rehearse(
         files,
@@ -161,8 +135,8 @@ def rehearse(  # noqa: PLR0913 - one parameter an option
             typer.echo(text, nl=False)
     elif out:
         with out.open("w", encoding="utf-8") as file:
-            render.write(report, Console(file=file, width=120, force_terminal=False, highlight=False))
+            render.write(report, console(file, plain=True))
     else:
-        console.print(render.ending(report))
+        screen.print(render.ending(report))
     if not report.met:
         raise typer.Exit(_FOUND)

@@ -153,6 +153,7 @@ class Engine:
         options = workspace(directory, pulumi, files.project, environment)
         self.project = Path(str(options.work_dir))
         self.environment: Mapping[str, str] = options.env_vars or {}
+        self._outputs: Mapping[str, Any] | None = None
         self._stack = automation.create_or_select_stack(files.stack, files.project, self._run, opts=options)
 
     @property
@@ -166,7 +167,9 @@ class Engine:
 
     def outputs(self) -> Mapping[str, Any]:
         """The stack's outputs, secret ones in plain."""
-        return {name: output.value for name, output in self._stack.outputs().items()}
+        if self._outputs is None:  # asking is a process of its own, and they change with a run alone
+            self._outputs = {name: output.value for name, output in self._stack.outputs().items()}
+        return self._outputs
 
     def preview(self) -> Outcome:
         """What `pulumi preview` says."""
@@ -191,6 +194,7 @@ class Engine:
 
     def _do(self, operation: str, run: Callable[[Callable[[EngineEvent], None]], object]) -> Outcome:
         seen = _Seen()
+        self._outputs = None
         started = time.monotonic()
         try:
             self._configure()

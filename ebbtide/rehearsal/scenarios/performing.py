@@ -1,6 +1,5 @@
 """What each step does. A step returns what did not come as it must, a sentence each."""
 
-import copy
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -11,6 +10,8 @@ from typing import Any, Final, assert_never, cast
 from ebbtide.kubernetes_api import ApiError
 from ebbtide.placement import Profile, ProfileError
 from ebbtide.rehearsal.cloud.faults import Fault
+from ebbtide.rehearsal.cloud.kubernetes.discovery import Discovery
+from ebbtide.rehearsal.cloud.kubernetes.kinds import kind_of
 from ebbtide.rehearsal.engine import Outcome
 from ebbtide.rehearsal.scenarios.conditions import Condition, misses
 from ebbtide.rehearsal.scenarios.model import (
@@ -25,8 +26,7 @@ from ebbtide.rehearsal.scenarios.model import (
     Submit,
     Up,
 )
-from ebbtide.rehearsal.scenarios.observing import MARK, Observer
-from ebbtide.rehearsal.scenarios.paths import collection
+from ebbtide.rehearsal.scenarios.observing import Observer
 from ebbtide.rehearsal.scenarios.submitting import Object, on_every_pool, submitted
 from ebbtide.rehearsal.stage import Stage
 from ebbtide.workloads.errors import WorkloadError
@@ -133,12 +133,11 @@ class Play:
 
     def _apply(self, made: list[Object], refused: str | None) -> Iterator[str]:
         api = self.stage.api()
+        known = Discovery(api)
         for one in made:
-            path = collection(api, one)
-            body = copy.deepcopy(one)
-            body.setdefault("metadata", {}).setdefault("labels", {})[MARK] = "true"
+            path = known.find(kind_of(one)).path(one["metadata"].get("namespace", "default"))
             try:
-                api.create(path, body)
+                api.create(path, one)
             except ApiError as error:
                 yield from _said(str(error), refused)
                 return
