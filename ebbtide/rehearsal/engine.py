@@ -17,6 +17,7 @@ from pulumi.automation.events import EngineEvent, OpType
 
 from ebbtide.preview.stack_files import StackFiles
 from ebbtide.recording import program
+from ebbtide.rehearsal import interrupting
 
 _PASSPHRASE: Final = "rehearsal"  # noqa: S105 - of a state that holds no secret but this machine's own
 _QUIET: Final = frozenset({OpType.SAME, OpType.READ, OpType.READ_REPLACEMENT})
@@ -138,7 +139,13 @@ class Engine:
     """
 
     def __init__(
-        self, files: StackFiles, *, pulumi: Path, directory: Path, environment: Mapping[str, str]
+        self,
+        files: StackFiles,
+        *,
+        pulumi: Path,
+        directory: Path,
+        environment: Mapping[str, str],
+        end: Callable[[], None],
     ) -> None:
         """Make the stack.
 
@@ -147,7 +154,9 @@ class Engine:
             pulumi: the engine.
             directory: where state and settings go.
             environment: for the engine, beside what this process has: where the providers listen.
+            end: ends the providers, at Ctrl-C; the engine then ends by itself.
         """
+        self._end = end
         self.name = files.stack
         self._files = files
         options = workspace(directory, pulumi, files.project, environment)
@@ -198,7 +207,8 @@ class Engine:
         started = time.monotonic()
         try:
             self._configure()
-            run(seen.take)
+            with interrupting.in_order(self._end):
+                run(seen.take)
         except CommandError as error:
             if not seen.errors:
                 seen.errors.append(str(error))

@@ -118,6 +118,7 @@ def stage(
             pulumi=tools.path("pulumi"),
             directory=directory / "engine",
             environment={"PULUMI_DEBUG_PROVIDERS": cloud.providers},
+            end=cloud.stop,
         )
         yield Stage(directory, cloud, engine, everything(cloud.store))
 

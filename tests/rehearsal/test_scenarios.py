@@ -72,27 +72,44 @@ def test_an_expectation_that_is_not_met_is_said_and_the_cluster_goes(tmp_path: P
     assert "changes nothing" not in done.stdout
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL], ids=["interrupted", "killed"])
-def test_nothing_outlives_a_rehearsal_that_is_ended(end: signal.Signals, tmp_path: Path) -> None:
-    """Once a control plane runs, the rehearsal is ended from outside: no process of it stays."""
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """What a shell runs in the background ignores interruptions, and so does all that it starts."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
+@pytest.mark.parametrize(
+    ("tell", "end"),
+    # Ctrl-C in a terminal tells everyone in the foreground.
+    [(os.killpg, signal.SIGINT), (os.kill, signal.SIGINT), (os.kill, signal.SIGKILL)],
+    ids=["interrupted", "interrupted-alone", "killed"],
+)
+def test_nothing_outlives_a_rehearsal_that_is_ended(
+    tell: Callable[[int, int], None], end: signal.Signals, tmp_path: Path
+) -> None:
+    """During an up the rehearsal is ended from outside: no process of it stays, and no traceback is shown."""
     kept = tmp_path / "kept"
+    said = tmp_path / "said.txt"
     command = [*REHEARSE, "--scenario", "spot-storm", "--keep", str(kept)]
-    with subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
-    ) as process:
+    with (
+        said.open("wb") as out,
+        subprocess.Popen(
+            command, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
+        ) as process,
+    ):
         _until(lambda: bool(_processes(kept / "clusters")), 120)
-        if end is signal.SIGINT:
-            os.killpg(process.pid, end)  # as a terminal does: everyone in its foreground is told
-        else:
-            process.send_signal(end)
+        tell(process.pid, end)
         process.wait(60)
     _until(lambda: not _processes(kept), 30)
+    assert "Traceback" not in said.read_text()
 
 
 def _processes(directory: Path) -> list[str]:
     """The processes whose command has a directory in it."""
-    listed = subprocess.run([PS, "-eo", "args="], capture_output=True, text=True, check=True).stdout
+    listed = subprocess.run([PS, "-eww", "-o", "args="], capture_output=True, text=True, check=True).stdout
     return [line for line in listed.splitlines() if str(directory) in line]
 
 
