@@ -19,10 +19,15 @@ def interruptible() -> Iterator[None]:
 def test_what_runs_is_made_to_end_once_and_the_interruption_comes_after() -> None:
     """Two interruptions: one end, nothing is cut short, and only then KeyboardInterrupt."""
     said: list[str] = []
-    with pytest.raises(KeyboardInterrupt), interrupting.in_order(lambda: said.append("end")):
-        signal.raise_signal(signal.SIGINT)
-        signal.raise_signal(signal.SIGINT)
-        said.append("ran to its end")
+
+    def run() -> None:
+        with interrupting.in_order(lambda: said.append("end")):
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
+            said.append("ran to its end")
+
+    with pytest.raises(KeyboardInterrupt):
+        run()
     assert said == ["end", "ran to its end"]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
