@@ -14,7 +14,9 @@ import certifi
 
 from ebbtide.kubernetes_api import Api
 from ebbtide.preview.stack_files import StackFiles
+from ebbtide.rehearsal.cloud.azure import DIRECTORY
 from ebbtide.rehearsal.cloud.clusters import CLUSTER
+from ebbtide.rehearsal.cloud.existing import introduce
 from ebbtide.rehearsal.cloud.running import Cloud
 from ebbtide.rehearsal.cloud.settings import Settings
 from ebbtide.rehearsal.cloud.store import Store
@@ -52,6 +54,11 @@ class Stage:
         if kubeconfig not in self._api:
             self._api[kubeconfig] = Api.of_kubeconfig(json.loads(kubeconfig))
         return self._api[kubeconfig]
+
+    def declare(self, declaration: Mapping[str, Any]) -> None:
+        """Let the stack declare something else from now on."""
+        self.engine.declare(declaration)
+        introduce(declaration, self.store)
 
     def watch(self, seconds: float) -> None:
         """Let seconds of the wall clock go by, and look whether all still runs.
@@ -125,7 +132,7 @@ def stage(
 
 def everything(store: Store) -> frozenset[str]:
     """All that is in the cloud, and in clusters that are there."""
-    resources = store.resources()
+    resources = [one for one in store.resources() if one.cloud != DIRECTORY]
     clusters = [one for one in resources if one.type == CLUSTER]
     inside = (
         f"{name} in the cluster {cluster.id}"

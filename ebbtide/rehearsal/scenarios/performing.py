@@ -95,7 +95,7 @@ class Play:
     def _up(self, step: Up) -> Iterator[str]:
         engine = self.stage.engine
         if step.change or step.pools:
-            engine.declare(_changed(engine.declaration, step))
+            self.stage.declare(_changed(engine.declaration, step))
         self.is_up = True
         outcome = engine.up()
         if step.refused is not None:

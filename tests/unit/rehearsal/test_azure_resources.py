@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from ebbtide.rehearsal.cloud.azure.arm import DEPLOYER, TENANT
+from ebbtide.rehearsal.cloud.azure.directory import know
 from ebbtide.rehearsal.cloud.azure.kinds import KINDS
 from ebbtide.rehearsal.cloud.azure.operations import Operations
 from ebbtide.rehearsal.cloud.provider import Made, Properties, RefusedError
@@ -85,6 +86,13 @@ def test_a_grant_to_a_group_wants_its_kind(tmp_path: Path) -> None:
     with pytest.raises(RefusedError, match="PrincipalNotFound"):
         _grant(azure, principalId=_STRANGER)
     assert _grant(azure, principalId=_STRANGER, principalType="Group")["principalType"] == "Group"
+
+
+def test_a_grant_to_someone_of_the_directory(tmp_path: Path) -> None:
+    """Whom the declaration names is there, and Azure finds out what they are."""
+    azure = Azure(tmp_path).with_network()
+    know(azure.store, [_STRANGER])
+    assert _grant(azure, principalId=_STRANGER)["principalId"] == _STRANGER
 
 
 def test_each_grant_once(tmp_path: Path) -> None:

@@ -5,8 +5,9 @@ type; `kinds.py` has the types, a row each, from the files that are called after
 is a function that returns Azure's refusal, and stands in a table with where it was read.
 """
 
+from ebbtide.rehearsal.cloud.azure.directory import DIRECTORY, know
 from ebbtide.rehearsal.cloud.azure.locks import lock
 from ebbtide.rehearsal.cloud.azure.provider import AzureProvider
 from ebbtide.rehearsal.cloud.azure.seeding import seed_cluster, seed_subnet
 
-__all__ = ["AzureProvider", "lock", "seed_cluster", "seed_subnet"]
+__all__ = ["DIRECTORY", "AzureProvider", "know", "lock", "seed_cluster", "seed_subnet"]

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from ebbtide.rehearsal.cloud.azure import ids
 from ebbtide.rehearsal.cloud.azure.arm import CLOUD, DEPLOYER, TENANT, Arm
+from ebbtide.rehearsal.cloud.azure.directory import knows
 from ebbtide.rehearsal.cloud.azure.errors import CONFLICT, NOT_FOUND, not_found, refused
 from ebbtide.rehearsal.cloud.azure.identities import MADE, principals
 from ebbtide.rehearsal.cloud.azure.kind import Kind, Limit, Refusal, Wish
@@ -69,7 +70,8 @@ def _principal_is_there(arm: Arm, wish: Wish) -> RefusedError | None:
     behind."""
     principal = str(wish.inputs["principalId"])
     identity = principals(arm).get(principal)
-    is_known = principal == DEPLOYER or (identity is not None and _is_replicated(arm, identity))
+    is_made = identity is not None and _is_replicated(arm, identity)
+    is_known = principal == DEPLOYER or is_made or knows(arm.store, principal)
     if wish.was is not None or wish.inputs.get("principalType") is not None or is_known:
         return None
     return refused(
