@@ -4,6 +4,7 @@ The program runs in this process, as the Automation API has it: the engine then 
 State and passphrase are the rehearsal's own; nothing of the user's Pulumi is read or written.
 """
 
+import gc
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -129,6 +130,16 @@ def workspace(
     )
 
 
+def forget_earlier_programs() -> None:
+    """Have done with programs that ran in this process before; to be called as the next one begins.
+
+    The Automation API leaves one behind unfinished when the engine fails under it. Found by the garbage
+    collector while a later program runs, it stops that one's callbacks on its way out; found now, there are
+    none yet. Source: pulumi 3.259, sdk/python/lib/pulumi/runtime (`run_pulumi_func`, `_CallbackServicer`).
+    """
+    gc.collect()
+
+
 class Engine:
     """A stack of the project on the real engine.
 
@@ -221,5 +232,6 @@ class Engine:
         self._stack.workspace.save_stack_settings(self._stack.name, settings)
 
     def _run(self) -> None:
+        forget_earlier_programs()
         with program.at_home(self._files.program if self._files.program.is_dir() else self._files.root):
             program.run(program.main_file(self._files.program))

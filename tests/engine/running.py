@@ -16,7 +16,7 @@ from pulumi.automation.events import EngineEvent
 from ebbtide.rehearsal.cloud.protocol import serve
 from ebbtide.rehearsal.cloud.provider import Provider
 from ebbtide.rehearsal.cloud.store import Store
-from ebbtide.rehearsal.engine import workspace
+from ebbtide.rehearsal.engine import forget_earlier_programs, workspace
 from ebbtide.rehearsal.tools import ensure
 
 ROOT = Path(__file__).parents[2]
@@ -111,6 +111,7 @@ def _engine() -> Path:
 
 
 def _program() -> None:
+    forget_earlier_programs()
     runpy.run_path(str(ROOT / "__main__.py"), run_name="__main__")
 
 

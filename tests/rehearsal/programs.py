@@ -11,7 +11,7 @@ from pulumi import automation
 from ebbtide.rehearsal.cloud.protocol import serve
 from ebbtide.rehearsal.cloud.provider import Provider
 from ebbtide.rehearsal.cloud.store import Store
-from ebbtide.rehearsal.engine import workspace
+from ebbtide.rehearsal.engine import forget_earlier_programs, workspace
 
 _SECRET = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 - the engine's mark of a secret
 
@@ -28,12 +28,12 @@ class Stack:
 
     def preview(self, program: Program) -> dict[str, int]:
         """`pulumi preview` of a program."""
-        found = self._stack.preview(program=program).change_summary
+        found = self._stack.preview(program=_alone(program)).change_summary
         return _changes(found)
 
     def up(self, program: Program) -> dict[str, int]:
         """`pulumi up` with a program."""
-        return _changes(self._stack.up(program=program).summary.resource_changes or {})
+        return _changes(self._stack.up(program=_alone(program)).summary.resource_changes or {})
 
     def refresh(self) -> dict[str, int]:
         """`pulumi refresh`."""
@@ -58,6 +58,16 @@ class Stack:
         """The resources in the engine's state, by type and name."""
         deployment = self._stack.export_stack().deployment or {}
         return {_key(item["urn"]): item for item in deployment.get("resources", [])}
+
+
+def _alone(program: Program) -> Program:
+    """A program in a process that has run others."""
+
+    def run() -> None:
+        forget_earlier_programs()
+        program()
+
+    return run
 
 
 def _key(urn: str) -> str:
