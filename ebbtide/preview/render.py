@@ -101,6 +101,7 @@ def _pools(pools: Sequence[PoolReport], width: int) -> Iterator[RenderableType]:
         details = [f"{title.lower()} {columns[title][number]}" for title in reversed(moved)]
         details += [f"zones {', '.join(pool.zones)}"] if pool.zones else []
         details += [f"queues {', '.join(pool.queues)}"] if pool.queues else []
+        details += [f"falls back to {', '.join(pool.falls_back_to)}"] if pool.falls_back_to else []
         if details:
             lines.append(Indented(Text("; ".join(details)), _BELOW, _BELOW))
         lines.append(Indented(Text.assemble(("runs ", _QUIET), pool.admits), _BELOW, _BELOW))

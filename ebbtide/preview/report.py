@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from ebbtide.reading import PoolFacts, read_pools, read_queues
+from ebbtide.reading import PoolFacts, read_fallbacks, read_pools, read_queues
 from ebbtide.reading.admission import admits
 from ebbtide.recording.marks import is_assumed
 from ebbtide.recording.recording import Message, Recording, Resource, Severity
@@ -104,6 +104,8 @@ class PoolReport(_Part):
     """What may run there, in words."""
     queues: tuple[str, ...]
     """Kueue's local queues that lead there, as `namespace/name`."""
+    falls_back_to: tuple[str, ...]
+    """The pools whose nodes are taken when this one's cloud has no stock, the next one first."""
     max_run_seconds: int | None
     """How long a node lives at most; null for no limit."""
     billing: dict[str, str]
@@ -253,11 +255,13 @@ def preview_of(recording: Recording, warnings: Iterable[str] = ()) -> Preview:
         warnings: what has to be said besides what the program says.
     """
     pools = read_pools(recording)
+    queues = read_queues(recording, pools)
+    fallbacks = read_fallbacks(recording, pools, queues)
     said = [*(Message(severity="warning", text=text) for text in warnings), *recording.messages]
     return Preview(
         project=recording.project,
         stack=recording.stack,
-        pools=tuple(map(_pool, pools, read_queues(recording, pools))),
+        pools=tuple(map(_pool, pools, queues, fallbacks)),
         resources=tuple(_resource(resource) for resource in recording),
         outputs=masked(dict(recording.outputs)),
         warnings=tuple(_message(message) for message in said if message.severity != "info"),
@@ -267,7 +271,7 @@ def preview_of(recording: Recording, warnings: Iterable[str] = ()) -> Preview:
     )
 
 
-def _pool(pool: PoolFacts, queues: tuple[str, ...]) -> PoolReport:
+def _pool(pool: PoolFacts, queues: tuple[str, ...], falls_back_to: tuple[str, ...]) -> PoolReport:
     accelerator = pool.accelerator
     return PoolReport(
         name=pool.name,
@@ -297,6 +301,7 @@ def _pool(pool: PoolFacts, queues: tuple[str, ...]) -> PoolReport:
         ),
         admits=admits(pool),
         queues=queues,
+        falls_back_to=falls_back_to,
         max_run_seconds=pool.max_run_seconds,
         billing=dict(pool.billing),
         urn=pool.urn,

@@ -5,6 +5,7 @@ fields stand here as data, in one module a cloud.
 """
 
 from ebbtide.reading.facts import AcceleratorFacts, DiskFacts, NodeFacts, PoolFacts, TaintFacts
+from ebbtide.reading.fallback import read_fallbacks
 from ebbtide.reading.pools import read_pools
 from ebbtide.reading.queues import read_queues
 
@@ -14,6 +15,7 @@ __all__ = [
     "NodeFacts",
     "PoolFacts",
     "TaintFacts",
+    "read_fallbacks",
     "read_pools",
     "read_queues",
 ]

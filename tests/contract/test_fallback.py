@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
+from ebbtide.preview.report import preview_of
 from tests.declarations import AKS, GKE, Declaration, changed
 from tests.running import after, in_cluster, manifest
 from tests.synth import synth
@@ -37,6 +38,14 @@ def test_the_order_is_there_before_work_is_admitted(cloud: str, declaration: Dec
         if manifest(item)["kind"] in ("ResourceFlavor", "LocalQueue"):
             assert order.urn in after(recording, item)
     assert order.deleted_with is not None
+
+
+@pytest.mark.parametrize("declaration", [ON_GKE, ON_AKS], ids=["gke", "aks"])
+def test_a_preview_says_what_stands_in(declaration: Declaration) -> None:
+    """As it was declared, and of no other pool."""
+    fallbacks = {pool.name: pool.falls_back_to for pool in preview_of(synth(declaration)).pools}
+    assert fallbacks.pop("cpu") == ("steady",)
+    assert set(fallbacks.values()) == {()}
 
 
 def test_an_order_is_taken_from_a_cluster_that_stays() -> None:

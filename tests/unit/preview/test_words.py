@@ -23,6 +23,7 @@ _POOL = PoolReport(
     taints=(),
     admits="any pod",
     queues=(),
+    falls_back_to=(),
     max_run_seconds=None,
     billing={},
     urn="",

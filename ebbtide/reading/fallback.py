@@ -1,0 +1,87 @@
+"""Which node pools stand in for which when a cloud has no stock: read from GKE's ComputeClasses
+(cloud.google.com, v1) and from the ConfigMap of AKS's priority expander.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Final
+
+import yaml
+from pydantic import TypeAdapter, ValidationError
+
+from ebbtide.reading.facts import PoolFacts
+from ebbtide.reading.inputs import Inputs
+from ebbtide.recording.recording import Recording
+
+_CLASS: Final = ("kubernetes:cloud.google.com/", ":ComputeClass")
+_MAP: Final = "kubernetes:core/v1:ConfigMap"
+_EXPANDER: Final = "cluster-autoscaler-priority-expander"
+_PRIORITIES: Final = TypeAdapter(dict[int, list[str]])
+
+
+def read_fallbacks(
+    recording: Recording, pools: Sequence[PoolFacts], queues: Sequence[tuple[str, ...]]
+) -> list[tuple[str, ...]]:
+    """The names of the pools that stand in for each of some pools, the next one first.
+
+    Args:
+        recording: what is there.
+        pools: the pools.
+        queues: those that lead to each of them (see `read_queues`): pools of different queues never stand in
+            for one another, whatever the autoscaler's priorities.
+    """
+    chains = [*_classes(recording), *_expanded(recording, pools, queues)]
+    return [
+        next((chain[chain.index(pool.name) + 1 :] for chain in chains if pool.name in chain), ())
+        for pool in pools
+    ]
+
+
+def _classes(recording: Recording) -> Iterator[tuple[str, ...]]:
+    group, kind = _CLASS
+    for resource in recording:
+        if resource.type.startswith(group) and resource.type.endswith(kind):
+            rules = Inputs(resource.inputs).parts("spec.priorities")
+            yield tuple(pool for rule in rules for pool in rule.texts("nodepools"))
+
+
+def _expanded(
+    recording: Recording, pools: Sequence[PoolFacts], queues: Sequence[tuple[str, ...]]
+) -> Iterator[tuple[str, ...]]:
+    for resource in recording.of_type(_MAP):
+        inputs = Inputs(resource.inputs)
+        if inputs.text("metadata.name") != _EXPANDER:
+            continue
+        ranks = _ranks(_priorities(inputs.text("data.priorities")), pools)
+        led = [(pool.name, names) for pool, names in zip(pools, queues, strict=True) if names]
+        for _, together in groupby(sorted(led, key=_queues), _queues):
+            chain = sorted((name for name, _ in together), key=lambda name: -ranks.get(name, 0))
+            if len({ranks.get(name, 0) for name in chain}) == len(chain):
+                yield tuple(chain)
+
+
+def _priorities(text: str) -> dict[int, list[str]]:
+    """Patterns by priority; none where the text is not what the expander reads: it then does without."""
+    try:
+        return _PRIORITIES.validate_python(yaml.safe_load(text))
+    except (yaml.YAMLError, ValidationError):
+        return {}
+
+
+def _queues(led: tuple[str, tuple[str, ...]]) -> tuple[str, ...]:
+    return led[1]
+
+
+def _ranks(priorities: Mapping[int, list[str]], pools: Sequence[PoolFacts]) -> dict[str, int]:
+    """The highest priority of a pattern that the name of a pool's scale set matches."""
+    return {
+        pool.name: max(
+            (rank for rank, patterns in priorities.items() if _any_matches(patterns, pool.name)), default=0
+        )
+        for pool in pools
+    }
+
+
+def _any_matches(patterns: list[str], pool: str) -> bool:
+    return any(re.search(pattern, f"aks-{pool}-00000000-vmss") for pattern in patterns)
