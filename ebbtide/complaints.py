@@ -51,7 +51,7 @@ _SAID_WELL: Final = {
     "ebbtide.kubernetes_api.errors.KubeconfigError",
     "ebbtide.kubernetes_api.errors.MissingClientError",
     "ebbtide.operations.errors.OperationError",
-    "ebbtide.placement.profile.ProfileError",
+    "ebbtide.placement.errors.ProfileError",
     "ebbtide.recording.failures.ProgramError",
     "ebbtide.preview.stack_config.StackFileError",
     "ebbtide.workloads.errors.WorkloadError",

@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 
 from rich.console import Console
 
+from ebbtide.interrupting import patience
 from ebbtide.kubernetes_api import ApiError
 from ebbtide.operations import finding, holding, words
 from ebbtide.operations.errors import OperationError
 from ebbtide.operations.finding import Findings
-from ebbtide.operations.interrupting import patience
 from ebbtide.operations.progress import narration
 from ebbtide.operations.stack import Stack
 from ebbtide.operations.state import State

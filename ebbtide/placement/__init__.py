@@ -5,6 +5,7 @@ pipeline author's machine needs neither Pulumi nor the declaration; it is derive
 `ebbtide.placement.derive`.
 """
 
+from ebbtide.placement.errors import ProfileError
 from ebbtide.placement.profile import (
     AcceleratorProfile,
     LocalQueue,
@@ -12,7 +13,6 @@ from ebbtide.placement.profile import (
     MatchExpression,
     PoolProfile,
     Profile,
-    ProfileError,
     QueueProfile,
     TaintProfile,
     Toleration,

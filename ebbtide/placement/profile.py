@@ -8,13 +8,11 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
 
+from ebbtide.placement.errors import ProfileError
+from ebbtide.placement.profile_sources import found
+
 _NAME = "ebbtide.dev/profile/v"
 VERSION = f"{_NAME}1"
-
-
-class ProfileError(ValueError):
-    """A profile that cannot be read, or that does not know what was asked of it; the message says what to
-    do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,9 +180,6 @@ class Profile:
             ProfileError: there is none, it is no profile, or it is of another version than this package
             reads.
         """
-        # Imported here because it imports this.
-        from ebbtide.placement.profile_sources import found  # noqa: PLC0415
-
         data = source if isinstance(source, Mapping) else found(source)
         _check_version(data.get("version"))
         try:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from ebbtide.placement.profile import ProfileError
+from ebbtide.placement.errors import ProfileError
 
 VARIABLE: Final = "EBBTIDE_PROFILE"
 OUTPUT: Final = "placementProfile"

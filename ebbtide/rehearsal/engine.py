@@ -16,9 +16,9 @@ from pulumi import automation
 from pulumi.automation.errors import CommandError
 from pulumi.automation.events import EngineEvent, OpType
 
+from ebbtide.interrupting import patience
 from ebbtide.preview.stack_files import StackFiles
 from ebbtide.recording import program
-from ebbtide.rehearsal import interrupting
 
 _PASSPHRASE: Final = "rehearsal"  # noqa: S105 - of a state that holds no secret but this machine's own
 _QUIET: Final = frozenset({OpType.SAME, OpType.READ, OpType.READ_REPLACEMENT})
@@ -216,13 +216,15 @@ class Engine:
         seen = _Seen()
         self._outputs = None
         started = time.monotonic()
-        try:
-            self._configure()
-            with interrupting.in_order(self._end):
+        with patience(self._end) as interrupts:
+            try:
+                self._configure()
                 run(seen.take)
-        except CommandError as error:
-            if not seen.errors:
-                seen.errors.append(str(error))
+            except CommandError as error:
+                if not seen.errors:
+                    seen.errors.append(str(error))
+        if interrupts.seen:
+            raise KeyboardInterrupt
         seconds = time.monotonic() - started
         return Outcome(operation, tuple(seen.errors), tuple(seen.steps), seen.unchanged, seconds)
 
