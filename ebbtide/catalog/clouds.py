@@ -3,7 +3,9 @@
 import re
 from enum import StrEnum
 
-_ZONE = re.compile(r"^(?P<region>[a-z]+-[a-z]+[0-9]+)-[a-z]$")
+_ZONE = re.compile(r"^(?P<region>[a-z]+-[a-z]+[0-9]+)-(?:ai[0-9]+)?[a-z]$")
+"""A zone, or an AI zone such as `us-central1-ai1a`, in which GKE makes nodes as well (Compute docs, ai-zones,
+2026)."""
 
 GKE_REGION_ZONES = 3
 """Zones in which a regional cluster has nodes by default (GKE docs, regional-clusters, 2026)."""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ebbtide.rehearsal.cloud.azure import seed_cluster, seed_subnet
-from ebbtide.rehearsal.cloud.azure.aks import cluster_network_rules, cluster_rules
+from ebbtide.rehearsal.cloud.azure.aks import autoscaler, cluster_network_rules, cluster_rules
 from ebbtide.rehearsal.cloud.faults import QUOTA, Fault
 from ebbtide.rehearsal.cloud.pools import Taint, pools
 from ebbtide.rehearsal.cloud.provider import RefusedError
@@ -78,6 +78,10 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
         {"networkProfile": {**_NETWORK, "dnsServiceIP": "172.16.0.10"}},
         "the DNS service IP 172.16.0.10 does not belong to the range 10.0.0.0/16",
     ),
+    "an autoscaler profile that parses": (
+        {"autoScalerProfile": {"scaleDownDelayAfterAdd": "30s"}},
+        "Invalid value specified for the cluster-autoscaler parameter 'scale-down-delay-after-add'.",
+    ),
     "cilium on Azure's own network": (
         {"networkProfile": {**_NETWORK, "networkDataplane": "azure"}},
         "cilium needs the network dataplane cilium",
@@ -90,7 +94,7 @@ ELSEWHERE = {"no new pool through the cluster", "an issuer stays", "clusters wit
 
 def test_every_rule_has_a_case() -> None:
     """No rule of clusters goes without a case, and each says where it was read."""
-    rules = (*cluster_rules.RULES, *cluster_network_rules.RULES)
+    rules = (*cluster_rules.RULES, *cluster_network_rules.RULES, *autoscaler.RULES)
     assert {rule.name for rule in rules} == {*CASES, *ELSEWHERE}
     assert all(rule.source for rule in rules)
 

@@ -1,14 +1,16 @@
 """Which pools grow for pending pods, and what is said to pods that none can help."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ebbtide.rehearsal.cloud.autoscaling import Autoscaling, Expander
 from ebbtide.rehearsal.cloud.nodes.cluster import Seen
-from ebbtide.rehearsal.cloud.nodes.growing import Growth, Stranded, grow, offers
+from ebbtide.rehearsal.cloud.nodes.growing import Growth, Stranded, grow, ignored, offers
 from ebbtide.rehearsal.cloud.nodes.pods import Pod, Requirement
 from ebbtide.rehearsal.cloud.nodes.preferences import COMPUTE_CLASS
 from ebbtide.rehearsal.cloud.nodes.templates import UNINITIALIZED
@@ -121,6 +123,15 @@ def test_some_pods_never_bring_a_node(pod: Pod) -> None:
     assert (growth, stranded) == (None, [])
 
 
+def test_pods_of_a_request_are_told_that_they_bring_no_node() -> None:
+    """Those that wait, and no others."""
+    mark = {"autoscaling.x-k8s.io/consume-provisioning-request": "r"}
+    pods = (a_pod("mine", annotations=mark), a_pod("there", annotations=mark, node="cpu-0"), a_pod("other"))
+    ((pod, told),) = ignored(seen(a_pool(), pods=pods))
+    assert pod.name == "mine"
+    assert told.endswith("because it's consuming ProvisioningRequest default/r")
+
+
 @pytest.mark.parametrize("change", [{"capacity": "queued"}, {"autoscaled": False}])
 def test_some_pools_never_grow_for_a_pod(change: dict[str, Any]) -> None:
     """Queued pools get nodes for ProvisioningRequests alone, fixed ones not at all."""
@@ -148,13 +159,36 @@ def test_nodes_are_spread_over_zones() -> None:
     assert sorted(growth.zones) == ["us-central1-a", "us-central1-b", "us-central1-b"]
 
 
-def test_aks_goes_by_its_priorities() -> None:
-    """The pattern of the highest priority wins over what would be wasted; no pattern, no preference."""
+PRIORITIES = "10: ['.*tight.*']\n50: ['.*roomy.*']"
+
+
+@pytest.mark.parametrize(
+    ("expander", "priorities", "expected"),
+    [
+        ("least-waste", "", "tight+3"),
+        ("least-waste", PRIORITIES, "tight+3"),
+        ("most-pods", PRIORITIES, "roomy+1"),
+        ("priority", PRIORITIES, "roomy+1"),
+        ("priority", "50: ['.*tight.*']", "tight+3"),
+    ],
+)
+def test_aks_goes_by_its_expander(expander: Expander, priorities: str, expected: str) -> None:
+    """Its priorities count where it is told to go by them, and not otherwise."""
     roomy = a_pool("roomy", cloud="aks", allocatable={"cpu": "16", "memory": "64Gi"})
-    tight = a_pool("tight", cloud="aks", allocatable={"cpu": "1", "memory": "1Gi"})
-    assert _grown(seen(roomy, tight, pods=(a_pod(),))) == "tight+1"
-    priorities = "10: ['.*tight.*']\n50: ['.*roomy.*']"
-    assert _grown(seen(roomy, tight, pods=(a_pod(),), priorities=priorities)) == "roomy+1"
+    tight = a_pool("tight", cloud="aks", allocatable={"cpu": "1", "memory": "1Gi"}, maximum=3)
+    cluster = seen(roomy, tight, pods=tuple(a_pod(str(number)) for number in range(4)))
+    cluster = replace(cluster, told=Autoscaling(expander=expander), priorities=priorities)
+    assert _grown(cluster) == expected
+
+
+@pytest.mark.parametrize("expander", ["random", "priority"])
+def test_aks_leaves_to_chance_what_its_expander_does_not_settle(expander: Expander) -> None:
+    """Now one pool grows and now another, for the same pod always the same; priorities are not there."""
+    pools = [a_pool(name, cloud="aks") for name in ("one", "two")]
+    told = Autoscaling(expander=expander)
+    grown = [_grown(seen(*pools, pods=(a_pod(str(number)),), told=told)) for number in range(20)]
+    assert set(grown) == {"one+1", "two+1"}
+    assert grown == [_grown(seen(*pools, pods=(a_pod(str(number)),), told=told)) for number in range(20)]
 
 
 def test_a_compute_class_orders_its_pools() -> None:

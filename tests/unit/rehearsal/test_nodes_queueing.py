@@ -3,30 +3,22 @@
 import pytest
 
 from ebbtide.rehearsal.cloud.nodes.cluster import PodSet, Request, Seen
-from ebbtide.rehearsal.cloud.nodes.queueing import (
-    ATOMIC,
-    CHECK,
-    QUEUED,
-    Condition,
-    Order,
-    Verdict,
-    booked,
-    decide,
-    run_seconds,
-)
+from ebbtide.rehearsal.cloud.nodes.queueing import decide, run_seconds
+from ebbtide.rehearsal.cloud.nodes.rooms import booked
 from ebbtide.rehearsal.cloud.nodes.settings import Settings
+from ebbtide.rehearsal.cloud.nodes.verdicts import QUEUED, Condition, Order, Verdict
 from tests.unit.rehearsal.node_pool import a_gpu_pool, a_machine, a_pod, seen
 
 POOL = a_gpu_pool("q", capacity="queued", maximum=4)
 
 
-def _request(count: int = 2, *conditions: str, kind: str = QUEUED, **parameters: str) -> Request:
+def _request(count: int = 2, *conditions: str, **parameters: str) -> Request:
     sets = (PodSet(a_pod(gpu=1), count),)
-    return Request("default", "r", "uid", kind, sets, parameters, frozenset(conditions))
+    return Request("default", "r", "uid", QUEUED, sets, parameters, frozenset(conditions))
 
 
 def _decide(request: Request, cluster: Seen, since: float = 0) -> Verdict:
-    return decide(request, cluster, since, Settings())
+    return decide(request, cluster, since, {}, Settings())
 
 
 def _kind(verdict: Verdict) -> str:
@@ -38,7 +30,7 @@ def test_a_request_is_accepted_waits_and_is_provisioned_as_a_whole() -> None:
     assert _kind(_decide(_request(), seen(POOL))) == "Accepted"
     waiting = _request(2, "Accepted")
     assert _decide(waiting, seen(POOL, now=599)) is None
-    assert _decide(waiting, seen(POOL, now=600)) == Order(POOL, "us-central1-a", 2)
+    assert _decide(waiting, seen(POOL, now=600)) == Order(POOL, ("us-central1-a", "us-central1-a"))
     machines = tuple(a_machine(POOL, n, request="default/r") for n in range(2))
     half = seen(POOL, machines=(machines[0], machines[1].having(state="starting")), now=700)
     assert _decide(waiting, half) is None
@@ -79,16 +71,6 @@ def test_nodes_wait_for_the_pods_of_their_request() -> None:
     after = seen(POOL, machines=machines, requests=(_request(1, "Provisioned", "BookingExpired"),))
     assert booked(before) == {"q-0"}
     assert booked(after) == frozenset()
-
-
-def test_the_other_classes_use_pools_that_are_scaled() -> None:
-    """Capacity is checked without a node's coming, or brought all at once without a queue."""
-    pool = a_gpu_pool(cloud="aks", maximum=4)
-    assert _kind(_decide(_request(1, kind=CHECK), seen(pool))) == "Failed"
-    machines = (a_machine(pool),)
-    assert _kind(_decide(_request(1, kind=CHECK), seen(pool, machines=machines))) == "Provisioned"
-    assert _decide(_request(3, "Accepted", kind=ATOMIC), seen(pool)) == Order(pool, "us-central1-a", 3)
-    assert _decide(_request(1, "Accepted"), seen(pool, now=9999)) is None
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from ebbtide.rehearsal.cloud.autoscaling import Autoscaling
 from ebbtide.rehearsal.cloud.nodes.cluster import Budget, Seen
 from ebbtide.rehearsal.cloud.nodes.settings import Settings
 from ebbtide.rehearsal.cloud.nodes.shrinking import SAFE_TO_EVICT, Review, review
@@ -14,13 +15,10 @@ NOTHING = Review({}, {}, (), ())
 LATE = 600.0
 
 
-def _after(
-    cluster: Seen, settings: Settings | None = None, *, booked: frozenset[str] = frozenset()
-) -> Review:
-    """What is found after the idle time, in which nothing changed."""
-    told = settings or Settings()
-    first = review(cluster, NOTHING, booked, None, told)
-    return review(replace(cluster, now=cluster.now + LATE), first, booked, None, told)
+def _after(cluster: Seen, seconds: float = LATE, *, booked: frozenset[str] = frozenset()) -> Review:
+    """What is found after some time, in which nothing changed."""
+    first = review(cluster, NOTHING, booked, None, Settings())
+    return review(replace(cluster, now=cluster.now + seconds), first, booked, None, Settings())
 
 
 def test_an_empty_node_goes_after_the_idle_time() -> None:
@@ -93,13 +91,13 @@ def test_a_budget_holds_only_when_it_is_spent() -> None:
         assert found.leave == leave
 
 
-def test_local_storage_holds_where_it_is_set_to() -> None:
+def test_local_storage_holds_where_the_autoscaler_is_told_so() -> None:
     """On neither cloud by default."""
     pool, other = a_gpu_pool(), a_pool(minimum=1)
     pod = a_pod("scratch", cpu="100m", node="gpu-0", phase="Running", local_storage=True)
     cluster = seen(pool, other, machines=(a_machine(pool), a_machine(other)), pods=(pod,))
     assert _after(cluster).leave == ("gpu-0",)
-    (hold,) = _after(cluster, Settings(local_storage_holds=True)).held
+    (hold,) = _after(replace(cluster, told=Autoscaling(local_storage_holds=True))).held
     assert hold.why == "has a volume that goes with the node"
 
 
@@ -119,3 +117,43 @@ def test_fixed_pools_and_booked_nodes_stay() -> None:
     cluster = seen(queued, machines=(a_machine(queued),))
     assert _after(cluster).leave == ("q-0",)
     assert _after(cluster, booked=frozenset({"q-0"})).leave == ()
+
+
+def test_the_autoscaler_goes_by_what_it_is_told() -> None:
+    """How long a node is idle, how long all stay after one was added, and from which share on it is busy."""
+    pool = a_pool()
+    empty = seen(pool, machines=(a_machine(pool),), told=Autoscaling(idle_seconds=60, settle_seconds=120))
+    assert _after(empty, 59).leave == ()
+    assert _after(empty, 60).leave == ("cpu-0",)
+    before = review(empty, NOTHING, frozenset(), None, Settings())
+    for now, leave in ((119.0, ()), (120.0, ("cpu-0",))):
+        assert review(replace(empty, now=now), before, frozenset(), 0.0, Settings()).leave == leave
+    slow = Settings(least_idle_seconds=90)
+    assert review(replace(empty, now=89), before, frozenset(), None, slow).leave == ()
+    work = a_pod(cpu="3", node="cpu-0", phase="Running")
+    other = a_pool("other", minimum=1)
+    machines = (a_machine(pool), a_machine(other))
+    for utilization, leave in ((0.75, ()), (0.76, ("cpu-0",))):
+        told = Autoscaling(utilization=utilization)
+        assert _after(seen(pool, other, machines=machines, pods=(work,), told=told)).leave == leave
+
+
+def test_system_pods_hold_unless_the_autoscaler_is_told_otherwise() -> None:
+    """A pod of kube-system without a disruption budget."""
+    pool, other = a_gpu_pool(), a_pool(minimum=1)
+    pod = a_pod("dns", cpu="100m", namespace="kube-system", node="gpu-0", phase="Running")
+    cluster = seen(pool, other, machines=(a_machine(pool), a_machine(other)), pods=(pod,))
+    assert _after(cluster).leave == ()
+    assert _after(replace(cluster, told=Autoscaling(system_pods_hold=False))).leave == ("gpu-0",)
+
+
+def test_what_daemons_take_counts_unless_the_autoscaler_is_told_otherwise() -> None:
+    """A node that is busy with DaemonSets' pods alone."""
+    pool = a_pool()
+    daemon = a_pod("agent", cpu="3", node="cpu-0", phase="Running", owner="DaemonSet")
+    cluster = seen(pool, machines=(a_machine(pool),), pods=(daemon,))
+    assert _after(cluster).leave == ()
+    assert _after(replace(cluster, told=Autoscaling(daemons_count=False))).leave == ("cpu-0",)
+    half = a_pod("work", cpu="500m", node="cpu-0", phase="Running")  # of the one that is left
+    busy = seen(pool, a_pool("other", minimum=1), machines=(a_machine(pool),), pods=(daemon, half))
+    assert _after(replace(busy, told=Autoscaling(daemons_count=False))).unused == {}

@@ -2,14 +2,17 @@
 
 from typing import Literal
 
+from ebbtide.rehearsal.cloud.nodes.atomic import ordered
 from ebbtide.rehearsal.cloud.nodes.cluster import Request, Seen
 from ebbtide.rehearsal.cloud.nodes.fleet import Fleet
-from ebbtide.rehearsal.cloud.nodes.growing import Growth, Stranded, grow, offers
+from ebbtide.rehearsal.cloud.nodes.growing import Growth, Stranded, grow, ignored, offers
 from ebbtide.rehearsal.cloud.nodes.hands import Hands
-from ebbtide.rehearsal.cloud.nodes.queueing import Condition, Order, booked, decide
+from ebbtide.rehearsal.cloud.nodes.queueing import decide
 from ebbtide.rehearsal.cloud.nodes.reading import Reader
+from ebbtide.rehearsal.cloud.nodes.rooms import booked
 from ebbtide.rehearsal.cloud.nodes.settings import Settings
-from ebbtide.rehearsal.cloud.nodes.shrinking import Review, review
+from ebbtide.rehearsal.cloud.nodes.shrinking import Review, idle_seconds, review
+from ebbtide.rehearsal.cloud.nodes.verdicts import ATOMIC, Condition, Order
 from ebbtide.rehearsal.cloud.store import Store
 
 
@@ -29,31 +32,40 @@ class Autoscaler:
         self._since: dict[str, float] = {}
 
     def requests(self, seen: Seen, reader: Reader) -> bool:
-        """See to ProvisioningRequests; whether nodes were asked for."""
+        """See to ProvisioningRequests, until one is answered; whether what is free has changed."""
         for request in seen.requests:
             since = self._since.setdefault(request.uid, seen.now)
-            match decide(request, seen, since, self._settings):
+            match decide(request, seen, since, self._fleet.backoff, self._settings):
                 case None:
                     pass
                 case Condition() as new:
-                    self._since[request.uid] = seen.now
-                    self._hands.told(request, reader.raw_request(request), new)
-                    self._store.say(
-                        "provisioning-request",
-                        f"ProvisioningRequest {request.id} is {new.kind}: {new.message}",
-                        request=request.id,
-                        condition=new.kind,
-                        reason=new.reason,
-                    )
-                case Order() as order:
-                    if self._order(request, order, seen):
+                    self._tell(request, reader, new, seen.now)
+                    if new.kind == "Provisioned":
                         return True  # what is free has changed
+                case Order() as order:
+                    came = self._order(request, order, seen)
+                    if request.kind == ATOMIC and (new := ordered(request, came=came)):
+                        self._tell(request, reader, new, seen.now)
+                    if came:
+                        return True
         return False
+
+    def _tell(self, request: Request, reader: Reader, new: Condition, now: float) -> None:
+        self._since[request.uid] = now
+        self._hands.told(request, reader.raw_request(request), new)
+        self._store.say(
+            "provisioning-request",
+            f"ProvisioningRequest {request.id} {new.sentence}",
+            request=request.id,
+            condition=new.kind,
+            status=new.status,
+            reason=new.reason,
+        )
 
     def _order(self, request: Request, order: Order, seen: Seen) -> bool:
         if self._fleet.backoff.get(order.pool.name, 0) > seen.now:
             return False
-        came = not self._fleet.order(order.pool, (order.zone,) * order.nodes, request.id)
+        came = not self._fleet.order(order.pool, order.zones, request.id)
         if came:
             self._last_growth = seen.now
         return came
@@ -63,6 +75,10 @@ class Autoscaler:
         offered = list(offers(seen, self._fleet.backoff))
         growth, stranded = grow(seen, offered)
         self._stranded(stranded)
+        for pod, message in ignored(seen):
+            if self._told.get(pod.uid) != message:
+                self._told[pod.uid] = message
+                self._hands.event(pod, "Normal", "", message)
         if growth is not None:
             self._grow(growth, seen)
 
@@ -120,5 +136,5 @@ class Autoscaler:
         by_name = {machine.name: machine for machine in seen.machines}
         for name in self._review.leave:
             self._hands.condemn(seen.nodes[name])
-            why = f"it was not needed for {self._settings.idle_seconds / 60:.0f} min"
+            why = f"it was not needed for {idle_seconds(seen, self._settings) / 60:.0f} min"
             self._fleet.keep(by_name[name].having(state="draining", since=seen.now, why=why))

@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from ebbtide.kubernetes_api.parts import part, parts, text
+from ebbtide.rehearsal.cloud.autoscaling import Autoscaling
 from ebbtide.rehearsal.cloud.nodes.fitting import Room
 from ebbtide.rehearsal.cloud.nodes.machines import Machine
 from ebbtide.rehearsal.cloud.nodes.objects import Amounts, Object, amounts
@@ -94,6 +95,7 @@ class Request:
         sets: its pods.
         parameters: what its class is told.
         conditions: those that are true.
+        denied: those that are false.
     """
 
     namespace: str
@@ -103,6 +105,7 @@ class Request:
     sets: tuple[PodSet, ...]
     parameters: Mapping[str, str]
     conditions: frozenset[str]
+    denied: frozenset[str] = frozenset()
 
     @property
     def id(self) -> str:
@@ -130,6 +133,7 @@ class Seen:
         requests: its ProvisioningRequests.
         classes: its ComputeClasses' specifications, by name.
         priorities: the node pools' priorities for AKS's autoscaler, as its ConfigMap has them; empty without.
+        told: what the autoscaler is told.
     """
 
     now: float
@@ -142,6 +146,7 @@ class Seen:
     requests: Sequence[Request] = ()
     classes: Mapping[str, Object] = field(default_factory=dict[str, Object])
     priorities: str = ""
+    told: Autoscaling = field(default_factory=Autoscaling)
 
     def on(self, node: str) -> list[Pod]:
         """The pods on a node that have not ended."""
@@ -186,13 +191,21 @@ def read_budget(raw: Object) -> Budget:
     )
 
 
-def share(pods: Sequence[Pod], node: Node, accelerator: str) -> Decimal:
+def share(pods: Sequence[Pod], node: Node, accelerator: str, *, daemons_count: bool) -> Decimal:
     """How much of a node is asked for, as the autoscaler counts it: of its accelerators where it has any,
-    else the larger of processors and memory (kubernetes/autoscaler, FAQ, 2026)."""
-    names = [accelerator] if node.allocatable.get(accelerator) else ["cpu", "memory"]
+    else the larger of processors and memory (kubernetes/autoscaler, FAQ, 2026). What DaemonSets ask for is
+    taken off the node where it does not count (there, simulator/utilization, 2026)."""
+    if node.allocatable.get(accelerator):
+        return _asked(pods, accelerator) / node.allocatable[accelerator]
+    daemons = [] if daemons_count else [pod for pod in pods if pod.of_node]
+    rest = pods if daemons_count else [pod for pod in pods if not pod.of_node]
     shares = [
-        sum((pod.requests.get(name, Decimal(0)) for pod in pods), Decimal(0)) / node.allocatable[name]
-        for name in names
-        if node.allocatable.get(name)
+        _asked(rest, name) / offered
+        for name in ("cpu", "memory")
+        if (offered := node.allocatable.get(name, Decimal(0)) - _asked(daemons, name)) > 0
     ]
     return max(shares, default=Decimal(0))
+
+
+def _asked(pods: Sequence[Pod], name: str) -> Decimal:
+    return sum((pod.requests.get(name, Decimal(0)) for pod in pods), Decimal(0))

@@ -67,7 +67,7 @@ class Departures:
         deleted = seen.pool(machine) is None
         refused = [pod for pod in pods if not pod.deleting and not self._hands.evict(pod)]
         waited = seen.now - machine.since
-        late = waited >= (self._settings.drain_seconds if deleted else self._settings.eviction_seconds)
+        late = waited >= (self._settings.drain_seconds if deleted else seen.told.eviction_seconds)
         if node is not None and late and refused and not deleted:
             self._hands.pardon(node)
             self._fleet.keep(machine.having(state="running", since=seen.now, why=""))

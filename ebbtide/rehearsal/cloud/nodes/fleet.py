@@ -15,6 +15,7 @@ _CHEAPER: Final = ("spot", "preemptible", "flex-start", "queued")
 """Kinds of capacity that count against quotas of their own."""
 
 _NO_STOCK: Final = {"gke": "GCE out of resources", "aks": "AllocationFailed"}
+_OFTEN: Final = {"gke": "every {minutes:.0f} min", "aks": "in {minutes:.0f} min, then less often"}
 _NO_QUOTA: Final = {"gke": "GCE quota exceeded", "aks": "QuotaExceeded"}
 
 
@@ -29,6 +30,7 @@ class Fleet:
         """Keep the machines of the cluster of an id."""
         self._cluster, self._store, self._settings = cluster, store, settings
         self.backoff: dict[str, float] = {}
+        self._waits: dict[str, float] = {}
         self._refusals: dict[str, str] = {}
 
     def all(self) -> list[Machine]:
@@ -92,6 +94,7 @@ class Fleet:
 
     def _start(self, machine: Machine) -> None:
         self._refusals.pop(machine.pool, None)
+        self._waits.pop(machine.pool, None)
         put(self._store, machine)
         self._store.say(
             "node-added",
@@ -121,19 +124,28 @@ class Fleet:
         )
 
     def _refused(self, pool: NodePool, count: int, refusal: str) -> None:
-        self.backoff[pool.name] = self._store.clock.now() + self._settings.backoff_seconds
+        wait = self._wait(pool)
+        self._waits[pool.name] = wait
+        self.backoff[pool.name] = self._store.clock.now() + wait
         if self._refusals.get(pool.name) == refusal:
             return  # it is tried again and again, and said once
         self._refusals[pool.name] = refusal
         self._store.say(
             "no-node",
-            f"Pool {pool.name} gets none of {count} nodes: {refusal}. It is tried again every "
-            f"{self._settings.backoff_seconds / 60:.0f} min.",
+            f"Pool {pool.name} gets none of {count} nodes: {refusal}. It is tried again "
+            f"{_OFTEN[pool.cloud].format(minutes=wait / 60)}.",
             cluster=self._cluster,
             pool=pool.name,
             count=count,
             why=refusal,
         )
+
+    def _wait(self, pool: NodePool) -> float:
+        """How long a pool is let alone whose nodes did not come, simulated."""
+        first, before = self._settings.backoff_seconds, self._waits.get(pool.name)
+        if before is None or pool.cloud == "gke":
+            return first
+        return min(2 * before, self._settings.longest_backoff_seconds)
 
     def _refusal(self, pool: NodePool, count: int) -> str:
         if quota := self._short(pool, count):

@@ -10,7 +10,8 @@ from ebbtide.rehearsal.cloud.nodes.fitting import Room, largest_first, obstacle,
 from ebbtide.rehearsal.cloud.nodes.machines import counted
 from ebbtide.rehearsal.cloud.nodes.pods import Pod
 from ebbtide.rehearsal.cloud.nodes.preferences import COMPUTE_CLASS, Option, best, waste
-from ebbtide.rehearsal.cloud.nodes.templates import NOT_READY, UNINITIALIZED, room
+from ebbtide.rehearsal.cloud.nodes.rooms import unbooked
+from ebbtide.rehearsal.cloud.nodes.templates import room
 from ebbtide.rehearsal.cloud.pools import NodePool
 
 BACKED_OFF = "in backoff after failed scale-up"
@@ -104,40 +105,31 @@ def offers(seen: Seen, backoff: Mapping[str, float]) -> Iterator[Offer]:
 
 def pending(seen: Seen) -> list[Pod]:
     """The pods that ask for a node."""
-    return [
-        pod
-        for pod in seen.pods
-        if pod.unschedulable
-        and not (pod.node or pod.deleting or pod.ended or pod.of_node or pod.consumes)
+    return [pod for pod in seen.pods if _waits(pod) and not pod.request]
+
+
+def ignored(seen: Seen) -> Iterator[tuple[Pod, str]]:
+    """The pods that wait for a node and never bring one, with what the autoscaler tells them: the capacity of
+    their ProvisioningRequest is all that they get (kubernetes/autoscaler, processors/provreq/pods_filter.go,
+    2026)."""
+    for pod in seen.pods:
+        if _waits(pod) and pod.request:
+            whose = f"{pod.namespace}/{pod.request}"
+            words = "Unschedulable pod didn't trigger scale-up, because it's consuming ProvisioningRequest"
+            yield pod, f"{words} {whose}"
+
+
+def _waits(pod: Pod) -> bool:
+    return (
+        pod.unschedulable
+        and not (pod.node or pod.deleting or pod.ended or pod.of_node)
         and (pod.raw.get("spec", {}).get("priority") or 0) >= _LEAST_PRIORITY
-    ]
-
-
-def rooms(seen: Seen) -> list[Room]:
-    """What is free on the nodes that pods may still come to, those that are on their way among them."""
-    found: list[Room] = []
-    for machine in seen.machines:
-        pool, node = seen.pool(machine), seen.nodes.get(machine.name)
-        if pool is None or machine.leaves or machine.state == "stopped":
-            continue
-        if node is None or machine.state == "starting" or not _complete(seen, pool, machine.name):
-            found.append(room(pool, machine.zone, seen.daemons))
-        elif node.open:
-            found.append(node.room(seen.on(node.name)))
-    return found
-
-
-def _complete(seen: Seen, pool: NodePool, name: str) -> bool:
-    """Whether a node has become what its pool promises."""
-    node = seen.nodes[name]
-    shown = not pool.accelerator or pool.accelerator_resource in node.allocatable
-    young = any(taint.key in (UNINITIALIZED, NOT_READY) for taint in node.taints)
-    return shown and not young and (node.ready or node.cordoned)
+    )
 
 
 def grow(seen: Seen, offered: Sequence[Offer]) -> tuple[Growth | None, list[Stranded]]:
     """The next pool that gets nodes, and the pods that none can help."""
-    _, waiting = place(largest_first(pending(seen)), rooms(seen))
+    _, waiting = place(largest_first(pending(seen)), unbooked(seen))
     stranded = [
         Stranded(pod, reasons(pod, offered))
         for pod in waiting
@@ -146,15 +138,20 @@ def grow(seen: Seen, offered: Sequence[Offer]) -> tuple[Growth | None, list[Stra
     wanted = {pod.selector.get(COMPUTE_CLASS, "") for pod in waiting}
     for name in sorted(wanted):
         pods = [pod for pod in waiting if pod.selector.get(COMPUTE_CLASS, "") == name]
-        options = list(_options(pods, offered))
-        chosen = best(options, specification=seen.classes.get(name), priorities=seen.priorities)
+        chosen = best(
+            list(options(pods, offered)),
+            expander=seen.told.expander,
+            priorities=seen.priorities,
+            specification=seen.classes.get(name),
+        )
         if chosen is not None:
             before = counted(seen.machines, chosen.pool)
-            return Growth(chosen.pool, _zones(chosen, offered), chosen.pods, before), stranded
+            return Growth(chosen.pool, spread(chosen, offered), chosen.pods, before), stranded
     return None, stranded
 
 
-def _options(pods: Sequence[Pod], offered: Sequence[Offer]) -> Iterator[Option]:
+def options(pods: Sequence[Pod], offered: Sequence[Offer]) -> Iterator[Option]:
+    """What each pool could do for pods, in each zone."""
     for offer in offered:
         if offer.closed:
             continue
@@ -164,7 +161,7 @@ def _options(pods: Sequence[Pod], offered: Sequence[Offer]) -> Iterator[Option]:
             yield Option(offer.pool, offer.zone, len(used), tuple(placed), unused, offer.there)
 
 
-def _zones(chosen: Option, offered: Sequence[Offer]) -> tuple[str, ...]:
+def spread(chosen: Option, offered: Sequence[Offer]) -> tuple[str, ...]:
     """The zones of new nodes, where there are fewest first, of those that all of the pods could run in."""
     there = {
         offer.zone: offer.there

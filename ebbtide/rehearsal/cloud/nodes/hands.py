@@ -12,8 +12,8 @@ from ebbtide.rehearsal.cloud.nodes.kubelet import End, condition, ended, now, wi
 from ebbtide.rehearsal.cloud.nodes.machines import Machine
 from ebbtide.rehearsal.cloud.nodes.objects import Object
 from ebbtide.rehearsal.cloud.nodes.pods import Pod
-from ebbtide.rehearsal.cloud.nodes.queueing import Condition
 from ebbtide.rehearsal.cloud.nodes.templates import UNINITIALIZED, node
+from ebbtide.rehearsal.cloud.nodes.verdicts import Condition
 from ebbtide.rehearsal.cloud.pools import NodePool, Taint
 from ebbtide.rehearsal.control_plane.stages import FAKE, KUBELET, RUNS_FOR
 

@@ -115,9 +115,9 @@ class Pod:
         return self.phase in ("Succeeded", "Failed")
 
     @property
-    def consumes(self) -> bool:
-        """Whether it waits for a ProvisioningRequest and not for the autoscaler."""
-        return any(key in self.annotations for key in CONSUMES)
+    def request(self) -> str:
+        """Name of the ProvisioningRequest that it waits for, and not for the autoscaler; empty for none."""
+        return next((self.annotations[key] for key in CONSUMES if key in self.annotations), "")
 
 
 def requirements(expressions: Iterable[Object], key: str = "") -> Term:

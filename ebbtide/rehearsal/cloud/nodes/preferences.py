@@ -1,14 +1,16 @@
 """Which of several node pools gets new nodes."""
 
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 import yaml
 
 from ebbtide.kubernetes_api.parts import part, parts
+from ebbtide.rehearsal.cloud.autoscaling import Expander
 from ebbtide.rehearsal.cloud.nodes.fitting import Room
 from ebbtide.rehearsal.cloud.nodes.names import group
 from ebbtide.rehearsal.cloud.nodes.objects import Object
@@ -93,32 +95,56 @@ def aks_priority(pool: NodePool, zone: str, priorities: str) -> int | None:
     return max(matching, default=None)
 
 
-def best(options: Sequence[Option], *, specification: Object | None, priorities: str) -> Option | None:
+def best(
+    options: Sequence[Option], *, expander: Expander, priorities: str, specification: Object | None = None
+) -> Option | None:
     """The option that the cloud's autoscaler takes; None where none is to be used.
 
     GKE takes the one that costs least for each pod it helps, then the one that leaves least unused, unless a
-    ComputeClass says otherwise; the formula of its expander is not published. AKS goes by the priorities
-    where they are set, then by the least left unused. Where all else is the same the zone with fewer nodes
-    wins.
+    ComputeClass says otherwise; the formula of its expander is not published. AKS goes by its expander, and
+    by chance where that leaves several (kubernetes/autoscaler, FAQ, "What are Expanders?", 2026). Where all
+    else is the same the zone with fewer nodes wins.
 
     Args:
         options: what could be done.
-        specification: of the ComputeClass that the pods ask for; None for none.
+        expander: what AKS goes by.
         priorities: see `aks_priority`; empty for none.
+        specification: of the ComputeClass that the pods ask for; None for none.
     """
     ranked: list[tuple[tuple[float, ...], Option]] = []
     for option in options:
         rank = 0 if specification is None else class_rank(option.pool, specification)
         if rank is None:
             continue
-        ranked.append(((rank, *_cost(option, priorities), option.waste, option.there), option))
+        ranked.append(((rank, *_cost(option, expander, priorities), option.there), option))
     return min(ranked, key=lambda each: (each[0], each[1].pool.name, each[1].zone))[1] if ranked else None
 
 
-def _cost(option: Option, priorities: str) -> tuple[float, ...]:
+def _cost(option: Option, expander: Expander, priorities: str) -> tuple[float, ...]:
     match option.pool.cloud:
         case "gke":
-            return (option.nodes * option.pool.hourly / len(option.pods),)
+            return (option.nodes * option.pool.hourly / len(option.pods), option.waste)
         case "aks":
-            priority = aks_priority(option.pool, option.zone, priorities) if priorities else None
+            return (*_preference(option, expander, priorities), _chance(option))
+
+
+def _preference(option: Option, expander: Expander, priorities: str) -> tuple[float, ...]:
+    """What AKS's expander has of an option, the smallest best; of the same length for all of them."""
+    match expander:
+        case "random":
+            return ()
+        case "most-pods":
+            return (-len(option.pods),)
+        case "least-waste":
+            return (option.waste,)
+        case "priority":
+            priority = aks_priority(option.pool, option.zone, priorities)
             return (0, -priority) if priority is not None else (1, 0)
+        case _:
+            assert_never(expander)
+
+
+def _chance(option: Option) -> float:
+    """As good as thrown, and the same for all zones of a pool."""
+    thrown = hashlib.sha256(f"{option.pool.name} {option.pods[0].uid}".encode()).digest()
+    return int.from_bytes(thrown[:8])

@@ -1,82 +1,44 @@
-"""What becomes of ProvisioningRequests: capacity that is asked for as a whole (kubernetes/autoscaler,
+"""What becomes of ProvisioningRequests, and of those that GKE queues (kubernetes/autoscaler,
 ProvisioningRequest API autoscaling.x-k8s.io/v1; GKE docs, provisioningrequest, 2026-04-08; what Kueue 0.19.2
 makes of the conditions, its pkg/controller/admissionchecks/provisioning)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
+from ebbtide.rehearsal.cloud.nodes.atomic import answer
 from ebbtide.rehearsal.cloud.nodes.cluster import Request, Seen
-from ebbtide.rehearsal.cloud.nodes.fitting import largest_first, obstacle, pack, place
-from ebbtide.rehearsal.cloud.nodes.growing import rooms
+from ebbtide.rehearsal.cloud.nodes.fitting import largest_first, obstacle, pack
 from ebbtide.rehearsal.cloud.nodes.machines import Machine, counted
 from ebbtide.rehearsal.cloud.nodes.names import resize_request
 from ebbtide.rehearsal.cloud.nodes.settings import Settings
 from ebbtide.rehearsal.cloud.nodes.templates import room
+from ebbtide.rehearsal.cloud.nodes.verdicts import ATOMIC, CHECK, QUEUED, Condition, Order, Verdict
 from ebbtide.rehearsal.cloud.pools import NodePool
-
-QUEUED: Final = "queued-provisioning.gke.io"
-ATOMIC: Final = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
-CHECK: Final = "check-capacity.autoscaling.x-k8s.io"
 
 _CLASSES: Final = {"gke": (QUEUED, CHECK, ATOMIC), "aks": (CHECK, ATOMIC)}
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """A condition that a request gets.
-
-    Attributes:
-        kind: such as `Provisioned`.
-        status: whether it is true.
-        reason: a word.
-        message: a sentence.
-        details: what the class has to say beside.
-    """
-
-    kind: str
-    status: bool
-    reason: str
-    message: str
-    details: Mapping[str, str] = field(default_factory=dict[str, str])
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """Nodes that a request is to get, all in one zone and all at once.
-
-    Attributes:
-        pool: of which pool.
-        zone: where.
-        nodes: how many.
-    """
-
-    pool: NodePool
-    zone: str
-    nodes: int
-
-
-Verdict = Condition | Order | None
-
-
-def decide(request: Request, seen: Seen, since: float, settings: Settings) -> Verdict:
-    """What is to be done about a request now; None to let it wait.
+def decide(
+    request: Request, seen: Seen, since: float, backoff: Mapping[str, float], settings: Settings
+) -> Verdict:
+    """What is to be done about a request now.
 
     Args:
         request: the request.
         seen: the cluster.
         since: when it got its last condition, or was first seen, in simulated seconds.
+        backoff: until when, in simulated seconds, a pool is let alone, by name.
         settings: how long things take.
     """
     had = request.conditions
     if request.kind not in {each for pool in seen.pools for each in _CLASSES[pool.cloud]}:
         return None
+    if request.kind != QUEUED:
+        return answer(request, seen, since, backoff, settings)
     if had & {"Failed", "CapacityRevoked"}:
         return None
     if "Provisioned" in had:
         return _booked(request, seen, since, settings)
-    if request.kind == CHECK:
-        return _checked(request, seen)
     if "Accepted" not in had:
         return Condition(kind="Accepted", status=True, reason="SuccessfullyQueued", message=_ACCEPTED)
     return _provision(request, seen, since, settings)
@@ -87,20 +49,13 @@ _ACCEPTED: Final = "Provisioning Request was successfully queued."
 
 def _booked(request: Request, seen: Seen, since: float, settings: Settings) -> Condition | None:
     """A provisioned request: its nodes wait for its pods for a while, and are gone one day."""
-    if request.kind != CHECK and not nodes_of(request, seen.machines):
+    if not nodes_of(request, seen.machines):
         gone = "Capacity is revoked: the nodes of this request are gone."
         return Condition(kind="CapacityRevoked", status=True, reason="CapacityRevoked", message=gone)
     if "BookingExpired" not in request.conditions and seen.now - since >= settings.booking_seconds:
         over = "Booking is expired: the capacity is no longer kept for this request."
         return Condition(kind="BookingExpired", status=True, reason="BookingExpired", message=over)
     return None
-
-
-def _checked(request: Request, seen: Seen) -> Condition:
-    _, without = place(largest_first(request.pods), rooms(seen))
-    if without:
-        return _failed("CapacityIsNotFound", "Capacity is not found, CA will try to find it later.")
-    return Condition(kind="Provisioned", status=True, reason="CapacityIsFound", message="Capacity is found.")
 
 
 def _failed(reason: str, message: str) -> Condition:
@@ -111,45 +66,41 @@ def _provision(request: Request, seen: Seen, since: float, settings: Settings) -
     mine = nodes_of(request, seen.machines)
     if mine:
         return _provisioned(request) if all(_up(machine, seen) for machine in mine) else None
-    pools = [pool for pool in seen.pools if _serves(pool, request)]
+    pools = [pool for pool in seen.pools if pool.capacity == "queued"]
     orders = [order for pool in pools for zone in pool.zones if (order := _order(request, pool, zone, seen))]
     if not orders:
         return _failed("NoFittingNodePool", _why_not(request, pools, seen))
-    possible = [order for order in orders if order.nodes <= order.pool.maximum]
+    possible = [order for order in orders if len(order.zones) <= order.pool.maximum]
     if not possible:
         largest = max(order.pool.maximum for order in orders)
-        need = min(order.nodes for order in orders)
+        need = min(len(order.zones) for order in orders)
         return _failed(
             "MaxNodepoolSizeReached",
             f"Max nodepool size reached: {need} nodes are needed, and a node pool may have {largest}.",
         )
-    wait = settings.dws_wait_seconds if request.kind == QUEUED else 0
     free = [
-        order for order in possible if order.nodes <= order.pool.maximum - counted(seen.machines, order.pool)
+        order
+        for order in possible
+        if len(order.zones) <= order.pool.maximum - counted(seen.machines, order.pool)
     ]
-    if seen.now - since < wait or not free:
+    if seen.now - since < settings.dws_wait_seconds or not free:
         return None
-    return min(free, key=lambda order: (order.nodes * order.pool.hourly, order.pool.name, order.zone))
+    return min(free, key=lambda order: (len(order.zones) * order.pool.hourly, order.pool.name, order.zones))
 
 
 def _provisioned(request: Request) -> Condition:
-    details = {"ResizeRequestName": resize_request(request.id)} if request.kind == QUEUED else {}
+    details = {"ResizeRequestName": resize_request(request.id)}
     done = "Provisioning Request was successfully provisioned."
     return Condition(kind="Provisioned", status=True, reason="Provisioned", message=done, details=details)
 
 
-def _serves(pool: NodePool, request: Request) -> bool:
-    queued = pool.capacity == "queued"
-    return queued if request.kind == QUEUED else pool.autoscaled and not queued
-
-
 def _order(request: Request, pool: NodePool, zone: str, seen: Seen) -> Order | None:
-    """What of a pool a request needs; None where one of its pods does not fit a node at all."""
+    """What of a pool a request needs, all in one zone; None where one of its pods fits no node."""
     empty, pods = room(pool, zone, seen.daemons), request.pods
     if any(obstacle(each.pod, empty) for each in request.sets):
         return None
     used, _ = pack(largest_first(pods), empty, len(pods))
-    return Order(pool, zone, len(used))
+    return Order(pool, (zone,) * len(used))
 
 
 def _why_not(request: Request, pools: Sequence[NodePool], seen: Seen) -> str:
@@ -177,16 +128,6 @@ def _up(machine: Machine, seen: Seen) -> bool:
         pool is None or pool.accelerator is None or pool.accelerator_resource in node.allocatable
     )
     return node is not None and node.open and shown
-
-
-def booked(seen: Seen) -> frozenset[str]:
-    """Nodes that are kept for the pods of their request, though none may be there yet."""
-    waiting = {
-        request.id
-        for request in seen.requests
-        if not request.conditions & {"BookingExpired", "Failed", "CapacityRevoked"}
-    }
-    return frozenset(machine.name for machine in seen.machines if machine.request in waiting)
 
 
 def run_seconds(request: Request | None, pool: NodePool) -> float | None:

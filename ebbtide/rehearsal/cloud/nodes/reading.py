@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from ebbtide.kubernetes_api import Api
 from ebbtide.kubernetes_api.parts import part, parts, text
+from ebbtide.rehearsal.cloud.autoscaling import instructions
 from ebbtide.rehearsal.cloud.nodes.cluster import PodSet, Request, Seen, read_budget, read_node
 from ebbtide.rehearsal.cloud.nodes.fitting import ZONE
 from ebbtide.rehearsal.cloud.nodes.machines import machines
@@ -48,6 +49,7 @@ class Reader:
             requests=[self._request(each) for each in requests],
             classes={text(each, "metadata", "name"): part(each, "spec") for each in self._items(_CLASSES)},
             priorities=text(priorities, "data", "priorities") if priorities else "",
+            told=instructions(self._store, self._cluster),
         )
 
     def raw_request(self, request: Request) -> Object:
@@ -81,14 +83,17 @@ class Reader:
                 if (template := self._template(namespace, text(each, "podTemplateRef", "name")))
             ),
             parameters=part(raw, "spec", "parameters"),
-            conditions=frozenset(
-                each["type"] for each in parts(raw, "status", "conditions") if each["status"] == "True"
-            ),
+            conditions=_conditions(raw, "True"),
+            denied=_conditions(raw, "False"),
         )
 
     def _template(self, namespace: str, name: str) -> Object:
         found = self._api.find(f"/api/v1/namespaces/{namespace}/podtemplates/{name}")
         return part(found, "template") if found else {}
+
+
+def _conditions(raw: Object, status: str) -> frozenset[str]:
+    return frozenset(each["type"] for each in parts(raw, "status", "conditions") if each["status"] == status)
 
 
 def _claims(pod: Object) -> list[str]:

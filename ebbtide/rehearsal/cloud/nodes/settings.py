@@ -1,4 +1,4 @@
-"""How long things take in node pools, and what holds a node."""
+"""How long things take in node pools."""
 
 from dataclasses import dataclass
 from typing import Final, Self
@@ -11,21 +11,18 @@ class Settings:
     """What a cloud does by default. Simulated seconds, unless said.
 
     Where the source is the cluster autoscaler, it is the table of parameters in its FAQ
-    (kubernetes/autoscaler, cluster-autoscaler/FAQ.md, 2026); AKS documents the same defaults for its
-    autoscaler profile.
+    (kubernetes/autoscaler, cluster-autoscaler/FAQ.md, 2026). What a cluster's own settings say is not here:
+    see `ebbtide.rehearsal.cloud.autoscaling`.
 
     Attributes:
         startup_seconds: from asking for a node until it is ready. An assumption: no cloud promises a time.
         driver_seconds: from a node's being ready, with all that its accelerators need, until they are seen.
             An assumption likewise.
-        idle_seconds: how long a node is not needed before it goes (`scale-down-unneeded-time`).
-        settle_seconds: no node goes so long after one was added (`scale-down-delay-after-add`).
         backoff_seconds: how long a pool is let alone whose nodes did not come
             (`initial-node-group-backoff-duration`; a ComputeClass's cooldown is the same, GKE docs,
             about-custom-compute-classes, 2026).
-        utilization: a node with a larger share of it requested is never removed
-            (`scale-down-utilization-threshold`).
-        eviction_seconds: how long pods of a node that goes have to end (`max-graceful-termination-sec`).
+        longest_backoff_seconds: on AKS that is twice as long each time that they do not come again, and no
+            longer than this (`max-node-group-backoff-duration`).
         drain_seconds: how long a deleted pool's pods are protected by their disruption budgets (GKE docs,
             node-pools; an hour at most).
         dws_wait_seconds: how long a request for queued nodes waits for capacity. An assumption: GKE says only
@@ -36,27 +33,21 @@ class Settings:
             spot-vms; Azure docs, Scheduled Events, Preempt).
         pod_grace_seconds: of the wall clock: the most of it that GKE gives pods that are no system pods (GKE
             docs, spot-vms, 2026).
-        local_storage_holds: whether a pod with an emptyDir or hostPath holds its node. Not on AKS
-            (`skip-nodes-with-local-storage` is false there), nor on GKE since 1.22.
-        system_pods_hold: whether a pod of kube-system without a disruption budget does
-            (`skip-nodes-with-system-pods`).
+        least_idle_seconds: a node that is not needed stays so long, even if its cluster's settings say less.
+            See `at`.
         step_seconds: of the wall clock: how often the cloud looks at what is to be done.
     """
 
     startup_seconds: float = 90
     driver_seconds: float = 20
-    idle_seconds: float = 600
-    settle_seconds: float = 600
     backoff_seconds: float = 300
-    utilization: float = 0.5
-    eviction_seconds: float = 600
+    longest_backoff_seconds: float = 1800
     drain_seconds: float = 3600
     dws_wait_seconds: float = 600
     booking_seconds: float = 600
     notice_seconds: float = 30
     pod_grace_seconds: float = 15
-    local_storage_holds: bool = False
-    system_pods_hold: bool = True
+    least_idle_seconds: float = 0
     step_seconds: float = 0.3
 
     @classmethod
@@ -65,6 +56,6 @@ class Settings:
         goes by the wall clock, and it waits long enough."""
         usual = cls()
         return cls(
-            idle_seconds=max(usual.idle_seconds, _REACTION * speed),
+            least_idle_seconds=_REACTION * speed,
             booking_seconds=max(usual.booking_seconds, 2 * _REACTION * speed),
         )

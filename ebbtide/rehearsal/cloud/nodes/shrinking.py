@@ -53,7 +53,7 @@ class Review:
     held: tuple[Hold, ...]
 
 
-def holds(pod: Pod, seen: Seen, settings: Settings) -> str:
+def holds(pod: Pod, seen: Seen) -> str:
     """Why a pod keeps its node, as the end of a sentence that begins with it; empty when it does not."""
     told = pod.annotations.get(SAFE_TO_EVICT)
     budgets = [budget for budget in seen.budgets if budget.covers(pod)]
@@ -62,21 +62,26 @@ def holds(pod: Pod, seen: Seen, settings: Settings) -> str:
     if told != "true":
         if not pod.owner:
             return "has no controller that would make it anew"
-        if settings.system_pods_hold and pod.namespace == "kube-system" and not budgets:
+        if seen.told.system_pods_hold and pod.namespace == "kube-system" and not budgets:
             return "is in kube-system without a PodDisruptionBudget"
-        if settings.local_storage_holds and pod.local_storage:
+        if seen.told.local_storage_holds and pod.local_storage:
             return "has a volume that goes with the node"
     spent = next((budget for budget in budgets if budget.allowed < 1), None)
     return f"is covered by the PodDisruptionBudget {spent.name}, which allows no disruption" if spent else ""
 
 
-def _candidate(machine: Machine, seen: Seen, settings: Settings) -> Node | None:
+def _candidate(machine: Machine, seen: Seen) -> Node | None:
     pool, node = seen.pool(machine), seen.nodes.get(machine.name)
     if pool is None or node is None or machine.state != "running":
         return None
     scaled = pool.autoscaled or pool.capacity in ("queued", "flex-start")
-    busy = share(seen.on(node.name), node, pool.accelerator_resource) >= settings.utilization
-    return node if scaled and not busy else None
+    used = share(seen.on(node.name), node, pool.accelerator_resource, daemons_count=seen.told.daemons_count)
+    return node if scaled and used < seen.told.utilization else None
+
+
+def idle_seconds(seen: Seen, settings: Settings) -> float:
+    """How long a node is not needed before it goes, simulated."""
+    return max(seen.told.idle_seconds, settings.least_idle_seconds)
 
 
 def review(
@@ -95,8 +100,9 @@ def review(
     unused: dict[str, float] = {}
     leave: list[str] = []
     held: list[Hold] = []
-    settled = last_growth is None or seen.now - last_growth >= settings.settle_seconds
-    machines = [machine for machine in seen.machines if _candidate(machine, seen, settings)]
+    settled = last_growth is None or seen.now - last_growth >= seen.told.settle_seconds
+    idle = idle_seconds(seen, settings)
+    machines = [machine for machine in seen.machines if _candidate(machine, seen)]
     machines.sort(key=lambda machine: (len(_movable(seen, machine.name)), machine.name))
     homes: dict[str, Room] = _homes(seen)
     for machine in machines:
@@ -104,7 +110,7 @@ def review(
             continue
         name, pods = machine.name, _movable(seen, machine.name)
         unused[name] = before.unused.get(name, seen.now)
-        found = _holds(seen, seen.nodes[name], pods, settings)
+        found = _holds(seen, seen.nodes[name], pods)
         if not found:
             others = [each for other, each in homes.items() if other != name]
             left, without = place(largest_first(pods), others)
@@ -112,12 +118,12 @@ def review(
             if not found:
                 homes.update({each.name: each for each in left})
         if found or name in booked:
-            late = seen.now - unused[name] >= settings.idle_seconds
+            late = seen.now - unused[name] >= idle
             held += found if late else []
             continue
         unneeded[name] = before.unneeded.get(name, seen.now)
         homes.pop(name, None)
-        if settled and seen.now - unneeded[name] >= settings.idle_seconds:
+        if settled and seen.now - unneeded[name] >= idle:
             leave.append(name)
     return Review(unneeded, unused, tuple(leave), tuple(held))
 
@@ -141,7 +147,7 @@ def _homes(seen: Seen) -> dict[str, Room]:
     }
 
 
-def _holds(seen: Seen, node: Node, pods: Sequence[Pod], settings: Settings) -> list[Hold]:
+def _holds(seen: Seen, node: Node, pods: Sequence[Pod]) -> list[Hold]:
     if node.annotations.get(SCALE_DOWN_DISABLED) == "true":
         return [Hold(node.name, "", f"is annotated {SCALE_DOWN_DISABLED}")]
-    return [Hold(node.name, pod.id, why) for pod in pods if (why := holds(pod, seen, settings))]
+    return [Hold(node.name, pod.id, why) for pod in pods if (why := holds(pod, seen))]

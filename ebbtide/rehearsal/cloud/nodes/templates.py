@@ -18,7 +18,7 @@ from ebbtide.rehearsal.cloud.pools import NodePool
 from ebbtide.rehearsal.control_plane.stages import FAKE, KUBELET
 
 REQUEST_LABEL: Final = "autoscaling.gke.io/provisioning-request"
-"""Label of a node that came for a ProvisioningRequest, on GKE."""
+"""Label of a node that came for a ProvisioningRequest that GKE had queued."""
 
 UNINITIALIZED: Final = "node.cloudprovider.kubernetes.io/uninitialized"
 """Key of the taint that a node is born with, until the cloud's controller has seen to it."""
@@ -108,7 +108,7 @@ def node(pool: NodePool, machine: Machine, version: str) -> dict[str, Any]:
         version: Kubernetes's, as the API server says it.
     """
     marks = labels(pool, machine.zone, machine.name)
-    if machine.request:
+    if machine.request and pool.capacity == "queued":
         marks[REQUEST_LABEL] = resize_request(machine.request)
     accelerator = pool.accelerator_resource
     birth = {"key": UNINITIALIZED, "value": "true", "effect": "NoSchedule"}

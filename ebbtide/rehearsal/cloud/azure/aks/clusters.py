@@ -5,8 +5,9 @@ from typing import Any, Final
 from uuid import uuid4
 
 from ebbtide.catalog import PINS
+from ebbtide.rehearsal.cloud.autoscaling import dismiss, instruct
 from ebbtide.rehearsal.cloud.azure import ids
-from ebbtide.rehearsal.cloud.azure.aks import cluster_network_rules, cluster_rules, pools
+from ebbtide.rehearsal.cloud.azure.aks import autoscaler, cluster_network_rules, cluster_rules, pools
 from ebbtide.rehearsal.cloud.azure.aks.agent_pools import CLUSTER, CLUSTER_PATH, DISK, POOL_NAME
 from ebbtide.rehearsal.cloud.azure.aks.asked import PoolAsked
 from ebbtide.rehearsal.cloud.azure.arm import TENANT, Arm
@@ -147,6 +148,7 @@ def _happens(arm: Arm, wish: Wish, made: Resource) -> None:
     with arm.operations.on(wish.id, "Creating" if wish.was is None else "Updating"):
         if wish.was is None:
             arm.clusters.create(made.id, "aks")
+        instruct(arm.store, made.id, autoscaler.autoscaling(made.state))
         for pool in _inline(arm, wish):
             state = pools.state_of(pool)
             if pool.was is None or pool.was.state != state:
@@ -158,6 +160,7 @@ def end(arm: Arm, cluster: Resource) -> None:
     with arm.operations.on(cluster.id, "Deleting"):
         for pool in pools.pools_of(arm, cluster.id):
             pools.end(arm, pool)
+        dismiss(arm.store, cluster.id)
         arm.clusters.delete(cluster.id)
 
 
@@ -219,6 +222,7 @@ KINDS: Final = (
         refusals=(
             *cluster_rules.RULES,
             *cluster_network_rules.RULES,
+            *autoscaler.RULES,
             Refusal("the rules of node pools", "aks/pools.py, RULES", _pools_refused),
         ),
         outputs=_outputs,
