@@ -7,7 +7,7 @@ from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault, did_you_mean
 from ebbtide.model.nodes import most_nodes
 from ebbtide.model.queues import queues_of
-from ebbtide.model.rules.rule import ClusterRule
+from ebbtide.model.rules.rule import ClusterRule, Severity
 
 _KUEUE = "Kueue 0.19.2, ClusterQueue and Cohort v1beta2, nominalQuota and fairSharing (2026-08-20)"
 _CONFIG = "Kueue 0.19.2, apis/config/v1beta2, Integrations (2026-08-20)"
@@ -115,6 +115,21 @@ def _together_on_aks(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
+def _together_once(cluster: Cluster) -> Iterator[Fault]:
+    spot = {pool.name for pool in cluster.pools if pool.capacity.kind == "spot"}
+    for index, queue in enumerate(cluster.queues):
+        for pool in queue.pools if queue.together else ():
+            if pool in spot:
+                yield Fault(
+                    f"queues[{index}].together",
+                    f"{pool} is a spot pool, and nodes are asked for together once, when work is admitted.",
+                    "A pod that is made again after its node was taken back brings no new one: it waits "
+                    "until another pod has ended, or after an hour goes back into the queue with the whole "
+                    "job.",
+                    "Leave together out, unless half a job is worth less than the wait.",
+                )
+
+
 RULES: tuple[ClusterRule, ...] = (
     ClusterRule("guarantees of pools that the team's queues lead to", _KUEUE, _guarantees_name_pools),
     ClusterRule("no more guaranteed than there is", _KUEUE, _guarantees_fit),
@@ -126,5 +141,12 @@ RULES: tuple[ClusterRule, ...] = (
         "GKE docs, provisioningrequest (2026-04): queued-provisioning.gke.io alone",
         _together_on_aks,
         CloudKind.GKE,
+    ),
+    ClusterRule(
+        "nodes together once",
+        "kubernetes/autoscaler, cluster-autoscaler/processors/provreq/pods_filter.go (2026)",
+        _together_once,
+        CloudKind.AKS,
+        Severity.WARNED,
     ),
 )
