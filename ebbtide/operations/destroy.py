@@ -17,6 +17,7 @@ from ebbtide.operations.finding import Findings
 from ebbtide.operations.progress import narration
 from ebbtide.operations.stack import Stack
 from ebbtide.operations.state import State
+from ebbtide.wording import several
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ def _hold(found: Findings, state: State, console: Console) -> None:
         _say(console, f"The queues cannot be held, and the engine may wait for them in vain: {error}")
         return
     if using:
-        _say(console, f"{words.count(using, 'piece')} of work still hold quota: the engine waits for them.")
+        _say(console, f"{several(using, 'piece')} of work still hold quota: the engine waits for them.")
 
 
 def _gone(stack: Stack, state: State, console: Console) -> Ending:
@@ -105,7 +106,7 @@ def _gone(stack: Stack, state: State, console: Console) -> Ending:
         return Ending(done=True)
     for line in wrong:
         _say(console, line)
-    so_far = f"{remaining} of {words.count(state.resources, 'resource')} are still there"
+    so_far = f"{remaining} of {several(state.resources, 'resource')} are still there"
     _say(console, f"{so_far}, and the engine knows them. Go on with: ebbtide destroy {stack.name}")
     return Ending(done=False, interrupted=interrupts.seen)
 

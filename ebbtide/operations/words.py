@@ -7,6 +7,7 @@ from typing import Final
 from ebbtide.operations.state import State
 from ebbtide.operations.volumes import Volume
 from ebbtide.operations.work import Work
+from ebbtide.wording import several
 
 _SHOWN: Final = 20
 _DAY, _HOUR, _MINUTE = timedelta(days=1), timedelta(hours=1), timedelta(minutes=1)
@@ -17,7 +18,7 @@ def running(found: Sequence[Work], now: datetime) -> Iterator[str]:
     if not found:
         return
     pods = sum(one.pods for one in found)
-    yield f"Work that is not done: {count(len(found), 'piece')}, {count(pods, 'pod')}."
+    yield f"Work that is not done: {several(len(found), 'piece')}, {several(pods, 'pod')}."
     for one in found[:_SHOWN]:
         yield f"  {_line(one, now)}"
     if len(found) > _SHOWN:
@@ -28,9 +29,9 @@ def _line(one: Work, now: datetime) -> str:
     if one.queue:
         doing = f"waits in queue {one.queue}"
     elif one.pools:
-        doing = f"{count(one.pods, 'pod')} on {', '.join(one.pools)}"
+        doing = f"{several(one.pods, 'pod')} on {', '.join(one.pools)}"
     elif one.pods:
-        doing = f"{count(one.pods, 'pod')}, on none of its pools"
+        doing = f"{several(one.pods, 'pod')}, on none of its pools"
     else:
         doing = "no pod"
     return f"{one.kind} {one.name} in {one.namespace}: {doing}, for {age(now - one.since)}"
@@ -40,14 +41,14 @@ def age(lasted: timedelta) -> str:
     """How long something has lasted, in its largest unit."""
     for unit, name in ((_DAY, "day"), (_HOUR, "hour"), (_MINUTE, "minute")):
         if lasted >= unit:
-            return count(lasted // unit, name)
+            return several(lasted // unit, name)
     return "less than a minute"
 
 
 def question(stack: str, state: State, found: Sequence[Work]) -> str:
     """What somebody is asked before anything is done."""
-    ends = f", and end {count(len(found), 'piece')} of work" if found else ""
-    return f"Destroy {count(state.resources, 'resource')} of stack {stack}{ends}?"
+    ends = f", and end {several(len(found), 'piece')} of work" if found else ""
+    return f"Destroy {several(state.resources, 'resource')} of stack {stack}{ends}?"
 
 
 def protected(stack: str, config_file: str, state: State, said: Sequence[str]) -> str:
@@ -81,8 +82,3 @@ def remains(buckets: Sequence[str], volumes: Sequence[Volume]) -> Iterator[str]:
         disk = f", disk {volume.disk}" if volume.disk else ""
         of = f" of claim {volume.claim}" if volume.claim else ""
         yield f"  volume {volume.name}{of}, {volume.size}{disk}"
-
-
-def count(number: int, thing: str) -> str:
-    """A number of things."""
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

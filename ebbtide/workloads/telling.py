@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any, Final, assert_never
 
 from ebbtide.placement import Profile
+from ebbtide.wording import several
 from ebbtide.workloads.errors import WorkloadError
 from ebbtide.workloads.following import (
     INDEX,
@@ -49,14 +50,10 @@ def _state(found: Progress) -> str:
 def _hardships(found: Progress) -> str:
     """What it went through: nothing is said of what did not happen."""
     lost = len(found.disrupted)
-    parts = [f"{_several(lost, 'disruption')} survived"] if lost else []
+    parts = [f"{several(lost, 'disruption')} survived"] if lost else []
     if found.retries:
-        parts.append(f"{_several(found.retries, 'retry', 'retries')} used")
+        parts.append(f"{several(found.retries, 'retry', 'retries')} used")
     return ", ".join(parts)
-
-
-def _several(count: int, one: str, more: str = "") -> str:
-    return f"{count} {one if count == 1 else more or one + 's'}"
 
 
 def ending(look: Look, found: Progress, profile: Profile | None = None) -> str:

@@ -11,6 +11,10 @@ from ebbtide.rehearsal.cloud.store import Resource, Store
 _CLOUD: Final = "nodes"
 _TYPE: Final = "node-pool"
 
+NO_ZONE: Final = "0"
+"""The zone of nodes that are in none: Azure labels them with a fault domain (cloud-provider-azure docs,
+topics/availability-zones)."""
+
 CapacityKind = Literal["on-demand", "spot", "preemptible", "flex-start", "queued", "reservation"]
 
 

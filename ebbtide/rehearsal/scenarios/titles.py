@@ -16,6 +16,7 @@ from ebbtide.rehearsal.scenarios.model import (
     Submit,
     Up,
 )
+from ebbtide.wording import several
 
 
 def title(step: Step) -> str:
@@ -75,12 +76,14 @@ def _work(step: Submit) -> str:
 def _how(step: GoWrong) -> str:
     match step.kind:
         case "reclaim":
-            share = f"{step.share:.0%} of the nodes" if step.share is not None else f"{step.count} nodes"
+            share = (
+                f"{step.share:.0%} of the nodes" if step.share is not None else several(step.count, "node")
+            )
             return f", {share}, {'with' if step.graceful else 'without'} notice"
         case "quota":
             return f", {step.limit} left"
         case "api-error":
-            return f", {step.times or 'every'} time{'' if step.times == 1 else 's'}"
+            return f", {several(step.times, 'time') if step.times else 'every time'}"
         case "slow":
             return f", {step.seconds:g} s"
         case "no-stock":
@@ -96,7 +99,7 @@ def _condition(condition: Condition) -> Iterator[str]:
             yield from (f"{getattr(counts, state)} {what} {state}" for state in written)
     if condition.failures_counted:
         yield f"{condition.failures_counted} failures counted against retries"
-    yield from (f"{number} nodes of {pool}" for pool, number in condition.nodes.items())
+    yield from (f"{several(number, 'node')} of {pool}" for pool, number in condition.nodes.items())
     if condition.ran_on is not None:
         yield f"all ran on {', '.join(condition.ran_on)}"
     if condition.waiting is not None:

@@ -14,6 +14,7 @@ from ebbtide.rehearsal.cloud.nodes.settings import Settings
 from ebbtide.rehearsal.cloud.nodes.shrinking import Review, idle_seconds, review
 from ebbtide.rehearsal.cloud.nodes.verdicts import ATOMIC, Condition, Order
 from ebbtide.rehearsal.cloud.store import Store
+from ebbtide.wording import several
 
 
 class Autoscaler:
@@ -86,8 +87,9 @@ class Autoscaler:
         pool, count = growth.pool, len(growth.zones)
         self._store.say(
             "scale-up",
-            f"Pool {pool.name} is to grow from {growth.before} to {growth.before + count} nodes for "
-            f"{len(growth.pods)} pending pods, {growth.pods[0].id} among them.",
+            f"Pool {pool.name} is to grow from {growth.before} to "
+            f"{several(growth.before + count, 'node')} for {several(len(growth.pods), 'pending pod')}, "
+            f"{growth.pods[0].id} among them.",
             pool=pool.name,
             before=growth.before,
             after=growth.before + count,

@@ -8,8 +8,9 @@ from ebbtide.rehearsal.cloud.faults import NO_STOCK, QUOTA
 from ebbtide.rehearsal.cloud.nodes.machines import Machine, drop, machines, put
 from ebbtide.rehearsal.cloud.nodes.names import new_name
 from ebbtide.rehearsal.cloud.nodes.settings import Settings
-from ebbtide.rehearsal.cloud.pools import NodePool, pools
+from ebbtide.rehearsal.cloud.pools import NO_ZONE, NodePool, pools
 from ebbtide.rehearsal.cloud.store import Store
+from ebbtide.wording import several
 
 _CHEAPER: Final = ("spot", "preemptible", "flex-start", "queued")
 """Kinds of capacity that count against quotas of their own."""
@@ -96,9 +97,10 @@ class Fleet:
         self._refusals.pop(machine.pool, None)
         self._waits.pop(machine.pool, None)
         put(self._store, machine)
+        where = "" if machine.zone == NO_ZONE else f" in {machine.zone}"
         self._store.say(
             "node-added",
-            f"Node {machine.name} of pool {machine.pool} starts in {machine.zone}: ${machine.hourly:.3f}/h.",
+            f"Node {machine.name} of pool {machine.pool} starts{where}: ${machine.hourly:.3f}/h.",
             cluster=machine.cluster,
             pool=machine.pool,
             node=machine.name,
@@ -132,7 +134,7 @@ class Fleet:
         self._refusals[pool.name] = refusal
         self._store.say(
             "no-node",
-            f"Pool {pool.name} gets none of {count} nodes: {refusal}. It is tried again "
+            f"Pool {pool.name} gets none of {several(count, 'node')}: {refusal}. It is tried again "
             f"{_OFTEN[pool.cloud].format(minutes=wait / 60)}.",
             cluster=self._cluster,
             pool=pool.name,

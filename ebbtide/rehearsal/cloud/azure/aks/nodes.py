@@ -7,9 +7,8 @@ from ebbtide.catalog import CloudKind, Machine, allocatable, machine_price, reso
 from ebbtide.rehearsal.cloud.azure.aks import marks
 from ebbtide.rehearsal.cloud.azure.aks.asked import PoolAsked
 from ebbtide.rehearsal.cloud.azure.values import items
-from ebbtide.rehearsal.cloud.pools import CapacityKind, NodePool
+from ebbtide.rehearsal.cloud.pools import NO_ZONE, CapacityKind, NodePool
 
-_NO_ZONE: Final = "0"
 _KEPT_OF_DISK: Final = 0.1
 
 
@@ -31,7 +30,7 @@ def node_pool(pool: PoolAsked, state: Mapping[str, Any]) -> NodePool:
         cloud="aks",
         machine=machine.name,
         capacity=_capacity(pool),
-        zones=tuple(f"{pool.location}-{zone}" for zone in items(state, "availabilityZones")) or (_NO_ZONE,),
+        zones=tuple(f"{pool.location}-{zone}" for zone in items(state, "availabilityZones")) or (NO_ZONE,),
         labels=marks.labels(pool, state),
         taints=marks.taints(state),
         allocatable=_allocatable(machine, state),
