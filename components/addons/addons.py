@@ -54,12 +54,13 @@ def wanted(declaration: Cluster) -> bool:
 
 
 class Addons(pulumi.ComponentResource):
-    """Kueue; then drivers and what brings kinds of work; then the tenants' namespaces; then pipelines; and
-    last the queues that lead from the namespaces to the pools.
+    """Trainer; Kueue; then drivers and what else brings kinds of work; then the tenants' namespaces; then
+    pipelines; and last the queues that lead from the namespaces to the pools.
 
-    Kueue is first, since its webhooks see what is made in the tenants' namespaces, and fail closed. On a
-    cluster that stays, all of it goes in the opposite order: work before its controllers, and those before
-    their kinds. The provider for Kubernetes comes through `opts`.
+    Kueue is before the tenants' namespaces, since its webhooks see what is made there, and fail closed; and
+    after the kinds of work that it is to admit. On a cluster that stays, all of it goes in the opposite
+    order: work before its controllers, and those before their kinds. The provider for Kubernetes comes
+    through `opts`.
     """
 
     tenants: dict[str, Tenant]
@@ -70,8 +71,9 @@ class Addons(pulumi.ComponentResource):
         self._name = name
         self._args = args
         self._inside = pulumi.ResourceOptions(parent=self)
-        kueue = self._kueue()
-        kinds = (*kueue, *self._kinds(kueue))
+        trainer = self._trainer()
+        kueue = self._kueue(trainer)
+        kinds = (*trainer, *kueue, *self._kinds(kueue))
         pipelines = self._pipelines(kinds)
         self.tenants = {
             team.name: self._tenant(
@@ -85,24 +87,27 @@ class Addons(pulumi.ComponentResource):
         )
         self.register_outputs({})
 
-    def _kueue(self) -> Ready:
+    def _trainer(self) -> Ready:
+        if self._args.declaration.addons.trainer is None:
+            return ()
+        args = TrainerArgs(home=home(self._args.declaration), dies_with=self._args.dies_with)
+        return Trainer(f"{self._name}-trainer", args, self._inside).ready
+
+    def _kueue(self, trainer: Ready) -> Ready:
         declaration, dies_with = self._args.declaration, self._args.dies_with
         if not declaration.has_kueue:
             return ()
-        args = KueueArgs(declaration=declaration, dies_with=dies_with)
+        args = KueueArgs(declaration=declaration, waits_for=trainer, dies_with=dies_with)
         return Kueue(f"{self._name}-kueue", args, self._inside).ready
 
     def _kinds(self, kueue: Ready) -> Ready:
-        """Drivers, and the controllers of kinds of work that tenants may make."""
+        """Drivers, and the controllers of kinds of work of which Kueue sees the pods alone."""
         declaration, dies_with = self._args.declaration, self._args.dies_with
         place = home(declaration)
         if has_drivers(declaration):
             drivers = DriversArgs(declaration=declaration, waits_for=kueue, dies_with=dies_with)
             Drivers(f"{self._name}-drivers", drivers, self._inside)
         ready: Ready = ()
-        if declaration.addons.trainer is not None:
-            trainer = TrainerArgs(home=place, waits_for=kueue, dies_with=dies_with)
-            ready += Trainer(f"{self._name}-trainer", trainer, self._inside).ready
         if declaration.addons.katib is not None:
             katib = KatibArgs(home=place, waits_for=kueue, dies_with=dies_with)
             ready += Katib(f"{self._name}-katib", katib, self._inside).ready

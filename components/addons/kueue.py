@@ -25,10 +25,15 @@ class KueueArgs:
 
     Attributes:
         declaration: the whole declaration; the system pool, queues, pools and add-ons are read from it.
+        waits_for: what brings the kinds of work that it is told to admit. Of training jobs it gives up for
+            good, and refuses every one, when it finds their kind before that of their runtimes (Kueue 0.19.2,
+            pkg/controller/jobframework/setup.go and jobs/trainjob). One that runs already starts again when
+            it is told of a kind: the chart has its configuration's checksum on the pod.
         dies_with: the cluster, where its end is Kueue's end, too.
     """
 
     declaration: Cluster
+    waits_for: tuple[pulumi.Resource, ...] = ()
     dies_with: pulumi.Resource | None = None
 
 
@@ -58,7 +63,7 @@ class Kueue(pulumi.ComponentResource):
             values=values(args.declaration),
             opts=pulumi.ResourceOptions(
                 parent=self,
-                depends_on=[namespace],
+                depends_on=[namespace, *args.waits_for],
                 transforms=[reachable, *dying_inside(args.dies_with)],
             ),
         )

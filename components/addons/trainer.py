@@ -26,12 +26,10 @@ class TrainerArgs:
 
     Attributes:
         home: where its controllers run.
-        waits_for: what must be there first: Kueue, where it is there.
         dies_with: the cluster, where its end is the objects' end, too.
     """
 
     home: Home
-    waits_for: tuple[pulumi.Resource, ...] = ()
     dies_with: pulumi.Resource | None = None
 
 
@@ -45,7 +43,8 @@ class Trainer(pulumi.ComponentResource):
     """
 
     ready: tuple[pulumi.Resource, ...]
-    """What has to be there before a training job, and before a namespace that holds any."""
+    """What has to be there before a training job, before a namespace that holds any, and before Kueue, which
+    otherwise may not get to know of training jobs."""
 
     def __init__(self, name: str, args: TrainerArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ebbtide:addons:Trainer", name, {}, opts)
@@ -53,7 +52,7 @@ class Trainer(pulumi.ComponentResource):
         namespace = core.v1.Namespace(
             f"{name}-namespace",
             metadata={"name": NAMESPACE},
-            opts=leaf(self, args.dies_with, args.waits_for),
+            opts=leaf(self, args.dies_with),
         )
         chart = helm.v4.Chart(
             f"{name}-chart",
@@ -64,7 +63,7 @@ class Trainer(pulumi.ComponentResource):
             values=values(args.home),
             opts=pulumi.ResourceOptions(
                 parent=self,
-                depends_on=[namespace, *args.waits_for],
+                depends_on=[namespace],
                 transforms=[applied(PATCHES, args.dies_with)],
             ),
         )

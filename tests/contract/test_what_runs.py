@@ -53,18 +53,21 @@ def test_nothing_is_made_before_its_namespace(cloud: str, drivers: str) -> None:
 
 
 @pytest.mark.parametrize("cloud", BASES)
-def test_nothing_is_made_before_kueue(cloud: str) -> None:
-    """Its kinds, and whatever its webhooks are asked about, wait for its chart."""
+def test_nothing_but_its_kinds_of_work_is_made_before_kueue(cloud: str) -> None:
+    """Its own kinds, and whatever its webhooks are asked about, wait for its chart, which waits for Trainer:
+    Kueue gives up on training jobs whose runtimes it does not find."""
     recording = synth(full(cloud))
-    (chart,) = [item for item in recording.of_type(CHART) if item.inputs["name"] == "kueue"]
-    ours = {
-        item.urn
-        for item in recording.of_type("kubernetes:core/v1:Namespace")
-        if item.urn in after(recording, chart)
-    }
+    kueue, trainer = (
+        next(item for item in recording.of_type(CHART) if item.inputs["name"] == name)
+        for name in ("kueue", "kubeflow-trainer")
+    )
+    before = after(recording, kueue)
+    assert trainer.urn in before
+    early = [item for item in in_cluster(recording) if item.urn in before]
+    assert {manifest(item)["metadata"]["name"] for item in early} == {"kueue-system", "kubeflow-system"}
     for item in (*in_cluster(recording), *recording.of_type(CHART)):
-        if item.urn not in ours and item is not chart:
-            assert chart.urn in after(recording, item), item.urn
+        if item.urn not in before and item is not kueue:
+            assert kueue.urn in after(recording, item), item.urn
 
 
 @pytest.mark.parametrize("cloud", BASES)

@@ -53,12 +53,8 @@ def katib() -> Recording:
 
 
 def trainer() -> Recording:
-    """Trainer that waits for something."""
-    return recorded(
-        lambda first, opts: Trainer(
-            "trainer", TrainerArgs(home=HOME, waits_for=(first,), dies_with=first), opts
-        )
-    )
+    """Trainer that goes with something."""
+    return recorded(lambda first, opts: Trainer("trainer", TrainerArgs(home=HOME, dies_with=first), opts))
 
 
 def bucket(*, goes_with_contents: bool) -> Recording:
