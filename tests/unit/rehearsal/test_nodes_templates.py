@@ -41,25 +41,29 @@ def test_a_new_node_does_not_show_its_accelerators_yet() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "labels", "daemon", "expected"),
+    ("changes", "labels", "daemon", "image", "expected"),
     [
-        ({"driver_installed": True}, {}, "", True),
-        ({}, {}, "", False),
-        ({}, {}, "nvidia-driver-installer", True),
-        ({}, {}, "nvidia-device-plugin-daemonset", False),
-        ({}, {NO_PLUGIN: "true"}, "nvidia-device-plugin-daemonset", True),
-        ({}, {NO_PLUGIN: "true"}, "nvidia-driver-installer", False),
-        ({"cloud": "aks"}, {}, "nvidia-device-plugin", True),
+        ({"driver_installed": True}, {}, "", "", True),
+        ({}, {}, "", "", False),
+        ({}, {}, "ours", "cos-nvidia-installer:fixed", True),
+        ({}, {}, "ours", "gke-nvidia-installer:fixed", True),
+        ({}, {}, "nvidia-device-plugin-daemonset", "", False),
+        ({}, {NO_PLUGIN: "true"}, "nvidia-device-plugin-daemonset", "", True),
+        ({}, {NO_PLUGIN: "true"}, "ours", "cos-nvidia-installer:fixed", False),
+        ({"cloud": "aks"}, {}, "nvidia-device-plugin", "", True),
     ],
 )
 def test_accelerators_are_seen_with_their_driver(
-    changes: dict[str, Any], labels: dict[str, str], daemon: str, *, expected: bool
+    changes: dict[str, Any], labels: dict[str, str], daemon: str, image: str, *, expected: bool
 ) -> None:
     """GKE's installer suffices with GKE's own plugin; elsewhere NVIDIA's plugin must run."""
     given: dict[str, Any] = {"driver_installed": False, **changes}
     pool = a_gpu_pool("gpu", **given)
     bare = a_node(pool, a_machine(pool), allocatable={"cpu": Decimal(4)}, labels=labels)
-    raw = {"metadata": {"ownerReferences": [{"kind": "DaemonSet", "name": daemon}]}}
+    raw = {
+        "metadata": {"ownerReferences": [{"kind": "DaemonSet", "name": daemon}]},
+        "spec": {"initContainers": [{"image": image}]},
+    }
     pods = [a_pod(node=bare.name, phase="Running", owner="DaemonSet", raw=raw)] if daemon else []
     assert driven(bare, pool, pods) is expected
 

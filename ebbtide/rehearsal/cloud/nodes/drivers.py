@@ -11,8 +11,10 @@ from ebbtide.rehearsal.cloud.pools import NodePool
 NO_PLUGIN: Final = "gke-no-default-nvidia-gpu-device-plugin"
 """Label of GKE nodes on which GKE's own device plugin does not run (GKE docs, gpu-operator)."""
 
-_INSTALLER: Final = "nvidia-driver-installer"
-"""GKE's DaemonSet (container-engine-accelerators, cos/daemonset-preloaded.yaml); its plugin is there."""
+_INSTALLER: Final = "nvidia-installer"
+"""In the names of the images by which GKE's nodes get their driver, `cos-nvidia-installer` and
+`gke-nvidia-installer`, whatever DaemonSet runs them (container-engine-accelerators, nvidia-driver-installer,
+daemonset-preloaded.yaml); GKE's plugin is there."""
 
 _PLUGIN: Final = "nvidia-device-plugin"
 """NVIDIA's, alone or with the GPU operator, as part of the names of its DaemonSets (k8s-device-plugin,
@@ -32,8 +34,12 @@ def driven(node: Node, pool: NodePool, pods: Sequence[Pod]) -> bool:
     if pool.driver_installed or pool.accelerator_resource != "nvidia.com/gpu":
         return True
     own = pool.cloud == "gke" and node.labels.get(NO_PLUGIN) != "true"
-    wanted = _INSTALLER if own else _PLUGIN
-    return any(wanted in _daemon(pod) for pod in pods if pod.phase == "Running")
+    running = [pod for pod in pods if pod.phase == "Running"]
+    return any(_installs(pod) for pod in running) if own else any(_PLUGIN in _daemon(pod) for pod in running)
+
+
+def _installs(pod: Pod) -> bool:
+    return any(_INSTALLER in text(each, "image") for each in parts(pod.raw, "spec", "initContainers"))
 
 
 def _daemon(pod: Pod) -> str:
