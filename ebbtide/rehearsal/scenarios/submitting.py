@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import yaml
 
@@ -35,10 +35,18 @@ def submitted(step: Submit, profile: Profile, home: Path) -> Iterator[Object]:
     Raises:
         WorkloadError: the profile refuses it.
         OSError: there is no such file of objects.
-        RehearsalError: a program that should print them fails.
+        RehearsalError: a program that should print them fails, or the step says something of pods and there
+            are none.
     """
     for number in range(step.count):
-        for made in _objects(step, profile, home):
+        objects = _objects(step, profile, home)
+        if _annotations(step) and not any(map(_pods, objects)):
+            kinds = ", ".join(dict.fromkeys(str(made.get("kind")) for made in objects))
+            raise RehearsalError(
+                f"runsFor, exitCode and process are said of pods, and no pods are in {kinds or 'nothing'}. "
+                f"Write the annotations where they are described: {RUNS_FOR} and the like."
+            )
+        for made in objects:
             marked = _marked(made, step)
             if step.count > 1:
                 marked["metadata"]["name"] += f"-{number}"
@@ -100,13 +108,29 @@ def _marked(made: Object, step: Submit) -> Object:
     metadata.setdefault("labels", {})[MARK] = "true"
     if step.namespace:
         metadata.setdefault("namespace", step.namespace)
-    template = marked.get("spec", {}).get("template")
-    if template:
-        annotations = {
-            RUNS_FOR: None if step.runs_for is None else f"{step.runs_for:g}",
-            EXIT_CODE: None if step.exit_code is None else str(step.exit_code),
-            RUNS: "process" if step.process else None,
-        }
-        written = {key: value for key, value in annotations.items() if value is not None}
-        template.setdefault("metadata", {}).setdefault("annotations", {}).update(written)
+    for pod in _pods(marked):
+        pod.setdefault("metadata", {}).setdefault("annotations", {}).update(_annotations(step))
     return marked
+
+
+def _annotations(step: Submit) -> dict[str, str]:
+    """What a step says of pods."""
+    annotations = {
+        RUNS_FOR: None if step.runs_for is None else f"{step.runs_for:g}",
+        EXIT_CODE: None if step.exit_code is None else str(step.exit_code),
+        RUNS: "process" if step.process else None,
+    }
+    return {key: value for key, value in annotations.items() if value is not None}
+
+
+def _pods(part: Any) -> list[Object]:
+    """The pods, and the templates of pods, that an object is or has in it, however deep."""
+    if isinstance(part, list):
+        return [pod for item in cast("list[Any]", part) for pod in _pods(item)]
+    if not isinstance(part, dict):
+        return []
+    inside = cast("Object", part)
+    spec: Any = inside.get("spec")
+    if isinstance(spec, dict) and "containers" in spec:
+        return [inside]
+    return [pod for item in inside.values() for pod in _pods(item)]

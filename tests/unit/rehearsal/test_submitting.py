@@ -1,0 +1,45 @@
+"""What a step says of pods reaches the pods of what it submits."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ebbtide.rehearsal.failures import RehearsalError
+from ebbtide.rehearsal.scenarios.model import Submit
+from ebbtide.rehearsal.scenarios.submitting import submitted
+from tests.unit.workloads.clusters import DEV
+
+POD: dict[str, Any] = {"spec": {"containers": [{"name": "a"}]}}
+JOB: dict[str, Any] = {"spec": {"template": POD}}
+WORK: dict[str, dict[str, Any]] = {
+    "Pod": POD,
+    "Job": JOB,
+    "JobSet": {"spec": {"replicatedJobs": [{"name": "a", "template": JOB}, {"name": "b", "template": JOB}]}},
+}
+TRAIN_JOB = {"kind": "TrainJob", "metadata": {"name": "t"}, "spec": {"trainer": {"numNodes": 2}}}
+MAP = {"kind": "ConfigMap", "metadata": {"name": "m"}, "data": {"a": "b"}}
+
+
+def _submitted(directory: Path, *objects: dict[str, Any], **said: Any) -> list[dict[str, Any]]:
+    (directory / "work.yaml").write_text(yaml.safe_dump_all(objects))
+    return list(submitted(Submit(do="submit", manifests="work.yaml", **said), DEV, directory))
+
+
+@pytest.mark.parametrize("kind", WORK)
+def test_it_is_written_on_every_pod(kind: str, tmp_path: Path) -> None:
+    """Whatever the pods are in; what has none is left as it is."""
+    work = {"kind": kind, "metadata": {"name": "w"}, **WORK[kind]}
+    made, other = _submitted(tmp_path, work, MAP, runs_for=2, exit_code=3)
+    text = yaml.safe_dump(made)
+    assert text.count("rehearsal.ebbtide.dev/runs-for: '2'") == text.count("containers:")
+    assert text.count("rehearsal.ebbtide.dev/exit-code: '3'") == text.count("containers:")
+    assert "annotations" not in other["metadata"]
+
+
+def test_it_is_refused_where_there_are_no_pods(tmp_path: Path) -> None:
+    """A TrainJob's pods are described by its runtime: what is said of them would reach nothing."""
+    assert len(_submitted(tmp_path, TRAIN_JOB)) == 1
+    with pytest.raises(RehearsalError, match="no pods are in TrainJob"):
+        _submitted(tmp_path, TRAIN_JOB, runs_for=2)
