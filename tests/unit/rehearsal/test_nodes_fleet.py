@@ -19,7 +19,7 @@ from tests.unit.rehearsal.node_pool import CLUSTER, a_pool
 def test_a_pool_without_stock_is_tried_less_and_less_often_on_aks(
     tmp_path: Path, cloud: Literal["gke", "aks"], minutes: list[int]
 ) -> None:
-    """Up to half an hour; once its nodes have come it begins anew. GKE's time stays the same."""
+    """Up to half an hour, and once its nodes have come it begins anew; GKE's time stays the same."""
     store, pool = Store(tmp_path / "store"), a_pool(cloud=cloud)
     register(store, pool)
     fleet = Fleet(CLUSTER, store, Settings())
