@@ -51,7 +51,7 @@ def rehearse(  # noqa: PLR0913 - one parameter an option
     ] = None,
     list_: Annotated[bool, typer.Option("--list", help="Show the scenarios that come with Ebbtide.")] = False,
     tools: Annotated[
-        bool, typer.Option("--tools", help="Only find or build the tools, and show where they are.")
+        bool, typer.Option("--tools", help="Only find or build all tools, and show where they are.")
     ] = False,
     manifests: Annotated[
         list[Path] | None,
@@ -110,8 +110,10 @@ def rehearse(  # noqa: PLR0913 - one parameter an option
     files = stack_files(stack, config_file, cwd)
     file = chosen(scenario) if scenario else None
     played = read(file) if file else rehearsing.scenario_of(files)
+    home = file.parent if file else files.root
+    needs = rehearsing.needs(files, played, home)
     with narration(screen) as say:
-        found = rehearsing.tools(say)
+        found = rehearsing.tools(say, needs)
     screen.print(render.heading(played.title, files.stack, played.speed))
 
     def watch(step: "StepReport") -> None:
@@ -121,7 +123,7 @@ def rehearse(  # noqa: PLR0913 - one parameter an option
         files,
         played,
         found,
-        home=file.parent if file else files.root,
+        home=home,
         watch=watch,
         manifests=tuple(manifests or ()),
         charts=tuple(charts or ()),

@@ -1,6 +1,8 @@
 """A rehearsal from its tools to its report."""
 
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any, cast
 
 from ebbtide.model import declare
 from ebbtide.preview.stack_files import StackFiles, read_stack, stack_named_by
@@ -8,19 +10,40 @@ from ebbtide.rehearsal.cloud.settings import Settings
 from ebbtide.rehearsal.failures import RehearsalError
 from ebbtide.rehearsal.report.document import Report
 from ebbtide.rehearsal.scenarios.general import general
-from ebbtide.rehearsal.scenarios.model import Scenario
+from ebbtide.rehearsal.scenarios.model import Scenario, Up
 from ebbtide.rehearsal.scenarios.playing import Watch, play
 from ebbtide.rehearsal.stage import stage
-from ebbtide.rehearsal.tools import ITEMS, Say, Tools, ensure
+from ebbtide.rehearsal.tools import ITEMS, Say, Tools, ensure, needed
 
 
-def tools(say: Say) -> Tools:
-    """Everything that a rehearsal runs with.
+def needs(files: StackFiles, scenario: Scenario, home: Path) -> tuple[str, ...]:
+    """The tools that a rehearsal asks for, by name: what can be used by one of the declarations that come up
+    in it.
+
+    Args:
+        files: as `rehearse` takes them.
+        scenario: what is played.
+        home: the directory that files of the scenario are relative to.
+
+    Raises:
+        StackFileError: the stack's file cannot be read.
+        DeclarationError: what the stack declares has faults.
+        RehearsalError: the scenario's stack has no such file.
+    """
+    files = _declaring(files, scenario, home)
+    declared = files.declaration()
+    declare(declared, default_name=files.cluster_name)
+    changes = (step.change for step in scenario.steps if isinstance(step, Up))
+    return needed({addon for written in (declared, *changes) for addon in _addons(written)})
+
+
+def tools(say: Say, names: Iterable[str] = ITEMS) -> Tools:
+    """What a rehearsal runs with; everything, where nothing is said of the stack.
 
     Raises:
         ToolError: something can be neither found nor built.
     """
-    return ensure(ITEMS, say=say)
+    return ensure(names, say=say)
 
 
 def rehearse(
@@ -39,7 +62,7 @@ def rehearse(
     Args:
         files: the project and the stack that is rehearsed where the scenario names none.
         scenario: what to do and what must come of it.
-        found: see `tools`.
+        found: what `needs` names.
         home: the directory that files of the scenario are relative to.
         watch: is told of each step that has ended.
         manifests: directories with what kustomize would render, for what a network would be needed for.
@@ -50,14 +73,7 @@ def rehearse(
         DeclarationError: what the stack declares has faults; nothing is started.
         RehearsalError: it cannot take place.
     """
-    if scenario.stack is not None:
-        config_file = home / scenario.stack
-        named = stack_named_by(config_file)
-        if named is None:
-            raise RehearsalError(f"{config_file} is no stack's file: those are called Pulumi.<stack>.yaml.")
-        files = read_stack(files.root, named, config_file=config_file)
-    if scenario.declaration is not None:
-        files = files.declaring(scenario.declaration)
+    files = _declaring(files, scenario, home)
     declare(files.declaration(), default_name=files.cluster_name)
     settings = Settings(
         speed=scenario.speed,
@@ -76,3 +92,23 @@ def scenario_of(files: StackFiles) -> Scenario:
         DeclarationError: the declaration has faults.
     """
     return general(declare(files.declaration(), default_name=files.cluster_name))
+
+
+def _declaring(files: StackFiles, scenario: Scenario, home: Path) -> StackFiles:
+    """The files of the stack that the scenario is about."""
+    if scenario.stack is not None:
+        config_file = home / scenario.stack
+        named = stack_named_by(config_file)
+        if named is None:
+            raise RehearsalError(f"{config_file} is no stack's file: those are called Pulumi.<stack>.yaml.")
+        files = read_stack(files.root, named, config_file=config_file)
+    return files if scenario.declaration is None else files.declaring(scenario.declaration)
+
+
+def _addons(written: Mapping[str, Any]) -> Iterator[str]:
+    """The add-ons that are named in a declaration, or in a change of one, which may have faults."""
+    addons = written.get("addons")
+    if isinstance(addons, Mapping):
+        yield from (
+            str(name) for name, value in cast("Mapping[Any, Any]", addons).items() if value is not None
+        )

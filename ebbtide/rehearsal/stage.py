@@ -6,7 +6,7 @@ import os
 import tempfile
 import time
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -86,8 +86,8 @@ def stage(
 
     Args:
         files: the project and the stack.
-        settings: of the stand-in cloud.
-        tools: what it runs with.
+        settings: of the stand-in cloud, but for its tools.
+        tools: what it and the engine run with.
         keep: an empty directory for all of it, which stays; left out, one that goes at the end.
 
     Raises:
@@ -119,7 +119,8 @@ def stage(
                 }
             )
         )
-        cloud = ending.enter_context(Cloud(directory, settings))
+        told = replace(settings, tools={name: str(found.path) for name, found in tools.found.items()})
+        cloud = ending.enter_context(Cloud(directory, told))
         engine = Engine(
             files,
             pulumi=tools.path("pulumi"),

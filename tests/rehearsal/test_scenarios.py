@@ -23,7 +23,15 @@ REHEARSE = [sys.executable, "-m", "ebbtide", "rehearse"]
 PS = shutil.which("ps") or "ps"
 
 
-SHORT = ("no-stock", "preemptible-pipelines", "queued-gpus", "spot-storm", "too-big")
+SHORT = (
+    "no-stock",
+    "preemptible-pipelines",
+    "queued-gpus",
+    "scale-to-zero",
+    "spot-storm",
+    "too-big",
+    "train-jobs",
+)
 """What `make rehearse` plays; `make rehearse-all` plays all of them."""
 
 

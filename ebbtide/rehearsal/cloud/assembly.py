@@ -20,7 +20,6 @@ from ebbtide.rehearsal.cloud.provider import Provider
 from ebbtide.rehearsal.cloud.settings import Settings
 from ebbtide.rehearsal.cloud.store import Store
 from ebbtide.rehearsal.control_plane import ControlPlane
-from ebbtide.rehearsal.tools import ITEMS, Tools, ensure
 
 _CHARTS: Final = {
     "oci://registry.k8s.io/kueue/charts/kueue": "kueue-chart",
@@ -64,16 +63,15 @@ def assembled(directory: Path, settings: Settings, store: Store) -> Generator[As
         store: its memory.
 
     Raises:
-        ToolError: a tool is not there.
+        KeyError: it is not told of a tool that it cannot do without.
         RefusedError: what is said to exist already cannot.
     """
-    tools = ensure(ITEMS, say=lambda _: None)
 
     def nodes(identity: str, cloud: Literal["gke", "aks"], plane: ControlPlane) -> Nodes:
         pods = plane.plan.directory / "processes"
         return Nodes(identity, cloud, plane.api, store, pods, NodeSettings.at(settings.speed))
 
-    clusters = ControlPlanes(directory, Path(os.environ["SSL_CERT_FILE"]), tools, store, nodes)
+    clusters = ControlPlanes(directory, Path(os.environ["SSL_CERT_FILE"]), settings, store, nodes)
     try:
         if settings.declaration:
             make(settings.declaration, store, clusters)
@@ -81,7 +79,7 @@ def assembled(directory: Path, settings: Settings, store: Store) -> Generator[As
             (
                 Gcp(store, clusters),
                 AzureProvider(store, clusters),
-                KubernetesProvider(store, _sources(tools, settings)),
+                KubernetesProvider(store, _sources(settings)),
             ),
             clusters,
         )
@@ -89,14 +87,19 @@ def assembled(directory: Path, settings: Settings, store: Store) -> Generator[As
         clusters.stop()
 
 
-def _sources(tools: Tools, settings: Settings) -> Sources:
-    kustomizations = {address: tools.path(data) / path for address, (data, path) in _KUSTOMIZATIONS.items()}
-    for directory in settings.manifests:
+def _sources(told: Settings) -> Sources:
+    """Charts and kustomizations that are at hand: what the tools have of them, and the user's."""
+    kustomizations = {
+        address: told.path(data) / path
+        for address, (data, path) in _KUSTOMIZATIONS.items()
+        if data in told.tools
+    }
+    for directory in told.manifests:
         kustomizations |= indexed(Path(directory))
     return Sources(
-        helm=tools.path("helm"),
-        kubectl=tools.path("kubectl"),
-        charts={address: tools.path(data) for address, data in _CHARTS.items()},
-        chart_directories=tuple(Path(directory) for directory in settings.charts),
+        helm=told.path("helm"),
+        kubectl=told.path("kubectl"),
+        charts={address: told.path(data) for address, data in _CHARTS.items() if data in told.tools},
+        chart_directories=tuple(Path(directory) for directory in told.charts),
         kustomizations=kustomizations,
     )

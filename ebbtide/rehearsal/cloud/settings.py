@@ -21,12 +21,22 @@ class Settings:
         manifests: directories with what kustomize would render, to be looked through in this order.
         charts: directories with more charts.
         declaration: the stack's: what it says is there already is there. An empty one says nothing.
+        tools: where the programs and data are that it runs with, by name.
     """
 
     speed: float = 1.0
     manifests: tuple[str, ...] = ()
     charts: tuple[str, ...] = ()
     declaration: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    tools: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def path(self, name: str) -> Path:
+        """A program's file, or a directory of data.
+
+        Raises:
+            KeyError: it is not among the tools.
+        """
+        return Path(self.tools[name])
 
     def write(self, directory: Path) -> None:
         """Leave it in the cloud's directory."""

@@ -1,4 +1,5 @@
-"""A real Kubernetes control plane on this machine: etcd, API server, controllers, scheduler, kwok, Kueue.
+"""A real Kubernetes control plane on this machine: etcd, API server, controllers, scheduler, kwok, and the
+controllers of Kueue, Trainer, JobSet and Katib.
 
 Everything listens on 127.0.0.1 and ends with whoever started it, also when that is killed. Several run at
 once. What is no part of Kubernetes itself stands in for a cloud: kwok for kubelets, `program_pods` for the

@@ -14,6 +14,7 @@ import yaml
 
 from ebbtide.kubernetes_api import Api, ApiError
 from ebbtide.rehearsal.control_plane import programs
+from ebbtide.rehearsal.control_plane.at_hand import at_hand
 from ebbtide.rehearsal.control_plane.certificates import issue
 from ebbtide.rehearsal.control_plane.egress import EgressProxy
 from ebbtide.rehearsal.control_plane.failures import AddressTakenError, ControlPlaneError
@@ -56,7 +57,8 @@ class Settings:
 
 
 class ControlPlane:
-    """etcd, API server, controllers, scheduler and kwok on this machine, with Kueue once it is installed.
+    """etcd, API server, controllers, scheduler and kwok on this machine, with Kueue, Trainer and Katib once
+    they are installed.
 
     Attributes:
         plan: its directory, addresses and identities.
@@ -73,7 +75,7 @@ class ControlPlane:
         self._routes = Routes(self.api, settings.open_ports)
         self._egress = EgressProxy(plan.egress_socket, self._routes)
         self._volumes = Volumes(self.api, plan.directory / "disks")
-        self._pods = ProgramPods(plan, self.api, processes, self._routes, tools.path("kueue"))
+        self._pods = ProgramPods(plan, self.api, processes, self._routes, at_hand(tools))
         self._core: list[Process] = []
         self._failure: Exception | None = None
         self._ending = threading.Event()
@@ -86,7 +88,8 @@ class ControlPlane:
         Args:
             directory: its own; what it keeps and says is in it. A cluster that was there before is forgotten,
                 but for its disks.
-            tools: with what `NAMES` lists.
+            tools: with what `NAMES` lists. The pods of Trainer and Katib run their programs where they are
+                among the tools.
             settings: what is said of it.
 
         Raises:
@@ -228,10 +231,11 @@ class ControlPlane:
 def _write(plan: Plan, tools: Tools) -> None:
     """What its programs read as they start."""
     identities, issued = plan.identities, plan.certificates
+    others = [item.program.labels for item in at_hand(tools)]
     plan.token_file.touch(mode=0o600)
     plan.token_file.write_text(identities.token_file())
     plan.egress_file.write_text(yaml.safe_dump(programs.egress(plan)))
-    plan.stages.write_text(yaml.safe_dump_all(stages(tools.path("kwok-stages"))))
+    plan.stages.write_text(yaml.safe_dump_all(stages(tools.path("kwok-stages"), others)))
     access = kubeconfig(
         server=plan.server,
         authority=issued.authority_data(),

@@ -24,7 +24,7 @@ def inside(root: Path, path: str) -> Path:
 
 def mount(api: Api, pod: Object, root: Path) -> None:
     """Write ConfigMaps, Secrets and empty directories where the pod's only container has them; again, to
-    bring them up to date. Its service account's token is left out: see `account_token`.
+    bring them up to date. Of its service account it is the namespace: for the token see `account_token`.
 
     Raises:
         NotMountedError: one of them is missing and not optional.
@@ -33,9 +33,10 @@ def mount(api: Api, pod: Object, root: Path) -> None:
     volumes = {volume["name"]: volume for volume in pod["spec"].get("volumes", [])}
     (container,) = pod["spec"]["containers"]
     for place in container.get("volumeMounts", []):
-        if place["mountPath"] == _SERVICE_ACCOUNTS:
-            continue
         target = inside(root, place["mountPath"])
+        if place["mountPath"] == _SERVICE_ACCOUNTS:
+            _write(target / "namespace", namespace.encode())
+            continue
         files = _files(api, namespace, volumes[place["name"]])
         if part := place.get("subPath"):
             _write(target, files[part])

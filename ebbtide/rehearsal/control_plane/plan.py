@@ -20,14 +20,19 @@ NAMES = (
     "kwok-stages",
     "provisioning-request-crds",
 )
-"""What a control plane is made of, as the tools call it."""
+"""What a control plane is made of, as the tools call it. The programs of `at_hand` are used where they are
+there, too."""
 
 
 class Tools(Protocol):
     """Where the programs and data are that a control plane is made of; `NAMES` are those that it takes."""
 
     def path(self, name: str) -> Path:
-        """A program's file, or a directory of data."""
+        """A program's file, or a directory of data.
+
+        Raises:
+            KeyError: it is not there.
+        """
         ...
 
 

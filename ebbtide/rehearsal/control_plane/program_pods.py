@@ -1,4 +1,4 @@
-"""The kubelet of pods whose program really runs: Kueue's, as a process of this machine.
+"""The kubelet of pods whose program really runs, such as Kueue's: as a process of this machine.
 
 What is declared decides, as in a cluster: the process runs while a pod of the Deployment is on a node, with
 the configuration, arguments and service account of that pod, and ends with the pod or its node.
@@ -8,6 +8,7 @@ import contextlib
 import http.client
 import json
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,27 +16,28 @@ from typing import Any
 import yaml
 
 from ebbtide.kubernetes_api import Api, ApiError, Object
+from ebbtide.rehearsal.control_plane.at_hand import AtHand
+from ebbtide.rehearsal.control_plane.environment import environment
 from ebbtide.rehearsal.control_plane.failures import ControlPlaneError
 from ebbtide.rehearsal.control_plane.identities import kubeconfig
-from ebbtide.rehearsal.control_plane.kueue import COUNT, Listening, outside
 from ebbtide.rehearsal.control_plane.mounts import NotMountedError, account_token, inside, mount
 from ebbtide.rehearsal.control_plane.plan import Plan
 from ebbtide.rehearsal.control_plane.pod_status import running, waiting
 from ebbtide.rehearsal.control_plane.ports import LOCALHOST, Reservation
 from ebbtide.rehearsal.control_plane.processes import Process, Processes
+from ebbtide.rehearsal.control_plane.program import Listening, Place
 from ebbtide.rehearsal.control_plane.routes import Routes
-from ebbtide.rehearsal.control_plane.stages import REAL_PROGRAMS
 
-_CONFIG = "--config="
 _ENDED = ("Failed", "Succeeded")
 _BACK_OFF = 30.0
 
 
 @dataclass(slots=True)
-class _Program:
+class _Running:
     """A pod's process.
 
     Attributes:
+        runs: which program.
         pod: as it was when the process was first started.
         root: the directory that stands for the root of its container.
         address: the pod's.
@@ -46,6 +48,7 @@ class _Program:
         ready: what its status says; None before the first word.
     """
 
+    runs: AtHand
     pod: Object
     root: Path
     address: str
@@ -59,7 +62,9 @@ class _Program:
 class ProgramPods:
     """Starts and stops the processes of such pods, each time it is asked to."""
 
-    def __init__(self, plan: Plan, api: Api, processes: Processes, routes: Routes, binary: Path) -> None:
+    def __init__(
+        self, plan: Plan, api: Api, processes: Processes, routes: Routes, programs: Sequence[AtHand]
+    ) -> None:
         """Run the pods of a control plane.
 
         Args:
@@ -67,83 +72,87 @@ class ProgramPods:
             api: it, as its administrator.
             processes: among which theirs are.
             routes: where their ports are made known.
-            binary: the program.
+            programs: those that there are.
         """
         self._plan, self._api, self._processes = plan, api, processes
-        self._routes, self._binary = routes, binary
-        self._programs: dict[str, _Program] = {}
+        self._routes, self._programs = routes, programs
+        self._running: dict[str, _Running] = {}
         self._addresses = 0
 
     def reconcile(self) -> None:
         """One look at all such pods."""
-        selector = ",".join(f"{key}={value}" for key, value in REAL_PROGRAMS.items())
-        pods = self._api.items("/api/v1/pods", labelSelector=selector)
+        pods = [
+            (item, pod)
+            for item in self._programs
+            for pod in self._api.items("/api/v1/pods", labelSelector=item.program.selector)
+        ]
         nodes = (
             {item["metadata"]["name"] for item in self._api.items("/api/v1/nodes")} if pods else set[str]()
         )
-        wanted = {pod["metadata"]["uid"]: pod for pod in pods if _runs(pod, nodes)}
-        for uid in self._programs.keys() - wanted.keys():
+        wanted = {pod["metadata"]["uid"]: (item, pod) for item, pod in pods if _runs(pod, nodes)}
+        for uid in self._running.keys() - wanted.keys():
             self._stop(uid)
-        for pod in pods:
+        for _, pod in pods:
             if "deletionTimestamp" in pod["metadata"] and pod["spec"].get("nodeName") in nodes:
                 self._api.delete(_path(pod), gracePeriodSeconds=0)
-        for uid, pod in wanted.items():
-            self._keep(uid, pod)
+        for uid, (item, pod) in wanted.items():
+            self._keep(uid, item, pod)
 
     def _stop(self, uid: str) -> None:
-        program = self._programs.pop(uid)
-        self._routes.remove(program.address)
-        self._processes.stop(program.process)
+        there = self._running.pop(uid)
+        self._routes.remove(there.address)
+        self._processes.stop(there.process)
 
-    def _keep(self, uid: str, pod: Object) -> None:
-        program = self._programs.get(uid)
+    def _keep(self, uid: str, item: AtHand, pod: Object) -> None:
+        there = self._running.get(uid)
         try:
-            if program is None:
-                program = self._start(pod)
-                self._programs[uid] = program
-            elif not program.process.running and self._backs_off(program):
+            if there is None:
+                there = self._start(item, pod)
+                self._running[uid] = there
+            elif not there.process.running and self._backs_off(there):
                 return
-            mount(self._api, pod, program.root)
+            mount(self._api, pod, there.root)
         except (NotMountedError, ControlPlaneError) as error:
             self._say(pod, waiting(pod, "CreateContainerError", str(error)))
             return
-        ready = program.process.running and _answers(program.listening.health)
-        if ready != program.ready:
-            program.ready = ready
-            self._say(pod, running(pod, program.address, ready=ready, restarts=program.restarts))
+        ready = there.process.running and _answers(there.listening.health)
+        if ready != there.ready:
+            there.ready = ready
+            self._say(pod, running(pod, there.address, ready=ready, restarts=there.restarts))
 
-    def _start(self, pod: Object) -> _Program:
+    def _start(self, item: AtHand, pod: Object) -> _Running:
         root = self._plan.directory / "pods" / pod["metadata"]["uid"]
         mount(self._api, pod, root)
         self._addresses += 1
         address = f"10.80.0.{self._addresses}"  # above kwok's pods
-        process, listening = self._run(pod, root, address)
-        return _Program(pod, root, address, process, listening)
+        process, listening = self._run(item, pod, root, address)
+        return _Running(item, pod, root, address, process, listening)
 
-    def _backs_off(self, program: _Program) -> bool:
+    def _backs_off(self, there: _Running) -> bool:
         """Whether it is too early to start a container again: each time it is after twice as long, as a
         kubelet does it."""
-        if not program.again:
-            self._routes.remove(program.address)
-            program.again = time.monotonic() + min(2**program.restarts, _BACK_OFF)
-            ended = str(program.process.ended())
-            status = waiting(program.pod, "CrashLoopBackOff", ended, restarts=program.restarts)
-            self._say(program.pod, status | {"phase": "Running"})
-        if time.monotonic() < program.again:
+        if not there.again:
+            self._routes.remove(there.address)
+            there.again = time.monotonic() + min(2**there.restarts, _BACK_OFF)
+            ended = str(there.process.ended())
+            status = waiting(there.pod, "CrashLoopBackOff", ended, restarts=there.restarts)
+            self._say(there.pod, status | {"phase": "Running"})
+        if time.monotonic() < there.again:
             return True
-        self._processes.stop(program.process)
-        program.process, program.listening = self._run(program.pod, program.root, program.address)
-        program.restarts, program.again, program.ready = program.restarts + 1, 0, None
+        self._processes.stop(there.process)
+        there.process, there.listening = self._run(there.runs, there.pod, there.root, there.address)
+        there.restarts, there.again, there.ready = there.restarts + 1, 0, None
         return False
 
-    def _run(self, pod: Object, root: Path, address: str) -> tuple[Process, Listening]:
+    def _run(self, item: AtHand, pod: Object, root: Path, address: str) -> tuple[Process, Listening]:
         (container,) = pod["spec"]["containers"]
-        about = pod["metadata"]
+        about, program = pod["metadata"], item.program
         given = [str(word) for word in container.get("args", [])]
-        file = next(word.removeprefix(_CONFIG) for word in given if word.startswith(_CONFIG))
-        configuration = yaml.safe_load(inside(root, file).read_text())
+        configuration = yaml.safe_load(inside(root, program.configuration(given)).read_text())
+        told = environment(pod)
         token, access = root.with_suffix(".token"), root.with_suffix(".kubeconfig")
-        changed = root.with_suffix(".yaml")
+        changed, temporary = root.with_suffix(".yaml"), inside(root, "/tmp")  # noqa: S108 - the container's
+        temporary.mkdir(exist_ok=True)
         account_token(self._api, pod, token)
         access.write_text(
             json.dumps(
@@ -155,17 +164,17 @@ class ProgramPods:
                 )
             )
         )
-        with Reservation(COUNT) as reserved:
-            told, listening = outside(
-                configuration, ports=reserved.ports, root=root, namespace=about["namespace"]
+        with Reservation(program.ports) as reserved:
+            outside, listening = program.outside(
+                configuration, Place(reserved.ports, root, about["namespace"])
             )
-            changed.write_text(yaml.safe_dump(told, sort_keys=False))
-        kept = [word for word in given if not word.startswith(_CONFIG)]
+            changed.write_text(yaml.safe_dump(outside, sort_keys=False))
         process = self._processes.start(
             f"{about['namespace']}/{about['name']}",
-            [self._binary, f"{_CONFIG}{changed}", f"--kubeconfig={access}", *kept],
+            [item.binary, *program.arguments(given, changed, access)],
             log=self._plan.log(about["name"]),
             directory=root,
+            environment=told | {"TMPDIR": str(temporary)},
         )
         self._routes.add(address, listening.ports)
         return process, listening

@@ -4,6 +4,7 @@ kwok 0.8 ends the pods of Jobs at once, or after a delay that is the same for su
 Here a pod that is meant to end runs for as long as it is told and ends as it is told.
 """
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,6 @@ KUBELET, FAKE = "kwok.x-k8s.io/node", "fake"
 SECONDS = 3
 """How long work runs that does not say."""
 
-REAL_PROGRAMS = {"app.kubernetes.io/name": "kueue", "control-plane": "controller-manager"}
-"""Labels of the pods whose program really runs (chart of Kueue 0.19.2)."""
-
 Stage = dict[str, Any]
 
 _READY = "pod/fast/pod-ready.yaml"
@@ -38,12 +36,14 @@ def _matches(key: str, operator: str, *values: str) -> dict[str, Any]:
     return {"key": key, "operator": operator} | ({"values": list(values)} if values else {})
 
 
-def _left_alone() -> list[dict[str, Any]]:
-    """Which pods are kwok's at all: not those that someone else is the kubelet of."""
-    same = " and ".join(f'.["{label}"] == "{value}"' for label, value in REAL_PROGRAMS.items())
+def _left_alone(others: Iterable[Mapping[str, str]]) -> list[dict[str, Any]]:
+    """Which pods are kwok's at all: not those that someone else is the kubelet of, by their labels."""
+    same = " or ".join(
+        " and ".join(f'.["{label}"] == "{value}"' for label, value in labels.items()) for labels in others
+    )
     return [
         _matches(f'.metadata.annotations["{RUNS}"]', "NotIn", "process"),
-        _matches(f".metadata.labels | select({same}) | keys", "DoesNotExist"),
+        *([_matches(f".metadata.labels | select({same}) | keys", "DoesNotExist")] if same else []),
     ]
 
 
@@ -113,7 +113,6 @@ def _ending(name: str, which: list[dict[str, Any]], status: str) -> Stage:
                     _matches(".metadata.deletionTimestamp", "DoesNotExist"),
                     _matches(".status.phase", "In", "Running"),
                     *which,
-                    *_left_alone(),
                 ]
             },
             "delay": {
@@ -143,17 +142,19 @@ def _read(file: Path) -> Stage:
     return yaml.safe_load(file.read_text())
 
 
-def stages(directory: Path) -> list[Stage]:
+def stages(directory: Path, others: Iterable[Mapping[str, str]]) -> list[Stage]:
     """All stages.
 
     Args:
         directory: kwok's own (`kustomize/stage` of its module).
+        others: labels of the pods whose program really runs.
     """
-    pods = [_read(directory / file) for file in (_READY, _DELETED)]
+    pods = [*(_read(directory / file) for file in (_READY, _DELETED)), *_endings()]
+    left_alone = _left_alone(others)
     for stage in pods:
-        stage["spec"]["selector"]["matchExpressions"] += _left_alone()
+        stage["spec"]["selector"]["matchExpressions"] += left_alone
     nodes = [_read(directory / file) for file in _NODES]
     for stage in nodes:
         kubelet = _matches(f'.metadata.annotations["{KUBELET}"]', "In", FAKE)
         stage["spec"]["selector"].setdefault("matchExpressions", []).append(kubelet)
-    return [*nodes, *pods, *_endings()]
+    return [*nodes, *pods]

@@ -37,7 +37,8 @@ Number = Annotated[Range, BeforeValidator(_range, json_schema_input_type=int | R
 
 
 class Jobs(Declared):
-    """Jobs that were submitted, counted by how they are; those of a name alone where one is given."""
+    """Jobs and TrainJobs that were submitted, counted by how they are; those of a name alone where one is
+    given."""
 
     name: str = "*"
     """Of which name; `*` and `?` as in file names."""

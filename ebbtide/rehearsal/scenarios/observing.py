@@ -17,6 +17,9 @@ POOL_LABELS: Final = ("cloud.google.com/gke-nodepool", "kubernetes.azure.com/age
 
 _WAITING: Final = ("FailedScheduling", "NotTriggerScaleUp", "Pending")
 _KUEUE: Final = "/apis/kueue.x-k8s.io/v1beta2/workloads"
+_TRAINER: Final = "/apis/trainer.kubeflow.org/v1alpha1/trainjobs"
+_OWNERS: Final = ("batch.kubernetes.io/job-name", "jobset.sigs.k8s.io/jobset-name")
+"""The labels by which pods say of which Job they are, or of which TrainJob: its JobSet has its name."""
 
 
 class Observer:
@@ -38,18 +41,19 @@ class Observer:
         pools = {_name(node): _pool(node) for node in self._api.items("/api/v1/nodes")}
         pods = self._api.items("/api/v1/pods")
         jobs = self._api.items("/apis/batch/v1/jobs", labelSelector=MARK)
-        owned = {_name(job) for job in jobs}
+        training = self._found(_TRAINER, labelSelector=MARK)
+        owned = {_name(job) for job in (*jobs, *training)}
         ran = {
             pools[node]
             for pod in pods
-            if pod["metadata"].get("labels", {}).get("batch.kubernetes.io/job-name") in owned
+            if not owned.isdisjoint(pod["metadata"].get("labels", {}).get(label) for label in _OWNERS)
             and (node := pod["spec"].get("nodeName")) in pools
             and pod["status"].get("phase") != "Pending"
         }
         self._ran_on |= ran
         events = self._store.events()
         return Seen(
-            jobs=[_job(job) for job in jobs],
+            jobs=[*map(_job, jobs), *map(_train_job, training)],
             nodes=Counter(pools.values()),
             ran_on=self._ran_on,
             waits=list(dict.fromkeys([*_pods_wait(pods), *self._events_wait(), *self._queued()])),
@@ -65,13 +69,17 @@ class Observer:
 
     def _queued(self) -> Iterable[str]:
         """Why Kueue lets workloads wait; nothing where it is not installed."""
-        found = self._api.find(_KUEUE)
-        for workload in found["items"] if found else ():
+        for workload in self._found(_KUEUE):
             yield from (
                 str(one.get("message", ""))
                 for one in workload.get("status", {}).get("conditions", [])
                 if one["type"] in {"QuotaReserved", "Admitted"} and one["status"] == "False"
             )
+
+    def _found(self, path: str, **query: str) -> list[dict[str, Any]]:
+        """The objects of a kind that not every cluster has."""
+        found = self._api.find(path, **query)
+        return found["items"] if found else []
 
 
 def _name(thing: Mapping[str, Any]) -> str:
@@ -83,9 +91,25 @@ def _pool(node: Mapping[str, Any]) -> str:
     return next((labels[label] for label in POOL_LABELS if label in labels), "")
 
 
+def _train_job(job: Mapping[str, Any]) -> JobSeen:
+    """A TrainJob (API trainer.kubeflow.org/v1alpha1), whose status counts its Jobs by how they are."""
+    conditions = _conditions(job)
+    ended = bool(conditions & {"Complete", "Failed"})
+    return JobSeen(
+        name=_name(job),
+        succeeded="Complete" in conditions,
+        failed="Failed" in conditions,
+        active=not ended and any(one.get("active") for one in job.get("status", {}).get("jobsStatus", [])),
+        suspended=not ended and bool(job["spec"].get("suspend")),
+    )
+
+
+def _conditions(job: Mapping[str, Any]) -> set[str]:
+    return {one["type"] for one in job.get("status", {}).get("conditions", []) if one["status"] == "True"}
+
+
 def _job(job: Mapping[str, Any]) -> JobSeen:
-    status = job.get("status", {})
-    conditions = {one["type"] for one in status.get("conditions", []) if one["status"] == "True"}
+    status, conditions = job.get("status", {}), _conditions(job)
     ended = bool(conditions & {"Complete", "Failed"})
     return JobSeen(
         name=_name(job),

@@ -8,6 +8,6 @@ from ebbtide.rehearsal.tools.errors import ToolError
 from ebbtide.rehearsal.tools.find import Found, Origin, Tools, ensure
 from ebbtide.rehearsal.tools.progress import narration
 from ebbtide.rehearsal.tools.steps import Say, Step
-from ebbtide.rehearsal.tools.table import ITEMS
+from ebbtide.rehearsal.tools.table import ITEMS, needed
 
-__all__ = ["ITEMS", "Found", "Origin", "Say", "Step", "ToolError", "Tools", "ensure", "narration"]
+__all__ = ["ITEMS", "Found", "Origin", "Say", "Step", "ToolError", "Tools", "ensure", "narration", "needed"]

@@ -33,10 +33,12 @@ def build(go: Go, root: Path, item: Item) -> None:
             shutil.copyfile(path, work / path.name)
         match item:
             case Tool():
+                if item.changes:
+                    _change(go, item, work, log)
                 _compile(go, item, work, target, log)
             case Data():
                 for part in item.parts:
-                    _copy(module_directory(go, part, work, log), part, target)
+                    _copy(module_directory(go, part.module, part.version, work, log), part, target)
 
 
 def _compile(go: Go, tool: Tool, work: Path, target: Path, log: Path) -> None:
@@ -50,13 +52,39 @@ def _compile(go: Go, tool: Tool, work: Path, target: Path, log: Path) -> None:
         raise ToolError(f"Go built no {tool.name} of {tool.package}, and did not say why: {log}.")
 
 
-def module_directory(go: Go, part: Part, work: Path, log: Path) -> Path:
+def _change(go: Go, tool: Tool, work: Path, log: Path) -> None:
+    """Have the module that a tool is in built from a copy with other words in it.
+
+    Go's own overlays do not reach into its cache of modules (cmd/go, modload, 1.26).
+    """
+    source = work.parent / "source"
+    _writable_copy(module_directory(go, tool.module, f"v{tool.version}", work, log), source)
+    for change in tool.changes:
+        file = source / change.file
+        text = file.read_text(encoding="utf-8") if file.is_file() else ""
+        if text.count(change.before) != 1:
+            raise ToolError(
+                f"{tool.module} v{tool.version} does not have {change.before!r} once in {change.file}."
+            )
+        file.write_text(text.replace(change.before, change.after), encoding="utf-8")
+    with (work / "go.mod").open("a", encoding="utf-8") as pins_file:
+        pins_file.write(f"\nreplace {tool.module} => ../{source.name}\n")
+
+
+def module_directory(go: Go, module: str, version: str, work: Path, log: Path) -> Path:
     """The files of a module, checked against go.sum, in Go's own cache.
+
+    Args:
+        go: what fetches it.
+        module: the module.
+        version: as Go asks for it.
+        work: a directory with the go.mod that requires it, and the go.sum.
+        log: a file that gets what Go says of its work.
 
     Raises:
         ToolError: the module cannot be had, or is not the one that go.sum knows.
     """
-    asked = f"{part.module}@{part.version}"
+    asked = f"{module}@{version}"
     purpose = f"{asked} could not be fetched"
     # Twice, since with -json Go says what went wrong on standard output; the second one finds it fetched.
     go.run(["mod", "download", asked], directory=work, log=log, purpose=purpose)
@@ -68,6 +96,10 @@ def _copy(module: Path, part: Part, target: Path) -> None:
     source, copy = module / part.source, target / part.into
     if not source.is_dir():
         raise ToolError(f"{part.module} {part.version} has no directory {part.source}.")
+    _writable_copy(source, copy)
+
+
+def _writable_copy(source: Path, copy: Path) -> None:
     shutil.copytree(source, copy, dirs_exist_ok=True)
     # Go's cache is read-only, directories too; a copy has to be removable.
     for path in (copy, *copy.rglob("*")):

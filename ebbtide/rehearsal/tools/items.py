@@ -21,6 +21,16 @@ class Suits(StrEnum):
     NO_OLDER = "the same major version, no older"
 
 
+class When(StrEnum):
+    """When a rehearsal asks for something; add-ons by their names in the declaration."""
+
+    ALWAYS = "always"
+    TRAINER = "trainer"
+    KATIB = "katib"
+    BY_NAME = "by name"
+    """Never by itself: a test asks for it."""
+
+
 @dataclass(frozen=True, slots=True)
 class OnPath:
     """When a program on PATH will do.
@@ -32,6 +42,22 @@ class OnPath:
 
     suits: Suits
     ask: tuple[str, ...] = ("--version",)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Words of a module's source that are others in what is built of it: a constant that only holds in a
+    container, where it cannot be set otherwise.
+
+    Attributes:
+        file: in the module.
+        before: the words, which are there once.
+        after: the others.
+    """
+
+    file: str
+    before: str
+    after: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +72,10 @@ class Tool:
         pin: its version's name in the catalogue.
         why: what a rehearsal needs it for.
         minutes: a cold build on 2 cores, once what is before it in the table is built (measured, 2026-11).
+        when: when it is asked for.
         stamps: linker variables (`-X`) with their values.
         tags: build tags.
+        changes: of its source.
         on_path: when one on PATH will do; None for never, since nobody has it there for this.
     """
 
@@ -58,8 +86,10 @@ class Tool:
     pin: str
     why: str
     minutes: float
+    when: When = When.ALWAYS
     stamps: tuple[tuple[str, str], ...] = ()
     tags: tuple[str, ...] = ()
+    changes: tuple[Change, ...] = ()
     on_path: OnPath | None = None
 
     @property
@@ -77,7 +107,7 @@ class Tool:
     @property
     def recipe(self) -> tuple[str, ...]:
         """What, beside go.mod and go.sum, decides what comes of it."""
-        return (self.package, *self.flags)
+        return (self.package, *self.flags, *map(repr, self.changes))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +141,7 @@ class Data:
         group: the directory below `modules` that pins it.
         parts: what it is put together from; the first is what it is named after.
         why: what a rehearsal needs it for.
+        when: when it is asked for.
         minutes: copying takes none; downloading was not measured apart.
     """
 
@@ -118,6 +149,7 @@ class Data:
     group: str
     parts: tuple[Part, ...]
     why: str
+    when: When = When.ALWAYS
     minutes: float = 0
 
     @property

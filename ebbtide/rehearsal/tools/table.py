@@ -1,15 +1,18 @@
 """Every program and every piece of data that a rehearsal needs, in the order in which they are built.
 
-Versions are in `ebbtide.catalog.versions`, hashes in `modules/*/go.sum`. Three modules' hashes come from
+Versions are in `ebbtide.catalog.versions`, hashes in `modules/*/go.sum`. Four modules' hashes come from
 elsewhere than Go's checksum database: those of argo-workflows from the go.sum of Kubeflow Pipelines 2.17.0,
-those of sigs.k8s.io/scheduler-library from the go.sum of Kueue 0.19.2, and those of katib were computed
-from the files of its tag v0.19.0 (commit 578e60f1).
+those of sigs.k8s.io/scheduler-library from the go.sum of Kueue 0.19.2, those of go-containerregistry's
+k8schain from the go.sum of Katib 0.19.0, and those of katib were computed from the files of its tag v0.19.0
+(commit 578e60f1).
 """
 
+from collections.abc import Container
 from typing import Final
 
 from ebbtide.catalog import PINS
-from ebbtide.rehearsal.tools.items import Data, Item, OnPath, Part, Suits, Tool
+from ebbtide.rehearsal.tools.data import DATA
+from ebbtide.rehearsal.tools.items import Change, Item, OnPath, Suits, Tool, When
 
 _V: Final = {name: f"v{pin.version}" for name, pin in PINS.items()}
 _MAJOR, _MINOR, _ = PINS["kubernetes"].version.split(".")
@@ -20,6 +23,11 @@ _KUBERNETES_STAMPS: Final = (
     (f"{_COMPONENT}.gitMinor", _MINOR),
     (f"{_COMPONENT}.gitTreeState", "clean"),
 )
+_IN_THE_CONTAINER: Final = (
+    "/tmp/k8s-webhook-server/serving-certs",  # noqa: S108 - of the container, whose root is below where it runs
+    "/var/run/secrets/kubernetes.io/serviceaccount/namespace",
+)
+"""Where Trainer and JobSet look for certificates and for the namespace that they are in: constants."""
 
 
 def _kubernetes(name: str, why: str, minutes: float, ask: tuple[str, ...] = ("--version",)) -> Tool:
@@ -76,6 +84,52 @@ TOOLS: Final = (
         ),
     ),
     Tool(
+        name="trainer-controller-manager",
+        group="trainer",
+        module="github.com/kubeflow/trainer/v2",
+        package="github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager",
+        pin="trainer",
+        why="Makes JobSets of TrainJobs, and refuses those that are wrong.",
+        minutes=1,
+        when=When.TRAINER,
+        changes=tuple(
+            Change("pkg/util/cert/cert.go", f'"{path}"', f'".{path}"') for path in _IN_THE_CONTAINER
+        ),
+    ),
+    Tool(
+        name="jobset",
+        group="trainer",
+        module="sigs.k8s.io/jobset",
+        package="sigs.k8s.io/jobset",
+        pin="jobset",
+        why="Makes the Jobs of training, all of them or none.",
+        minutes=0.2,
+        when=When.TRAINER,
+        stamps=(("sigs.k8s.io/jobset/pkg/version.GitVersion", _V["jobset"]),),
+        changes=tuple(
+            Change("pkg/util/cert/cert.go", f'"{path}"', f'".{path}"') for path in _IN_THE_CONTAINER
+        ),
+    ),
+    Tool(
+        name="katib-controller",
+        group="katib",
+        module="github.com/kubeflow/katib",
+        package="github.com/kubeflow/katib/cmd/katib-controller/v1beta1",
+        pin="katib",
+        why="Admits the pods of teams, and refuses experiments that are wrong.",
+        minutes=1.5,
+        when=When.KATIB,
+        changes=(
+            Change("pkg/controller.v1beta1/consts/const.go", '"/tmp/cert"', '"./tmp/cert"'),
+            # Its configuration has no address to listen on, and what runs here is for this machine alone.
+            Change(
+                "cmd/katib-controller/v1beta1/main.go",
+                "webhook.NewServer(webhook.Options{",
+                'webhook.NewServer(webhook.Options{Host: "127.0.0.1",',
+            ),
+        ),
+    ),
+    Tool(
         name="helm",
         group="helm",
         module="helm.sh/helm/v3",
@@ -99,6 +153,7 @@ TOOLS: Final = (
         pin="argo-workflows",
         why="Runs the steps of Kubeflow Pipelines, and retries them.",
         minutes=3,
+        when=When.BY_NAME,
         stamps=(
             ("github.com/argoproj/argo-workflows/v4.version", _V["argo-workflows"]),
             ("github.com/argoproj/argo-workflows/v4.gitTag", _V["argo-workflows"]),
@@ -120,74 +175,16 @@ TOOLS: Final = (
 )
 
 
-def _from_module(name: str, group: str, module: str, pin: str, source: str, why: str) -> Data:
-    return Data(name=name, group=group, parts=(Part(module=module, pin=pin, source=source),), why=why)
-
-
-_KUEUE: Final = "sigs.k8s.io/kueue"
-_ARGO: Final = "github.com/argoproj/argo-workflows/v4"
-_TRAINER: Final = "github.com/kubeflow/trainer/v2"
-
-DATA: Final = (
-    _from_module("kueue-crds", "kueue", _KUEUE, "kueue", "config/components/crd/bases", "Kueue's kinds."),
-    _from_module(
-        "kueue-webhooks", "kueue", _KUEUE, "kueue", "config/components/webhook", "Kueue's webhooks."
-    ),
-    _from_module("kueue-chart", "kueue", _KUEUE, "kueue", "charts/kueue", "Kueue as it is installed."),
-    _from_module(
-        "provisioning-request-crds",
-        "kueue",
-        "k8s.io/autoscaler/cluster-autoscaler/apis",
-        "provisioning-request",
-        "config/crd",
-        "The kind by which Kueue asks for capacity, which GKE brings along.",
-    ),
-    _from_module(
-        "kwok-stages", "kwok", "sigs.k8s.io/kwok", "kwok", "kustomize/stage", "How nodes and pods go on."
-    ),
-    _from_module(
-        "argo-crds", "argo", _ARGO, "argo-workflows", "manifests/base/crds/minimal", "Argo's kinds."
-    ),
-    _from_module(
-        "argo-manifests",
-        "argo",
-        _ARGO,
-        "argo-workflows",
-        "manifests/base/workflow-controller",
-        "What the kustomization of Kubeflow Pipelines takes from GitHub.",
-    ),
-    Data(
-        name="trainer-chart",
-        group="kubeflow",
-        parts=(
-            Part(module=_TRAINER, pin="trainer", source="charts/kubeflow-trainer"),
-            Part(
-                module="sigs.k8s.io/jobset",
-                pin="jobset",
-                source="charts/jobset",
-                into="charts/jobset",
-            ),
-            Part(
-                module="sigs.k8s.io/lws",
-                pin="leaderworkerset",
-                source="charts/lws",
-                into="charts/lws",
-            ),
-        ),
-        why="Trainer as it is installed, with the charts that it depends on.",
-    ),
-    _from_module(
-        "trainer-manifests", "kubeflow", _TRAINER, "trainer", "manifests", "Trainer's kinds and runtimes."
-    ),
-    _from_module(
-        "katib-manifests",
-        "kubeflow",
-        "github.com/kubeflow/katib",
-        "katib",
-        "manifests/v1beta1",
-        "Katib as it is installed.",
-    ),
-)
-
 ITEMS: Final[dict[str, Item]] = {item.name: item for item in (*DATA, *TOOLS)}
 """By name; data first, since it takes no time and shows early whether modules can be had at all."""
+
+
+def needed(addons: Container[str]) -> tuple[str, ...]:
+    """What a rehearsal asks for, by name.
+
+    Args:
+        addons: those that are declared, by their names in the declaration.
+    """
+    return tuple(
+        name for name, item in ITEMS.items() if item.when is When.ALWAYS or item.when.value in addons
+    )

@@ -1,5 +1,6 @@
 """A stand-in for the `go` command. It builds nothing, and refuses what Go refuses: a directory without
-go.mod, a package of no required module, a module that go.sum has no hash of, one that no proxy has.
+go.mod, a package of no required module, a module that go.sum has no hash of, one that no proxy has, and one
+whose replacement is not there. What it builds of a replaced module has that one's files in it.
 
 Environment: FAKE_GO_VERSION; FAKE_GO_MODULES, a directory with a directory `module@version` for each module
 that can be had; FAKE_GO_BUILDS, a file that gets a line a build; FAKE_GO_MODE, `fail` or `hang` or `slow`.
@@ -26,6 +27,12 @@ def required() -> dict[str, str]:
     return {line[0]: line[1] for line in words if len(line) == 2 and line[1].startswith("v")}
 
 
+def replaced() -> dict[str, str]:
+    """The modules that go.mod replaces by a directory."""
+    words = (line.split() for line in Path("go.mod").read_text().splitlines())
+    return {line[1]: line[3] for line in words if len(line) == 4 and line[::2] == ["replace", "=>"]}
+
+
 def check_sum(module: str, version: str) -> None:
     """Go's check that a module's hash is known; this one cannot compute it."""
     if f"{module} {version} h1:" not in Path("go.sum").read_text():
@@ -43,6 +50,9 @@ def build(arguments: list[str]) -> None:
         refuse(f"no required module provides package {package}; to add it:", f"\tgo get {package}")
         return
     check_sum(module, modules[module])
+    source = replaced().get(module)
+    if source and not Path(source).is_dir():
+        refuse(f"go: {module}@{modules[module]} (replaced by {source}): no such file or directory")
     with Path(os.environ["FAKE_GO_BUILDS"]).open("a") as builds:
         builds.write(f"{package} {os.getpid()}\n")
     print(package, file=sys.stderr, flush=True)  # noqa: T201
@@ -56,7 +66,8 @@ def build(arguments: list[str]) -> None:
             time.sleep(0.5)
         case _:
             pass
-    target.write_text("#!/bin/sh\necho built\n")
+    files = [path for path in Path(source).rglob("*") if path.is_file()] if source else []
+    target.write_text("\n# ".join(["#!/bin/sh\necho built", *(path.read_text() for path in files)]) + "\n")
     target.chmod(0o755)
 
 

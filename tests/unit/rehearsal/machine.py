@@ -1,6 +1,7 @@
 """A machine on which tools are found or built, for tests, with a stand-in for Go."""
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -30,12 +31,13 @@ class Machine:
         """Put the stand-in for Go on PATH."""
         self.program("go", f'exec "{sys.executable}" "{_FAKE_GO}" "$@"')
 
-    def module(self, address: str, *files: str) -> None:
-        """Put a module where Go gets modules, read-only as Go's own cache is."""
-        for file in files:
+    def module(self, address: str, *files: str, texts: Mapping[str, str] | None = None) -> None:
+        """Put a module where Go gets modules, read-only as Go's own cache is; a file's text is its name where
+        none is given."""
+        for file, text in ({file: file for file in files} | dict(texts or {})).items():
             path = self.modules / address / file
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(file, encoding="utf-8")
+            path.write_text(text, encoding="utf-8")
             path.chmod(0o444)
         for path in (self.modules / address).rglob("*"):
             if path.is_dir():

@@ -11,17 +11,17 @@ from ebbtide.model import declare
 from ebbtide.rehearsal.control_plane.egress import NoRouteError
 from ebbtide.rehearsal.control_plane.kueue import outside
 from ebbtide.rehearsal.control_plane.mounts import NotMountedError, mount
+from ebbtide.rehearsal.control_plane.program import Place
 from ebbtide.rehearsal.control_plane.routes import Routes
 from tests.declarations import GKE
 
-PORTS = (1, 2, 3, 4)
-ROOT = Path("/pod")
+PLACE = Place((1, 2, 3, 4), Path("/pod"), "kueue-system")
 
 
 def test_only_what_must_differ_does() -> None:
     """Everything else of our configuration reaches Kueue as it is."""
     ours = configuration(declare(GKE))
-    told, _ = outside(ours, ports=PORTS, root=ROOT, namespace="kueue-system")
+    told, _ = outside(ours, PLACE)
     changed = {key for key in told if told[key] != ours.get(key)}
     where = {"webhook", "visibilityServer", "metrics", "health", "leaderElection", "namespace"}
     assert changed == where
@@ -32,16 +32,16 @@ def test_only_what_must_differ_does() -> None:
 
 def test_ports_of_the_pod_lead_to_ports_of_the_machine() -> None:
     """Those of the configuration, or Kueue's defaults where it says nothing."""
-    _, ours = outside(configuration(declare(GKE)), ports=PORTS, root=ROOT, namespace="n")
-    _, default = outside({}, ports=PORTS, root=ROOT, namespace="n")
-    assert ours.ports == {10250: 1, 443: 2, 8443: 3, 8081: 4}
-    assert default.ports == {9443: 1, 8082: 2, 8443: 3, 8081: 4}
-    assert ours.health == default.health == 4
+    _, ours = outside(configuration(declare(GKE)), PLACE)
+    _, default = outside({}, PLACE)
+    assert ours.ports == {10250: 1, 8443: 2, 8081: 3, 443: 4}
+    assert default.ports == {9443: 1, 8443: 2, 8081: 3, 8082: 4}
+    assert ours.health == default.health == 3
 
 
 def test_certificates_are_where_the_pod_mounts_them() -> None:
     """Below the directory that stands for the container's root, wherever they are told to be."""
-    told, _ = outside({"webhook": {"certDir": "/certs"}}, ports=PORTS, root=ROOT, namespace="n")
+    told, _ = outside({"webhook": {"certDir": "/certs"}}, PLACE)
     assert told["webhook"]["certDir"] == "/pod/certs"
 
 
@@ -106,6 +106,7 @@ POD: dict[str, Any] = {
             {"name": "told", "configMap": {"name": "c"}},
             {"name": "keys", "secret": {"secretName": "s"}},
             {"name": "room", "emptyDir": {}},
+            {"name": "kube-api-access", "projected": {"sources": []}},
         ],
         "containers": [
             {
@@ -113,6 +114,7 @@ POD: dict[str, Any] = {
                     {"name": "told", "mountPath": "/told.yaml", "subPath": "file"},
                     {"name": "keys", "mountPath": "/keys"},
                     {"name": "room", "mountPath": "/room"},
+                    {"name": "kube-api-access", "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"},
                 ]
             }
         ],
@@ -137,6 +139,8 @@ def test_mounts_follow_their_secret(tmp_path: Path) -> None:
         assert {file.name: file.read_text() for file in files} == texts
     assert (tmp_path / "told.yaml").read_text() == "first"
     assert (tmp_path / "room").is_dir()
+    account = tmp_path / "var/run/secrets/kubernetes.io/serviceaccount"
+    assert [(file.name, file.read_text()) for file in account.iterdir()] == [("namespace", "n")]
 
 
 def test_a_missing_secret_is_named(tmp_path: Path) -> None:

@@ -143,16 +143,27 @@ def _kwok_stages(directory: Path) -> Path:
 
 def test_kwok_leaves_pods_alone_that_are_really_run(tmp_path: Path) -> None:
     """Each stage of a pod excludes them; none of a node does."""
-    for stage in stages(_kwok_stages(tmp_path)):
+    others = [{"name": "kueue", "part": "manager"}, {"component": "controller"}]
+    theirs = (
+        '.metadata.labels | select(.["name"] == "kueue" and .["part"] == "manager" or '
+        '.["component"] == "controller") | keys'
+    )
+    for stage in stages(_kwok_stages(tmp_path), others):
         keys = [item["key"] for item in _expressions(stage)]
-        excluded = any(RUNS in key for key in keys) and any("kueue" in key for key in keys)
+        excluded = any(RUNS in key for key in keys) and theirs in keys
         assert excluded == (stage["spec"]["resourceRef"]["kind"] == "Pod"), stage["metadata"]["name"]
+
+
+def test_kwok_has_the_pods_of_programs_that_are_not_at_hand(tmp_path: Path) -> None:
+    """They become ready like any others."""
+    for stage in stages(_kwok_stages(tmp_path), []):
+        assert not [item["key"] for item in _expressions(stage) if ".metadata.labels" in item["key"]]
 
 
 def test_work_ends_as_it_is_told(tmp_path: Path) -> None:
     """Each ending waits for the seconds of the annotation and tells pods apart by the exit code's."""
     endings = [
-        item for item in stages(_kwok_stages(tmp_path)) if item["metadata"]["name"].startswith("work-")
+        item for item in stages(_kwok_stages(tmp_path), []) if item["metadata"]["name"].startswith("work-")
     ]
     assert len(endings) == 3
     for stage in endings:

@@ -1,14 +1,16 @@
 """Finding what a rehearsal needs: on PATH, in the cache, or not at all."""
 
 import subprocess
+from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ebbtide.catalog import PINS
-from ebbtide.rehearsal.tools import ITEMS, Origin, Step, ToolError, ensure
+from ebbtide.rehearsal.tools import ITEMS, Origin, Step, ToolError, ensure, needed
 from ebbtide.rehearsal.tools import __main__ as command
+from ebbtide.rehearsal.tools.items import Data, Tool
 from ebbtide.rehearsal.tools.steps import Finished, Started, Worked
 from tests.unit.rehearsal.machine import Machine, machine_in, silent
 
@@ -92,10 +94,10 @@ def test_without_go_one_sentence_says_what_is_missing(machine: Machine) -> None:
     """And what to install."""
     machine.program("kubectl", f"echo v{ITEMS['kubectl'].version}")
     with pytest.raises(ToolError) as raised:
-        ensure(["kubectl", "etcd", "kueue-crds"], say=silent)
+        ensure(["kubectl", "etcd", "kueue-chart"], say=silent)
     assert str(raised.value) == (
         f"Not on PATH in a version that will do, nor built yet: etcd {ITEMS['etcd'].version}, "
-        f"kueue-crds {ITEMS['kueue-crds'].version}; building needs Go 1.26 or later, which is not on PATH "
+        f"kueue-chart {ITEMS['kueue-chart'].version}; building needs Go 1.26 or later, which is not on PATH "
         "either: install it (https://go.dev/doc/install) and run this again."
     )
 
@@ -115,9 +117,18 @@ def test_a_go_that_is_too_old_is_refused(
 def test_the_command_shows_what_was_found(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
     """A row each; what was being built goes to standard error."""
     machine.go()
+    modules: dict[str, dict[str, str]] = defaultdict(dict)
     for item in ITEMS.values():
-        for part in getattr(item, "parts", ()):
-            machine.module(f"{part.module}@{part.version}", f"{part.source}/some.yaml")
+        match item:
+            case Tool():
+                files = modules[f"{item.module}@v{item.version}"]
+                for change in item.changes:
+                    files[change.file] = files.get(change.file, "") + change.before
+            case Data():
+                for part in item.parts:
+                    modules[f"{part.module}@{part.version}"][f"{part.source}/some.yaml"] = ""
+    for address, texts in modules.items():
+        machine.module(address, texts=texts)
     assert command.main() == 0
     output = capsys.readouterr()
     rows = output.out.splitlines()
@@ -150,3 +161,20 @@ def test_a_cache_that_cannot_be_written_is_named(
     monkeypatch.setenv("EBBTIDE_CACHE", str(machine.bin / "go"))
     assert command.main() == 2
     assert str(machine.bin / "go") in capsys.readouterr().err
+
+
+_BY_ADDON = {
+    "trainer": {"trainer-controller-manager", "jobset", "trainer-chart", "trainer-manifests"},
+    "katib": {"katib-controller", "katib-manifests"},
+}
+
+
+@pytest.mark.parametrize("addons", [(), ("trainer",), ("katib",), ("trainer", "katib", "kueue", "pipelines")])
+def test_only_what_is_declared_is_needed(addons: tuple[str, ...]) -> None:
+    """In the order of the table; what tests ask for by name never is."""
+    found = needed(addons)
+    never = {"workflow-controller", "argo-crds"}.union(
+        *(names for addon, names in _BY_ADDON.items() if addon not in addons)
+    )
+    assert list(found) == [name for name in ITEMS if name not in never]
+    assert {"etcd", "pulumi", "helm", "kubectl", "kueue", "kueue-chart"} <= set(found)

@@ -13,7 +13,7 @@ from ebbtide.catalog import PINS
 from ebbtide.rehearsal.tools import ITEMS, Step, ToolError, ensure
 from ebbtide.rehearsal.tools import cache as cache_module
 from ebbtide.rehearsal.tools.cache import directory, key
-from ebbtide.rehearsal.tools.items import Data, Tool
+from ebbtide.rehearsal.tools.items import Change, Data, Tool
 from ebbtide.rehearsal.tools.steps import Waiting, Worked
 from tests.repository import ROOT
 from tests.unit.rehearsal.machine import Machine, entries, machine_in, silent
@@ -59,6 +59,36 @@ def test_a_module_without_the_directory_is_refused(machine: Machine) -> None:
     machine.module(f"github.com/kubeflow/katib@v{PINS['katib'].version}", "README.md")
     with pytest.raises(ToolError, match="has no directory manifests/v1beta1"):
         ensure(["katib-manifests"], say=silent)
+    assert entries() == set()
+
+
+_CONSTANTS = 'certDir = "/tmp/k8s-webhook-server/serving-certs"\nnamespace = "{}"\n'
+_NAMESPACE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+
+def test_constants_that_hold_in_a_container_are_others(machine: Machine) -> None:
+    """What is built has the changed words; Go's cache keeps the module's own."""
+    machine.go()
+    address, file = f"sigs.k8s.io/jobset@v{PINS['jobset'].version}", "pkg/util/cert/cert.go"
+    text = _CONSTANTS.format(_NAMESPACE)
+    machine.module(address, texts={file: text})
+    built = ensure(["jobset"], say=silent).path("jobset").read_text()
+    assert 'certDir = "./tmp/k8s-webhook-server/serving-certs"' in built
+    assert f'namespace = ".{_NAMESPACE}"' in built
+    assert (machine.modules / address / file).read_text() == text
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [{}, {"pkg/util/cert/cert.go": _CONSTANTS.format("other")}],
+    ids=["no file", "other words"],
+)
+def test_constants_that_are_not_there_are_named(machine: Machine, texts: dict[str, str]) -> None:
+    """Nothing is built that would look for its certificates in the wrong place."""
+    machine.go()
+    machine.module(f"sigs.k8s.io/jobset@v{PINS['jobset'].version}", "README.md", texts=texts)
+    with pytest.raises(ToolError, match=r"does not have .* once in pkg/util/cert/cert\.go"):
+        ensure(["jobset"], say=silent)
     assert entries() == set()
 
 
@@ -139,13 +169,14 @@ def test_another_pin_is_another_program(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_other_flags_are_another_program() -> None:
-    """Package, tags and linker variables count; what it is for does not."""
+    """Package, tags, linker variables and changes count; what it is for does not."""
     tool = ITEMS["pulumi"]
     assert isinstance(tool, Tool)
     others = [
         replace(tool, package=f"{tool.package}/other"),
         replace(tool, tags=("other",)),
         replace(tool, stamps=(*tool.stamps, ("a.b", "c"))),
+        replace(tool, changes=(Change("main.go", "a", "b"),)),
     ]
     assert len({key(item) for item in (tool, *others)}) == len(others) + 1
     assert key(replace(tool, why="For fun.")) == key(tool)

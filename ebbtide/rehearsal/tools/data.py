@@ -1,0 +1,81 @@
+"""Every piece of data that a rehearsal needs: what modules carry beside programs."""
+
+from typing import Final
+
+from ebbtide.rehearsal.tools.items import Data, Part, When
+
+_TRAINER: Final = "github.com/kubeflow/trainer/v2"
+
+
+def _from_module(
+    name: str, group: str, module: str, pin: str, source: str, why: str, when: When = When.ALWAYS
+) -> Data:
+    return Data(
+        name=name, group=group, parts=(Part(module=module, pin=pin, source=source),), why=why, when=when
+    )
+
+
+DATA: Final = (
+    _from_module(
+        "kueue-chart", "kueue", "sigs.k8s.io/kueue", "kueue", "charts/kueue", "Kueue as it is installed."
+    ),
+    _from_module(
+        "provisioning-request-crds",
+        "kueue",
+        "k8s.io/autoscaler/cluster-autoscaler/apis",
+        "provisioning-request",
+        "config/crd",
+        "The kind by which Kueue asks for capacity, which GKE brings along.",
+    ),
+    _from_module(
+        "kwok-stages", "kwok", "sigs.k8s.io/kwok", "kwok", "kustomize/stage", "How nodes and pods go on."
+    ),
+    _from_module(
+        "argo-crds",
+        "argo",
+        "github.com/argoproj/argo-workflows/v4",
+        "argo-workflows",
+        "manifests/base/crds/minimal",
+        "Argo's kinds.",
+        When.BY_NAME,
+    ),
+    Data(
+        name="trainer-chart",
+        group="kubeflow",
+        parts=(
+            Part(module=_TRAINER, pin="trainer", source="charts/kubeflow-trainer"),
+            Part(
+                module="sigs.k8s.io/jobset",
+                pin="jobset",
+                source="charts/jobset",
+                into="charts/jobset",
+            ),
+            Part(
+                module="sigs.k8s.io/lws",
+                pin="leaderworkerset",
+                source="charts/lws",
+                into="charts/lws",
+            ),
+        ),
+        why="Trainer as it is installed, with the charts that it depends on.",
+        when=When.TRAINER,
+    ),
+    _from_module(
+        "trainer-manifests",
+        "kubeflow",
+        _TRAINER,
+        "trainer",
+        "manifests",
+        "Trainer's kinds and runtimes.",
+        When.TRAINER,
+    ),
+    _from_module(
+        "katib-manifests",
+        "kubeflow",
+        "github.com/kubeflow/katib",
+        "katib",
+        "manifests/v1beta1",
+        "Katib as it is installed.",
+        When.KATIB,
+    ),
+)
