@@ -93,10 +93,10 @@ def _how(step: GoWrong) -> str:
 
 
 def _condition(condition: Condition) -> Iterator[str]:
-    for what, counts in (("Jobs", condition.jobs), ("indexes", condition.indexes)):
+    for one, more, counts in (("Job", "Jobs", condition.jobs), ("index", "indexes", condition.indexes)):
         if counts:
             written = counts.model_dump(exclude_none=True, exclude={"name"})
-            yield from (f"{getattr(counts, state)} {what} {state}" for state in written)
+            yield from (f"{several(getattr(counts, state), one, more)} {state}" for state in written)
     if condition.failures_counted:
         yield f"{condition.failures_counted} failures counted against retries"
     yield from (f"{several(number, 'node')} of {pool}" for pool, number in condition.nodes.items())
