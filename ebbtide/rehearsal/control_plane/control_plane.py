@@ -13,7 +13,7 @@ from typing import Self
 import yaml
 
 from ebbtide.kubernetes_api import Api, ApiError
-from ebbtide.rehearsal.control_plane import programs
+from ebbtide.rehearsal.control_plane import arguments
 from ebbtide.rehearsal.control_plane.at_hand import at_hand
 from ebbtide.rehearsal.control_plane.certificates import issue
 from ebbtide.rehearsal.control_plane.egress import EgressProxy
@@ -185,19 +185,19 @@ class ControlPlane:
 
     def _bring_up(self) -> None:
         self._egress.start()
-        self._run("etcd", programs.etcd)
-        self._run("kube-apiserver", programs.api_server)
+        self._run("etcd", arguments.etcd)
+        self._run("kube-apiserver", arguments.api_server)
         self._wait("/readyz", lambda: bool(self.api.get("/readyz")))
-        self._run("kube-controller-manager", programs.controller_manager)
-        self._run("kube-scheduler", programs.scheduler)
-        self._run("kwok", programs.kwok)
+        self._run("kube-controller-manager", arguments.controller_manager)
+        self._run("kube-scheduler", arguments.scheduler)
+        self._run("kwok", arguments.kwok)
         install(self.api, self.plan.cloud, self._tools.path("provisioning-request-crds"))
         account = "/api/v1/namespaces/default/serviceaccounts/default"
         self._wait("the service account of a new namespace", lambda: self.api.find(account) is not None)
         self._keeper.start()
 
-    def _run(self, name: str, arguments: Callable[[Plan], list[str]]) -> None:
-        command = [self._tools.path(name), *arguments(self.plan)]
+    def _run(self, name: str, given: Callable[[Plan], list[str]]) -> None:
+        command = [self._tools.path(name), *given(self.plan)]
         log, home = self.plan.log(name), self.plan.directory
         self._core.append(self._processes.start(name, command, log=log, directory=home))
 
@@ -234,7 +234,7 @@ def _write(plan: Plan, tools: Tools) -> None:
     others = [item.program.labels for item in at_hand(tools)]
     plan.token_file.touch(mode=0o600)
     plan.token_file.write_text(identities.token_file())
-    plan.egress_file.write_text(yaml.safe_dump(programs.egress(plan)))
+    plan.egress_file.write_text(yaml.safe_dump(arguments.egress(plan)))
     plan.stages.write_text(yaml.safe_dump_all(stages(tools.path("kwok-stages"), others)))
     access = kubeconfig(
         server=plan.server,

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from ebbtide.rehearsal.control_plane import Plan
-from ebbtide.rehearsal.control_plane import programs as arguments_of
+from ebbtide.rehearsal.control_plane import arguments as arguments_of
 from ebbtide.rehearsal.control_plane.certificates import issue
 from ebbtide.rehearsal.control_plane.identities import MASTERS, Identities, kubeconfig
 from ebbtide.rehearsal.control_plane.plan import CloudName

@@ -1,4 +1,4 @@
-"""The programs of a control plane, each as its arguments: pure functions of the plan.
+"""The arguments of the programs that a control plane is made of: pure functions of the plan.
 
 Sources: the command line references of Kubernetes 1.36, etcd 3.6 and kwok 0.8.
 """
