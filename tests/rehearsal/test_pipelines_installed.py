@@ -1,5 +1,6 @@
 """Kubeflow Pipelines as released, installed beside the rest; skipped where its manifests are not at hand."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from ebbtide.rehearsal.scenarios import built_in
 from tests.manifests import PLACE
 from tests.repository import ROOT
 
@@ -32,6 +34,25 @@ def manifests(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
+def _played(scenario: Path, manifests: Path) -> None:
+    command = [sys.executable, "-m", "ebbtide", "rehearse", "--scenario", str(scenario)]
+    done = subprocess.run(
+        [*command, "--manifests", str(manifests)], capture_output=True, text=True, cwd=ROOT, check=False
+    )
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+
+
+def test_every_pool_goes_to_zero_with_all_add_ons(manifests: Path, tmp_path: Path) -> None:
+    """What the scenario of that name has, with Kubeflow Pipelines beside it."""
+    library = built_in()["scale-to-zero"]
+    shutil.copytree(library.with_suffix(""), tmp_path / library.stem)
+    played = yaml.safe_load(library.read_text())
+    played["declaration"]["addons"]["pipelines"] = {}
+    scenario = tmp_path / library.name
+    scenario.write_text(yaml.safe_dump(played))
+    _played(scenario, manifests)
+
+
 @pytest.mark.parametrize("story", ["aks-spot"])
 def test_it_comes_up_changes_nothing_and_goes(story: str, manifests: Path, tmp_path: Path) -> None:
     """Every object of it is accepted, a second up leaves all as it is, pools reach zero, nothing is left."""
@@ -47,8 +68,4 @@ def test_it_comes_up_changes_nothing_and_goes(story: str, manifests: Path, tmp_p
         {"do": "destroy"},
     ]
     scenario.write_text(yaml.safe_dump({"title": story, "stack": str(stack), "speed": 120, "steps": steps}))
-    command = [sys.executable, "-m", "ebbtide", "rehearse", "--scenario", str(scenario)]
-    done = subprocess.run(
-        [*command, "--manifests", str(manifests)], capture_output=True, text=True, cwd=ROOT, check=False
-    )
-    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    _played(scenario, manifests)
