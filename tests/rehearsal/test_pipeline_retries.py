@@ -15,7 +15,7 @@ from components.addons.retry import CONFIG, retrying
 from ebbtide.kubernetes_api import Api
 from ebbtide.rehearsal.control_plane import ControlPlane, Tools
 from ebbtide.rehearsal.tools import ensure, narration
-from tests.manifests import PIPELINES, upstream
+from tests.manifests import PIPELINES, PLACE, upstream
 from tests.rehearsal.argo import (
     GROUP,
     NODE_ID,
@@ -38,7 +38,11 @@ from tests.rehearsal.endings import (
     succeeds,
 )
 
-pytestmark = pytest.mark.rehearsal
+pytestmark = [
+    pytest.mark.rehearsal,
+    # Before its controller is built for nothing.
+    pytest.mark.skipif(not PLACE.is_dir(), reason="the released manifests are not beside the repository"),
+]
 
 _PATIENCE: Final = 100.0
 LOST_BY_STOCK: Final = ("shut_down", "drained", "low_on_resources", "preempted", "lost_while_reporting")
