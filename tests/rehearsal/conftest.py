@@ -1,5 +1,6 @@
 """The tools, found or built once, and control planes."""
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +9,14 @@ from rich.console import Console
 
 from ebbtide.rehearsal.control_plane import NAMES, ControlPlane, Settings, Tools
 from ebbtide.rehearsal.tools import ensure, narration
+
+
+@pytest.fixture(scope="session", autouse=True)
+def interruptible() -> Iterator[None]:
+    """What a shell runs in the background ignores interruptions, and so would all that the tests start."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session")

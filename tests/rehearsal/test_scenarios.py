@@ -80,15 +80,6 @@ def test_an_expectation_that_is_not_met_is_said_and_the_cluster_goes(tmp_path: P
     assert "changes nothing" not in done.stdout
 
 
-@pytest.fixture
-def interruptible() -> Iterator[None]:
-    """What a shell runs in the background ignores interruptions, and so does all that it starts."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize(
     ("tell", "end"),
     # Ctrl-C in a terminal tells everyone in the foreground.
