@@ -54,11 +54,11 @@ def submitted(step: Submit, profile: Profile, home: Path) -> Iterator[Object]:
 
 
 def on_every_pool(step: EveryPool, profile: Profile) -> Iterator[Object]:
-    """A short Job on each work pool: in a queue where only queued work gets nodes."""
+    """A short Job on each work pool: in a queue, of whichever team, where only queued work gets nodes."""
     for pool in profile.pools:
         if pool.role == "system":
             continue
-        queued = pool.capacity == "queued"
+        queue = profile.queue(pool.queues[0]) if pool.capacity == "queued" else None
         made = job(
             profile,
             name=f"try-{pool.name}",
@@ -66,8 +66,9 @@ def on_every_pool(step: EveryPool, profile: Profile) -> Iterator[Object]:
             cpu="100m",
             memory="64Mi",
             gpus=pool.accelerator.count if pool.accelerator else 0,
-            pool="" if queued else pool.name,
-            queue=pool.queues[0] if queued else "",
+            pool="" if queue else pool.name,
+            queue=queue.name if queue else "",
+            namespace=queue.local_queues[0].namespace if queue else "",
         )
         yield _marked(made, Submit(do="submit", job={}, runs_for=step.runs_for))
 

@@ -7,9 +7,10 @@ import pytest
 import yaml
 
 from ebbtide.rehearsal.failures import RehearsalError
-from ebbtide.rehearsal.scenarios.model import Submit
-from ebbtide.rehearsal.scenarios.submitting import submitted
-from tests.unit.workloads.clusters import DEV
+from ebbtide.rehearsal.scenarios.model import EveryPool, Submit
+from ebbtide.rehearsal.scenarios.submitting import on_every_pool, submitted
+from tests.repository import ROOT, declaration
+from tests.unit.workloads.clusters import DEV, derived
 
 POD: dict[str, Any] = {"spec": {"containers": [{"name": "a"}]}}
 JOB: dict[str, Any] = {"spec": {"template": POD}}
@@ -36,6 +37,17 @@ def test_it_is_written_on_every_pod(kind: str, tmp_path: Path) -> None:
     assert text.count("rehearsal.ebbtide.dev/runs-for: '2'") == text.count("containers:")
     assert text.count("rehearsal.ebbtide.dev/exit-code: '3'") == text.count("containers:")
     assert "annotations" not in other["metadata"]
+
+
+def test_every_pool_gets_a_job_whoever_shares_its_queue() -> None:
+    """A queue of several teams is asked in one of their namespaces."""
+    written = declaration(ROOT / "Pulumi.dev.yaml")
+    shared = {**written, "teams": [*written["teams"], {"name": "speech"}]}
+    profile = derived({**shared, "name": "dev"})
+    assert any(len(queue.local_queues) > 1 for queue in profile.queues)
+    made = list(on_every_pool(EveryPool(do="every-pool"), profile))
+    work = {pool.name for pool in profile.pools if pool.role != "system"}
+    assert {one["metadata"]["name"] for one in made} == {f"try-{name}" for name in work}
 
 
 def test_it_is_refused_where_there_are_no_pods(tmp_path: Path) -> None:
