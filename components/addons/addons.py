@@ -73,7 +73,8 @@ class Addons(pulumi.ComponentResource):
         self._inside = pulumi.ResourceOptions(parent=self)
         trainer = self._trainer()
         kueue = self._kueue(trainer)
-        kinds = (*trainer, *kueue, *self._kinds(kueue))
+        self._drivers(kueue)
+        kinds = (*trainer, *kueue, *self._katib(kueue))
         pipelines = self._pipelines(kinds)
         self.tenants = {
             team.name: self._tenant(
@@ -100,18 +101,18 @@ class Addons(pulumi.ComponentResource):
         args = KueueArgs(declaration=declaration, waits_for=trainer, dies_with=dies_with)
         return Kueue(f"{self._name}-kueue", args, self._inside).ready
 
-    def _kinds(self, kueue: Ready) -> Ready:
-        """Drivers, and the controllers of kinds of work of which Kueue sees the pods alone."""
+    def _drivers(self, kueue: Ready) -> None:
         declaration, dies_with = self._args.declaration, self._args.dies_with
-        place = home(declaration)
         if has_drivers(declaration):
-            drivers = DriversArgs(declaration=declaration, waits_for=kueue, dies_with=dies_with)
-            Drivers(f"{self._name}-drivers", drivers, self._inside)
-        ready: Ready = ()
-        if declaration.addons.katib is not None:
-            katib = KatibArgs(home=place, waits_for=kueue, dies_with=dies_with)
-            ready += Katib(f"{self._name}-katib", katib, self._inside).ready
-        return ready
+            args = DriversArgs(declaration=declaration, waits_for=kueue, dies_with=dies_with)
+            Drivers(f"{self._name}-drivers", args, self._inside)
+
+    def _katib(self, kueue: Ready) -> Ready:
+        if self._args.declaration.addons.katib is None:
+            return ()
+        place = home(self._args.declaration)
+        args = KatibArgs(home=place, waits_for=kueue, dies_with=self._args.dies_with)
+        return Katib(f"{self._name}-katib", args, self._inside).ready
 
     def _pipelines(self, kinds: Ready) -> Ready:
         """Kubeflow Pipelines, and with them their namespace."""

@@ -14,7 +14,7 @@ from ebbtide.reading.facts import PoolFacts
 from ebbtide.reading.inputs import Inputs
 from ebbtide.recording.recording import Recording
 
-_CLASS: Final = ("kubernetes:cloud.google.com/", ":ComputeClass")
+_CLASS: Final = "kubernetes:cloud.google.com/v1:ComputeClass"
 _MAP: Final = "kubernetes:core/v1:ConfigMap"
 _EXPANDER: Final = "cluster-autoscaler-priority-expander"
 _PRIORITIES: Final = TypeAdapter(dict[int, list[str]])
@@ -39,11 +39,9 @@ def read_fallbacks(
 
 
 def _classes(recording: Recording) -> Iterator[tuple[str, ...]]:
-    group, kind = _CLASS
-    for resource in recording:
-        if resource.type.startswith(group) and resource.type.endswith(kind):
-            rules = Inputs(resource.inputs).parts("spec.priorities")
-            yield tuple(pool for rule in rules for pool in rule.texts("nodepools"))
+    for resource in recording.of_type(_CLASS):
+        rules = Inputs(resource.inputs).parts("spec.priorities")
+        yield tuple(pool for rule in rules for pool in rule.texts("nodepools"))
 
 
 def _expanded(
@@ -56,8 +54,8 @@ def _expanded(
         ranks = _ranks(_priorities(inputs.text("data.priorities")), pools)
         led = [(pool.name, names) for pool, names in zip(pools, queues, strict=True) if names]
         for _, together in groupby(sorted(led, key=_queues), _queues):
-            chain = sorted((name for name, _ in together), key=lambda name: -ranks.get(name, 0))
-            if len({ranks.get(name, 0) for name in chain}) == len(chain):
+            chain = sorted((name for name, _ in together), key=lambda name: -ranks[name])
+            if len({ranks[name] for name in chain}) == len(chain):
                 yield tuple(chain)
 
 
