@@ -10,7 +10,7 @@ recent = $(shell $(1) -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/de
 version = $(or $(shell $(1) -c 'import platform; print(platform.python_version())' 2>/dev/null),not there)
 
 # Modules are compiled when first imported: compiling all of the providers' takes longer than installing them.
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--custom-compile-command "make lock" $(LOCK)
 
@@ -23,13 +23,13 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 help: ## What there is to call.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-preview: $(VENV)/.runtime ## What a stack would create, without a cloud: STACK=dev.
-	@$(BIN)/python -m ebbtide preview $(STACK)
+preview: $(VENV)/.checkout ## What a stack would create, without a cloud: STACK=dev.
+	@$(BIN)/ebbtide preview $(STACK)
 
 test: lint types pytest ## Everything that needs nothing but Python.
 
 rehearse: $(VENV)/.dev ## A stack on the real engine and a real Kubernetes, then scenarios: STACK=dev.
-	@$(BIN)/python -m ebbtide rehearse $(STACK)
+	@$(BIN)/ebbtide rehearse $(STACK)
 	$(BIN)/pytest -m "(engine or rehearsal) and not long" -n 2 --dist loadfile tests/engine tests/rehearsal $(ARGS)
 
 rehearse-all: $(VENV)/.dev ## Every scenario and everything else that wants a real control plane: about an hour.
@@ -50,7 +50,7 @@ fmt: $(VENV)/.dev ## Mend style and format in place.
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-docs: $(VENV)/.runtime ## Write the pages that are generated.
+docs: $(VENV)/.checkout ## Write the pages that are generated.
 	$(BIN)/python -m docs.generate
 
 bench: $(VENV)/.dev ## Measure.
@@ -76,10 +76,17 @@ $(VENV)/.python:
 
 $(VENV)/.runtime: requirements.txt $(VENV)/.python
 	@echo "Installing what the program runs with."
-	@$(INSTALL) -r requirements.txt
+	@$(INSTALL) --require-hashes -r requirements.txt
 	@touch $@
 
-$(VENV)/.dev: requirements-dev.txt $(VENV)/.runtime
+# The checkout itself, editable: the command `ebbtide`, and what it names when an extra is missing. Nothing is fetched:
+# setuptools, which builds it, is in requirements.txt.
+$(VENV)/.checkout: pyproject.toml setup.py $(VENV)/.runtime
+	@$(INSTALL) --no-index --no-build-isolation --editable .
+	@rm -rf build *.egg-info
+	@touch $@
+
+$(VENV)/.dev: requirements-dev.txt $(VENV)/.checkout
 	@echo "Installing what the tests run with."
-	@$(INSTALL) -r requirements-dev.txt
+	@$(INSTALL) --require-hashes -r requirements-dev.txt
 	@touch $@

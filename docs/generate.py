@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from ebbtide.catalog import CloudKind
 from ebbtide.model import declaration_schema
-from ebbtide.model.rules import RULES
+from ebbtide.model.rules import RULES, Severity
+from ebbtide.project.diagnostics import OTHER_RULES, report_schema
 from ebbtide.rehearsal.scenarios import Scenario, built_in, read
 
 ROOT: Final = Path(__file__).parent.parent
@@ -25,6 +26,16 @@ _SCENARIOS: Final = """\
 What `ebbtide rehearse --scenario NAME` plays, or `--scenario FILE` with one of your own: what is done to a
 stack, step by step, and what must come of it. [Rehearsing](rehearsing.md) says what is real there."""
 
+_ERRORS: Final = """\
+Errors go to standard error as text: wrapped and in colour in a terminal (`NO_COLOR` turns colour off),
+plain in a pipe. With `--format json`, `preview`, `profile` and `rehearse` also write this document where
+their own would be: to standard output, or to the file of `--out`. The exit status is 2 either way. `ebbtide
+schema --errors` prints its JSON Schema.
+
+A stack's file is looked up for the position of each error. What is missing has the position of the part
+that it is missing in. A value that does not come from the file, such as a secret or one that the program
+adds, has its path alone. A pool that a program makes in Python has the program's file and line."""
+
 _RULES: Final = """\
 What a declaration is held to before any resource is made. All faults are reported together. A rule that
 refuses stops everything; one that warns is said and goes on."""
@@ -35,6 +46,17 @@ Schema = dict[str, Any]
 def declaration() -> str:
     """The declaration, field by field, from its JSON Schema."""
     return _described("Cluster", declaration_schema(), "The declaration", _DECLARATION)
+
+
+def errors() -> str:
+    """The document of errors, field by field, and the ids of rules."""
+    page = _described("Report", report_schema(), "Errors", _ERRORS)
+    others = [(f"`{rule}`", meaning) for rule, meaning in OTHER_RULES.items()]
+    named = [(f"`{rule.id}`", rule.name) for rule in RULES if rule.severity is Severity.REFUSED]
+    tables = [_table(("id", "what it wants"), others), _table(("id", "the rule"), sorted(named))]
+    return (
+        f"{page}\n## Rules\n\n{tables[0]}\n\nAnd those of [the rules](rules.md) that refuse:\n\n{tables[1]}\n"
+    )
 
 
 def scenarios() -> str:
@@ -174,6 +196,7 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 PAGES: Final = {
     "README.md": readme,
     "docs/declaration.md": declaration,
+    "docs/errors.md": errors,
     "docs/rules.md": rules,
     "docs/scenarios.md": scenarios,
 }

@@ -5,24 +5,28 @@ Ebbtide's own. Errors go to standard error as sentences.
 """
 
 import contextlib
+import functools
 import gc
 import sys
 import warnings
-from collections.abc import Generator
-from enum import StrEnum
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, cast
 
 import typer
 
-from ebbtide import workload_commands
+from ebbtide import __version__, help_examples, workload_commands
 from ebbtide.consoles import console
 from ebbtide.destroy_command import destroy
+from ebbtide.profile_command import profile
 from ebbtide.rehearse_command import rehearse
-from ebbtide.stack_options import ConfigFile, Cwd, Stack, stack_files
+from ebbtide.stack_options import ConfigFile, Cwd, PreviewFormat, Stack, stack_files
 
 if TYPE_CHECKING:
     from ebbtide.preview.report import Preview
+    from ebbtide.project.source import Source
+
+_P = ParamSpec("_P")
 
 FOUND = 1
 WRONG = 2
@@ -30,124 +34,143 @@ BROKEN = 3
 
 app = typer.Typer(
     name="ebbtide",
-    help="ML clusters on GKE and AKS, declared once. Nothing here needs a cloud unless it says so.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
-class PreviewFormat(StrEnum):
-    """In what form a preview is written."""
+def _print_version(value: bool) -> None:  # noqa: FBT001 - called by Typer
+    if value:
+        typer.echo(f"ebbtide {__version__}")
+        raise typer.Exit
 
-    TEXT = "text"
-    JSON = "json"
+
+@app.callback()
+def root(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """ML clusters on GKE and AKS from one declaration.
+
+    Only `destroy`, `follow` and --submit need access to a cloud or a cluster.
+    """
+
+
+def _reporting(command: Callable[_P, None]) -> Callable[_P, None]:
+    """A command that ends with errors as sentences and exit status 2, not with a traceback; with
+    `--format json`, also with a document of them where its own would be."""
+
+    @functools.wraps(command)
+    def run(*args: _P.args, **kwargs: _P.kwargs) -> None:
+        try:
+            with warnings.catch_warnings():
+                if not sys.warnoptions:
+                    # Pulumi's providers warn of their own deprecations, and again as messages.
+                    warnings.simplefilter("ignore")
+                command(*args, **kwargs)
+        except typer.Exit:
+            raise
+        except Exception as error:  # noqa: BLE001 - no traceback reaches a user
+            from ebbtide.error_output import explain, message_of  # noqa: PLC0415
+            from ebbtide.extras import advice  # noqa: PLC0415
+
+            explained = explain(error, _source(kwargs), advice(error, command.__name__))
+            explained.show()
+            if kwargs.get("format_") == PreviewFormat.JSON:
+                try:
+                    _write(explained.report.json_document() + "\n", cast("Path | None", kwargs.get("out")))
+                except OSError as unwritable:
+                    if str(unwritable) != str(error):
+                        typer.echo(message_of(unwritable), err=True)
+            raise typer.Exit(BROKEN if explained.is_internal else WRONG) from None
+
+    return run
+
+
+def _source(options: Mapping[str, Any]) -> "Source | None":
+    """The file that declares the stack of a command, for the positions of errors."""
+    if "config_file" not in options:
+        return None
+    from ebbtide.preview.stack_config import StackFileError  # noqa: PLC0415
+
+    with contextlib.suppress(StackFileError):
+        return stack_files(options["stack"], options["config_file"], options["cwd"]).source
+    return None
 
 
 Out = Annotated[
-    Path | None, typer.Option(help="A file to write to, in place of standard output.", show_default=False)
+    Path | None, typer.Option(help="File to write to instead of standard output.", show_default=False)
 ]
 
 
-@app.command()
+@app.command(epilog=help_examples.epilog("preview"))
+@_reporting
 def preview(
     stack: Stack = None,
     *,
     format_: Annotated[
-        PreviewFormat, typer.Option("--format", help="Text for people, or the JSON document.")
+        PreviewFormat, typer.Option("--format", help="Text for people, or JSON.")
     ] = PreviewFormat.TEXT,
     out: Out = None,
     config_file: ConfigFile = None,
     cwd: Cwd = Path(),
 ) -> None:
-    """Show what a stack would create, without a cloud, credentials or the pulumi command.
+    """Show what a stack would create, without a cloud account.
 
-    The project's real program runs in this process. What a cloud would answer is assumed, and marked as such.
-    Exit status 1 says that the program logged an error.
+    The project's own program runs in this process, without credentials and without the `pulumi` command.
+    Values that only a cloud knows are assumed, and marked as such. Exit status 1: the program logged an
+    error.
     """
-    with _sentences():
-        from ebbtide.preview.report import preview_of  # noqa: PLC0415
-        from ebbtide.recording import lazy_packages  # noqa: PLC0415
-        from ebbtide.recording.record import record  # noqa: PLC0415 - loads Pulumi
+    from ebbtide.preview.record_stack import record_stack  # noqa: PLC0415 - loads Pulumi
+    from ebbtide.preview.report import preview_of  # noqa: PLC0415
+    from ebbtide.recording import lazy_packages  # noqa: PLC0415
 
-        lazy_packages.install()
-        files = stack_files(stack, config_file, cwd)
-        recording = record(
-            files.program,
-            project=files.project,
-            stack=files.stack,
-            config=files.config,
-            secret_keys=files.secret_keys,
-            root=files.root,
-        )
-        document = preview_of(recording, files.warnings)
-        if format_ is PreviewFormat.JSON:
-            _write(document.model_dump_json(indent=2) + "\n", out)
-        else:
-            _write_text(document, out)
+    lazy_packages.install()
+    files = stack_files(stack, config_file, cwd)
+    document = preview_of(record_stack(files), files.warnings)
+    if format_ is PreviewFormat.JSON:
+        _write(document.model_dump_json(indent=2) + "\n", out)
+    else:
+        _write_text(document, out)
     if any(message.severity == "error" for message in document.warnings):
         raise typer.Exit(FOUND)
 
 
-@app.command()
+@app.command(epilog=help_examples.epilog("schema"))
+@_reporting
 def schema(
     *,
     of_preview: Annotated[
-        bool, typer.Option("--preview", help="Of the preview's JSON document, not of the declaration.")
+        bool, typer.Option("--preview", help="The schema of `preview --format json`.")
+    ] = False,
+    of_errors: Annotated[
+        bool, typer.Option("--errors", help="The schema of the errors of `preview --format json`.")
     ] = False,
     out: Out = None,
 ) -> None:
-    """Print a JSON Schema: of the declaration, for editors, or of the preview's document."""
+    """Print the JSON Schema of the declaration, for editors.
+
+    --preview and --errors print those of the documents that `preview --format json` writes.
+    """
     import json  # noqa: PLC0415
 
-    with _sentences():
-        if of_preview:
-            from ebbtide.preview.report import preview_schema  # noqa: PLC0415
+    if of_preview:
+        from ebbtide.preview.report import preview_schema  # noqa: PLC0415
 
-            document = preview_schema()
-        else:
-            from ebbtide.model import declaration_schema  # noqa: PLC0415
+        document = preview_schema()
+    elif of_errors:
+        from ebbtide.project.diagnostics import report_schema  # noqa: PLC0415
 
-            document = declaration_schema()
-        _write(json.dumps(document, indent=2) + "\n", out)
+        document = report_schema()
+    else:
+        from ebbtide.model import declaration_schema  # noqa: PLC0415
 
-
-@app.command()
-def profile(
-    stack: Stack = None, *, out: Out = None, config_file: ConfigFile = None, cwd: Cwd = Path()
-) -> None:
-    """Write a stack's placement profile, which is all that workloads need to know of it.
-
-    It follows from the declaration alone; the stack's output `placementProfile` is the same.
-    """
-    with _sentences():
-        from ebbtide.model import declare  # noqa: PLC0415
-        from ebbtide.placement.derive import profile as derived  # noqa: PLC0415
-
-        files = stack_files(stack, config_file, cwd)
-        cluster = declare(files.declaration(), default_name=files.cluster_name)
-        _write(derived(cluster).json() + "\n", out)
-
-
-@contextlib.contextmanager
-def _sentences() -> Generator[None]:
-    """Turn what is wrong with a declaration or a call into sentences and exit status 2."""
-    from ebbtide.complaints import complaint, own_fault  # noqa: PLC0415
-
-    with warnings.catch_warnings():
-        if not sys.warnoptions:
-            # Pulumi's providers warn of their own deprecations, in Python's form and again as messages.
-            warnings.simplefilter("ignore")
-        try:
-            yield
-        except typer.Exit:
-            raise
-        except Exception as error:  # noqa: BLE001 - nobody is shown a traceback
-            text = complaint(error)
-            typer.echo(text or own_fault(error), err=True)
-            raise typer.Exit(WRONG if text else BROKEN) from None
+        document = declaration_schema()
+    _write(json.dumps(document, indent=2) + "\n", out)
 
 
 def _write(text: str, out: Path | None) -> None:
@@ -168,8 +191,8 @@ def _write_text(document: "Preview", out: Path | None) -> None:
         render(document, console(file, plain=True))
 
 
-for _command in (*workload_commands.COMMANDS, rehearse, destroy):
-    app.command()(_sentences()(_command))
+for _command in cast("list[Callable[..., None]]", [profile, *workload_commands.COMMANDS, rehearse, destroy]):
+    app.command(epilog=help_examples.epilog(_command.__name__))(_reporting(_command))
 
 _GC_THRESHOLD = 500_000
 

@@ -1,13 +1,13 @@
 """The command that destroys a stack. What it needs is imported when it runs."""
 
-import shlex
 import sys
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
-from ebbtide.stack_options import ConfigFile, Cwd, stack_name
+from ebbtide.invocation import command_line
+from ebbtide.stack_options import ConfigFile, Cwd, stack_name, stack_names
 
 _FOUND: Final = 1
 _INTERRUPTED: Final = 130
@@ -19,20 +19,21 @@ def destroy(
         str | None,
         typer.Argument(
             metavar="STACK",
-            help="The stack, with its organization where it has one; left out, the one that --config-file "
-            "is named after, or else dev.",
+            help="Stack name, with its organization if it has one; by default the one in the name of "
+            "--config-file, or dev.",
+            autocompletion=stack_names,
             show_default=False,
         ),
     ] = None,
     *,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask, though work would end.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before ending work.")] = False,
     config_file: ConfigFile = None,
     cwd: Cwd = Path(),
 ) -> None:
-    """Destroy a stack in the cloud, once the work that still runs on it is named.
+    """Destroy a stack after listing the work that would end.
 
-    It is what `pulumi destroy` does, with your own `pulumi`, backend and login. Exit status 1 says that not
-    all is gone: nobody said yes, the engine failed midway, or buckets and disks go on costing.
+    It runs your own `pulumi destroy`, with your backend and login. Exit status 1: something is left, because
+    the question was not answered with yes, the engine failed midway, or buckets and disks remain.
     """
     try:
         status = _destroyed(stack, config_file, cwd, yes=yes)
@@ -46,18 +47,8 @@ def destroy(
 def _destroyed(stack: str | None, config_file: Path | None, cwd: Path, *, yes: bool) -> int:
     from rich.console import Console  # noqa: PLC0415
 
-    try:
-        from ebbtide.operations import destroy as destroying  # noqa: PLC0415
-        from ebbtide.operations.stack import opened  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        if error.name != "pulumi":
-            raise
-        from ebbtide.operations.errors import OperationError  # noqa: PLC0415
-
-        raise OperationError(
-            "Destroying a stack needs Pulumi's package for Python: pip install 'ebbtide[gke,cluster]', or "
-            "'ebbtide[aks,cluster]'."
-        ) from None
+    from ebbtide.operations import destroy as destroying  # noqa: PLC0415
+    from ebbtide.operations.stack import opened  # noqa: PLC0415
     from ebbtide.preview.stack_files import read_stack  # noqa: PLC0415
 
     name = stack_name(stack, config_file)
@@ -85,4 +76,4 @@ def _destroyed(stack: str | None, config_file: Path | None, cwd: Path, *, yes: b
 def _again(stack: str, config_file: Path | None, cwd: Path) -> str:
     where = ["--cwd", str(cwd)] if cwd != Path() else []
     of = ["--config-file", str(config_file)] if config_file else []
-    return shlex.join(["ebbtide", "destroy", stack, "--yes", *of, *where])
+    return command_line("destroy", stack, "--yes", *of, *where)

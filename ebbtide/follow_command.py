@@ -1,9 +1,10 @@
 """The command that follows a Job, and what `--submit` does. What is needed is imported when it runs."""
 
-import shlex
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
+
+from ebbtide.invocation import command_line
 
 if TYPE_CHECKING:
     from ebbtide.kubernetes_api import Api
@@ -39,9 +40,9 @@ def follow(
         ),
     ] = "",
 ) -> None:
-    """Follow a Job or a sweep on the cluster to its end; Ctrl-C leaves it running.
+    """Follow a Job or a sweep on the cluster to its end.
 
-    Exit status 0 says that it completed, 1 that it failed.
+    Ctrl-C leaves it running. Exit status 0 says that it completed, 1 that it failed.
     """
     from ebbtide.kubernetes_api import Api  # noqa: PLC0415
     from ebbtide.placement import Profile  # noqa: PLC0415
@@ -54,7 +55,7 @@ def follow(
 
 def _check(name: str, namespace: str) -> None:
     from ebbtide.workloads.errors import Problems  # noqa: PLC0415
-    from ebbtide.workloads.tasks import is_label, is_subdomain  # noqa: PLC0415
+    from ebbtide.workloads.names import is_label, is_subdomain  # noqa: PLC0415
 
     problems = Problems()
     problems.check(is_subdomain(name), f"{name!r} can be no Job's name.")
@@ -64,11 +65,12 @@ def _check(name: str, namespace: str) -> None:
     problems.end()
 
 
-def submit(manifest: dict[str, Any], profile: "Profile", context: str) -> None:
-    """Create a Job on the cluster, and follow it to its end.
+def submit(manifest: dict[str, Any], *dependents: dict[str, Any], profile: "Profile", context: str) -> None:
+    """Create a Job on the cluster with what belongs to it, and follow it to its end.
 
     Args:
         manifest: the Job.
+        *dependents: its Services.
         profile: the cluster's, for the logs of what fails.
         context: of the kubeconfig; empty for the current one.
 
@@ -83,7 +85,7 @@ def submit(manifest: dict[str, Any], profile: "Profile", context: str) -> None:
     api = Api.of_user(context)
     metadata = {"namespace": api.namespace, **manifest["metadata"]}
     try:
-        submitting.submit(api, manifest)
+        submitting.submit(api, manifest, *dependents)
     except KeyboardInterrupt:
         again = _again(metadata["name"], metadata["namespace"], context)
         typer.echo(f"Interrupted while the Job was being made; whether it is there, says: {again}", err=True)
@@ -112,5 +114,4 @@ def _follow(api: "Api", name: str, namespace: str, context: str, profile: "Profi
 
 
 def _again(name: str, namespace: str, context: str) -> str:
-    words = ["ebbtide", "follow", name, "-n", namespace, *(["--context", context] if context else [])]
-    return shlex.join(words)
+    return command_line("follow", name, "-n", namespace, *(["--context", context] if context else []))

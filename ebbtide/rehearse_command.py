@@ -1,8 +1,6 @@
 """The command that rehearses a stack on this machine. What it needs is imported when it runs."""
 
-import contextlib
 import sys
-from collections.abc import Generator
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,24 +16,18 @@ if TYPE_CHECKING:
 _FOUND = 1
 
 
-@contextlib.contextmanager
-def _installed() -> Generator[None]:
-    """Say what to install where a package is not there that only a rehearsal needs."""
-    from ebbtide.rehearsal.failures import RehearsalError  # noqa: PLC0415
-
-    try:
-        yield
-    except ModuleNotFoundError as missing:
-        raise RehearsalError(
-            f"A rehearsal needs {missing.name}, which is not installed: pip install 'ebbtide[rehearsal]'."
-        ) from None
-
-
 class RehearsalFormat(StrEnum):
-    """In what form a rehearsal is written."""
+    """Output formats of a rehearsal's report."""
 
     TEXT = "text"
     JSON = "json"
+
+
+def _scenarios() -> list[str]:
+    """Return the names of the built-in scenarios, for shell completion."""
+    from ebbtide.rehearsal.scenarios import built_in  # noqa: PLC0415
+
+    return list(built_in())
 
 
 def rehearse(  # noqa: PLR0913 - one parameter an option
@@ -44,20 +36,21 @@ def rehearse(  # noqa: PLR0913 - one parameter an option
     scenario: Annotated[
         str | None,
         typer.Option(
-            help="What to play: a file, or the name of one that --list shows. Left out: up, up again, a "
-            "Job on every work pool, destroyed.",
+            help="Scenario to play: a file, or a name from --list. By default: up, up again, a Job on "
+            "every work pool, destroy.",
+            autocompletion=_scenarios,
             show_default=False,
         ),
     ] = None,
-    list_: Annotated[bool, typer.Option("--list", help="Show the scenarios that come with Ebbtide.")] = False,
+    list_: Annotated[bool, typer.Option("--list", help="List the built-in scenarios.")] = False,
     tools: Annotated[
-        bool, typer.Option("--tools", help="Only find or build all tools, and show where they are.")
+        bool, typer.Option("--tools", help="Only find or build all tools, and list them.")
     ] = False,
     manifests: Annotated[
         list[Path] | None,
         typer.Option(
             metavar="DIR",
-            help="A directory with manifests that kustomize would have to fetch; more than once for several.",
+            help="Directory with manifests that kustomize would fetch; repeatable.",
             show_default=False,
         ),
     ] = None,
@@ -65,28 +58,28 @@ def rehearse(  # noqa: PLR0913 - one parameter an option
         list[Path] | None,
         typer.Option(
             metavar="DIR",
-            help="A directory of charts that helm would have to fetch; more than once for several.",
+            help="Directory with charts that helm would fetch; repeatable.",
             show_default=False,
         ),
     ] = None,
     keep: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Where all of it is kept, logs too.", show_default=False),
+        typer.Option(metavar="DIR", help="Directory to keep state and logs in.", show_default=False),
     ] = None,
     format_: Annotated[
-        RehearsalFormat, typer.Option("--format", help="Text for people, or the JSON document.")
+        RehearsalFormat, typer.Option("--format", help="Text for people, or JSON.")
     ] = RehearsalFormat.TEXT,
     out: Annotated[
         Path | None,
-        typer.Option(help="A file for the report, in place of standard output.", show_default=False),
+        typer.Option(help="File for the report instead of standard output.", show_default=False),
     ] = None,
     config_file: ConfigFile = None,
     cwd: Cwd = Path(),
 ) -> None:
-    """Bring a stack up on this machine, with the real Pulumi engine and a real Kubernetes, and tear it down.
+    """Bring a stack up and down on this machine, with a fake cloud.
 
-    The cloud is a stand-in; nothing is paid for. The first time, tools are built from Go modules. Exit
-    status 1 says that an expectation was not met.
+    The Pulumi engine and Kubernetes are the real ones; nothing is paid for. The first run builds tools from
+    Go modules. Exit status 1: an expectation was not met.
     """
     from ebbtide.rehearsal.scenarios import built_in, chosen, read  # noqa: PLC0415
 
@@ -97,11 +90,10 @@ def rehearse(  # noqa: PLR0913 - one parameter an option
     # Progress goes aside where the report itself goes to standard output or a file.
     aside = format_ is RehearsalFormat.JSON or out is not None
     screen = console(sys.stderr if aside else sys.stdout)
-    with _installed():
-        from ebbtide.rehearsal import rehearse as rehearsing  # noqa: PLC0415
-        from ebbtide.rehearsal.report import render  # noqa: PLC0415
-        from ebbtide.rehearsal.tools import narration  # noqa: PLC0415
-        from ebbtide.rehearsal.tools.__main__ import table  # noqa: PLC0415
+    from ebbtide.rehearsal import rehearse as rehearsing  # noqa: PLC0415
+    from ebbtide.rehearsal.report import render  # noqa: PLC0415
+    from ebbtide.rehearsal.tools import narration  # noqa: PLC0415
+    from ebbtide.rehearsal.tools.__main__ import table  # noqa: PLC0415
 
     if tools:
         with narration(screen) as say:

@@ -1,5 +1,6 @@
-"""Which stack a command is about: the options that say so, and the files that follow from them."""
+"""Options that select a stack, and the stack's files."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -10,32 +11,49 @@ if TYPE_CHECKING:
 
 _DEFAULT: Final = "dev"
 
+
+class PreviewFormat(StrEnum):
+    """Output formats of a preview, and of its errors."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def stack_names(context: typer.Context) -> list[str]:
+    """Return the names of the stacks whose files are in the project's directory, for shell completion."""
+    from ebbtide.preview.stack_files import stack_named_by  # noqa: PLC0415
+
+    files = Path(context.params.get("cwd") or Path()).glob("Pulumi.*.y*ml")
+    return sorted(name for path in files if (name := stack_named_by(path)))
+
+
 Stack = Annotated[
     str | None,
     typer.Argument(
         metavar="STACK",
-        help="The stack; left out, the one that --config-file is named after, or else dev.",
+        help="Stack name; by default the one in the name of --config-file, or dev.",
+        autocompletion=stack_names,
         show_default=False,
     ),
 ]
 ConfigFile = Annotated[
     Path | None,
     typer.Option(
-        help="The stack's file, where that is not Pulumi.STACK.yaml beside Pulumi.yaml.", show_default=False
+        help="File of the stack; by default Pulumi.STACK.yaml beside Pulumi.yaml.", show_default=False
     ),
 ]
-Cwd = Annotated[Path, typer.Option(help="The project's directory, or one below it.")]
+Cwd = Annotated[Path, typer.Option(help="Directory of the project, or one below it.")]
 
 
 def stack_name(stack: str | None, config_file: Path | None) -> str:
-    """The stack that is meant: the one that is named, or that its file is named after, or else dev."""
+    """Return the given name, else the one in the file's name, else dev."""
     from ebbtide.preview.stack_files import stack_named_by  # noqa: PLC0415
 
     return stack or (stack_named_by(config_file) if config_file else None) or _DEFAULT
 
 
 def stack_files(stack: str | None, config_file: Path | None, cwd: Path) -> "StackFiles":
-    """What the project's files say about the stack that is meant.
+    """Read the project's files for the selected stack.
 
     Raises:
         StackFileError: when a file is missing, broken or of the wrong shape.

@@ -3,7 +3,8 @@
 They print, and apply nothing unless told to. What they need is imported when they run.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from inspect import Parameter, Signature, signature
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -36,7 +37,12 @@ Namespace = Annotated[
         "--namespace", "-n", help="Where the Job is. Left out: as kubectl says.", show_default=False
     ),
 ]
-Gpus = Annotated[int, typer.Option(help="Accelerators for each pod.")]
+Gpus = Annotated[
+    int | None,
+    typer.Option(
+        help="Accelerators for each pod; to be given where nodes have them, 0 for none.", show_default=False
+    ),
+]
 Cpu = Annotated[str, typer.Option(help="CPU that each pod requests: 4, 500m.", show_default=False)]
 Memory = Annotated[str, typer.Option(help="Memory of each pod, request and limit: 48Gi.", show_default=False)]
 Retries = Annotated[
@@ -63,16 +69,33 @@ Submit = Annotated[
 ]
 
 
-def job(  # noqa: PLR0913 - one parameter an option
-    name: Name,
-    command: Command = None,
+SecretEnv = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=SECRET/KEY",
+        help="An environment variable from a key of a Secret in the namespace.",
+        show_default=False,
+    ),
+]
+SecretVolumes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--secret-volume",
+        metavar="SECRET=PATH",
+        help="A Secret to mount, a file for each key.",
+        show_default=False,
+    ),
+]
+
+
+def _shared(  # noqa: PLR0913 - one parameter an option
     *,
     profile: ProfileSource,
     image: Image,
     pool: Pool = "",
     queue: Queue = "",
     namespace: Namespace = "",
-    gpus: Gpus = 0,
+    gpus: Gpus = None,
     cpu: Cpu = "",
     memory: Memory = "",
     retries: Retries = 3,
@@ -80,30 +103,58 @@ def job(  # noqa: PLR0913 - one parameter an option
     ttl: Ttl = "1d",
     max_run: MaxRun = None,
     env: Env = None,
+    secret_env: SecretEnv = None,
+    secret_volumes: SecretVolumes = None,
     service_account: ServiceAccount = "",
     volume: Volume = "",
     mount_path: MountPath = "/checkpoints",
     submit: Submit = False,
     context: Context = "",
 ) -> None:
-    """Print the manifest of a Job on a pool or in a queue, for `kubectl apply -f -`.
-
-    A disruption uses no retry, and a chosen exit code fails the Job at once. With --submit, exit status 1
-    says that the Job failed.
-    """
-    fields = _fields(locals())
-    from ebbtide.workloads.jobs import job as made  # noqa: PLC0415
-
-    cluster = _profile(profile)
-    _give(made(cluster, **fields), cluster, submit=submit, context=context)
+    """Options of every command that makes a Job; those of a task are called as its fields are."""
 
 
-def sweep(  # noqa: PLR0913 - one parameter an option
+def _with_shared_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Show Typer the options of `_shared` where a command has `**options`."""
+    own = [item for item in signature(command).parameters.values() if item.kind is not Parameter.VAR_KEYWORD]
+    parameters = [*own, *signature(_shared).parameters.values()]
+    command.__signature__ = Signature(parameters)  # pyright: ignore[reportFunctionMemberAccess]  # PEP 362's
+    return command
+
+
+@_with_shared_options
+def job(
     name: Name,
     command: Command = None,
     *,
-    profile: ProfileSource,
-    image: Image,
+    nodes: Annotated[
+        int, typer.Option(help="Pods that work together, each with its rank and the address of the first.")
+    ] = 1,
+    **options: Any,
+) -> None:
+    """Print the manifest of a Job on a pool or in a queue.
+
+    `kubectl apply -f -` or --submit creates it. A disruption uses no retry, and a chosen exit code fails the
+    Job at once. With --nodes, a headless Service comes with the Job. With --submit, exit status 1 says that
+    the Job failed.
+    """
+    from ebbtide.workloads import jobs, several_nodes  # noqa: PLC0415
+
+    fields = _fields(name, command, options)
+    cluster = _profile(options["profile"])
+    made = (
+        (jobs.job(cluster, **fields),)
+        if nodes == 1
+        else several_nodes.job_over_nodes(cluster, nodes, **fields)
+    )
+    _give(made, cluster, options)
+
+
+@_with_shared_options
+def sweep(
+    name: Name,
+    command: Command = None,
+    *,
     axes: Annotated[
         list[str], typer.Option("--set", metavar="NAME=VALUE,VALUE", help="A parameter, with its values.")
     ],
@@ -113,35 +164,21 @@ def sweep(  # noqa: PLR0913 - one parameter an option
     max_failed: Annotated[
         int | None, typer.Option(help="How many may fail before the rest is given up.", show_default=False)
     ] = None,
-    pool: Pool = "",
-    queue: Queue = "",
-    namespace: Namespace = "",
-    gpus: Gpus = 0,
-    cpu: Cpu = "",
-    memory: Memory = "",
-    retries: Retries = 3,
-    fail_on: FailOn = None,
-    ttl: Ttl = "1d",
-    max_run: MaxRun = None,
-    env: Env = None,
-    service_account: ServiceAccount = "",
-    volume: Volume = "",
-    mount_path: MountPath = "/checkpoints",
-    submit: Submit = False,
-    context: Context = "",
+    **options: Any,
 ) -> None:
-    """Print the manifest of a sweep: one Indexed Job, a run for each point of the grid.
+    """Print the manifest of a sweep over parameters: an Indexed Job.
 
-    A run reads its parameters with `ebbtide.workloads.sweeps.parameters()`, or from the variables
-    EBBTIDE_SWEEP (a JSON list) and JOB_COMPLETION_INDEX. With --submit, exit status 1 says that it failed.
+    One index runs for each point of the grid. It reads its parameters with
+    `ebbtide.workloads.sweeps.parameters()`, or from the variables EBBTIDE_SWEEP (a JSON list) and
+    JOB_COMPLETION_INDEX. With --submit, exit status 1 says that it failed.
     """
-    fields = _fields(locals())
     from ebbtide.workloads.sweeps import sweep as made  # noqa: PLC0415
 
+    fields = _fields(name, command, options)
     grid = {key: [_value(text) for text in values.split(",")] for key, values in _pairs("set", axes).items()}
-    cluster = _profile(profile)
+    cluster = _profile(options["profile"])
     manifest = made(cluster, grid, parallelism=parallelism, max_failed=max_failed, **fields)
-    _give(manifest, cluster, submit=submit, context=context)
+    _give((manifest,), cluster, options)
 
 
 def logs(
@@ -157,7 +194,7 @@ def logs(
         str, typer.Option(help="On AKS: resource id of the Log Analytics workspace.", show_default=False)
     ] = "",
 ) -> None:
-    """Print the link to the logs of pods that may be gone, and the query behind it."""
+    """Print a link to the logs of pods, deleted ones included."""
     from ebbtide.workloads.logs import log_link, log_query  # noqa: PLC0415
 
     cluster = _profile(profile)
@@ -168,15 +205,19 @@ def logs(
 
 COMMANDS: Final[tuple[Callable[..., None], ...]] = (job, sweep, logs, follow_command.follow)
 
-_OF_COMMANDS = {"profile", "axes", "parallelism", "max_failed", "submit", "context"}
+_NOT_FIELDS: Final = {"profile", "submit", "context"}
+_PAIRS: Final = {"env": "env", "secret_env": "secret-env", "secret_volumes": "secret-volume"}
+"""Fields that are mappings, and their options."""
 
 
-def _fields(given: dict[str, Any]) -> "TaskFields":
-    """The parameters of a command that are a task's fields. What is None was not given."""
-    fields = {key: value for key, value in given.items() if key not in _OF_COMMANDS and value is not None}
-    if "env" in fields:
-        fields["env"] = _pairs("env", fields["env"])
-    return fields  # pyright: ignore[reportReturnType]  # the parameters are called as the fields are
+def _fields(name: str, command: list[str] | None, options: dict[str, Any]) -> "TaskFields":
+    """Options that are a task's fields. What is None was not given."""
+    given = {"name": name, "command": command, **options}
+    fields = {key: value for key, value in given.items() if key not in _NOT_FIELDS and value is not None}
+    for field, option in _PAIRS.items():
+        if field in fields:
+            fields[field] = _pairs(option, fields[field])
+    return fields  # pyright: ignore[reportReturnType]  # the options are called as the fields are
 
 
 def _profile(source: str) -> "Profile":
@@ -192,7 +233,9 @@ def _pairs(option: str, given: Iterable[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for text in given:
         key, equals, value = text.partition("=")
-        problems.check(key and equals, f"--{option} has {text!r}; write a name, =, and what it is.")
+        # A value is not shown: it may be a secret.
+        shown = repr(text) if not equals else "a value without a name"
+        problems.check(key and equals, f"--{option} has {shown}; write a name, =, and what it is.")
         problems.check(key not in found, f"--{option} has {key} twice.")
         found[key] = value
     problems.end()
@@ -210,15 +253,15 @@ def _value(text: str) -> "Value":
     return found if isinstance(found, int | float) else text
 
 
-def _give(manifest: dict[str, Any], profile: "Profile", *, submit: bool, context: str) -> None:
-    """Hand a Job to the cluster, or print it."""
+def _give(manifests: Sequence[dict[str, Any]], profile: "Profile", options: dict[str, Any]) -> None:
+    """Hand a Job and what belongs to it to the cluster, or print them."""
     from ebbtide.workloads.errors import WorkloadError  # noqa: PLC0415
 
-    if submit:
-        follow_command.submit(manifest, profile, context)
+    if options["submit"]:
+        follow_command.submit(*manifests, profile=profile, context=options["context"])
         return
-    if context:
+    if options["context"]:
         raise WorkloadError("--context says where --submit creates the Job: without it, nothing is created.")
     import yaml  # noqa: PLC0415
 
-    typer.echo(yaml.safe_dump(manifest, sort_keys=False), nl=False)
+    typer.echo(yaml.safe_dump_all(manifests, sort_keys=False), nl=False)

@@ -1,28 +1,9 @@
 """A cluster on Google Kubernetes Engine."""
 
-import pulumi
-import pulumi_gcp as gcp
-
-from components.addons import Addons, AddonsArgs, wanted
-from components.gke import Topology, artifacts, backing
-from ebbtide.model import Cluster, Gke
+from components.gke import Topology, deploy, provider
+from ebbtide.model import Cluster
 
 
-def build(declaration: Cluster, cloud: Gke) -> Topology:
-    """The cluster and what is declared to run on it, with a provider made from the declaration: an ambient
-    project never wins."""
-    provider = gcp.Provider(f"{declaration.name}-gcp", project=cloud.project, region=declaration.site.region)
-    topology = Topology(declaration.name, declaration, pulumi.ResourceOptions(providers=[provider]))
-    if wanted(declaration):
-        Addons(
-            f"{declaration.name}-addons",
-            AddonsArgs(
-                declaration=declaration,
-                backing=backing(topology, declaration, cloud),
-                pools=tuple(pool.resource for pool in topology.pools.values()),
-                artifacts=artifacts(topology, declaration, cloud),
-                dies_with=topology.cluster.resource if topology.cluster else None,
-            ),
-            pulumi.ResourceOptions(providers=[topology.kubernetes]),
-        )
-    return topology
+def build(declaration: Cluster) -> Topology:
+    """Deploy the cluster and everything declared to run on it."""
+    return deploy(declaration, provider(f"{declaration.name}-gcp", declaration))

@@ -1,29 +1,26 @@
 """The only reader of a stack's configuration."""
 
+from pathlib import Path
+
 import pulumi
 
-from ebbtide.model import Cluster, DeclarationError, advice, declare
-
-NAMESPACE = "ebbtide"
-"""Configuration namespace: the same whatever the project is called."""
+from components import program
+from ebbtide.model import Cluster
+from ebbtide.project.misplaced import NAMESPACE
+from ebbtide.project.source import find_misplaced, parsed
 
 
 def cluster() -> Cluster:
-    """The cluster that the stack declares under `ebbtide:cluster`; what is worth a warning in it is logged.
+    """Return the cluster that the stack declares under `ebbtide:cluster`; its warnings are logged.
 
     Raises:
-        pulumi.RunError: there is none, or it has faults; all of them are in the message.
+        pulumi.RunError: none is declared, or it has faults; all of them are in the message.
     """
-    written = pulumi.Config(NAMESPACE).get_object("cluster")
+    written = pulumi.Config(NAMESPACE).get("cluster")
     if written is None:
-        raise pulumi.RunError(
-            f"The stack {pulumi.get_stack()} declares no cluster. Write one under `ebbtide:cluster` in "
-            f"Pulumi.{pulumi.get_stack()}.yaml; README.md has the shortest that works."
-        )
-    try:
-        declared = declare(written, default_name=f"{pulumi.get_project()}-{pulumi.get_stack()}")
-    except DeclarationError as error:
-        raise pulumi.RunError(str(error)) from None
-    for warning in advice(declared):
-        pulumi.log.warn(str(warning))
-    return declared
+        stack = pulumi.get_stack()
+        file = f"Pulumi.{stack}.yaml"
+        write = f"Write one under `ebbtide:cluster` in {file}; README.md has the shortest that works."
+        hints = " ".join(str(key) for key in find_misplaced(Path.cwd(), stack))
+        raise pulumi.RunError(f"The stack {stack} declares no cluster. {hints or write}")
+    return program.declared(parsed(written))

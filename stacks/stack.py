@@ -1,32 +1,24 @@
-"""The stack of a declaration, and what it says to the outside."""
+"""The stack of a declaration and its outputs."""
 
 from typing import assert_never
 
 import pulumi
 
+from components import program
 from ebbtide.model import Aks, Cluster, Gke
-from ebbtide.placement.derive import profile
 
 
 def build(declaration: Cluster) -> dict[str, pulumi.Input[object]]:
-    """Make the declared cluster on its cloud.
-
-    Returns:
-        The stack's outputs: `clusterName`, `kubeconfig` (a secret), `placementProfile`.
-    """
+    """Deploy the declared cluster on its cloud and return the stack's outputs."""
     match declaration.cloud:
-        case Gke() as cloud:
+        case Gke():
             from stacks import gke  # noqa: PLC0415 - a stack loads the provider of its own cloud alone
 
-            topology = gke.build(declaration, cloud)
-        case Aks() as cloud:
+            topology = gke.build(declaration)
+        case Aks():
             from stacks import aks  # noqa: PLC0415 - a stack loads the provider of its own cloud alone
 
-            topology = aks.build(declaration, cloud)
+            topology = aks.build(declaration)
         case _:
             assert_never(declaration.cloud)
-    return {
-        "clusterName": topology.cluster_name,
-        "kubeconfig": topology.kubeconfig,
-        "placementProfile": profile(declaration).data(),
-    }
+    return program.outputs(declaration, topology)

@@ -52,7 +52,7 @@ def _gke(recording: Recording) -> Iterator[MadePool]:
             role="system" if name == "system" else "work",
             minimum=scaling.get("totalMinNodeCount"),
             maximum=scaling.get("totalMaxNodeCount"),
-            at_birth=inputs["initialNodeCount"],
+            at_birth=inputs.get("nodeCount", inputs.get("initialNodeCount")),
             labels=inputs["nodeConfig"]["labels"],
             taints=tuple(
                 MadeTaint(taint["key"], taint["value"], _EFFECTS[taint["effect"]])

@@ -24,7 +24,7 @@ EVERYTHING: dict[str, Any] = {
 
 
 TEAMS: list[dict[str, Any]] = [
-    {"name": "vision", "members": ["vision@acme.example"], "bucket": {}, "volume": {}},
+    {"name": "vision", "members": ["vision@acme.example"], "bucket": {}, "volume": {}, "registry": {}},
     {"name": "speech", "namespace": {"name": "default", "create": False}},
 ]
 

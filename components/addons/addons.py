@@ -11,6 +11,7 @@ from ebbtide.model.tenants import PIPELINES_NAMESPACE, tenants_of
 from .artifact_store import ArtifactStore
 from .backing import MakeBacking
 from .drivers import Drivers, DriversArgs, has_drivers
+from .existing_pipelines import ExistingPipelines, ExistingPipelinesArgs
 from .home import home
 from .katib import Katib, KatibArgs
 from .kueue import Kueue, KueueArgs
@@ -75,6 +76,7 @@ class Addons(pulumi.ComponentResource):
         kueue = self._kueue(trainer)
         self._drivers(kueue)
         kinds = (*trainer, *kueue, *self._katib(kueue))
+        self._pipelines_ready: Ready = ()
         pipelines = self._pipelines(kinds)
         self.tenants = {
             team.name: self._tenant(
@@ -115,9 +117,13 @@ class Addons(pulumi.ComponentResource):
         return Katib(f"{self._name}-katib", args, self._inside).ready
 
     def _pipelines(self, kinds: Ready) -> Ready:
-        """Kubeflow Pipelines, and with them their namespace."""
+        """Kubeflow Pipelines, and with them their namespace; for an existing installation its retries."""
         declared = self._args.declaration.addons.pipelines
         if declared is None:
+            return ()
+        if declared.existing:
+            existing = ExistingPipelinesArgs(declared=declared)
+            ExistingPipelines(f"{self._name}-pipelines", existing, self._inside)
             return ()
         team = next(
             team for team in tenants_of(self._args.declaration) if team.namespace_name == PIPELINES_NAMESPACE
@@ -130,7 +136,9 @@ class Addons(pulumi.ComponentResource):
             waits_for=kinds,
             dies_with=self._args.dies_with,
         )
-        return Pipelines(f"{self._name}-pipelines", args, self._inside).namespace
+        made = Pipelines(f"{self._name}-pipelines", args, self._inside)
+        self._pipelines_ready = made.ready
+        return made.namespace
 
     def _tenant(self, team: Team, kinds: Ready, made_with: Ready) -> Tenant:
         """A tenant's place; only a declared team has something in the cloud."""
@@ -141,6 +149,7 @@ class Addons(pulumi.ComponentResource):
             backing=self._args.backing(team) if declared else None,
             waits_for=kinds,
             namespace_made_with=made_with,
+            accounts_made_with=self._pipelines_ready if made_with else (),
             dies_with=self._args.dies_with,
         )
         return Tenant(f"{self._name}-team-{team.name}", args, self._inside)

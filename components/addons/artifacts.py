@@ -10,11 +10,14 @@ from dataclasses import dataclass, field
 import pulumi
 from pulumi_gcp import serviceaccount, storage
 
-from ..names import fitting
+from ebbtide.model.physical_names import fitting
+
 from .artifact_store import ArtifactStore
 
 _ACCOUNT_ID_LIMIT = 30
 _BUCKET_LIMIT = 63
+IDENTITY = "iam.gke.io/gcp-service-account"
+"""Annotation of a service account of Kubernetes with the one of Google Cloud that it acts as."""
 _ROLE = "roles/storage.objectUser"
 """To list, read, write and delete objects, and no more: not the bucket itself, nor who may use it."""
 
@@ -92,7 +95,7 @@ class ArtifactBucket(pulumi.ComponentResource):
         root = pulumi.Output.format("gs://{0}/v2/artifacts", bucket.name)
         self.store = ArtifactStore(
             root=root,
-            identity={"iam.gke.io/gcp-service-account": account.email},
+            identity={IDENTITY: account.email},
             grants=(use, *acting),
         )
         self.register_outputs({"root": root})

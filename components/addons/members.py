@@ -4,7 +4,7 @@ add-ons."""
 from typing import Any, assert_never
 
 from ebbtide.catalog import CloudKind
-from ebbtide.model import Addons, Cluster
+from ebbtide.model import Addons, Cluster, Team
 from ebbtide.model.members import is_group, is_object_id, name_of
 
 Rule = dict[str, Any]
@@ -33,20 +33,21 @@ def _of_addons(addons: Addons) -> list[Rule]:
     return rules
 
 
-def member_rules(declaration: Cluster) -> list[Rule]:
-    """Rules of the members' role.
+def member_rules(declaration: Cluster, team: Team) -> list[Rule]:
+    """Return the rules of a team's role for its members.
 
-    Work is submitted as Jobs and what the declared add-ons bring. Not among them: claims and services, behind
-    which the cloud would keep a disk or a load balancer that outlives the cluster (volumes are declared, with
-    the team); reading secrets; roles, quotas, and anything outside of the namespace. Going into a running pod
-    is no more than the Job that started it could do.
+    Work is submitted as Jobs and what the declared add-ons bring. The pods of a Job over several nodes find
+    each other by a headless Service; the namespace's quota admits no Service with a load balancer. Not among
+    them: claims, behind which the cloud would keep a disk that outlives the cluster (volumes are declared,
+    with the team); reading secrets; roles, quotas, and anything outside of the namespace. Going into a
+    running pod is no more than the Job that started it could do.
     """
     rules = [
         _rule("batch", ["jobs"], _WORK),
-        _rule("", ["pods"], [*_READ, "delete"]),
+        _rule("", ["pods"], [*_READ, *(["create"] if team.interactive else []), "delete"]),
         _rule("", ["pods/log"], ["get"]),
         _rule("", ["pods/exec", "pods/portforward"], ["create"]),
-        _rule("", ["configmaps"], _WORK),
+        _rule("", ["configmaps", "services"], _WORK),
         _rule("", ["secrets"], ["create", "update", "patch", "delete"]),
         _rule("", ["events", "serviceaccounts", "persistentvolumeclaims", "limitranges"], _READ),
     ]

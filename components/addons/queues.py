@@ -7,8 +7,8 @@ from typing import Any
 import pulumi
 
 from ebbtide.model import Cluster
+from ebbtide.placement import kueue, queue_policy
 from ebbtide.placement.fallback import fallback_objects
-from ebbtide.placement.kueue import layers
 from ebbtide.placement.queueing import queueing
 
 from .leaves import leaf
@@ -51,7 +51,7 @@ class Queues(pulumi.ComponentResource):
         super().__init__("ebbtide:addons:Queues", name, {}, opts)
         order = [self._made(name, item, args, args.pools) for item in fallback_objects(args.declaration)]
         before: tuple[pulumi.Resource, ...] = (*args.kueue, *order)
-        for layer in layers(queueing(args.declaration)):
+        for layer in (*kueue.layers(queueing(args.declaration)), *queue_policy.layers(args.declaration)):
             before = tuple(self._made(name, manifest, args, before) for manifest in layer) or before
         self.local = before
         self.register_outputs({})

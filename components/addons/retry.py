@@ -1,5 +1,6 @@
 """Which failures of a pipeline's step make it run again: the settings of Argo's workflow controller."""
 
+import json
 from typing import Any, Literal, assert_never
 
 import yaml
@@ -59,6 +60,16 @@ def retry_strategy(retry: Literal["disruptions", "any"]) -> dict[str, Any]:
             return {**strategy, "expression": f"{DISRUPTIONS} || {FAILURES}"}
         case _:
             assert_never(retry)
+
+
+def spec_patch(retry: Literal["disruptions", "any"]) -> str:
+    """The same strategy for the spec of every workflow that Kubeflow Pipelines compiles, as JSON.
+
+    The API server applies it as a strategic merge patch (kubeflow/pipelines 2.15.0,
+    argocompiler/spec_patch.go), and a workflow's own spec wins over the controller's defaults (Argo
+    Workflows, default-workflow-specs).
+    """
+    return json.dumps({"templateDefaults": {"retryStrategy": retry_strategy(retry)}})
 
 
 def retrying(retry: Literal["disruptions", "any"]) -> Patch:

@@ -8,6 +8,7 @@ import pulumi
 from ebbtide.model import Cluster, Team
 from ebbtide.placement.derive import profile
 from ebbtide.placement.kueue import QUEUES_LABEL
+from ebbtide.placement.queue_policy import QUEUE_REQUIRED_LABEL, requires_queue
 from ebbtide.placement.queueing import queueing
 from ebbtide.placement.quotas import largest_node
 
@@ -15,6 +16,7 @@ from .backing import ACCOUNT, Backing, SharedDisk
 from .katib_objects import INJECTED
 from .manifest import obj
 from .members import member_rules, subjects
+from .pod_security import pod_security
 
 VOLUME = "shared"
 """The claim on a team's shared volume."""
@@ -25,16 +27,15 @@ SMALL = {"cpu": "100m", "memory": "256Mi"}
 _RBAC = "rbac.authorization.k8s.io"
 
 
-def is_ours(team: Team) -> bool:
-    """Whether the tenant's namespace is made here, and goes with it."""
-    return team.namespace is None or team.namespace.create
-
-
 def namespace_labels(declaration: Cluster, team: Team) -> dict[str, str]:
-    """Labels of a tenant's namespace: whose it is, and that Kueue and Katib are to see what is in it."""
+    """Labels of a tenant's namespace: its team, its Pod Security Standard, the controllers that watch it."""
     labels = {"ebbtide.dev/team": team.name}
+    if team.pod_security is not None:
+        labels |= pod_security(team.pod_security)
     if declaration.has_kueue:
         labels[QUEUES_LABEL] = "true"
+    if requires_queue(declaration, team):
+        labels[QUEUE_REQUIRED_LABEL] = "true"
     if declaration.addons.katib is not None:
         labels[INJECTED] = "enabled"
     return labels
@@ -114,7 +115,7 @@ def members(declaration: Cluster, team: Team) -> Iterator[dict[str, Any]]:
     """The members' role, and who has it."""
     if not team.members:
         return
-    yield obj(f"{_RBAC}/v1", "Role", "member", team.namespace_name, rules=member_rules(declaration))
+    yield obj(f"{_RBAC}/v1", "Role", "member", team.namespace_name, rules=member_rules(declaration, team))
     yield obj(
         f"{_RBAC}/v1",
         "RoleBinding",
@@ -135,6 +136,17 @@ def account(team: Team, backing: Backing) -> dict[str, Any]:
         team.namespace_name,
         metadata={"annotations": dict(backing.annotations)},
         automountServiceAccountToken=False,
+    )
+
+
+def adopted(name: str, team: Team, backing: Backing) -> dict[str, Any]:
+    """The annotations that make an existing service account act as the team's identity."""
+    return obj(
+        "v1",
+        "ServiceAccount",
+        name,
+        team.namespace_name,
+        metadata={"annotations": dict(backing.annotations)},
     )
 
 

@@ -24,6 +24,7 @@ class TenantArgs:
             is declared.
         waits_for: what has to be there before its namespace: Kueue, whose webhooks see what is in it.
         namespace_made_with: what brings the namespace, labels and all, where an add-on does.
+        accounts_made_with: what brings the service accounts in it, where an add-on does.
         dies_with: the cluster, where its end is the end of everything in it.
     """
 
@@ -32,6 +33,7 @@ class TenantArgs:
     backing: Backing | None = None
     waits_for: tuple[pulumi.Resource, ...] = ()
     namespace_made_with: tuple[pulumi.Resource, ...] = ()
+    accounts_made_with: tuple[pulumi.Resource, ...] = ()
     dies_with: pulumi.Resource | None = None
 
 
@@ -52,7 +54,7 @@ class Tenant(pulumi.ComponentResource):
     def __init__(self, name: str, args: TenantArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ebbtide:addons:Tenant", name, {}, opts)
         declaration, team = args.declaration, args.team
-        ours = team_objects.is_ours(team)
+        ours = team.creates_namespace
 
         def made(manifest: dict[str, Any], *needs: pulumi.Resource, patch: bool = False) -> Manifest:
             role = f"{manifest['kind'].lower()}-{manifest['metadata']['name']}"
@@ -72,7 +74,11 @@ class Tenant(pulumi.ComponentResource):
         for manifest in team_objects.members(declaration, team):
             made(manifest, *self.namespace)
         if args.backing is not None:
-            made(team_objects.account(team, args.backing), *self.namespace, *args.backing.grants)
+            ready = (*self.namespace, *args.backing.grants)
+            made(team_objects.account(team, args.backing), *ready)
+            for account in args.backing.adopted:
+                adopted = team_objects.adopted(account, team, args.backing)
+                made(adopted, *ready, *args.accounts_made_with, patch=True)
             if args.backing.disk is not None:
                 self._share(name, args, args.backing)
         self.register_outputs({"bucket": self.bucket})
@@ -92,7 +98,7 @@ class Tenant(pulumi.ComponentResource):
             team_objects.volume(declaration.name, team, disk),
             leaf(self, args.dies_with, needs),
         )
-        ours = team_objects.is_ours(team)
+        ours = team.creates_namespace
         Manifest(
             f"{name}-claim",
             team_objects.claim(declaration.name, team, disk),

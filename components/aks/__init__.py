@@ -2,10 +2,13 @@
 
 from .backing import backing
 from .cluster import Cluster, ClusterArgs
+from .deploy import deploy
 from .identity import Identity, IdentityArgs
 from .members import Members, MembersArgs
 from .network import Network, NetworkArgs
 from .node_pool import NodePool, NodePoolArgs
+from .provider import provider
+from .registry import Registry, RegistryArgs
 from .tenant import Tenant, TenantArgs
 from .topology import Topology
 
@@ -20,8 +23,12 @@ __all__ = [
     "NetworkArgs",
     "NodePool",
     "NodePoolArgs",
+    "Registry",
+    "RegistryArgs",
     "Tenant",
     "TenantArgs",
     "Topology",
     "backing",
+    "deploy",
+    "provider",
 ]

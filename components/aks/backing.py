@@ -1,13 +1,18 @@
 """How an AKS cluster's teams come by what Azure holds for them."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import pulumi
 from pulumi_azure_native import containerservice
 
 from ebbtide.model import Aks, Team
 from ebbtide.model import Cluster as Declaration
+from ebbtide.model.registries import keeps_registry, registry_name
 
 from ..addons.backing import Backing, MakeBacking
 from ..ownership import billing_labels
+from .registry import Registry, RegistryArgs
 from .tenant import Tenant, TenantArgs
 from .topology import Topology
 
@@ -27,6 +32,50 @@ def _issuer(declaration: Declaration, topology: Topology) -> pulumi.Output[str]:
     )
 
 
+def _kubelet(declaration: Declaration, topology: Topology) -> pulumi.Output[str]:
+    """Object id of the identity that the cluster's nodes pull images with."""
+    if topology.cluster is not None:
+        # AKS gives every cluster of ours such an identity; only a unit test's mocks return none.
+        return topology.cluster.resource.identity_profile.apply(
+            lambda profile: _object_id(profile) if profile else ""
+        )
+    cluster = containerservice.get_managed_cluster_output(
+        resource_name=declaration.physical_name,
+        resource_group_name=topology.resource_group,
+        opts=pulumi.InvokeOutputOptions(parent=topology),
+    )
+    return cluster.identity_profile.apply(_object_id)
+
+
+def _object_id(profile: Mapping[str, Any] | None) -> str:
+    identity = (profile or {}).get("kubeletidentity")
+    found = identity.object_id if identity is not None else None
+    if not found:
+        raise pulumi.RunError(
+            "The AKS cluster has no kubelet identity, so that its nodes could not pull from a registry. "
+            "Enable a managed identity with `az aks update --enable-managed-identity`, or remove "
+            "teams[].registry."
+        )
+    return str(found)
+
+
+def _registry(name: str, team: Team, declaration: Declaration, cloud: Aks, topology: Topology) -> None:
+    if team.registry is None:
+        return
+    args = RegistryArgs(
+        name=registry_name(declaration, team),
+        group_name=f"{declaration.name}-{team.name}-images-kept",
+        subscription=cloud.subscription,
+        resource_group=topology.resource_group,
+        location=cloud.location,
+        keep=keeps_registry(declaration, team),
+        members=team.members,
+        kubelet=_kubelet(declaration, topology),
+        labels=billing_labels(declaration),
+    )
+    Registry(f"{name}-images", args, pulumi.ResourceOptions(parent=topology))
+
+
 def backing(topology: Topology, declaration: Declaration, cloud: Aks) -> MakeBacking:
     """What makes a team's identity, bucket and volume, as part of the topology."""
 
@@ -42,6 +91,7 @@ def backing(topology: Topology, declaration: Declaration, cloud: Aks) -> MakeBac
             labels=billing_labels(declaration),
         )
         name = f"{declaration.name}-team-{team.name}"
+        _registry(name, team, declaration, cloud, topology)
         return Tenant(name, args, pulumi.ResourceOptions(parent=topology)).backing
 
     return make

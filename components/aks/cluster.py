@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_network
-from typing import cast
+from typing import Any, cast
 
 import pulumi
 from pulumi_azure_native import authorization, containerservice
@@ -11,8 +11,8 @@ from pulumi_azure_native import authorization, containerservice
 from ebbtide.model import Aks, Pool
 from ebbtide.model import Cluster as Declaration
 from ebbtide.model.fallback import queues_falling_back
+from ebbtide.model.physical_names import fitting
 
-from ..names import fitting
 from ..ownership import billing_labels
 from . import roles
 from .agent_pool import PoolInputs, pool_inputs
@@ -46,6 +46,28 @@ class ClusterArgs:
         default_factory=dict[str, Mapping[str, pulumi.Input[object]]]
     )
     waits_for: tuple[pulumi.Resource, ...] = ()
+
+
+class _Identity(containerservice.outputs.ManagedClusterIdentityResponse):
+    """The cluster's identity as an output, whose user-assigned identities may also be a list.
+
+    To the SDK they are a list as an input and a mapping as an output, and it raises an AssertionError for
+    what unit tests' mocks echo (pulumi-azure-native#2514, open since 2023-06; azure-native 3.29.0).
+    """
+
+    @property
+    @pulumi.getter(name="userAssignedIdentities")
+    def user_assigned_identities(self) -> Any:
+        return super().user_assigned_identities
+
+
+class _ManagedCluster(containerservice.ManagedCluster):
+    """The SDK's cluster with that identity."""
+
+    @property
+    @pulumi.getter
+    def identity(self) -> pulumi.Output[_Identity | None]:
+        return pulumi.get(self, "identity")  # pyright: ignore[reportUnknownMemberType] - the SDK's has no types
 
 
 class Cluster(pulumi.ComponentResource):
@@ -85,7 +107,7 @@ class Cluster(pulumi.ComponentResource):
             fixed_inputs(pool.name, system),
             pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(hooks=refusing())),
         )
-        self.resource = containerservice.ManagedCluster(
+        self.resource = _ManagedCluster(
             name,
             resource_name_=declaration.name,
             resource_group_name=args.resource_group,

@@ -22,6 +22,20 @@ class CredentialsError(ValueError):
     it."""
 
 
+def _encoded(credentials: containerservice.ListManagedClusterUserCredentialsResult) -> str:
+    """The first kubeconfig of the credentials call.
+
+    Raises:
+        CredentialsError: there is none.
+    """
+    if not credentials.kubeconfigs:
+        raise CredentialsError(
+            "AKS gave no kubeconfig for this cluster. Look at `az aks get-credentials --file -`. In a unit "
+            "test, let the mocks answer azure-native:containerservice:listManagedClusterUserCredentials."
+        )
+    return credentials.kubeconfigs[0].value
+
+
 def server_and_authority(encoded: str) -> tuple[str, str]:
     """Where the API server is, and the certificate authority to know it by.
 
@@ -98,5 +112,5 @@ def kubeconfig(
         name, encoded = of
         return kubeconfig_text(name, *server_and_authority(encoded), login)
 
-    encoded = found.apply(lambda credentials: credentials.kubeconfigs[0].value)
+    encoded = found.apply(_encoded)
     return pulumi.Output.secret(pulumi.Output.all(cluster, encoded).apply(text))

@@ -16,6 +16,12 @@ AKS_CLUSTER_USER = "4abbcc35-e782-43d8-92c5-2d3f1bd2253f"
 """Azure Kubernetes Service Cluster User Role: fetching the kubeconfig, which holds no credential where Entra
 ID is asked."""
 
+ACR_PULL = "7f951dda-4ed3-4680-a7ca-43fe172d538d"
+"""AcrPull: pulling images of a container registry."""
+
+ACR_PUSH = "8311e382-0749-4cb8-b61a-304f252e45ec"
+"""AcrPush: pushing and pulling images of a container registry."""
+
 
 def definition(subscription: str, role: str) -> str:
     """Resource id of a built-in role, as a role assignment in that subscription refers to it."""

@@ -2,18 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from hashlib import sha256
 
 import pulumi
 from pulumi_azure_native import authorization, managedidentity, resources, storage
 
 from ebbtide.model import Team
+from ebbtide.model.physical_names import account_name, fitting
 
-from ..addons.backing import ACCOUNT, MOUNT_SECRET, Backing, SharedDisk
-from ..names import fitting
+from ..addons.backing import ACCOUNT, MOUNT_SECRET, Backing, SharedDisk, adopted_accounts
 from . import roles
 
-_ACCOUNT_LIMIT = 24
 _IDENTITY_LIMIT = 128
 _GROUP_LIMIT = 90
 _FILES_GIB = 100
@@ -65,18 +63,26 @@ class Tenant(pulumi.ComponentResource):
             tags=dict(args.labels),
             opts=pulumi.ResourceOptions(parent=self),
         )
-        grants: list[pulumi.Resource] = [
-            managedidentity.FederatedIdentityCredential(
-                f"{name}-workload",
-                federated_identity_credential_resource_name=args.team.name,
-                resource_name_=identity.name,
-                resource_group_name=args.resource_group,
-                issuer=args.issuer,
-                subject=f"system:serviceaccount:{args.team.namespace_name}:{ACCOUNT}",
-                audiences=["api://AzureADTokenExchange"],
-                opts=pulumi.ResourceOptions(parent=self),
+        adopted = adopted_accounts(args.team)
+        grants: list[pulumi.Resource] = []
+        for role, credential, account in (
+            ("workload", args.team.name, ACCOUNT),
+            *((item, f"{args.team.name}-{item}", item) for item in adopted),
+        ):
+            grants.append(
+                managedidentity.FederatedIdentityCredential(
+                    f"{name}-{role}",
+                    federated_identity_credential_resource_name=credential,
+                    resource_name_=identity.name,
+                    resource_group_name=args.resource_group,
+                    issuer=args.issuer,
+                    subject=f"system:serviceaccount:{args.team.namespace_name}:{account}",
+                    audiences=["api://AzureADTokenExchange"],
+                    # Azure refuses two at once on one identity (entra/workload-id, workload identity
+                    # federation considerations, 2026).
+                    opts=pulumi.ResourceOptions(parent=self, depends_on=grants[-1:]),
+                )
             )
-        ]
         bucket = _bucket(name, args, self) if args.team.has_bucket else None
         if bucket is not None:
             grants.append(
@@ -93,21 +99,14 @@ class Tenant(pulumi.ComponentResource):
             )
         self.backing = Backing(
             annotations={"azure.workload.identity/client-id": identity.client_id},
-            bucket=pulumi.Output.concat("abfss://", _CONTAINER, "@", bucket.name, ".dfs.core.windows.net")
+            bucket=pulumi.Output.format("abfss://{0}@{1}.dfs.core.windows.net", _CONTAINER, bucket.name)
             if bucket
             else None,
             disk=_disk(name, args, self, bucket, identity.client_id),
             grants=tuple(grants),
+            adopted=adopted,
         )
         self.register_outputs({"client_id": identity.client_id})
-
-
-def account_name(*parts: str) -> str:
-    """A storage account's name: lower-case letters and digits, at most 24, and no other in the whole world
-    may have it, so a hash of all parts stands at its end."""
-    text = "-".join(parts)
-    letters = "".join(letter for letter in parts[-1].lower() if letter.isascii() and letter.isalnum())
-    return f"{letters[:12]}{sha256(text.encode()).hexdigest()[: _ACCOUNT_LIMIT - 12]}"
 
 
 def _bucket(name: str, args: TenantArgs, parent: Tenant) -> storage.StorageAccount:
@@ -171,7 +170,7 @@ def _disk(
             source={
                 "csi": {
                     "driver": "blob.csi.azure.com",
-                    "volumeHandle": pulumi.Output.concat(bucket.name, "#", _CONTAINER),
+                    "volumeHandle": pulumi.Output.format("{0}#{1}", bucket.name, _CONTAINER),
                     "volumeAttributes": {
                         "protocol": "fuse2",
                         "resourceGroup": args.resource_group,
@@ -223,7 +222,7 @@ def _files(name: str, args: TenantArgs, parent: Tenant, size: int) -> SharedDisk
         source={
             "csi": {
                 "driver": "file.csi.azure.com",
-                "volumeHandle": pulumi.Output.concat(account.name, "#", _CONTAINER),
+                "volumeHandle": pulumi.Output.format("{0}#{1}", account.name, _CONTAINER),
                 "volumeAttributes": {"shareName": _CONTAINER, "storageAccount": account.name},
                 "nodeStageSecretRef": {
                     "name": MOUNT_SECRET,

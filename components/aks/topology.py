@@ -12,6 +12,7 @@ from ebbtide.model.members import members_of
 
 from .. import kubernetes
 from ..addons.logs import LogCollection, LogCollectionArgs, LogStore, LogStoreArgs
+from ..clouds import require_cloud
 from ..ownership import billing_labels
 from .cluster import Cluster, ClusterArgs
 from .identity import Identity, IdentityArgs
@@ -42,7 +43,7 @@ class Topology(pulumi.ComponentResource):
     Azure allows a new role assignment five minutes to take effect.
 
     Raises:
-        TypeError: the declaration is for another cloud.
+        pulumi.RunError: the declaration is for another cloud.
     """
 
     cluster_name: pulumi.Output[str]
@@ -61,9 +62,7 @@ class Topology(pulumi.ComponentResource):
     ) -> None:
         unaliased = pulumi.ResourceOptions(transformations=[without_aliases])
         super().__init__("ebbtide:aks:Topology", name, {}, pulumi.ResourceOptions.merge(opts, unaliased))
-        cloud = declaration.cloud
-        if not isinstance(cloud, Aks):
-            raise TypeError(f"{declaration.name} is declared for {cloud.kind}, not for aks.")
+        cloud = require_cloud(declaration, Aks)
         base = _existing(declaration, cloud) if cloud.existing else _own(name, declaration, cloud, self)
         self.cluster = base.cluster
         self.cluster_name = base.cluster_name

@@ -5,12 +5,14 @@ from pulumi_gcp import container
 
 from ebbtide.model import Cluster as Declaration
 from ebbtide.model import Gke, Team
+from ebbtide.model.registries import keeps_registry, registry_name
 
 from ..addons.artifact_store import ArtifactStore
-from ..addons.artifacts import ArtifactBucket, ArtifactBucketArgs
+from ..addons.artifacts import IDENTITY, ArtifactBucket, ArtifactBucketArgs
 from ..addons.backing import Backing, MakeBacking
 from ..addons.pipelines_objects import NAMESPACE, WORKERS
 from ..ownership import billing_labels
+from .registry import Registry, RegistryArgs
 from .tenant import Tenant, TenantArgs
 from .topology import Topology
 
@@ -35,11 +37,33 @@ def _network(declaration: Declaration, cloud: Gke, topology: Topology) -> pulumi
             project=cloud.project,
             opts=pulumi.InvokeOutputOptions(parent=topology),
         ).network
-    return found.apply(lambda network: network.rpartition("/")[2])
+    # Only mocks have none.
+    return found.apply(lambda network: (network or "").rpartition("/")[2])
 
 
-def backing(topology: Topology, declaration: Declaration, cloud: Gke) -> MakeBacking:
-    """What makes a team's identity, bucket and volume, as part of the topology."""
+def _registry(name: str, team: Team, declaration: Declaration, cloud: Gke, topology: Topology) -> None:
+    if team.registry is None:
+        return
+    accounts = dict.fromkeys(pool.service_account for pool in declaration.pools if pool.service_account)
+    args = RegistryArgs(
+        declared=team.registry,
+        name=registry_name(declaration, team),
+        team=team.name,
+        project=cloud.project,
+        location=declaration.site.region,
+        keep=keeps_registry(declaration, team),
+        members=team.members,
+        node_accounts=tuple(accounts),
+        labels=billing_labels(declaration),
+    )
+    Registry(f"{name}-images", args, pulumi.ResourceOptions(parent=topology))
+
+
+def backing(
+    topology: Topology, declaration: Declaration, cloud: Gke, artifacts: ArtifactStore | None
+) -> MakeBacking:
+    """Return the maker of teams' identities, buckets and volumes in the topology; `artifacts` has an identity
+    that steps of pipelines act as already."""
 
     def make(team: Team) -> Backing:
         files = team.volume is not None and team.volume.kind == "filestore"
@@ -52,9 +76,11 @@ def backing(topology: Topology, declaration: Declaration, cloud: Gke) -> MakeBac
             network=_network(declaration, cloud, topology) if files else None,
             keep=not declaration.is_ephemeral,
             labels=billing_labels(declaration),
+            pipelines=artifacts.identity[IDENTITY] if artifacts else "",
             waits_for=(topology.cluster.resource,) if topology.cluster else (),
         )
         name = f"{declaration.name}-team-{team.name}"
+        _registry(name, team, declaration, cloud, topology)
         return Tenant(name, args, pulumi.ResourceOptions(parent=topology)).backing
 
     return make
@@ -62,7 +88,7 @@ def backing(topology: Topology, declaration: Declaration, cloud: Gke) -> MakeBac
 
 def artifacts(topology: Topology, declaration: Declaration, cloud: Gke) -> ArtifactStore | None:
     """The bucket for what pipelines produce; None where it is kept in the cluster."""
-    pipelines = declaration.addons.pipelines
+    pipelines = declaration.addons.installed_pipelines
     if pipelines is None or pipelines.artifacts != "bucket":
         return None
     args = ArtifactBucketArgs(

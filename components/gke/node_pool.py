@@ -69,9 +69,11 @@ class NodePoolArgs:
 class NodePool(pulumi.ComponentResource):
     """A GKE node pool of any capacity kind, usable alone.
 
-    The count at birth is per zone on GKE, and changing it replaces the pool: it is set from the minimum,
-    and its changes are ignored. `nodeCount` is never set, since it fights the autoscaler (pulumi-gcp 10.2.0,
-    container.NodePool).
+    A fixed count is `nodeCount`, per zone, and a changed one resizes the pool. An autoscaled pool has none,
+    since it would fight the autoscaler: it has the initial node count, per zone, whose change would replace
+    the pool and is ignored. Both are computed where they are omitted, so a pool can move from one to the
+    other, and one whose fixed count was created as an initial node count stays as it is (pulumi-gcp 10.2.0,
+    container.NodePool; terraform-provider-google-beta, resource_container_node_pool.go, 2026-08).
 
     Raises:
         pulumi.InputPropertiesError: the pool breaks a rule of GKE; every fault is named.
@@ -91,7 +93,8 @@ class NodePool(pulumi.ComponentResource):
             project=args.project,
             location=args.site.location,
             node_locations=list(pool.zones) or None,
-            initial_node_count=_count_at_birth(pool, args.site),
+            node_count=_node_count(pool, args.site),
+            initial_node_count=_initial_node_count(pool, args.site),
             autoscaling=_autoscaling(pool),
             management={"auto_repair": pool.auto_repair, "auto_upgrade": pool.auto_upgrade},
             upgrade_settings=_upgrade(pool),
@@ -101,7 +104,7 @@ class NodePool(pulumi.ComponentResource):
             node_config=_node_config(pool, args),
             opts=pulumi.ResourceOptions(
                 parent=self,
-                ignore_changes=["initialNodeCount"],
+                ignore_changes=_ignored(pool),
                 deleted_with=args.dies_with,
                 depends_on=args.waits_for,
             ),
@@ -110,16 +113,32 @@ class NodePool(pulumi.ComponentResource):
         self.register_outputs({"pool_name": self.pool_name})
 
 
-def _count_at_birth(pool: Pool, site: Site) -> int:
-    """Nodes in each zone when the pool is made: the minimum, rounded up, but no more than there may be.
+def _node_count(pool: Pool, site: Site) -> int | None:
+    """Nodes in each zone of a pool of a fixed size; None where the autoscaler has it."""
+    return None if pool.nodes.count is None else pool.nodes.count // zones_of(pool, site)
 
-    A pool of one node in three zones is made empty, and the autoscaler brings the one: from GKE 1.24.6 it
+
+def _initial_node_count(pool: Pool, site: Site) -> int | None:
+    """Nodes in each zone when an autoscaled pool is created: the minimum, rounded up, but within the maximum.
+
+    A pool of one node in three zones is created empty, and the autoscaler adds the one: from GKE 1.24.6 it
     keeps to the minimum by itself (GKE docs, cluster-autoscaler, 2026).
     """
-    zones = zones_of(pool, site)
     if pool.nodes.count is not None:
-        return pool.nodes.count // zones
+        return None
+    zones = zones_of(pool, site)
     return min(-(-(pool.nodes.min or 0) // zones), (pool.nodes.max or 0) // zones)
+
+
+def _ignored(pool: Pool) -> list[str]:
+    """Properties whose later values are not ours.
+
+    Where the count is fixed, ignoring the initial count would bring back that of an older stack, and the
+    provider creates no pool with both. GKE returns no placement type
+    (GoogleCloudPlatform/cluster-toolkit#6302): after a refresh, the pool would be replaced.
+    """
+    count = ["initialNodeCount"] if pool.nodes.count is None else []
+    return count + (["placementPolicy.type"] if pool.compact else [])
 
 
 def _autoscaling(pool: Pool) -> container.NodePoolAutoscalingArgsDict | None:
@@ -153,7 +172,6 @@ def _node_config(pool: Pool, args: NodePoolArgs) -> container.NodePoolNodeConfig
     found = marks(pool, args.site.cloud)
     capacity = pool.capacity
     run = capacity.max_run_duration if isinstance(capacity, FlexStart | Queued) else None
-    grace = pool.shutdown_grace
     # TPUs are part of their machine type, and are no guest accelerators.
     gpus = pool.accelerator if has_gpus(pool, args.site) else None
     return given(
@@ -173,9 +191,7 @@ def _node_config(pool: Pool, args: NodePoolArgs) -> container.NodePoolNodeConfig
             "oauth_scopes": [_SCOPE],
             "labels": dict(found.labels),
             "taints": [_taint(taint) for taint in found.taints] or None,
-            "kubelet_config": {"shutdown_grace_period_seconds": int(grace.total_seconds())}
-            if grace
-            else None,
+            "kubelet_config": _kubelet(pool),
             "workload_metadata_config": {"mode": "GKE_METADATA"},
             # Secure boot refuses the NVIDIA modules that are built on the node.
             "shielded_instance_config": {
@@ -184,6 +200,23 @@ def _node_config(pool: Pool, args: NodePoolArgs) -> container.NodePoolNodeConfig
             },
             "metadata": {"disable-legacy-endpoints": "true"},
             "resource_labels": dict(args.labels),
+        }
+    )
+
+
+def _kubelet(pool: Pool) -> container.NodePoolNodeConfigKubeletConfigArgsDict:
+    """Settings of the kubelet.
+
+    A kubelet configuration without `cpu_cfs_quota` has switched CPU limits off
+    (GoogleCloudPlatform/k8s-config-connector#12658). The read-only port serves pods' specs to anyone who
+    reaches the node (CIS GKE Benchmark, 4.2.4).
+    """
+    grace = pool.shutdown_grace
+    return given(
+        {
+            "cpu_cfs_quota": True,
+            "insecure_kubelet_readonly_port_enabled": "FALSE",
+            "shutdown_grace_period_seconds": int(grace.total_seconds()) if grace is not None else None,
         }
     )
 

@@ -7,9 +7,10 @@ import pulumi
 from pulumi_gcp import filestore, serviceaccount, storage
 
 from ebbtide.model import Team
+from ebbtide.model.physical_names import fitting
 
-from ..addons.backing import ACCOUNT, Backing, SharedDisk
-from ..names import fitting
+from ..addons.artifacts import IDENTITY
+from ..addons.backing import ACCOUNT, Backing, SharedDisk, adopted_accounts
 
 _ACCOUNT_ID_LIMIT = 30
 _BUCKET_LIMIT = 63
@@ -30,6 +31,8 @@ class TenantArgs:
         network: name of the VPC that a file system is reached from.
         keep: whether a bucket stays when the stack goes, where the team does not say.
         labels: labels of the bill.
+        pipelines: e-mail of the service account that steps act as already; empty if they act as none. The
+            bucket is theirs, too, if the team works in the namespace of Kubeflow Pipelines.
         waits_for: the cluster: the project's workload pool comes into being with its first one.
     """
 
@@ -41,6 +44,7 @@ class TenantArgs:
     network: pulumi.Input[str] | None
     keep: bool
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
+    pipelines: pulumi.Input[str] = ""
     waits_for: tuple[pulumi.Resource, ...] = ()
 
 
@@ -63,32 +67,39 @@ class Tenant(pulumi.ComponentResource):
             project=args.project,
             opts=inside,
         )
-        subject = f"{args.team.namespace_name}/{ACCOUNT}"
+        steps = adopted_accounts(args.team)
+        adopted = () if args.pipelines else steps
         grants: list[pulumi.Resource] = [
             serviceaccount.IAMMember(
-                f"{name}-workload",
+                f"{name}-{role}",
                 service_account_id=account.name,
                 role="roles/iam.workloadIdentityUser",
-                member=f"serviceAccount:{args.project}.svc.id.goog[{subject}]",
+                member=f"serviceAccount:{args.project}.svc.id.goog[{args.team.namespace_name}/{subject}]",
                 opts=pulumi.ResourceOptions(parent=self, depends_on=args.waits_for),
             )
+            for role, subject in (("workload", ACCOUNT), *((item, item) for item in adopted))
         ]
         bucket = _bucket(name, args, self) if args.team.has_bucket else None
+        writers: dict[str, pulumi.Input[str]] = {"writes": account.member}
+        if args.pipelines and steps:
+            writers["pipelines-write"] = pulumi.Output.concat("serviceAccount:", args.pipelines)
         if bucket is not None:
-            grants.append(
+            grants += [
                 storage.BucketIAMMember(
-                    f"{name}-writes",
+                    f"{name}-{role}",
                     bucket=bucket.name,
                     role="roles/storage.objectUser",
-                    member=account.member,
+                    member=member,
                     opts=inside,
                 )
-            )
+                for role, member in writers.items()
+            ]
         self.backing = Backing(
-            annotations={"iam.gke.io/gcp-service-account": account.email},
+            annotations={IDENTITY: account.email},
             bucket=bucket.url if bucket else None,
             disk=self._disk(name, args, bucket),
             grants=tuple(grants),
+            adopted=adopted,
         )
         self.register_outputs({"email": account.email})
 

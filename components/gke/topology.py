@@ -10,6 +10,7 @@ from ebbtide.model import Gke
 from ebbtide.model.members import members_of
 
 from .. import kubernetes
+from ..clouds import require_cloud
 from ..ownership import billing_labels
 from .cluster import Cluster, ClusterArgs
 from .identity import Identity, IdentityArgs
@@ -37,7 +38,7 @@ class Topology(pulumi.ComponentResource):
     waits for the system pool: nothing runs before a node is there for it.
 
     Raises:
-        TypeError: the declaration is for another cloud.
+        pulumi.RunError: the declaration is for another cloud.
     """
 
     cluster_name: pulumi.Output[str]
@@ -52,9 +53,7 @@ class Topology(pulumi.ComponentResource):
         self, name: str, declaration: Declaration, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("ebbtide:gke:Topology", name, {}, opts)
-        cloud = declaration.cloud
-        if not isinstance(cloud, Gke):
-            raise TypeError(f"{declaration.name} is declared for {cloud.kind}, not for gke.")
+        cloud = require_cloud(declaration, Gke)
         base = _existing(declaration, cloud) if cloud.existing else _own(name, declaration, cloud, self)
         self.cluster = base.cluster
         self.cluster_name = base.cluster_name

@@ -1,14 +1,16 @@
 """Facts about the clouds, as dated data files with a source in every row, and their look-up.
 
 The data files stand in `data/`: `machines.csv`, `attachable.csv`, `prices.csv`, `quotas.csv`,
-`footprints.csv`. A fact that turns out wrong is mended there; no code carries one.
+`footprints.csv`, `locations.csv`, `offerings.csv`, `retirements.csv`. A fact that turns out wrong is
+fixed there; no code carries one.
 """
 
-from ebbtide.catalog.accelerators import is_tpu, resource_name
+from ebbtide.catalog.accelerators import is_tpu, resource_name, short_for
 from ebbtide.catalog.allocatable import Resources, allocatable
 from ebbtide.catalog.clouds import GKE_REGION_ZONES, PREEMPTIBLE_SECONDS, CloudKind
 from ebbtide.catalog.disks import boot_disk_types
 from ebbtide.catalog.footprints import Footprint, footprint
+from ebbtide.catalog.locations import Locations, Offering, Region
 from ebbtide.catalog.machines import (
     Machine,
     attachable_counts,
@@ -19,6 +21,7 @@ from ebbtide.catalog.machines import (
 )
 from ebbtide.catalog.prices import Price, find_price, machine_price
 from ebbtide.catalog.quotas import quota_names
+from ebbtide.catalog.retirements import Retirement, retired_names, retirement
 from ebbtide.catalog.versions import PINS, Pin
 
 __all__ = [
@@ -27,10 +30,14 @@ __all__ = [
     "PREEMPTIBLE_SECONDS",
     "CloudKind",
     "Footprint",
+    "Locations",
     "Machine",
+    "Offering",
     "Pin",
     "Price",
+    "Region",
     "Resources",
+    "Retirement",
     "allocatable",
     "attachable_counts",
     "attachable_types",
@@ -44,4 +51,7 @@ __all__ = [
     "machine_price",
     "quota_names",
     "resource_name",
+    "retired_names",
+    "retirement",
+    "short_for",
 ]

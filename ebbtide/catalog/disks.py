@@ -6,6 +6,8 @@ from ebbtide.catalog.clouds import CloudKind
 
 _PERSISTENT = ("pd-balanced", "pd-standard", "pd-ssd", "hyperdisk-balanced")
 _HYPERDISK = ("hyperdisk-balanced",)
+_NO_HYPERDISK = ("pd-balanced", "pd-standard", "pd-ssd")
+_NO_STANDARD = ("pd-balanced", "pd-ssd", "hyperdisk-balanced")
 _AKS = ("managed", "ephemeral")
 
 _HYPERDISK_ONLY = frozenset({"a3-ultra", "a4", "c4", "c4a", "c4d", "ct6e", "g4", "h4d", "n4", "n4d"})
@@ -13,6 +15,23 @@ _HYPERDISK_ONLY = frozenset({"a3-ultra", "a4", "c4", "c4a", "c4d", "ct6e", "g4",
 AttachedDiskInitializeParams.diskType, 2026; kubernetes/k8s.io#8325, 2025-07;
 hashicorp/terraform-provider-google#19890, 2024-10;
 Vertex AI DiskSpec for A3 Ultra, 2026-04)."""
+
+
+_PERSISTENT_ONLY = frozenset({"e2", "g2", "n1", "n2", "n2d", "t2d"})
+"""Families that take no Hyperdisk Balanced (Compute Engine docs, hyperdisk-balanced, 2026;
+nextflow-io/nextflow#6841, 2026-03)."""
+
+_WITHOUT_STANDARD = frozenset({"a3-high", "c3", "c3d"})
+"""Families that take no standard persistent disk (Compute Engine docs, general-purpose and
+accelerator-optimized machines, supported disk types, 2026)."""
+
+
+def _of_gke(family: str) -> tuple[str, ...]:
+    if family in _HYPERDISK_ONLY:
+        return _HYPERDISK
+    if family in _PERSISTENT_ONLY:
+        return _NO_HYPERDISK
+    return _NO_STANDARD if family in _WITHOUT_STANDARD else _PERSISTENT
 
 
 def boot_disk_types(cloud: CloudKind, family: str = "") -> tuple[str, ...]:
@@ -24,7 +43,7 @@ def boot_disk_types(cloud: CloudKind, family: str = "") -> tuple[str, ...]:
     """
     match cloud:
         case CloudKind.GKE:
-            return _HYPERDISK if family in _HYPERDISK_ONLY else _PERSISTENT
+            return _of_gke(family)
         case CloudKind.AKS:
             return _AKS
         case _:

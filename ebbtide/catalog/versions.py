@@ -40,6 +40,11 @@ PINS = {
     "pulumi": Pin(
         "3.259.0", "2026-08-20", "github.com/pulumi/pulumi/pkg/v3; PyPI pulumi 3.272.0 works with it"
     ),
+    "pulumi-language-python": Pin(
+        "3.79.0",
+        "2023-08-25",
+        "github.com/pulumi/pulumi/sdk/v3: the last tag whose module has the language host in it",
+    ),
     "etcd": Pin("3.6.14", "2026-07-23", "go.etcd.io/etcd/server/v3"),
     "kubernetes": Pin("1.36.2", "2026-06-11", "k8s.io/kubernetes"),
     "kubernetes-staging": Pin("0.36.2", "2026-06-11", "k8s.io/api and its like, of Kubernetes 1.36.2"),

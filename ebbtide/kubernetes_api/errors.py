@@ -2,11 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any
 
-_INSTALL: Final = (
-    "Speaking to a cluster needs the official Kubernetes client: pip install 'ebbtide[cluster]'."
-)
+from ebbtide.invocation import pip_install
 
 
 class ApiError(Exception):
@@ -68,4 +66,7 @@ class MissingClientError(Exception):
     """The official client is not installed; the message says how to come by it."""
 
     def __init__(self) -> None:
-        super().__init__(_INSTALL)
+        super().__init__(
+            "Speaking to a cluster needs the official Kubernetes client, which is not installed. Install it "
+            f"with: {pip_install('cluster')}."
+        )

@@ -8,8 +8,9 @@ from ebbtide.model.cluster import Cluster, Lifetime
 from ebbtide.model.declare import advice, check_pool, declaration_schema, declare
 from ebbtide.model.faults import DeclarationError, Fault
 from ebbtide.model.pool import Accelerator, Disk, MachineShape, Nodes, Pool, Role, Taint, TaintEffect, Upgrade
+from ebbtide.model.region import Region
 from ebbtide.model.site import Site
-from ebbtide.model.tenancy import Namespace, Queue, QueueUse, Team
+from ebbtide.model.tenancy import Namespace, Queue, QueueUse, Registry, Team
 
 __all__ = [
     "Accelerator",
@@ -41,6 +42,8 @@ __all__ = [
     "Queue",
     "QueueUse",
     "Queued",
+    "Region",
+    "Registry",
     "Reservation",
     "Role",
     "Site",

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ebbtide.model.base import Declared, Name
+from ebbtide.model.base import Declared, Names, default
 
 DriverMode = Literal["managed", "daemonset", "gpu-operator", "none"]
 """Who installs the driver on GPU nodes whose pool does not have the cloud's."""
@@ -15,7 +15,7 @@ class Kueue(Declared):
 
     replicas: Annotated[int, Field(strict=True, ge=1, le=3)] = 1
     """Controllers. With two the webhooks answer while a system node is replaced; each takes room there."""
-    frameworks: tuple[Name, ...] = ()
+    frameworks: Names = default(())
     """Kinds of work that are queued besides Jobs, pods and what the declared add-ons bring, as Kueue names
     them (`ray.io/rayjob`)."""
 
@@ -23,6 +23,9 @@ class Kueue(Declared):
 class Pipelines(Declared):
     """Kubeflow Pipelines."""
 
+    existing: bool = False
+    """Whether Kubeflow Pipelines, from 2.15.0 on, is installed on an existing cluster. Then nothing is
+    installed, and `retry` is set in the environment of its API server alone; it is unset again on destroy."""
     retry: Literal["disruptions", "any"] = "disruptions"
     """Which failures a step's retries are for: only a node that was taken away, or also a failure of the step
     itself."""
@@ -62,3 +65,8 @@ class Addons(Declared):
     trainer: Trainer | None = None
     katib: Katib | None = None
     logs: Logs | None = None
+
+    @property
+    def installed_pipelines(self) -> Pipelines | None:
+        """Kubeflow Pipelines, if the stack installs it."""
+        return self.pipelines if self.pipelines is not None and not self.pipelines.existing else None

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from ebbtide.model.base import Declared, Duration, Name
+from ebbtide.model.base import Converted, Declared, Name, OptionalDuration, default
 
 
 class OnDemand(Declared):
@@ -36,7 +36,7 @@ class FlexStart(Declared):
     interruption."""
 
     kind: Literal["flex-start"] = "flex-start"
-    max_run_duration: Duration | None = None
+    max_run_duration: OptionalDuration = default(None)
     """How long a node lives at most, up to `7d`."""
 
 
@@ -45,7 +45,7 @@ class Queued(Declared):
     waits."""
 
     kind: Literal["queued"] = "queued"
-    max_run_duration: Duration | None = None
+    max_run_duration: OptionalDuration = default(None)
     """How long a node lives at most, up to `7d`."""
 
 
@@ -66,11 +66,10 @@ _Variant = Annotated[
     OnDemand | Spot | Preemptible | FlexStart | Queued | Reservation, Field(discriminator="kind")
 ]
 
-Capacity = Annotated[
-    _Variant,
-    BeforeValidator(
-        _from_word,
-        json_schema_input_type=Literal["on-demand", "spot", "preemptible", "flex-start", "queued"] | _Variant,
-    ),
+_Word = Literal["on-demand", "spot", "preemptible", "flex-start", "queued"]
+
+Capacity = Converted[
+    Annotated[_Variant, BeforeValidator(_from_word, json_schema_input_type=_Word | _Variant)],
+    _Word | OnDemand | Spot | Preemptible | FlexStart | Queued | Reservation,
 ]
 """A capacity kind, written as a word (`spot`) or as an object with `kind`."""

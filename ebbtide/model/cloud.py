@@ -5,7 +5,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ebbtide.catalog import CloudKind
-from ebbtide.model.base import Declared, Name
+from ebbtide.model.base import Converted, Declared, Name, Names, default
+from ebbtide.model.region import Region
 from ebbtide.model.site import Site
 
 
@@ -20,7 +21,7 @@ class Existing(Declared):
 class GkeAccess(Declared):
     """Who reaches the control plane. The DNS endpoint, guarded by IAM, is always there."""
 
-    networks: tuple[str, ...] = ()
+    networks: Converted[tuple[str, ...], list[str] | tuple[str, ...]] = default(())
     """Ranges (CIDR) from which the IP endpoint is reached. Left out: there is no IP endpoint."""
 
 
@@ -50,7 +51,8 @@ class Gke(Declared):
     project: Name
     """Project id."""
     location: Name
-    """A zone (`us-central1-a`), which makes a zonal cluster, or a region."""
+    """A zone (`us-central1-a`), which makes a zonal cluster, or a region. One that is newer than Ebbtide's
+    table is added under `regions`."""
     release_channel: Literal["rapid", "regular", "stable", "extended"] = "regular"
     """How soon GKE's versions reach the cluster."""
     kubernetes_version: str | None = None
@@ -58,20 +60,22 @@ class Gke(Declared):
     plane's."""
     access: GkeAccess = GkeAccess()
     network: GkeNetwork = GkeNetwork()
+    regions: tuple[Region, ...] = ()
+    """Regions, zones and hardware that are newer than Ebbtide's tables."""
     existing: Existing | None = None
 
     @property
     def site(self) -> Site:
         """Where its pools stand."""
-        return Site(CloudKind.GKE, self.location, self.kubernetes_version)
+        return Site(CloudKind.GKE, self.location, self.kubernetes_version, self.regions)
 
 
 class AksAccess(Declared):
     """Who reaches the control plane, and as what."""
 
-    admins: tuple[Name, ...] = ()
+    admins: Names = default(())
     """Object ids of the Entra groups that administer the cluster. Left out: whoever deploys it."""
-    networks: tuple[str, ...] = ()
+    networks: Converted[tuple[str, ...], list[str] | tuple[str, ...]] = default(())
     """Ranges (CIDR) from which the API server is reached. Left out: it is open to the world, guarded by
     Entra."""
     login: Literal["azurecli", "workloadidentity"] = "azurecli"
@@ -101,7 +105,7 @@ class Aks(Declared):
     """Resource group to create for the cluster, or that the existing cluster is in. Left out: the cluster's
     name."""
     location: Name
-    """Region, as `eastus`."""
+    """Region, as `eastus`. One that is newer than Ebbtide's table is added under `regions`."""
     tier: Literal["free", "standard"] = "free"
     """Control plane: without or with an uptime agreement."""
     upgrade_channel: Literal["rapid", "stable", "patch", "node-image", "none"] = "patch"
@@ -110,12 +114,14 @@ class Aks(Declared):
     """Version of the control plane and the nodes, where it must be pinned."""
     access: AksAccess = AksAccess()
     network: AksNetwork = AksNetwork()
+    regions: tuple[Region, ...] = ()
+    """Regions, zones and hardware that are newer than Ebbtide's tables."""
     existing: Existing | None = None
 
     @property
     def site(self) -> Site:
         """Where its pools stand."""
-        return Site(CloudKind.AKS, self.location, self.kubernetes_version)
+        return Site(CloudKind.AKS, self.location, self.kubernetes_version, self.regions)
 
 
 Cloud = Annotated[Gke | Aks, Field(discriminator="kind")]

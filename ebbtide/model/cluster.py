@@ -1,11 +1,12 @@
 """The whole declaration: one cluster."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from pydantic import Field
 
 from ebbtide.model.addons import Addons
-from ebbtide.model.base import Declared, Name
+from ebbtide.model.base import Converted, Declared, Name, default
 from ebbtide.model.capacity import Queued
 from ebbtide.model.cloud import Cloud
 from ebbtide.model.pool import Pool
@@ -32,11 +33,11 @@ class Cluster(Declared):
     """Where it stands, and how it is reached."""
     lifetime: Lifetime | None = None
     """For an ephemeral cluster. Left out: the cluster is permanent, and guarded against deletion."""
-    pools: tuple[Pool, ...] = Field(min_length=1)
-    queues: tuple[Queue, ...] = ()
+    pools: Converted[tuple[Pool, ...], Sequence[Pool]] = Field(min_length=1)
+    queues: Converted[tuple[Queue, ...], Sequence[Queue]] = default(())
     """Queues over the pools. Left out: one for the CPU pools and one for each accelerator type, where
     queueing is wanted."""
-    teams: tuple[Team, ...] = ()
+    teams: Converted[tuple[Team, ...], Sequence[Team]] = default(())
     addons: Addons = Addons()
 
     @property

@@ -88,7 +88,7 @@ def _with_home(pool: Pool, cluster: Cluster) -> Pool:
     """The system pool, untainted where something declared has pods that tolerate nothing: the drivers of
     Kubeflow Pipelines take no tolerations of their task (kubeflow/pipelines 2.17.0, argocompiler), and
     Katib's suggestions none at all (kubeflow/katib 0.19.0, SuggestionConfig)."""
-    asked = cluster.addons.pipelines is not None or cluster.addons.katib is not None
+    asked = cluster.addons.installed_pipelines is not None or cluster.addons.katib is not None
     if pool.is_system and pool.taints is None and asked:
         return pool.model_copy(update={"taints": ()})
     return pool

@@ -33,7 +33,8 @@ def declare(written: object, *, default_name: str | None = None) -> Cluster:
     found = _read(whole)
     if isinstance(found, Cluster):
         return complete(found)
-    raise DeclarationError(sorted(found, key=lambda fault: position(fault.path, whole)))
+    in_order = sorted(found, key=lambda fault: position(fault.path, whole))
+    raise DeclarationError(in_order, declared=written)
 
 
 def _named(written: object, default_name: str | None) -> object:
@@ -72,7 +73,7 @@ def check_pool(pool: Pool, site: Site) -> Pool:
     """
     faults = list(pool_faults(PoolIn(pool, site, ""), Severity.REFUSED))
     if faults:
-        raise DeclarationError(faults)
+        raise DeclarationError(faults, subject=f"The pool {pool.name}")
     return complete_pool(pool, site)
 
 

@@ -1,11 +1,12 @@
 """A node pool, declared once; everything that has to agree with it is derived from it."""
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from ebbtide.model.base import Count, Declared, Duration, Name
+from ebbtide.model.base import Converted, Count, Declared, Name, Names, OptionalDuration, default
 from ebbtide.model.capacity import Capacity, OnDemand
 
 
@@ -31,7 +32,9 @@ class Taint(Declared):
     """As Kubernetes spells it: `preemptible`, `example.com/team`."""
     value: str = ""
     """Left out: none; a toleration then asks whether the key exists."""
-    effect: TaintEffect = TaintEffect.NO_SCHEDULE
+    effect: Converted[TaintEffect, TaintEffect | Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]] = (
+        default(TaintEffect.NO_SCHEDULE)
+    )
 
     def __str__(self) -> str:
         return f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
@@ -66,6 +69,11 @@ def _shape_from_name(value: object) -> object:
     return {"type": value} if isinstance(value, str) else value
 
 
+_Machine = Annotated[
+    MachineShape, BeforeValidator(_shape_from_name, json_schema_input_type=str | MachineShape)
+]
+
+
 class Nodes(Declared):
     """How many nodes: totals for the pool, however many zones it spans."""
 
@@ -74,7 +82,7 @@ class Nodes(Declared):
     max: Annotated[int, Field(strict=True, ge=1)] | None = None
     """The most that the autoscaler goes to."""
     count: Annotated[int, Field(strict=True, ge=1)] | None = None
-    """A fixed number, without autoscaling; instead of `min` and `max`."""
+    """A fixed number, without autoscaling; instead of `min` and `max`. Changing it resizes the pool."""
 
 
 class Disk(Declared):
@@ -101,18 +109,15 @@ class Pool(Declared):
 
     name: Name
     """What it is called in its cloud, and in queues."""
-    role: Role = Role.WORK
-    machine: (
-        Annotated[MachineShape, BeforeValidator(_shape_from_name, json_schema_input_type=str | MachineShape)]
-        | None
-    ) = None
+    role: Converted[Role, Role | Literal["system", "work"]] = default(Role.WORK)
+    machine: Converted[_Machine | None, MachineShape | str | None] = default(None)
     """Machine type, by its name or with its shape."""
     accelerator: Accelerator | None = None
     """Accelerators of a node. Left out where they are part of the machine type."""
-    capacity: Capacity = OnDemand()
+    capacity: Capacity = default(OnDemand())
     """How its machines are bought: a kind as a word, or with what belongs to it."""
     nodes: Nodes = Nodes()
-    zones: tuple[Name, ...] = ()
+    zones: Names = default(())
     """GKE: zones of the cluster's region (`us-central1-a`). AKS: zones by number (`"1"`). Left out: where
     the cluster is."""
     location_policy: Literal["balanced", "any"] | None = None
@@ -123,23 +128,25 @@ class Pool(Declared):
     """Node image. GKE: `cos` or `ubuntu`; AKS: `ubuntu` or `azure-linux`. Left out: `cos`, `ubuntu`."""
     labels: dict[str, str] = Field(default_factory=dict[str, str])
     """Node labels, besides those that are derived; a derived one can be given another value."""
-    taints: tuple[Taint, ...] | None = None
+    taints: Converted[tuple[Taint, ...] | None, Sequence[Taint] | None] = default(None)
     """Taints in place of the derived one. Those that the cloud adds by itself stay."""
     service_account: str | None = None
     """GKE: e-mail of the nodes' service account, in place of the cluster's own."""
     max_pods_per_node: Annotated[int, Field(strict=True, ge=1)] | None = None
     """The most pods on a node. Left out: the cloud's own number."""
     compact: bool = False
-    """GKE: nodes close together in one zone, for traffic between them."""
-    shutdown_grace: Duration | None = None
-    """GKE: how long a spot node's pods have when it is taken back, up to `120s`."""
+    """GKE: nodes close together in one zone, for traffic between them. It is fixed when the pool is created:
+    to change it, give the pool another name."""
+    shutdown_grace: OptionalDuration = default(None)
+    """GKE: time that a spot node's pods have to end when it is preempted: `0s`, `30s` or `120s`."""
     upgrade: Upgrade | None = None
     """How nodes are replaced. Not for flex-start, queued, and spot on AKS, which have no such settings."""
     auto_repair: bool | None = None
     """GKE: replace nodes that fail health checks. Left out: yes, but no for flex-start and queued, which
     cannot."""
     auto_upgrade: bool | None = None
-    """GKE: follow the cluster's version. Left out: yes."""
+    """GKE: follow the cluster's version. Default: yes, which a release channel requires; on an existing
+    cluster without one, `false` is possible."""
 
     @property
     def is_system(self) -> bool:

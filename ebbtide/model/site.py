@@ -1,24 +1,61 @@
 """Where a pool stands: what its rules need to know of the cluster around it."""
 
 from dataclasses import dataclass
+from typing import Literal
 
-from ebbtide.catalog import CloudKind
+from ebbtide.catalog import CloudKind, Locations
 from ebbtide.catalog.clouds import is_gke_zone, region_of
+from ebbtide.model.faults import DeclarationError, Fault, did_you_mean
+from ebbtide.model.region import Region
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Site:
     """The cluster that a pool is part of.
 
     Attributes:
-        cloud: whose it is.
+        cloud: the cloud of the cluster.
         location: region, or on GKE also a zone.
         kubernetes_version: where it is pinned.
+        regions: what the declaration adds to the tables of locations.
     """
 
     cloud: CloudKind
     location: str
     kubernetes_version: str | None = None
+    regions: tuple[Region, ...] = ()
+
+    def __init__(
+        self,
+        cloud: CloudKind | Literal["gke", "aks"],
+        location: str,
+        kubernetes_version: str | None = None,
+        regions: tuple[Region, ...] = (),
+    ) -> None:
+        """Take the cloud by its word too.
+
+        Raises:
+            DeclarationError: there is no such cloud.
+        """
+        if cloud not in tuple(CloudKind):
+            problem = f"There is no cloud {cloud}{did_you_mean(str(cloud), CloudKind)}"
+            fault = Fault(
+                "cloud",
+                problem,
+                "No pool can be checked.",
+                f"Write one of {', '.join(CloudKind)}.",
+                rule="known-kind",
+            )
+            raise DeclarationError([fault], subject="Site(…)")
+        object.__setattr__(self, "cloud", CloudKind(cloud))
+        object.__setattr__(self, "location", location)
+        object.__setattr__(self, "kubernetes_version", kubernetes_version)
+        object.__setattr__(self, "regions", regions)
+
+    @property
+    def locations(self) -> Locations:
+        """The regions and zones of its cloud."""
+        return Locations(self.cloud, self.regions)
 
     @property
     def region(self) -> str:

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from ebbtide.model.base import Count, Declared, Name
+from ebbtide.model.base import Converted, Count, Declared, Name, Names, default
 
 
 class Queue(Declared):
@@ -12,7 +12,7 @@ class Queue(Declared):
 
     name: Name
     """What it is called, and so is its local queue in a team's namespace, unless the team says otherwise."""
-    pools: tuple[Name, ...] = Field(min_length=1)
+    pools: Names = Field(min_length=1)
     """Pools that the queue's work runs on, the preferred one first."""
     fallback: bool = False
     """Whether work goes on to the next pool when the cloud has no stock of the preferred one. To the queue
@@ -30,6 +30,9 @@ class Namespace(Declared):
     """As Kubernetes has it."""
     create: bool = True
     """Whether it is ours; one that is there already, such as `default`, is used and never removed."""
+    pod_security: Literal["privileged", "baseline", "restricted"] | None = None
+    """Pod Security Standard that the API server enforces in it. Default: `baseline`, under which no pod
+    becomes root on its node; an existing namespace keeps the label that it has."""
 
 
 class QueueUse(Declared):
@@ -37,7 +40,7 @@ class QueueUse(Declared):
 
     queue: Name
     """Name of one of the declared queues."""
-    as_: Name | None = Field(default=None, alias="as")
+    as_: Name | None = None
     """Name of the local queue in the team's namespace. Left out: the queue's name."""
 
 
@@ -59,8 +62,24 @@ class Volume(Declared):
     """Size of a file system. Left out, and at least: 1024 for `filestore`, 100 for `azure-files`."""
 
 
+class Registry(Declared):
+    """A container registry for images: the team's members push, the cluster's nodes pull. Images are billed
+    by the GiB, and on AKS the registry by the day, also while it is empty."""
+
+    keep: bool | None = None
+    """Whether it stays, with its images, when the stack is destroyed. Default: yes, but no for an ephemeral
+    cluster."""
+    immutable_tags: bool = False
+    """GKE: whether a tag can never be moved to another image."""
+    delete_untagged_days: Annotated[int, Field(strict=True, ge=1)] | None = None
+    """GKE: days after which an image without a tag is deleted. Default: never."""
+
+
 def _use_from_name(value: object) -> object:
     return {"queue": value} if isinstance(value, str) else value
+
+
+_QueueUse = Annotated[QueueUse, BeforeValidator(_use_from_name, json_schema_input_type=str | QueueUse)]
 
 
 class Team(Declared):
@@ -69,20 +88,28 @@ class Team(Declared):
     name: Name
     """What it is called, and so is its namespace, unless it names one."""
     namespace: Namespace | None = None
-    members: tuple[Name, ...] = ()
+    members: Names = default(())
     """GKE: e-mail addresses of users and service accounts, and of groups as `group:vision@acme.example`. AKS:
     object ids of Entra groups, or names of users (`ada@acme.example`). On a cluster of ours they are also let
     in: given what fetching the kubeconfig and reaching the control plane takes, and no more."""
-    queues: tuple[
-        Annotated[QueueUse, BeforeValidator(_use_from_name, json_schema_input_type=str | QueueUse)], ...
-    ] = ()
+    queues: Converted[
+        tuple[_QueueUse, ...], list[QueueUse | str] | list[QueueUse] | list[str] | tuple[QueueUse | str, ...]
+    ] = default(())
     """Queues that the team uses. Left out: all."""
     guarantee: dict[Name, Count] = Field(default_factory=dict[Name, Count])
     """Nodes, by pool, that are the team's whenever it wants them; while it does not, others borrow them."""
+    require_queue: bool | None = None
+    """Require work that could run on a queue's pools to name a queue; the API server refuses it otherwise.
+    Default: yes, but no in an existing namespace."""
+    interactive: bool = False
+    """Let members create pods, as for a shell, besides Jobs. On a queue's pools a pod names a queue, like all
+    other work."""
     weight: Annotated[int, Field(strict=True, ge=1)] = 1
     """The team's share of what nobody is guaranteed, against that of the others."""
     bucket: Bucket | None = None
     """A bucket that the team's pods may write, `{}` for its defaults."""
+    registry: Registry | None = None
+    """A container registry for the team's images, `{}` for its defaults."""
     volume: Volume | None = None
     """A shared volume in the team's namespace, `{}` for its bucket, mounted."""
 
@@ -90,6 +117,18 @@ class Team(Declared):
     def namespace_name(self) -> str:
         """The namespace that the team works in."""
         return self.namespace.name if self.namespace else self.name
+
+    @property
+    def creates_namespace(self) -> bool:
+        """True where the namespace is created with the team, and deleted with it."""
+        return self.namespace is None or self.namespace.create
+
+    @property
+    def pod_security(self) -> str | None:
+        """Pod Security Standard to enforce; None for the namespace's own."""
+        if self.namespace is not None and self.namespace.pod_security is not None:
+            return self.namespace.pod_security
+        return "baseline" if self.creates_namespace else None
 
     @property
     def has_bucket(self) -> bool:

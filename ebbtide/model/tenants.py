@@ -24,9 +24,10 @@ def tenants_of(cluster: Cluster) -> tuple[Team, ...]:
     """Every tenant: the declared teams; the namespace of the pipelines where they are declared and no team
     works in it by declaration; `default` where there would be nobody else and work is queued."""
     tenants = cluster.teams
-    if cluster.addons.pipelines is not None and all(
-        team.namespace_name != PIPELINES_NAMESPACE for team in tenants
-    ):
+    pipelines = cluster.addons.pipelines
+    # In an existing installation nothing but local queues is needed.
+    needed = pipelines is not None and (not pipelines.existing or cluster.has_kueue)
+    if needed and all(team.namespace_name != PIPELINES_NAMESPACE for team in tenants):
         tenants = (*tenants, pipelines_tenant())
     if not tenants and cluster.has_kueue:
         return (default_tenant(),)

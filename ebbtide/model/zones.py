@@ -9,4 +9,6 @@ def zones_of(pool: Pool, site: Site) -> int:
     """The zones that the pool names, else the cluster's: one of a zonal cluster, three of a GKE region."""
     if pool.zones:
         return len(pool.zones)
-    return 1 if site.is_zonal or site.cloud is CloudKind.AKS else GKE_REGION_ZONES
+    if site.is_zonal or site.cloud is CloudKind.AKS:
+        return 1
+    return len(site.locations.default_zones(site.region)) or GKE_REGION_ZONES

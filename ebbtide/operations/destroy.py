@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from rich.console import Console
 
 from ebbtide.interrupting import patience
+from ebbtide.invocation import command_line
 from ebbtide.kubernetes_api import ApiError
 from ebbtide.operations import finding, holding, words
 from ebbtide.operations.errors import OperationError
@@ -72,9 +73,9 @@ def destroy(stack: Stack, config_file: str, console: Console, ask: Callable[[str
     if not ending.done:
         return ending
     remains = finding.left(found, state)
-    for line in words.remains(state.buckets, remains):
+    for line in words.remains(state.buckets, remains, state.registries):
         _say(console, line)
-    return Ending(done=True, left=bool(state.buckets or remains))
+    return Ending(done=True, left=bool(state.buckets or state.registries or remains))
 
 
 def _hold(found: Findings, state: State, console: Console) -> None:
@@ -102,12 +103,14 @@ def _gone(stack: Stack, state: State, console: Console) -> Ending:
     # An engine that was interrupted ends with status 0 (pulumi 3.259): only its state tells.
     remaining = stack.state().resources
     if not wrong and not remaining:
-        _say(console, f"Stack {stack.name} is destroyed. `pulumi stack rm {stack.name}` forgets it.")
+        # Without the flag the command also deletes the stack's file (pulumi 3.259, stack_remove.go).
+        remove = f"pulumi stack rm {stack.name} --preserve-config"
+        _say(console, f"Stack {stack.name} is destroyed. `{remove}` removes its state and keeps its file.")
         return Ending(done=True)
     for line in wrong:
         _say(console, line)
     so_far = f"{remaining} of {several(state.resources, 'resource')} are still there"
-    _say(console, f"{so_far}, and the engine knows them. Go on with: ebbtide destroy {stack.name}")
+    _say(console, f"{so_far}, and the engine knows them. Go on with: {command_line('destroy', stack.name)}")
     return Ending(done=False, interrupted=interrupts.seen)
 
 

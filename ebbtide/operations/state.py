@@ -1,7 +1,7 @@
 """What a stack has, as the engine's state says it."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -11,6 +11,9 @@ _CLUSTERS: Final = frozenset(
     {"gcp:container/cluster:Cluster", "azure-native:containerservice:ManagedCluster"}
 )
 _BUCKETS: Final = frozenset({"gcp:storage/bucket:Bucket", "azure-native:storage:StorageAccount"})
+_REGISTRIES: Final = frozenset(
+    {"gcp:artifactregistry/repository:Repository", "azure-native:containerregistry:Registry"}
+)
 _KUBERNETES: Final = re.compile(r"^kubernetes:[^:]+:(?P<kind>\w+?)(?P<patch>Patch)?$")
 _TENANT: Final = "ebbtide:addons:Tenant$"
 """What the URN of everything in a team's namespace has in it: the type of its parent."""
@@ -34,6 +37,7 @@ class State:
         protected: the names of those that the engine refuses to remove.
         owns_cluster: whether the cluster is the stack's own, and goes with it.
         buckets: those that stay with all that is in them.
+        registries: container registries that stay with their images.
         objects: the Kubernetes objects that the stack made.
         teams: the namespaces in which it made something for a team.
     """
@@ -42,6 +46,7 @@ class State:
     protected: tuple[str, ...]
     owns_cluster: bool
     buckets: tuple[str, ...]
+    registries: tuple[str, ...]
     objects: frozenset[Item]
     teams: frozenset[str]
 
@@ -75,12 +80,16 @@ def read(deployment: Mapping[str, Any]) -> State:
         resources=len(resources),
         protected=tuple(_name(one) for one in resources if one.get("protect")),
         owns_cluster=any(one["type"] in _CLUSTERS and not one.get("external") for one in resources),
-        buckets=tuple(
-            _called(one) for one in resources if one["type"] in _BUCKETS and one.get("retainOnDelete")
-        ),
+        buckets=_kept(resources, _BUCKETS),
+        registries=_kept(resources, _REGISTRIES),
         objects=frozenset(objects),
         teams=frozenset(teams),
     )
+
+
+def _kept(resources: Sequence[Mapping[str, Any]], types: frozenset[str]) -> tuple[str, ...]:
+    """Names of the resources of those types that stay after a destroy."""
+    return tuple(_called(one) for one in resources if one["type"] in types and one.get("retainOnDelete"))
 
 
 def _name(resource: Mapping[str, Any]) -> str:

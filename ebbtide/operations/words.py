@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
+from ebbtide.invocation import command_line
 from ebbtide.operations.state import State
 from ebbtide.operations.volumes import Volume
 from ebbtide.operations.work import Work
@@ -67,17 +68,21 @@ def held(stack: str, queues: Iterable[str]) -> str:
     """What somebody can do who has ended it all before anything was destroyed."""
     return (
         f"Interrupted: nothing is destroyed, and the queues {', '.join(sorted(queues))} are held. Go on "
-        f"with: ebbtide destroy {stack}. To let work in again, write `stopPolicy: None` into them "
+        f"with: {command_line('destroy', stack)}. To let work in again, write `stopPolicy: None` into them "
         "with kubectl edit."
     )
 
 
-def remains(buckets: Sequence[str], volumes: Sequence[Volume]) -> Iterator[str]:
+def remains(
+    buckets: Sequence[str], volumes: Sequence[Volume], registries: Sequence[str] = ()
+) -> Iterator[str]:
     """What is there still, and costs; nothing where nothing is."""
-    if buckets or volumes:
+    if buckets or volumes or registries:
         yield "What is left, and goes on costing:"
     for bucket in buckets:
         yield f"  bucket {bucket}, with what is in it, as declared (`keep`)"
+    for registry in registries:
+        yield f"  container registry {registry}, with its images, as declared (`keep`)"
     for volume in volumes:
         disk = f", disk {volume.disk}" if volume.disk else ""
         of = f" of claim {volume.claim}" if volume.claim else ""

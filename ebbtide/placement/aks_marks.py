@@ -46,6 +46,15 @@ def cloud_taints(pool: Pool) -> tuple[Taint, ...]:
     return (Taint(key=SPOT, value="spot"),) if _is_spot(pool) else ()
 
 
+def pool_label(_: Pool) -> str:
+    """Key of AKS's label that names the node pool (azure-aks-docs, use-labels, 2026).
+
+    The cluster autoscaler predicts it for a pool at zero nodes, together with its older form `agentpool`
+    (kubernetes/autoscaler, cloudprovider/azure/azure_template.go, 2026).
+    """
+    return AGENT_POOL
+
+
 def telling(pool: Pool) -> tuple[str, ...]:
     """Keys of the labels that tell these nodes from others, besides the pool's own."""
     keys = [SPOT] if _is_spot(pool) else []

@@ -20,9 +20,11 @@ from ebbtide.model import (
 )
 from ebbtide.model.nodes import NONE, most_nodes, offered
 from ebbtide.model.queues import queues_of
+from ebbtide.model.registries import image_prefix
 from ebbtide.model.tenants import tenants_of
 from ebbtide.placement.marks import Marks, marks
 from ebbtide.placement.profile import (
+    UNCONFIGURED,
     AcceleratorProfile,
     LocalQueue,
     LogsProfile,
@@ -30,9 +32,11 @@ from ebbtide.placement.profile import (
     PoolProfile,
     Profile,
     QueueProfile,
+    RegistryProfile,
     TaintProfile,
     Toleration,
 )
+from ebbtide.placement.queue_policy import requires_queue
 
 
 def toleration(taint: Taint) -> Toleration:
@@ -86,7 +90,7 @@ def pool_profile(pool: Pool, site: Site, queues: tuple[Queue, ...], addons: Addo
 
 def _queue_profile(queue: Queue, cluster: Cluster) -> QueueProfile:
     local_queues = tuple(
-        LocalQueue(team.name, team.namespace_name, use.as_ or use.queue)
+        LocalQueue(team.name, team.namespace_name, use.as_ or use.queue, requires_queue(cluster, team))
         for team in tenants_of(cluster)
         for use in team.queues_used(queue.name)
     )
@@ -127,6 +131,7 @@ def profile(cluster: Cluster) -> Profile:
             logs = _aks_logs()
         case _:
             assert_never(cluster.cloud)
+    pipelines = cluster.addons.pipelines
     return Profile(
         cluster=cluster.physical_name,
         cloud=CloudKind(cluster.cloud.kind).value,
@@ -134,4 +139,10 @@ def profile(cluster: Cluster) -> Profile:
         pools=tuple(pool_profile(pool, cluster.site, queues, cluster.addons) for pool in cluster.pools),
         queues=tuple(_queue_profile(queue, cluster) for queue in queues),
         logs=logs,
+        pipeline_retries=pipelines.retry if pipelines else UNCONFIGURED,
+        registries=tuple(
+            RegistryProfile(team.name, image_prefix(cluster, team))
+            for team in cluster.teams
+            if team.registry is not None
+        ),
     )

@@ -103,6 +103,14 @@ def cloud_taints(pool: Pool) -> tuple[Taint, ...]:
     return found
 
 
+def pool_label(pool: Pool) -> str:
+    """Key of GKE's label that names the node pool (GKE docs, node-pools, 2026).
+
+    Empty for a pool of a ComputeClass: the class alone selects its nodes, see `telling`.
+    """
+    return "" if _class_taints(pool) else NODE_POOL
+
+
 def telling(pool: Pool) -> tuple[str, ...]:
     """Keys of the labels that tell these nodes from others, besides the pool's own.
 

@@ -23,6 +23,7 @@ class Marks:
         taints: what we declare on the node pool.
         cloud_taints: what the cloud adds by itself.
         telling: keys of the labels that tell the pool's nodes from all others.
+        pool_label: key of the cloud's own label that names the pool; empty where pods must not select it.
     """
 
     labels: Mapping[str, str]
@@ -30,6 +31,7 @@ class Marks:
     taints: tuple[Taint, ...]
     cloud_taints: tuple[Taint, ...]
     telling: tuple[str, ...]
+    pool_label: str
 
     @property
     def all_labels(self) -> dict[str, str]:
@@ -61,4 +63,5 @@ def marks(pool: Pool, cloud: CloudKind) -> Marks:
         taints=room.taints(pool, own),
         cloud_taints=room.cloud_taints(pool),
         telling=(POOL_LABEL, *room.telling(pool)),
+        pool_label=room.pool_label(pool),
     )

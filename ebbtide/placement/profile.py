@@ -14,6 +14,12 @@ from ebbtide.placement.profile_sources import found
 _NAME = "ebbtide.dev/profile/v"
 VERSION = f"{_NAME}1"
 
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+"""Label by which work names its LocalQueue (Kueue docs, run Jobs, 2026)."""
+
+UNCONFIGURED = "unconfigured"
+UNKNOWN = "unknown"
+
 
 @dataclass(frozen=True, slots=True)
 class TaintProfile:
@@ -101,11 +107,19 @@ class PoolProfile:
 
 @dataclass(frozen=True, slots=True)
 class LocalQueue:
-    """What a queue is called in a team's namespace."""
+    """A queue in a team's namespace.
+
+    Attributes:
+        team: the team.
+        namespace: its namespace.
+        name: the queue's name there.
+        required: whether the API server refuses work there that could take the queue's pools without it.
+    """
 
     team: str
     namespace: str
     name: str
+    required: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +145,27 @@ class LogsProfile:
 
 
 @dataclass(frozen=True, slots=True)
+class RegistryProfile:
+    """A team's container registry.
+
+    Attributes:
+        team: the team.
+        prefix: what an image's name begins with, without a slash at its end.
+    """
+
+    team: str
+    prefix: str
+
+
+@dataclass(frozen=True, slots=True)
 class Profile:
-    """A cluster as workloads see it."""
+    """A cluster as workloads see it.
+
+    Attributes:
+        pipeline_retries: failures that retry a step of a pipeline, as the stack configures Kubeflow
+            Pipelines: `disruptions` or `any`; `unconfigured` where it does not; `unknown` in a profile that
+            an older Ebbtide wrote.
+    """
 
     cluster: str
     cloud: str
@@ -140,6 +173,8 @@ class Profile:
     pools: tuple[PoolProfile, ...]
     queues: tuple[QueueProfile, ...]
     logs: LogsProfile
+    pipeline_retries: str = UNKNOWN
+    registries: tuple[RegistryProfile, ...] = ()
     version: str = VERSION
 
     def pool(self, name: str) -> PoolProfile:
@@ -157,6 +192,19 @@ class Profile:
             ProfileError: the cluster has no such queue.
         """
         return _named("queue", name, {queue.name: queue for queue in self.queues}, self.cluster)
+
+    def image(self, team: str, name: str) -> str:
+        """Return the full name of an image in a team's registry.
+
+        Args:
+            team: name of the team.
+            name: of the image, with its tag or digest, as `trainer:1`.
+
+        Raises:
+            ProfileError: the team has no registry.
+        """
+        prefixes = {registry.team: registry.prefix for registry in self.registries}
+        return f"{_named('registry of team', team, prefixes, self.cluster)}/{name}"
 
     def data(self) -> dict[str, Any]:
         """As plain data, `version` first."""
@@ -249,4 +297,8 @@ def _profile(data: Mapping[str, Any]) -> Profile:
         pools=tuple(_pool(item) for item in data["pools"]),
         queues=tuple(_queue(item) for item in data["queues"]),
         logs=LogsProfile(**_known(LogsProfile, data["logs"])),
+        pipeline_retries=str(data.get("pipeline_retries", UNKNOWN)),
+        registries=tuple(
+            RegistryProfile(**_known(RegistryProfile, item)) for item in data.get("registries", ())
+        ),
     )

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from ebbtide.invocation import command_line
 from ebbtide.placement.errors import ProfileError
 
 VARIABLE: Final = "EBBTIDE_PROFILE"
@@ -41,8 +42,9 @@ def found(source: str | Path | None) -> Mapping[str, Any]:
         source = os.environ.get(VARIABLE, "")
         if not source.strip():
             raise ProfileError(
-                f"No profile is named, and the variable {VARIABLE} is not set: write the profile with "
-                f"`ebbtide profile --out profile.json`, and name it: export {VARIABLE}=profile.json."
+                f"No profile is named, and the variable {VARIABLE} is not set. Write the profile with "
+                f"`{command_line('profile', '--out', 'profile.json')}`, and set the variable: "
+                f"`export {VARIABLE}=profile.json`."
             )
     text = str(source).strip()
     if text.startswith(_STACK):
@@ -60,7 +62,7 @@ def _of_file(source: str | Path) -> str:
     except OSError as error:
         raise ProfileError(
             f"The profile {source} cannot be read: {error.strerror}. "
-            "Write it with `ebbtide profile --out FILE`."
+            f"Write it with `{command_line('profile', '--out', str(source))}`."
         ) from None
     except UnicodeDecodeError:
         raise ProfileError(f"The profile {source} is no text.") from None

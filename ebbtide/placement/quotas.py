@@ -100,15 +100,24 @@ def _flavor(
 
 
 def flavor(pool: Pool, cluster: Cluster) -> Flavor:
-    """The flavor of a complete pool."""
+    """Return the flavor of a complete pool.
+
+    Kueue compares a pod's node selector with the label keys that a flavor carries, and ignores every other
+    key (Kueue 0.19.2, scheduler/flavorassigner, flavorSelector). The cloud's own label of the pool is
+    therefore one of them: a pod that selects another pool by it is not admitted to this one. Flavors without
+    a topology can be changed in place, and what they admitted stays admitted (Kueue 0.19.2,
+    resourceflavor_types.go; util/equality/podset.go).
+    """
     found = marks(pool, cluster.site.cloud)
-    labels = {key: found.all_labels[key] for key in found.telling}
+    labels = {key: found.all_labels[key] for key in (*found.telling, found.pool_label) if key}
     return _flavor(pool.name, labels, found.all_taints, (pool,), cluster)
 
 
 def fallback_flavor(queue: Queue, cluster: Cluster) -> Flavor:
     """The one flavor of a queue that falls back, over its complete pools: the label that they share leads to
     all of them, and what is admitted tolerates what any of them carries, so that the autoscaler may choose.
+    No single pool's own label leads to all of them: a pod that selects one is admitted, and waits for that
+    pool alone.
     """
     by_name = {pool.name: pool for pool in cluster.pools}
     pools = [by_name[name] for name in queue.pools]

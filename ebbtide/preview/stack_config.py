@@ -7,9 +7,9 @@ its key is secret.
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
-from ebbtide.preview.yaml_file import Yaml
+from ebbtide.project.yaml_file import Yaml
 
 PLACEHOLDER: Final = "encrypted-in-the-stack-file"
 """Stands for an encrypted value. A program that puts one into a name must not fail over its form."""
@@ -21,13 +21,27 @@ class StackFileError(Exception):
     """A project's or stack's file is missing, broken or of the wrong shape; the message says what to do."""
 
 
+class MergedConfig(NamedTuple):
+    """A stack's configuration.
+
+    Attributes:
+        values: the values by full key.
+        secret_keys: the keys whose values are secret.
+        origins: the file of each value, and the keys that lead to it there.
+    """
+
+    values: dict[str, str]
+    secret_keys: frozenset[str]
+    origins: dict[str, tuple[Path, tuple[str, ...]]]
+
+
 def merged_config(
     project: str,
     declared: Mapping[str, Yaml],
     written: Mapping[str, Yaml],
     project_file: Path,
     config_file: Path,
-) -> tuple[dict[str, str], frozenset[str]]:
+) -> MergedConfig:
     """What a stack's file says, and for keys that it lacks what the project's file says.
 
     Args:
@@ -37,22 +51,21 @@ def merged_config(
         project_file: where `declared` stands, for messages.
         config_file: where `written` stands, for messages.
 
-    Returns:
-        The values by full key, and the keys whose values are secret.
-
     Raises:
         StackFileError: when a key is none, or one that the project asks for has no value.
     """
     config: dict[str, str] = {}
     secret_keys: set[str] = set()
+    origins: dict[str, tuple[Path, tuple[str, ...]]] = {}
 
-    def take(key: str, value: Yaml) -> None:
+    def take(key: str, value: Yaml, file: Path, *path: str) -> None:
         config[key], is_secret = _handed_over(value)
+        origins[key] = (file, ("config", *path))
         if is_secret:
             secret_keys.add(key)
 
     for key, value in written.items():
-        take(_full_key(key, project, config_file), value)
+        take(_full_key(key, project, config_file), value, config_file, key)
     for key, entry in declared.items():
         full = _full_key(key, project, project_file)
         declaration = _declaration(entry)
@@ -66,8 +79,10 @@ def merged_config(
                 f"{config_file} has no value for `{full}`, which {project_file} asks of every stack. Write "
                 f"it under `config:`, or give it a `default` in {project_file.name}."
             )
-        take(full, value)
-    return config, frozenset(secret_keys)
+        is_declared = declaration is entry
+        field = "value" if "value" in declaration else "default"
+        take(full, value, project_file, key, *([field] if is_declared else []))
+    return MergedConfig(config, frozenset(secret_keys), origins)
 
 
 def _full_key(key: str, project: str, file: Path) -> str:

@@ -13,14 +13,16 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, Self
 
-from ebbtide.preview import yaml_file
-from ebbtide.preview.stack_config import StackFileError, merged_config
-from ebbtide.preview.yaml_file import Yaml
+from ebbtide.preview.stack_config import MergedConfig, StackFileError, merged_config
+from ebbtide.project import yaml_file
+from ebbtide.project.misplaced import MisplacedKey, misplaced_keys
+from ebbtide.project.source import DECLARATION, Source, parsed
+from ebbtide.project.yaml_file import Document, Yaml
 
 __all__ = ["StackFileError", "StackFiles", "read_stack", "stack_named_by"]
 
-DECLARATION: Final = "ebbtide:cluster"
-"""The key under which a stack declares its cluster."""
+_REQUIRED: Final = ("name", "owner", "cloud", "pools")
+"""Fields whose absence is an error of the declaration, which then names the misplaced key."""
 
 _PROJECT_FILES: Final = ("Pulumi.yaml", "Pulumi.yml")
 _STACK_FILE: Final = re.compile(r"^Pulumi\.(?P<stack>[\w.-]+)\.ya?ml$")
@@ -39,6 +41,8 @@ class StackFiles:
         config: full keys and their values as the engine hands them to a program.
         secret_keys: the keys whose values are secret.
         warnings: what a preview without the `pulumi` command cannot follow.
+        source: the position of the declaration, for its errors; None where there is none.
+        misplaced: keys of the stack's file that nothing reads.
     """
 
     project: str
@@ -49,6 +53,8 @@ class StackFiles:
     config: Mapping[str, str]
     secret_keys: frozenset[str]
     warnings: tuple[str, ...] = ()
+    source: Source | None = None
+    misplaced: tuple[MisplacedKey, ...] = ()
 
     @property
     def cluster_name(self) -> str:
@@ -62,11 +68,12 @@ class StackFiles:
             StackFileError: it declares no cluster.
         """
         if DECLARATION not in self.config:
+            hint = " ".join(str(key) for key in self.misplaced)
             raise StackFileError(
-                f"{self.config_file} declares no cluster. Write one under `{DECLARATION}`; README.md has the "
-                "shortest that works."
+                f"{self.config_file} declares no cluster. "
+                + (hint or f"Write one under `{DECLARATION}`; README.md has the shortest that works.")
             )
-        return json.loads(self.config[DECLARATION])
+        return parsed(self.config[DECLARATION])
 
     def declaring(self, declaration: Mapping[str, Any]) -> Self:
         """The same files, had they declared this cluster."""
@@ -91,7 +98,8 @@ def read_stack(directory: Path, stack: str, *, config_file: Path | None = None) 
         StackFileError: when a file is missing, broken or of the wrong shape.
     """
     project_file = _project_file(directory)
-    settings = _mapping(_load(project_file), f"{project_file}")
+    project_document = _read(project_file)
+    settings = _mapping(project_document.value, f"{project_file}")
     project = settings.get("name")
     if not isinstance(project, str) or not project:
         raise StackFileError(f"{project_file} has no `name`. Write one there, such as `name: ebbtide`.")
@@ -103,18 +111,23 @@ def read_stack(directory: Path, stack: str, *, config_file: Path | None = None) 
         config_file = _stack_file(config_dir, stack)
     elif not config_file.is_file():
         raise StackFileError(f"There is no file {config_file}, which --config-file names.")
-    stack_settings = _mapping(_load(config_file) or {}, f"{config_file}")
+    document = _read(config_file)
+    stack_settings = _mapping(document.value or {}, f"{config_file}")
+    misplaced = tuple(misplaced_keys(config_file, document, project))
+    if certain := next((key for key in misplaced if key.is_certain), None):
+        raise StackFileError(str(certain))
     declared = settings.get("config") or {}
     if isinstance(declared, str):  # an old form of stackConfigDir
         declared = {}
-    config, secret_keys = merged_config(
+    merged = merged_config(
         project,
         _mapping(declared, f"`config` in {project_file}"),
         _mapping(stack_settings.get("config") or {}, f"`config` in {config_file}"),
         project_file,
         config_file,
     )
-    warnings: list[str] = []
+    optional = [str(key) for key in misplaced if key.field not in _REQUIRED]
+    warnings = optional if DECLARATION in merged.values else []
     if stack_settings.get("environment"):
         warnings.append(
             f"{config_file.name} takes values from a Pulumi ESC environment, which only Pulumi Cloud can "
@@ -126,9 +139,26 @@ def read_stack(directory: Path, stack: str, *, config_file: Path | None = None) 
         root=home,
         program=home / str(settings.get("main") or ""),
         config_file=config_file,
-        config=config,
-        secret_keys=secret_keys,
+        config=merged.values,
+        secret_keys=merged.secret_keys,
         warnings=tuple(warnings),
+        source=_source(merged, {config_file: document, project_file: project_document}, misplaced),
+        misplaced=misplaced,
+    )
+
+
+def _source(
+    config: MergedConfig, documents: Mapping[Path, Document], misplaced: tuple[MisplacedKey, ...]
+) -> Source | None:
+    if DECLARATION not in config.values:
+        return None
+    file, prefix = config.origins[DECLARATION]
+    return Source(
+        file=file,
+        prefix=prefix,
+        value=parsed(config.values[DECLARATION]),
+        positions=documents[file].positions,
+        misplaced=misplaced,
     )
 
 
@@ -165,9 +195,9 @@ def _stack_file(directory: Path, stack: str) -> Path:
     raise StackFileError(message)
 
 
-def _load(path: Path) -> Yaml:
+def _read(path: Path) -> Document:
     try:
-        return yaml_file.load(path)
+        return yaml_file.read(path)
     except yaml_file.YamlFileError as error:
         raise StackFileError(str(error)) from error
 

@@ -1,8 +1,8 @@
-"""What went wrong in a program, in words for whoever wrote it and without a traceback."""
+"""Messages for a program's failures, with file and line instead of a traceback."""
 
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import TracebackType
 
 from pulumi import InputPropertiesError, InputPropertyError, RunError
 
@@ -13,7 +13,18 @@ _OURS = Path(__file__).parent
 
 
 class ProgramError(Exception):
-    """The program failed, or could not be run. The message is for its author; the cause is the exception."""
+    """The program failed, or could not be run. The message is for its author; the cause is the exception.
+
+    Attributes:
+        file: the deepest of the program's own files that the exception passed through, relative to the
+            program's directory; empty where it passed through none.
+        line: the line of that file; 0 where there is none.
+    """
+
+    def __init__(self, message: str, file: str = "", line: int = 0) -> None:
+        super().__init__(message)
+        self.file = file
+        self.line = line
 
 
 class ProgramEndedError(Exception):
@@ -23,8 +34,8 @@ class ProgramEndedError(Exception):
         super().__init__(f"The program ended itself with status {status}.")
 
 
-# Their messages are written for whoever runs the program, and say all that there is to say.
-_SAID_WELL = (
+# Their messages are complete sentences for the user who runs the program.
+_COMPLETE = (
     DuplicateResourceError,
     ProgramEndedError,
     ProgramError,
@@ -40,36 +51,43 @@ def explained(error: Exception, *, clean: Callable[[str], str], home: Path | Non
     Args:
         error: what was raised.
         clean: takes the configuration's secrets out of a text.
-        home: the program's directory, whose files the place of the failure is looked for in; None for a
-            callable.
+        home: the program's directory or file, absolute, to give file and line in; None for a callable.
     """
-    return ProgramError(clean(_message(error, home)))
+    file, line = _place(error, home)
+    return ProgramError(clean(_message(error, f" ({file}, line {line})" if file else "")), file, line)
 
 
-def _message(error: Exception, home: Path | None) -> str:
-    if isinstance(error, _SAID_WELL) or hasattr(error, "faults"):  # a declaration's faults say where they are
+def _message(error: Exception, place: str) -> str:
+    if isinstance(error, _COMPLETE) or hasattr(error, "faults"):
         return str(error)
     if isinstance(error, InputPropertiesError):
         details = [f"{detail['property_path']}: {detail['reason']}" for detail in error.errors or []]
-        return "\n".join([error.message, *details])
+        return "\n".join([error.message + place, *details])
     if isinstance(error, InputPropertyError):
-        return f"{error.property_path}: {error.reason}"
+        return f"{error.property_path}: {error.reason}{place}"
     if isinstance(error, SyntaxError):
-        return f"{error.msg} ({error.filename}, line {error.lineno})"
+        return f"{error.msg}{place}"
     kind = type(error).__name__
-    said = f"{kind}: {error}" if str(error) else kind
-    return said + _place(error.__traceback__, home)
+    return (f"{kind}: {error}" if str(error) else kind) + place
 
 
-def _place(traceback: TracebackType | None, home: Path | None) -> str:
-    """Where in the program's own files the failure was last seen."""
-    place = ""
+def _place(error: Exception, home: Path | None) -> tuple[str, int]:
+    """The deepest file and line of the program's own that an exception passed through; empty and 0 for
+    none."""
     if home is None:
-        return place
-    directory = (home if home.is_dir() else home.parent).resolve()
-    while traceback is not None:
-        file = Path(traceback.tb_frame.f_code.co_filename)
-        if file.is_relative_to(directory) and "site-packages" not in file.parts and file.parent != _OURS:
-            place = f" ({file.relative_to(directory)}, line {traceback.tb_lineno})"
-        traceback = traceback.tb_next
-    return place
+        return "", 0
+    directory = home if home.is_dir() else home.parent
+    for file, line in _lines(error):
+        path = Path(file).resolve()
+        if path.is_relative_to(directory) and "site-packages" not in path.parts and path.parent != _OURS:
+            return str(path.relative_to(directory)), line or 0
+    return "", 0
+
+
+def _lines(error: Exception) -> Iterator[tuple[str, int | None]]:
+    """The files and lines that an exception passed through, deepest first; of a syntax error, its own
+    first."""
+    if isinstance(error, SyntaxError) and error.filename:
+        yield error.filename, error.lineno
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        yield frame.filename, frame.lineno

@@ -76,7 +76,7 @@ def record(
     config, secret_keys = dict(config or {}), list(secret_keys)
     notes = Notes(config[key] for key in secret_keys if key in config)
     monitor = RecordingMonitor(project, stack, assumptions=assumptions, notes=notes, config=config)
-    home = None if callable(program) else Path(program)
+    home = None if callable(program) else Path(program).resolve()
 
     def configure() -> None:
         pulumi_config.set_all_config(config, secret_keys)
@@ -99,7 +99,7 @@ def record(
             if callable(program):
                 func = program
             else:
-                main = programs.main_file(Path(program))
+                main = programs.main_file(Path(program).resolve())
                 around.enter_context(programs.at_home(main.parent))
                 func = lambda: programs.run(main)  # noqa: E731 - one of two ways to the same function
             around.enter_context(_process_settings_kept())

@@ -28,5 +28,8 @@ def _objects(api: Api) -> Iterator[str]:
                 continue
             for one in api.items(f"{root}/{resource['name']}"):
                 metadata = one["metadata"]
+                # What a controller made for another object goes with that: a Deployment's ReplicaSets.
+                if any(owner.get("controller") for owner in metadata.get("ownerReferences", ())):
+                    continue
                 where = f" in {metadata['namespace']}" if "namespace" in metadata else ""
                 yield f"{resource['kind']} {metadata['name']}{where}"

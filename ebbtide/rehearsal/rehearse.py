@@ -4,13 +4,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from ebbtide.model import declare
+from ebbtide.model import Cluster, DeclarationError, declare
+from ebbtide.preview.record_stack import record_stack
 from ebbtide.preview.stack_files import StackFiles, read_stack, stack_named_by
+from ebbtide.recording.failures import ProgramError
 from ebbtide.rehearsal.cloud.settings import Settings
 from ebbtide.rehearsal.failures import RehearsalError
 from ebbtide.rehearsal.report.document import Report
+from ebbtide.rehearsal.scenarios.argo import TOOLS
 from ebbtide.rehearsal.scenarios.general import general
-from ebbtide.rehearsal.scenarios.model import Scenario, Up
+from ebbtide.rehearsal.scenarios.model import RunPipeline, Scenario, Up
 from ebbtide.rehearsal.scenarios.playing import Watch, play
 from ebbtide.rehearsal.stage import stage
 from ebbtide.rehearsal.tools import ITEMS, Say, Tools, ensure, needed
@@ -32,9 +35,11 @@ def needs(files: StackFiles, scenario: Scenario, home: Path) -> tuple[str, ...]:
     """
     files = _declaring(files, scenario, home)
     declared = files.declaration()
-    declare(declared, default_name=files.cluster_name)
+    _cluster(files)
     changes = (step.change for step in scenario.steps if isinstance(step, Up))
-    return needed({addon for written in (declared, *changes) for addon in _addons(written)})
+    names = needed({addon for written in (declared, *changes) for addon in _addons(written)})
+    runs = any(isinstance(step, RunPipeline) for step in scenario.steps)
+    return (*names, *(TOOLS if runs else ()))
 
 
 def tools(say: Say, names: Iterable[str] = ITEMS) -> Tools:
@@ -74,7 +79,7 @@ def rehearse(
         RehearsalError: it cannot take place.
     """
     files = _declaring(files, scenario, home)
-    declare(files.declaration(), default_name=files.cluster_name)
+    _cluster(files)
     settings = Settings(
         speed=scenario.speed,
         manifests=tuple(str(directory.resolve()) for directory in manifests),
@@ -91,7 +96,36 @@ def scenario_of(files: StackFiles) -> Scenario:
     Raises:
         DeclarationError: the declaration has faults.
     """
-    return general(declare(files.declaration(), default_name=files.cluster_name))
+    return general(_cluster(files))
+
+
+def _cluster(files: StackFiles) -> Cluster:
+    """The declaration in the stack's file, which a scenario changes and the outcome is compared with.
+
+    Raises:
+        DeclarationError: it has faults.
+        RehearsalError: it is not whole, and the program completes it.
+    """
+    try:
+        return declare(files.declaration(), default_name=files.cluster_name)
+    except DeclarationError as error:
+        missing = ", ".join(f"`{fault.path}`" for fault in error.faults)
+        if not _is_accepted(files):
+            raise
+    # Not raised above: there the faults would be taken for its cause and reported in its place.
+    raise RehearsalError(
+        f"{files.config_file} declares a part of the cluster, and the program adds the rest. A rehearsal "
+        f"reads the file alone: write there what is missing or refused, {missing}, under `ebbtide:cluster`."
+    )
+
+
+def _is_accepted(files: StackFiles) -> bool:
+    """True where the program deploys the declaration in the stack's file."""
+    try:
+        record_stack(files)
+    except ProgramError:
+        return False
+    return True
 
 
 def _declaring(files: StackFiles, scenario: Scenario, home: Path) -> StackFiles:

@@ -17,12 +17,15 @@ from ebbtide.preview.stack_files import StackFiles
 from ebbtide.rehearsal.cloud.azure import DIRECTORY
 from ebbtide.rehearsal.cloud.clusters import CLUSTER
 from ebbtide.rehearsal.cloud.existing import introduce
+from ebbtide.rehearsal.cloud.regions import REGIONS
 from ebbtide.rehearsal.cloud.running import Cloud
 from ebbtide.rehearsal.cloud.settings import Settings
 from ebbtide.rehearsal.cloud.store import Store
+from ebbtide.rehearsal.control_plane.processes import Processes
 from ebbtide.rehearsal.engine import Engine
 from ebbtide.rehearsal.failures import RehearsalError
 from ebbtide.rehearsal.inventory import inventory
+from ebbtide.rehearsal.scenarios.argo import Argo, start
 from ebbtide.rehearsal.tools import Tools
 
 
@@ -35,12 +38,17 @@ class Stage:
         cloud: the stand-in cloud's process.
         engine: the real engine, with the stack.
         before: what was there before the stack.
+        tools: what all of it runs with.
+        processes: the group of what runs beside the cloud.
     """
 
     directory: Path
     cloud: Cloud
     engine: Engine
     before: frozenset[str]
+    tools: Tools
+    processes: Processes
+    _argo: Argo | None = None
     _api: dict[str, Api] = field(default_factory=dict[str, Api])
 
     @property
@@ -55,6 +63,26 @@ class Stage:
             self._api[kubeconfig] = Api.of_kubeconfig(json.loads(kubeconfig))
         return self._api[kubeconfig]
 
+    def argo(self) -> Argo:
+        """The stack's cluster with Argo's controller, which starts when it is first asked for.
+
+        Raises:
+            ControlPlaneError: it has ended.
+        """
+        if self._argo is None:
+            (cluster,) = [each for each in self.store.resources() if each.type == CLUSTER]
+            kubeconfig = Path(cluster.state["kubeconfig"])
+            api = Api.of_kubeconfig(json.loads(kubeconfig.read_text()))
+            self._argo = start(api, kubeconfig, self.tools, self.processes, self.directory)
+        self._argo.check()
+        return self._argo
+
+    def end_argo(self) -> None:
+        """End Argo's controller, where it runs, and remove what it needed."""
+        if self._argo is not None:
+            self._argo.remove()
+            self._argo = None
+
     def declare(self, declaration: Mapping[str, Any]) -> None:
         """Let the stack declare something else from now on."""
         self.engine.declare(declaration)
@@ -67,6 +95,8 @@ class Stage:
             RehearsalError: the stand-in cloud has ended.
         """
         self.cloud.check()
+        if self._argo is not None:
+            self._argo.check()
         time.sleep(seconds)
 
     def memory(self) -> int:
@@ -128,12 +158,13 @@ def stage(
             environment={"PULUMI_DEBUG_PROVIDERS": cloud.providers},
             end=cloud.stop,
         )
-        yield Stage(directory, cloud, engine, everything(cloud.store))
+        processes = ending.enter_context(Processes())
+        yield Stage(directory, cloud, engine, everything(cloud.store), tools, processes)
 
 
 def everything(store: Store) -> frozenset[str]:
     """All that is in the cloud, and in clusters that are there."""
-    resources = [one for one in store.resources() if one.cloud != DIRECTORY]
+    resources = [one for one in store.resources() if one.cloud not in (DIRECTORY, REGIONS)]
     clusters = [one for one in resources if one.type == CLUSTER]
     inside = (
         f"{name} in the cluster {cluster.id}"

@@ -1,4 +1,5 @@
-"""Checkpoints that survive a kill at any moment, for training code; the standard library is all it needs.
+"""Checkpoints that survive a kill at any moment, for training code. On a volume they need nothing but the
+standard library, in a bucket that of its cloud.
 
 A checkpoint is a directory with a marker beside it:
 
@@ -10,7 +11,7 @@ replaced or locked, and no pointer says which is the latest: it is the one with 
 writer can move it back. Names are unique, so that no two writers ever write one file.
 
 That is because a bucket mount has neither an atomic rename, nor hard links, nor locks, and lets the last
-writer of a file win. What is relied on, there and on a volume alike:
+writer of a file win. A bucket's address offers no more. What is relied on, there and on a volume alike:
 
 - A file that is closed without an error is in the bucket, whole, as one object, and whoever opens it
   afterwards finds it. Cloud Storage FUSE: close-to-open consistency; since 3.0 a file is not even there
@@ -23,25 +24,21 @@ writer of a file win. What is relied on, there and on a volume alike:
   is why a mount's cache should be short where several nodes write; it never breaks one.
 """
 
-import errno
 import hashlib
 import json
 import logging
 import os
 import re
-import shutil
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ebbtide.workloads.storage import CheckpointError, copy, digest, storage_of
+
 _NAME = re.compile(r"(\d{12,})-[0-9a-f]{12}")
 _log = logging.getLogger("ebbtide.checkpoints")
-
-
-class CheckpointError(Exception):
-    """A checkpoint cannot be saved as asked; the message says what to do."""
 
 
 class NewerCheckpointError(CheckpointError):
@@ -54,7 +51,8 @@ class Checkpoint:
 
     Attributes:
         step: the step after which it was saved; 0 for the initial one.
-        path: directory with its files. It is there until `keep` newer ones are.
+        path: directory with its files. It is there until `keep` newer ones are; of a bucket it is a copy on
+            this machine, until another checkpoint is read.
     """
 
     step: int
@@ -68,7 +66,8 @@ class Checkpoints:
     a killed save leaves goes when a later checkpoint is complete; before, it might be a save in progress.
 
     Args:
-        root: directory of the run, on a volume or a bucket mount; made where it is not there.
+        root: directory of the run: on a volume or a bucket mount, made where it does not exist; or in a
+            bucket, as `gs://bucket/run` or `abfss://container@account.dfs.core.windows.net/run`.
         keep: how many complete checkpoints stay. Three leave two to fall back on, and a reader the time to
             read.
     """
@@ -76,10 +75,10 @@ class Checkpoints:
     def __init__(self, root: str | Path, *, keep: int = 3) -> None:
         if keep < 1:
             raise CheckpointError(f"keep is {keep}; at least the latest checkpoint stays: write 1 or more.")
-        self.root = Path(root)
+        self.root = root
         self.keep = keep
         self._broken: set[str] = set()
-        self.root.mkdir(parents=True, exist_ok=True)
+        self._storage = storage_of(root)
 
     def latest(self) -> Checkpoint | None:
         """The newest complete checkpoint, every byte of it held against its digests; None where there is
@@ -88,8 +87,8 @@ class Checkpoints:
             for name in self._marked():
                 fault = self._damage(name)
                 if fault is None:
-                    return Checkpoint(_step(name), self.root / name)
-                if not self._marker(name).exists():
+                    return Checkpoint(_step(name), self._storage.fetch(name))
+                if not self._storage.exists(_marker(name)):
                     break  # it made way for newer ones since it was listed: look again
                 self._broken.add(name)
                 _log.warning("Checkpoint %s is passed over: %s.", name, fault)
@@ -114,13 +113,12 @@ class Checkpoints:
         if step < 0 or isinstance(step, bool):
             raise CheckpointError(f"The step is {step}; it is a whole number, 0 or more.")
         name = f"{step:012d}-{os.urandom(6).hex()}"
-        directory = self.root / name
-        directory.mkdir()
+        directory = self._storage.stage(name)
         try:
             yield directory
-            self._publish(name)
+            self._publish(name, directory)
         except BaseException as error:
-            shutil.rmtree(directory, ignore_errors=True)
+            self._storage.remove_all(name)
             if isinstance(error, FileNotFoundError):
                 self._refuse_behind(step)  # cleared away under us by a writer that is ahead
             raise
@@ -132,7 +130,7 @@ class Checkpoints:
         nothing.
 
         Args:
-            source: a file, or a directory with files.
+            source: a file, or a directory with files: a path, or an address in a bucket.
 
         Returns:
             The latest checkpoint, which is the copy only where there was none.
@@ -143,28 +141,24 @@ class Checkpoints:
         found = self.latest()
         if found is not None:
             return found
-        origin = Path(source)
-        if not origin.exists():
-            raise CheckpointError(f"There is no initial checkpoint at {origin}.")
         with suppress(NewerCheckpointError), self.saving(0) as directory:
-            if origin.is_dir():
-                shutil.copytree(origin, directory, dirs_exist_ok=True)
-            else:
-                shutil.copyfile(origin, directory / origin.name)
+            try:
+                copy(source, directory)
+            except FileNotFoundError:
+                if not directory.exists():
+                    raise  # cleared away by a writer that is ahead
+                raise CheckpointError(f"There is no initial checkpoint at {source}.") from None
         found = self.latest()
         if found is None:
-            raise CheckpointError(f"The copy of {origin} in {self.root} cannot be read back.")
+            raise CheckpointError(f"The copy of {source} in {self.root} cannot be read back.")
         return found
-
-    def _marker(self, name: str) -> Path:
-        return self.root / f"{name}.json"
 
     def _names(self, kind: str) -> list[str]:
         """Names of markers (`.json`) or directories (empty), the highest step first."""
         found = [
-            entry.name.removesuffix(kind)
-            for entry in os.scandir(self.root)
-            if entry.name.endswith(kind) and _NAME.fullmatch(entry.name.removesuffix(kind))
+            entry.removesuffix(kind)
+            for entry in self._storage.names()
+            if entry.endswith(kind) and _NAME.fullmatch(entry.removesuffix(kind))
         ]
         return sorted(found, key=lambda name: (_step(name), name), reverse=True)
 
@@ -174,12 +168,11 @@ class Checkpoints:
     def _damage(self, name: str, *, deep: bool = True) -> str | None:
         """What is wrong with a checkpoint; None for nothing. Not deep: sizes alone, which is quick."""
         try:
-            files = _read_marker(self._marker(name))
-            for path, (size, digest) in files.items():
-                file = self.root / name / path
-                if file.stat().st_size != size:
+            files = _unsealed(_step(name), self._storage.read(_marker(name)))
+            for path, (size, saved) in files.items():
+                if self._storage.size(name, path) != size:
                     return f"{path} has not the size that it was saved with"
-                if deep and _digest(file) != digest:
+                if deep and digest(self._storage.fetch(name) / path) != saved:
                     return f"{path} is not what was saved"
         except (OSError, ValueError, TypeError) as error:
             return f"it cannot be read ({error})"
@@ -196,25 +189,21 @@ class Checkpoints:
                     "is ahead of this one; go on from latest(), or stop."
                 )
 
-    def _publish(self, name: str) -> None:
-        directory, step = self.root / name, _step(name)
+    def _publish(self, name: str, directory: Path) -> None:
+        step = _step(name)
         self._refuse_behind(step)
         if any(_step(other) == step and self._damage(other) is None for other in self._marked()):
-            shutil.rmtree(directory, ignore_errors=True)
+            self._storage.remove_all(name)
             return
         files = {
-            file.relative_to(directory).as_posix(): [file.stat().st_size, _digest(file)]
+            file.relative_to(directory).as_posix(): [file.stat().st_size, digest(file)]
             for file in sorted(directory.rglob("*"))
             if file.is_file()
         }
         if not files:
             raise CheckpointError(f"Nothing was written into {directory}: there is nothing to save.")
-        for path in files:
-            _sync(directory / path)
-        for folder in (*(path for path in directory.rglob("*") if path.is_dir()), directory, self.root):
-            _sync_directory(folder)
-        _write_marker(self._marker(name), step, files)
-        _sync_directory(self.root)
+        self._storage.publish(name)
+        self._storage.write(_marker(name), _sealed(step, files))
         self._clear(name)
 
     def _clear(self, saved: str) -> None:
@@ -233,35 +222,17 @@ class Checkpoints:
         newest = _step(whole[0]) if whole else 0
         for name in {*self._marked(), *self._names("")}:
             if name not in kept and _step(name) < newest:
-                with suppress(OSError):
-                    self._marker(name).unlink(missing_ok=True)
-                    shutil.rmtree(self.root / name, ignore_errors=True)
+                with suppress(OSError, CheckpointError):
+                    self._storage.remove(_marker(name))
+                    self._storage.remove_all(name)
 
 
 def _step(name: str) -> int:
     return int(name.partition("-")[0])
 
 
-def _digest(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def _sync(file: Path) -> None:
-    with file.open("rb") as stream:
-        os.fsync(stream.fileno())
-
-
-def _sync_directory(directory: Path) -> None:
-    """Make new names in a directory last; mounts that cannot have them last already."""
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EBADF):
-            raise
-    finally:
-        os.close(handle)
+def _marker(name: str) -> str:
+    return f"{name}.json"
 
 
 def _sealed(step: int, files: dict[str, Any]) -> str:
@@ -271,20 +242,13 @@ def _sealed(step: int, files: dict[str, Any]) -> str:
     return json.dumps(content | {"seal": seal}, sort_keys=True)
 
 
-def _write_marker(marker: Path, step: int, files: dict[str, list[Any]]) -> None:
-    with marker.open("x", encoding="utf-8") as stream:
-        stream.write(_sealed(step, files))
-    _sync(marker)
-
-
-def _read_marker(marker: Path) -> dict[str, tuple[int, str]]:
-    """The files that a marker lists.
+def _unsealed(step: int, text: str) -> dict[str, tuple[int, str]]:
+    """The files that a marker lists, with size and digest.
 
     Raises:
         ValueError: it is not whole.
     """
-    text = marker.read_text(encoding="utf-8")
     files: dict[str, Any] = dict(json.loads(text)).get("files", {})
-    if text != _sealed(_step(marker.name), files):
+    if text != _sealed(step, files):
         raise ValueError("the marker is not whole")
-    return {path: (size, digest) for path, (size, digest) in files.items()}
+    return {path: (size, saved) for path, (size, saved) in files.items()}

@@ -3,9 +3,12 @@
 from typing import Any, Unpack
 
 from ebbtide.placement import Profile
+from ebbtide.workloads.capacity import check_capacity
 from ebbtide.workloads.errors import Problems, WorkloadError
+from ebbtide.workloads.names import LABEL_LENGTH
 from ebbtide.workloads.placing import Place, place
-from ebbtide.workloads.tasks import LABEL_LENGTH, Task, TaskFields, check
+from ebbtide.workloads.secrets import secret_mounts, secret_variables, secret_volumes
+from ebbtide.workloads.tasks import Task, TaskFields, check
 
 Manifest = dict[str, Any]
 CONTAINER = "work"
@@ -37,7 +40,12 @@ def job(profile: Profile, **fields: Unpack[TaskFields]) -> Manifest:
 
 
 def placed(
-    profile: Profile, task: Task, problems: Problems | None = None, *, name_length: int = LABEL_LENGTH
+    profile: Profile,
+    task: Task,
+    problems: Problems | None = None,
+    *,
+    name_length: int = LABEL_LENGTH,
+    nodes: int = 1,
 ) -> Place:
     """Where a task goes, once nothing is wrong with it.
 
@@ -46,6 +54,7 @@ def placed(
         task: the task.
         problems: what was found wrong before.
         name_length: the longest name that the Job may have.
+        nodes: number of pods that must run at once.
 
     Raises:
         WorkloadError: with all that is wrong.
@@ -56,6 +65,7 @@ def placed(
         found = place(profile, task)
     except WorkloadError as error:
         raise problems.error(*error.problems) from None
+    check_capacity(found.pools, task, nodes, problems)
     problems.end()
     return found
 
@@ -77,6 +87,11 @@ def manifest(task: Task, found: Place, *, fail: str, **spec: Any) -> Manifest:
     ):
         if value:
             metadata[key] = value
+    pod_metadata = {
+        key: dict(value)
+        for key, value in (("labels", found.pod_labels), ("annotations", found.pod_annotations))
+        if value
+    }
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -88,11 +103,7 @@ def manifest(task: Task, found: Place, *, fail: str, **spec: Any) -> Manifest:
             "podReplacementPolicy": "Failed",
             "ttlSecondsAfterFinished": task.ttl_seconds,
             "template": {
-                **(
-                    {"metadata": {"annotations": dict(found.pod_annotations)}}
-                    if found.pod_annotations
-                    else {}
-                ),
+                **({"metadata": pod_metadata} if pod_metadata else {}),
                 "spec": _pod(task, found),
             },
         },
@@ -111,14 +122,15 @@ def _rules(task: Task, fail: str) -> list[Manifest]:
 def _pod(task: Task, found: Place) -> Manifest:
     # The limit of a run is the pod's, not the Job's: the Job's clock goes on while a node is waited for.
     limit = task.max_run_seconds
-    volume = {"name": _VOLUME, "persistentVolumeClaim": {"claimName": task.volume}}
+    claim = [{"name": _VOLUME, "persistentVolumeClaim": {"claimName": task.volume}}] if task.volume else []
+    volumes = [*claim, *secret_volumes(task.secret_volumes)]
     return {
         "restartPolicy": "Never",
         **({"activeDeadlineSeconds": limit} if limit else {}),
         **({"serviceAccountName": task.service_account} if task.service_account else {}),
         **found.pod,
         "containers": [_container(task, found)],
-        **({"volumes": [volume]} if task.volume else {}),
+        **({"volumes": volumes} if volumes else {}),
     }
 
 
@@ -126,16 +138,20 @@ def _container(task: Task, found: Place) -> Manifest:
     requests = {"cpu": task.cpu, "memory": task.memory}
     limits = {"memory": task.memory}
     if found.accelerator:
-        requests[found.accelerator] = limits[found.accelerator] = str(task.gpus)
+        requests[found.accelerator] = limits[found.accelerator] = str(task.gpu_count)
     resources = {
         kind: {name: amount for name, amount in amounts.items() if amount}
         for kind, amounts in (("requests", requests), ("limits", limits))
     }
+    mounts = [{"name": _VOLUME, "mountPath": task.mount_path}] if task.volume else []
     parts: Manifest = {
         "command": list(task.command),
         "args": list(task.args),
-        "env": [{"name": name, "value": value} for name, value in task.env.items()],
+        "env": [
+            *({"name": name, "value": value} for name, value in task.env.items()),
+            *secret_variables(task.secret_env),
+        ],
         "resources": {kind: amounts for kind, amounts in resources.items() if amounts},
-        "volumeMounts": [{"name": _VOLUME, "mountPath": task.mount_path}] if task.volume else [],
+        "volumeMounts": [*mounts, *secret_mounts(task.secret_volumes)],
     }
     return {"name": CONTAINER, "image": task.image, **{name: part for name, part in parts.items() if part}}

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from ebbtide.placement import Profile
 from ebbtide.workloads.errors import Problems, WorkloadError
-from ebbtide.workloads.tasks import is_label, is_subdomain
+from ebbtide.workloads.names import is_label, is_subdomain
 
 _KEY: Final = re.compile(r"(?:[a-z0-9](?:[-.a-z0-9]*[a-z0-9])?/)?[A-Za-z0-9](?:[-._A-Za-z0-9]*[A-Za-z0-9])?")
 _VALUE: Final = re.compile(r"[A-Za-z0-9](?:[-._A-Za-z0-9]*[A-Za-z0-9])?")

@@ -5,18 +5,22 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from ebbtide.placement import PoolProfile, Profile, ProfileError, QueueProfile
+from ebbtide.placement.profile import QUEUE_LABEL
 from ebbtide.workloads.amounts import MEBIBYTE, in_words
 from ebbtide.workloads.errors import Problems, WorkloadError
-from ebbtide.workloads.tasks import Task
+from ebbtide.workloads.tasks import Sidecar, Task
 
-QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
 MAX_RUN_ANNOTATION: Final = "provreq.kueue.x-k8s.io/maxRunDurationSeconds"
 """Kueue hands it on to the request for nodes (kueue docs, provisioning, 0.19)."""
 _QUEUED: Final = "queued"
-_BUCKET_MOUNTED: Final = {"gke-gcsfuse/volumes": "true"}
-_BUCKET_MOUNT: Final = (250, 256)
-"""Millicores and MiB that GKE's sidecar for bucket mounts requests unless told otherwise (GKE docs, Cloud
-Storage FUSE CSI driver, sidecar container, 2026)."""
+BUCKET_MOUNTED: Final = {"gke-gcsfuse/volumes": "true"}
+"""Annotation of pods that mount a bucket on GKE, without which the mount never becomes ready."""
+_IDENTITY: Final = {"azure.workload.identity/use": "true"}
+"""Label of pods that are to get a token of their service account's identity on AKS
+(Azure/azure-workload-identity, docs, service account labels and annotations, 2026); GKE needs none."""
+_BUCKET_MOUNT: Final = Sidecar(name="the bucket mount", cpu_m=250, memory_mib=256)
+"""Default requests of GKE's sidecar for bucket mounts (GKE docs, Cloud Storage FUSE CSI
+driver, sidecar container, 2026)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +34,9 @@ class Place:
         suspended: whether the queue starts it.
         pod: fields of the pod's spec.
         pod_annotations: of the pods.
+        pod_labels: of the pods.
         accelerator: the resource that accelerators are; empty where none is asked for.
+        pools: those whose nodes can run it; all pods get nodes of one of them.
     """
 
     namespace: str
@@ -39,12 +45,19 @@ class Place:
     suspended: bool = False
     pod: dict[str, Any] = field(default_factory=dict[str, Any])
     pod_annotations: dict[str, str] = field(default_factory=dict[str, str])
+    pod_labels: dict[str, str] = field(default_factory=dict[str, str])
     accelerator: str = ""
+    pools: tuple[PoolProfile, ...] = ()
 
 
 def has_bucket_mount(cloud: str, task: Task) -> bool:
     """Whether a container that mounts a bucket runs beside the work: GKE's way of it."""
     return cloud == "gke" and bool(task.volume)
+
+
+def identity_labels(cloud: str) -> dict[str, str]:
+    """Labels of a pod that uses the cloud with its service account's identity."""
+    return dict(_IDENTITY) if cloud == "aks" else {}
 
 
 def place(profile: Profile, task: Task) -> Place:
@@ -63,7 +76,11 @@ def place(profile: Profile, task: Task) -> Place:
         found = _on_pool(profile, task) if task.pool else _in_queue(profile, task)
     except ProfileError as error:
         raise WorkloadError(str(error)) from None
-    return replace(found, pod_annotations=_BUCKET_MOUNTED) if has_bucket_mount(profile.cloud, task) else found
+    return replace(
+        found,
+        pod_annotations=dict(BUCKET_MOUNTED) if has_bucket_mount(profile.cloud, task) else {},
+        pod_labels=identity_labels(profile.cloud) if task.service_account else {},
+    )
 
 
 def _known(profile: Profile) -> str:
@@ -82,10 +99,28 @@ def _on_pool(profile: Profile, task: Task) -> Place:
         problems.add(
             f"Pool {pool.name} has nodes only for work that waited in a queue: name {queues} instead."
         )
+    elif required := _required_queues(profile, pool, task.namespace):
+        problems.add(
+            f"In namespace {task.namespace}, work takes pool {pool.name} through a queue, and the API server "
+            f"refuses it otherwise: name queue {' or '.join(required)} instead."
+        )
     for misfit in _misfits(pool, task, profile.cloud):
         problems.add(misfit)
+    _check_idle((pool,), task, f"pool {pool.name}", problems)
     problems.end()
-    return Place(namespace=task.namespace, pod=_pod(pool), accelerator=_accelerator((pool,), task))
+    return Place(
+        namespace=task.namespace, pod=_pod(pool), accelerator=_accelerator((pool,), task), pools=(pool,)
+    )
+
+
+def _required_queues(profile: Profile, pool: PoolProfile, namespace: str) -> list[str]:
+    """The queues of a pool by which alone a namespace may take it; none where it may take it directly."""
+    return [
+        queue.name
+        for queue in profile.queues
+        if queue.name in pool.queues
+        and any(local.required and local.namespace == namespace for local in queue.local_queues)
+    ]
 
 
 def _pod(pool: PoolProfile) -> dict[str, Any]:
@@ -114,6 +149,7 @@ def _in_queue(profile: Profile, task: Task) -> Place:
     for pool in fitting or pools:
         for misfit in _misfits(pool, task, profile.cloud):
             problems.add(misfit)
+    _check_idle(fitting or pools, task, f"queue {queue.name}", problems)
     namespace, label, accelerator, annotations = "", "", "", dict[str, str]()
     with problems.collecting():
         namespace, label = _local_queue(queue, task)
@@ -128,6 +164,7 @@ def _in_queue(profile: Profile, task: Task) -> Place:
         annotations=annotations,
         suspended=True,
         accelerator=accelerator,
+        pools=tuple(fitting),
     )
 
 
@@ -156,6 +193,21 @@ def _local_queue(queue: QueueProfile, task: Task) -> tuple[str, str]:
     return next(iter(found.items()))
 
 
+def _check_idle(pools: Sequence[PoolProfile], task: Task, target: str, problems: Problems) -> None:
+    """Note work that would occupy nodes with accelerators without having said anything of accelerators."""
+    accelerators = [pool.accelerator for pool in pools if pool.accelerator is not None]
+    if task.gpus is not None or not accelerators or len(accelerators) < len(pools):
+        return
+    most = max(item.count for item in accelerators)
+    counts = "gpus=1" if most == 1 else f"gpus=1 to gpus={most}"
+    kinds = " or ".join(dict.fromkeys(f"{item.count} {item.type}" for item in accelerators))
+    problems.add(
+        f"gpus is not given, and {target} has only nodes with {kinds}: they would be paid for with no "
+        f"accelerator in use. Write {counts} (--gpus), or gpus=0 for work that needs such a node without its "
+        "accelerators."
+    )
+
+
 def _max_run(pools: Sequence[PoolProfile], task: Task) -> dict[str, str]:
     """For how long nodes are asked for: as long as an attempt may run, or else as long as they may live."""
     limits = [pool.max_run_seconds for pool in pools if pool.capacity == _QUEUED]
@@ -167,7 +219,7 @@ def _max_run(pools: Sequence[PoolProfile], task: Task) -> dict[str, str]:
 
 
 def _accelerator(pools: Sequence[PoolProfile], task: Task) -> str:
-    if not task.gpus:
+    if not task.gpu_count:
         return ""
     kinds = sorted({pool.accelerator.resource for pool in pools if pool.accelerator is not None})
     if len(kinds) > 1:
@@ -185,19 +237,19 @@ def _misfits(pool: PoolProfile, task: Task, cloud: str, *, run: bool = True) -> 
     node = f"a node of pool {pool.name}"
     have = f"{pool.accelerator.count} {pool.accelerator.type}" if pool.accelerator else "no accelerators"
     problems.check(
-        task.gpus <= (pool.accelerator.count if pool.accelerator else 0),
+        task.gpu_count <= (pool.accelerator.count if pool.accelerator else 0),
         f"gpus is {task.gpus}, and {node} has {have}.",
     )
-    beside_cpu, beside_memory = _BUCKET_MOUNT if has_bucket_mount(cloud, task) else (0, 0)
-    beside = " beside the bucket mount" if beside_cpu else ""
+    sidecars = (*task.sidecars, *([_BUCKET_MOUNT] if has_bucket_mount(cloud, task) else []))
+    beside = f" beside {' and '.join(item.name for item in sidecars)}" if sidecars else ""
     with problems.collecting():
-        room = pool.cpu_m - beside_cpu
+        room = pool.cpu_m - sum(item.cpu_m for item in sidecars)
         problems.check(
             not pool.cpu_m or task.cpu_m <= room,
             f"cpu is {task.cpu}, and {node} ({pool.machine}) offers pods {room}m{beside}.",
         )
     with problems.collecting():
-        room = pool.memory_mib - beside_memory
+        room = pool.memory_mib - sum(item.memory_mib for item in sidecars)
         problems.check(
             not pool.memory_mib or task.memory_b <= room * MEBIBYTE,
             f"memory is {task.memory}, and {node} ({pool.machine}) offers pods {room}Mi{beside}.",

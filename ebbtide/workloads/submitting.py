@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
+from ebbtide.invocation import command_line
 from ebbtide.kubernetes_api import Api, ApiError
 from ebbtide.workloads.cluster import ClusterError, told
 from ebbtide.workloads.following import Look, Progress, progress
@@ -20,44 +21,72 @@ _PATIENCE: Final = 600.0
 """How many seconds an API server may be silent; a control plane's upgrade takes some minutes."""
 
 
-def submit(api: Api, manifest: Object) -> Object:
-    """Create a Job, once the cluster has said that it would take it.
+def submit(api: Api, manifest: Object, *dependents: Object) -> Object:
+    """Create a Job and what belongs to it, once the cluster has said that it would take all of it.
 
-    The server validates strictly and runs its webhooks on a dry run first, so that nothing is there when it
-    is refused.
+    The server validates strictly and runs its webhooks on a dry run first, so that nothing is there when
+    something is refused. Dependents are owned by the Job, and deleted with it.
 
     Args:
         api: the cluster's.
         manifest: the Job; without a namespace, it goes where the kubeconfig's context says.
+        *dependents: Services, in the same namespace.
 
     Returns:
         The Job as the cluster has it.
 
     Raises:
-        ClusterError: it refuses the Job, or cannot be asked.
+        ClusterError: it refuses one of them, or cannot be asked.
     """
-    metadata = manifest["metadata"]
-    namespace, name = metadata.get("namespace") or api.namespace, metadata["name"]
-    path = f"/apis/batch/v1/namespaces/{namespace}/jobs"
+    namespace = manifest["metadata"].get("namespace") or api.namespace
+    for item in (manifest, *dependents):
+        _create(api, item, namespace, dryRun="All")
+    made = _create(api, manifest, namespace)
+    owner = {
+        "apiVersion": made["apiVersion"],
+        "kind": made["kind"],
+        "name": made["metadata"]["name"],
+        "uid": made["metadata"]["uid"],
+    }
+    for item in dependents:
+        owned = {**item, "metadata": {**item["metadata"], "ownerReferences": [owner]}}
+        try:
+            _create(api, owned, namespace)
+        except ClusterError:
+            path = f"{_path(manifest, namespace)}/{owner['name']}"
+            api.delete(path, propagationPolicy="Background")
+            raise
+    return made
+
+
+def _path(manifest: Object, namespace: str) -> str:
+    version = manifest["apiVersion"]
+    group = f"/apis/{version}" if "/" in version else f"/api/{version}"
+    return f"{group}/namespaces/{namespace}/{manifest['kind'].lower()}s"
+
+
+def _create(api: Api, manifest: Object, namespace: str, **query: str) -> Object:
     try:
-        api.create(path, manifest, dryRun="All")
-        return api.create(path, manifest)
+        return api.create(_path(manifest, namespace), manifest, **query)
     except ApiError as error:
-        raise ClusterError(_refusal(error, name, namespace)) from None
+        raise ClusterError(
+            _refusal(error, manifest["kind"], manifest["metadata"]["name"], namespace)
+        ) from None
 
 
-def _refusal(error: ApiError, name: str, namespace: str) -> str:
+def _refusal(error: ApiError, kind: str, name: str, namespace: str) -> str:
     match error.status, error.reason:
         case _, "AlreadyExists":
+            command = command_line("follow", name, "-n", namespace)
+            follow = f"follow it with `{command}`, " if kind == "Job" else ""
             return (
-                f"Job {name} is already in namespace {namespace}: follow it with `ebbtide follow {name} -n "
-                f"{namespace}`, delete it with `kubectl delete job {name} -n {namespace}`, or take another "
-                "name."
+                f"{kind} {name} is already in namespace {namespace}: {follow}delete it with `kubectl delete "
+                f"{kind.lower()} {name} -n {namespace}`, or take another name."
             )
         case http.HTTPStatus.FORBIDDEN, _ if " cannot create resource " in error.message:
             return (
-                f"You may not create Jobs in namespace {namespace}: name another with --namespace, or have "
-                f"yourself made a member of its team. ({error.message})"
+                f"You may not create {kind}s in namespace {namespace}: name another with --namespace, or "
+                f"have yourself made a member of its team. ({error.message})"
             )
         case http.HTTPStatus.NOT_FOUND, _ if "namespaces " in error.message:
             return f"There is no namespace {namespace} on the cluster: name another with --namespace."
@@ -66,7 +95,7 @@ def _refusal(error: ApiError, name: str, namespace: str) -> str:
         case _ if error.unanswered:
             return told(error)
         case _:
-            return f"The cluster refuses Job {name}, and nothing was created: {error.message}"
+            return f"The cluster refuses {kind} {name}, and nothing was created: {error.message}"
 
 
 def look(api: Api, name: str, namespace: str) -> Look:
@@ -153,9 +182,10 @@ def _lost(error: ApiError, name: str, namespace: str, *, known: bool) -> str:
         case http.HTTPStatus.NOT_FOUND if known:
             return f"Job {name} is gone before its end was seen: somebody has deleted it."
         case http.HTTPStatus.NOT_FOUND:
+            logs = command_line("logs", "--namespace", namespace, "--job", name)
             return (
-                f"There is no Job {name} in namespace {namespace}: it may have ended and gone after its time "
-                f"to live. `ebbtide logs --namespace {namespace} --job {name}` leads to what it wrote."
+                f"There is no Job {name} in namespace {namespace}: it may have ended and been deleted after "
+                f"its time to live. Its logs: `{logs}`."
             )
         case http.HTTPStatus.FORBIDDEN:
             return (

@@ -11,7 +11,8 @@ from typing import Final, Unpack
 from ebbtide.placement import Profile
 from ebbtide.workloads.errors import Problems
 from ebbtide.workloads.jobs import Manifest, manifest, placed
-from ebbtide.workloads.tasks import LABEL_LENGTH, Task, TaskFields
+from ebbtide.workloads.names import LABEL_LENGTH
+from ebbtide.workloads.tasks import Task, TaskFields, check_free
 
 Value = str | int | float | bool
 Grid = Mapping[str, Sequence[Value]]
@@ -78,8 +79,7 @@ def sweep(
         f"The grid's {len(every)} points are longer than the {_LONGEST // 1024} KiB that a process can be "
         "given: make several sweeps of it.",
     )
-    for name in (POINTS, INDEX):
-        problems.check(name not in task.env, f"env has {name}, which a sweep sets itself: call it otherwise.")
+    check_free(task, (POINTS, INDEX), "a sweep", problems)
     problems.check(parallelism is None or parallelism > 0, f"parallelism is {parallelism}; write 1 or more.")
     problems.check(max_failed is None or max_failed >= 0, f"max_failed is {max_failed}; write 0 or more.")
     # A pod's host name is the Job's name with the index, and a label.

@@ -1,18 +1,15 @@
 """What a piece of work is: the same for a Job and for each run of a sweep."""
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final, Required, TypedDict
 
 from ebbtide.workloads.amounts import memory_bytes, millicores, seconds
 from ebbtide.workloads.errors import Problems
+from ebbtide.workloads.names import LABEL_LENGTH, is_label, is_subdomain
+from ebbtide.workloads.secrets import check_env, check_secrets
 
-LABEL_LENGTH: Final = 63
-_LABEL: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?")
-_SUBDOMAIN: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
-_VARIABLE: Final = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
 _STOPPED: Final = {137: "SIGKILL", 143: "SIGTERM"}
 _HIGHEST_EXIT_CODE: Final = 255
 
@@ -35,7 +32,7 @@ class TaskFields(TypedDict, total=False):
     namespace: str
     """Where the Job is. Left out: where `kubectl` says, or the one namespace that has the queue."""
     gpus: int
-    """Accelerators for each pod."""
+    """Accelerators for each pod. To be given wherever nodes have accelerators; 0 uses none of them."""
     cpu: str
     """CPU that each pod requests: cores, as `4`, or `500m`. It may use more where the node has it."""
     memory: str
@@ -51,6 +48,10 @@ class TaskFields(TypedDict, total=False):
     """How long one attempt may run. Time spent waiting for a node does not count."""
     env: Mapping[str, str]
     """Environment variables, as Kubernetes reads them: `$(NAME)` stands for another one's value."""
+    secret_env: Mapping[str, str]
+    """Environment variables from keys of Secrets in the namespace: `{"WANDB_API_KEY": "tracker/api-key"}`."""
+    secret_volumes: Mapping[str, str]
+    """Secrets to mount, a file for each key, by name: `{"tracker": "/secrets/tracker"}`."""
     service_account: str
     """The pods' service account, for what they may do in the cloud."""
     volume: str
@@ -61,8 +62,27 @@ class TaskFields(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Sidecar:
+    """A container that something adds to the pod.
+
+    Attributes:
+        name: what it is called in a message.
+        cpu_m: CPU that it requests, millicores.
+        memory_mib: memory that it requests, MiB.
+    """
+
+    name: str
+    cpu_m: int
+    memory_mib: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """The fields with their defaults; `TaskFields` says what they mean."""
+    """The fields with their defaults, as `TaskFields` describes them.
+
+    Attributes:
+        sidecars: containers that run beside the work and need a part of the node.
+    """
 
     name: str
     image: str
@@ -71,7 +91,7 @@ class Task:
     pool: str = ""
     queue: str = ""
     namespace: str = ""
-    gpus: int = 0
+    gpus: int | None = None
     cpu: str = ""
     memory: str = ""
     retries: int = 3
@@ -79,9 +99,17 @@ class Task:
     ttl: str | timedelta = "1d"
     max_run: str | timedelta | None = None
     env: Mapping[str, str] = field(default_factory=dict[str, str])
+    secret_env: Mapping[str, str] = field(default_factory=dict[str, str])
+    secret_volumes: Mapping[str, str] = field(default_factory=dict[str, str])
     service_account: str = ""
     volume: str = ""
     mount_path: str = "/checkpoints"
+    sidecars: tuple[Sidecar, ...] = ()
+
+    @property
+    def gpu_count(self) -> int:
+        """Accelerators of a pod."""
+        return self.gpus or 0
 
     @property
     def cpu_m(self) -> int:
@@ -102,16 +130,6 @@ class Task:
     def max_run_seconds(self) -> int | None:
         """How long one attempt may run."""
         return None if self.max_run is None else seconds("max_run", self.max_run)
-
-
-def is_label(text: str, length: int = LABEL_LENGTH) -> bool:
-    """Whether Kubernetes takes a name that must be a DNS label."""
-    return len(text) <= length and _LABEL.fullmatch(text) is not None
-
-
-def is_subdomain(text: str) -> bool:
-    """Whether Kubernetes takes a name that must be a DNS subdomain."""
-    return len(text) <= 253 and _SUBDOMAIN.fullmatch(text) is not None  # noqa: PLR2004 - RFC 1123's
 
 
 def check(task: Task, problems: Problems, *, name_length: int = LABEL_LENGTH) -> None:
@@ -136,9 +154,13 @@ def check(task: Task, problems: Problems, *, name_length: int = LABEL_LENGTH) ->
             not isinstance(words, str),
             f"{what} is one text; write its words as a list, ['python', 'train.py'].",
         )
-    for key in task.env:
-        problems.check(_VARIABLE.fullmatch(key), f"env has {key!r}, which can be no variable's name.")
-    problems.check(task.gpus >= 0, f"gpus is {task.gpus}; write 0 or more.")
+    check_secrets(task.secret_env, task.secret_volumes, problems)
+    check_env(task.env, task.secret_env, problems)
+    problems.check(
+        not task.volume or task.mount_path not in task.secret_volumes.values(),
+        f"mount_path and secret_volumes both have {task.mount_path}: only one volume can be mounted there.",
+    )
+    problems.check(task.gpu_count >= 0, f"gpus is {task.gpus}; write 0 or more.")
     problems.check(task.retries >= 0, f"retries is {task.retries}; write 0 or more.")
     for code in task.fail_on:
         if code in _STOPPED:
@@ -154,3 +176,19 @@ def check(task: Task, problems: Problems, *, name_length: int = LABEL_LENGTH) ->
     for amount in ("cpu_m", "memory_b", "ttl_seconds", "max_run_seconds"):
         with problems.collecting():
             getattr(task, amount)
+
+
+def check_free(task: Task, names: Iterable[str], owner: str, problems: Problems) -> None:
+    """Note environment variables of a task that something else sets.
+
+    Args:
+        task: the task.
+        names: of the variables.
+        owner: what sets them, for the message.
+        problems: for the notes.
+    """
+    for field_name, given in (("env", task.env), ("secret_env", task.secret_env)):
+        for name in names:
+            problems.check(
+                name not in given, f"{field_name} has {name}, which {owner} sets itself: use another name."
+            )

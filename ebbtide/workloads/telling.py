@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final, assert_never
 
+from ebbtide.invocation import command_line
 from ebbtide.placement import Profile
 from ebbtide.wording import several
 from ebbtide.workloads.errors import WorkloadError
@@ -131,7 +132,7 @@ def _points(job: Object) -> list[dict[str, Any]]:
 def _logs(look: Look, profile: Profile | None) -> list[str]:
     metadata = look.job["metadata"]
     if profile is None:
-        asked = f"ebbtide logs --namespace {metadata['namespace']} --job {metadata['name']}"
+        asked = command_line("logs", "--namespace", metadata["namespace"], "--job", metadata["name"])
         return [f"Logs: `{asked}`, with the cluster's profile."]
     try:
         query = log_query(profile, namespace=metadata["namespace"], job=metadata["name"])

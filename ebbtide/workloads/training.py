@@ -5,21 +5,27 @@ Trainer 2 takes placements as patches of the job's runtime (`spec.runtimePatches
 SDK has as options (kubeflow 0.5.0). Starting and following the job is the SDK's own.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final, TypedDict, Unpack
 
-from ebbtide.placement import PoolProfile, Profile
-from ebbtide.workloads.amounts import MEBIBYTE
+from ebbtide.invocation import pip_install
+from ebbtide.placement import Profile
+from ebbtide.workloads.capacity import check_capacity
 from ebbtide.workloads.errors import Problems, WorkloadError
 from ebbtide.workloads.placing import Place, place
+from ebbtide.workloads.secrets import check_secrets, secret_mounts, secret_variables, secret_volumes
 from ebbtide.workloads.tasks import Task
 
 Manifest = dict[str, Any]
 
 MANAGER: Final = "ebbtide.dev/placement"
 """Who made a patch; a TrainJob has one for each manager."""
+
+
+_CONTAINER: Final = "node"
+"""The container that trains, in every runtime of Trainer's own (Trainer 2.3.0, manifests/base/runtimes)."""
 
 
 class TrainFields(TypedDict, total=False):
@@ -32,13 +38,18 @@ class TrainFields(TypedDict, total=False):
     namespace: str
     """Where the job is. Left out: where the SDK says, or the one namespace that has the queue."""
     gpus: int
-    """Accelerators for each pod."""
+    """Accelerators for each pod. To be given wherever nodes have accelerators; 0 uses none of them."""
     cpu: str
     """CPU for each pod: cores, as `4`, or `500m`."""
     memory: str
     """Memory for each pod: `48Gi`."""
     max_run: str | timedelta
     """For how long nodes are asked for, where the queue leads to a pool whose capacity is queued."""
+    secret_env: Mapping[str, str]
+    """Environment variables from keys of Secrets in the namespace: `{"WANDB_API_KEY": "tracker/api-key"}`.
+    For `manifest()`; the SDK's options have no way to set them (kubeflow 0.5.0)."""
+    secret_volumes: Mapping[str, str]
+    """Secrets to mount, a file for each key, by name: `{"tracker": "/secrets/tracker"}`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +62,7 @@ class TrainPlacement:
         namespace: of the job; empty for whichever the SDK uses.
         labels: of the job.
         annotations: of the job.
+        env: variables of the training container, from Secrets.
         pods: fields of the pods' spec, by the name of the runtime's replicated job.
     """
 
@@ -59,6 +71,7 @@ class TrainPlacement:
     namespace: str
     labels: dict[str, str]
     annotations: dict[str, str]
+    env: list[Manifest]
     pods: dict[str, dict[str, Any]]
 
     def options(self) -> list[Any]:
@@ -67,12 +80,19 @@ class TrainPlacement:
 
         Raises:
             ModuleNotFoundError: the SDK is not installed.
+            WorkloadError: there are variables from Secrets.
         """
+        if self.env:
+            raise WorkloadError(
+                "The kubeflow SDK's options cannot set environment variables from Secrets: the training "
+                "would run without them. Mount the Secret with secret_volumes, or use manifest()."
+            )
         try:
             from kubeflow.trainer import options  # noqa: PLC0415
         except ModuleNotFoundError as error:
             raise ModuleNotFoundError(
-                "Options are objects of the kubeflow SDK: pip install kubeflow. `manifest()` needs none.",
+                "Options are objects of the kubeflow SDK, which is not installed. Install it with: "
+                f"{pip_install('train')}. `manifest()` needs none.",
                 name=error.name,
             ) from None
         found: list[Any] = []
@@ -86,7 +106,7 @@ class TrainPlacement:
                     name=name,
                     template=options.JobTemplatePatch(
                         spec=options.JobSpecPatch(
-                            template=options.PodTemplatePatch(spec=options.PodSpecPatch(**pod))
+                            template=options.PodTemplatePatch(spec=_as_option(pod, options))
                         )
                     ),
                 )
@@ -110,6 +130,8 @@ class TrainPlacement:
             if part
         }
         trainer: Manifest = {"numNodes": self.nodes}
+        if self.env:
+            trainer["env"] = self.env
         if self.resources:
             trainer["resourcesPerNode"] = {"requests": self.resources, "limits": self.resources}
         spec: Manifest = {"trainer": trainer}
@@ -145,49 +167,49 @@ def train_job(
     problems.check(jobs and all(jobs), "jobs is empty; name the replicated job that trains, mostly node.")
     task = Task(name="train", image="train", **fields)
     try:
+        check_secrets(task.secret_env, task.secret_volumes, problems)
         found = place(profile, task)
     except WorkloadError as error:
         raise problems.error(*error.problems) from None
-    _check_room(profile, task, nodes, problems)
+    check_capacity(found.pools, task, nodes, problems)
     problems.end()
+    pod = found.pod | _secrets_of(task)
     return TrainPlacement(
         nodes=nodes,
         resources=_resources(task, found),
         namespace=found.namespace,
         labels=found.labels,
         annotations=found.annotations,
-        pods=dict.fromkeys(jobs, found.pod) if found.pod else {},
+        env=secret_variables(task.secret_env),
+        pods=dict.fromkeys(jobs, pod) if pod else {},
     )
 
 
 def _resources(task: Task, found: Place) -> dict[str, str]:
     asked = {"cpu": task.cpu, "memory": task.memory}
     if found.accelerator:
-        asked[found.accelerator] = str(task.gpus)
+        asked[found.accelerator] = str(task.gpu_count)
     return {name: amount for name, amount in asked.items() if amount}
 
 
-def _check_room(profile: Profile, task: Task, nodes: int, problems: Problems) -> None:
-    """Note where all of the pods never run at once: they wait for each other, and hold what they have. A
-    queue sends all of them to one of its pools."""
-    names = profile.queue(task.queue).pools if task.queue else (task.pool,)
-    rooms = {name: room for name in names if (room := _room(profile.pool(name), task)) is not None}
-    most = max(rooms, key=lambda name: rooms[name], default="")
-    problems.check(
-        len(rooms) < len(names) or nodes <= rooms[most],
-        f"nodes is {nodes}, and pool {most} has room for {rooms.get(most)} such pods at once.",
-    )
+def _secrets_of(task: Task) -> dict[str, Any]:
+    """Fields of the pods' spec that mount Secrets."""
+    if not task.secret_volumes:
+        return {}
+    mounts = secret_mounts(task.secret_volumes)
+    return {
+        "volumes": secret_volumes(task.secret_volumes),
+        "containers": [{"name": _CONTAINER, "volumeMounts": mounts}],
+    }
 
 
-def _room(pool: PoolProfile, task: Task) -> int | None:
-    """How many such pods a pool holds at its largest; None where nothing that they ask for tells."""
-    offered = (
-        (pool.accelerator.count if pool.accelerator else 0, task.gpus),
-        (pool.cpu_m, task.cpu_m),
-        (pool.memory_mib * MEBIBYTE, task.memory_b),
-    )
-    each = [have // ask for have, ask in offered if have and ask]
-    return pool.max_nodes * min(each) if each else None
+def _as_option(pod: dict[str, Any], options: Any) -> Any:
+    """Fields of the pods' spec as the SDK has them."""
+    containers = [
+        options.ContainerPatch(name=item["name"], volume_mounts=item["volumeMounts"])
+        for item in pod.get("containers", ())
+    ]
+    return options.PodSpecPatch(**{**pod, "containers": containers or None})
 
 
 def _patch(pods: dict[str, dict[str, Any]]) -> Manifest:

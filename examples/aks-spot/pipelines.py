@@ -1,52 +1,126 @@
 """Three pipelines from the same two steps: `python pipelines.py` writes a file for each. The placement
 profile is the one that EBBTIDE_PROFILE names."""
 
+from typing import IO, TYPE_CHECKING
+
 from kfp import compiler, dsl
 
 from ebbtide.workloads.pipelines import every_step, retry_disruptions, use_pool
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 IMAGE = "python:3.12"
 POOL = "spotnodepool"
 
 
-@dsl.component(base_image=IMAGE)
-def download(url: str, tables: dsl.Output[dsl.Dataset]) -> int:
-    """Fetch an archive of CSV files, and unpack those; how many there are."""
-    import io
-    import pathlib
+def fetch(url: str, file: IO[bytes], max_bytes: int) -> None:
+    """Write what is at an address into a file.
+
+    Raises:
+        ValueError: it has more bytes.
+    """
     import urllib.request
+
+    with urllib.request.urlopen(url, timeout=60) as response:
+        while chunk := response.read(2**20):
+            file.write(chunk)
+            if file.tell() > max_bytes:
+                raise ValueError(f"{url} has more than {max_bytes} bytes: raise max_bytes if it may.")
+
+
+def files_of(archive: IO[bytes]) -> "Iterator[tuple[str, int, IO[bytes] | None]]":
+    """Yield the files of a zip or tar archive: name, size, and content, None of a link or a device.
+
+    Neither format gives more bytes of a file than it declares as its size.
+    """
+    import stat
+    import tarfile
     import zipfile
+
+    if zipfile.is_zipfile(archive):
+        with zipfile.ZipFile(archive) as opened:
+            for item in opened.infolist():
+                if not item.is_dir():
+                    # The upper half is the file's mode where the archive was made on Unix, and else 0.
+                    regular = stat.S_IFMT(item.external_attr >> 16) in (0, stat.S_IFREG)
+                    yield item.filename, item.file_size, opened.open(item) if regular else None
+        return
+    archive.seek(0)
+    with tarfile.open(fileobj=archive) as opened:
+        for item in opened:
+            if not item.isdir():
+                yield item.name, item.size, opened.extractfile(item) if item.isreg() else None
+
+
+@dsl.component(base_image=IMAGE, additional_funcs=[fetch, files_of])
+def download(
+    url: str, tables: dsl.Output[dsl.Dataset], max_files: int = 10_000, max_bytes: int = 2**30
+) -> int:
+    """Fetch a .tar.gz or .zip archive of CSV files, and unpack those.
+
+    Args:
+        url: address of the archive.
+        tables: directory that the CSV files are unpacked into, below their own directories.
+        max_files: the most files in the archive, of any kind.
+        max_bytes: the most bytes, of the archive as it is fetched and of what it unpacks to.
+
+    Returns:
+        The number of CSV files.
+    """
+    import pathlib
+    import shutil
+    import tempfile
 
     folder = pathlib.Path(tables.path)
     folder.mkdir(parents=True, exist_ok=True)
-    with urllib.request.urlopen(url, timeout=60) as response:
-        archive = zipfile.ZipFile(io.BytesIO(response.read()))
-    names = [name for name in archive.namelist() if name.endswith(".csv")]
-    for name in names:
-        # The name alone: an archive may say ../../etc.
-        (folder / pathlib.PurePosixPath(name).name).write_bytes(archive.read(name))
-    return len(names)
+    found = unpacked = 0
+    with tempfile.TemporaryFile() as archive:
+        fetch(url, archive, max_bytes)
+        for number, (name, size, content) in enumerate(files_of(archive), start=1):
+            path = pathlib.PurePosixPath(name)
+            unpacked += size
+            if path.is_absolute() or ".." in path.parts:
+                raise ValueError(f"{name} in {url} leads out of the archive: none of it is trusted.")
+            if content is None:
+                raise ValueError(f"{name} in {url} is a link or a device: none of it is trusted.")
+            if number > max_files:
+                raise ValueError(f"{url} has more than {max_files} files: raise max_files if it may.")
+            if unpacked > max_bytes:
+                raise ValueError(f"{url} unpacks to over {max_bytes} bytes: raise max_bytes if it may.")
+            # macOS puts a hidden file beside each.
+            if path.suffix == ".csv" and not path.name.startswith("."):
+                target = folder / path
+                target.parent.mkdir(parents=True, exist_ok=True)
+                with content, target.open("wb") as destination:
+                    shutil.copyfileobj(content, destination)
+                found += 1
+    if not found:
+        raise ValueError(f"{url} has no CSV file.")
+    return found
 
 
 @dsl.component(base_image=IMAGE)
 def merge(tables: dsl.Input[dsl.Dataset], merged: dsl.Output[dsl.Dataset]) -> int:
-    """Write the rows of all tables into one; how many there are."""
+    """Write the rows of all tables into one, and return their number."""
     import csv
     import pathlib
 
     header: list[str] = []
     rows = 0
+    folder = pathlib.Path(tables.path)
     with pathlib.Path(merged.path).open("w", newline="", encoding="utf-8") as target:
         writer = csv.writer(target)
-        for file in sorted(pathlib.Path(tables.path).glob("*.csv")):
+        for file in sorted(folder.rglob("*.csv")):
             with file.open(newline="", encoding="utf-8") as source:
                 reader = csv.reader(source)
-                columns = next(reader)
+                columns = next(reader, list[str]())
                 if not header:
                     header = columns
                     writer.writerow(header)
                 if columns != header:
-                    raise ValueError(f"{file.name} has the columns {columns}, and the first had {header}.")
+                    name = file.relative_to(folder)
+                    raise ValueError(f"{name} has the columns {columns}, and the first had {header}.")
                 for row in reader:
                     writer.writerow(row)
                     rows += 1
@@ -54,8 +128,10 @@ def merge(tables: dsl.Input[dsl.Dataset], merged: dsl.Output[dsl.Dataset]) -> in
 
 
 def _merged(url: str) -> int:
-    tables = download(url=url).outputs["tables"]
-    return merge(tables=tables).outputs["Output"]
+    downloaded = download(url=url)
+    # What an address answers may have changed since; a merge of the same tables has not.
+    downloaded.set_caching_options(enable_caching=False)
+    return merge(tables=downloaded.outputs["tables"]).outputs["Output"]
 
 
 @dsl.pipeline(name="merge-csv")

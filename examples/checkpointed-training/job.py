@@ -12,7 +12,7 @@ from ebbtide.placement import Profile
 from ebbtide.workloads.jobs import job
 
 CLAIM = "checkpoints"
-STEPS, EVERY = 5_000_000, 50_000
+STEPS, EVERY = 130_000_000, 1_300_000
 _CALL = f"""
 import os
 import tempfile
@@ -21,8 +21,10 @@ from pathlib import Path
 with tempfile.TemporaryDirectory() as initial:
     (Path(initial) / "model.json").write_text(os.environ["INITIAL"])
     copydata(initial, os.environ["CHECKPOINTS"])
-left = train(os.environ["CHECKPOINTS"], {STEPS}, {EVERY})
-print(f"Trained: {{left:.3f}} from the line that the points were made of.", flush=True)
+with tempfile.TemporaryDirectory() as data:
+    (Path(data) / "points.csv").write_text(os.environ["POINTS"])
+    left = train(data, os.environ["CHECKPOINTS"], {STEPS}, {EVERY})
+print(f"Trained: the points are {{left:.3f}} from the line.", flush=True)
 """
 
 
@@ -34,6 +36,7 @@ def training(profile: Profile) -> list[dict[str, Any]]:
     here = Path(__file__).parent
     source = (here / "trainer.py").read_text(encoding="utf-8")
     model = (here / "initial" / "model.json").read_text(encoding="utf-8")
+    points = (here / "data" / "points.csv").read_text(encoding="utf-8")
     return [
         {
             "apiVersion": "v1",
@@ -46,7 +49,7 @@ def training(profile: Profile) -> list[dict[str, Any]]:
             name="issue-summaries",
             image="us-central1-docker.pkg.dev/acme-ml/issues/training:1",
             command=["python", "-c", source + _CALL],
-            env={"INITIAL": model, "CHECKPOINTS": "/checkpoints/issue-summaries"},
+            env={"INITIAL": model, "POINTS": points, "CHECKPOINTS": "/checkpoints/issue-summaries"},
             namespace="default",
             pool="preemptible-gpu-pool",
             gpus=4,

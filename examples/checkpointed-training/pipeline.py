@@ -5,10 +5,10 @@ from pathlib import Path
 
 from kfp import compiler, components, dsl, kubernetes
 
-from ebbtide.workloads.pipelines import retry_disruptions, use_pool
+from ebbtide.workloads.pipelines import retry_disruptions, use_identity, use_pool, use_volume
 
 VOLUME = "shared"
-"""A claim that steps on several nodes can write; a team's own is called so."""
+"""The claim that the stack makes: the team's bucket, mounted."""
 MOUNTED = "/checkpoints"
 
 _HERE = Path(__file__).parent
@@ -19,24 +19,38 @@ train = components.load_component_from_file(str(_HERE / "train.yaml"))
 @dsl.component(base_image="python:3.12")
 def report(distance: float) -> str:
     """What comes after the training."""
-    text = f"The line is {distance:.3f} from the true one."
+    text = f"The points are {distance:.3f} from the line."
     print(text)
     return text
 
 
 def _with_checkpoints(task: dsl.PipelineTask) -> dsl.PipelineTask:
-    """Mount the volume, and run the step each time: what it did before is no reason to skip it."""
-    kubernetes.mount_pvc(task, VOLUME, MOUNTED)
+    """Mount the volume, use addresses in buckets, and run the step each time: it writes files, which a cached
+    result would not."""
+    use_volume(task, VOLUME, MOUNTED)
+    use_identity(task)
     return task.set_caching_options(enable_caching=False)
 
 
 @dsl.pipeline(name="checkpointed-training")
-def checkpointed_training(initial: str, root: str = MOUNTED, steps: int = 100_000, every: int = 1_000) -> str:
+def checkpointed_training(
+    initial: str, data: str, root: str = MOUNTED, steps: int = 100_000, every: int = 1_000
+) -> str:
     """The copy is a step of its own: when `train` is run again, nothing is copied again. Each run of the
-    pipeline has a directory of its own below `root`."""
-    directory = f"{root}/{dsl.PIPELINE_JOB_ID_PLACEHOLDER}"
-    copied = _with_checkpoints(copydata(source=initial, directory=directory))
-    trained = _with_checkpoints(train(directory=directory, steps=steps, every=every)).after(copied)
+    pipeline has a directory of its own below `root`.
+
+    Args:
+        initial: the initial checkpoint; like the next two a path on the volume, or an address in a bucket.
+        data: the points.
+        root: where runs have their directories.
+        steps: number of steps of the training.
+        every: number of steps between two checkpoints.
+    """
+    # Kubeflow Pipelines fills the id in only where it is the whole input (2.17.0, backend/src/v2/driver).
+    run = dsl.PIPELINE_JOB_ID_PLACEHOLDER
+    copied = _with_checkpoints(copydata(source=initial, directory=root, run=run))
+    trained = _with_checkpoints(train(data=data, directory=root, steps=steps, every=every, run=run))
+    trained.after(copied)
     kubernetes.add_pod_label(trained, "step", "train")  # by which the logs of every attempt are found
     retry_disruptions(trained, 5, backoff="1s")
     use_pool(trained, "preemptible-gpu-pool", gpus=4, memory="48G", lasts="30h", checkpoints=True)

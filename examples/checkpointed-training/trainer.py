@@ -1,56 +1,68 @@
 """What runs in the image: the two steps as plain functions.
 
-Each becomes a component file of its own, of its own source alone, and so imports what it needs itself.
+Each becomes a component file of its own, of its own source alone, and so imports what it needs itself. A path
+may be an address in a bucket: `gs://bucket/directory`, or
+`abfss://container@account.dfs.core.windows.net/directory`.
 """
 
 
-def copydata(source: str, directory: str) -> int:
-    """Copy the initial checkpoint to where training goes on from, unless it was copied already.
+def copydata(source: str, directory: str, run: str = "") -> int:
+    """Copy the initial checkpoint to where training goes on from, unless there is a checkpoint already.
 
     Args:
-        source: the initial checkpoint, a directory.
-        directory: where this run's checkpoints are.
+        source: the initial checkpoint, a file or a directory.
+        directory: the directory of the checkpoints.
+        run: the run that they are of, which then have a directory of their own below that.
 
     Returns:
         The step that training goes on from: 0 for the copy.
     """
     from ebbtide.workloads.checkpoints import Checkpoints
 
-    return Checkpoints(directory).seed(source).step
+    return Checkpoints(f"{directory.rstrip('/')}/{run}" if run else directory).seed(source).step
 
 
-def train(directory: str, steps: int, every: int) -> float:
+def train(data: str, directory: str, steps: int, every: int, run: str = "") -> float:
     """Fit a line to noisy points, one at a time, from the latest checkpoint on.
 
     Args:
-        directory: where this run's checkpoints are.
-        steps: how many steps the training has.
-        every: how many steps lie between two checkpoints.
+        data: a CSV file with columns x and y, or a directory of such files.
+        directory: the directory of the checkpoints.
+        steps: number of steps of the training.
+        every: number of steps between two checkpoints.
+        run: the run that the checkpoints are of, as in `copydata`.
 
     Returns:
-        How far the line is from the one that the points were made of.
+        The mean distance of the points from the line.
     """
+    import csv
     import json
-    import random
+    import tempfile
+    from pathlib import Path
 
     from ebbtide.workloads.checkpoints import Checkpoints
+    from ebbtide.workloads.storage import copy
 
-    true_slope, true_offset, rate = 3.0, -1.0, 0.05
-    checkpoints = Checkpoints(directory)
+    rate = 0.05
+    checkpoints = Checkpoints(f"{directory.rstrip('/')}/{run}" if run else directory)
     latest = checkpoints.latest()
     if latest is None:
         raise FileNotFoundError(f"There is no checkpoint in {directory}: copydata comes first.")
     print(f"Going on from step {latest.step} of {steps}.", flush=True)
     model = json.loads((latest.path / "model.json").read_text(encoding="utf-8"))
+    points: list[tuple[float, float]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        copy(data, Path(folder))
+        for file in sorted(Path(folder).rglob("*.csv")):
+            with file.open(newline="", encoding="utf-8") as rows:
+                points += [(float(row["x"]), float(row["y"])) for row in csv.DictReader(rows)]
     for step in range(latest.step + 1, steps + 1):
-        # A step sees the same point whenever it is run: so does a run that was never interrupted.
-        chance = random.Random(step)
-        x = chance.uniform(-1, 1)
-        y = true_slope * x + true_offset + chance.gauss(0, 0.1)
+        # A step takes the same point whenever it is run: so does a run that was never interrupted.
+        x, y = points[step % len(points)]
         error = model["slope"] * x + model["offset"] - y
         model["slope"] -= rate * error * x
         model["offset"] -= rate * error
         if step % every == 0 or step == steps:
             with checkpoints.saving(step) as folder:
                 (folder / "model.json").write_text(json.dumps(model), encoding="utf-8")
-    return abs(model["slope"] - true_slope) + abs(model["offset"] - true_offset)
+    return sum(abs(model["slope"] * x + model["offset"] - y) for x, y in points) / len(points)

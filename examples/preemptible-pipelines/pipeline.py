@@ -38,9 +38,14 @@ def say(what: str) -> str:
 
 
 @dsl.pipeline(name="coin-flip")
+@every_step(dsl.PipelineTask.set_caching_options, enable_caching=False)
 @every_step(retry_disruptions, 5, backoff="1m")
 def coin_flip(seed: int = 0) -> None:
-    """Heads wants a GPU and waits for one; tails takes whichever machine is there."""
+    """Heads needs a GPU and waits for one; tails takes any machine.
+
+    No step is cached: a coin is flipped each time, which GPUs are listed depends on the node, and a sentence
+    is to be in the log of each run.
+    """
     flipped = use_pool(flip_coin(seed=seed), "preemptible-cpu-pool", hard=False)
     with dsl.If(flipped.output == "heads", "heads"):
         use_pool(list_gpus(), "preemptible-gpu-pool", gpus=1)

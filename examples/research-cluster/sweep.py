@@ -8,7 +8,8 @@ import yaml
 from ebbtide.placement import Profile
 from ebbtide.workloads.sweeps import sweep
 
-IMAGE = "europe-west1-docker.pkg.dev/acme-research/lab/experiment:1"
+IMAGE = "experiment:1"
+"""In the team's own registry."""
 GRID = {"rate": [0.3, 0.1, 0.03, 0.01], "seed": [1, 2, 3, 4, 5]}
 
 
@@ -20,7 +21,7 @@ def grasping(profile: Profile) -> dict[str, Any]:
         parallelism=profile.pool("gpu").max_nodes,
         max_failed=2,
         name="rates",
-        image=IMAGE,
+        image=profile.image("grasping", IMAGE),
         command=["python", "experiment.py", "/checkpoints/rates"],
         namespace="grasping",
         service_account="worker",  # may read and write the bucket that the volume is
@@ -29,6 +30,7 @@ def grasping(profile: Profile) -> dict[str, Any]:
         cpu="4",
         memory="16Gi",
         volume="shared",
+        secret_env={"WANDB_API_KEY": "tracker/api-key"},  # kubectl create secret generic tracker …
     )
 
 

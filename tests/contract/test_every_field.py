@@ -8,7 +8,7 @@ from typing import Any, cast, get_args
 import pytest
 from pydantic import BaseModel
 
-from ebbtide.model import Cluster
+from ebbtide.model import Cluster, DeclarationError, advice, declare
 from ebbtide.recording.recording import Recording, Secret
 from tests.declarations import AKS, GKE, Declaration, changed, only
 from tests.synth import synth
@@ -194,7 +194,7 @@ GKE_POOL = [
     work("Upgrade.max_surge", GKE_CPU, "upgrade", {"maxSurge": 2}, {"maxSurge": 1}),
     work("Upgrade.max_unavailable", GKE_CPU, "upgrade", {"maxUnavailable": 2}, {"maxUnavailable": 1}),
     work("Pool.auto_repair", GKE_CPU, "autoRepair", False),  # noqa: FBT003 - a value of the declaration
-    work("Pool.auto_upgrade", GKE_CPU, "autoUpgrade", False),  # noqa: FBT003 - a value of the declaration
+    flip("Pool.auto_upgrade", GKE_EXISTING, "pools.0.autoUpgrade", False),  # noqa: FBT003 - a value of the declaration
 ]
 AKS_POOL = [
     work("Pool.name", AKS_SPOT, "name", "other"),
@@ -250,6 +250,16 @@ TENANCY = [
     team("Team.namespace", "namespace", {"name": "eyes"}),
     team("Namespace.name", "namespace", {"name": "eyes"}, {"name": "ears"}),
     team("Namespace.create", "namespace", {"name": "eyes", "create": False}, {"name": "eyes"}),
+    team(
+        "Namespace.pod_security", "namespace", {"name": "eyes", "podSecurity": "restricted"}, {"name": "eyes"}
+    ),
+    team("Team.require_queue", "requireQueue", value=False),
+    flip(
+        "Team.interactive",
+        changed(TEAM, teams=[{"name": "vision", "members": ["vision@acme.example"]}]),
+        "teams.0.interactive",
+        value=True,
+    ),
     team("Team.queues", "queues", [{"queue": "gpus", "as": "mine"}]),
     team("QueueUse.as_", "queues", [{"queue": "gpus", "as": "mine"}], [{"queue": "gpus"}]),
     Flip(
@@ -267,6 +277,12 @@ TENANCY = [
     team("Team.weight", "weight", 3),
     team("Team.bucket", "bucket", {}),
     team("Bucket.keep", "bucket", {"keep": False}, {}),
+    team("Team.registry", "registry", {}),
+    flip("Team.registry", AKS_TEAM, "teams.0.registry", {}),
+    team("Registry.keep", "registry", {"keep": False}, {}),
+    flip("Registry.keep", AKS_TEAM, "teams.0.registry", {"keep": False}, {}),
+    team("Registry.immutable_tags", "registry", {"immutableTags": True}, {}),
+    team("Registry.delete_untagged_days", "registry", {"deleteUntaggedDays": 30}, {}),
     team("Team.volume", "volume", {}),
     team("Volume.kind", "volume", {"kind": "filestore"}, {}),
     team("Volume.size_gib", "volume", {"kind": "filestore", "sizeGib": 2048}, {"kind": "filestore"}),
@@ -286,6 +302,8 @@ ADDONS = [
     flip("Kueue.frameworks", ROOMY, "addons.kueue.frameworks", ["ray.io/rayjob"]),
     flip("Addons.pipelines", ROOMY, "addons.pipelines", {}),
     flip("Pipelines.retry", ROOMY, "addons.pipelines", {"retry": "any"}, {}),
+    flip("Pipelines.existing", GKE_EXISTING, "addons.pipelines", {"existing": True}, {}),
+    flip("Pipelines.existing", AKS_EXISTING, "addons.pipelines", {"existing": True}, {}),
     flip("Pipelines.artifacts", ROOMY, "addons.pipelines", {"artifacts": "bucket"}, {}),
     flip("Addons.trainer", ROOMY, "addons.trainer", {}),
     flip("Addons.katib", ROOMY, "addons.katib", {}),
@@ -293,6 +311,18 @@ ADDONS = [
     flip("Logs.retention_days", AKS_ROOMY, "addons.logs", {"retentionDays": 90}, {}),
     flip("Logs.daily_gib", AKS_ROOMY, "addons.logs", {"dailyGib": 1.0}, {}),
 ]
+NEWER = {"name": "us-east7", "zones": ["us-east7-a"], "offers": ["n2", "e2-standard-4"]}
+AKS_NEWER = {"name": "eastus3", "zones": ["1"], "offers": ["Standard_NC4as_T4_v3"]}
+GKE_NEWER = _with(_with(GKE_CPU, "cloud.location", "us-east7-a"), "cloud.regions", [NEWER])
+CHECKED = [
+    flip("Gke.regions", _with(GKE_CPU, "cloud.location", "us-east7-a"), "cloud.regions", [NEWER]),
+    flip("Region.name", GKE_NEWER, "cloud.regions.0.name", "us-east9"),
+    flip("Region.zones", GKE_NEWER, "cloud.regions.0.zones", ["us-east7-b"]),
+    flip("Region.offers", GKE_NEWER, "cloud.regions.0.offers", []),
+    flip("Aks.regions", _with(AKS, "cloud.location", "eastus3"), "cloud.regions", [AKS_NEWER]),
+]
+"""Fields that reach the rules alone: they decide what is refused and what is warned of."""
+
 FLIPS = [*CLUSTER, *GKE_CLOUD, *AKS_CLOUD, *GKE_POOL, *AKS_POOL, *TENANCY, *ADDONS]
 
 
@@ -300,7 +330,15 @@ def _graph(recording: Recording) -> list[tuple[Any, ...]]:
     """What reaches a resource, and the kubeconfig; not the profile, which repeats the declaration."""
     kubeconfig = cast("Secret", recording.outputs["kubeconfig"])
     graph = [
-        (item.urn, repr(item.inputs), item.provider, item.protect, item.deleted_with, item.dependencies)
+        (
+            item.urn,
+            repr(item.inputs),
+            item.provider,
+            item.protect,
+            item.deleted_with,
+            item.retain_on_delete,
+            item.dependencies,
+        )
         for item in recording
     ]
     return [*graph, ("kubeconfig", kubeconfig.value)]
@@ -310,6 +348,19 @@ def _graph(recording: Recording) -> list[tuple[Any, ...]]:
 def test_a_changed_field_changes_the_graph(case: Flip) -> None:
     """No field is accepted and then ignored."""
     assert _graph(synth(case.before)) != _graph(synth(case.after))
+
+
+def _messages(written: Declaration) -> set[str]:
+    try:
+        return {str(warning) for warning in advice(declare(written))}
+    except DeclarationError as refused:
+        return {str(fault) for fault in refused.faults}
+
+
+@pytest.mark.parametrize("case", CHECKED, ids=[case.field for case in CHECKED])
+def test_a_changed_field_changes_what_is_messages(case: Flip) -> None:
+    """No field that only the rules read is ignored by them."""
+    assert _messages(case.before) != _messages(case.after)
 
 
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:
@@ -331,4 +382,4 @@ def _fields(model: type[BaseModel], seen: set[type[BaseModel]]) -> Iterator[str]
 
 def test_no_field_is_left_out() -> None:
     """A field that is added to the declaration is added here too, or this fails."""
-    assert set(_fields(Cluster, set())) == {case.field for case in FLIPS}
+    assert set(_fields(Cluster, set())) == {case.field for case in (*FLIPS, *CHECKED)}

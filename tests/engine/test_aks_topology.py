@@ -249,3 +249,31 @@ def test_pools_in_a_cluster_that_was_there_before(tmp_path: Path) -> None:
         stack.destroy()
         assert [one.name for one in pools(store, _CLUSTER)] == ["system"]
         assert list(planes.running) == [_CLUSTER]
+
+
+def _nodes(store: Store, name: str) -> tuple[bool, int, int]:
+    """Whether a pool is autoscaled, and the fewest and the most nodes of it."""
+    found = next(one for one in pools(store, _CLUSTER) if one.name == name)
+    return found.autoscaled, found.minimum, found.maximum
+
+
+def test_a_changed_count_resizes_the_pool(tmp_path: Path) -> None:
+    """A fixed count is changed in place, and becomes limits of the autoscaler and a count again; so does that
+    of the system pool, which is part of the cluster."""
+    declaration = _ephemeral()
+    with _stack(tmp_path, declaration) as (stack, store, _):
+        for first, name, resource in ((2, "steady", "train-steady"), (3, "system", "train-cluster")):
+            pool(declaration, name)["nodes"] = {"count": first}
+            stack.declare(declaration)
+            stack.up()
+            assert _nodes(store, name) == (False, first, first)
+            for nodes, then in (
+                ({"count": 5}, (False, 5, 5)),
+                ({"min": 2, "max": 6}, (True, 2, 6)),
+                ({"count": 4}, (False, 4, 4)),
+            ):
+                pool(declaration, name)["nodes"] = nodes
+                stack.declare(declaration)
+                assert stack.up().changed == {"update": [resource]}
+                assert _nodes(store, name) == then
+                assert stack.up().changed == {}

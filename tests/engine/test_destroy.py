@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from ebbtide.invocation import command_line
 from ebbtide.rehearsal.tools import ensure
 from tests.repository import ROOT
 
@@ -108,14 +109,15 @@ def test_a_stack_goes_and_the_other_stays_selected(project: Project) -> None:
     unknown, question = out.splitlines()
     assert unknown == "The stack has no output `kubeconfig`: what runs on it is not known."
     assert question.startswith("Destroy 2 resources of stack old? Nobody can be asked here")
-    assert question.endswith(f"Go on with: ebbtide destroy old --yes --cwd {project.root}")
+    again = command_line("destroy", "old", "--yes", "--cwd", str(project.root))
+    assert question.endswith(f"Go on with: {again}")
     status, out, said = project.destroy("old", "--yes")
     assert (status, said) == (0, "")
     assert sorted(line for line in out.splitlines() if line.startswith("gone")) == [
         "gone: acme:web:Site a",
         "gone: acme:web:Site b",
     ]
-    assert "Stack old is destroyed. `pulumi stack rm old` forgets it." in out
+    assert "Stack old is destroyed. `pulumi stack rm old --preserve-config` removes its state" in out
     assert project.destroy("old")[:2] == (0, "Stack old has nothing to destroy.\n")
     selected = [one["name"] for one in json.loads(project.pulumi("stack", "ls", "--json")) if one["current"]]
     assert selected == ["mine"]

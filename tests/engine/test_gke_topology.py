@@ -4,12 +4,14 @@ import copy
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pulumi.automation import CommandError
 
 from ebbtide.rehearsal.cloud.faults import API_ERROR, NO_STOCK, Fault
 from ebbtide.rehearsal.cloud.gcp import Gcp, seed_cluster
+from ebbtide.rehearsal.cloud.nodes.machines import Machine, put
 from ebbtide.rehearsal.cloud.provider import (
     Call,
     Change,
@@ -281,3 +283,76 @@ def test_a_cluster_that_is_there_already(rehearsed: Rehearsed, declared: Declara
     assert stack.destroy().steps == {"delete": ["train-cpu", "train-t4"]}
     assert rehearsed.clusters.running.keys() == {CLUSTER_ID}
     assert [one.id for one in rehearsed.store.resources("nodes")] == [f"{CLUSTER_ID}/default-pool"]
+
+
+def _size(rehearsed: Rehearsed, name: str) -> tuple[bool, int]:
+    """Whether a pool is autoscaled, and the size that its controllers keep it at otherwise."""
+    found = rehearsed.store.get("nodes", f"{CLUSTER_ID}/{name}")
+    assert found is not None
+    return found.state["autoscaled"], found.state["initial"]
+
+
+def test_a_changed_count_resizes_the_pool(rehearsed: Rehearsed, declared: Declaration) -> None:
+    """A fixed count is changed in place, up and down, and nothing is left to change after it."""
+    stack = rehearsed.stack
+    pool(declared, "cpu")["nodes"] = {"count": 2}
+    stack.declare(declared)
+    stack.up()
+    assert _size(rehearsed, "cpu") == (False, 2)
+    for count in (4, 1):
+        pool(declared, "cpu")["nodes"] = {"count": count}
+        stack.declare(declared)
+        assert stack.up().changed == {"update": ["train-cpu"]}
+        assert _size(rehearsed, "cpu") == (False, count)
+    assert stack.refresh().changed == {}
+    assert stack.up().changed == {}
+
+
+def test_the_autoscaler_keeps_the_size(rehearsed: Rehearsed, declared: Declaration) -> None:
+    """What the autoscaler made of a pool is left alone; the pool moves to a fixed count and back in place,
+    and can be replaced afterwards."""
+    stack = rehearsed.stack
+    stack.declare(declared)
+    stack.up()
+    for number in range(5):
+        zone = "us-central1-a"
+        put(rehearsed.store, Machine(CLUSTER_ID, "cpu", f"n{number}", zone, "gke", 0.1, 0, "running", 0))
+    stack.refresh()
+    assert stack.preview().changed == {}
+    assert stack.up().changed == {}
+
+    for nodes, size in (({"count": 3}, (False, 3)), ({"max": 10}, (True, 3))):
+        pool(declared, "cpu")["nodes"] = nodes
+        stack.declare(declared)
+        assert stack.up().changed == {"update": ["train-cpu"]}
+        assert _size(rehearsed, "cpu") == size
+        assert stack.up().changed == {}
+
+    pool(declared, "cpu")["capacity"] = "on-demand"
+    stack.declare(declared)
+    assert "create-replacement" in stack.up().changed
+
+
+def test_a_fixed_pool_of_an_older_stack(rehearsed: Rehearsed, declared: Declaration) -> None:
+    """A pool whose count was created as an initial node count stays, is resized, and can be replaced."""
+    stack = rehearsed.stack
+    pool(declared, "cpu")["nodes"] = {"count": 2}
+    stack.declare(declared)
+    stack.up()
+    exported = stack.automation.export_stack()
+    resources: list[dict[str, Any]] = (exported.deployment or {})["resources"]
+    older = next(
+        resource for resource in resources if resource["urn"].endswith("nodePool:NodePool::train-cpu")
+    )
+    older["inputs"]["initialNodeCount"] = older["inputs"].pop("nodeCount")
+    older["ignoreChanges"] = ["initialNodeCount"]
+    stack.automation.import_stack(exported)
+
+    assert stack.preview().changed == {}
+    pool(declared, "cpu")["nodes"] = {"count": 3}
+    stack.declare(declared)
+    assert stack.up().changed == {"update": ["train-cpu"]}
+    assert _size(rehearsed, "cpu") == (False, 3)
+    pool(declared, "cpu")["capacity"] = "on-demand"
+    stack.declare(declared)
+    assert "create-replacement" in stack.up().changed

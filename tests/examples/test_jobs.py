@@ -73,6 +73,31 @@ def test_a_sample_gets_the_flavor_of_its_gpu(kind: str) -> None:
     assert fitting == [pool.name]
 
 
+@pytest.mark.parametrize("kind", ["t4", "a100"])
+def test_the_storys_own_jobs(kind: str) -> None:
+    """Each selects, with keys that every flavor of the queue carries, the pool of its GPU: the T4's Job has
+    no selector and gets the first, the A100's selects its node pool by GKE's label."""
+    (story,) = yaml.safe_load_all((EXAMPLES / "queued-gpus" / f"sample-{kind}.yaml").read_text())
+    assert_valid(story, "1.37")
+    assert story["metadata"]["labels"] == {"kueue.x-k8s.io/queue-name": "dws-local-queue"}
+    assert story["spec"]["suspend"] is True
+    pod = story["spec"]["template"]["spec"]
+    assert [item["key"] for item in pod["tolerations"]] == ["nvidia.com/gpu"]
+    (container,) = pod["containers"]
+    assert container["command"] == ["sleep", "120"]
+    assert container["resources"]["requests"] == {"cpu": "100m", "memory": "100Mi", "nvidia.com/gpu": 1}
+    flavors = [manifest(item) for item in _made().of_type("kubernetes:kueue.x-k8s.io/v1beta2:ResourceFlavor")]
+    selector: dict[str, str] = pod.get("nodeSelector", {})
+    compared = [
+        item["metadata"]["name"]
+        for item in flavors
+        # Kueue leaves out the keys that a flavor does not carry.
+        if all(item["spec"]["nodeLabels"].get(key, value) == value for key, value in selector.items())
+    ]
+    assert compared[0] == f"dws-{kind}-nodepool"
+    assert len(compared) == (3 if kind == "t4" else 1)
+
+
 def test_the_sweep() -> None:
     """Twenty indexes on the GPU pool, as many at once as there are GPUs, with the project's volume."""
     (sweep,) = _printed("research-cluster", "sweep")
@@ -89,6 +114,10 @@ def test_the_sweep() -> None:
     assert led(pool, terms["nodeSelectorTerms"])
     assert pod["volumes"] == [{"name": "checkpoints", "persistentVolumeClaim": {"claimName": "shared"}}]
     assert pod["serviceAccountName"] == "worker"
+    assert {
+        "name": "WANDB_API_KEY",
+        "valueFrom": {"secretKeyRef": {"name": "tracker", "key": "api-key"}},
+    } in pod["containers"][0]["env"]
 
 
 def test_the_experiments_of_the_sweep_run(tmp_path: Path) -> None:

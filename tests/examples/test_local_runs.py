@@ -4,10 +4,10 @@ import csv
 import io
 import os
 import re
+import shutil
 import signal
 import sys
 import time
-import zipfile
 from collections.abc import Generator
 from contextlib import contextmanager
 from functools import partial
@@ -19,7 +19,10 @@ from typing import Any
 import pytest
 from kfp import components
 
+from tests.buckets import Bucket, bucket
 from tests.examples.workloads import EXAMPLES, outputs, start_locally
+
+__all__ = ["bucket"]  # a fixture
 
 _COLOUR = re.compile(r"\x1b\[\d+m")
 _TRAINING = EXAMPLES / "checkpointed-training"
@@ -50,26 +53,31 @@ def test_the_coin_flip_runs(tmp_path: Path) -> None:
     assert executed == ["flip-coin", "list-gpus", "flip-coin", "say"]
 
 
-def test_the_merge_runs(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["gztar", "zip"])
+def test_the_merge_runs(kind: str, tmp_path: Path) -> None:
     """The archive's tables are fetched over HTTP and merged, row by row, by the pipeline for spot nodes."""
     tables = sorted((EXAMPLES / "aks-spot" / "data").glob("*.csv"))
-    with zipfile.ZipFile(tmp_path / "tables.zip", "w") as archive:
-        for table in tables:
-            archive.write(table, f"weather/{table.name}")
-        archive.writestr("../outside.csv", "day,station,celsius\n2026-04-01,hill,1.0\n")
-        archive.writestr("README.txt", "no table")
+    packed = tmp_path / "packed"
+    for year in ("2026", "2027"):
+        shutil.copytree(EXAMPLES / "aks-spot" / "data", packed / year)
+    (packed / "README.txt").write_text("no table")
+    (packed / "2026" / "._2026-01.csv").write_bytes(b"\0\5\26\7")
+    archive = Path(shutil.make_archive(str(tmp_path / "tables"), kind, packed))
     with _served(tmp_path) as address:
         run = start_locally(
-            "aks-spot", "pipelines", "spot_with_retries", tmp_path / "out", {"url": f"{address}/tables.zip"}
+            "aks-spot",
+            "pipelines",
+            "spot_with_retries",
+            tmp_path / "out",
+            {"url": f"{address}/{archive.name}"},
         )
         (found,), _ = outputs(run)
     rows = [row for table in tables for row in list(csv.reader(io.StringIO(table.read_text())))[1:]]
-    assert found == {"Output": len(rows) + 1}
+    assert found == {"Output": 2 * len(rows)}
     (merged,) = (tmp_path / "out").rglob("merge/merged")
     written = list(csv.reader(io.StringIO(merged.read_text())))
     assert written[0] == ["day", "station", "celsius"]
-    assert sorted(written[1:]) == sorted([*rows, ["2026-04-01", "hill", "1.0"]])
-    assert not list(tmp_path.glob("**/../outside.csv"))
+    assert sorted(written[1:]) == sorted([*rows, *rows])
 
 
 def test_component_files_are_loaded_from_an_address() -> None:
@@ -110,7 +118,13 @@ def test_the_training_is_preempted_three_times(tmp_path: Path) -> None:
         "pipeline",
         "checkpointed_training",
         tmp_path / "out",
-        {"initial": str(_TRAINING / "initial"), "root": str(checkpoints), "steps": 600, "every": 5},
+        {
+            "initial": str(_TRAINING / "initial"),
+            "data": str(_TRAINING / "data"),
+            "root": str(checkpoints),
+            "steps": 600,
+            "every": 5,
+        },
     )
     reached: list[int] = []
     current, begun = 0, 0
@@ -132,4 +146,31 @@ def test_the_training_is_preempted_three_times(tmp_path: Path) -> None:
     assert went_on[0] == 0
     assert len(went_on) == 4
     assert all(step >= before for step, before in zip(went_on[1:], reached, strict=True))
-    assert found["Output"].endswith("from the true one.")
+    assert found["Output"].endswith("from the line.")
+
+
+def test_the_training_runs_in_a_bucket(tmp_path: Path, bucket: Bucket) -> None:
+    """Initial checkpoint, data and working directory have addresses; nothing is mounted."""
+    for name in ("initial/model.json", "data/points.csv"):
+        bucket.files.put_file(str(_TRAINING / name), f"{bucket.name}/{name}")
+    run = start_locally(
+        "checkpointed-training",
+        "pipeline",
+        "checkpointed_training",
+        tmp_path,
+        {
+            "initial": f"gs://{bucket.name}/initial",
+            "data": f"gs://{bucket.name}/data/points.csv",
+            "root": f"gs://{bucket.name}/runs/",
+            "steps": 40,
+            "every": 10,
+        },
+    )
+    (found,), said = outputs(run)
+    assert "Going on from step 0 of 40." in said
+    assert found["Output"].endswith("from the line.")
+    markers = [path for path in bucket.files.find(f"{bucket.name}/runs") if path.endswith(".json")]
+    runs = {path.split("/")[2] for path in markers}
+    assert len(runs) == 1, "a run has one directory"
+    saved = {path.split("/")[3].split("-")[0] for path in markers if path.count("/") == 3}
+    assert saved == {"000000000020", "000000000030", "000000000040"}

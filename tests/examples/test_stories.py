@@ -7,6 +7,8 @@ from typing import Any, cast
 import pytest
 
 from ebbtide.recording.recording import Recording
+from ebbtide.workloads.pipelines.queues import NAMESPACE
+from tests.examples.workloads import compiled, module
 from tests.repository import ROOT, STORIES, declaration
 from tests.synth import synth
 
@@ -112,7 +114,7 @@ PARAMETERS: list[tuple[str, str, str, dict[str, Any]]] = [
         {
             "nodeConfig.taints": None,
             "nodeConfig.machineType": "e2-small",
-            "initialNodeCount": 1,
+            "nodeCount": 1,
             "autoscaling": None,
         },
     ),
@@ -222,15 +224,59 @@ def test_every_story_is_checked() -> None:
     assert {story for story, *_ in PARAMETERS} == set(STORIES)
 
 
-@pytest.mark.parametrize("story", ["preemptible-pipelines", "checkpointed-training"])
-def test_existing_cluster_is_left_alone(story: str) -> None:
-    """A story that adds pools to a cluster makes neither cluster nor network."""
+_BUCKET_OF_A_TEAM = {
+    "gcp:serviceaccount/account:Account",
+    "gcp:serviceaccount/iAMMember:IAMMember",
+    "gcp:storage/bucket:Bucket",
+    "gcp:storage/bucketIAMMember:BucketIAMMember",
+    "kubernetes:core/v1:ConfigMap",
+    "kubernetes:core/v1:NamespacePatch",
+    "kubernetes:core/v1:PersistentVolume",
+    "kubernetes:core/v1:PersistentVolumeClaim",
+    "kubernetes:core/v1:ServiceAccount",
+    "kubernetes:core/v1:ServiceAccountPatch",
+}
+
+
+@pytest.mark.parametrize(
+    ("story", "besides"),
+    [("preemptible-pipelines", set[str]()), ("checkpointed-training", _BUCKET_OF_A_TEAM)],
+)
+def test_existing_cluster_is_left_alone(story: str, besides: set[str]) -> None:
+    """A story that adds pools to a cluster makes neither cluster nor network nor namespace, and patches one
+    Deployment."""
     made = {
         resource.type
         for resource in _told(story)
-        if resource.custom and not resource.type.startswith("pulumi:")
+        if resource.custom and not resource.read and not resource.type.startswith("pulumi:")
     }
-    assert made == {_GKE_POOL}
+    assert made == {_GKE_POOL, "kubernetes:apps/v1:DeploymentPatch", *besides}
+
+
+def test_the_volume_of_the_training_story_is_declared() -> None:
+    """The claim that its steps mount is made by its own stack, in the namespace where they run, on a bucket
+    that they may write."""
+    (claim,) = _told("checkpointed-training").of_type("kubernetes:core/v1:PersistentVolumeClaim")
+    document, settings = compiled(module("checkpointed-training", "pipeline").checkpointed_training)
+    assert document["pipelineInfo"]["name"] == "checkpointed-training"
+    for step in ("exec-copydata", "exec-train"):
+        (mounted,) = settings[step]["pvcMount"]
+        assert (_at(claim.inputs, "metadata.name"), NAMESPACE) == (mounted["constant"], "kubeflow")
+    assert _at(claim.inputs, "metadata.namespace") == NAMESPACE
+    (volume,) = _told("checkpointed-training").of_type("kubernetes:core/v1:PersistentVolume")
+    assert _at(volume.inputs, "spec.csi.driver") == "gcsfuse.csi.storage.gke.io"
+    acting = [
+        _at(item.inputs, "member")
+        for item in _told("checkpointed-training").of_type("gcp:serviceaccount/iAMMember:IAMMember")
+    ]
+    assert "serviceAccount:acme-ml.svc.id.goog[kubeflow/pipeline-runner]" in acting
+
+
+@pytest.mark.parametrize("story", ["preemptible-pipelines", "checkpointed-training", "aks-spot"])
+def test_retries_of_pipelines_survive_preemption(story: str) -> None:
+    """The five retries that a story promises are configured on its cluster, and its profile records it."""
+    profile: Any = _told(story).outputs["placementProfile"]
+    assert profile["pipeline_retries"] == "disruptions"
 
 
 def test_job_of_the_queue_story_finds_its_queue() -> None:
@@ -240,7 +286,9 @@ def test_job_of_the_queue_story_finds_its_queue() -> None:
         {
             "name": "dws",
             "pools": ["dws-t4-nodepool", "dws-a100-nodepool", "dws-h100-nodepool"],
-            "local_queues": [{"team": "dws-test", "namespace": "default", "name": "dws-local-queue"}],
+            "local_queues": [
+                {"team": "dws-test", "namespace": "default", "name": "dws-local-queue", "required": False}
+            ],
         }
     ]
 

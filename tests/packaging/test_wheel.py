@@ -7,58 +7,44 @@ import shutil
 import subprocess
 import sys
 import tomllib
-import zipfile
 from email.parser import HeaderParser
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 
 import ebbtide
 from tests.repository import ROOT
+from tests.running import full
+from tests.synth import synth
 
 _BUILD = "import setuptools.build_meta as backend, sys; print(backend.build_wheel(sys.argv[1]))"
 
-_PREVIEW = """
+_RECORD = """
 import json, sys
 from pathlib import Path
-from ebbtide.recording.record import record
-from ebbtide.preview.stack_files import read_stack
 import ebbtide
-files = read_stack(Path.cwd(), "dev")
-answers = {"ebbtide:owner": "vision-team", "ebbtide:project": "acme-ml", "ebbtide:location": "us-central1-a"}
-recording = record(files.program, project="my-cluster", stack="dev", config={**files.config, **answers})
+from ebbtide.preview.record_stack import record_stack
+from ebbtide.preview.stack_files import read_stack
+recording = record_stack(read_stack(Path.cwd(), "dev"))
 print(json.dumps({
     "ebbtide": ebbtide.__file__,
     "path": sys.path,
+    "modules": sorted(name for name in sys.modules if name in ("pulumi_gcp", "pulumi_azure_native")),
     "resources": [[resource.type, resource.name] for resource in recording],
+    "profile": recording.outputs["placementProfile"],
     "outputs": sorted(recording.outputs),
+    "warnings": [message.text for message in recording.says("warning")],
 }))
 """
 
-
-@pytest.fixture(scope="session")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel of a copy: a build leaves files behind, and old ones find their way into the next wheel."""
-    copy = tmp_path_factory.mktemp("sources")
-    for name in ("ebbtide", "components", "stacks", "tests"):
-        shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "setup.py", "README.md", "__main__.py"):
-        shutil.copy(ROOT / name, copy)
-    target = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-W", "ignore", "-c", _BUILD, str(target)]
-    done = subprocess.run(command, cwd=copy, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return next(target.glob("*.whl"))
-
-
-@pytest.fixture(scope="session")
-def unpacked(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with the wheel's contents and nothing else."""
-    directory = tmp_path_factory.mktemp("site")
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(directory)
-    return directory
+_ANSWERS = {
+    "gke": {"ebbtide:project": "acme-ml", "ebbtide:location": "us-central1-a"},
+    "aks": {"ebbtide:subscription": "00000000-0000-0000-0000-000000000001", "ebbtide:location": "eastus"},
+}
+"""What `pulumi new` is told, beside the owner."""
 
 
 def _files(directory: Path) -> set[str]:
@@ -90,6 +76,16 @@ def test_has_the_command_line(unpacked: Path) -> None:
     assert f"def {target[2]}(" in module.read_text(encoding="utf-8")
 
 
+def test_metadata_says_whose_it_is_and_under_which_license(unpacked: Path) -> None:
+    """The licence is named by its SPDX identifier, and its text is carried along."""
+    information = next(unpacked.glob("*.dist-info"))
+    metadata = HeaderParser().parsestr((information / "METADATA").read_text(encoding="utf-8"))
+    assert (metadata["License-Expression"], metadata["Author"]) == ("Apache-2.0", "The Ebbtide authors")
+    text = (information / "licenses" / "LICENSE").read_text(encoding="utf-8")
+    assert text == (ROOT / "LICENSE").read_text(encoding="utf-8")
+    assert "Copyright 2026 The Ebbtide authors" in text
+
+
 def test_needs_no_pulumi_by_itself(unpacked: Path) -> None:
     """A pipeline author installs no Pulumi: its packages come with the extras `gke` and `aks` alone."""
     metadata = next(unpacked.glob("*.dist-info")).joinpath("METADATA").read_text(encoding="utf-8")
@@ -98,35 +94,138 @@ def test_needs_no_pulumi_by_itself(unpacked: Path) -> None:
     assert {"gke", "aks"} <= set(HeaderParser().parsestr(metadata).get_all("Provides-Extra", []))
 
 
-def test_template_previews_on_the_wheel_alone(unpacked: Path, tmp_path: Path) -> None:
-    """What `pulumi new` copies runs with the wheel where the repository is not on the path."""
-    project = tmp_path / "my-cluster"
-    shutil.copytree(ROOT / "template", project, ignore=shutil.ignore_patterns("__pycache__"))
+def _project(directory: Path, template: str, **declared: Any) -> Path:
+    """A project as `pulumi new` makes it, with more declared in its stack."""
+    project = directory / "my-cluster"
+    shutil.copytree(ROOT / "template" / template, project, ignore=shutil.ignore_patterns("__pycache__"))
     for file in (project / "Pulumi.yaml", project / "README.md"):
-        text = file.read_text(encoding="utf-8")
-        file.write_text(
-            text.replace("${PROJECT}", "my-cluster").replace("${DESCRIPTION}", "Ours."), encoding="utf-8"
-        )
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", _PREVIEW],
+        text = file.read_text(encoding="utf-8").replace("${PROJECT}", "my-cluster")
+        file.write_text(text.replace("${DESCRIPTION}", "Ours."), encoding="utf-8")
+    stack_file = project / "Pulumi.dev.yaml"
+    written = yaml.safe_load(stack_file.read_text(encoding="utf-8"))["config"]
+    config = {"ebbtide:owner": "vision-team", **_ANSWERS[template]}
+    config["ebbtide:cluster"] = written["ebbtide:cluster"] | declared
+    stack_file.write_text(yaml.safe_dump({"config": config}), encoding="utf-8")
+    return project
+
+
+def _python(project: Path, unpacked: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Python in a project, where the wheel is installed and the repository is not."""
+    return subprocess.run(
+        [sys.executable, "-P", *arguments],
         cwd=project,
-        env={"PYTHONPATH": str(unpacked), "PATH": os.environ["PATH"], "HOME": str(tmp_path)},
+        env={"PYTHONPATH": str(unpacked), "PATH": os.environ["PATH"], "HOME": str(project)},
         capture_output=True,
         text=True,
         check=False,
     )
+
+
+@pytest.mark.parametrize("cloud", ["gke", "aks"])
+def test_template_deploys_everything_that_is_declared(cloud: str, unpacked: Path, tmp_path: Path) -> None:
+    """Queues, teams and add-ons of a template's stack are created, and the profile lists those queues."""
+    everything = full(cloud)
+    declared = {field: everything[field] for field in ("pools", "queues", "teams", "addons")}
+    done = _python(_project(tmp_path, cloud, **declared), unpacked, "-c", _RECORD)
     assert done.returncode == 0, done.stderr
     shown = json.loads(done.stdout)
     assert Path(shown["ebbtide"]).is_relative_to(unpacked)
     assert str(ROOT) not in shown["path"]
-    assert ["gcp:container/nodePool:NodePool", "my-cluster-dev-t4-spot"] in shown["resources"]
+    assert shown["modules"] == [{"gke": "pulumi_gcp", "aks": "pulumi_azure_native"}[cloud]]
     assert shown["outputs"] == ["clusterName", "kubeconfig", "placementProfile"]
+    local = {name.rpartition("localqueue-")[2] for type_, name in shown["resources"] if "LocalQueue" in type_}
+    promised = {
+        f"{queue['namespace']}/{queue['name']}"
+        for item in shown["profile"]["queues"]
+        for queue in item["local_queues"]
+    }
+    assert promised == local
+    assert "vision/gpus" in local
+    made = {type_.removeprefix("ebbtide:addons:") for type_, _ in shown["resources"]}
+    assert {"Kueue", "Pipelines", "Trainer", "Katib", "Tenant"} <= made
 
 
-def test_template_asks_for_this_version() -> None:
-    """The template's requirements name the wheel that this repository builds."""
-    text = (ROOT / "template" / "requirements.txt").read_text(encoding="utf-8")
-    assert f"./ebbtide-{ebbtide.__version__}-py3-none-any.whl[gke]" in text.splitlines()
+@pytest.mark.parametrize("cloud", ["gke", "aks"])
+def test_template_has_the_graph_of_a_stack(cloud: str, unpacked: Path, tmp_path: Path) -> None:
+    """The same declaration is the same resources in a template's project and in this repository's program."""
+    everything = full(cloud) | {"name": "train", "owner": "vision-team"}
+    declared = {field: everything[field] for field in ("name", "pools", "queues", "teams", "addons", "cloud")}
+    done = _python(_project(tmp_path, cloud, **declared), unpacked, "-c", _RECORD)
+    assert done.returncode == 0, done.stderr
+    own = {(item.type, item.name) for item in synth(everything | {"lifetime": {"hours": 8}})}
+    made = {(type_, name) for type_, name in json.loads(done.stdout)["resources"]}
+    assert {item for item in made ^ own if not item[0].startswith("pulumi:providers:")} == set()
+
+
+@pytest.mark.parametrize("cloud", ["gke", "aks"])
+def test_template_reports_faults_as_a_stack_does(cloud: str, unpacked: Path, tmp_path: Path) -> None:
+    """A faulty declaration stops the preview with each fault and its fix."""
+    project = _project(tmp_path, cloud, lifetime={"hours": -1})
+    done = _python(project, unpacked, "-m", "ebbtide", "preview")
+    assert done.returncode == 2, done.stdout
+    assert done.stderr.startswith("The declaration has ")
+    assert "\nPulumi.dev.yaml:4:7: lifetime.hours\n" in done.stderr
+
+
+def test_template_logs_advice(unpacked: Path, tmp_path: Path) -> None:
+    """What is worth a warning in a declaration is logged by the template's program."""
+    done = _python(_project(tmp_path, "aks"), unpacked, "-c", _RECORD)
+    assert done.returncode == 0, done.stderr
+    (warning,) = json.loads(done.stdout)["warnings"]
+    assert warning.startswith("cloud.access.networks: The API server is open to the internet.")
+
+
+@pytest.mark.parametrize("cloud", ["gke", "aks"])
+def test_template_has_tests_that_pass(cloud: str, unpacked: Path, tmp_path: Path) -> None:
+    """A new project's tests run with pytest."""
+    project = _project(tmp_path, cloud)
+    done = _python(project, unpacked, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist")
+    assert done.returncode == 0, done.stdout
+    assert "3 passed" in done.stdout
+
+
+def test_template_tests_notice_a_pool_that_keeps_nodes(unpacked: Path, tmp_path: Path) -> None:
+    """A work pool that costs money when nothing runs fails the project's tests."""
+    idle = {"machine": "n2-standard-8", "nodes": {"min": 1, "max": 2}}
+    system = {"name": "system", "role": "system", "machine": "e2-standard-2", "nodes": {"min": 1, "max": 3}}
+    project = _project(tmp_path, "gke", pools=[system, {"name": "idle", **idle}])
+    done = _python(project, unpacked, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist")
+    assert "1 failed, 2 passed" in done.stdout
+
+
+def test_template_has_a_profile(unpacked: Path, tmp_path: Path) -> None:
+    """`ebbtide profile` writes what the program of a template's project exports."""
+    project = _project(tmp_path, "gke")
+    done = _python(project, unpacked, "-m", "ebbtide", "profile")
+    assert done.returncode == 0, done.stderr
+    profile = json.loads(done.stdout)
+    assert (profile["cluster"], profile["location"]) == ("my-cluster-dev", "us-central1-a")
+    assert [pool["name"] for pool in profile["pools"]] == ["system", "cpu-spot", "t4-spot"]
+
+
+@pytest.mark.parametrize("cloud", ["gke", "aks"])
+def test_template_asks_for_this_version(cloud: str) -> None:
+    """The template's requirements name the wheel that this repository builds, with its cloud's extra."""
+    text = (ROOT / "template" / cloud / "requirements.txt").read_text(encoding="utf-8")
+    assert f"./ebbtide-{ebbtide.__version__}-py3-none-any.whl[{cloud}]" in text.splitlines()
+
+
+@pytest.mark.parametrize("file", ["test_cluster.py", "requirements-dev.txt"])
+def test_templates_have_the_same_tests(file: str) -> None:
+    """What does not depend on the cloud is the same in both templates."""
+    texts = {(ROOT / "template" / cloud / file).read_text(encoding="utf-8") for cloud in ("gke", "aks")}
+    assert len(texts) == 1
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="these sources are in no Git repository")
+def test_installs_from_a_git_repository(tmp_path: Path) -> None:
+    """Pip builds the package, with its components, from a clone of the last commit."""
+    options = ["--quiet", "--no-deps", "--no-index", "--no-build-isolation", "--target", str(tmp_path)]
+    command = [sys.executable, "-m", "pip", "install", *options, f"git+{ROOT.as_uri()}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "ebbtide" / "components" / "gke" / "__init__.py").is_file()
+    assert (tmp_path / "bin" / "ebbtide").is_file()
 
 
 def test_extras_take_what_is_locked() -> None:

@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,10 +13,12 @@ from components.addons.kueue import NAMESPACE
 from components.addons.kueue_values import VISIBILITY_PORT, values
 from ebbtide.kubernetes_api import ApiError
 from ebbtide.model import Cluster, declare
+from ebbtide.placement.derive import profile
 from ebbtide.placement.kueue import QUEUES_LABEL, layers
 from ebbtide.placement.marks import marks
 from ebbtide.placement.queueing import queueing
 from ebbtide.rehearsal.control_plane import RUNS_FOR, ControlPlane, Settings, Tools
+from ebbtide.workloads.several_nodes import job_over_nodes
 from tests.rehearsal.cluster import Object, condition, gone, job, namespace, node, pod, wait
 from tests.rehearsal.commands import Kubectl, rendered, run
 from tests.repository import ROOT
@@ -115,6 +118,48 @@ def test_a_queued_job_runs(kueue: ControlPlane, declaration: Cluster) -> None:
     wait(lambda: api.get(f"{jobs}/trained"), lambda item: bool(condition(item, "Complete")))
 
 
+def test_a_changed_flavor_keeps_what_it_admitted(kueue: ControlPlane, declaration: Cluster) -> None:
+    """A flavor gets another label in place, and the Job that it admitted before is neither suspended nor
+    started anew; a Job that comes after it selects by that label."""
+    api, label = kueue.api, "cloud.google.com/gke-nodepool"
+    jobs, workloads = "/apis/batch/v1/namespaces/default/jobs", "/apis/kueue.x-k8s.io/v1beta2/workloads"
+    flavors = [item for item in layers(queueing(declaration))[0] if item["kind"] == "ResourceFlavor"]
+    for item in flavors:
+        path = f"/apis/kueue.x-k8s.io/v1beta2/resourceflavors/{item['metadata']['name']}"
+        api.patch(path, {"spec": {"nodeLabels": {label: None}}})
+    before = {item["metadata"]["name"] for item in api.items(REQUESTS)}
+    work = _work("long")
+    work["spec"]["template"]["metadata"]["annotations"][RUNS_FOR] = "20"
+    api.create(jobs, work)
+    requests = wait(
+        lambda: [item for item in api.items(REQUESTS) if item["metadata"]["name"] not in before],
+        lambda found: len(found) == 1,
+    )
+    _provision(kueue, requests[0])
+    wait(lambda: api.get(f"{jobs}/long")["status"].get("active"), lambda active: active == 1)
+    (admitted,) = api.items("/api/v1/namespaces/default/pods", labelSelector="job-name=long")
+    for item in flavors:
+        path = f"/apis/kueue.x-k8s.io/v1beta2/resourceflavors/{item['metadata']['name']}"
+        api.patch(path, {"spec": {"nodeLabels": item["spec"]["nodeLabels"]}})
+    selecting = _work("selecting")
+    selecting["spec"]["template"]["spec"]["nodeSelector"] = {label: "dws-a100-nodepool"}
+    api.create(jobs, selecting)
+    assigned = wait(
+        lambda: [
+            item["status"]["admission"]["podSetAssignments"][0]["flavors"]
+            for item in api.items(workloads)
+            if "job-selecting" in item["metadata"]["name"] and item.get("status", {}).get("admission")
+        ],
+        lambda found: len(found) == 1,
+    )
+    assert set(assigned[0].values()) == {"dws-a100-nodepool"}
+    assert api.get(f"{jobs}/long")["spec"]["suspend"] is False
+    (still,) = api.items("/api/v1/namespaces/default/pods", labelSelector="job-name=long")
+    assert still["metadata"]["uid"] == admitted["metadata"]["uid"]
+    for name in ("long", "selecting"):
+        api.delete(f"{jobs}/{name}", propagationPolicy="Background")
+
+
 def test_a_bad_queue_is_refused(kueue: ControlPlane, declaration: Cluster) -> None:
     """By Kueue's own webhook, which the API server reaches through the service."""
     (queue, *_) = layers(queueing(declaration))[2]
@@ -135,6 +180,30 @@ def test_pending_work_is_listed(kueue: ControlPlane) -> None:
     )
     assert listed is not None
     assert listed["items"] == []
+
+
+def test_a_job_over_several_nodes_is_one_workload(kueue: ControlPlane, declaration: Cluster) -> None:
+    """Kueue counts all of its pods at once: with quota for one of two, none starts."""
+    api, cluster = kueue.api, profile(declaration)
+    larger = replace(cluster, pools=tuple(replace(pool, max_nodes=2) for pool in cluster.pools))
+    fields: Any = {"name": "pair", "image": "busybox", "queue": "dws", "gpus": 1, "cpu": "1", "memory": "1Gi"}
+    made, service = job_over_nodes(larger, 2, **fields)
+    api.create("/api/v1/namespaces/default/services", service)
+    created = api.create("/apis/batch/v1/namespaces/default/jobs", made)
+    selector = f"kueue.x-k8s.io/job-uid={created['metadata']['uid']}"
+    path = "/apis/kueue.x-k8s.io/v1beta2/namespaces/default/workloads"
+    (workload,) = wait(
+        lambda: api.items(path, labelSelector=selector),
+        lambda found: len(found) == 1 and bool(found[0].get("status", {}).get("conditions")),
+    )
+    assert [item["count"] for item in workload["spec"]["podSets"]] == [2]
+    assert not condition(workload, "QuotaReserved")
+    assert (
+        api.items("/api/v1/namespaces/default/pods", labelSelector="batch.kubernetes.io/job-name=pair") == []
+    )
+    api.delete("/apis/batch/v1/namespaces/default/jobs/pair", propagationPolicy="Background")
+    api.delete("/api/v1/namespaces/default/services/pair")
+    wait(lambda: api.items(path, labelSelector=selector), lambda found: found == [])
 
 
 def test_what_is_installed_stays_as_it_is(kueue: ControlPlane, kubectl: Kubectl, chart: list[Object]) -> None:

@@ -10,12 +10,16 @@ from rich.console import Console
 
 from components.addons.katib_objects import DATABASE_SECRET, INJECTED, NAMESPACE, patches
 from ebbtide.kubernetes_api import Api, ApiError
+from ebbtide.model import declare
+from ebbtide.placement.derive import profile
 from ebbtide.rehearsal.control_plane import NAMES, ControlPlane, Settings
 from ebbtide.rehearsal.tools import Tools, ensure, narration
+from ebbtide.workloads.experiments import experiment
+from ebbtide.workloads.search_spaces import Categorical, Discrete, Double, Int, Space
 from tests.manifests import HOME, after
 from tests.rehearsal.cluster import Object, condition, namespace, node, pod, wait
 from tests.rehearsal.commands import Kubectl, run
-from tests.repository import ROOT
+from tests.repository import ROOT, declaration
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.long]
 
@@ -99,6 +103,52 @@ def test_a_wrong_experiment_is_refused(katib: ControlPlane, wrong: Object, words
     """In Katib's words; its schema has none for this."""
     with pytest.raises(ApiError, match=words):
         katib.api.create(EXPERIMENTS, _experiment(**wrong))
+
+
+@pytest.mark.parametrize(
+    "target", [{"pool": "t4-spot", "namespace": "team"}, {"queue": "a100", "cpu": "1", "memory": "1Gi"}]
+)
+def test_an_experiment_of_ours_is_admitted(katib: ControlPlane, target: dict[str, Any]) -> None:
+    """By Katib's webhook, on a pool and in a queue, with every kind of parameter; the controller takes it up,
+    and no trial comes, since what suggests one is a program in an image."""
+    cluster = profile(declare(declaration(ROOT / "Pulumi.dev.yaml")))
+    spaces: dict[str, Space] = {
+        "rate": Double(0.001, 0.1, distribution="logUniform"),
+        "layers": Int(2, 8, step=2),
+        "optimizer": Categorical(["adam", "sgd"]),
+        "width": Discrete([64, 128]),
+    }
+    fields: Any = {
+        "name": f"ours-{next(iter(target))}",
+        "image": "busybox",
+        "command": ["python", "train.py", *(f"--{name}=${{trialParameters.{name}}}" for name in spaces)],
+        "gpus": 1,
+        "retries": 2,
+        "fail_on": [42],
+        "max_run": "2h",
+        "secret_env": {"WANDB_API_KEY": "tracker/api-key"},
+        **target,
+    }
+    made = experiment(
+        cluster,
+        spaces,
+        objective_metric_name="loss",
+        objective_type="minimize",
+        algorithm_name="tpe",
+        max_trial_count=6,
+        **fields,
+    )
+    place = made["metadata"]["namespace"]
+    if katib.api.find(f"/api/v1/namespaces/{place}") is None:
+        namespace(katib.api, place, **{INJECTED: "enabled"})
+    experiments = EXPERIMENTS.replace("/team/", f"/{place}/")
+    admitted = katib.api.create(experiments, made)
+    template = admitted["spec"]["trialTemplate"]
+    assert template["trialSpec"] == made["spec"]["trialTemplate"]["trialSpec"]
+    path = f"{experiments}/{made['metadata']['name']}"
+    wait(lambda: katib.api.get(path), lambda item: bool(condition(item, "Created")))
+    katib.api.delete(path)
+    wait(lambda: katib.api.find(path), lambda item: item is None)
 
 
 def test_an_experiment_gets_its_defaults(katib: ControlPlane) -> None:

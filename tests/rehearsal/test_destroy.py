@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from ebbtide.invocation import command_line
 from ebbtide.placement import Profile
 from ebbtide.preview.stack_files import read_stack
 from ebbtide.rehearsal.cloud.settings import Settings
@@ -96,7 +97,7 @@ def test_work_is_named_and_the_cluster_stays(added: Stage) -> None:
     assert "Work that is not done: 2 pieces, 1 pod." in out
     assert "Job first in research: 1 pod on cpu-spot, for " in out
     assert "Job second in research: waits in queue cpu, for " in out
-    assert f"Go on with: ebbtide destroy {added.engine.name} --yes --cwd" in out
+    assert f"Go on with: {command_line('destroy', added.engine.name, '--yes', '--cwd')}" in out
     assert {one["metadata"]["name"] for one in added.api().items(JOBS)} == {"first", "second"}
 
     begun = _destroy(added, "--yes")
@@ -108,7 +109,7 @@ def test_work_is_named_and_the_cluster_stays(added: Stage) -> None:
     status, out, said = _ended(begun)
     assert (status, said) == (130, ""), out
     assert "The engine ends what it has begun" in out
-    assert f"Go on with: ebbtide destroy {added.engine.name}\n" in out
+    assert f"Go on with: {command_line('destroy', added.engine.name)}\n" in out
 
     status, out, said = _ended(_destroy(added, "--yes"))
     assert (status, said) == (0, ""), out

@@ -1,6 +1,7 @@
 """Which steps of a pipeline run again: Argo's real controller with the settings of Kubeflow Pipelines, and
 with ours, and pods that end as the clouds leave them."""
 
+import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from typing import Final, Literal
 import pytest
 from rich.console import Console
 
-from components.addons.retry import CONFIG, retrying
+from components.addons.retry import CONFIG, retrying, spec_patch
 from ebbtide.kubernetes_api import Api
 from ebbtide.rehearsal.control_plane import ControlPlane, Tools
 from ebbtide.rehearsal.tools import ensure, narration
@@ -99,6 +100,7 @@ class Run:
 
 Played = dict[str, dict[str, Run]]
 Retry = Literal["disruptions", "any"]
+Configured = Literal["disruptions", "any", "existing"]
 
 
 def _runs() -> dict[str, Run]:
@@ -133,6 +135,8 @@ def played(
         "stock": stock,
         "disruptions": retrying("disruptions")(stock),
         "any": retrying("any")(stock),
+        # An installation that is not ours: stock, and its API server patches each workflow that it compiles.
+        "existing": stock,
     }
     install_kinds(api, argo_tools)
     node(api, "steady", labels={NODES: "steady"})
@@ -151,6 +155,8 @@ def played(
                     factor=run.factor,
                     nodes=nodes,
                 )
+                if name == "existing":
+                    made["spec"] |= json.loads(spec_patch("disruptions"))
                 api.create(f"{GROUP}/{name}/workflows", made)
         _play(api, runs)
     return runs
@@ -197,18 +203,19 @@ def test_the_stock_configuration_retries_no_failure(played: Played, what: str) -
     assert played["stock"][what].outcome == (1, "Failed")
 
 
-@pytest.mark.parametrize("retry", ["disruptions", "any"])
+@pytest.mark.parametrize("retry", ["disruptions", "any", "existing"])
 @pytest.mark.parametrize("what", [ending.__name__ for ending in LOSSES])
-def test_a_disrupted_step_runs_again(played: Played, retry: Retry, what: str) -> None:
+def test_a_disrupted_step_runs_again(played: Played, retry: Configured, what: str) -> None:
     """However its pod or its node went, one more pod completes the pipeline."""
     run = played[retry][what]
     assert run.outcome == (2, "Succeeded"), run.messages
 
 
+@pytest.mark.parametrize("retry", ["disruptions", "existing"])
 @pytest.mark.parametrize("what", ["fails", "fails_once", "out_of_memory"])
-def test_a_failure_is_not_retried_under_disruptions(played: Played, what: str) -> None:
+def test_a_failure_is_not_retried_under_disruptions(played: Played, retry: Configured, what: str) -> None:
     """It would fail again, and cost as much."""
-    run = played["disruptions"][what]
+    run = played[retry][what]
     assert run.outcome == (1, "Failed"), run.messages
 
 
@@ -219,15 +226,15 @@ def test_a_failure_is_retried_under_any(played: Played) -> None:
     assert played["any"]["out_of_memory"].outcome == (3, "Failed")
 
 
-@pytest.mark.parametrize("retry", ["disruptions", "any"])
-def test_a_step_that_is_always_lost_ends(played: Played, retry: Retry) -> None:
+@pytest.mark.parametrize("retry", ["disruptions", "any", "existing"])
+def test_a_step_that_is_always_lost_ends(played: Played, retry: Configured) -> None:
     """With its own limit, and not with that of every graph around it once more."""
     run = played[retry]["always_shut_down"]
     assert run.outcome == (2, "Failed"), run.messages
 
 
-@pytest.mark.parametrize("retry", ["disruptions", "any"])
-def test_an_error_runs_no_graph_again(played: Played, retry: Retry) -> None:
+@pytest.mark.parametrize("retry", ["disruptions", "any", "existing"])
+def test_an_error_runs_no_graph_again(played: Played, retry: Configured) -> None:
     """Upstream's policy runs each of three graphs three times for a step without retries; ours, none."""
     assert len(played["stock"]["reports_never"].starts) > 3
     run = played[retry]["reports_never"]
@@ -241,8 +248,8 @@ def test_a_pod_that_had_not_begun_costs_no_retry(played: Played, retry: Retry) -
     assert run.outcome == (2, "Succeeded"), run.messages
 
 
-@pytest.mark.parametrize("retry", ["disruptions", "any"])
-def test_a_step_has_its_own_limit_and_backoff(played: Played, retry: Retry) -> None:
+@pytest.mark.parametrize("retry", ["disruptions", "any", "existing"])
+def test_a_step_has_its_own_limit_and_backoff(played: Played, retry: Configured) -> None:
     """Three retries where every workflow inherits two, each after twice the wait."""
     run = played[retry]["waits"]
     assert run.outcome == (4, "Succeeded"), run.messages

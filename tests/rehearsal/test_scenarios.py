@@ -18,12 +18,16 @@ from tests.repository import ROOT
 
 pytestmark = pytest.mark.rehearsal
 
-STORIES = {path.parent.name: path for path in sorted((ROOT / "examples").glob("*/rehearsal.yaml"))}
+STORIES = {
+    f"{path.parent.name}{path.stem.removeprefix('rehearsal')}": path
+    for path in sorted((ROOT / "examples").glob("*/rehearsal*.yaml"))
+}
 REHEARSE = [sys.executable, "-m", "ebbtide", "rehearse"]
 PS = shutil.which("ps") or "ps"
 
 
 SHORT = (
+    "checkpointed-training-pipeline",
     "no-stock",
     "preemptible-pipelines",
     "queued-gpus",

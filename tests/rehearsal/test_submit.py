@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from ebbtide.invocation import command_line
 from ebbtide.model import declare
 from ebbtide.placement.derive import profile
 from ebbtide.placement.marks import marks
@@ -159,6 +160,65 @@ def test_a_disruption_is_survived(control_plane: ControlPlane, ebbtide: Ebbtide)
     assert lines[-1].endswith("; 1 disruption survived.")
 
 
+def test_a_job_over_several_nodes(control_plane: ControlPlane, ebbtide: Ebbtide) -> None:
+    """Its pods have the host names, the subdomain and the ranks by which they find the first; one that is
+    preempted comes back as the same; the Service goes with the Job; no DNS runs here to resolve the names."""
+    api, place = control_plane.api, namespace(control_plane.api, "over-nodes")
+    started = ebbtide.start(*_JOB, "--nodes", "3", "-n", place, "--submit")
+    pods = _pods(control_plane, place, 3)
+    service = api.get(f"/api/v1/namespaces/{place}/services/train")
+    found = api.get(f"/apis/batch/v1/namespaces/{place}/jobs/train")
+    assert service["spec"]["clusterIP"] == "None"
+    assert service["metadata"]["ownerReferences"][0]["uid"] == found["metadata"]["uid"]
+    assert {item["spec"]["hostname"] for item in pods} == {"train-0", "train-1", "train-2"}
+    for item in pods:
+        assert item["spec"]["subdomain"] == service["metadata"]["name"]
+        assert service["spec"]["selector"].items() <= item["metadata"]["labels"].items()
+        (container,) = item["spec"]["containers"]
+        variables = {each["name"]: each for each in container["env"]}
+        first = next(each for each in pods if each["spec"]["hostname"] == "train-0")
+        assert variables["MASTER_ADDR"]["value"] == f"{first['spec']['hostname']}.{item['spec']['subdomain']}"
+        path = variables["RANK"]["valueFrom"]["fieldRef"]["fieldPath"]
+        key = path.removeprefix("metadata.annotations['").removesuffix("']")
+        assert item["spec"]["hostname"] == f"train-{item['metadata']['annotations'][key]}"
+        _tell(control_plane, item, **{RUNS_FOR: "600" if item is pods[0] else "6"})
+    lost = pods[0]
+    path = f"/api/v1/namespaces/{place}/pods/{lost['metadata']['name']}"
+    with _node(control_plane, "over-nodes"):
+        wait(lambda: api.get(path)["status"]["phase"], lambda phase: phase == "Running")
+        gone = {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"}
+        status: dict[str, Any] = {"phase": "Failed", "reason": "Terminated", "conditions": [gone]}
+        api.patch(f"{path}/status", {"status": status})
+        path = f"/api/v1/namespaces/{place}/pods"
+        again = wait(
+            lambda: [
+                item
+                for item in api.items(path)
+                if item["spec"]["hostname"] == lost["spec"]["hostname"]
+                and item["metadata"]["uid"] != lost["metadata"]["uid"]
+            ],
+            bool,
+        )
+        assert again[0]["spec"]["subdomain"] == "train"
+        ended, lines, said = _ended(started)
+    assert (ended, said) == (0, "")
+    assert lines[-1].endswith("; 1 disruption survived.")
+    api.delete(f"/apis/batch/v1/namespaces/{place}/jobs/train", propagationPolicy="Background")
+    wait(lambda: api.find(f"/api/v1/namespaces/{place}/services/train"), lambda item: item is None)
+
+
+def test_a_job_over_several_nodes_whose_service_is_refused(
+    control_plane: ControlPlane, ebbtide: Ebbtide
+) -> None:
+    """Nothing is created: a Service of that name is there."""
+    api, place = control_plane.api, namespace(control_plane.api, "service-taken")
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "train"}}
+    api.create(f"/api/v1/namespaces/{place}/services", {**service, "spec": {"clusterIP": "None"}})
+    said = ebbtide.refused(*_JOB, "--nodes", "2", "-n", place, "--submit")
+    assert said.startswith(f"Service train is already in namespace {place}: delete it with `kubectl delete")
+    assert api.items(f"/apis/batch/v1/namespaces/{place}/jobs") == []
+
+
 def test_an_interrupt_leaves_the_job(control_plane: ControlPlane, ebbtide: Ebbtide) -> None:
     """What it says then is a command that follows it to the end."""
     place = namespace(control_plane.api, "interrupted")
@@ -171,10 +231,10 @@ def test_an_interrupt_leaves_the_job(control_plane: ControlPlane, ebbtide: Ebbti
     status, _, said = _ended(started)
     assert (status, said) == (
         130,
-        f"Job train goes on. Follow it again: ebbtide follow train -n {place}\n",
+        f"Job train goes on. Follow it again: {command_line('follow', 'train', '-n', place)}\n",
     )
     _tell(control_plane, waiting, **{RUNS_FOR: "1"})
-    again = ebbtide.start(*said.rpartition(": ebbtide ")[2].split())
+    again = ebbtide.start(*said[said.index(" follow ") :].split())
     with _node(control_plane, "interrupted"):
         ended, lines, said = _ended(again)
     assert (ended, said) == (0, "")
@@ -203,7 +263,8 @@ def test_what_is_refused(control_plane: ControlPlane, ebbtide: Ebbtide) -> None:
     taken.send_signal(signal.SIGINT)
     _ended(taken)
     assert ebbtide.refused(*_JOB, "-n", place, "--submit").startswith(
-        f"Job train is already in namespace {place}: follow it with `ebbtide follow train -n {place}`, delete"
+        f"Job train is already in namespace {place}: follow it with "
+        f"`{command_line('follow', 'train', '-n', place)}`, delete"
     )
     assert ebbtide.refused("follow", "tarin", "-n", place).startswith(
         f"There is no Job tarin in namespace {place}"

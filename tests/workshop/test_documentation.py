@@ -3,74 +3,55 @@
 import json
 import re
 import shlex
+import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+import tomllib
 from functools import cache
 from pathlib import Path
 
 import pytest
 import yaml
 
+import ebbtide
 from docs.generate import PAGES
 from ebbtide.model import declare
 from ebbtide.placement.derive import profile
+from tests.pages import BLOCKS, FILES, Block, commands, of_kind
 from tests.repository import ROOT, STACK_FILES, declaration, makefile_targets, relative
 
-_PAGES = [
-    *sorted(ROOT.glob("*.md")),
-    *sorted((ROOT / "docs").rglob("*.md")),
-    *sorted((ROOT / "examples").rglob("*.md")),
-    ROOT / "template" / "README.md",
-]
-
-_OF_OTHERS = {"az", "cp", "export", "gcloud", "kubectl", "mkdir", "pulumi"}
-"""Commands that a page may name and a test cannot try."""
+_OF_OTHERS = {"az", "cd", "cp", "docker", "export", "gcloud", "kfp", "kubectl", "mkdir"}
+"""Commands that a page may name and a test cannot try; those of pulumi are run in tests/engine."""
 
 _PULUMI = {"destroy", "install", "login", "new", "stack", "up"}
 
-
-@dataclass(frozen=True)
-class Block:
-    """A fenced block of a page."""
-
-    page: str
-    line: int
-    kind: str
-    text: str
-
-    def __str__(self) -> str:
-        return f"{self.page}:{self.line}"
+_PATH = re.compile(r"`((?:components|ebbtide|examples|stacks|template|tests)/[\w./*-]*)`")
+"""A path of the repository as a page writes it."""
 
 
-def _blocks() -> Iterator[Block]:
-    for path in _PAGES:
-        text = path.read_text(encoding="utf-8")
-        for match in re.finditer(r"^```(.*)\n([\s\S]*?)^```$", text, flags=re.MULTILINE):
-            yield Block(relative(path), text.count("\n", 0, match.start()) + 1, match[1], match[2])
-
-
-_BLOCKS = list(_blocks())
-
-
-def _of_kind(kind: str) -> list[Block]:
-    return [block for block in _BLOCKS if block.kind == kind]
-
-
-@pytest.mark.parametrize("block", _BLOCKS, ids=str)
+@pytest.mark.parametrize("block", BLOCKS, ids=str)
 def test_every_block_is_of_a_kind(block: Block) -> None:
     """A block says what it is, so that none escapes the tests below."""
-    assert block.kind in {"json", "python", "sh", "text", "yaml"}
+    assert block.kind in {"json", "mermaid", "python", "sh", "text", "yaml"}
 
 
-@pytest.mark.parametrize("block", _of_kind("yaml"), ids=str)
+@pytest.mark.parametrize("block", of_kind("yaml"), ids=str)
 def test_yaml_is_a_declaration(block: Block) -> None:
     """A stack's file that a page shows is accepted as it stands."""
     declare(yaml.safe_load(block.text)["config"]["ebbtide:cluster"], default_name="ebbtide-dev")
 
 
-@pytest.mark.parametrize("block", _of_kind("python"), ids=str)
+_SUBMITS = "docs/kubeflow-pipelines.md"
+"""Its code needs a server; `tests/examples/test_submitting.py` runs it with one."""
+
+
+def _is_test(block: Block) -> bool:
+    return "def test_" in block.text
+
+
+@pytest.mark.parametrize(
+    "block", [it for it in of_kind("python") if not _is_test(it) and it.page != _SUBMITS], ids=str
+)
 def test_python_runs(block: Block, tmp_path: Path) -> None:
     """Code that a page shows runs where the profile of the dev stack lies."""
     dev = declare(declaration(ROOT / "Pulumi.dev.yaml"))
@@ -80,26 +61,40 @@ def test_python_runs(block: Block, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("block", _of_kind("json") + _of_kind("yaml"), ids=str)
+@pytest.mark.parametrize("block", [it for it in of_kind("python") if _is_test(it)], ids=str)
+def test_tests_pass(block: Block, tmp_path: Path) -> None:
+    """A test that a page shows passes in a project made from the template for GKE."""
+    template = ROOT / "template" / "gke"
+    answers = {"ebbtide:owner": "us", "ebbtide:project": "acme-ml", "ebbtide:location": "us-central1-a"}
+    written = yaml.safe_load((template / "Pulumi.dev.yaml").read_text(encoding="utf-8"))
+    stack_file = yaml.safe_dump({"config": answers | written["config"]})
+    (tmp_path / "Pulumi.dev.yaml").write_text(stack_file, encoding="utf-8")
+    (tmp_path / "Pulumi.yaml").write_text("name: my-cluster\nruntime: python\n", encoding="utf-8")
+    (tmp_path / "conftest.py").write_text(_AS_INSTALLED, encoding="utf-8")
+    (tmp_path / "test_page.py").write_text(block.text, encoding="utf-8")
+    shutil.copy(template / "__main__.py", tmp_path)
+    command = [sys.executable, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+_AS_INSTALLED = f"""
+import sys
+sys.path.insert(0, {str(ROOT)!r})
+import components
+sys.modules["ebbtide.components"] = components  # as the wheel has them
+"""
+
+
+@pytest.mark.parametrize("block", of_kind("json") + of_kind("yaml"), ids=str)
 def test_data_parses(block: Block) -> None:
     """Data that a page shows is read without an error."""
     assert (json.loads if block.kind == "json" else yaml.safe_load)(block.text)
 
 
-def _commands() -> Iterator[tuple[str, str]]:
-    """Every command of every page: those in blocks, and those of make in a sentence."""
-    for block in _of_kind("sh"):
-        for line in block.text.splitlines():
-            if line and not line.startswith("#"):
-                yield str(block), line
-    for path in _PAGES:
-        for command in re.findall(r"`(make [^`]+)`", path.read_text(encoding="utf-8")):
-            yield relative(path), " ".join(command.split())
-
-
 @cache
-def _help(command: str) -> str:
-    asked = [sys.executable, "-m", "ebbtide", command, "--help"]
+def _help(*command: str) -> str:
+    asked = [sys.executable, "-m", "ebbtide", *command, "--help"]
     done = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -117,38 +112,93 @@ def _check_make(words: list[str]) -> None:
 
 
 def _check_ebbtide(words: list[str]) -> None:
-    command, *rest = words
-    text = _help(command)
-    for word in rest:
+    command = [word for word in words[:1] if not word.startswith("-")]
+    text = _help(*command)
+    for word in words[len(command) :]:
+        if word == "--":
+            return
         if word.startswith("--"):
-            assert word in text
-        elif "/" in word:
+            assert f"{word} " in text
+        elif "/" in word and "=" not in word:  # NAME=SECRET/KEY and SECRET=PATH are no files of ours
             assert (ROOT / word).is_file()
 
 
-@pytest.mark.parametrize(("where", "command"), [*dict.fromkeys(_commands())])
+def _check_pulumi(words: list[str]) -> None:
+    """The traps of pulumi 3.259: it changes into --dir before it resolves a template's path, and removes a
+    stack's file with the stack."""
+    assert words[0] in _PULUMI
+    if words[0] == "new" and "--dir" in words:
+        assert words[1].startswith("$PWD/")
+    if words[:2] == ["stack", "rm"]:
+        assert "--preserve-config" in words
+
+
+def _check_requirement(text: str) -> None:
+    """An extra that a page installs is one of the package, and a wheel has its version."""
+    if text == "git+file://$PWD":
+        return
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    match = re.fullmatch(r"(.+)\[(\w+)\]", text)
+    assert match is not None
+    assert match[2] in project["optional-dependencies"]
+    assert match[1] in ("ebbtide", f"./ebbtide-{ebbtide.__version__}-py3-none-any.whl")
+
+
+@pytest.mark.parametrize(("where", "command"), [*dict.fromkeys(commands())])
 def test_commands_are_there(where: str, command: str) -> None:
     """A command that a page names is one that can be called, with those options, on those files."""
     match shlex.split(command):
         case ["make", *words]:
             _check_make(words)
-        case [".venv/bin/python", "-m", "ebbtide", *words] | ["ebbtide", *words]:
+        case [".venv/bin/ebbtide", *words]:
             _check_ebbtide(words)
+        case [".venv/bin/python" | "../jobs/.venv/bin/python", "-m", "pip", "install", requirement]:
+            _check_requirement(requirement)
+        case [".venv/bin/python", "-m", "pip", "install", "-r", file]:
+            assert (ROOT / Path(where).parent / file).is_file(), where
+        case [".venv/bin/python", "-m", "pytest", *paths]:
+            assert all((ROOT / path).exists() for path in paths), where
         case [".venv/bin/python", file]:
             assert (ROOT / file).is_file(), where
-        case ["pulumi", word, *_]:
-            assert word in _PULUMI, where
+        case ["pulumi", *words]:
+            _check_pulumi(words)
+        case ["python3", "-m", "venv", _]:
+            pass
         case [word, *_]:
             assert word in _OF_OTHERS, where
         case _:
             pytest.fail(where)
 
 
-@pytest.mark.parametrize("path", _PAGES, ids=relative)
+@pytest.mark.parametrize("path", FILES, ids=relative)
 def test_links_lead_somewhere(path: Path) -> None:
     """A link to a file of the repository has one at its end."""
     targets = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", path.read_text(encoding="utf-8"))
     assert [it for it in targets if "://" not in it and not (path.parent / it).exists()] == []
+
+
+@pytest.mark.parametrize("path", FILES, ids=relative)
+def test_paths_exist(path: Path) -> None:
+    """A file or directory of the repository that a page names exists."""
+    named = _PATH.findall(path.read_text(encoding="utf-8"))
+    assert [name for name in named if not any(ROOT.glob(name.rstrip("/")))] == []
+
+
+def test_contributing_names_files_for_each_kind_of_change() -> None:
+    """A machine type, an accelerator, a rule and an add-on each have a section that names their files."""
+    sections = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("\n## ")
+    named = {section.partition("\n")[0]: len(_PATH.findall(section)) for section in sections}
+    for change in ("a machine type", "an accelerator", "a rule", "an add-on"):
+        assert named[f"Add {change}"] >= 3
+
+
+@pytest.mark.parametrize("path", FILES, ids=relative)
+def test_no_page_sets_the_path_of_python(path: Path) -> None:
+    """The package is installed: no page finds it through PYTHONPATH or the working directory."""
+    text = path.read_text(encoding="utf-8")
+    assert "PYTHONPATH" not in text
+    assert "-m ebbtide" not in text
+    assert not re.search(r"(?<!-m )pip install", text)
 
 
 @pytest.mark.parametrize("page", PAGES)

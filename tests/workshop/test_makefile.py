@@ -45,6 +45,13 @@ def test_preview_installs_what_it_runs_with_and_no_more() -> None:
     assert "ebbtide preview dev" in planned
 
 
+def test_preview_installs_the_command_without_a_network() -> None:
+    """The checkout is installed editable, so that `.venv/bin/ebbtide` is there, and no index is asked."""
+    planned = _would_run("preview")
+    assert "--no-deps --no-index --no-build-isolation --editable ." in planned
+    assert planned.index("-r requirements.txt") < planned.index("--editable .") < planned.index("bin/ebbtide")
+
+
 def test_preview_takes_a_stack() -> None:
     """`STACK` says which stack is previewed."""
     assert "ebbtide preview pr" in _would_run("preview", "STACK=pr")

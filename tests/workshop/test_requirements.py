@@ -51,6 +51,6 @@ def test_locks_agree() -> None:
 
 
 def test_wheel_is_built_with_what_is_tested() -> None:
-    """The build backend that pyproject.toml asks for is the one that the tests build with."""
+    """The build backend that pyproject.toml asks for is the one that installs the checkout into .venv."""
     asked = tomllib.loads(_text("pyproject.toml"))["build-system"]["requires"]
-    assert asked == [f"setuptools=={_locked('requirements-dev.txt')['setuptools']}"]
+    assert asked == [f"setuptools=={_locked('requirements.txt')['setuptools']}"]

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.repository import relative, sources, syntax
+from tests.repository import ROOT, relative, sources, syntax
 
 _TESTS = sources("tests")
+_MOCKED = ROOT / "tests" / "unit" / "mocks"
+"""The tests in the form of Pulumi's own documentation, one for each component."""
 _SENTENCE_ENDS = re.compile(r"[.!?](?=\s+[A-Z`]|$)")
 
 
@@ -50,9 +52,29 @@ def _names(tree: ast.Module) -> Iterator[str]:
                 pass
 
 
-@pytest.mark.parametrize("path", sources("tests", "benchmarks", "docs"), ids=relative)
+@pytest.mark.parametrize(
+    "path",
+    [path for path in sources("tests", "benchmarks", "docs") if not path.is_relative_to(_MOCKED)],
+    ids=relative,
+)
 def test_the_program_is_run_in_one_way(path: Path) -> None:
-    """Nobody but the preview touches the SDK's mocks: whatever runs the program records it."""
+    """Only the preview and the components' unit tests use the SDK's mocks: all else records the program."""
     found = set(_names(syntax(path)))
     assert "set_mocks" not in found
     assert not [name for name in found if name.startswith("pulumi.runtime.mocks")]
+
+
+@pytest.mark.parametrize("cloud", ["gke", "aks", "addons"])
+def test_every_component_has_a_test_on_mocks(cloud: str) -> None:
+    """Each component is made by a test in `tests/unit/mocks`."""
+    bases = {"pulumi.ComponentResource"}
+    components = {
+        node.name
+        for path in sources(f"components/{cloud}")
+        for node in ast.walk(syntax(path))
+        if isinstance(node, ast.ClassDef) and bases & {ast.unparse(base) for base in node.bases}
+    }
+    test = syntax(_MOCKED / f"test_{cloud}.py")
+    calls = {ast.unparse(node.func) for node in ast.walk(test) if isinstance(node, ast.Call)}
+    assert components
+    assert components - {call.removeprefix(f"{cloud}.") for call in calls} == set()

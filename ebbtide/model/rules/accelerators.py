@@ -10,14 +10,16 @@ from ebbtide.catalog import (
     attachable_types,
     find_machine,
     machine_names,
+    retired_names,
+    short_for,
 )
 from ebbtide.model.faults import Fault, did_you_mean
 from ebbtide.model.pool import Accelerator
 from ebbtide.model.rules.rule import PoolIn, PoolRule
 from ebbtide.model.rules.words import called, either
 
-_RETIRED = {"nvidia-tesla-k80": "nvidia-tesla-t4, or a machine such as g2-standard-8 with its nvidia-l4"}
 _NO_POOL = "The node pool could not be created."
+_DECLARE = "Write a known type, or declare the accelerators with the machine."
 _SOME = 3
 
 
@@ -57,31 +59,25 @@ def _unknown(accelerator: Accelerator, pool: PoolIn) -> bool:
     return accelerator.type != own and accelerator.type not in _known_types(pool.site.cloud)
 
 
-def _retired(pool: PoolIn) -> Iterator[Fault]:
-    accelerator = pool.pool.accelerator
-    if accelerator is not None and accelerator.type in _RETIRED:
-        yield Fault(
-            pool.at("accelerator.type"),
-            f"{accelerator.type} is retired: Google Cloud no longer has any.",
-            _NO_POOL,
-            f"Write {_RETIRED[accelerator.type]}.",
-        )
-
-
 def _is_known(pool: PoolIn) -> Iterator[Fault]:
     accelerator, cloud = pool.pool.accelerator, pool.site.cloud
     if (
         accelerator is None
         or not _unknown(accelerator, pool)
-        or (cloud is CloudKind.GKE and accelerator.type in _RETIRED)
+        or short_for(accelerator.type, retired_names(cloud))
     ):
         return
+    own = [pool.machine.accelerator] if pool.machine and pool.machine.accelerator else []
+    meant = short_for(accelerator.type, own) or short_for(accelerator.type, _known_types(cloud))
+    near = (
+        f"; did you mean {either(meant)}?" if meant else did_you_mean(accelerator.type, _known_types(cloud))
+    )
+    fix = f"Write type: {either(meant)}." if meant else _DECLARE
     yield Fault(
         pool.at("accelerator.type"),
-        f"No accelerator {accelerator.type} is known on "
-        f"{called(cloud)}{did_you_mean(accelerator.type, _known_types(cloud))}",
+        f"No accelerator {accelerator.type} is known on {called(cloud)}{near}",
         _NO_POOL,
-        "Write a known type, or declare the accelerators with the machine.",
+        fix,
     )
 
 
@@ -149,12 +145,6 @@ def _count_fits(pool: PoolIn) -> Iterator[Fault]:
 _GPUS = "Compute docs, gpus (cloud.google.com/compute/docs/gpus, 2026-11); catalog/data/attachable.csv"
 
 RULES: tuple[PoolRule, ...] = (
-    PoolRule(
-        "no retired accelerator",
-        "catalog/data/prices.csv (2026-08): no longer in the accelerator list",
-        _retired,
-        CloudKind.GKE,
-    ),
     PoolRule("a known accelerator", "catalog/data/machines.csv and attachable.csv", _is_known),
     PoolRule(
         "a machine's own accelerators",

@@ -18,7 +18,7 @@ _KATIB = "kubeflow/katib 0.19.0"
 def _untolerating(cluster: Cluster) -> list[str]:
     """What makes pods that tolerate no taint, and cannot be told to."""
     makers = {
-        "the drivers of Kubeflow Pipelines": cluster.addons.pipelines,
+        "the drivers of Kubeflow Pipelines": cluster.addons.installed_pipelines,
         "Katib's suggestions": cluster.addons.katib,
     }
     return [maker for maker, addon in makers.items() if addon is not None]
@@ -48,7 +48,7 @@ def _somewhere_untainted(cluster: Cluster) -> Iterator[Fault]:
 
 
 def _bucket(cluster: Cluster) -> Iterator[Fault]:
-    pipelines = cluster.addons.pipelines
+    pipelines = cluster.addons.installed_pipelines
     if pipelines is not None and pipelines.artifacts == "bucket":
         yield Fault(
             "addons.pipelines.artifacts",
@@ -56,6 +56,37 @@ def _bucket(cluster: Cluster) -> Iterator[Fault]:
             "it knows gs, s3 and minio.",
             "Every step with an artifact would fail.",
             "Leave artifacts out, for a disk in the cluster.",
+        )
+
+
+def _existing_pipelines(cluster: Cluster) -> Iterator[Fault]:
+    pipelines = cluster.addons.pipelines
+    if pipelines is None or not pipelines.existing:
+        return
+    if cluster.cloud.existing is None:
+        yield Fault(
+            "addons.pipelines.existing",
+            "The cluster is created by this stack, and Kubeflow Pipelines cannot be installed on it yet.",
+            "The deployment ml-pipeline would not be found.",
+            "Omit existing to install Kubeflow Pipelines, or declare the cluster as cloud.existing.",
+        )
+    if pipelines.artifacts != "cluster":
+        yield Fault(
+            "addons.pipelines.artifacts",
+            "The existing Kubeflow Pipelines keeps its own artifact store.",
+            "The setting would have no effect.",
+            "Omit artifacts.",
+        )
+
+
+def _reset_by_upgrade(cluster: Cluster) -> Iterator[Fault]:
+    pipelines = cluster.addons.pipelines
+    if pipelines is not None and pipelines.existing:
+        yield Fault(
+            "addons.pipelines.existing",
+            "An upgrade of Kubeflow Pipelines with kubectl resets the retry strategy.",
+            "Steps that are preempted would fail again.",
+            "Run pulumi up after each upgrade; it applies the strategy again.",
         )
 
 
@@ -126,7 +157,7 @@ def _recent_enough(cluster: Cluster) -> Iterator[Fault]:
 
 def _keepers(cluster: Cluster) -> list[str]:
     """What keeps data on a disk that is claimed from the system pool."""
-    keepers = {"Kubeflow Pipelines": cluster.addons.pipelines, "Katib": cluster.addons.katib}
+    keepers = {"Kubeflow Pipelines": cluster.addons.installed_pipelines, "Katib": cluster.addons.katib}
     return [keeper for keeper, addon in keepers.items() if addon is not None]
 
 
@@ -175,6 +206,17 @@ RULES: tuple[ClusterRule, ...] = (
         f"{_PIPELINES}, backend/src/v2/objectstore/config.go",
         _bucket,
         CloudKind.AKS,
+    ),
+    ClusterRule(
+        "existing pipelines on an existing cluster",
+        f"{_PIPELINES}, ml-pipeline-apiserver-deployment.yaml",
+        _existing_pipelines,
+    ),
+    ClusterRule(
+        "retries of existing pipelines after an upgrade",
+        "Kubernetes docs, declarative-config, how apply calculates differences (2026)",
+        _reset_by_upgrade,
+        severity=Severity.WARNED,
     ),
     ClusterRule("logs on AKS alone", "GKE docs, logging (2026)", _logs_are_there, CloudKind.GKE),
     ClusterRule(

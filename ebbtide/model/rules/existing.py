@@ -6,9 +6,11 @@ from operator import attrgetter
 
 from ebbtide.catalog import CloudKind
 from ebbtide.model.base import Declared
+from ebbtide.model.cloud import Gke
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
-from ebbtide.model.rules.rule import ClusterRule
+from ebbtide.model.rules.rule import ClusterRule, Severity, pools_of
+from ebbtide.model.rules.words import both
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +66,38 @@ def _made_with(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
+def _service_account(cluster: Cluster) -> Iterator[Fault]:
+    """GKE takes the project's default account, and the scope that nodes have hides none of its rights."""
+    cloud = cluster.cloud
+    pools = [pool for pool in pools_of(cluster) if pool.pool.service_account is None]
+    if not isinstance(cloud, Gke) or cloud.existing is None or not pools:
+        return
+    names = both([pool.pool.name for pool in pools])
+    has = "has" if len(pools) == 1 else "have"
+    email = f"gke-nodes@{cloud.project}.iam.gserviceaccount.com"
+    yield Fault(
+        pools[0].at("serviceAccount"),
+        f"{names} {has} no serviceAccount, and Ebbtide creates none for an existing cluster.",
+        "The nodes run as the Compute Engine default service account of the project, which often may edit "
+        "all of it.",
+        "Create an account with `gcloud iam service-accounts create gke-nodes --project "
+        f"{cloud.project}`, grant it its role with `gcloud projects add-iam-policy-binding {cloud.project} "
+        f"--member serviceAccount:{email} --role roles/container.defaultNodeServiceAccount`, and write "
+        f"serviceAccount: {email}. Grant roles/artifactregistry.reader, too, for images of the project.",
+    )
+
+
 RULES: tuple[ClusterRule, ...] = (
     ClusterRule(
         "an existing cluster stays as it is",
         "pulumi-gcp 10.2.0, container.Cluster; azure-native 3.29.0, ManagedCluster: neither is made",
         _made_with,
+    ),
+    ClusterRule(
+        "an account for nodes of an existing cluster",
+        "GKE docs, hardening (2026): least privilege for nodes; components/gke/identity.py",
+        _service_account,
+        CloudKind.GKE,
+        Severity.WARNED,
     ),
 )

@@ -7,6 +7,7 @@ from datetime import timedelta
 from ebbtide.catalog import CloudKind
 from ebbtide.model.base import Declared
 from ebbtide.model.capacity import FlexStart, OnDemand, Preemptible, Queued, Reservation, Spot
+from ebbtide.model.cloud import Gke
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
 from ebbtide.model.gpus import has_tpus
@@ -21,8 +22,8 @@ _QUEUED_DOCS = "GKE docs, provisioningrequest (2026-04-08)"
 _FLEX_DOCS = "GKE docs, dws-flex-start-training (2026-06-09)"
 _GRACE_DOCS = "GKE docs, spot-vms (2026-08); pulumi-gcp 10.2.0 kubeletConfig.shutdownGracePeriodSeconds"
 
-_LONGEST_RUN = timedelta(days=7)
-_LONGEST_GRACE = timedelta(seconds=120)
+_SHORTEST_RUN, _LONGEST_RUN = timedelta(minutes=10), timedelta(days=7)
+_GRACES = tuple(timedelta(seconds=seconds) for seconds in (0, 30, 120))
 _COMPACT_FLEX = ("a3-ultragpu-", "a4-", "h4d-")
 
 
@@ -64,7 +65,7 @@ class Row:
 def _run_duration(pool: PoolIn) -> str | None:
     capacity = pool.pool.capacity
     run = capacity.max_run_duration if isinstance(capacity, FlexStart | Queued) else None
-    within = run is None or timedelta(0) < run <= _LONGEST_RUN
+    within = run is None or _SHORTEST_RUN <= run <= _LONGEST_RUN
     return None if within or run is None else span(run)
 
 
@@ -75,7 +76,7 @@ def _grace(pool: PoolIn) -> str | None:
 
 def _grace_out_of_range(pool: PoolIn) -> str | None:
     grace = pool.pool.shutdown_grace
-    return _grace(pool) if grace is not None and not timedelta(0) < grace <= _LONGEST_GRACE else None
+    return _grace(pool) if grace is not None and grace not in _GRACES else None
 
 
 def _compact(pool: PoolIn) -> str | None:
@@ -167,14 +168,15 @@ ROWS = (
         "GKE docs, provisioningrequest (2026-04-08)",
     ),
     Row(
-        name="run duration up to seven days",
+        name="run duration of ten minutes to seven days",
         kinds=_SCHEDULED,
         field="capacity.maxRunDuration",
         offence=_run_duration,
         problem="A node cannot live for {value}.",
         consequence=_NO_POOL,
-        fix="Write more than 0s and at most 7d, or leave it out for 7d.",
-        source=f"{_FLEX_DOCS}: 604800 s at most",
+        fix="Write 10m to 7d, or leave it out for 7d.",
+        source=f"{_FLEX_DOCS}: 604800 s at most; GoogleCloudPlatform/cluster-autoscaler@7d250507, "
+        "pkg/autoprovisioning/injection.go: 600 s at least (2026-08)",
     ),
     Row(
         name="no system pool of queued or flex-start",
@@ -198,14 +200,15 @@ ROWS = (
         source=_GRACE_DOCS,
     ),
     Row(
-        name="shutdown grace up to 120 seconds",
+        name="shutdown grace of 0, 30 or 120 seconds",
         kinds=(Spot,),
         field="shutdownGrace",
         offence=_grace_out_of_range,
         problem="A spot node cannot be given {value} when it is taken back.",
         consequence=_NO_POOL,
-        fix="Write more than 0s and at most 120s, or leave it out for 30s.",
-        source=_GRACE_DOCS,
+        fix="Write 0s, 30s or 120s, or leave it out for 30s.",
+        source="google-cloud-container, NodeKubeletConfig.shutdown_grace_period_seconds (2026); "
+        "GoogleCloudPlatform/magic-modules#17556",
     ),
 )
 
@@ -232,8 +235,28 @@ def _preemptible(pool: PoolIn) -> Iterator[Fault]:
         )
 
 
+def _upgrades_on_a_channel(cluster: Cluster) -> Iterator[Fault]:
+    cloud = cluster.cloud
+    if not isinstance(cloud, Gke) or cloud.existing is not None:
+        return
+    for index, pool in enumerate(cluster.pools):
+        if pool.auto_upgrade is False:
+            yield Fault(
+                f"pools[{index}].autoUpgrade",
+                f"The cluster is on the release channel {cloud.release_channel}, and autoUpgrade is false.",
+                _NO_POOL,
+                "Leave autoUpgrade out.",
+            )
+
+
 RULES: tuple[PoolRule | ClusterRule, ...] = (
     *(PoolRule(row.name, row.source, row.check, CloudKind.GKE) for row in ROWS),
+    ClusterRule(
+        "upgrades on a release channel",
+        "GKE docs, release-channels (2026)",
+        _upgrades_on_a_channel,
+        CloudKind.GKE,
+    ),
     ClusterRule("queued and flex-start need another pool", _QUEUED_DOCS, _needs_another_pool, CloudKind.GKE),
     PoolRule(
         "spot has replaced preemptible",

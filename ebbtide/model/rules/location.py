@@ -1,83 +1,188 @@
-"""Where a cluster and its pools stand."""
+"""Locations of a cluster and its pools: each is one that its cloud has."""
 
 import re
 from collections.abc import Iterator
 
-from ebbtide.catalog import CloudKind
+from ebbtide.catalog import CloudKind, Locations
 from ebbtide.catalog.clouds import is_gke_zone, region_of
 from ebbtide.model.cloud import Aks, Gke
 from ebbtide.model.cluster import Cluster
-from ebbtide.model.faults import Fault
+from ebbtide.model.faults import Fault, did_you_mean
 from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule
+from ebbtide.model.rules.words import both, either
 
-_GKE_LOCATION = re.compile(r"[a-z]+-[a-z]+[0-9]+(-[a-z])?")
-_AKS_LOCATION = re.compile(r"[a-z]+[0-9]*")
-_AKS_ZONES = ("1", "2", "3")
+_GKE_REGION = re.compile(r"[a-z]+-[a-z]+[0-9]+")
+_AKS_REGION = re.compile(r"[a-z]+[0-9]*")
 _PATH = "cloud.location"
 _NO_CLUSTER = "The cluster could not be created."
+_NO_POOL = "The node pool could not be created."
+_BEHIND = "if Ebbtide's table is out of date"
 
 
 def _gke_location(cluster: Cluster) -> Iterator[Fault]:
-    location = cluster.cloud.location
-    if not isinstance(cluster.cloud, Gke) or _GKE_LOCATION.fullmatch(location):
+    location, locations = cluster.cloud.location, cluster.site.locations
+    if not isinstance(cluster.cloud, Gke) or location in locations.names():
         return
-    looks_like_azure = _AKS_LOCATION.fullmatch(location)
+    region = region_of(location)
+    if zones := locations.zones(region):
+        yield Fault(
+            _PATH,
+            f"{region} has no zone {location}: it has {both(zones)}.",
+            _NO_CLUSTER,
+            f"Write one of them, or {region} for a regional cluster. Add the zone to cloud.regions "
+            f"{_BEHIND}.",
+        )
+        return
+    azure = location in Locations(CloudKind.AKS).names()
+    near = "." if azure else did_you_mean(location, locations.names())
     yield Fault(
         _PATH,
-        f"{location} is no region or zone of Google Cloud.",
-        f"It looks like a region of Azure, and {_NO_CLUSTER.lower()}" if looks_like_azure else _NO_CLUSTER,
-        "Write a zone such as us-central1-a for a zonal cluster, or a region such as us-central1.",
+        f"Google Cloud has no region or zone {location}{near}",
+        f"It is a region of Azure, and {_NO_CLUSTER.lower()}" if azure else _NO_CLUSTER,
+        "Write a zone such as us-central1-a for a zonal cluster, or a region such as us-central1."
+        + (f" Add the region to cloud.regions {_BEHIND}." if _GKE_REGION.fullmatch(region) else ""),
     )
 
 
 def _aks_location(cluster: Cluster) -> Iterator[Fault]:
-    location = cluster.cloud.location
-    if not isinstance(cluster.cloud, Aks) or _AKS_LOCATION.fullmatch(location):
+    location, locations = cluster.cloud.location, cluster.site.locations
+    if not isinstance(cluster.cloud, Aks) or location in locations.names():
         return
     meant = re.sub(r"[\s_]", "", location).lower()
+    google = location in Locations(CloudKind.GKE).names()
     kind = "zone" if is_gke_zone(location) else "region"
-    looks_like_google = _GKE_LOCATION.fullmatch(location)
+    near = "." if google else did_you_mean(location, locations.names())
+    fix = "Write a region such as eastus."
+    if meant in locations.names():
+        near, fix = ".", f"Write {meant}."
+    elif _AKS_REGION.fullmatch(location):
+        fix += f" Add it to cloud.regions {_BEHIND}."
     yield Fault(
         _PATH,
-        f"{location} is no region of Azure.",
-        f"It looks like a {kind} of Google Cloud, and {_NO_CLUSTER.lower()}"
-        if looks_like_google
-        else _NO_CLUSTER,
-        f"Write {meant}." if _AKS_LOCATION.fullmatch(meant) else "Write a region such as eastus.",
+        f"Azure has no region {location}{near}",
+        f"It is a {kind} of Google Cloud, and {_NO_CLUSTER.lower()}" if google else _NO_CLUSTER,
+        fix,
     )
 
 
+def _adds_nothing(cluster: Cluster) -> Iterator[Fault]:
+    known = Locations(cluster.site.cloud).regions()
+    for index, region in enumerate(cluster.cloud.regions):
+        if region.name in known and not region.zones and not region.offers:
+            yield Fault(
+                f"cloud.regions[{index}]",
+                f"The region {region.name} is known, and nothing is added to it.",
+                "The entry would change nothing.",
+                "Write zones or offers, or leave the entry out.",
+            )
+
+
+def _added_gke(cluster: Cluster) -> Iterator[Fault]:
+    """A region that is added has zones, all of them its own."""
+    for index, region in enumerate(cluster.cloud.regions):
+        path = f"cloud.regions[{index}]"
+        if not _GKE_REGION.fullmatch(region.name):
+            yield Fault(
+                f"{path}.name",
+                f"{region.name} cannot be a region of Google Cloud.",
+                "No cluster or pool could be there.",
+                "Write a name such as us-central1; its zones go into zones.",
+            )
+            continue
+        if not cluster.site.locations.zones(region.name):
+            yield Fault(
+                f"{path}.zones",
+                f"No zone of {region.name} is known.",
+                "No node could be placed in it.",
+                f"Write its zones, such as [{region.name}-a, {region.name}-b].",
+            )
+        for number, zone in enumerate(region.zones):
+            if not is_gke_zone(zone) or region_of(zone) != region.name:
+                yield Fault(
+                    f"{path}.zones[{number}]",
+                    f"{zone} cannot be a zone of {region.name}.",
+                    "No node could be placed in it.",
+                    f"Write a name such as {region.name}-a, or {region.name}-ai1a for an AI zone.",
+                )
+
+
+def _added_aks(cluster: Cluster) -> Iterator[Fault]:
+    for index, region in enumerate(cluster.cloud.regions):
+        path = f"cloud.regions[{index}]"
+        if not _AKS_REGION.fullmatch(region.name):
+            yield Fault(
+                f"{path}.name",
+                f"{region.name} cannot be a region of Azure.",
+                "No cluster could be there.",
+                "Write a name such as eastus, in lower-case letters and digits.",
+            )
+        for number, zone in enumerate(region.zones):
+            if not zone.isdecimal():
+                yield Fault(
+                    f"{path}.zones[{number}]",
+                    f"{zone} cannot be a zone of Azure.",
+                    _NO_POOL,
+                    'Write zones by their number: "1", "2" or "3".',
+                )
+
+
 def _gke_zones(pool: PoolIn) -> Iterator[Fault]:
-    region = pool.site.region
-    if not _GKE_LOCATION.fullmatch(region):
+    region, locations = pool.site.region, pool.site.locations
+    zones = locations.zones(region)
+    if not zones:
         return
     for index, zone in enumerate(pool.pool.zones):
         path = pool.at(f"zones[{index}]")
+        if zone in zones:
+            continue
         if not is_gke_zone(zone):
             yield Fault(
                 path,
                 f"{zone} is no zone of Google Cloud.",
-                "The node pool could not be created.",
-                f"Write a zone of the region, such as {region}-a.",
+                _NO_POOL,
+                f"Write a zone of the region, such as {zones[0]}.",
             )
         elif region_of(zone) != region:
             yield Fault(
                 path,
                 f"The zone {zone} is not in {region}, where the cluster is.",
-                "The node pool could not be created.",
-                f"Write a zone of {region}, such as {region}-a.",
+                _NO_POOL,
+                f"Write a zone of {region}, such as {zones[0]}.",
+            )
+        else:
+            yield Fault(
+                path,
+                f"{region} has no zone {zone}.",
+                _NO_POOL,
+                f"Write {either(zones)}. Add the zone to cloud.regions {_BEHIND}.",
             )
 
 
 def _aks_zones(pool: PoolIn) -> Iterator[Fault]:
+    region, locations = pool.site.location, pool.site.locations
+    if region not in locations.regions():
+        return
+    zones = locations.zones(region)
     for index, zone in enumerate(pool.pool.zones):
-        if zone not in _AKS_ZONES:
+        path = pool.at(f"zones[{index}]")
+        if zone in zones:
+            continue
+        if not zones and zone.isdecimal():
             yield Fault(
-                pool.at(f"zones[{index}]"),
-                f"AKS has no zone {zone}.",
-                "The node pool could not be created.",
-                'Write zones by their number: "1", "2" or "3".',
+                path,
+                f"The region {region} has no availability zones.",
+                "AKS refuses a node pool with zones there.",
+                f"Leave zones out. Add the zones to cloud.regions {_BEHIND}.",
             )
+            return
+        yield Fault(
+            path,
+            f"AKS has no zone {zone} in {region}.",
+            _NO_POOL,
+            "Write zones by their number: "
+            + either([f'"{known}"' for known in zones or ("1", "2", "3")])
+            + ".",
+        )
 
 
 def _zone_twice(pool: PoolIn) -> Iterator[Fault]:
@@ -92,26 +197,36 @@ def _zone_twice(pool: PoolIn) -> Iterator[Fault]:
             )
 
 
+_TABLE = "catalog/data/locations.csv, a source in each row"
+
 RULES: tuple[ClusterRule | PoolRule, ...] = (
+    ClusterRule("a location of Google Cloud", _TABLE, _gke_location, CloudKind.GKE),
+    ClusterRule("a location of Azure", _TABLE, _aks_location, CloudKind.AKS),
+    ClusterRule("an added region with something to add", _TABLE, _adds_nothing),
     ClusterRule(
-        "a location of Google Cloud",
-        "Compute docs, regions-zones (cloud.google.com/compute/docs/regions-zones, 2026)",
-        _gke_location,
+        "an added region with its zones",
+        "Compute docs, regions-zones; ai-zones (2026)",
+        _added_gke,
         CloudKind.GKE,
     ),
     ClusterRule(
-        "a location of Azure",
+        "an added region by its name",
         "Azure docs, regions-list (learn.microsoft.com/azure/reliability/regions-list, 2026)",
-        _aks_location,
+        _added_aks,
         CloudKind.AKS,
     ),
     PoolRule(
         "zones in the cluster's region",
-        "GKE v1 API, NodePool.locations (2026)",
+        f"GKE v1 API, NodePool.locations (2026); {_TABLE}",
         _gke_zones,
         CloudKind.GKE,
     ),
-    PoolRule("zones by number", "azure-aks-docs availability-zones.md (2026)", _aks_zones, CloudKind.AKS),
+    PoolRule(
+        "zones by number, where there are any",
+        f"azure-aks-docs availability-zones.md (2026); rancher/rancher#33019; {_TABLE}",
+        _aks_zones,
+        CloudKind.AKS,
+    ),
     PoolRule(
         "no zone twice", "GKE v1 API, NodePool.locations; azure-native 3.29.0, availabilityZones", _zone_twice
     ),

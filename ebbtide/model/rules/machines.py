@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from ebbtide.catalog import CloudKind, Machine, find_machine, machine_names
+from ebbtide.catalog import CloudKind, Machine, find_machine, machine_names, retirement
 from ebbtide.model.faults import Fault, did_you_mean
 from ebbtide.model.pool import MachineShape
 from ebbtide.model.rules.rule import PoolIn, PoolRule
@@ -11,6 +11,8 @@ from ebbtide.model.rules.words import called
 _DOCS = "GKE and AKS node pools, machineType and vmSize (pulumi-gcp 10.2.0, azure-native 3.29.0)"
 _LIKENESS = {CloudKind.GKE: 0.7, CloudKind.AKS: 0.85}
 """All names on AKS begin alike."""
+
+_AZURE = "Standard_"
 
 _CATALOG = "catalog/data/machines.csv, a source in each row"
 
@@ -31,13 +33,13 @@ def _is_written(pool: PoolIn) -> Iterator[Fault]:
 
 def _is_known(pool: PoolIn) -> Iterator[Fault]:
     shape, cloud = pool.pool.machine, pool.site.cloud
-    if shape is None or pool.machine is not None:
+    if shape is None or pool.machine is not None or retirement(cloud, shape.type) is not None:
         return
     other = next((kind for kind in CloudKind if kind is not cloud and find_machine(kind, shape.type)), None)
     near = (
         f": it is one of {called(other)}."
         if other
-        else did_you_mean(shape.type, machine_names(cloud), _LIKENESS[cloud])
+        else did_you_mean(_with_prefix(shape.type, cloud), machine_names(cloud), _LIKENESS[cloud])
     )
     yield Fault(
         pool.at("machine"),
@@ -45,6 +47,12 @@ def _is_known(pool: PoolIn) -> Iterator[Fault]:
         "The node pool could not be created.",
         "Write a known machine type, or declare vcpus and memoryGib with it.",
     )
+
+
+def _with_prefix(name: str, cloud: CloudKind) -> str:
+    """A machine type with the word that all types of Azure begin with, which is easily left out."""
+    begins = name.lower().startswith(_AZURE.lower())
+    return f"{_AZURE}{name}" if cloud is CloudKind.AKS and not begins else name
 
 
 def _differences(shape: MachineShape, known: Machine) -> Iterator[tuple[str, str, str]]:

@@ -1,12 +1,14 @@
 """All rules, and running them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
 from ebbtide.model.rules import (
     accelerators,
     addons,
+    admission,
     aks_pools,
     aks_versions,
     choices,
@@ -22,7 +24,10 @@ from ebbtide.model.rules import (
     names,
     network,
     nodes,
+    offerings,
     one_cloud,
+    registries,
+    retirements,
     room,
     shares,
     storage,
@@ -38,6 +43,8 @@ RULES: tuple[PoolRule | ClusterRule, ...] = (
     *network.RULES,
     *system_pool.RULES,
     *machines.RULES,
+    *retirements.RULES,
+    *offerings.RULES,
     *accelerators.RULES,
     *one_cloud.RULES,
     *choices.RULES,
@@ -49,20 +56,26 @@ RULES: tuple[PoolRule | ClusterRule, ...] = (
     *kubernetes.RULES,
     *tenancy.RULES,
     *members.RULES,
+    *admission.RULES,
     *drivers.RULES,
     *room.RULES,
     *shares.RULES,
     *fallback.RULES,
     *storage.RULES,
+    *registries.RULES,
     *addons.RULES,
 )
+
+
+def _named(rule: str, faults: Iterable[Fault]) -> Iterator[Fault]:
+    return (replace(fault, rule=rule) for fault in faults)
 
 
 def pool_faults(pool: PoolIn, severity: Severity) -> Iterator[Fault]:
     """Faults of one pool, of all rules of its cloud with that severity."""
     for rule in RULES:
         if isinstance(rule, PoolRule) and rule.severity is severity and rule.cloud in (None, pool.site.cloud):
-            yield from rule.check(pool)
+            yield from _named(rule.id, rule.check(pool))
 
 
 def cluster_faults(cluster: Cluster, severity: Severity) -> Iterator[Fault]:
@@ -70,6 +83,6 @@ def cluster_faults(cluster: Cluster, severity: Severity) -> Iterator[Fault]:
     cloud = cluster.site.cloud
     for rule in RULES:
         if isinstance(rule, ClusterRule) and rule.severity is severity and rule.cloud in (None, cloud):
-            yield from rule.check(cluster)
+            yield from _named(rule.id, rule.check(cluster))
     for pool in pools_of(cluster):
         yield from pool_faults(pool, severity)

@@ -29,7 +29,7 @@ def _copies(cluster: Cluster) -> dict[str, int]:
     addons = cluster.addons
     return {
         "kueue": (addons.kueue.replicas if addons.kueue else 1) if cluster.has_kueue else 0,
-        "pipelines": int(addons.pipelines is not None),
+        "pipelines": int(addons.installed_pipelines is not None),
         "trainer": int(addons.trainer is not None),
         "katib": int(addons.katib is not None),
         "logs": int(addons.logs is not None),

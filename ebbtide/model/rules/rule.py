@@ -1,5 +1,6 @@
 """What a rule is."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,6 +18,12 @@ class Severity(StrEnum):
 
     REFUSED = "refused"
     WARNED = "warned"
+
+
+def _id(name: str) -> str:
+    """A rule's name as an id: `a known machine type` is `known-machine-type`."""
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", re.sub(r"^(a|an|the) ", "", name)).replace("'", "")
+    return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +68,11 @@ class PoolRule:
     cloud: CloudKind | None = None
     severity: Severity = Severity.REFUSED
 
+    @property
+    def id(self) -> str:
+        """Its name as an id, which its faults carry."""
+        return _id(self.name)
+
 
 @dataclass(frozen=True, slots=True)
 class ClusterRule:
@@ -71,6 +83,11 @@ class ClusterRule:
     check: Callable[[Cluster], Iterable[Fault]]
     cloud: CloudKind | None = None
     severity: Severity = Severity.REFUSED
+
+    @property
+    def id(self) -> str:
+        """Its name as an id, which its faults carry."""
+        return _id(self.name)
 
 
 def pools_of(cluster: Cluster) -> Iterator[PoolIn]:

@@ -1,7 +1,8 @@
-"""Faults of shape: what pydantic found, said in the words of the declaration."""
+"""Faults of shape: pydantic's errors in the words of the declaration."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from pydantic import BaseModel, ValidationError
@@ -9,6 +10,7 @@ from pydantic_core import ErrorDetails
 
 from ebbtide.model.faults import Fault, did_you_mean
 from ebbtide.model.paths import path_text
+from ebbtide.model.pool import Taint
 from ebbtide.model.shape.places import Place, aliases_of, item_of, kind_of, models_in, place_of, words_of
 from ebbtide.model.shape.unknown_keys import unknown_key
 
@@ -88,14 +90,20 @@ _WORDS_TOO = ("capacity", "machine")
 """Fields for which a word can stand."""
 
 _OTHER_WORDS = {
+    "azure": "aks",
     "dws": "queued",
     "flex": "flex-start",
+    "gcp": "gke",
+    "google": "gke",
     "ondemand": "on-demand",
     "queued-provisioning": "queued",
     "regular": "on-demand",
     "standard": "on-demand",
 }
-"""What other tools call a capacity kind."""
+"""Other names of a kind of capacity or cloud."""
+
+_TAINT = re.compile(r"(?P<key>[^=:\s]+)(=(?P<value>[^=:\s]*))?(:(?P<effect>\w+))?")
+"""A taint as kubectl writes it: `key=value:NoSchedule`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +142,25 @@ def _example(place: Place) -> str:
     return _EXAMPLES.get(f"{place.owner.__name__}.{alias}", "")
 
 
+def _taint(place: Place) -> str:
+    """Taints as the declaration has them, from kubectl's form or a mapping of keys to values; empty for
+    anything else."""
+    value = place.value
+    if models_in(place.annotation) == (Taint,) and isinstance(value, str):
+        found = _TAINT.fullmatch(value)
+        return _taint_of(**found.groupdict(default="")) if found else ""
+    if models_in(item_of(place.annotation)) == (Taint,) and isinstance(value, Mapping):
+        values = cast("Mapping[str, object]", value)
+        written = [_taint_of(str(key), text) for key, text in values.items() if isinstance(text, str)]
+        return f"[{', '.join(written)}]" if len(written) == len(values) and "key" not in values else ""
+    return ""
+
+
+def _taint_of(key: str, value: str, effect: str = "") -> str:
+    fields = {"key": key, "value": value, "effect": effect}
+    return f"{{{', '.join(f'{name}: {text}' for name, text in fields.items() if text)}}}"
+
+
 def _how_to_write(place: Place, wanted: str) -> str:
     name, value = place.name, place.value
     own = "" if isinstance(place.keys[-1], int) else f"{name}: "
@@ -145,7 +172,16 @@ def _how_to_write(place: Place, wanted: str) -> str:
         return f"Write {own}{value.strip()}, without quotes."
     if wanted == "a list" and isinstance(value, str) and value and not models_in(item_of(place.annotation)):
         return f"Write {own}[{value}]."
-    if example := _example(place):
+    return _by_example(place, wanted, own)
+
+
+def _by_example(place: Place, wanted: str, own: str) -> str:
+    if taint := _taint(place):
+        return f"Write {own}{taint}."
+    example = _example(place)
+    if example and wanted == "a list" and isinstance(place.value, Mapping) and example.startswith("[{"):
+        return f"Begin each item with a dash: - {example.strip('[]')}, for example."
+    if example:
         return f"Write {own}{example}, for example."
     return f"Write {wanted} here, or leave it out." if wanted else "Write something else, or leave it out."
 
@@ -241,26 +277,32 @@ def _other(place: Place, _: ErrorDetails) -> Fault:
     )
 
 
-_SENTENCES: dict[str, Callable[[Place, ErrorDetails], Fault]] = {
-    **dict.fromkeys(_WANTED, _wrong_type),
-    "enum": _choice,
-    "greater_than": _too_small,
-    "greater_than_equal": _too_small,
-    "literal_error": _choice,
-    "missing": _missing,
-    "string_too_short": _empty,
-    "too_short": _empty,
-    "union_tag_invalid": _kind,
-    "union_tag_not_found": _kind,
-    "value_error": _duration,
+_Check = tuple[str, Callable[[Place, ErrorDetails], Fault]]
+
+_OTHER: _Check = ("known-value", _other)
+
+_CHECKS: dict[str, _Check] = {
+    **dict.fromkeys(_WANTED, ("value-type", _wrong_type)),
+    "enum": ("known-value", _choice),
+    "greater_than": ("value-range", _too_small),
+    "greater_than_equal": ("value-range", _too_small),
+    "literal_error": ("known-value", _choice),
+    "missing": ("required-field", _missing),
+    "string_too_short": ("required-field", _empty),
+    "too_short": ("required-field", _empty),
+    "union_tag_invalid": ("known-kind", _kind),
+    "union_tag_not_found": ("required-field", _kind),
+    "value_error": ("duration", _duration),
 }
+"""The id of the rule that each of pydantic's errors breaks, and the fault to report."""
 
 
 def _unknown(place: Place, whole: type[BaseModel]) -> Finding:
     known = tuple(aliases_of(place.owner)) if place.owner else ()
     reading = unknown_key(place, whole, known)
     meant = path_text((*place.keys[:-1], reading.meant)) if reading.meant else ""
-    return Finding(Fault(place.path, reading.problem, reading.consequence, reading.fix), place, meant)
+    fault = Fault(place.path, reading.problem, reading.consequence, reading.fix, rule="known-key")
+    return Finding(fault, place, meant)
 
 
 def findings(model: type[BaseModel], error: ValidationError, written: object) -> tuple[Finding, ...]:
@@ -271,11 +313,12 @@ def findings(model: type[BaseModel], error: ValidationError, written: object) ->
         if details["type"] == "too_short" and details["input"]:
             continue  # the items that are there have faults of their own
         if details["loc"][-1:] == ("[key]",):
-            found.append(Finding(_key_of_no_text(place), place))
+            found.append(Finding(replace(_key_of_no_text(place), rule="value-type"), place))
         elif details["type"] in ("extra_forbidden", "invalid_key"):
             found.append(_unknown(place, model))
         else:
-            found.append(Finding(_SENTENCES.get(details["type"], _other)(place, details), place))
+            rule, fault_of = _CHECKS.get(details["type"], _OTHER)
+            found.append(Finding(replace(fault_of(place, details), rule=rule), place))
     meant = {finding.meant for finding in found}
     return tuple(
         each

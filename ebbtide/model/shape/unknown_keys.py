@@ -9,6 +9,8 @@ from pydantic import BaseModel
 from ebbtide.model.shape.places import Place, aliases_of, item_of, kind_of, models_in
 
 _TOO_MANY = 2
+_SHORTEST = 3
+"""Letters that a key must share with the beginning of another to be taken for it."""
 _IGNORED = "It would have had no effect."
 
 
@@ -232,15 +234,28 @@ def unknown_key(place: Place, whole: type[BaseModel], known: tuple[str, ...]) ->
                 _IGNORED,
                 f"Leave it out, or write kind: {other}.",
             )
-    near = get_close_matches(key.lower(), [name.lower() for name in known], n=1, cutoff=0.65)
-    if near:
-        meant = next(name for name in known if name.lower() == near[0])
-        return Reading(f"There is no {key} here; did you mean {meant}?", _IGNORED, f"Write {meant}.", meant)
+    if near := _nearest(key, known):
+        return Reading(f"There is no {key} here; did you mean {near}?", _IGNORED, f"Write {near}.", near)
+    if owner is not whole and key in aliases_of(whole):
+        return Reading(
+            f"There is no {key} here; it is a field of the whole declaration.",
+            _IGNORED,
+            "Indent it less, like owner.",
+        )
     homes = _nearest_homes(owner, whole, key)
     if homes:
-        return Reading(
-            f"There is no {key} here; it is a field of {' and of '.join(homes)}.",
-            _IGNORED,
-            f"Write it under {' or '.join(homes)}.",
-        )
+        names = [f"an item of {home.removesuffix('[]')}" if home.endswith("[]") else home for home in homes]
+        fix = f"Write it under {' or '.join(names)}."
+        if len(homes) == 1 and homes[0].endswith("[]"):
+            fix = f"Indent it under the item of {homes[0].removesuffix('[]')} that it belongs to."
+        return Reading(f"There is no {key} here; it is a field of {' and of '.join(names)}.", _IGNORED, fix)
     return Reading(f"There is no {key} here.", _IGNORED, f"Leave it out, or write one of {', '.join(known)}.")
+
+
+def _nearest(key: str, known: tuple[str, ...]) -> str:
+    """The known key that is spelled most like a key, or that it begins with (`maximum`, `max`); empty for
+    none."""
+    names = {name.lower(): name for name in known}
+    near = get_close_matches(key.lower(), names, n=1, cutoff=0.65)
+    begun = [name for name in names if len(name) >= _SHORTEST and key.lower().startswith(name)]
+    return names[near[0]] if near else names[max(begun, key=len)] if begun else ""

@@ -9,8 +9,11 @@ from ebbtide.model.members import is_object_id, members_of
 from ebbtide.rehearsal.cloud.azure import know, seed_subnet
 from ebbtide.rehearsal.cloud.azure import seed_cluster as seed_aks
 from ebbtide.rehearsal.cloud.clusters import Clusters
+from ebbtide.rehearsal.cloud.existing_namespaces import seed_namespaces
+from ebbtide.rehearsal.cloud.existing_pipelines import seed_pipelines
 from ebbtide.rehearsal.cloud.gcp import SeededNetwork, seed_network
 from ebbtide.rehearsal.cloud.gcp import seed_cluster as seed_gke
+from ebbtide.rehearsal.cloud.regions import add_regions
 from ebbtide.rehearsal.cloud.store import Store
 
 _NAME: Final = "rehearsal"  # where the declaration gives none; what is here has names of its own
@@ -29,26 +32,37 @@ def make(written: Mapping[str, Any], store: Store, clusters: Clusters) -> None:
         DeclarationError: the declaration has faults.
     """
     declaration = declare(written, default_name=_NAME)
-    know(store, _people(declaration))
+    _introduce(declaration, store)
     match declaration.cloud:
         case Gke() as cloud:
-            _gke(cloud, store, clusters)
+            cluster = _gke(cloud, store, clusters)
         case Aks() as cloud:
-            _aks(declaration, cloud, store, clusters)
+            cluster = _aks(declaration, cloud, store, clusters)
         case _:
             assert_never(declaration.cloud)
+    if cluster is None:
+        return
+    pipelines = declaration.addons.pipelines
+    if pipelines is not None and pipelines.existing:
+        seed_pipelines(store, cluster)
+    seed_namespaces(declaration, store, cluster)
 
 
 def introduce(written: Mapping[str, Any], store: Store) -> None:
-    """Have whom a declaration names known to a cloud that runs already. One with faults names nobody: the
-    program refuses it.
+    """Make people and regions that a declaration names known to a running cloud. One with faults names none:
+    the program refuses it.
 
     Args:
         written: the declaration.
         store: the cloud's.
     """
     with contextlib.suppress(DeclarationError):
-        know(store, _people(declare(written, default_name=_NAME)))
+        _introduce(declare(written, default_name=_NAME), store)
+
+
+def _introduce(declaration: Cluster, store: Store) -> None:
+    know(store, _people(declaration))
+    add_regions(store, declaration.site.cloud, declaration.cloud.regions)
 
 
 def _people(declaration: Cluster) -> Iterator[str]:
@@ -57,7 +71,8 @@ def _people(declaration: Cluster) -> Iterator[str]:
     return filter(is_object_id, members_of(declaration))
 
 
-def _gke(cloud: Gke, store: Store, clusters: Clusters) -> None:
+def _gke(cloud: Gke, store: Store, clusters: Clusters) -> str | None:
+    """The id of the existing cluster, if there is one."""
     network = cloud.network
     if network.vpc:
         seed_network(
@@ -72,20 +87,24 @@ def _gke(cloud: Gke, store: Store, clusters: Clusters) -> None:
                 services=network.services_range or "",
             ),
         )
-    if cloud.existing:
-        seed_gke(store, clusters, project=cloud.project, location=cloud.location, name=cloud.existing.name)
+    if cloud.existing is None:
+        return None
+    name = cloud.existing.name
+    return seed_gke(store, clusters, project=cloud.project, location=cloud.location, name=name)
 
 
-def _aks(declaration: Cluster, cloud: Aks, store: Store, clusters: Clusters) -> None:
+def _aks(declaration: Cluster, cloud: Aks, store: Store, clusters: Clusters) -> str | None:
+    """The id of the existing cluster, if there is one."""
     network = cloud.network
     if network.subnet:
         seed_subnet(store, clusters, network.subnet, location=cloud.location, prefix=network.nodes)
-    if cloud.existing:
-        seed_aks(
-            store,
-            clusters,
-            subscription=cloud.subscription,
-            resource_group=cloud.resource_group or declaration.name,
-            name=cloud.existing.name,
-            location=cloud.location,
-        )
+    if cloud.existing is None:
+        return None
+    return seed_aks(
+        store,
+        clusters,
+        subscription=cloud.subscription,
+        resource_group=cloud.resource_group or declaration.name,
+        name=cloud.existing.name,
+        location=cloud.location,
+    )

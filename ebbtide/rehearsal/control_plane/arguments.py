@@ -78,6 +78,8 @@ def controller_manager(plan: Plan) -> list[str]:
     """The controllers, but for the one that attaches disks to machines: there are none."""
     return [
         f"--kubeconfig={plan.kubeconfig}",
+        # As in a cloud, each controller acts as a service account of its own, by which admission knows it.
+        "--use-service-account-credentials",
         f"--service-account-private-key-file={plan.certificates.accounts_key}",
         f"--root-ca-file={plan.certificates.authority}",
         "--controllers=*,-persistentvolume-attach-detach-controller",

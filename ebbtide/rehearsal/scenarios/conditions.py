@@ -1,7 +1,7 @@
 """What may be expected of a rehearsal, and whether it is so: pure functions of what is seen."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Annotated
 
@@ -63,6 +63,28 @@ class Indexes(Declared):
     """Failed for good."""
 
 
+class Pipelines(Declared):
+    """Runs of pipelines, counted by how they are."""
+
+    succeeded: Number | None = None
+    """Ended well."""
+    failed: Number | None = None
+    """Ended with a failed step."""
+    running: Number | None = None
+    """Not ended."""
+
+
+class Step(Declared):
+    """The pods of a pipeline's step."""
+
+    name: str
+    """The step's name in the pipeline."""
+    ran_on: list[str]
+    """Every pod of it that ran did so on one of these pools, and one did; `*` and `?` as in file names."""
+    pods: Number | None = None
+    """Number of pods: one for each attempt."""
+
+
 class Happened(Declared):
     """Something in the timeline."""
 
@@ -81,6 +103,10 @@ class Condition(Declared):
     """How many Jobs are how."""
     indexes: Indexes | None = None
     """How many indexes of sweeps are how."""
+    pipelines: Pipelines | None = None
+    """Number of pipeline runs by status."""
+    steps: tuple[Step, ...] = ()
+    """Pools that steps of pipelines ran on, and number of pods."""
     failures_counted: Number | None = None
     """Pods whose failure counts against their Job's retries; a disruption does not."""
     nodes: dict[str, Number] = Field(default_factory=dict[str, Number])
@@ -140,6 +166,8 @@ class Seen:
         logs: what pods that ran as processes have written.
         events: the timeline.
         cost: US dollars so far.
+        runs: the phase of each run of a pipeline.
+        steps: of each step of a pipeline, the pool of each pod that ran, by its uid.
     """
 
     jobs: Sequence[JobSeen]
@@ -149,12 +177,15 @@ class Seen:
     logs: str
     events: Sequence[Event]
     cost: float
+    runs: Sequence[str] = ()
+    steps: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
 
 
 def misses(condition: Condition, seen: Seen) -> list[str]:
     """What of a condition does not hold, a sentence each."""
     return [
         *_jobs(condition, seen),
+        *_pipelines(condition, seen),
         *_nodes(condition, seen),
         *_words(condition, seen),
         *_past(condition, seen),
@@ -174,6 +205,25 @@ def _jobs(condition: Condition, seen: Seen) -> Iterator[str]:
             yield from _miss(getattr(condition.indexes, state), number, f"indexes {state}")
     failures = sum(job.failures for job in seen.jobs)
     yield from _miss(condition.failures_counted, failures, "failures counted against retries")
+
+
+_ENDED = {"Succeeded": "succeeded", "Failed": "failed", "Error": "failed"}
+"""Argo's phases of a run that has ended."""
+
+
+def _pipelines(condition: Condition, seen: Seen) -> Iterator[str]:
+    if condition.pipelines:
+        states = [_ENDED.get(phase, "running") for phase in seen.runs]
+        for state in ("succeeded", "failed", "running"):
+            yield from _miss(getattr(condition.pipelines, state), states.count(state), f"pipelines {state}")
+    for step in condition.steps:
+        pools = seen.steps.get(step.name, {}).values()
+        strayed = sorted({pool for pool in pools if not any(fnmatchcase(pool, name) for name in step.ran_on)})
+        if not pools:
+            yield f"Step {step.name} has not run."
+        elif strayed:
+            yield f"Step {step.name} ran on {', '.join(strayed)}, not only on {', '.join(step.ran_on)}."
+        yield from _miss(step.pods, len(pools), f"pods of step {step.name}")
 
 
 def _nodes(condition: Condition, seen: Seen) -> Iterator[str]:

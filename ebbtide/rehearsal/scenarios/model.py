@@ -82,6 +82,19 @@ class EveryPool(Declared):
     """Seconds of the wall clock until a pod ends."""
 
 
+class RunPipeline(Declared):
+    """A run of a compiled pipeline on Argo's real controller; its steps run as processes of this machine."""
+
+    do: Literal["run-pipeline"]
+    program: str
+    """A Python program that writes compiled pipelines into the working directory, relative to the scenario's
+    own file; `EBBTIDE_PROFILE` is the stack's profile."""
+    pipeline: str = ""
+    """Which of the files that the program writes, without `.yaml`; needed where it writes several."""
+    arguments: dict[str, Any] = Field(default_factory=dict[str, Any])
+    """Values of the pipeline's inputs; `{home}` in them is the scenario's directory."""
+
+
 class GoWrong(Declared):
     """A fault of the cloud."""
 
@@ -162,7 +175,8 @@ class Destroy(Declared):
 
 
 Step = Annotated[
-    Up | Submit | EveryPool | GoWrong | Lift | Pause | Expect | Delete | Destroy, Field(discriminator="do")
+    Up | Submit | EveryPool | RunPipeline | GoWrong | Lift | Pause | Expect | Delete | Destroy,
+    Field(discriminator="do"),
 ]
 
 

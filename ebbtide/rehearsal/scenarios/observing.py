@@ -1,5 +1,6 @@
 """What is seen of a cluster: read over its own API, with the kubeconfig that the stack gives out."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -18,6 +19,10 @@ POOL_LABELS: Final = ("cloud.google.com/gke-nodepool", "kubernetes.azure.com/age
 _WAITING: Final = ("FailedScheduling", "NotTriggerScaleUp", "Pending")
 _KUEUE: Final = "/apis/kueue.x-k8s.io/v1beta2/workloads"
 _TRAINER: Final = "/apis/trainer.kubeflow.org/v1alpha1/trainjobs"
+_RUNS: Final = "/apis/argoproj.io/v1alpha1/workflows"
+_RUN: Final = "workflows.argoproj.io/workflow"
+_NODE_NAME: Final = "workflows.argoproj.io/node-name"
+_ROLE: Final = "pipelines.kubeflow.org/runtime-role"
 _OWNERS: Final = ("batch.kubernetes.io/job-name", "jobset.sigs.k8s.io/jobset-name")
 """The labels by which pods say of which Job they are, or of which TrainJob: its JobSet has its name."""
 
@@ -35,6 +40,7 @@ class Observer:
         self._api = api
         self._store = store
         self._ran_on: frozenset[str] = frozenset()
+        self._steps: dict[str, dict[str, str]] = {}
 
     def look(self) -> Seen:
         """The cluster as it is now."""
@@ -51,6 +57,9 @@ class Observer:
             and pod["status"].get("phase") != "Pending"
         }
         self._ran_on |= ran
+        runs = self._found(_RUNS, labelSelector=MARK)
+        for pod in pods:
+            self._step(pod, {_name(run) for run in runs}, pools)
         events = self._store.events()
         return Seen(
             jobs=[*map(_job, jobs), *map(_train_job, training)],
@@ -60,7 +69,21 @@ class Observer:
             logs="\n".join(event.text for event in events if event.kind == "pod-log"),
             events=events,
             cost=sum(spent(events, self._store.clock.now()).values()),
+            runs=[str(run.get("status", {}).get("phase", "")) for run in runs],
+            steps={name: dict(found) for name, found in self._steps.items()},
         )
+
+    def _step(self, pod: Mapping[str, Any], runs: set[str], pools: Mapping[str, str]) -> None:
+        """Remember a pod of a pipeline's step that has run: its own, and not its driver's. Its task is the
+        last but one part of its node's name, before `executor`."""
+        metadata = pod["metadata"]
+        about = metadata.get("annotations", {})
+        if metadata.get("labels", {}).get(_RUN) not in runs or about.get(_ROLE) != "launcher":
+            return
+        name = re.sub(r"\(\d+\)", "", about[_NODE_NAME]).split(".")[-2]
+        node = pod["spec"].get("nodeName")
+        if node in pools and pod["status"].get("phase") != "Pending":
+            self._steps.setdefault(name, {})[metadata["uid"]] = pools[node]
 
     def _events_wait(self) -> Iterable[str]:
         for event in self._api.items("/api/v1/events", fieldSelector="involvedObject.kind=Pod"):

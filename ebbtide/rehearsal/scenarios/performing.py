@@ -13,6 +13,7 @@ from ebbtide.rehearsal.cloud.faults import Fault
 from ebbtide.rehearsal.cloud.kubernetes.discovery import Discovery
 from ebbtide.rehearsal.cloud.kubernetes.kinds import kind_of
 from ebbtide.rehearsal.engine import Outcome
+from ebbtide.rehearsal.scenarios.argo import WORKFLOWS, spec_patch
 from ebbtide.rehearsal.scenarios.conditions import Condition, misses
 from ebbtide.rehearsal.scenarios.model import (
     Delete,
@@ -22,11 +23,13 @@ from ebbtide.rehearsal.scenarios.model import (
     GoWrong,
     Lift,
     Pause,
+    RunPipeline,
     Step,
     Submit,
     Up,
 )
 from ebbtide.rehearsal.scenarios.observing import Observer
+from ebbtide.rehearsal.scenarios.running import run_of
 from ebbtide.rehearsal.scenarios.submitting import Object, on_every_pool, submitted
 from ebbtide.rehearsal.stage import Stage
 from ebbtide.workloads.errors import WorkloadError
@@ -57,7 +60,7 @@ class Play:
         """Do a step."""
         return list(self._done(step))
 
-    def _done(self, step: Step) -> Iterator[str]:
+    def _done(self, step: Step) -> Iterator[str]:  # noqa: C901 - a case each
         match step:
             case Up():
                 yield from self._up(step)
@@ -65,6 +68,8 @@ class Play:
                 yield from self._destroy(step)
             case Submit():
                 yield from self._submit(lambda profile: submitted(step, profile, self.home), step.refused)
+            case RunPipeline():
+                self._run(step)
             case EveryPool():
                 yield from self._submit(lambda profile: on_every_pool(step, profile))
             case Delete():
@@ -79,6 +84,12 @@ class Play:
                 yield from self._expect(step)
             case _:
                 assert_never(step)
+
+    def _run(self, step: RunPipeline) -> None:
+        made = run_of(step, self._profile(), self.home)
+        api = self.stage.argo().api
+        # A compiled pipeline has none of the fields that a patch of ours sets: nothing has to be merged.
+        api.create(WORKFLOWS, {**made, "spec": {**made["spec"], **spec_patch(api)}})
 
     def _go_wrong(self, step: GoWrong) -> None:
         number = self.stage.store.ask(_fault(step))
@@ -110,6 +121,7 @@ class Play:
                 yield f"{one}, though it must be kept."
 
     def _destroy(self, step: Destroy) -> Iterator[str]:
+        self.stage.end_argo()
         outcome = self.stage.engine.destroy()
         if step.refused is not None:
             yield from _refused(outcome, step.refused)

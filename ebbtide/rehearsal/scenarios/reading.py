@@ -6,7 +6,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from ebbtide.preview import yaml_file
+from ebbtide.project import yaml_file
 from ebbtide.rehearsal.failures import RehearsalError
 from ebbtide.rehearsal.scenarios.model import Scenario
 

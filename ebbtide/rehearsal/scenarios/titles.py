@@ -12,6 +12,7 @@ from ebbtide.rehearsal.scenarios.model import (
     GoWrong,
     Lift,
     Pause,
+    RunPipeline,
     Step,
     Submit,
     Up,
@@ -19,7 +20,7 @@ from ebbtide.rehearsal.scenarios.model import (
 from ebbtide.wording import several
 
 
-def title(step: Step) -> str:
+def title(step: Step) -> str:  # noqa: C901 - a case each
     """What a step does, in a line."""
     match step:
         case Up():
@@ -28,6 +29,8 @@ def title(step: Step) -> str:
             text = f"pulumi destroy{_refused(step.refused) or ', and nothing is left'}"
         case Submit():
             text = f"submit {_work(step)}{_refused(step.refused)}"
+        case RunPipeline():
+            text = f"run the pipeline {step.pipeline or step.program}"
         case EveryPool():
             text = "submit a Job for every work pool"
         case GoWrong():
@@ -92,11 +95,21 @@ def _how(step: GoWrong) -> str:
             assert_never(step.kind)
 
 
+def _pipelines(condition: Condition) -> Iterator[str]:
+    if condition.pipelines:
+        written = condition.pipelines.model_dump(exclude_none=True)
+        yield from (f"{several(getattr(condition.pipelines, s), 'pipeline')} {s}" for s in written)
+    for step in condition.steps:
+        times = f" in {several(step.pods, 'pod')}" if step.pods else ""
+        yield f"step {step.name} ran on {', '.join(step.ran_on)}{times}"
+
+
 def _condition(condition: Condition) -> Iterator[str]:
     for one, more, counts in (("Job", "Jobs", condition.jobs), ("index", "indexes", condition.indexes)):
         if counts:
             written = counts.model_dump(exclude_none=True, exclude={"name"})
             yield from (f"{several(getattr(counts, state), one, more)} {state}" for state in written)
+    yield from _pipelines(condition)
     if condition.failures_counted:
         yield f"{condition.failures_counted} failures counted against retries"
     yield from (f"{several(number, 'node')} of {pool}" for pool, number in condition.nodes.items())

@@ -9,7 +9,7 @@ from typing import Final
 
 from rich.console import Console
 
-from ebbtide.complaints import complaint
+from ebbtide.error_output import message_of
 from ebbtide.rehearsal.tools.errors import ToolError
 from ebbtide.rehearsal.tools.find import Found, ensure
 from ebbtide.rehearsal.tools.progress import narration
@@ -35,7 +35,7 @@ def main() -> int:
         with narration(errors) as say:
             tools = ensure(ITEMS, say=say)
     except (ToolError, OSError) as error:
-        errors.print(complaint(error) or str(error), markup=False, highlight=False, soft_wrap=True)
+        errors.print(message_of(error) or str(error), markup=False, highlight=False, soft_wrap=True)
         return _WRONG
     except KeyboardInterrupt:
         errors.print("Stopped; what was built so far stays in the cache.")

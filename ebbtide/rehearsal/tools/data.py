@@ -31,6 +31,15 @@ DATA: Final = (
         "kwok-stages", "kwok", "sigs.k8s.io/kwok", "kwok", "kustomize/stage", "How nodes and pods go on."
     ),
     _from_module(
+        "pulumi-language-python-exec",
+        "pulumi",
+        "github.com/pulumi/pulumi/sdk/v3",
+        "pulumi",
+        "python/cmd",
+        "The script by which the language host starts a program.",
+        When.BY_NAME,
+    ),
+    _from_module(
         "argo-crds",
         "argo",
         "github.com/argoproj/argo-workflows/v4",

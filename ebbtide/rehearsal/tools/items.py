@@ -28,7 +28,7 @@ class When(StrEnum):
     TRAINER = "trainer"
     KATIB = "katib"
     BY_NAME = "by name"
-    """Never by itself: a test asks for it."""
+    """Never by itself: a test asks for it, or a scenario that runs a pipeline."""
 
 
 @dataclass(frozen=True, slots=True)

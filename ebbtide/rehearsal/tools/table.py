@@ -172,6 +172,17 @@ TOOLS: Final = (
         tags=("osusergo", "grpcnotrace"),
         on_path=OnPath(Suits.NO_OLDER, ("version",)),
     ),
+    Tool(
+        name="pulumi-language-python",
+        group="pulumi-python",
+        module="github.com/pulumi/pulumi/sdk/v3",
+        package="github.com/pulumi/pulumi/sdk/v3/python/cmd/pulumi-language-python",
+        pin="pulumi-language-python",
+        why="Runs a Python program for the `pulumi` command.",
+        minutes=1,
+        when=When.BY_NAME,
+        tags=("osusergo", "grpcnotrace"),
+    ),
 )
 
 

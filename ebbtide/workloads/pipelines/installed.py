@@ -3,6 +3,8 @@
 from importlib.machinery import PathFinder
 from importlib.util import find_spec
 
+from ebbtide.invocation import pip_install
+
 
 def require() -> None:
     """Stop where kfp or its Kubernetes part is not installed.
@@ -13,6 +15,7 @@ def require() -> None:
     found = find_spec("kfp")
     if found is None or PathFinder.find_spec("kfp.kubernetes", found.submodule_search_locations) is None:
         raise ModuleNotFoundError(
-            "Placing the steps of a pipeline needs the Kubeflow Pipelines SDK: pip install 'ebbtide[kfp]'.",
+            "Placing the steps of a pipeline needs the Kubeflow Pipelines SDK, which is not installed. "
+            f"Install it with: {pip_install('kfp')}.",
             name="kfp",
         )

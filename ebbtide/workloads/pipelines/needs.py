@@ -14,7 +14,8 @@ class Needs(TypedDict, total=False):
     """What can be said of a step; what is left out is as kfp was told before, where it was."""
 
     gpus: int
-    """Accelerators, as a limit; of which kind follows from the pool."""
+    """Accelerators, as a limit; of which kind follows from the pool. To be given, here or to kfp, wherever
+    nodes have accelerators; 0 uses none of them."""
     cpu: str
     """CPU as a limit, which is then the request too: cores, as `4`, or `500m`."""
     memory: str
@@ -30,22 +31,24 @@ class Asked:
     """What a step needs, once it is known where that was said.
 
     Attributes:
-        gpus: accelerators; 0 for none, 1 where a parameter of the run says how many.
+        gpus: accelerators; None where nothing was said, 1 where a parameter of the run says how many.
         cpu: CPU; empty where it is not known at compile time.
         memory: the same.
         lasts: how long it is expected to run, seconds; None where that is not said.
         checkpoints: whether it goes on from its last checkpoint.
+        mounts_bucket: whether it mounts a bucket on GKE.
     """
 
-    gpus: int
+    gpus: int | None
     cpu: str
     memory: str
     lasts: int | None
     checkpoints: bool
+    mounts_bucket: bool
 
     def task(self, *, pool: str = "", queue: str = "", namespace: str = "") -> Task:
         """The same as a task of a Job, which is placed by the same rules. A step has neither a Job's name
-        nor its image."""
+        nor its image, and which claim it mounts does not matter."""
         return Task(
             name="step",
             image="step",
@@ -55,19 +58,21 @@ class Asked:
             gpus=self.gpus,
             cpu=self.cpu,
             memory=self.memory,
+            volume="step" if self.mounts_bucket else "",
         )
 
 
 def asked(step: Step, needs: Needs, problems: Problems) -> Asked:
     """What a step needs; amounts that are none are noted."""
     gpus = needs.get("gpus", step.accelerators)
-    problems.check(gpus >= 0, f"gpus is {gpus}; write 0 or more.")
+    problems.check(gpus is None or gpus >= 0, f"gpus is {gpus}; write 0 or more.")
     found = Asked(
-        gpus=max(0, gpus),
+        gpus=None if gpus is None else max(0, gpus),
         cpu=needs.get("cpu", step.cpu),
         memory=needs.get("memory", step.memory),
         lasts=_lasts(needs, problems),
         checkpoints=needs.get("checkpoints", False),
+        mounts_bucket=step.mounts_bucket,
     )
     task = found.task()
     for amount in ("cpu_m", "memory_b"):

@@ -111,7 +111,8 @@ def check_free(step: Step, problems: Problems) -> None:
 
 def _check_fit(pool: PoolProfile, needed: Asked, problems: Problems) -> None:
     """Note why a step does not run on a pool."""
-    alone = Profile("", "", "", pools=(pool,), queues=(), logs=LogsProfile("", ""))
+    cloud = "gke" if needed.mounts_bucket else ""  # a pool does not say
+    alone = Profile("", cloud, "", pools=(pool,), queues=(), logs=LogsProfile("", ""))
     with problems.collecting():
         place(alone, needed.task(pool=pool.name))
 

@@ -1,12 +1,18 @@
 """Steps that run again when their node was taken away."""
 
 import math
+import os
+import warnings
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from ebbtide.placement import Profile
+from ebbtide.placement.profile import UNCONFIGURED, UNKNOWN
+from ebbtide.placement.profile_sources import VARIABLE
 from ebbtide.workloads.amounts import in_words, seconds
 from ebbtide.workloads.pipelines.faults import faults_of
 from ebbtide.workloads.pipelines.steps import Step
+from ebbtide.workloads.pipelines.warned import PlacementWarning
 
 if TYPE_CHECKING:
     from kfp.dsl import PipelineTask
@@ -19,6 +25,7 @@ def retry_disruptions(
     *,
     factor: float = 1.0,
     longest: str | timedelta = "7d",
+    profile: Profile | None = None,
 ) -> "PipelineTask":
     """Run a step again when it was disrupted.
 
@@ -26,10 +33,10 @@ def retry_disruptions(
     first attempt began, however often it may still try: a training step that is preempted after 65 minutes
     would not be run again at all (Argo, operator.go: the deadline counts from the first attempt's start).
 
-    What counts as a disruption is the cluster's to say: a compiled pipeline has no place for it. Where
-    Ebbtide installs Kubeflow Pipelines, it is a pod that vanished or whose node was shut down or evicted it,
-    and ordinary failures too where `addons.pipelines` says `retry: any`. Kubeflow Pipelines 2.17.0 as it
-    comes retries neither a node's shutdown in order nor an exit code (kubeflow/pipelines#13485, 2026-06).
+    Which failures are retried is configured on the cluster: a compiled pipeline has no field for it. With
+    `addons.pipelines` declared, also for an existing installation, these are pods that were deleted, evicted
+    or lost their node, and with `retry: any` every failure. The profile records it. Stock Kubeflow Pipelines
+    2.17.0 retries neither a graceful node shutdown nor an exit code (kubeflow/pipelines#13485, 2026-06).
 
     In a step, no handler for SIGTERM is told in time: kfp's launcher ends first. Save checkpoints as it goes.
 
@@ -39,12 +46,17 @@ def retry_disruptions(
         backoff: how long after a disruption; waiting for a node comes on top.
         factor: what each further wait is multiplied with.
         longest: for how long after the first attempt began; all waits and all work lie in it.
+        profile: of the cluster that runs the pipeline; left out, the one that `EBBTIDE_PROFILE` names.
 
     Returns:
         The task.
 
     Raises:
         WorkloadError: with all that is wrong.
+        ProfileError: the profile cannot be read.
+
+    Warns:
+        PlacementWarning: the cluster may not retry a step that was disrupted.
     """
     step = Step(task)
     wait = until = 0
@@ -69,7 +81,33 @@ def retry_disruptions(
                 "higher longest, or wait less.",
             )
     step.retry(attempts, wait, factor, until)
+    doubt = _doubt(profile)
+    if doubt:
+        warnings.warn(f"Step {step.name} {doubt}", PlacementWarning, stacklevel=2)
     return task
+
+
+def _doubt(profile: Profile | None) -> str:
+    """Why the cluster may not retry a disrupted step; empty where it does."""
+    if profile is None and os.environ.get(VARIABLE, "").strip():
+        profile = Profile.load()
+    if profile is None:
+        return (
+            "has retries, but no profile records whether the cluster retries a preempted step: pass "
+            f"profile=, or set {VARIABLE}."
+        )
+    if profile.pipeline_retries == UNKNOWN:
+        return (
+            f"has retries, but the profile of cluster {profile.cluster} does not record whether they survive "
+            "preemption: an older Ebbtide wrote it. Write it again with `ebbtide profile`."
+        )
+    if profile.pipeline_retries == UNCONFIGURED:
+        return (
+            f"has retries, but they may not survive preemption: the stack of cluster {profile.cluster} does "
+            "not configure Kubeflow Pipelines, and stock 2.17.0 does not retry a preempted step. Declare "
+            "addons.pipelines, with existing: true for an existing installation."
+        )
+    return ""
 
 
 def _begun(attempts: int, wait: float, factor: float, until: int) -> int:

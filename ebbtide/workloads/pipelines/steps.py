@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ebbtide.placement import MatchExpression, Toleration
 from ebbtide.workloads.amounts import memory_bytes
-from ebbtide.workloads.placing import QUEUE_LABEL
+from ebbtide.workloads.placing import BUCKET_MOUNTED, QUEUE_LABEL
 
 if TYPE_CHECKING:
     from kfp.dsl import PipelineTask
@@ -56,10 +56,12 @@ class Step:
         return self.task._task_spec.retry_policy  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
 
     @property
-    def accelerators(self) -> int:
-        """Accelerators as kfp was told; 0 for none, 1 where a run says how many."""
-        count = str(self._resource("accelerator_count") or "0")
-        return 1 if count.startswith(_RUNTIME) else int(count)
+    def accelerators(self) -> int | None:
+        """Accelerators as kfp was told; None where it was not, 1 where a run says how many."""
+        count = self._resource("accelerator_count")
+        if count is None:
+            return None
+        return 1 if str(count).startswith(_RUNTIME) else int(count)
 
     @property
     def accelerator(self) -> str:
@@ -98,6 +100,12 @@ class Step:
             or QUEUE_LABEL in labels
         )
 
+    @property
+    def mounts_bucket(self) -> bool:
+        """True where it mounts a bucket on GKE."""
+        annotations = self._kubernetes.get("podMetadata", {}).get("annotations", {})
+        return BUCKET_MOUNTED.items() <= annotations.items()
+
     def tolerate(self, tolerations: Iterable[Toleration]) -> None:
         """Let its pod past taints."""
         from kfp import kubernetes  # noqa: PLC0415
@@ -129,6 +137,24 @@ class Step:
 
         for key, value in annotations.items():
             kubernetes.add_pod_annotation(self.task, key, value)
+
+    def read_secret(self, secret: str, key: str, variable: str) -> None:
+        """Set an environment variable from a key of a Secret."""
+        from kfp import kubernetes  # noqa: PLC0415
+
+        kubernetes.use_secret_as_env(self.task, secret, {key: variable})
+
+    def mount_secret(self, secret: str, path: str) -> None:
+        """Mount a Secret, a file for each key."""
+        from kfp import kubernetes  # noqa: PLC0415
+
+        kubernetes.use_secret_as_volume(self.task, secret, path)
+
+    def mount_claim(self, claim: str, path: str) -> None:
+        """Mount a claim."""
+        from kfp import kubernetes  # noqa: PLC0415
+
+        kubernetes.mount_pvc(self.task, claim, path)
 
     def limit_cpu(self, cpu: str) -> None:
         """Set its CPU limit."""

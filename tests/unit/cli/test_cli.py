@@ -182,7 +182,10 @@ def test_a_missing_configuration_file() -> None:
 def test_broken_yaml(tmp_path: Path) -> None:
     """File, line and column."""
     said = _refused(_ebbtide("preview", "--cwd", _project(tmp_path, "config:\n  a: [1\n")))
-    assert f"{tmp_path / 'Pulumi.dev.yaml'}, line 3, column 1: this is not valid YAML" in said
+    assert said == (
+        f"{tmp_path / 'Pulumi.dev.yaml'}:3:1: A comma or the closing `]` of a list is missing before this. "
+        "Write it; the list begins in line 2, column 6.\n"
+    )
 
 
 def test_a_failing_program(tmp_path: Path) -> None:
@@ -195,7 +198,7 @@ def test_a_failing_program(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["preview", "profile"])
 def test_a_bad_declaration(tmp_path: Path, command: str) -> None:
-    """Every fault of it, a block each, whichever command finds them."""
+    """Every fault is a block with its position in the file, whichever command finds it."""
     declaration = """
 config:
   ebbtide:cluster:
@@ -206,11 +209,14 @@ config:
       - {name: system, role: system, machine: e2-standard-2, nodes: {min: 3, max: 1}}
       - {name: work, machine: n1-highmen-8, nodes: {max: 4}}
 """
-    (tmp_path / "Pulumi.bad.yaml").write_text(declaration)
-    said = _refused(_ebbtide(command, "--config-file", tmp_path / "Pulumi.bad.yaml"))
-    assert said.startswith("The declaration has 2 faults.\n\npools[0].nodes")
-    assert "did you mean n1-highmem-8?" in said
-    assert said.count("  problem ") == said.count("  fix ") == 2
+    file = tmp_path / "Pulumi.bad.yaml"
+    file.write_text(declaration)
+    said = _refused(_ebbtide(command, "--config-file", file))
+    title, first, second = said.split("\n\n")
+    assert title == "The declaration has 2 errors."
+    assert first.startswith(f"{file}:8:70: pools[0].nodes.min\n  min 3 is above max 1. ")
+    assert second.startswith(f"{file}:9:22: pools[1].machine\n  ")
+    assert "did you mean n1-highmem-8?" in second
 
 
 def test_no_declaration(tmp_path: Path) -> None:
@@ -243,7 +249,7 @@ def test_schemas() -> None:
 
 
 def test_the_profile_is_the_stacks_output(tmp_path: Path) -> None:
-    """Derived from the declaration without Pulumi, it is what the program exports."""
+    """Derived from the declaration without Pulumi, the profile is what the program exports."""
     done = _ebbtide("profile", "dev", "--out", tmp_path / "profile.json")
     assert (done.returncode, done.stdout) == (0, "")
     profile = Profile.load(tmp_path / "profile.json")
@@ -258,6 +264,55 @@ def test_the_profile_needs_no_pulumi(tmp_path: Path) -> None:
     done = _ebbtide("profile", PYTHONPATH=f"{tmp_path}{os.pathsep}{ROOT}")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["version"] == "ebbtide.dev/profile/v1"
+
+
+_OWN_PROGRAM = """
+import pulumi
+from ebbtide.model import declare
+from ebbtide.placement.derive import profile
+
+cluster = declare({
+    "name": "theirs", "owner": "vision",
+    "cloud": {"kind": "gke", "project": "acme-ml", "location": "us-central1-a"},
+    "pools": [{"name": "system", "role": "system", "machine": "e2-standard-4", "nodes": {"max": 3}}],
+})
+"""
+
+
+def test_the_profile_of_another_program_is_what_it_exports(tmp_path: Path) -> None:
+    """A program may declare its cluster anywhere, also where a stack's file declares another."""
+    exported = 'pulumi.export("placementProfile", profile(cluster).data())'
+    file = (ROOT / "Pulumi.dev.yaml").read_text()
+    done = _ebbtide("profile", "--cwd", _project(tmp_path, file, _OWN_PROGRAM + exported))
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["cluster"] == "theirs"
+
+
+def test_a_program_without_a_profile(tmp_path: Path) -> None:
+    """It is named, with what to export."""
+    said = _refused(_ebbtide("profile", "--cwd", _project(tmp_path, "", _OWN_PROGRAM)))
+    assert said.startswith("The program of shop/dev exports no `placementProfile`")
+    assert 'pulumi.export("placementProfile", profile(cluster).data())' in said
+
+
+@pytest.mark.parametrize(
+    "value", ["profile(cluster).json()", "pulumi.Output.secret(profile(cluster).data())", "{'version': None}"]
+)
+def test_a_program_whose_output_is_no_profile(tmp_path: Path, value: str) -> None:
+    """Text, a secret, and other data are refused in a sentence."""
+    exported = f'pulumi.export("placementProfile", {value})'
+    said = _refused(_ebbtide("profile", "--cwd", _project(tmp_path, "", _OWN_PROGRAM + exported)))
+    assert "profile" in said
+
+
+def test_the_profile_of_another_program_needs_pulumi(tmp_path: Path) -> None:
+    """Without Pulumi, the message names the extra to install."""
+    project = _project(tmp_path, "", _OWN_PROGRAM)
+    hidden = tmp_path / "hidden"
+    hidden.mkdir()
+    (hidden / "pulumi.py").write_text("raise ModuleNotFoundError('no pulumi', name='pulumi')")
+    said = _refused(_ebbtide("profile", "--cwd", project, PYTHONPATH=f"{hidden}{os.pathsep}{ROOT}"))
+    assert "pip install 'ebbtide[gke]'" in said
 
 
 def test_a_closed_pipe_is_no_failure_of_ours() -> None:

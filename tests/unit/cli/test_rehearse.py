@@ -7,6 +7,7 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from ebbtide.cli import app
+from ebbtide.invocation import pip_install
 from ebbtide.rehearsal.scenarios import built_in
 from tests.repository import ROOT
 
@@ -39,6 +40,18 @@ def test_a_stack_with_faults_is_refused_before_anything_is_built(tmp_path: Path)
     assert "cloud.project" in text
 
 
+def test_a_program_that_completes_its_declaration_cannot_be_rehearsed(tmp_path: Path) -> None:
+    """The fields that the stack's file lacks are named, in place of faults that the program has not."""
+    (tmp_path / "Pulumi.yaml").write_text("name: mine\nruntime: python\n")
+    (tmp_path / "Pulumi.dev.yaml").write_text("config: {'ebbtide:cluster': {owner: us, pools: []}}")
+    (tmp_path / "__main__.py").write_text("import pulumi\npulumi.export('a', 1)\n")
+    done = CliRunner().invoke(app, ["rehearse", "--cwd", str(tmp_path)])
+    assert done.exit_code == 2
+    assert "declares a part of the cluster, and the program adds the rest" in done.output
+    assert "`cloud`" in done.output
+    assert "The declaration has" not in done.output
+
+
 def test_a_missing_package_is_named() -> None:
     """Status 2, and what to install."""
     program = "import sys; sys.modules['trustme'] = None; from ebbtide.cli import main; main()"
@@ -50,5 +63,5 @@ def test_a_missing_package_is_named() -> None:
         check=False,
     )
     assert done.returncode == 2
-    said = "A rehearsal needs trustme, which is not installed: pip install 'ebbtide[rehearsal]'.\n"
-    assert done.stderr == said
+    said = "`ebbtide rehearse` needs trustme, which is not installed. Install it with: "
+    assert done.stderr == f"{said}{pip_install('rehearsal')}.\n"

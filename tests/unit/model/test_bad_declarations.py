@@ -2,6 +2,8 @@
 
 import copy
 import re
+from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 
 import pytest
@@ -9,11 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from ebbtide.catalog import machine_price
 from ebbtide.model import Cluster, DeclarationError, Fault, Site, advice, check_pool, declare
 from ebbtide.model.paths import Key
 from ebbtide.model.pool import Pool
+from ebbtide.model.rules import RULES
 from ebbtide.model.shape.findings import shape_faults
 from ebbtide.model.site import CloudKind
+from ebbtide.project.diagnostics import OTHER_RULES
 from tests.unit.model.cases import Case, bad_cases, base, cases, edited
 
 _BAD, _WARNED = bad_cases(), cases("warned")
@@ -29,10 +34,39 @@ def _faults(written: Any) -> tuple[Fault, ...]:
     return refused.value.faults
 
 
+def _priced(written: Any, expected: Fault, fault: Fault) -> Fault:
+    """The expected fault with the machine type that is cheapest in the catalog of today, and its price."""
+    named = re.search(r"machine: (\S+), the cheapest .* at \$(\S+) an hour", fault.fix)
+    if named is None:
+        return expected
+    site = Site(CloudKind(written["cloud"]["kind"]), written["cloud"]["location"])
+    price = machine_price(site.cloud, site.region, named[1])
+    assert price is not None
+    assert f"{price.on_demand:.3f}" == named[2]
+    fix = expected.fix.replace("{machine}", named[1]).replace("{price}", named[2])
+    return replace(expected, fix=fix)
+
+
 @pytest.mark.parametrize("case", _BAD, ids=str)
 def test_every_fault_is_said(case: Case) -> None:
     """A bad declaration is refused with all of its faults, each with path, problem, consequence and fix."""
-    assert _faults(case.written) == case.faults
+    faults = _faults(case.written)
+    assert len(faults) == len(case.faults)
+    assert faults == tuple(map(partial(_priced, case.written), case.faults, faults))
+
+
+@pytest.mark.parametrize("case", _BAD, ids=str)
+def test_every_fault_has_a_rule(case: Case) -> None:
+    """A fault carries the id of the rule that found it, one of those that are documented."""
+    documented = {rule.id for rule in RULES} | set(OTHER_RULES)
+    assert {fault.rule for fault in _faults(case.written)} <= documented
+
+
+def test_rules_have_ids_of_their_own() -> None:
+    """No two rules share an id, and an id needs no quoting anywhere."""
+    ids = [*(rule.id for rule in RULES), *OTHER_RULES]
+    assert len(ids) == len(set(ids))
+    assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", each) for each in ids)
 
 
 @pytest.mark.parametrize("case", _WARNED, ids=str)

@@ -39,6 +39,7 @@ STATE: Final = State(
     protected=(),
     owns_cluster=False,
     buckets=(),
+    registries=(),
     objects=frozenset(
         {
             Item("Namespace", "", "research"),

@@ -10,6 +10,8 @@ from ebbtide.operations.state import Item, State, read
 from ebbtide.operations.volumes import Volume
 from tests.unit.operations.objects import STATE
 
+_REPOSITORY = "gcp:artifactregistry/repository:Repository"
+
 
 def _resource(kind: str, name: str, parents: str = "", **more: Any) -> dict[str, Any]:
     return {"urn": f"urn:pulumi:dev::p::{parents}{kind}::{name}", "type": kind, **more}
@@ -30,6 +32,8 @@ def test_a_state() -> None:
                 _resource("gcp:container/cluster:Cluster", "train", protect=True),
                 _resource("gcp:storage/bucket:Bucket", "b", retainOnDelete=True, outputs={"name": "acme-b"}),
                 _resource("gcp:storage/bucket:Bucket", "c", outputs={"name": "acme-c"}),
+                _resource(_REPOSITORY, "r", retainOnDelete=True, outputs={"name": "images"}),
+                _resource(_REPOSITORY, "s", outputs={"name": "others"}),
                 _object("kubernetes:core/v1:Namespace", "research", parents=tenant),
                 _object("kubernetes:core/v1:NamespacePatch", "default", parents=tenant),
                 _object("kubernetes:core/v1:ConfigMap", "profile", "default", parents=tenant),
@@ -38,10 +42,11 @@ def test_a_state() -> None:
         }
     )
     assert found == State(
-        resources=7,
+        resources=9,
         protected=("train",),
         owns_cluster=True,
         buckets=("acme-b",),
+        registries=("images",),
         objects=frozenset(
             {
                 Item("Namespace", "", "research"),

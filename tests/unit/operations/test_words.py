@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from ebbtide.invocation import command_line
 from ebbtide.operations import words
 from ebbtide.operations.volumes import Volume
 from ebbtide.operations.work import Work
@@ -82,5 +83,5 @@ def test_what_remains() -> None:
 def test_held_queues() -> None:
     """Somebody who stops before anything is destroyed learns what is held, and both ways on."""
     said = words.held("dev", {"b", "a"})
-    assert "the queues a, b are held. Go on with: ebbtide destroy dev." in said
+    assert f"the queues a, b are held. Go on with: {command_line('destroy', 'dev')}." in said
     assert "stopPolicy: None" in said

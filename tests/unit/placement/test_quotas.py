@@ -155,6 +155,26 @@ def test_every_taint_is_tolerated(declaration: Declaration) -> None:
             assert item.labels["ebbtide.dev/pool"] == item.name
 
 
+@pytest.mark.parametrize(
+    ("cloud", "key"),
+    [("gke", "cloud.google.com/gke-nodepool"), ("aks", "kubernetes.azure.com/agentpool")],
+)
+def test_a_flavor_carries_the_clouds_label_of_its_pool(cloud: str, key: str) -> None:
+    """Kueue ignores a pod's selector on a key that the flavor lacks, and would admit it to any pool."""
+    cluster = declare(BASES[cloud])
+    for pool in cluster.work_pools:
+        assert flavor(pool, cluster).labels[key] == pool.name
+
+
+def test_a_flavor_of_a_compute_class_selects_the_class_alone() -> None:
+    """GKE refuses pods that select a ComputeClass and other properties of nodes as well."""
+    labels = {"cloud.google.com/compute-class": "batch"}
+    work = [{"name": "work", "machine": "n2-standard-8", "nodes": {"max": 1}, "labels": labels}]
+    cluster = declare(changed(GKE, pools=[GKE["pools"][0], *work]))
+    (pool,) = cluster.work_pools
+    assert flavor(pool, cluster).labels == {"ebbtide.dev/pool": "work", **labels}
+
+
 @generated
 @given(queued())
 def test_the_profile_and_the_queues_agree(declaration: Declaration) -> None:

@@ -244,27 +244,17 @@ def test_no_configuration_file(tmp_path: Path) -> None:
         (
             "config:\n  a: 1\n b: 2\n",
             (
-                ", line 3, column 2: this is not valid YAML (while parsing a block mapping, "
-                "did not find expected key)."
-            ),
-        ),
-        (
-            "config:\n  a: [1, 2\n",
-            (
-                ", line 3, column 1: this is not valid YAML (while parsing a flow sequence, "
-                "did not find expected ',' or ']')."
+                ":3:2: The indentation of this line matches no key above it. Indent it like the keys that it "
+                "belongs to."
             ),
         ),
         (
             "config:\n\ta: 1\n",
-            (
-                ", line 2, column 1: this is not valid YAML (while scanning for the next token, "
-                "found character that cannot start any token)."
-            ),
+            ":2:1: The line is indented with a tab, which YAML does not allow. Indent with spaces.",
         ),
         (
             "config:\n  a: 1\n  b: 2\n  a: 3\n",
-            ", line 4, column 3: this is not valid YAML (the key `a` is written twice).",
+            ":4:3: The key `a` is written twice, first in line 2. Remove one of the two.",
         ),
         ("- a\n", " is a list; it has to be a mapping, one `key: value` a line."),
         ("text\n", " is `text`; it has to be a mapping, one `key: value` a line."),
@@ -317,7 +307,9 @@ def test_a_file_that_is_no_text(tmp_path: Path) -> None:
     """It is named, with the place."""
     _files(tmp_path)
     (tmp_path / "Pulumi.dev.yaml").write_bytes(b"config: \xff\n")
-    assert _refused(tmp_path) == "DIR/Pulumi.dev.yaml is not UTF-8 text: invalid start byte at byte 8."
+    assert _refused(tmp_path) == (
+        "DIR/Pulumi.dev.yaml: The file is not UTF-8 text: invalid start byte at byte 8."
+    )
 
 
 def test_a_directory_in_place_of_a_file(tmp_path: Path) -> None:

@@ -91,9 +91,14 @@ CAPACITY: list[tuple[str, dict[str, Any], str, str]] = [
         "a100",
         {"nodeConfig__maxRunDuration": "604801s"},
         "run duration up to seven days",
-        "at most 604800s, got 604801s",
+        "to 604800s, got 604801s",
     ),
-    ("a100", {"nodeConfig__maxRunDuration": "0s"}, "run duration up to seven days", "greater than 0s"),
+    (
+        "a100",
+        {"nodeConfig__maxRunDuration": "599s"},
+        "run duration up to seven days",
+        "must be 600s to 604800s",
+    ),
     # GoogleCloudPlatform/cluster-toolkit#4531
     (
         "cpu",
@@ -133,8 +138,8 @@ CAPACITY: list[tuple[str, dict[str, Any], str, str]] = [
     ),
     (
         "cpu",
-        {"nodeConfig__kubeletConfig": {"shutdownGracePeriodSeconds": 121}},
+        {"nodeConfig__kubeletConfig": {"shutdownGracePeriodSeconds": 60}},
         "shutdown grace of spot nodes",
-        "at most 120 seconds, got 121",
+        "0, 30 or 120 seconds, got 60",
     ),
 ]

@@ -43,6 +43,20 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
         "a machine type that there is",
         'Machine type with name "n2-standard-7" does not exist in zone "us-central1-a"',
     ),
+    # GoogleCloudPlatform/kubernetes-engine-samples#1738
+    (
+        "t4",
+        {"nodeConfig__machineType": "n1-standard-8"} | _attached("nvidia-tesla-p100", 1),
+        "hardware that the zone has",
+        'Accelerator type "nvidia-tesla-p100" does not exist in zone us-central1-a., badRequest',
+    ),
+    # keras-team/kinetic#305
+    (
+        "cpu",
+        {"nodeConfig__machineType": "ct6e-standard-1t"},
+        "hardware that the zone has",
+        'Invalid machine type "ct6e-standard-1t" in zone "us-central1-a": GCE_NOT_FOUND, badRequest',
+    ),
     # hashicorp/terraform-provider-google#8387
     (
         "t4",

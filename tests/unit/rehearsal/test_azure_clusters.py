@@ -32,6 +32,10 @@ _IDENTITY = {
 _WORKSPACE = f"{GROUP}/providers/Microsoft.OperationalInsights/workspaces/none"
 
 CASES: dict[str, tuple[dict[str, Any], str]] = {
+    "a region of AKS": (
+        {"location": "mars"},
+        "The provided location 'mars' is not available for resource type 'Microsoft.ContainerService/",
+    ),
     "born with a system pool": (
         {"agentPoolProfiles": [{**SYSTEM, "mode": "User"}]},
         "Must define at least one system pool.",

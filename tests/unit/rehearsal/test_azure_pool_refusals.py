@@ -20,6 +20,11 @@ MAKING: dict[str, list[tuple[dict[str, Any], dict[str, Any], str]]] = {
             {"vmSize": "n1-standard-4"},
             "The VM size of n1-standard-4 is not allowed in your subscription",
         ),
+        (
+            POOL,
+            {"vmSize": "Standard_NC6s_v3"},
+            "The VM size of Standard_NC6s_v3 is not allowed in your subscription in location 'eastus'.",
+        ),
     ],
     "a system machine of 2 vCPUs and 4 GiB": [
         (POOL, {"mode": "System", "vmSize": "Standard_DS1_v2", "minCount": 1}, 'Code="SystemPoolSkuTooLow"'),

@@ -22,6 +22,8 @@ SEEN = Seen(
     logs="resumed at step 40",
     events=[Event(1, 0.0, "node-added", "A node of cpu.", {}), Event(2, 9.0, "reclaimed", "cpu", {})],
     cost=1.5,
+    runs=["Succeeded", "Error", "Running", ""],
+    steps={"train": {"a": "t4-spot", "b": "t4"}},
 )
 
 
@@ -41,6 +43,17 @@ SEEN = Seen(
             {"happened": [{"kind": "node-*", "says": "CPU", "times": 1}]},
             {"happened": [{"kind": "node-*", "times": 2}]},
             "1 events node-*",
+        ),
+        ({"pipelines": {"succeeded": 1, "failed": 1}}, {"pipelines": {"running": 0}}, "2 pipelines running"),
+        (
+            {"steps": [{"name": "train", "ranOn": ["t4*"], "pods": 2}]},
+            {"steps": [{"name": "train", "ranOn": ["t4"]}]},
+            "Step train ran on t4-spot, not only on t4.",
+        ),
+        (
+            {"steps": [{"name": "train", "ranOn": ["*"]}]},
+            {"steps": [{"name": "report", "ranOn": ["*"]}]},
+            "Step report has not run.",
         ),
         ({"costsAtMost": 1.5}, {"costsAtMost": 1}, "$1.50"),
     ],

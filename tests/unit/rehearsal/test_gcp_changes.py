@@ -15,7 +15,8 @@ from ebbtide.rehearsal.cloud.gcp.asked import (
     NODE_POOL,
     SUBNETWORK,
 )
-from ebbtide.rehearsal.cloud.provider import Call, Change, RefusedError
+from ebbtide.rehearsal.cloud.nodes.machines import Machine, put
+from ebbtide.rehearsal.cloud.provider import Call, Change, Read, RefusedError
 from tests.unit.rehearsal.gcp_cloud import CLUSTER_ID, PROJECT, Cloud, base, with_cluster
 
 UPDATED: list[tuple[str, dict[str, Any], str]] = [
@@ -176,12 +177,6 @@ def test_a_label_that_the_cloud_adds_replaces_nothing(cloud: Cloud) -> None:
             "nodeConfig.diskSizeGb",
             "to be at least (10), got 5",
         ),
-        (
-            NODE_POOL,
-            {"cluster": "c", "name": "p", "initialNodeCount": 1, "nodeCount": 1},
-            "nodeCount",
-            "Cannot set both initial_node_count and node_count on node pool p",
-        ),
         (CLUSTER, {"name": "c" * 41}, "name", "cannot be longer than 40 characters"),
         (CLUSTER, {"name": "Train"}, "name", "can only contain lowercase letters, numbers and hyphens"),
         (CLUSTER, {"name": "1st"}, "name", "must start with a letter"),
@@ -212,6 +207,73 @@ def test_refused_before_anything_is_planned(
     else:
         assert reason in found.get(path, str(found))
         assert path in found
+
+
+def test_both_counts_are_refused_of_a_new_pool_alone(cloud: Cloud) -> None:
+    """The provider looks when it creates one, so an older pool may have both."""
+    fixed = base("train-cpu", name="fixed", autoscaling=None, initialNodeCount=1)
+    with pytest.raises(
+        RefusedError, match=r"^Cannot set both initial_node_count and node_count on node pool"
+    ):
+        cloud.create(NODE_POOL, fixed | {"nodeCount": 2})
+    assert "fixed" not in cloud.node_pools()
+
+    made = cloud.create(NODE_POOL, fixed)
+    newer = base("train-cpu", name="fixed", autoscaling=None, initialNodeCount=None)
+    assert cloud.diff(made.id, newer | {"nodeCount": 1}) == Change()
+    assert cloud.diff(made.id, newer | {"nodeCount": 2}) == Change(("nodeCount",))
+    cloud.update(made.id, fixed | {"nodeCount": 2})
+    assert cloud.node_pools()["fixed"].initial == 2
+
+
+def test_a_node_count_resizes_a_pool_and_an_omitted_one_leaves_it(cloud: Cloud) -> None:
+    """Both counts are computed: writing one is compared with the size, leaving it out changes nothing."""
+    fixed = base("train-cpu", name="fixed", autoscaling=None, initialNodeCount=None)
+    made = cloud.create(NODE_POOL, fixed | {"nodeCount": 2})
+    assert (made.state["nodeCount"], made.state["initialNodeCount"]) == (2, 2)
+    assert cloud.diff(made.id, fixed | {"nodeCount": 3}) == Change(("nodeCount",))
+    assert cloud.diff(made.id, fixed | {"initialNodeCount": 2}) == Change()
+    assert cloud.diff(made.id, fixed | {"initialNodeCount": 3}).replaces == ("initialNodeCount",)
+    assert cloud.diff(made.id, fixed) == Change()
+
+    assert cloud.update(made.id, fixed | {"nodeCount": 3})["nodeCount"] == 3
+    assert cloud.node_pools()["fixed"].initial == 3
+    cloud.update(made.id, fixed | {"management": {"autoRepair": False, "autoUpgrade": True}})
+    assert cloud.node_pools()["fixed"].initial == 3
+
+
+def test_the_size_of_an_autoscaled_pool_is_read(cloud: Cloud) -> None:
+    """What the autoscaler has made of it is in the state, and no difference to a program without a count."""
+    for number in range(4):
+        name = f"cpu-{number}"
+        put(cloud.store, Machine(CLUSTER_ID, "cpu", name, "us-central1-a", "gke", 0.1, 0, "running", 0))
+    assert cloud.read(IDS["train-cpu"]).state["nodeCount"] == 4
+    assert cloud.diff(IDS["train-cpu"], base("train-cpu")) == Change()
+    fixed = base("train-cpu", autoscaling=None, initialNodeCount=None, nodeCount=2)
+    assert cloud.diff(IDS["train-cpu"], fixed) == Change(("autoscaling", "nodeCount"))
+
+
+def test_a_count_that_the_state_has_already_resizes_nothing(cloud: Cloud) -> None:
+    """Without a refresh, an autoscaled pool that is given the count that it was created with keeps its size
+    until the update after, since the provider compares with its state."""
+    scaled = base("train-cpu", name="scaled", initialNodeCount=1)
+    made = cloud.create(NODE_POOL, scaled)
+    for number in range(4):
+        name = f"scaled-{number}"
+        put(cloud.store, Machine(CLUSTER_ID, "scaled", name, "us-central1-a", "gke", 0.1, 0, "running", 0))
+    fixed = base("train-cpu", name="scaled", autoscaling=None, initialNodeCount=None, nodeCount=1)
+    completed, _ = cloud.check(NODE_POOL, fixed)
+    call = Call(NODE_POOL, "it", "urn")
+    stored = cloud.store.get("gcp", made.id)
+    assert stored is not None
+    stale = Read(made.id, stored.inputs, made.state)
+    assert cloud.provider.diff(call, made.id, stale, completed) == Change(("autoscaling",))
+    assert cloud.provider.update(call, made.id, stale, completed)["nodeCount"] == 4
+    assert cloud.node_pools()["scaled"].initial == 4
+
+    assert cloud.diff(made.id, fixed) == Change(("nodeCount",))
+    assert cloud.update(made.id, fixed)["nodeCount"] == 1
+    assert cloud.node_pools()["scaled"].initial == 1
 
 
 def test_a_name_is_made_and_kept(tmp_path: Path) -> None:

@@ -31,8 +31,13 @@ BLOCKS = [{"cidrBlock": f"192.0.2.{number}/32"} for number in range(101)]
 
 # What is changed of the cluster, the rule that is broken, and what the API says.
 CLUSTERS: list[tuple[dict[str, Any], str, str]] = [
-    # estafette/estafette-gke-node-pool-shifter#12
-    ({"location": "mars"}, "a location that there is", 'Location "mars" does not exist., badRequest'),
+    # terraform-google-modules/terraform-google-kubernetes-engine#444
+    ({"location": "mars"}, "a location that exists", 'Location "mars" does not exist., badRequest'),
+    (
+        {"location": "moon-central1-a"},
+        "a location that exists",
+        'Location "moon-central1-a" does not exist., badRequest',
+    ),
     # gitpod-io/gitpod-gke-guide#21
     ({"network": "lab"}, "a network that there is", 'Network "lab" does not exist.'),
     ({"subnetwork": "lab"}, "a subnetwork of the network", 'Subnetwork "lab" does not exist.'),

@@ -94,3 +94,33 @@ def test_pods_of_a_train_job_ran_where_their_node_was(tmp_path: Path, label: str
 def test_a_cluster_without_trainer_is_looked_at_too(tmp_path: Path) -> None:
     """It has no such kind."""
     assert _looking(tmp_path, {}).look().jobs == []
+
+
+def test_pods_of_a_pipeline_are_counted_by_step(tmp_path: Path) -> None:
+    """By the name of their task, once each, drivers left out; also when their node is gone later."""
+    node = {"metadata": {"name": "n", "labels": {"cloud.google.com/gke-nodepool": "spot"}}}
+    workflow = {"metadata": {"name": "w"}, "spec": {}, "status": {"phase": "Running"}}
+
+    def pod(uid: str, name: str, role: str, run: str = "w") -> dict[str, Any]:
+        annotations = {
+            "pipelines.kubeflow.org/runtime-role": role,
+            "workflows.argoproj.io/node-name": name,
+        }
+        labels = {"workflows.argoproj.io/workflow": run}
+        about = {"name": uid, "uid": uid, "labels": labels, "annotations": annotations}
+        return {"metadata": about, "spec": {"nodeName": "n"}, "status": {"phase": "Running"}}
+
+    made = {
+        "/api/v1/nodes": [node],
+        "/api/v1/pods": [
+            pod("1", "w(0).root(0).train(0).executor(0)", "launcher"),
+            pod("2", "w(0).root(0).train(0).executor(1)", "launcher"),
+            pod("3", "w(0).root(0).train-driver(0)", "driver"),
+            pod("4", "x(0).root(0).train(0).executor(0)", "launcher", "of another"),
+        ],
+        "/apis/argoproj.io/v1alpha1/workflows": [workflow],
+    }
+    observer = _looking(tmp_path, made)
+    assert observer.look().runs == ["Running"]
+    made["/api/v1/nodes"] = []
+    assert observer.look().steps == {"train": {"1": "spot", "2": "spot"}}

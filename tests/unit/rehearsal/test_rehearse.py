@@ -27,7 +27,14 @@ def _asked(addons: object, *steps: dict[str, Any]) -> set[str]:
         {"title": "It is tried.", "declaration": {**GKE, "addons": addons}, "steps": [UP, *steps]}
     )
     found = needs(read_stack(ROOT, "dev"), scenario, ROOT)
-    return {"jobset", "trainer-controller-manager", "katib-controller"} & set(found)
+    optional = {
+        "jobset",
+        "trainer-controller-manager",
+        "katib-controller",
+        "workflow-controller",
+        "argo-crds",
+    }
+    return optional & set(found)
 
 
 @pytest.mark.parametrize(
@@ -57,6 +64,12 @@ def test_a_scenario_of_another_stack_is_asked_for_its_own() -> None:
     assert scenario.stack is not None
     assert "katib-controller" not in needs(read_stack(ROOT, "dev"), scenario, home)
     assert "katib-controller" in needs(read_stack(ROOT, "dev"), read(built_in()["changes"]), ROOT)
+
+
+def test_argo_is_asked_for_where_a_pipeline_runs() -> None:
+    """Its controller takes minutes to build, and no other scenario uses it."""
+    run = {"do": "run-pipeline", "program": "pipeline.py"}
+    assert _asked({}, run) == {"workflow-controller", "argo-crds"}
 
 
 def test_a_fault_is_said_before_anything_is_built() -> None:

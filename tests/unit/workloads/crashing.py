@@ -9,9 +9,10 @@ from types import FrameType
 from typing import Any
 
 from ebbtide.workloads import checkpoints as module
+from ebbtide.workloads import storage
 from tests.unit.workloads.training import read, save
 
-_TRACED = {module.__file__, shutil.__file__}
+_TRACED = {module.__file__, storage.__file__, shutil.__file__}
 _BEFORE = 3
 """Steps that are saved before; the next save has one to clear away."""
 

@@ -339,8 +339,10 @@ def test_what_cannot_be_synced_is_not_saved(tmp_path: Path, monkeypatch: pytest.
     assert _step(Checkpoints(tmp_path)) == 1
 
 
-@pytest.mark.parametrize("module", ["checkpoints", "termination"])
-def test_the_standard_library_is_enough(module: str) -> None:
+@pytest.mark.parametrize(
+    ("module", "needed"), [("checkpoints", ["checkpoints", "storage"]), ("termination", ["termination"])]
+)
+def test_the_standard_library_is_enough(module: str, needed: list[str]) -> None:
     """Training code imports it where nothing else is installed, and gets nothing else of ours."""
     code = (
         f"import sys; sys.path.insert(0, {str(ROOT)!r}); import ebbtide.workloads.{module};"
@@ -349,4 +351,5 @@ def test_the_standard_library_is_enough(module: str) -> None:
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True
     )
-    assert done.stdout == f"['ebbtide', 'ebbtide.workloads', 'ebbtide.workloads.{module}']\n"
+    modules = ["ebbtide", "ebbtide.workloads", *(f"ebbtide.workloads.{name}" for name in needed)]
+    assert done.stdout == f"{modules}\n"

@@ -9,16 +9,16 @@ import yaml
 
 from ebbtide.workloads.jobs import job
 from ebbtide.workloads.logs import log_link, log_query
+from ebbtide.workloads.several_nodes import job_over_nodes
 from ebbtide.workloads.sweeps import sweep
 from tests.repository import ROOT
 from tests.unit.workloads.clusters import DEV, DEV_AKS
 
 _PAGE = (ROOT / "docs" / "workloads.md").read_text(encoding="utf-8")
 _SHOWN = [
-    line
+    line.removeprefix(".venv/bin/")
     for line in _PAGE.splitlines()
-    if line.startswith("ebbtide ")
-    and not line.startswith(("ebbtide profile", "ebbtide follow"))
+    if line.startswith((".venv/bin/ebbtide job", ".venv/bin/ebbtide sweep", ".venv/bin/ebbtide logs"))
     and "--submit" not in line
 ]
 """Those that need no cluster."""
@@ -63,7 +63,7 @@ def test_a_job_with_everything(profile: Path) -> None:
             "--pool",
             "t4-spot",
             "-n",
-            "vision",
+            "lab",
         ),
         *(
             "--gpus",
@@ -80,6 +80,7 @@ def test_a_job_with_everything(profile: Path) -> None:
             "3",
         ),
         *("--ttl", "2h", "--max-run", "6h", "--env", "A=1", "--env", "B=x=y", "--service-account", "vision"),
+        *("--secret-env", "WANDB_API_KEY=tracker/api-key", "--secret-volume", "tracker=/secrets"),
         *("--volume", "shared", "--mount-path", "/work", "--", "python", "train.py", "--fast"),
     )
     assert done.returncode == 0, done.stderr
@@ -88,7 +89,7 @@ def test_a_job_with_everything(profile: Path) -> None:
         name="train",
         image="busybox",
         pool="t4-spot",
-        namespace="vision",
+        namespace="lab",
         gpus=4,
         cpu="2",
         memory="40Gi",
@@ -97,11 +98,49 @@ def test_a_job_with_everything(profile: Path) -> None:
         ttl="2h",
         max_run="6h",
         env={"A": "1", "B": "x=y"},
+        secret_env={"WANDB_API_KEY": "tracker/api-key"},
+        secret_volumes={"tracker": "/secrets"},
         service_account="vision",
         volume="shared",
         mount_path="/work",
         command=["python", "train.py", "--fast"],
     )
+
+
+def test_a_job_over_several_nodes(profile: Path) -> None:
+    """The Job and its Service, as Python makes them, in one stream for kubectl."""
+    call = ("job", "train", "--image", "busybox", "--pool", "t4-spot", "--gpus", "4", "--nodes", "4")
+    done = _ebbtide(*call, EBBTIDE_PROFILE=str(profile))
+    assert done.returncode == 0, done.stderr
+    made = job_over_nodes(DEV, 4, name="train", image="busybox", pool="t4-spot", gpus=4)
+    assert list(yaml.safe_load_all(done.stdout)) == list(made)
+
+
+def test_options_are_shared() -> None:
+    """A sweep has every option of a task that a Job has, each with a sentence."""
+    job_help, sweep_help = (_ebbtide(command, "--help", COLUMNS="200").stdout for command in ("job", "sweep"))
+    for option in ("--gpus", "--secret-env", "--secret-volume", "--submit", "--context", "--fail-on"):
+        assert option in job_help
+        assert option in sweep_help
+
+
+def test_no_gpus_on_a_gpu_pool(profile: Path) -> None:
+    """Is refused in a sentence, unless zero is meant."""
+    call = ("job", "train", "--image", "busybox", "--pool", "t4-spot")
+    said = _refused(*call, EBBTIDE_PROFILE=str(profile))
+    assert said.startswith("gpus is not given, and pool t4-spot has only nodes with 4 nvidia-tesla-t4")
+    assert "gpus=0" in said
+    assert _ebbtide(*call, "--gpus", "0", EBBTIDE_PROFILE=str(profile)).returncode == 0
+
+
+def test_a_secret_is_never_printed(profile: Path) -> None:
+    """Neither as a variable nor where a reference is expected."""
+    call = ("job", "train", "--image", "busybox", "--pool", "cpu-spot")
+    for option in ("--env", "--secret-env"):
+        said = _refused(*call, option, "WANDB_API_KEY=5f0c97", EBBTIDE_PROFILE=str(profile))
+        assert "5f0c97" not in said
+        assert "WANDB_API_KEY=" in said
+    assert "5f0c97" not in _refused(*call, "--env", "=5f0c97", EBBTIDE_PROFILE=str(profile))
 
 
 def test_a_sweep(profile: Path) -> None:
@@ -200,7 +239,7 @@ def test_making_jobs_needs_the_standard_library_alone() -> None:
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True
     )
-    assert done.stdout == "['placement', 'workloads']\n"
+    assert done.stdout == "['invocation', 'placement', 'workloads']\n"
 
 
 _ARGUMENTS = {

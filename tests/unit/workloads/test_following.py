@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from ebbtide.invocation import command_line
 from ebbtide.workloads.following import Look, Phase, progress
 from ebbtide.workloads.telling import ending, line
 from tests.unit.workloads.clusters import DEV, DEV_AKS
@@ -172,10 +173,11 @@ def test_logs_without_a_link_or_a_profile() -> None:
     """On AKS the query stands alone; without a profile, the command does that has one."""
     look = seen(job(conditions=(condition("Failed", message="It was."),), failed=1), exited("a", 2))
     assert "Logs, by this query:" in _end(look, DEV_AKS).splitlines()
+    again = command_line("logs", "--namespace", "vision", "--job", "train")
     assert _end(look).splitlines() == [
         "Job train failed after 2 min 5 s: It was.",
         "  pod train-a: exit code 2",
-        "Logs: `ebbtide logs --namespace vision --job train`, with the cluster's profile.",
+        f"Logs: `{again}`, with the cluster's profile.",
     ]
 
 

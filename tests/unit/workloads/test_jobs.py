@@ -19,7 +19,7 @@ _FULL: TaskFields = {
     "command": ["python", "train.py"],
     "args": ["--fast"],
     "pool": "t4-spot",
-    "namespace": "vision",
+    "namespace": "lab",
     "gpus": 4,
     "cpu": "4",
     "memory": "40Gi",
@@ -81,7 +81,7 @@ def test_a_job_on_a_pool() -> None:
     """Everything that is said stands where Kubernetes looks for it."""
     manifest = job(DEV, **_FULL)
     assert_valid(manifest, "1.35")
-    assert manifest["metadata"] == {"name": "train", "namespace": "vision"}
+    assert manifest["metadata"] == {"name": "train", "namespace": "lab"}
     spec = manifest["spec"]
     assert {key: spec[key] for key in spec if key not in ("template", "podFailurePolicy")} == {
         "backoffLimit": 5,
@@ -162,11 +162,11 @@ def test_a_job_in_a_queue() -> None:
 
 def test_nodes_are_asked_for_no_longer_than_they_live() -> None:
     """A run without a limit of its own has the queued pool's; a pool that is not queued needs none."""
-    queued = job(DEV, name="train", image="busybox", queue="a100", cpu="1", memory="1Gi")
+    queued = job(DEV, name="train", image="busybox", queue="a100", gpus=1, cpu="1", memory="1Gi")
     assert queued["metadata"]["annotations"] == {
         "provreq.kueue.x-k8s.io/maxRunDurationSeconds": str(7 * 24 * 3600)
     }
-    plain = job(DEV, name="train", image="busybox", queue="t4", cpu="1", memory="1Gi", max_run="1h")
+    plain = job(DEV, name="train", image="busybox", queue="t4", gpus=1, cpu="1", memory="1Gi", max_run="1h")
     assert "annotations" not in plain["metadata"]
 
 
@@ -214,7 +214,7 @@ def test_the_bucket_mount_needs_room() -> None:
         ({"pool": "t4spot"}, "Cluster train-dev has no pool t4spot; did you mean t4-spot?"),
         ({"queue": "a10"}, "has no queue a10; did you mean a100?"),
         ({"queue": "big"}, "big is what queue a100 is called in a namespace: write a100."),
-        ({"pool": "a100-queued"}, "only for work that waited in a queue: name queue a100 instead"),
+        ({"pool": "a100-queued", "gpus": 1}, "only for work that waited in a queue: name queue a100 instead"),
         ({"pool": "t4-spot", "gpus": 5}, "gpus is 5, and a node of pool t4-spot has 4 nvidia-tesla-t4."),
         ({"pool": "cpu-spot", "gpus": 1}, "a node of pool cpu-spot has no accelerators."),
         ({"pool": "t4-spot", "gpus": -1}, "gpus is -1; write 0 or more."),
@@ -224,6 +224,13 @@ def test_the_bucket_mount_needs_room() -> None:
         ({"pool": "cpu-spot", "memory": "48"}, "memory is '48', which is no amount of memory for a pod"),
         ({"pool": "cpu-spot", "max_run": "soon"}, "max_run is 'soon', which is no duration"),
         ({"pool": "cpu-spot", "ttl": "0h"}, "ttl is '0h', which is no duration"),
+        ({"pool": "t4-spot"}, "gpus is not given, and pool t4-spot has only nodes with 4 nvidia-tesla-t4: "),
+        ({"pool": "t4-spot"}, "Write gpus=1 to gpus=4 (--gpus), or gpus=0 for work"),
+        (
+            {"queue": "a100", "cpu": "1", "memory": "1Gi"},
+            "queue a100 has only nodes with 1 nvidia-tesla-a100",
+        ),
+        ({"queue": "a100", "cpu": "1", "memory": "1Gi"}, "Write gpus=1 (--gpus), or gpus=0 for work"),
         ({"pool": "cpu-spot", "retries": -1}, "retries is -1; write 0 or more."),
         ({"pool": "cpu-spot", "fail_on": [0]}, "fail_on has 0; exit codes of a failure are 1 to 255."),
         ({"pool": "cpu-spot", "fail_on": [143]}, "with which a pod ends that SIGTERM stopped"),
@@ -235,13 +242,13 @@ def test_the_bucket_mount_needs_room() -> None:
         ({"pool": "cpu-spot", "env": {"A=B": "1"}}, "env has 'A=B', which can be no variable's name."),
         ({"pool": "cpu-spot", "volume": "_"}, "volume is '_', which can be nothing's name."),
         ({"pool": "cpu-spot", "mount_path": "here"}, "mount_path is 'here'; it is an absolute path"),
-        ({"queue": "t4"}, "cpu and memory are both needed in a queue"),
+        ({"queue": "t4", "gpus": 1}, "cpu and memory are both needed in a queue"),
         (
-            {"queue": "t4", "cpu": "1", "memory": "1Gi", "namespace": "speech"},
+            {"queue": "t4", "gpus": 1, "cpu": "1", "memory": "1Gi", "namespace": "speech"},
             "Nobody in namespace speech uses queue t4; it is in: vision.",
         ),
         (
-            {"queue": "a100", "cpu": "1", "memory": "1Gi", "max_run": "8d"},
+            {"queue": "a100", "gpus": 1, "cpu": "1", "memory": "1Gi", "max_run": "8d"},
             "max_run is 8d, and a node of pool a100-queued lives 7d at most",
         ),
         ({"queue": "a100", "cpu": "1", "memory": "1Gi", "gpus": 2}, "No pool of queue a100 can run this."),
@@ -264,9 +271,16 @@ def test_a_queue_in_several_namespaces() -> None:
     """Which one is meant has to be said."""
     teams = [{"name": "vision"}, {"name": "speech"}]
     profile = derived(changed(GKE, teams=teams))
-    fields = {"queue": "t4", "cpu": "1", "memory": "1Gi"}
+    fields: Any = {
+        "name": "train",
+        "image": "busybox",
+        "queue": "t4",
+        "gpus": 1,
+        "cpu": "1",
+        "memory": "1Gi",
+    }
     assert _problems(profile, **fields) == ("namespace is needed: queue t4 is in speech, vision.",)
-    found = job(profile, name="train", image="busybox", queue="t4", cpu="1", memory="1Gi", namespace="speech")
+    found = job(profile, **fields, namespace="speech")
     assert found["metadata"]["namespace"] == "speech"
 
 
@@ -274,3 +288,42 @@ def test_a_misspelt_field() -> None:
     """Is refused as any misspelt argument is."""
     with pytest.raises(TypeError, match="'gpu'"):
         job(DEV, name="train", image="busybox", pool="cpu-spot", gpu=1)  # pyright: ignore[reportCallIssue]
+
+
+def test_no_gpu_on_nodes_with_gpus_is_meant_when_said() -> None:
+    """With gpus=0 the pod goes there and requests none."""
+    for target in ({"pool": "t4-spot"}, {"queue": "t4"}):
+        fields: Any = {"name": "train", "image": "busybox", "cpu": "1", "memory": "1Gi", **target}
+        (container,) = _pod(job(DEV, **fields, gpus=0))["containers"]
+        assert container["resources"] == {
+            "requests": {"cpu": "1", "memory": "1Gi"},
+            "limits": {"memory": "1Gi"},
+        }
+
+
+def test_a_queue_with_cpu_nodes_needs_no_gpus() -> None:
+    """It can send such work to them, unless only its accelerator pools are large enough."""
+    queues = [{"name": "mixed", "pools": ["cpu", "gpu"]}]
+    pools = [
+        GKE["pools"][0],
+        {"name": "cpu", "machine": "n2-standard-4", "nodes": {"max": 2}},
+        {
+            "name": "gpu",
+            "machine": "n1-standard-16",
+            "accelerator": {"type": "nvidia-tesla-t4"},
+            "nodes": {"max": 2},
+        },
+    ]
+    mixed = derived(changed(GKE, pools=pools, queues=queues, teams=[{"name": "vision"}]))
+    fields: Any = {"name": "train", "image": "busybox", "queue": "mixed", "memory": "4Gi"}
+    job(mixed, **fields, cpu="2")
+    (said,) = _problems(mixed, **fields, cpu="10")
+    assert said.startswith("gpus is not given, and queue mixed has only nodes with 1 nvidia-tesla-t4")
+
+
+def test_a_required_queue_is_named_before_anything_runs() -> None:
+    """In a team's namespace, a pool of its queues is not taken directly: the API server would refuse it."""
+    with pytest.raises(WorkloadError, match="In namespace vision, work takes pool t4-spot through a queue"):
+        job(DEV, name="train", image="busybox", pool="t4-spot", namespace="vision", gpus=1)
+    assert job(DEV, name="train", image="busybox", pool="t4-spot", namespace="other", gpus=1)
+    assert job(DEV, name="train", image="busybox", pool="cpu-spot", namespace="vision")

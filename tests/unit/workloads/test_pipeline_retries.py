@@ -1,9 +1,13 @@
+from dataclasses import replace
 from typing import Any
 
+import pytest
 from kfp import dsl
 
+from ebbtide.placement import Profile, ProfileError
 from ebbtide.workloads.pipelines import every_step, retry_disruptions, use_pool, use_queue
-from tests.unit.workloads.clusters import DEV, DEV_AKS, PROFILES
+from tests.declarations import GKE, changed
+from tests.unit.workloads.clusters import DEV, DEV_AKS, PROFILES, derived
 from tests.unit.workloads.steps import (
     container_step,
     defining,
@@ -18,6 +22,54 @@ from tests.unit.workloads.steps import (
 _T4 = DEV.pool("t4-spot")
 _CPU = DEV.pool("cpu-spot")
 _PREEMPTIBLE = PROFILES["examples/preemptible-pipelines/Pulumi.preemptible-pipelines.yaml"]
+
+
+_CONFIGURED = replace(DEV, pipeline_retries="disruptions")
+
+
+@pytest.fixture(autouse=True)
+def _profile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The profile of a cluster that retries disrupted steps."""
+    monkeypatch.setenv("EBBTIDE_PROFILE", _CONFIGURED.json())
+
+
+def test_retries_that_the_cluster_does_not_honor() -> None:
+    """A stack that does not configure Kubeflow Pipelines is warned about, whichever way its profile comes."""
+    stock = replace(DEV, pipeline_retries="unconfigured")
+    (found,) = warnings_of(lambda: retry_disruptions(step(), profile=stock))
+    assert "they may not survive preemption" in found
+    assert "existing: true" in found
+    for retry in ("disruptions", "any"):
+        configured = replace(DEV, pipeline_retries=retry)
+        assert warnings_of(lambda found=configured: retry_disruptions(step(), profile=found)) == []
+
+
+def test_retries_of_an_unknown_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a profile, or with one that an older Ebbtide wrote, it is not known, and the warning says
+    so."""
+    older = DEV.data()
+    del older["pipeline_retries"]
+    (found,) = warnings_of(lambda: retry_disruptions(step(), profile=Profile.load(older)))
+    assert "an older Ebbtide wrote it" in found
+    monkeypatch.delenv("EBBTIDE_PROFILE")
+    (found,) = warnings_of(lambda: retry_disruptions(step()))
+    assert "no profile records whether the cluster retries a preempted step" in found
+
+
+def test_retries_with_a_profile_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable that names nothing is refused, as where a pool is looked up."""
+    monkeypatch.setenv("EBBTIDE_PROFILE", "nowhere.json")
+    with pytest.raises(ProfileError, match=r"nowhere\.json"):
+        retry_disruptions(step())
+
+
+@pytest.mark.parametrize(
+    ("addons", "retries_of"),
+    [({}, "unconfigured"), ({"pipelines": {}}, "disruptions"), ({"pipelines": {"retry": "any"}}, "any")],
+)
+def test_the_profile_records_the_retries(addons: dict[str, Any], retries_of: str) -> None:
+    """The declaration decides, and the profile that is read again holds the same."""
+    assert Profile.load(derived(changed(GKE, addons=addons)).data()).pipeline_retries == retries_of
 
 
 def test_retries_by_default() -> None:

@@ -4,7 +4,7 @@ import pytest
 from kfp import dsl, kubernetes
 
 from ebbtide.placement import ProfileError
-from ebbtide.workloads.pipelines import use_pool, use_queue
+from ebbtide.workloads.pipelines import use_pool, use_queue, use_secrets
 from tests.unit.workloads.clusters import DEV, DEV_AKS, PROFILES
 from tests.unit.workloads.steps import (
     KINDS,
@@ -151,7 +151,7 @@ def test_a_step_is_placed_once() -> None:
     with_affinity = kubernetes.add_node_affinity(step(), [{"key": "a", "operator": "Exists", "values": []}])
     with_selector = kubernetes.add_node_selector(step(), "a", "b")
     for task in (once, with_affinity, with_selector):
-        (found,) = problems_of(lambda task=task: use_pool(task, _T4))
+        (found,) = problems_of(lambda task=task: use_pool(task, _T4, gpus=1))
         assert "placed already" in found
     assert problems_of(lambda: use_queue(once, "t4", profile=DEV, namespace="vision", cpu="1", memory="1Gi"))
 
@@ -174,9 +174,53 @@ def test_a_queue() -> None:
 
 def test_what_a_queue_refuses() -> None:
     """An unknown queue, a namespace that nobody has it in, amounts that are not said."""
-    (found,) = problems_of(lambda: use_queue(step(), "a10", profile=DEV, cpu="1", memory="1Gi"))
+    (found,) = problems_of(lambda: use_queue(step(), "a10", profile=DEV, gpus=1, cpu="1", memory="1Gi"))
     assert "no queue a10; did you mean a100?" in found
-    (found,) = problems_of(lambda: use_queue(step(), "t4", profile=DEV, cpu="1", memory="1Gi"))
+    (found,) = problems_of(lambda: use_queue(step(), "t4", profile=DEV, gpus=1, cpu="1", memory="1Gi"))
     assert "Nobody in namespace kubeflow uses queue t4; it is in: vision." in found
-    (found,) = problems_of(lambda: use_queue(step(), "t4", profile=DEV, namespace="vision"))
+    (found,) = problems_of(lambda: use_queue(step(), "t4", profile=DEV, namespace="vision", gpus=1))
     assert "cpu and memory are both needed" in found
+
+
+@pytest.mark.parametrize("hard", [True, False])
+def test_a_step_without_gpus_on_nodes_with_gpus(hard: bool) -> None:  # noqa: FBT001
+    """Is refused unless gpus=0 is given, to use_pool or kfp; kfp's own limit is enough."""
+    (found,) = problems_of(lambda: use_pool(step(), _T4, hard=hard))
+    assert found.startswith("Step container-step: gpus is not given, and pool t4-spot has only nodes with 4")
+    zero = use_pool(step(), _T4, hard=hard, gpus=0)
+    assert zero.container_spec is not None
+    assert zero.container_spec.resources is None
+    use_pool(step().set_accelerator_limit(0), _T4, hard=hard)
+    use_pool(step().set_accelerator_limit(1), _T4, hard=hard)
+    (found,) = problems_of(
+        lambda: use_queue(step(), "t4", profile=DEV, namespace="vision", cpu="1", memory="1Gi")
+    )
+    assert "gpus is not given, and queue t4 has only nodes with" in found
+    assert problems_of(lambda: use_pool(step(), _CPU, hard=False, fallback=[_T4]))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_secrets_of_a_step(kind: str) -> None:
+    """Are references for the driver: a variable from a key, and a mounted Secret."""
+    task = use_secrets(
+        step(kind), env={"WANDB_API_KEY": "tracker/api-key"}, volumes={"tracker": "/secrets/tracker"}
+    )
+    (variable,) = settings(task)["secretAsEnv"]
+    assert variable["secretName"] == "tracker"
+    assert variable["keyToEnv"] == [{"secretKey": "api-key", "envVar": "WANDB_API_KEY"}]
+    (volume,) = settings(task)["secretAsVolume"]
+    assert (volume["secretName"], volume["mountPath"]) == ("tracker", "/secrets/tracker")
+
+
+def test_what_is_wrong_with_the_secrets_of_a_step() -> None:
+    """All of it, without a value, and nothing is set."""
+    task = step()
+    found = problems_of(lambda: use_secrets(task, env={"KEY": "s3cret"}, volumes={"tracker": "here"}))
+    assert [text.partition(": ")[2].partition(" at ")[0][:26] for text in found] == [
+        "secret_env has KEY without",
+        "secret_volumes has tracker",
+    ]
+    assert "s3cret" not in "".join(found)
+    assert settings(task) == {}
+    (found,) = problems_of(lambda: use_secrets(step()))
+    assert "no Secret is named" in found

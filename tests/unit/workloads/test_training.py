@@ -5,7 +5,8 @@ import pytest
 from ebbtide.placement import Profile
 from ebbtide.workloads.errors import WorkloadError
 from ebbtide.workloads.training import TrainPlacement, train_job
-from tests.unit.workloads.clusters import DEV, PROFILES
+from tests.declarations import GKE, changed
+from tests.unit.workloads.clusters import DEV, PROFILES, derived
 from tests.unit.workloads.kubeflow_sdk import (
     KubernetesBackend,
     as_trainer_reads,
@@ -58,7 +59,7 @@ def test_every_pool_of_every_stack(stack: str) -> None:
 
 def test_the_sdk_sends_what_trainer_takes() -> None:
     """Manifest and options are TrainJobs as Trainer's own models have them, with no field that they drop."""
-    found = train_job(DEV, pool="t4-spot", nodes=2, gpus=4, cpu="4", memory="40Gi", namespace="vision")
+    found = train_job(DEV, pool="t4-spot", nodes=2, gpus=4, cpu="4", memory="40Gi", namespace="lab")
     manifest = found.manifest()
     spec = {"runtimeRef": {"name": "torch-distributed"}, **manifest["spec"]}
     sent = as_trainer_reads("TrainJobSpec", spec)
@@ -98,8 +99,50 @@ def test_what_is_refused() -> None:
     assert "did you mean t4-spot?" in _problems(pool="t4-sopt")[0]
     assert "a node of pool t4-spot has 4 nvidia-tesla-t4" in _problems(pool="t4-spot", gpus=8)[0]
     (found,) = _problems(pool="t4-spot", nodes=9, gpus=2)
-    assert found == "nodes is 9, and pool t4-spot has room for 8 such pods at once."
+    assert found.startswith("nodes is 9, and pool t4-spot has room for 8 such pods at once: ")
+    assert "gpus is not given, and pool t4-spot has only nodes" in _problems(pool="t4-spot")[0]
     (found,) = _problems(queue="a100", nodes=11, gpus=1, cpu="1", memory="1Gi")
     assert "pool a100-queued has room for 10 such pods at once" in found
-    assert len(_problems(pool="t4-spot", nodes=0, jobs=[])) == 2
+    assert len(_problems(pool="t4-spot", gpus=0, nodes=0, jobs=[])) == 2
     assert "Neither a pool nor a queue" in _problems()[0]
+
+
+def test_the_room_is_that_of_pools_that_can_run_it() -> None:
+    """A queue's pool without GPUs offers none to pods with GPUs, however large it is."""
+    queues = [{"name": "mixed", "pools": ["cpu", "gpu"]}]
+    accelerator = {"type": "nvidia-tesla-t4"}
+    pools = [
+        GKE["pools"][0],
+        {"name": "cpu", "machine": "n2-standard-32", "nodes": {"max": 50}},
+        {"name": "gpu", "machine": "n1-standard-8", "accelerator": accelerator, "nodes": {"max": 2}},
+    ]
+    mixed = derived(changed(GKE, pools=pools, queues=queues, teams=[{"name": "vision"}]))
+    (found,) = _problems(mixed, queue="mixed", nodes=3, gpus=1, cpu="1", memory="1Gi")
+    assert found.startswith("nodes is 3, and pool gpu has room for 2 such pods at once")
+
+
+def test_secrets() -> None:
+    """A mounted Secret is a patch by option and manifest alike; a variable is the trainer's own."""
+    mounted = train_job(DEV, pool="t4-spot", gpus=4, secret_volumes={"tracker": "/secrets/tracker"})
+    (by_option,) = _applied(mounted)["spec"]["runtimePatches"]
+    (by_manifest,) = mounted.manifest()["spec"]["runtimePatches"]
+    assert _pod(by_option) == _pod(by_manifest)
+    assert _pod(by_option)["volumes"] == [{"name": "secret-0", "secret": {"secretName": "tracker"}}]
+    assert _pod(by_option)["containers"] == [
+        {
+            "name": "node",
+            "volumeMounts": [{"name": "secret-0", "mountPath": "/secrets/tracker", "readOnly": True}],
+        }
+    ]
+    assert as_trainer_reads("RuntimePatch", by_manifest) == by_manifest
+    variable = train_job(DEV, pool="t4-spot", gpus=4, secret_env={"WANDB_API_KEY": "tracker/api-key"})
+    reference = {"secretKeyRef": {"name": "tracker", "key": "api-key"}}
+    spec = variable.manifest()["spec"]
+    assert spec["trainer"]["env"] == [{"name": "WANDB_API_KEY", "valueFrom": reference}]
+    assert (
+        as_trainer_reads("TrainJobSpec", {"runtimeRef": {"name": "x"}, **spec})["trainer"] == spec["trainer"]
+    )
+    with pytest.raises(WorkloadError, match="or use manifest"):
+        variable.options()
+    (found,) = _problems(pool="t4-spot", gpus=4, secret_env={"KEY": "s3cret"})
+    assert found.startswith("secret_env has KEY without a reference")

@@ -22,3 +22,9 @@ def add_pod_annotation(task: PipelineTask, annotation_key: str, annotation_value
 def mount_pvc(
     task: PipelineTask, pvc_name: str, mount_path: str, sub_path: str = "", read_only: bool = False
 ) -> PipelineTask: ...
+def use_secret_as_env(
+    task: PipelineTask, secret_name: str, secret_key_to_env: dict[str, str], optional: bool = False
+) -> PipelineTask: ...
+def use_secret_as_volume(
+    task: PipelineTask, secret_name: str, mount_path: str, optional: bool = False
+) -> PipelineTask: ...

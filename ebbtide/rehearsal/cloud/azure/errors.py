@@ -1,5 +1,6 @@
 """Azure's refusals, as azure-native 3.29 shows them (pulumi/pulumi-azure-native#4206)."""
 
+from collections.abc import Iterable
 from typing import Final
 
 from ebbtide.rehearsal.cloud.provider import RefusedError
@@ -34,6 +35,23 @@ def invalid(parameter: str, details: str = "") -> RefusedError:
 def missing(parameter: str) -> RefusedError:
     """AKS's refusal of what leaves something out (pulumi/pulumi-azure-native#2943, Azure/ARO-HCP#629)."""
     return refused("InvalidParameter", f"Required parameter {parameter} is missing (null).", target=parameter)
+
+
+def location_unavailable(location: str, what: str, regions: Iterable[str]) -> RefusedError:
+    """Azure Resource Manager's refusal of a region (Azure/azure-cli#16368; Azure/AKS#5099).
+
+    Args:
+        location: the region.
+        what: such as `resource type 'Microsoft.ContainerService/managedClusters'`.
+        regions: those that Azure has.
+    """
+    kind = "ResourceGroup" if what == "resource group" else "ResourceType"
+    return refused(
+        f"LocationNotAvailableFor{kind}",
+        f"The provided location '{location}' is not available for {what}. List of available regions "
+        + ("is " if kind == "ResourceGroup" else "for the resource type is ")
+        + f"'{','.join(regions)}'.",
+    )
 
 
 def fixed(parameter: str) -> RefusedError:

@@ -2,12 +2,23 @@
 
 from typing import Final
 
+from ebbtide.catalog import CloudKind
 from ebbtide.rehearsal.cloud.azure import ids
 from ebbtide.rehearsal.cloud.azure.aks import clusters
 from ebbtide.rehearsal.cloud.azure.aks.agent_pools import CLUSTER
 from ebbtide.rehearsal.cloud.azure.arm import Arm
-from ebbtide.rehearsal.cloud.azure.kind import Kind, Limit
+from ebbtide.rehearsal.cloud.azure.errors import location_unavailable
+from ebbtide.rehearsal.cloud.azure.kind import Kind, Limit, Refusal, Wish
+from ebbtide.rehearsal.cloud.provider import RefusedError
+from ebbtide.rehearsal.cloud.regions import locations
 from ebbtide.rehearsal.cloud.store import Resource
+
+
+def _region_exists(arm: Arm, wish: Wish) -> RefusedError | None:
+    location, known = str(wish.inputs["location"]), locations(arm.store, CloudKind.AKS).regions()
+    if location.replace(" ", "").lower() in known:
+        return None
+    return location_unavailable(location, "resource group", known)
 
 
 def _leaves(arm: Arm, group: Resource) -> None:
@@ -33,6 +44,9 @@ KINDS: Final = (
         path=ids.GROUP,
         needed=("location",),
         replaces=frozenset({"location"}),
+        refusals=(
+            Refusal("a region of Azure", "Azure/azure-cli#16368; catalog/data/locations.csv", _region_exists),
+        ),
         limits={"resourceGroupName": Limit(r"^[-\w\._\(\)]+$", shortest=1, longest=90)},
         outputs=lambda _arm, _wish: {"properties": {"provisioningState": "Succeeded"}},
         leaving=_leaves,

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from ebbtide.rehearsal.cloud.azure import groups, identities, logs, network, roles, storage
+from ebbtide.rehearsal.cloud.azure import groups, identities, logs, network, registries, roles, storage
 from ebbtide.rehearsal.cloud.azure.aks import agent_pools, clusters
 from ebbtide.rehearsal.cloud.azure.kind import Kind
 from ebbtide.rehearsal.cloud.provider import RefusedError
@@ -15,6 +15,7 @@ _ALL: Final = (
     *clusters.KINDS,
     *agent_pools.KINDS,
     *storage.KINDS,
+    *registries.KINDS,
     *logs.KINDS,
 )
 

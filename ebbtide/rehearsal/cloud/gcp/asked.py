@@ -25,6 +25,8 @@ PROJECT_MEMBER: Final = "gcp:projects/iAMMember:IAMMember"
 BUCKET: Final = "gcp:storage/bucket:Bucket"
 BUCKET_MEMBER: Final = "gcp:storage/bucketIAMMember:BucketIAMMember"
 FILESTORE: Final = "gcp:filestore/instance:Instance"
+REPOSITORY: Final = "gcp:artifactregistry/repository:Repository"
+REPOSITORY_MEMBER: Final = "gcp:artifactregistry/repositoryIamMember:RepositoryIamMember"
 
 BAD_REQUEST: Final = "badRequest"
 NOT_FOUND: Final = "notFound"

@@ -4,11 +4,12 @@ import ipaddress
 import re
 from typing import Final
 
+from ebbtide.catalog import CloudKind
 from ebbtide.rehearsal.cloud.gcp.asked import BAD_REQUEST, Asked, api_error, inputs_of, last
 from ebbtide.rehearsal.cloud.gcp.kind import Refusal
 from ebbtide.rehearsal.cloud.gcp.labels import bad_labels
+from ebbtide.rehearsal.cloud.regions import locations
 
-_LOCATION: Final = re.compile(r"^[a-z]+-[a-z]+[0-9]+(-[a-z])?$")
 _VERSION: Final = re.compile(r"^(latest|-|1\.\d{2}(\.\d+(-gke\.\d+)?)?)$")
 _MOST_NETWORKS: Final = 100
 _COMPONENTS: Final = {
@@ -28,7 +29,8 @@ def _bad(message: str) -> str:
 
 
 def _location(asked: Asked) -> str | None:
-    return None if _LOCATION.match(asked.location) else _bad(f'Location "{asked.location}" does not exist.')
+    known = locations(asked.world.store, CloudKind.GKE).names()
+    return None if asked.location in known else _bad(f'Location "{asked.location}" does not exist.')
 
 
 def _network(asked: Asked) -> str | None:
@@ -142,7 +144,11 @@ def _private(asked: Asked) -> str | None:
 _CLUSTER_API: Final = "GKE v1 API, projects.locations.clusters (2026)"
 
 RULES: Final = (
-    Refusal("a location that there is", "estafette/estafette-gke-node-pool-shifter#12", _location),
+    Refusal(
+        "a location that exists",
+        "terraform-google-modules/terraform-google-kubernetes-engine#444; catalog/data/locations.csv",
+        _location,
+    ),
     Refusal("a network that there is", "gitpod-io/gitpod-gke-guide#21", _network),
     Refusal("a subnetwork of the network", "hashicorp/terraform-provider-google#7895", _subnetwork),
     Refusal(

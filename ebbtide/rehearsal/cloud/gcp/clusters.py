@@ -8,15 +8,15 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from ebbtide.catalog import PINS
+from ebbtide.catalog import PINS, CloudKind
 from ebbtide.catalog.clouds import is_gke_zone
 from ebbtide.rehearsal.cloud.gcp.asked import CLOUD, NODE_POOL, Asked, Settings, World, api_error, inputs_of
 from ebbtide.rehearsal.cloud.gcp.cluster_rules import RULES
 from ebbtide.rehearsal.cloud.gcp.kind import Check, Kind, at_least, one_of
 from ebbtide.rehearsal.cloud.gcp.machine_pool import machine_pool
-from ebbtide.rehearsal.cloud.gcp.places import zones_of
 from ebbtide.rehearsal.cloud.pools import forget, pools, register
 from ebbtide.rehearsal.cloud.provider import Failure, Properties
+from ebbtide.rehearsal.cloud.regions import locations
 from ebbtide.rehearsal.cloud.store import Resource
 
 _SCHEMA: Final = "hashicorp/terraform-provider-google-beta 7.45, resource_container_cluster.go (2026-08)"
@@ -57,7 +57,7 @@ def _outputs(asked: Asked) -> dict[str, Any]:
     else:
         host, authority = endpoint.host, endpoint.certificate_authority
     zones = list(said.texts("nodeLocations")) or [
-        zone for zone in zones_of(asked.location) if zone != asked.location
+        zone for zone in _default_zones(asked.world, asked.location) if zone != asked.location
     ]
     version = said.text("minMasterVersion")
     return {
@@ -109,16 +109,24 @@ def _start(asked: Asked, identity: str) -> None:
         settings = Settings(asked.project)
         pool = Asked(asked.world, settings, NODE_POOL, "", default)
         register(
-            asked.world.store, machine_pool(pool, identity, zones_of_cluster(asked.inputs, asked.location))
+            asked.world.store,
+            machine_pool(pool, identity, zones_of_cluster(asked.world, asked.inputs, asked.location)),
         )
 
 
-def zones_of_cluster(inputs: Properties, location: str) -> tuple[str, ...]:
+def _default_zones(world: World, location: str) -> tuple[str, ...]:
+    """The zones in which a cluster has nodes where none are named: its own, or three of its region."""
+    if is_gke_zone(location):
+        return (location,)
+    return locations(world.store, CloudKind.GKE).default_zones(location)
+
+
+def zones_of_cluster(world: World, inputs: Properties, location: str) -> tuple[str, ...]:
     """The zones in which a cluster's pools have nodes where they name none."""
     named = inputs.get("nodeLocations")
     own = tuple(str(zone) for zone in named) if isinstance(named, list) else ()
     if not own:
-        return zones_of(location)
+        return _default_zones(world, location)
     return (location, *own) if is_gke_zone(location) else own
 
 

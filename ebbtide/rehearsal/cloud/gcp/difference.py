@@ -10,15 +10,22 @@ from ebbtide.rehearsal.cloud.gcp.paths import differences, plain_path
 from ebbtide.rehearsal.cloud.provider import Change, Properties
 
 
-def change(kind: Kind, old: Properties, new: Properties) -> Change:
+def change(kind: Kind, old: Properties, state: Properties, new: Properties) -> Change:
     """The top-level properties that differ, and those of them that need a new resource.
+
+    Args:
+        kind: the type of the resource.
+        old: its inputs.
+        state: its state, as the engine knows it.
+        new: the inputs that it is to have.
 
     One whose name is given goes first: the bridge takes a name that it has not made itself for one that can
     be there only once (pulumi-terraform-bridge v3, pkg/tfbridge, `nameRequiresDeleteBeforeReplace`).
     """
     changed: dict[str, None] = {}
     replaces: dict[str, None] = {}
-    for path, before, after in differences(dict(old), dict(new)):
+    before_all, after_all = _with_computed(kind, old, state, new)
+    for path, before, after in differences(before_all, after_all):
         where = plain_path(path)
         if _same(kind, where, before, after):
             continue
@@ -28,6 +35,20 @@ def change(kind: Kind, old: Properties, new: Properties) -> Change:
             replaces[top] = None
     keeps_name = bool(kind.autonamed) and old.get(kind.autonamed) == new.get(kind.autonamed)
     return Change(tuple(changed), tuple(replaces), delete_first=bool(replaces) and keeps_name)
+
+
+def _with_computed(
+    kind: Kind, old: Properties, state: Properties, new: Properties
+) -> tuple[dict[str, Plain], dict[str, Plain]]:
+    """Old and new inputs, with computed properties as Terraform plans them: omitted, they stay."""
+    before, after = dict(old), dict(new)
+    for name in kind.computed:
+        if after.get(name) is None:
+            before.pop(name, None)
+            after.pop(name, None)
+        elif name in state:
+            before[name] = state[name]
+    return before, after
 
 
 def read_back(kind: Kind, inputs: Mapping[str, Any], state: Mapping[str, Any]) -> dict[str, Plain]:

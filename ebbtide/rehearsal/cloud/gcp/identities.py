@@ -14,6 +14,7 @@ from ebbtide.rehearsal.cloud.gcp.asked import (
     CLOUD,
     CLUSTER,
     NOT_FOUND,
+    REPOSITORY_MEMBER,
     Asked,
     World,
     api_error,
@@ -138,10 +139,10 @@ def _bucket(asked: Asked) -> str:
     return asked.said.text("bucket").removeprefix("b/")
 
 
-_REPLACES: Final = frozenset({"role", "member", "project", "serviceAccountId", "bucket", "condition"})
-_CHECKS: Final = (Check("member", _SCHEMA, _member),)
-_ROLES: Final = Refusal("a role's name", "IAM docs, roles-overview (2026)", _no_such_role)
-_MEMBERS: Final = Refusal(
+MEMBER_REPLACES: Final = frozenset({"role", "member", "project", "serviceAccountId", "bucket", "condition"})
+MEMBER_CHECKS: Final = (Check("member", _SCHEMA, _member),)
+ROLES: Final = Refusal("a role's name", "IAM docs, roles-overview (2026)", _no_such_role)
+MEMBERS: Final = Refusal(
     "identities of a cluster that there is",
     "terraform-google-modules/terraform-google-kubernetes-engine#916",
     _no_such_member,
@@ -150,9 +151,9 @@ _MEMBERS: Final = Refusal(
 PROJECT_MEMBER_KIND: Final = Kind(
     identity=lambda asked: "/".join((asked.project, asked.said.text("role"), asked.said.text("member"))),
     outputs=lambda _asked: {"etag": "BwYAAAAAAAA="},
-    replaces=_REPLACES,
-    checks=_CHECKS,
-    refusals=(_ROLES, _MEMBERS),
+    replaces=MEMBER_REPLACES,
+    checks=MEMBER_CHECKS,
+    refusals=(ROLES, MEMBERS),
     failing="Error applying IAM policy for project",
 )
 
@@ -161,12 +162,12 @@ ACCOUNT_MEMBER_KIND: Final = Kind(
         (asked.said.text("serviceAccountId"), asked.said.text("role"), asked.said.text("member"))
     ),
     outputs=lambda _asked: {"etag": "BwYAAAAAAAA="},
-    replaces=_REPLACES,
-    checks=_CHECKS,
+    replaces=MEMBER_REPLACES,
+    checks=MEMBER_CHECKS,
     refusals=(
         Refusal("an account that there is", "IAM API, serviceAccounts.setIamPolicy (2026)", _no_such_account),
-        _ROLES,
-        _MEMBERS,
+        ROLES,
+        MEMBERS,
     ),
     failing="Error applying IAM policy for service account",
 )
@@ -174,12 +175,12 @@ ACCOUNT_MEMBER_KIND: Final = Kind(
 BUCKET_MEMBER_KIND: Final = Kind(
     identity=lambda asked: f"b/{_bucket(asked)}/{asked.said.text('role')}/{asked.said.text('member')}",
     outputs=lambda _asked: {"etag": "CAE="},
-    replaces=_REPLACES,
-    checks=_CHECKS,
+    replaces=MEMBER_REPLACES,
+    checks=MEMBER_CHECKS,
     refusals=(
         Refusal("a bucket that there is", "Cloud Storage API, buckets.setIamPolicy (2026)", _no_such_bucket),
-        _ROLES,
-        _MEMBERS,
+        ROLES,
+        MEMBERS,
     ),
     failing="Error applying IAM policy for storage bucket",
 )
@@ -187,7 +188,7 @@ BUCKET_MEMBER_KIND: Final = Kind(
 
 def forget_grants(world: World, identity: str) -> None:
     """The policy on a resource goes with it: its members are there no longer."""
-    for kind in (ACCOUNT_MEMBER, BUCKET_MEMBER):
+    for kind in (ACCOUNT_MEMBER, BUCKET_MEMBER, REPOSITORY_MEMBER):
         for grant in world.of(kind):
             if grant.id.startswith((f"{identity}/", f"b/{identity}/")):
                 world.store.remove(CLOUD, grant.id)

@@ -54,6 +54,8 @@ class Kind:
         blocks: paths of objects that cannot come or go later either, though what is in them may change.
         replaced_if: paths that a new resource has to have for some changes alone, by the old and new value.
         same: paths of references that are the same where they end in the same name.
+        computed: top-level properties that the cloud decides where they are omitted: leaving one out changes
+            nothing, and writing one is compared with the state (Terraform's Optional and Computed).
         maps: paths of maps that are read back whole, whatever the cloud has added to them.
         overlooked: whether a difference at a path is none, by the path, the old and the new value.
         checks: what the provider refuses.
@@ -68,6 +70,7 @@ class Kind:
         unfinished: what is wrong with one that was made, and is there all the same, by its id; None where
             nothing is.
         gone: what else happens once it is deleted.
+        current: the part of its state that changes by itself, as it is now.
         events: whether its coming and going stands in the timeline, and as what.
     """
 
@@ -81,6 +84,7 @@ class Kind:
         default_factory=dict[str, Callable[[Any, Any], bool]]
     )
     same: frozenset[str] = frozenset()
+    computed: frozenset[str] = frozenset()
     maps: frozenset[str] = frozenset()
     overlooked: Callable[[str, Any, Any], bool] = lambda _path, _old, _new: False
     checks: Sequence[Check] = ()
@@ -92,6 +96,7 @@ class Kind:
     happens: Callable[[Asked, str], None] = lambda _asked, _identity: None
     unfinished: Callable[[Asked, str], str | None] = lambda _asked, _identity: None
     gone: Callable[[World, Resource], None] = lambda _world, _resource: None
+    current: Callable[[World, Resource], Mapping[str, Any]] = lambda _world, _resource: {}
     events: str = ""
 
 

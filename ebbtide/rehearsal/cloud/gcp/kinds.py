@@ -14,6 +14,7 @@ from ebbtide.rehearsal.cloud.gcp.identities import (
 from ebbtide.rehearsal.cloud.gcp.kind import Kind
 from ebbtide.rehearsal.cloud.gcp.networks import NETWORK_KIND, SUBNETWORK_KIND
 from ebbtide.rehearsal.cloud.gcp.node_pools import NODE_POOL_KIND
+from ebbtide.rehearsal.cloud.gcp.registries import REPOSITORY_KIND, REPOSITORY_MEMBER_KIND
 from ebbtide.rehearsal.cloud.gcp.routers import ROUTER_KIND, ROUTER_NAT_KIND
 from ebbtide.rehearsal.cloud.gcp.storage import BUCKET_KIND, FILESTORE_KIND
 
@@ -30,5 +31,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     asked.BUCKET: BUCKET_KIND,
     asked.BUCKET_MEMBER: BUCKET_MEMBER_KIND,
     asked.FILESTORE: FILESTORE_KIND,
+    asked.REPOSITORY: REPOSITORY_KIND,
+    asked.REPOSITORY_MEMBER: REPOSITORY_MEMBER_KIND,
 }
 """By token."""

@@ -5,10 +5,12 @@ from typing import Final
 
 from ebbtide.catalog import PREEMPTIBLE_SECONDS, CloudKind, Machine, find_machine, resource_name
 from ebbtide.reading.inputs import Inputs
-from ebbtide.rehearsal.cloud.gcp.asked import Asked
+from ebbtide.rehearsal.cloud.gcp.asked import Asked, World, inputs_of
 from ebbtide.rehearsal.cloud.gcp.node_marks import added_labels, added_taints, asked_taints
 from ebbtide.rehearsal.cloud.gcp.prices import hourly
+from ebbtide.rehearsal.cloud.nodes.machines import machines
 from ebbtide.rehearsal.cloud.pools import CapacityKind, NodePool
+from ebbtide.rehearsal.cloud.store import Resource
 
 DEFAULT_MACHINE: Final = "e2-medium"
 """What GKE takes where nothing is said (GKE v1 API, NodeConfig.machineType)."""
@@ -84,7 +86,7 @@ def machine_pool(asked: Asked, cluster: str, cluster_zones: tuple[str, ...]) -> 
     zones = zones_in(said, cluster_zones)
     capacity = capacity_of(said)
     accelerator = accelerator_of(said, machine)
-    minimum, maximum, initial, autoscaled = _nodes(said, len(zones))
+    minimum, maximum, initial, autoscaled = _nodes(said, node_count(asked), len(zones))
     return NodePool(
         cluster=cluster,
         name=asked.name,
@@ -132,11 +134,31 @@ def _installs_driver(said: Inputs) -> bool:
     return True
 
 
-def _nodes(said: Inputs, zones: int) -> tuple[int, int, int, bool]:
+def node_count(asked: Asked) -> int:
+    """Nodes in each zone of a new or changed pool.
+
+    The provider resizes a pool only to a count that differs from its state (`nodePoolUpdate`).
+    """
+    count = asked.said.number("nodeCount")
+    if asked.old is None:
+        return (asked.said.number("initialNodeCount") if count is None else count) or 0
+    if count is None or count == asked.old.state.get("nodeCount"):
+        return current_count(asked.world, asked.old)
+    return count
+
+
+def current_count(world: World, pool: Resource) -> int:
+    """Nodes in each zone of an existing pool, the average where the autoscaler has it (`flattenNodePool`)."""
+    if not inputs_of(pool).has("autoscaling"):
+        return pool.state.get("nodeCount", 0)
+    cluster, _, name = pool.id.rpartition("/nodePools/")
+    nodes = sum(machine.pool == name and not machine.leaves for machine in machines(world.store, cluster))
+    return nodes // max(1, len(pool.state["nodeLocations"]))
+
+
+def _nodes(said: Inputs, initial: int, zones: int) -> tuple[int, int, int, bool]:
     """The fewest, the most and the first nodes, and whether they are autoscaled. GKE counts initial
     nodes, and limits that are no totals, in each zone."""
-    count = said.number("nodeCount")
-    initial = (said.number("initialNodeCount") if count is None else count) or 0
     if not said.has("autoscaling"):
         return initial * zones, initial * zones, initial * zones, False
     total = said.number("autoscaling.totalMaxNodeCount")

@@ -5,18 +5,17 @@ ForceNew, values and defaults are those of hashicorp/terraform-provider-google-b
 pulumi-gcp 10.2 is made of.
 """
 
-from collections.abc import Iterator
 from typing import Any, Final
 
 from ebbtide.rehearsal.cloud.faults import NO_STOCK
 from ebbtide.rehearsal.cloud.gcp.asked import Asked, World, last
 from ebbtide.rehearsal.cloud.gcp.clusters import cluster_id, cluster_of, location_of, zones_of_cluster
 from ebbtide.rehearsal.cloud.gcp.kind import Kind, at_least, one_of
-from ebbtide.rehearsal.cloud.gcp.machine_pool import capacity_of, machine_pool
+from ebbtide.rehearsal.cloud.gcp.machine_pool import capacity_of, current_count, machine_pool, node_count
 from ebbtide.rehearsal.cloud.gcp.node_marks import in_api_words
 from ebbtide.rehearsal.cloud.gcp.pool_rules import RULES
 from ebbtide.rehearsal.cloud.pools import NodePool, forget, register
-from ebbtide.rehearsal.cloud.provider import Failure, Properties
+from ebbtide.rehearsal.cloud.provider import RefusedError
 from ebbtide.rehearsal.cloud.store import Resource
 
 _SCHEMA: Final = "hashicorp/terraform-provider-google-beta 7.45, services/container (2026-08)"
@@ -33,7 +32,7 @@ def _pool(asked: Asked) -> NodePool | None:
     cluster = cluster_of(asked)
     if cluster is None:
         return None
-    zones = zones_of_cluster(cluster.inputs, location_of(cluster))
+    zones = zones_of_cluster(asked.world, cluster.inputs, location_of(cluster))
     try:
         return machine_pool(asked, cluster.id, zones)
     except LookupError:
@@ -48,12 +47,25 @@ def _outputs(asked: Asked) -> dict[str, Any]:
         "project": asked.project,
         "location": asked.location,
         "nodeLocations": zones,
+        # GKE's initial node count follows a resize (hashicorp/terraform-provider-google#6901).
+        "initialNodeCount": _initial_node_count(asked),
+        "nodeCount": node_count(asked),
         "nodeConfig": {"effectiveTaints": taints, "resourceLabels": _billing(asked)},
         "instanceGroupUrls": [_group(asked, zone) for zone in zones],
         "managedInstanceGroupUrls": [
             _group(asked, zone).replace("Groups", "GroupManagers") for zone in zones
         ],
     }
+
+
+def _initial_node_count(asked: Asked) -> int:
+    if asked.old is not None and asked.said.number("nodeCount") is None:
+        return asked.old.state.get("initialNodeCount", 0)
+    return node_count(asked)
+
+
+def _current(world: World, pool: Resource) -> dict[str, Any]:
+    return {"nodeCount": current_count(world, pool)}
 
 
 def _billing(asked: Asked) -> dict[str, str]:
@@ -89,6 +101,8 @@ def _prevented(_world: World, pool: Resource) -> str | None:
 
 
 def _register(asked: Asked, _identity: str) -> None:
+    if asked.old is None and asked.said.number("initialNodeCount") and asked.said.number("nodeCount"):
+        raise RefusedError(f"Cannot set both initial_node_count and node_count on node pool {asked.name}")
     pool = _pool(asked)
     if pool is not None:
         register(asked.world.store, pool)
@@ -110,13 +124,6 @@ def _without_nodes(asked: Asked, identity: str) -> str | None:
 def _forget(world: World, pool: Resource) -> None:
     cluster, _, name = pool.id.rpartition("/nodePools/")
     forget(world.store, cluster, name)
-
-
-def _checked(inputs: Properties) -> Iterator[Failure]:
-    if inputs.get("initialNodeCount") is not None and inputs.get("nodeCount") is not None:
-        name = inputs.get("name")
-        reason = f"Cannot set both initial_node_count and node_count on node pool {name}"
-        yield Failure("nodeCount", reason)
 
 
 _NODE_CONFIG_REPLACES: Final = (
@@ -192,6 +199,7 @@ NODE_POOL_KIND: Final = Kind(
         }
     ),
     same=frozenset({"cluster", "nodeConfig.guestAccelerators.type"}),
+    computed=frozenset({"initialNodeCount", "nodeCount"}),
     maps=frozenset({"nodeConfig.labels", "nodeConfig.resourceLabels"}),
     overlooked=_goog_labels,
     checks=(
@@ -232,7 +240,6 @@ NODE_POOL_KIND: Final = Kind(
             source=_SCHEMA,
         ),
     ),
-    checked=_checked,
     refusals=RULES,
     failing="error creating NodePool",
     taken=_exists,
@@ -240,5 +247,6 @@ NODE_POOL_KIND: Final = Kind(
     happens=_register,
     unfinished=_without_nodes,
     gone=_forget,
+    current=_current,
     events="node-pool",
 )

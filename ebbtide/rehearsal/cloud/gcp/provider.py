@@ -71,7 +71,7 @@ class Gcp:
 
     def diff(self, call: Call, identity: str, old: Read, new: Properties) -> Change:  # noqa: ARG002
         """What new inputs mean."""
-        return difference.change(_kind(call.type), old.inputs, new)
+        return difference.change(_kind(call.type), old.inputs, old.state, new)
 
     def create(self, call: Call, inputs: Properties) -> Made:
         """Make a resource.
@@ -99,8 +99,11 @@ class Gcp:
         resource = self._world.get(identity)
         if resource is None:
             return None
-        inputs = difference.read_back(_kind(call.type), resource.inputs, resource.state)
-        return Read(identity, inputs, resource.state)
+        kind = _kind(call.type)
+        # What is read is what the next update is compared with.
+        resource = resource.having(**kind.current(self._world, resource))
+        self._world.store.put(resource)
+        return Read(identity, difference.read_back(kind, resource.inputs, resource.state), resource.state)
 
     def update(self, call: Call, identity: str, old: Read, new: Properties) -> Properties:  # noqa: ARG002
         """Change a resource; its new state. Raises RefusedError."""

@@ -45,7 +45,7 @@ def seed_cluster(
     dns_endpoint: bool = True,
 ) -> str:
     """Make a cluster that nobody's stack has: VPC-native, with Workload Identity, and a default pool of one
-    node in each zone, as `gcloud container clusters create` leaves it.
+    node in each zone, as `gcloud container clusters create --machine-type e2-standard-4` leaves it.
 
     Args:
         store: the cloud's.
@@ -66,6 +66,7 @@ def seed_cluster(
         "location": location,
         "network": f"projects/{project}/global/networks/{network}",
         "initialNodeCount": 1,
+        "nodeConfig": {"machineType": "e2-standard-4"},  # Kubeflow Pipelines needs more than GKE's default
         "deletionProtection": False,
         "releaseChannel": {"channel": release_channel},
         "workloadIdentityConfig": {"workloadPool": f"{project}.svc.id.goog"},

@@ -19,8 +19,10 @@ from typing import Any, Final
 import ebbtide
 from ebbtide.kubernetes_api import Api
 from ebbtide.kubernetes_api.parts import part, parts, text, words
+from ebbtide.rehearsal.cloud.nodes.argo import command_of, is_step, main_container, output_directories
 from ebbtide.rehearsal.cloud.nodes.objects import Object
 from ebbtide.rehearsal.control_plane.mounts import NotMountedError, inside, mount
+from ebbtide.rehearsal.pipelines.runs import RUNS
 
 ROOT: Final = "EBBTIDE_REHEARSAL_ROOT"
 """Environment variable with the directory that stands for the root of the container's file system."""
@@ -52,7 +54,7 @@ class Container:
 
 
 def prepare(api: Api, pod: Object, root: Path, shared: Path) -> Container:
-    """A pod's first container, with its files in place.
+    """A pod's container that is run, with its files in place.
 
     Args:
         api: where the pod's ConfigMaps, Secrets and claims are.
@@ -64,11 +66,11 @@ def prepare(api: Api, pod: Object, root: Path, shared: Path) -> Container:
         NotMountedError: something that it mounts is not there yet.
         ContainerError: it names no command: what its image would run is not known here.
     """
-    container = parts(pod, "spec", "containers")[0]
-    command = words(container, "command")
+    container = main_container(pod)
+    command = command_of(pod, words(container, "command"))
     if not command:
         raise ContainerError("no command specified: a rehearsal has no image that would say what to run")
-    paths = _mount(api, pod, container, root, shared)
+    paths = [*_mount(api, pod, container, root, shared), *output_directories(pod)]
     told = dict(_told(api, pod, container))
     expanded = {name: _expand(value, told) for name, value in told.items()}
     given = [_expand(word, expanded) for word in (*command, *words(container, "args"))]
@@ -84,6 +86,8 @@ def prepare(api: Api, pod: Object, root: Path, shared: Path) -> Container:
         "HOSTNAME": text(pod, "metadata", "name"),
         ROOT: str(root),
     }
+    if is_step(pod):
+        base[RUNS] = str(shared / "runs")
     return Container(
         tuple(_here(word, paths, root) for word in given),
         {**base, **{name: _here(value, paths, root) for name, value in expanded.items()}},

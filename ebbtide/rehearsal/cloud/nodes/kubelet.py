@@ -109,32 +109,35 @@ def _status(raw: Object, name: str) -> Object:
 
 
 def running(raw: Object, *, restarts: int, last: End | None) -> dict[str, Any]:
-    """The status of a pod whose containers run, after so many restarts."""
-    (first, *_) = parts(raw, "spec", "containers")
-    state: dict[str, Any] = {"running": {"startedAt": now()}}
+    """The status of a pod whose containers run, after so many restarts; its init containers have ended."""
     before = (
         {"lastState": {"terminated": {"exitCode": last.code, "reason": "Error", "finishedAt": now()}}}
         if last
         else {}
     )
+    moment = now()
     return {
         "phase": "Running",
-        "startTime": part(raw, "status").get("startTime") or now(),
+        "startTime": part(raw, "status").get("startTime") or moment,
         "conditions": with_conditions(
             raw,
             *(condition(kind, status=True) for kind in ("Initialized", "ContainersReady", "Ready")),
         ),
+        "initContainerStatuses": [
+            _ended(raw, each, End(0, moment)) for each in parts(raw, "spec", "initContainers")
+        ],
         "containerStatuses": [
             {
-                "name": first["name"],
-                "image": first["image"],
+                "name": each["name"],
+                "image": each["image"],
                 "imageID": "",
                 "restartCount": restarts,
                 "ready": True,
                 "started": True,
-                "state": state,
+                "state": {"running": {"startedAt": moment}},
                 **before,
             }
+            for each in parts(raw, "spec", "containers")
         ],
     }
 

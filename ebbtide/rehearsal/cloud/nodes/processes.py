@@ -1,7 +1,7 @@
 """The kubelet of pods whose command really runs, as processes of this machine.
 
-Only a pod's first container runs. Its end is the pod's: exit status, restarts, signal and grace period are a
-kubelet's (Kubernetes docs, Pod Lifecycle, 1.36).
+Only a pod's first container runs, and of a pod of Argo Workflows the main one. Its end is the pod's: exit
+status, restarts, signal and grace period are a kubelet's (Kubernetes docs, Pod Lifecycle, 1.36).
 """
 
 import contextlib
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from ebbtide.kubernetes_api import Api
+from ebbtide.rehearsal.cloud.nodes import argo
 from ebbtide.rehearsal.cloud.nodes.container import ContainerError, prepare
 from ebbtide.rehearsal.cloud.nodes.guard import Guard
 from ebbtide.rehearsal.cloud.nodes.hands import Hands
@@ -132,7 +133,8 @@ class ProcessKubelet:
     def _begin(self, pod: Pod) -> None:
         log = self._directory / "logs" / pod.namespace / f"{pod.name}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
-        entry = _Running(pod, None, now(), "", log)
+        # A pod that was here before may have had its name: Argo makes a lost one again under the same.
+        entry = _Running(pod, None, now(), "", log, read=log.stat().st_size if log.exists() else 0)
         self._start(entry)
 
     def _start(self, entry: _Running) -> None:
@@ -166,6 +168,8 @@ class ProcessKubelet:
         self._guard.add(entry.child.pid)
         self._running[pod.uid] = entry
         self._hands.say(pod, running(pod.raw, restarts=entry.restarts, last=last))
+        if argo.is_step(pod.raw):
+            argo.announce(self._api, pod.raw)
 
     def _wait(self, pod: Pod, reason: str, message: str) -> None:
         self._hands.say(pod, waiting(pod.raw, reason, message))
@@ -177,7 +181,7 @@ class ProcessKubelet:
             return
         code = entry.child.poll()
         if code is not None:
-            self._ended(entry, _SIGNALLED - code if code < 0 else code)
+            self._ended(entry, code)
         elif entry.kill is not None:
             if time.monotonic() >= entry.kill:
                 entry.child.kill()
@@ -200,8 +204,10 @@ class ProcessKubelet:
             with contextlib.suppress(ProcessLookupError):
                 entry.child.send_signal(signal.SIGTERM)
 
-    def _ended(self, entry: _Running, code: int) -> None:
+    def _ended(self, entry: _Running, status: int) -> None:
+        """See to a process that has ended; a negative status is the signal that ended it."""
         self._read(entry)
+        code = _SIGNALLED - status if status < 0 else status
         policy = entry.pod.raw.get("spec", {}).get("restartPolicy", "Always")
         again = policy == "Always" or (policy == "OnFailure" and code != 0)
         if again and entry.kill is None and not entry.pod.deleting:
@@ -210,7 +216,10 @@ class ProcessKubelet:
             entry.child, entry.code = None, code
             entry.again = time.monotonic() + min(_BACKOFF * 2**entry.restarts, _LONGEST_BACKOFF)
             return
-        self._hands.end(entry.pod, {entry.name: End(code, entry.began)}, shutdown=entry.shutdown)
+        ends = {entry.name: End(code, entry.began), **argo.ends(entry.pod.raw, status)}
+        if argo.is_step(entry.pod.raw):
+            argo.report(self._api, entry.pod.raw, self._directory / "pods" / entry.pod.uid)
+        self._hands.end(entry.pod, ends, shutdown=entry.shutdown)
         self._drop(entry.pod.uid)
         if entry.pod.deleting:
             self._gone(entry.pod)

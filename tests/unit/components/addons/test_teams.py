@@ -7,9 +7,9 @@ import pytest
 
 from components.addons.members import member_rules, subjects
 from components.addons.team_objects import limits, namespace_labels, nothing_left_behind
-from components.aks.tenant import account_name
 from ebbtide.catalog import CloudKind
 from ebbtide.model import declare
+from ebbtide.model.physical_names import account_name
 from ebbtide.recording.recording import Recording, Secret
 from tests.declarations import AKS, BASES, GKE, Declaration, changed
 from tests.synth import synth
@@ -53,8 +53,37 @@ def test_a_namespace_is_seen_by_what_works_in_it() -> None:
     assert namespace_labels(cluster, cluster.teams[0]) == {
         "ebbtide.dev/team": "vision",
         "ebbtide.dev/queues": "true",
+        "ebbtide.dev/queue-required": "true",
+        "pod-security.kubernetes.io/enforce": "baseline",
+        "pod-security.kubernetes.io/warn": "restricted",
+        "pod-security.kubernetes.io/audit": "restricted",
         "katib.kubeflow.org/metrics-collector-injection": "enabled",
     }
+
+
+def test_an_existing_namespace_is_labeled_on_request() -> None:
+    """Neither a Pod Security Standard nor a required queue is imposed on what runs there already."""
+    theirs = {"name": "theirs", "create": False}
+    teams = [
+        {"name": "vision", "namespace": theirs},
+        {
+            "name": "speech",
+            "namespace": theirs | {"name": "others", "podSecurity": "restricted"},
+            "requireQueue": True,
+        },
+    ]
+    cluster = declare(changed(QUEUED, teams=teams))
+    left_alone, asked = (namespace_labels(cluster, team) for team in cluster.teams)
+    assert left_alone == {"ebbtide.dev/team": "vision", "ebbtide.dev/queues": "true"}
+    assert asked["pod-security.kubernetes.io/enforce"] == "restricted"
+    assert asked["ebbtide.dev/queue-required"] == "true"
+
+
+def test_interactive_members_create_pods() -> None:
+    """Only where the team says so."""
+    team = {"name": "vision", "members": ["ada@acme.example"], "interactive": True}
+    cluster = declare(changed(QUEUED, teams=[team]))
+    assert ("pods", "create") in set(_may(member_rules(cluster, cluster.teams[0])))
 
 
 @pytest.mark.parametrize(("volume", "claims"), [(None, "0"), ({}, "1")])
@@ -78,9 +107,11 @@ def test_members_may_run_work_and_no_more() -> None:
     """They submit, follow and stop; they read no secret, and make nothing that is billed when the cluster is
     gone."""
     addons: dict[str, Any] = {"trainer": {}, "katib": {}}
-    may = set(_may(member_rules(declare(changed(QUEUED, addons=addons)))))
+    cluster = declare(changed(QUEUED, addons=addons))
+    may = set(_may(member_rules(cluster, cluster.teams[0])))
     assert {
         ("jobs", "create"),
+        ("services", "create"),
         ("pods/log", "get"),
         ("trainjobs", "create"),
         ("experiments", "create"),
@@ -89,7 +120,6 @@ def test_members_may_run_work_and_no_more() -> None:
     assert not {("secrets", "get"), ("secrets", "list"), ("secrets", "watch")} & may
     assert not {resource for resource, verb in may if verb == "create"} & {
         "persistentvolumeclaims",
-        "services",
         "roles",
         "rolebindings",
         "localqueues",
@@ -135,6 +165,74 @@ def test_work_is_an_identity_on_azure() -> None:
     assert credential["issuer"]
     account = inputs(recording, "kubernetes:core/v1:ServiceAccount")
     assert account["metadata"]["annotations"]["azure.workload.identity/client-id"]
+
+
+_PIPELINES = {"name": "vision", "namespace": {"name": "kubeflow", "create": False}, "volume": {}}
+
+
+@pytest.mark.parametrize("addons", [{}, {"pipelines": {}}])
+def test_steps_of_pipelines_are_the_team_on_google_cloud(addons: dict[str, Any]) -> None:
+    """Steps run as `pipeline-runner`: where a team has the namespace of Kubeflow Pipelines, whoever installed
+    that, they mount its bucket."""
+    recording = synth(changed(GKE, teams=[_PIPELINES], addons=addons))
+    members = {
+        cast("Any", item.inputs)["member"]
+        for item in recording.of_type("gcp:serviceaccount/iAMMember:IAMMember")
+        if "vision" in item.name
+    }
+    pool = "serviceAccount:acme-ml.svc.id.goog"
+    assert members == {f"{pool}[kubeflow/worker]", f"{pool}[kubeflow/pipeline-runner]"}
+    patch = inputs(recording, "kubernetes:core/v1:ServiceAccountPatch")
+    assert patch["metadata"] == {
+        "name": "pipeline-runner",
+        "namespace": "kubeflow",
+        "annotations": {
+            "iam.gke.io/gcp-service-account": "train-team-vision@acme-ml.iam.gserviceaccount.com"
+        },
+    }
+    claim = inputs(recording, "kubernetes:core/v1:PersistentVolumeClaim")
+    assert (claim["metadata"]["namespace"], claim["metadata"]["name"]) == ("kubeflow", "shared")
+
+
+def test_steps_with_an_identity_of_their_own_keep_it() -> None:
+    """Where their artifacts are in a bucket, that identity may use the team's bucket as well."""
+    pipelines = {"pipelines": {"artifacts": "bucket"}}
+    recording = synth(changed(GKE, teams=[_PIPELINES], addons=pipelines))
+    assert not recording.of_type("kubernetes:core/v1:ServiceAccountPatch")
+    writers = {
+        cast("Any", item.inputs)["member"]
+        for item in recording.of_type("gcp:storage/bucketIAMMember:BucketIAMMember")
+        if "vision" in item.name
+    }
+    assert writers == {
+        f"serviceAccount:train-{account}@acme-ml.iam.gserviceaccount.com"
+        for account in ("team-vision", "kfp")
+    }
+
+
+def test_steps_of_pipelines_are_the_team_on_azure() -> None:
+    """Azure believes the tokens of `pipeline-runner`, too; two credentials are not written at once."""
+    recording = synth(changed(AKS, teams=[_PIPELINES]))
+    credentials = recording.of_type("azure-native:managedidentity:FederatedIdentityCredential")
+    assert {cast("Any", item.inputs)["subject"] for item in credentials} == {
+        "system:serviceaccount:kubeflow:worker",
+        "system:serviceaccount:kubeflow:pipeline-runner",
+    }
+    names = {cast("Any", item.inputs)["federatedIdentityCredentialResourceName"] for item in credentials}
+    assert len(names) == 2
+    first, second = sorted(credentials, key=lambda item: "pipeline-runner" in item.name)
+    assert first.urn in second.dependencies
+    patch = inputs(recording, "kubernetes:core/v1:ServiceAccountPatch")
+    assert patch["metadata"]["annotations"]["azure.workload.identity/client-id"]
+
+
+def test_another_namespace_has_nothing_of_the_pipelines() -> None:
+    """Their account is no other team's."""
+    for cloud in BASES:
+        recording = team(cloud, volume={})
+        assert not recording.of_type("kubernetes:core/v1:ServiceAccountPatch")
+        for item in recording:
+            assert "pipeline-runner" not in str(item.inputs)
 
 
 def test_no_identity_is_more_than_its_bucket() -> None:

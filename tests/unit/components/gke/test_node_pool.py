@@ -122,11 +122,24 @@ def test_the_count_at_birth_is_never_above_the_maximum() -> None:
     assert synth(declaration).named("train-work", POOL).inputs["initialNodeCount"] == 0
 
 
-def test_a_static_count_has_no_autoscaling() -> None:
-    """GKE refuses both together."""
-    inputs = made(machine="n2-standard-8", nodes={"count": 2})
-    assert "autoscaling" not in inputs
-    assert inputs["initialNodeCount"] == 2
+@pytest.mark.parametrize(
+    ("location", "zones", "total", "per_zone"),
+    [
+        ("us-central1-a", [], 2, 2),
+        ("us-central1", [], 3, 1),
+        ("us-central1", ["us-central1-a", "us-central1-c"], 4, 2),
+        ("us-central2", [], 2, 2),
+    ],
+)
+def test_a_fixed_count_can_be_changed(location: str, zones: list[str], total: int, per_zone: int) -> None:
+    """It is the node count of each zone, whose change resizes the pool; the initial node count, whose change
+    would replace it, is not set, and no change is ignored."""
+    declaration = only(GKE, machine="n2-standard-8", nodes={"count": total}, zones=zones)
+    declaration["cloud"] = declaration["cloud"] | {"location": location}
+    pool = synth(declaration).named("train-work", POOL)
+    assert pool.inputs["nodeCount"] == per_zone
+    assert {"initialNodeCount", "autoscaling"}.isdisjoint(pool.inputs)
+    assert pool.ignore_changes == ()
 
 
 def test_accelerators_and_their_driver() -> None:
@@ -170,7 +183,7 @@ def test_declared_taints_take_the_place_of_the_derived_one() -> None:
 def test_shutdown_grace_reaches_kubelet() -> None:
     """Spot nodes can give their pods two minutes instead of fifteen seconds."""
     config = made(machine="n2-standard-8", capacity="spot", shutdownGrace="120s")["nodeConfig"]
-    assert config["kubeletConfig"] == {"shutdownGracePeriodSeconds": 120}
+    assert config["kubeletConfig"]["shutdownGracePeriodSeconds"] == 120
 
 
 SITE = Site(CloudKind.GKE, "europe-west4-a")
@@ -204,3 +217,17 @@ def test_a_bad_pool_alone_is_refused_with_every_fault() -> None:
     cause = refused.value.__cause__
     assert isinstance(cause, pulumi.InputPropertiesError)
     assert {fault["property_path"] for fault in cause.errors or []} == {"name", "machine", "nodes.min"}
+
+
+def test_the_kubelet_is_closed_and_limits_cpu() -> None:
+    """Every pool: no read-only port, and a kubelet configuration never switches CPU limits off."""
+    kubelet = made(machine="n2-standard-8")["nodeConfig"]["kubeletConfig"]
+    assert kubelet == {"cpuCfsQuota": True, "insecureKubeletReadonlyPortEnabled": "FALSE"}
+
+
+def test_no_grace_is_a_grace() -> None:
+    """Zero seconds is a value, and reaches the kubelet."""
+    kubelet = made(machine="n2-standard-8", capacity="spot", shutdownGrace="0s")["nodeConfig"][
+        "kubeletConfig"
+    ]
+    assert kubelet["shutdownGracePeriodSeconds"] == 0

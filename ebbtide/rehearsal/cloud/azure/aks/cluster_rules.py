@@ -4,15 +4,24 @@ from collections.abc import Mapping
 from ipaddress import ip_network
 from typing import Any, Final
 
+from ebbtide.catalog import CloudKind
 from ebbtide.rehearsal.cloud import faults
 from ebbtide.rehearsal.cloud.azure import ids
 from ebbtide.rehearsal.cloud.azure.aks.agent_pools import CLUSTER
 from ebbtide.rehearsal.cloud.azure.aks.pools import pool_id
 from ebbtide.rehearsal.cloud.azure.arm import CLOUD, Arm
-from ebbtide.rehearsal.cloud.azure.errors import NOT_FOUND, invalid, missing, not_found, refused
+from ebbtide.rehearsal.cloud.azure.errors import (
+    NOT_FOUND,
+    invalid,
+    location_unavailable,
+    missing,
+    not_found,
+    refused,
+)
 from ebbtide.rehearsal.cloud.azure.kind import Refusal, Wish
 from ebbtide.rehearsal.cloud.azure.values import inner, items
 from ebbtide.rehearsal.cloud.provider import RefusedError
+from ebbtide.rehearsal.cloud.regions import locations
 
 QUOTA: Final = "managedClusters"
 _LONGEST_GROUP: Final = 80
@@ -21,6 +30,13 @@ _API: Final = "Microsoft.ContainerService 2025-09-01, managedClusters"
 
 def _profile(wish: Wish, name: str) -> Mapping[str, Any]:
     return inner(wish.inputs, name)
+
+
+def _region_exists(arm: Arm, wish: Wish) -> RefusedError | None:
+    location, known = str(wish.inputs["location"]), locations(arm.store, CloudKind.AKS).regions()
+    if location.replace(" ", "").lower() in known:
+        return None
+    return location_unavailable(location, "resource type 'Microsoft.ContainerService/managedClusters'", known)
 
 
 def _has_pools(_arm: Arm, wish: Wish) -> RefusedError | None:
@@ -145,6 +161,7 @@ def _quota(arm: Arm, wish: Wish) -> RefusedError | None:
 
 
 RULES: Final = (
+    Refusal("a region of AKS", "Azure/AKS#5099; catalog/data/locations.csv", _region_exists),
     Refusal("born with a system pool", "Azure/ARO-HCP#629; Azure/AKS#1568", _has_pools),
     Refusal("no new pool through the cluster", "pulumi/pulumi-azure-native#579", _no_new_pool),
     Refusal("an identity", _API, _has_an_identity),

@@ -3,11 +3,13 @@
 import re
 from typing import Final
 
+from ebbtide.catalog import CloudKind, retirement
 from ebbtide.rehearsal.cloud.azure.aks.asked import PoolAsked, PoolRefusal
 from ebbtide.rehearsal.cloud.azure.aks.machines import ephemeral_bytes, machine, takes_ephemeral
 from ebbtide.rehearsal.cloud.azure.errors import invalid, refused
 from ebbtide.rehearsal.cloud.azure.values import inner
 from ebbtide.rehearsal.cloud.provider import RefusedError
+from ebbtide.rehearsal.cloud.regions import locations
 
 _SYSTEM: Final = "azure-aks-docs, use-system-pools (2026-04)"
 _LEAST_DISK: Final = 30
@@ -21,7 +23,12 @@ _LEAST_MEMORY_GIB: Final = 4
 
 def _size_is_sold(pool: PoolAsked) -> RefusedError | None:
     size = str(pool.properties["vmSize"])
-    if machine(size) is not None:
+    found, known = machine(size), locations(pool.arm.store, CloudKind.AKS)
+    offering = known.offering(found.family, "") if found else None
+    gone = retirement(CloudKind.AKS, size)
+    region = str(pool.location).replace(" ", "").lower()
+    is_here = offering is None or known.offers(offering, region, size)
+    if found is not None and is_here and not (gone and gone.is_past):
         return None
     return refused(
         "BadRequest",
@@ -115,7 +122,8 @@ def _no_newer_than_the_cluster(pool: PoolAsked) -> RefusedError | None:
 RULES: Final = (
     PoolRefusal(
         "a size that is sold",
-        "hashicorp-education/learn-terraform-provision-aks-cluster#15; dotnet/core#8181",
+        "hashicorp-education/learn-terraform-provision-aks-cluster#15; dotnet/core#8181; "
+        "catalog/data/offerings.csv and retirements.csv",
         _size_is_sold,
     ),
     PoolRefusal(

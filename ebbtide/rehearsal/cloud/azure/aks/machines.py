@@ -17,10 +17,9 @@ _EPHEMERAL_GIB_PER_VCPU: Final = {
     "Dsv5": 0.0,
     "Dasv5": 0.0,
     "Esv5": 0.0,
-    "NCsv3": 0.0,
 }
 """Cache or temporary disk of a machine, GiB for each vCPU, where a node's disk can be (learn.microsoft.com,
-azure/virtual-machines/sizes, 2026; Azure/AKS#2635 for the T4, MicrosoftDocs/azure-docs#73585 for the V100).
+azure/virtual-machines/sizes, 2026; Azure/AKS#2635 for the T4).
 Of families that are not here it is not known."""
 
 _NO_EPHEMERAL: Final = frozenset({"BS"})

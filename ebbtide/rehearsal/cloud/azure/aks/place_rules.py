@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from ebbtide.catalog import CloudKind
 from ebbtide.rehearsal.cloud.azure import ids
 from ebbtide.rehearsal.cloud.azure.aks.asked import PoolAsked, PoolRefusal
 from ebbtide.rehearsal.cloud.azure.arm import CLOUD
@@ -11,36 +12,18 @@ from ebbtide.rehearsal.cloud.azure.network import AGENT_POOL, network_of
 from ebbtide.rehearsal.cloud.azure.roles import may_join
 from ebbtide.rehearsal.cloud.azure.values import inner, items
 from ebbtide.rehearsal.cloud.provider import RefusedError
+from ebbtide.rehearsal.cloud.regions import locations
 
 _FORBIDDEN: Final = 403
 _MOST_POOLS: Final = 100
-_ZONES: Final = ("1", "2", "3")
-_NO_ZONES: Final = frozenset(
-    {
-        "australiacentral",
-        "australiacentral2",
-        "australiasoutheast",
-        "canadaeast",
-        "francesouth",
-        "germanynorth",
-        "koreasouth",
-        "northcentralus",
-        "norwaywest",
-        "southafricawest",
-        "southindia",
-        "switzerlandwest",
-        "uaecentral",
-        "ukwest",
-        "westcentralus",
-        "westindia",
-        "westus",
-    }
-)
-"""Regions without availability zones (learn.microsoft.com, azure/reliability/regions-list, 2026)."""
+
+
+def _zones_of(pool: PoolAsked) -> tuple[str, ...]:
+    return locations(pool.arm.store, CloudKind.AKS).zones(str(pool.location).replace(" ", "").lower())
 
 
 def _region_has_zones(pool: PoolAsked) -> RefusedError | None:
-    if not pool.given.get("availabilityZones") or pool.location not in _NO_ZONES:
+    if not pool.given.get("availabilityZones") or _zones_of(pool):
         return None
     return refused(
         "AvailabilityZoneNotSupported",
@@ -50,7 +33,7 @@ def _region_has_zones(pool: PoolAsked) -> RefusedError | None:
 
 
 def _zones(pool: PoolAsked) -> RefusedError | None:
-    wrong = [zone for zone in items(pool.given, "availabilityZones") if zone not in _ZONES]
+    wrong = [zone for zone in items(pool.given, "availabilityZones") if zone not in _zones_of(pool)]
     return invalid("agentPoolProfile.availabilityZones", f"there is no zone {wrong[0]}") if wrong else None
 
 
@@ -110,7 +93,9 @@ def _few_pools(pool: PoolAsked) -> RefusedError | None:
 
 
 RULES: Final = (
-    PoolRefusal("a region with zones", "rancher/rancher#33019", _region_has_zones),
+    PoolRefusal(
+        "a region with zones", "rancher/rancher#33019; catalog/data/locations.csv", _region_has_zones
+    ),
     PoolRefusal("zones that there are", "azure-aks-docs, availability-zones (2026)", _zones),
     PoolRefusal("the subnet is there", "azure-aks-docs, configure-azure-cni (2026)", _subnet_is_there),
     PoolRefusal("one virtual network", "azure-aks-docs, create-node-pools (2026)", _one_network),

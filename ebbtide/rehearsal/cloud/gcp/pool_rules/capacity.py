@@ -6,9 +6,10 @@ from ebbtide.catalog import is_tpu
 from ebbtide.rehearsal.cloud.gcp.machine_pool import seconds_of
 from ebbtide.rehearsal.cloud.gcp.pool_rules.rule import FLEX_DOCS, QUEUED_DOCS, TOOLKIT, Pool, pool_rule
 
+_SHORTEST_RUN: Final = 600
 _LONGEST_RUN: Final = 7 * 24 * 3600
 _COMPACT_FLEX: Final = ("a3-ultragpu-", "a4-", "h4d-")
-_LONGEST_GRACE: Final = 120
+_GRACES: Final = (0, 30, 120)
 _RESERVATION_KEY: Final = "compute.googleapis.com/reservation-name"
 
 
@@ -88,8 +89,8 @@ def _run_duration(pool: Pool) -> str | None:
     seconds = seconds_of(text)
     if seconds is None:
         return f"Invalid value at 'node_pool.config.max_run_duration' (google.protobuf.Duration), \"{text}\""
-    if not 0 < seconds <= _LONGEST_RUN:
-        return f"Max run duration must be greater than 0s and at most {_LONGEST_RUN}s, got {text}."
+    if not _SHORTEST_RUN <= seconds <= _LONGEST_RUN:
+        return f"Max run duration must be {_SHORTEST_RUN}s to {_LONGEST_RUN}s, got {text}."
     return None
 
 
@@ -129,8 +130,8 @@ def _grace(pool: Pool) -> str | None:
         return None
     if pool.capacity != "spot":
         return "Shutdown grace period can only be set on Spot node pools."
-    if not 0 < seconds <= _LONGEST_GRACE:
-        return f"Shutdown grace period must be at most {_LONGEST_GRACE} seconds, got {seconds}."
+    if seconds not in _GRACES:
+        return f"Shutdown grace period must be 0, 30 or 120 seconds, got {seconds}."
     return None
 
 
@@ -163,5 +164,9 @@ RULES: Final = (
         "a specific reservation by name", "GKE docs, consuming-reservations (2026)", _specific_reservation
     ),
     pool_rule("compact placement", f"{TOOLKIT}; GKE docs, compact-placement (2026)", _compact),
-    pool_rule("shutdown grace of spot nodes", "GKE docs, spot-vms (2026-08)", _grace),
+    pool_rule(
+        "shutdown grace of spot nodes",
+        "GKE docs, spot-vms (2026-08); GoogleCloudPlatform/magic-modules#17556",
+        _grace,
+    ),
 )

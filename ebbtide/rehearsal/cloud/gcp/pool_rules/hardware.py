@@ -6,6 +6,7 @@ from ebbtide.catalog import CloudKind, attachable_counts, attachable_types, boot
 from ebbtide.rehearsal.cloud.gcp.asked import last
 from ebbtide.rehearsal.cloud.gcp.machine_pool import DEFAULT_MACHINE
 from ebbtide.rehearsal.cloud.gcp.pool_rules.rule import Pool, pool_rule
+from ebbtide.rehearsal.cloud.regions import locations
 
 _IMAGES: Final = (
     "COS_CONTAINERD",
@@ -26,6 +27,22 @@ def _machine(pool: Pool) -> str | None:
         f'Machine type with name "{name}" does not exist in zone "{pool.zones[0]}" (or the catalog of the '
         "rehearsal does not have it)."
     )
+
+
+def _is_offered(pool: Pool) -> str | None:
+    """Not every zone of a region has every accelerator and machine family."""
+    machine, known = pool.machine, locations(pool.asked.world.store, CloudKind.GKE)
+    if machine is None:
+        return None
+    attached = next((last(one.text("type")) for one in pool.said.parts("nodeConfig.guestAccelerators")), "")
+    offering = known.offering(machine.family, attached or machine.accelerator)
+    for zone in pool.zones:
+        if offering is None or known.offers(offering, zone, machine.name):
+            continue
+        if offering.item == attached:
+            return f'Accelerator type "{attached}" does not exist in zone {zone}.'
+        return f'Invalid machine type "{machine.name}" in zone "{zone}": GCE_NOT_FOUND'
+    return None
 
 
 def _default_machine(pool: Pool) -> str | None:
@@ -89,6 +106,12 @@ def _image(pool: Pool) -> str | None:
 
 RULES: Final = (
     pool_rule("a machine type that there is", "ebbtide/catalog/data/machines.csv", _machine),
+    pool_rule(
+        "hardware that the zone has",
+        "GoogleCloudPlatform/kubernetes-engine-samples#1738; keras-team/kinetic#305; "
+        "catalog/data/offerings.csv",
+        _is_offered,
+    ),
     pool_rule("no GPUs on the default machine", "hashicorp/terraform-provider-google#8387", _default_machine),
     pool_rule(
         "accelerators that the machine carries",

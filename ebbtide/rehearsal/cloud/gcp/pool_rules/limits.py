@@ -2,9 +2,11 @@
 
 from typing import Final
 
+from ebbtide.catalog import CloudKind
 from ebbtide.catalog.clouds import is_gke_zone, region_of
 from ebbtide.rehearsal.cloud.gcp.clusters import location_of
 from ebbtide.rehearsal.cloud.gcp.pool_rules.rule import TOOLKIT, Pool, pool_rule
+from ebbtide.rehearsal.cloud.regions import locations
 
 _PODS: Final = (8, 256)
 
@@ -36,9 +38,12 @@ def _a_maximum(pool: Pool) -> str | None:
 
 def _zones(pool: Pool) -> str | None:
     region = region_of(location_of(pool.cluster))
+    known = locations(pool.asked.world.store, CloudKind.GKE).names()
     for zone in pool.zones:
         if not is_gke_zone(zone) or region_of(zone) != region:
             return f'Location "{zone}" is not a zone of region "{region}".'
+        if zone not in known:
+            return f'Location "{zone}" does not exist.'
     if len(set(pool.zones)) != len(pool.zones):
         return "Node locations must be unique."
     return None
@@ -77,7 +82,11 @@ RULES: Final = (
         _totals_or_each_zone,
     ),
     pool_rule("a maximum not below the minimum", "hashicorp/terraform-provider-google#5441", _a_maximum),
-    pool_rule("zones of the region", "GKE v1 API, NodePool.locations (2026)", _zones),
+    pool_rule(
+        "zones of the region",
+        "GKE v1 API, NodePool.locations (2026); catalog/data/locations.csv; kubernetes/test-infra#8381",
+        _zones,
+    ),
     pool_rule("pods per node", "GKE docs, flexible-pod-cidr (2026)", _pods),
     pool_rule("surge or unavailable", "GKE docs, node-pool-upgrade-strategies (2026)", _surge),
 )

@@ -62,7 +62,7 @@ def pool_rule(name: str, source: str, says: Callable[[Pool], str | None], *, cod
         if cluster is None:
             return None
         said = asked.said
-        zones = zones_of_cluster(cluster.inputs, location_of(cluster))
+        zones = zones_of_cluster(asked.world, cluster.inputs, location_of(cluster))
         pool = Pool(asked, said, cluster, machine_of(said), capacity_of(said), zones_in(said, zones))
         message = says(pool)
         reason = {400: BAD_REQUEST, 403: "forbidden"}[code]

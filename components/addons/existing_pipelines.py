@@ -1,0 +1,156 @@
+"""Retries on an existing installation of Kubeflow Pipelines."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any
+
+import pulumi
+
+from ebbtide.model import Pipelines as Declared
+
+from .manifest import Manifest, obj
+from .pipelines_objects import NAMESPACE
+from .retry import retry_strategy, spec_patch
+
+API_SERVER = "ml-pipeline"
+"""Name of the API server's Deployment."""
+CONTAINER = "ml-pipeline-api-server"
+VARIABLE = "COMPILED_PIPELINE_SPEC_PATCH"
+"""A patch for the spec of every compiled workflow, since 2.15.0 (kubeflow/pipelines#12317, 2025-10).
+Upstream's Deployment sets it to `{}`, and the API server treats an empty value alike (2.17.0,
+argocompiler/spec_patch.go)."""
+PATCHED_IMAGE = "ebbtide.dev/patched-image"
+"""Annotation with the image that was patched. A new image changes the patch, so that the next `pulumi up`
+applies it again after an upgrade with kubectl has reset the variable."""
+
+
+class ExistingPipelinesError(pulumi.RunError):
+    """The existing installation cannot be patched."""
+
+
+def patchable_image(spec: Mapping[str, Any]) -> str:
+    """Return the API server's image, once nothing of its owner would be overwritten.
+
+    Args:
+        spec: of the Deployment, as the API server returns it.
+
+    Raises:
+        ExistingPipelinesError: it does not read the variable, or its owner has set it.
+    """
+    containers: Sequence[Mapping[str, Any]] = spec["template"]["spec"]["containers"]
+    container = next((item for item in containers if item["name"] == CONTAINER), None)
+    variables: Sequence[Mapping[str, Any]] = (container or {}).get("env") or ()
+    variable = next((item for item in variables if item["name"] == VARIABLE), None)
+    if container is None or variable is None:
+        raise ExistingPipelinesError(
+            f"The deployment {API_SERVER} in namespace {NAMESPACE} does not set {VARIABLE}: Kubeflow "
+            "Pipelines reads it from 2.15.0 on. The retries of pipelines would not survive preemption. "
+            "Upgrade Kubeflow Pipelines, or remove addons.pipelines from the declaration."
+        )
+    value = str(variable.get("value") or "{}")
+    if not _replaceable(value):
+        raise ExistingPipelinesError(
+            f"The owner of the deployment {API_SERVER} in namespace {NAMESPACE} has set {VARIABLE} to "
+            f"{value}. It would be overwritten, and lost on destroy. Have the owner add the retry strategy "
+            "to it as docs/kubeflow-pipelines.md describes, and remove addons.pipelines from the declaration."
+        )
+    return str(container["image"])
+
+
+def _replaceable(value: str) -> bool:
+    """Return whether a value is empty, or sets a retry strategy alone, as ours does."""
+    try:
+        patch = json.loads(value)
+    except ValueError:
+        return False
+    match patch:
+        case {"templateDefaults": {"retryStrategy": _, **defaults}, **rest}:
+            return not defaults and not rest  # pyright: ignore[reportUnknownVariableType] - JSON
+        case _:
+            return patch == {}
+
+
+def patched_spec(spec: Mapping[str, Any], value: str) -> dict[str, Any]:
+    """Return the Deployment's spec as patched: the variable, at the positions that it and its container have.
+
+    The items before them are given by their name alone, which changes nothing of them: the provider compares
+    lists by position, and would update the Deployment at every `pulumi up` (pulumi-kubernetes 4.25,
+    provider/pkg/provider/util.go, pruneSlice).
+    """
+    containers: Sequence[Mapping[str, Any]] = spec["template"]["spec"]["containers"]
+    variables = next((item.get("env") or () for item in containers if item["name"] == CONTAINER), ())
+    env = _positioned(variables, {"name": VARIABLE, "value": value})
+    return {"template": {"spec": {"containers": _positioned(containers, {"name": CONTAINER, "env": env})}}}
+
+
+def _positioned(items: Sequence[Mapping[str, Any]], own: Mapping[str, Any]) -> list[dict[str, Any]]:
+    before = takewhile(lambda item: item["name"] != own["name"], items)
+    return [*({"name": item["name"]} for item in before), dict(own)]
+
+
+class _Deployment(pulumi.CustomResource):
+    """The API server's Deployment, read and not managed."""
+
+    spec: pulumi.Output[Mapping[str, Any]]
+
+    def __init__(self, name: str, opts: pulumi.ResourceOptions) -> None:
+        identity = pulumi.ResourceOptions(id=f"{NAMESPACE}/{API_SERVER}")
+        opts = pulumi.ResourceOptions.merge(opts, identity)
+        super().__init__("kubernetes:apps/v1:Deployment", name, {"spec": None}, opts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExistingPipelinesArgs:
+    """Arguments of `ExistingPipelines`.
+
+    Attributes:
+        declared: the add-on, as declared.
+    """
+
+    declared: Declared
+
+
+class ExistingPipelines(pulumi.ComponentResource):
+    """The retry strategy of an existing Kubeflow Pipelines, set in its API server's environment.
+
+    Why not the workflow controller's ConfigMap, which an installation of our own patches: its
+    `workflowDefaults` is a single string that also holds upstream's other defaults. A patch takes ownership
+    of all of it, and on destroy removes all of it. A variable is an item of its own, its removal is
+    upstream's default, and 2.15 and 2.16, whose ConfigMap has no such key, read it too. `failedPodRestart` is
+    not
+    set: their controller, Argo 3.7, refuses a ConfigMap with a key that it does not know
+    (config/controller.go, UnmarshalStrict). A pod that is lost before its first container starts therefore
+    costs one of the step's retries.
+
+    The API server restarts, one replica after the other; running workflows keep the strategy that they were
+    compiled with. Source: kubeflow/pipelines 2.15.0 to 2.17.0, manifests/kustomize (2025-11 to 2026-07).
+    """
+
+    def __init__(
+        self, name: str, args: ExistingPipelinesArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        retry = args.declared.retry
+        super().__init__(
+            "ebbtide:addons:ExistingPipelines", name, {"retryStrategy": retry_strategy(retry)}, opts
+        )
+        inside = pulumi.ResourceOptions(parent=self)
+        deployed = _Deployment(f"{name}-{API_SERVER}", inside).spec
+        image = deployed.apply(patchable_image)
+        # What kubectl applied is owned by kubectl: without force, the patch would be refused as a conflict.
+        annotations = {"pulumi.com/patchForce": "true", PATCHED_IMAGE: image}
+        Manifest(
+            f"{name}-retries",
+            obj(
+                "apps/v1",
+                "Deployment",
+                API_SERVER,
+                NAMESPACE,
+                metadata={"annotations": annotations},
+                spec=deployed.apply(lambda spec: patched_spec(spec, spec_patch(retry))),
+            ),
+            inside,
+            patch=True,
+        )
+        self.register_outputs({})

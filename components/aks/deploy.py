@@ -1,0 +1,38 @@
+"""An AKS cluster with everything that is declared to run on it."""
+
+import pulumi
+import pulumi_azure_native as azure_native
+
+from ebbtide.model import Aks
+from ebbtide.model import Cluster as Declaration
+
+from ..addons import Addons, AddonsArgs, wanted
+from ..clouds import require_cloud
+from .backing import backing
+from .topology import Topology
+
+
+def deploy(declaration: Declaration, provider: azure_native.Provider) -> Topology:
+    """Create the cluster's topology and, where any is declared, its add-ons, queues and teams.
+
+    Args:
+        declaration: the whole declaration.
+        provider: as `provider` makes it, or one of the program's own.
+
+    Raises:
+        pulumi.RunError: the declaration is for another cloud.
+    """
+    cloud = require_cloud(declaration, Aks)
+    topology = Topology(declaration.name, declaration, pulumi.ResourceOptions(providers=[provider]))
+    if wanted(declaration):
+        Addons(
+            f"{declaration.name}-addons",
+            AddonsArgs(
+                declaration=declaration,
+                backing=backing(topology, declaration, cloud),
+                pools=tuple(pool.resource for pool in topology.pools.values()),
+                dies_with=topology.cluster.resource if topology.cluster else None,
+            ),
+            pulumi.ResourceOptions(providers=[topology.kubernetes]),
+        )
+    return topology

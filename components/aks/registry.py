@@ -1,0 +1,95 @@
+"""A team's container registry on Azure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pulumi
+from pulumi_azure_native import authorization, containerregistry, resources
+
+from ebbtide.model.members import is_object_id
+from ebbtide.model.physical_names import fitting
+
+from . import roles
+
+_GROUP_LIMIT = 90
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegistryArgs:
+    """Arguments of `Registry`.
+
+    Attributes:
+        name: of the registry.
+        group_name: name of the resource group of a registry that stays.
+        subscription: subscription id, whose role definitions are referred to.
+        resource_group: name of the cluster's resource group, for a registry that goes with the stack.
+        location: region.
+        keep: whether it stays when the stack is destroyed.
+        members: who may push, as the declaration names them.
+        kubelet: object id of the identity that nodes pull with.
+        labels: labels of the bill.
+    """
+
+    name: str
+    group_name: str
+    subscription: str
+    resource_group: pulumi.Input[str]
+    location: str
+    keep: bool
+    members: tuple[str, ...]
+    kubelet: pulumi.Input[str]
+    labels: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+class Registry(pulumi.ComponentResource):
+    """A container registry without an admin account, with its grants on the registry alone.
+
+    One that stays has a resource group of its own, like a bucket that stays: deleting the cluster's group
+    deletes all that is in it. Azure assigns roles to object ids alone: a member that is a user's name cannot
+    push.
+    Sources: azure-container-registry docs, container-registry-skus and
+    container-registry-rbac-built-in-roles-overview (2026); azure-aks-docs,
+    cluster-container-registry-integration (2026).
+    """
+
+    def __init__(self, name: str, args: RegistryArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("ebbtide:aks:Registry", name, {}, opts)
+        stays = pulumi.ResourceOptions(parent=self, retain_on_delete=args.keep)
+        group = args.resource_group
+        if args.keep:
+            group = resources.ResourceGroup(
+                f"{name}-kept",
+                resource_group_name=fitting(args.group_name, _GROUP_LIMIT),
+                location=args.location,
+                tags=dict(args.labels),
+                opts=stays,
+            ).name
+        registry = containerregistry.Registry(
+            f"{name}-registry",
+            registry_name=args.name,
+            resource_group_name=group,
+            location=args.location,
+            sku={"name": "Basic"},
+            admin_user_enabled=False,
+            tags=dict(args.labels),
+            opts=stays,
+        )
+        inside = pulumi.ResourceOptions(parent=self)
+        pull = roles.definition(args.subscription, roles.ACR_PULL)
+        authorization.RoleAssignment(
+            f"{name}-pull",
+            scope=registry.id,
+            role_definition_id=pull,
+            principal_id=args.kubelet,
+            principal_type="ServicePrincipal",
+            opts=inside,
+        )
+        for member in filter(is_object_id, args.members):
+            authorization.RoleAssignment(
+                f"{name}-push-{member}",
+                scope=registry.id,
+                role_definition_id=roles.definition(args.subscription, roles.ACR_PUSH),
+                principal_id=member,
+                opts=pulumi.ResourceOptions(parent=self, transformations=[roles.for_anyone]),
+            )
+        self.register_outputs({})

@@ -1,0 +1,25 @@
+"""The cloud that a component is for."""
+
+from typing import TypeVar
+
+import pulumi
+
+from ebbtide.model import Aks, Cluster, Gke
+
+_Cloud = TypeVar("_Cloud", Gke, Aks)
+
+
+def require_cloud(declaration: Cluster, kind: type[_Cloud]) -> _Cloud:
+    """Return the declared cloud, which must be of one kind.
+
+    Raises:
+        pulumi.RunError: the declaration is for another cloud.
+    """
+    cloud = declaration.cloud
+    if isinstance(cloud, kind):
+        return cloud
+    wanted = kind.__name__.lower()
+    raise pulumi.RunError(
+        f"{declaration.name} is declared for {cloud.kind}, not for {wanted}. Declare "
+        f"`cloud: {{kind: {wanted}}}`, or deploy it with ebbtide.components.{cloud.kind}."
+    )

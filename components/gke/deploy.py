@@ -1,0 +1,40 @@
+"""A GKE cluster with everything that is declared to run on it."""
+
+import pulumi
+import pulumi_gcp as gcp
+
+from ebbtide.model import Cluster as Declaration
+from ebbtide.model import Gke
+
+from ..addons import Addons, AddonsArgs, wanted
+from ..clouds import require_cloud
+from .backing import artifacts, backing
+from .topology import Topology
+
+
+def deploy(declaration: Declaration, provider: gcp.Provider) -> Topology:
+    """Create the cluster's topology and, where any is declared, its add-ons, queues and teams.
+
+    Args:
+        declaration: the whole declaration.
+        provider: as `provider` makes it, or one of the program's own.
+
+    Raises:
+        pulumi.RunError: the declaration is for another cloud.
+    """
+    cloud = require_cloud(declaration, Gke)
+    topology = Topology(declaration.name, declaration, pulumi.ResourceOptions(providers=[provider]))
+    if wanted(declaration):
+        store = artifacts(topology, declaration, cloud)
+        Addons(
+            f"{declaration.name}-addons",
+            AddonsArgs(
+                declaration=declaration,
+                backing=backing(topology, declaration, cloud, store),
+                pools=tuple(pool.resource for pool in topology.pools.values()),
+                artifacts=store,
+                dies_with=topology.cluster.resource if topology.cluster else None,
+            ),
+            pulumi.ResourceOptions(providers=[topology.kubernetes]),
+        )
+    return topology

@@ -1,0 +1,68 @@
+"""Both ends of a program that deploys a cluster: the declaration it reads and the outputs it exports.
+
+Neither loads a cloud's provider.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+import pulumi
+
+from ebbtide.model import Cluster, DeclarationError, advice, declare
+from ebbtide.placement.derive import profile
+from ebbtide.project.diagnostics import declaration_text
+from ebbtide.project.source import find_source
+
+
+class Deployed(Protocol):
+    """The topology of a cluster on either cloud."""
+
+    cluster_name: pulumi.Output[str]
+    kubeconfig: pulumi.Output[str]
+
+
+def declared(written: object, **defaults: Any) -> Cluster:
+    """Validate a declaration and log its warnings.
+
+    Args:
+        written: the declaration as YAML or JSON has it. Without a `name` the cluster is called
+            `<project>-<stack>`.
+        defaults: fields that it may omit, such as `owner`; of an object (`cloud`), each of its fields.
+
+    Raises:
+        pulumi.RunError: the declaration has faults; all of them are in the message, with their positions
+            where the stack's file is found.
+    """
+    try:
+        name = f"{pulumi.get_project()}-{pulumi.get_stack()}"
+        cluster = declare(_completed(written, defaults), default_name=name)
+    except DeclarationError as error:
+        source = find_source(Path.cwd(), pulumi.get_stack())
+        raise pulumi.RunError(declaration_text(error, source)) from None
+    for warning in advice(cluster):
+        pulumi.log.warn(str(warning))
+    return cluster
+
+
+def outputs(declaration: Cluster, topology: Deployed) -> dict[str, pulumi.Input[object]]:
+    """Return the stack's outputs: `clusterName`, `kubeconfig` (a secret), `placementProfile`."""
+    return {
+        "clusterName": topology.cluster_name,
+        "kubeconfig": topology.kubeconfig,
+        "placementProfile": profile(declaration).data(),
+    }
+
+
+def _completed(written: object, defaults: Mapping[str, Any]) -> object:
+    """The declaration with its omitted fields; unchanged where it is no mapping, which is a fault of it."""
+    if not isinstance(written, Mapping):
+        return written
+    fields = cast("Mapping[str, Any]", written)
+    return {**defaults, **{key: _merged(defaults.get(key), value) for key, value in fields.items()}}
+
+
+def _merged(default: Any, value: Any) -> Any:
+    if isinstance(default, Mapping) and isinstance(value, Mapping):
+        return {**cast("Mapping[str, Any]", default), **cast("Mapping[str, Any]", value)}
+    return value

@@ -1,0 +1,126 @@
+"""Regions and zones of the clouds, and the hardware that is offered in them.
+
+Tables age: a region that none has is an error, while hardware that no row lists in a location is only worth a
+warning. `Locations` adds to the tables what a declaration says of newer regions.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Protocol
+
+from ebbtide.catalog.clouds import GKE_REGION_ZONES, CloudKind, is_gke_zone, region_of
+from ebbtide.catalog.tables import rows
+
+
+class Region(Protocol):
+    """A region, or what is added to one of the tables.
+
+    Attributes:
+        name: as its cloud spells it.
+        zones: names of zones on Google Cloud, numbers on Azure.
+        offers: machine types, machine families and accelerator types that are offered in all of its zones.
+    """
+
+    @property
+    def name(self) -> str: ...  # noqa: D102 - see the class
+    @property
+    def zones(self) -> tuple[str, ...]: ...  # noqa: D102 - see the class
+    @property
+    def offers(self) -> tuple[str, ...]: ...  # noqa: D102 - see the class
+
+
+@dataclass(frozen=True, slots=True)
+class Offering:
+    """The locations of an accelerator type or a machine family.
+
+    Attributes:
+        item: the accelerator type or machine family.
+        locations: zones, or a region where its zones were not found.
+        as_of: year and month of the table.
+    """
+
+    item: str
+    locations: tuple[str, ...]
+    as_of: str
+
+
+@cache
+def _regions(cloud: CloudKind) -> dict[str, tuple[str, ...]]:
+    return {
+        row["region"]: tuple(_zone(cloud, row["region"], zone) for zone in row["zones"].split())
+        for row in rows("locations")
+        if row["cloud"] == cloud.value
+    }
+
+
+def _zone(cloud: CloudKind, region: str, written: str) -> str:
+    return f"{region}-{written}" if cloud is CloudKind.GKE else written
+
+
+@cache
+def _offerings(cloud: CloudKind) -> dict[str, Offering]:
+    return {
+        row["item"]: Offering(row["item"], tuple(row["locations"].split()), row["as_of"])
+        for row in rows("offerings")
+        if row["cloud"] == cloud.value
+    }
+
+
+def is_ai_zone(zone: str) -> bool:
+    """Return whether a zone is an AI zone, in which nothing is created unless it is named."""
+    return is_gke_zone(zone) and zone.removeprefix(f"{region_of(zone)}-").startswith("ai")
+
+
+@dataclass(frozen=True, slots=True)
+class Locations:
+    """The regions and zones of a cloud.
+
+    Attributes:
+        cloud: the cloud.
+        added: regions that are newer than the tables, or that have more than these list.
+    """
+
+    cloud: CloudKind
+    added: Sequence[Region] = ()
+
+    def regions(self) -> list[str]:
+        """Names of all regions."""
+        return list(dict.fromkeys((*_regions(self.cloud), *(region.name for region in self.added))))
+
+    def zones(self, region: str) -> tuple[str, ...]:
+        """The zones of a region; empty for a region without zones and for an unknown one."""
+        added = (zone for entry in self.added if entry.name == region for zone in entry.zones)
+        return tuple(dict.fromkeys((*_regions(self.cloud).get(region, ()), *added)))
+
+    def default_zones(self, region: str) -> tuple[str, ...]:
+        """The zones in which a regional GKE cluster has nodes where none are named: three, no AI zones."""
+        return tuple(zone for zone in self.zones(region) if not is_ai_zone(zone))[:GKE_REGION_ZONES]
+
+    def names(self) -> list[str]:
+        """Everything that a cluster's location can be: regions, and zones on Google Cloud."""
+        zones = (zone for region in self.regions() for zone in self.zones(region))
+        return [*self.regions(), *(zones if self.cloud is CloudKind.GKE else ())]
+
+    def offering(self, family: str, accelerator: str) -> Offering | None:
+        """The row that limits where a pool can be: of its accelerators, or else of its machine family.
+
+        None where there is no row.
+        """
+        table = _offerings(self.cloud)
+        return table.get(accelerator) or table.get(family)
+
+    def offers(self, offering: Offering, location: str, machine: str = "") -> bool:
+        """Return whether the tables list an item in a location.
+
+        Args:
+            offering: the row of the item.
+            location: a zone; or a region, of which one zone is enough.
+            machine: a machine type that `added` may name instead of the item.
+        """
+        region = region_of(location)
+        if any(entry.name == region and {offering.item, machine} & {*entry.offers} for entry in self.added):
+            return True
+        if location == region:
+            return any(region_of(listed) == region for listed in offering.locations)
+        return location in offering.locations or region in offering.locations

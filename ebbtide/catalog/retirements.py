@@ -1,0 +1,41 @@
+"""Machine types and accelerators that a cloud has retired, or has announced to retire."""
+
+from dataclasses import dataclass
+from functools import cache
+
+from ebbtide.catalog.clouds import CloudKind
+from ebbtide.catalog.tables import rows
+
+
+@dataclass(frozen=True, slots=True)
+class Retirement:
+    """The retirement of a machine type or an accelerator.
+
+    Attributes:
+        date: year, month and day.
+        is_past: whether that was before the table was written; nothing depends on today's date.
+        successor: what to declare instead.
+    """
+
+    date: str
+    is_past: bool
+    successor: str
+
+
+@cache
+def _retirements() -> dict[tuple[str, str], Retirement]:
+    return {
+        (row["cloud"], name): Retirement(row["retired"], row["retired"] < row["as_of"], row["successor"])
+        for row in rows("retirements")
+        for name in row["names"].split()
+    }
+
+
+def retired_names(cloud: CloudKind) -> tuple[str, ...]:
+    """The machine types and accelerator types of a cloud that are retired, or will be."""
+    return tuple(name for kind, name in _retirements() if kind == cloud.value)
+
+
+def retirement(cloud: CloudKind, name: str) -> Retirement | None:
+    """The retirement of a machine type or accelerator type; None for what stays."""
+    return _retirements().get((cloud.value, name))

@@ -1,0 +1,136 @@
+"""Errors of a command: text on standard error, and with `--format json` a document for bots as well."""
+
+import sys
+import traceback
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from ebbtide.model import DeclarationError
+    from ebbtide.project.diagnostics import Report, Style
+    from ebbtide.project.source import Source
+
+_WIDEST: Final = 100
+"""Columns; longer lines are hard to read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """An error for the user.
+
+    Attributes:
+        report: the error as data.
+        text: the error as plain text, not wrapped.
+        refusal: the declaration's refusal, where that is what ended the command.
+        is_internal: whether the error is a bug of Ebbtide's.
+    """
+
+    report: "Report"
+    text: str
+    refusal: "DeclarationError | None" = None
+    is_internal: bool = False
+
+    def show(self) -> None:
+        """Write the text to standard error: wrapped and in colour in a terminal, else plain."""
+        from ebbtide.consoles import console  # noqa: PLC0415
+
+        screen = console(sys.stderr)
+        width = min(screen.width, _WIDEST) if screen.is_terminal else None
+        for style, line in self._lines(width):
+            screen.print(line, style=style or None, markup=False, soft_wrap=True)
+
+    def _lines(self, width: int | None) -> "Iterable[tuple[Style, str]]":
+        from ebbtide.project.diagnostics import declaration_lines, wrapped  # noqa: PLC0415
+
+        if self.refusal is not None:
+            return declaration_lines(self.refusal, self.report, width)
+        return (("", wrapped(line, width) if line.strip() else "") for line in self.text.splitlines())
+
+
+def explain(error: BaseException, source: "Source | None" = None, advice: str | None = None) -> Explained:
+    """Explain an error to the user.
+
+    Args:
+        error: what a command ended with.
+        source: the file that declares the cluster that the command is about.
+        advice: a message to print in place of the error's own, such as what to install.
+    """
+    from ebbtide.project.diagnostics import Diagnostic, Report, declaration_report, declaration_text  # noqa: PLC0415
+    from ebbtide.project.source import Position  # noqa: PLC0415
+
+    chain = list(_chain(error))
+    program = next((each for each in chain if _is(each, "ebbtide.recording.failures.ProgramError")), None)
+    file, line = getattr(program, "file", "") or None, getattr(program, "line", 0) or None
+    refusal: DeclarationError | None = next((each for each in chain if hasattr(each, "faults")), None)  # pyright: ignore[reportAssignmentType]
+    if refusal is not None:
+        position = Position(file, line) if file and line else None
+        report = declaration_report(refusal, source, position)
+        return Explained(report, declaration_text(refusal, source), refusal)
+    broken = next((each for each in chain if _is(each, "ebbtide.project.yaml_file.YamlFileError")), None)
+    text = advice or message_of(error)
+    if broken is not None and text:
+        found = Diagnostic(
+            file=str(getattr(broken, "file", "")),
+            line=getattr(broken, "line", 0) or None,
+            column=getattr(broken, "column", 0) or None,
+            message=getattr(broken, "problem", ""),
+            suggestion=getattr(broken, "fix", "") or None,
+            rule="yaml-syntax",
+        )
+    elif program is not None and text:
+        found = Diagnostic(file=file, line=line, message=text, rule="program")
+    else:
+        is_file = _is(error, "ebbtide.preview.stack_config.StackFileError")
+        rule = "internal" if text is None else "stack-file" if is_file else "command"
+        found = Diagnostic(message=text or bug_report(error), rule=rule)
+    return Explained(Report(errors=(found,)), text or bug_report(error), is_internal=text is None)
+
+
+def message_of(error: BaseException) -> str | None:
+    """The message of an error whose author wrote it for users; None for any other, which is a bug."""
+    # By name, so that reporting one kind of error does not import what raises the others.
+    if any(_is(error, name) for name in _FOR_USERS) or hasattr(error, "faults"):
+        return str(error)
+    if isinstance(error, OSError):
+        return f"{error.filename or 'A file'}: {error.strerror}."
+    return None
+
+
+def bug_report(error: BaseException) -> str:
+    """The message for a bug of Ebbtide's, with the position to report."""
+    frames = traceback.extract_tb(error.__traceback__)
+    position = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
+    return (
+        f"Ebbtide itself failed: {type(error).__name__}: {error}{position}. The declaration is not at fault; "
+        "please report this line."
+    )
+
+
+_FOR_USERS: Final = {
+    "ebbtide.kubernetes_api.errors.ApiError",
+    "ebbtide.kubernetes_api.errors.KubeconfigError",
+    "ebbtide.kubernetes_api.errors.MissingClientError",
+    "ebbtide.operations.errors.OperationError",
+    "ebbtide.placement.errors.ProfileError",
+    "ebbtide.recording.failures.ProgramError",
+    "ebbtide.preview.stack_config.StackFileError",
+    "ebbtide.workloads.errors.WorkloadError",
+    "ebbtide.rehearsal.failures.RehearsalError",
+    "ebbtide.rehearsal.cloud.kubernetes.discovery.UnknownKindError",
+    "ebbtide.rehearsal.tools.errors.ToolError",
+    "ebbtide.rehearsal.control_plane.failures.ControlPlaneError",
+}
+
+
+def _is(error: BaseException, name: str) -> bool:
+    return name in {f"{kind.__module__}.{kind.__qualname__}" for kind in type(error).__mro__}
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """An error, and those that it came from, however it was raised."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__

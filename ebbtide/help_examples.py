@@ -1,0 +1,30 @@
+"""One example for each command's `--help`."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from ebbtide.invocation import command_line
+
+EXAMPLES: Final[Mapping[str, str]] = {
+    "preview": "preview dev --format json --out preview.json",
+    "schema": "schema --out declaration.schema.json",
+    "profile": "profile dev --out profile.json",
+    "job": (
+        "job train --profile profile.json --image busybox \\\n"
+        "      --pool t4-spot --gpus 4 --memory 40Gi -- python train.py"
+    ),
+    "sweep": (
+        "sweep seeds --profile profile.json --image busybox \\\n"
+        "      --pool cpu-spot --set lr=0.1,0.01 --set seed=1,2,3 -- python train.py"
+    ),
+    "logs": "logs --profile profile.json --namespace vision --job train",
+    "follow": "follow train --namespace vision",
+    "rehearse": "rehearse dev --scenario spot-storm",
+    "destroy": "destroy dev",
+}
+"""By command, its arguments; pools and namespaces are those of the repository's stack dev."""
+
+
+def epilog(command: str) -> str:
+    """Return the last paragraph of a command's help: its example, with the lines as they are."""
+    return f"\b\nExample:\n  {command_line()} {EXAMPLES[command]}"

@@ -1,0 +1,50 @@
+"""Container registries of teams: their names, and the prefix of the images in them."""
+
+from typing import Final, assert_never
+
+from ebbtide.model.cloud import Aks, Gke
+from ebbtide.model.cluster import Cluster
+from ebbtide.model.physical_names import account_name, fitting
+from ebbtide.model.tenancy import Team
+
+_REPOSITORY_LIMIT: Final = 63
+
+
+def registry_name(cluster: Cluster, team: Team) -> str:
+    """Return the name of a team's registry.
+
+    GKE: a repository of Artifact Registry, unique in its project and location: 1 to 63 lower-case letters,
+    digits and hyphens (Artifact Registry docs, repositories/create-repos, 2026). AKS: a container registry,
+    unique in all of Azure: 5 to 50 letters and digits (azure-resource-manager docs, resource-name-rules,
+    2026).
+    """
+    match cluster.cloud:
+        case Gke():
+            return fitting(f"{cluster.name}-{team.name}", _REPOSITORY_LIMIT)
+        case Aks() as cloud:
+            return account_name(cloud.subscription, cluster.name, f"{team.name}-images")
+        case _:
+            assert_never(cluster.cloud)
+
+
+def image_prefix(cluster: Cluster, team: Team) -> str:
+    """Return what an image's name begins with, without a slash at its end.
+
+    A project of a domain, `acme.example:ml`, is written with a slash (Artifact Registry docs, docker/names,
+    2026).
+    """
+    name = registry_name(cluster, team)
+    match cluster.cloud:
+        case Gke() as cloud:
+            project = cloud.project.replace(":", "/")
+            return f"{cluster.site.region}-docker.pkg.dev/{project}/{name}"
+        case Aks():
+            return f"{name}.azurecr.io"
+        case _:
+            assert_never(cluster.cloud)
+
+
+def keeps_registry(cluster: Cluster, team: Team) -> bool:
+    """Return whether a team's registry stays when the stack is destroyed."""
+    declared = team.registry.keep if team.registry else None
+    return not cluster.is_ephemeral if declared is None else declared

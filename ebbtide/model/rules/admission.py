@@ -1,0 +1,90 @@
+"""Rules of admission to the teams' namespaces."""
+
+from collections.abc import Iterator
+
+from ebbtide.model.cluster import Cluster
+from ebbtide.model.faults import Fault
+from ebbtide.model.queues import queues_of
+from ebbtide.model.rules.rule import ClusterRule, Severity
+from ebbtide.model.tenancy import Team
+
+_POD_SECURITY = "Kubernetes docs, Pod Security Standards and Pod Security Admission (2026)"
+_POLICY = "Kubernetes docs, ValidatingAdmissionPolicy (2026)"
+_RBAC = "Kubernetes docs, role-based access control (2026)"
+
+
+def _uses_queues(team: Team, cluster: Cluster) -> bool:
+    return cluster.has_kueue and any(team.queues_used(queue.name) for queue in queues_of(cluster))
+
+
+def _required_queues_exist(cluster: Cluster) -> Iterator[Fault]:
+    for index, team in enumerate(cluster.teams):
+        if team.require_queue and not _uses_queues(team, cluster):
+            yield Fault(
+                f"teams[{index}].requireQueue",
+                "The team requires a queue, and has none.",
+                "No pool would be guarded.",
+                "Declare queues, or leave requireQueue out.",
+            )
+
+
+def _interactive_members(cluster: Cluster) -> Iterator[Fault]:
+    for index, team in enumerate(cluster.teams):
+        if team.interactive and not team.members:
+            yield Fault(
+                f"teams[{index}].interactive",
+                "Members may create pods, and the team has no members.",
+                "No one would get the right.",
+                "Write members, or leave interactive out.",
+            )
+
+
+def _existing_namespaces_are_open(cluster: Cluster) -> Iterator[Fault]:
+    for index, team in enumerate(cluster.teams):
+        if team.members and team.pod_security is None:
+            yield Fault(
+                f"teams[{index}].namespace",
+                f"The existing namespace {team.namespace_name} keeps its own Pod Security labels, if any.",
+                "Without them, a member can run a privileged pod, and so becomes root on a node.",
+                "Write podSecurity: baseline there, unless its own labels enforce it.",
+            )
+
+
+def _existing_pods_conform(cluster: Cluster) -> Iterator[Fault]:
+    for index, team in enumerate(cluster.teams):
+        name, standard = team.namespace_name, team.pod_security
+        if not team.creates_namespace and standard in ("baseline", "restricted"):
+            yield Fault(
+                f"teams[{index}].namespace.podSecurity",
+                f"Pods in the existing namespace {name} that are not {standard} go on running.",
+                "Once they end, the API server refuses to create them again.",
+                "List them first with kubectl label --dry-run=server --overwrite namespace "
+                f"{name} pod-security.kubernetes.io/enforce={standard}.",
+            )
+
+
+def _privileged_namespaces(cluster: Cluster) -> Iterator[Fault]:
+    for index, team in enumerate(cluster.teams):
+        if team.pod_security == "privileged":
+            yield Fault(
+                f"teams[{index}].namespace.podSecurity",
+                f"Pods in {team.namespace_name} may be privileged.",
+                "Every member can become root on a node, and read what other teams run there.",
+                "Write baseline, unless the team has the cluster to itself.",
+            )
+
+
+RULES: tuple[ClusterRule, ...] = (
+    ClusterRule("required queues exist", _POLICY, _required_queues_exist),
+    ClusterRule("interactive pods for members", _RBAC, _interactive_members),
+    ClusterRule(
+        "existing namespaces have a Pod Security Standard",
+        _POD_SECURITY,
+        _existing_namespaces_are_open,
+        severity=Severity.WARNED,
+    ),
+    ClusterRule(
+        "pods of existing namespaces conform", _POD_SECURITY, _existing_pods_conform, severity=Severity.WARNED
+    ),
+    ClusterRule("no privileged namespaces", _POD_SECURITY, _privileged_namespaces, severity=Severity.WARNED),
+)

@@ -1,0 +1,80 @@
+"""Hardware of a pool that the tables do not list where the pool is."""
+
+from collections.abc import Iterator, Sequence
+
+from ebbtide.catalog import CloudKind, Offering
+from ebbtide.catalog.clouds import region_of
+from ebbtide.model.faults import Fault
+from ebbtide.model.rules.rule import PoolIn, PoolRule, Severity
+from ebbtide.model.rules.words import both, called, either
+
+_SOME = 4
+
+
+def _locations(pool: PoolIn) -> tuple[str, ...]:
+    """The zones that a pool is created in, or its region on Azure."""
+    site = pool.site
+    if site.cloud is CloudKind.AKS or (site.is_zonal and not pool.pool.zones):
+        return (site.location,)
+    return pool.pool.zones or site.locations.default_zones(site.region)
+
+
+def _is_offered(pool: PoolIn) -> Iterator[Fault]:
+    locations, machine = pool.site.locations, pool.machine
+    shape, accelerator = pool.pool.machine, pool.pool.accelerator
+    if shape is None:
+        return
+    kind = accelerator.type if accelerator else machine.accelerator if machine else ""
+    offering = locations.offering(machine.family if machine else "", kind)
+    if offering is None:
+        return
+    missing = [
+        location
+        for location in _locations(pool)
+        if region_of(location) in locations.regions() and not locations.offers(offering, location, shape.type)
+    ]
+    if missing:
+        yield Fault(
+            pool.at("zones" if pool.pool.zones else "machine"),
+            f"{_hardware(offering, pool)} is not listed in {both(missing)} by Ebbtide's table of "
+            f"{offering.as_of}.",
+            f"Where the table is right, {called(pool.site.cloud)} refuses the node pool after the rest of "
+            "the stack is created.",
+            _fix(offering, pool),
+        )
+
+
+def _hardware(offering: Offering, pool: PoolIn) -> str:
+    """The accelerator as its cloud names it, or else the machine type: a declaration names no family."""
+    accelerator, shape = pool.pool.accelerator, pool.pool.machine
+    if accelerator is not None and accelerator.type == offering.item:
+        return accelerator.type
+    return shape.type if shape else offering.item
+
+
+def _fix(offering: Offering, pool: PoolIn) -> str:
+    region = pool.site.region
+    zones = [zone for zone in offering.locations if region_of(zone) == region and zone != region]
+    known = f"Or add it to offers of {region} in cloud.regions."
+    if zones and pool.site.cloud is CloudKind.GKE:
+        return f"Write zones: [{', '.join(zones)}]. {known}"
+    listed = _nearest(offering.locations, region)
+    return f"Write a location that has it, such as {either(listed)}. {known}"
+
+
+def _nearest(listed: Sequence[str], region: str) -> list[str]:
+    """A few regions, on Google Cloud those of the same continent first."""
+    regions = dict.fromkeys(region_of(location) for location in listed)
+    continent = region.partition("-")[0]
+    return sorted(regions, key=lambda name: name.partition("-")[0] != continent)[:_SOME]
+
+
+RULES: tuple[PoolRule, ...] = (
+    PoolRule(
+        "hardware that is offered there",
+        "catalog/data/offerings.csv, a source in each row; "
+        "GoogleCloudPlatform/kubernetes-engine-samples#1738, keras-team/kinetic#305",
+        _is_offered,
+        severity=Severity.WARNED,
+    ),
+)

@@ -1,0 +1,135 @@
+"""Teams' container registries: what one cloud lacks, who can push and pull, and what is billed or lost."""
+
+from collections.abc import Iterator
+
+from ebbtide.catalog import CloudKind
+from ebbtide.model.cluster import Cluster
+from ebbtide.model.faults import Fault
+from ebbtide.model.members import is_object_id
+from ebbtide.model.rules.rule import ClusterRule, Severity, pools_of
+from ebbtide.model.tenancy import Registry, Team
+
+_ACR = "azure-container-registry docs, container-registry-skus.md (2026)"
+_ACR_ROLES = "azure-container-registry docs, container-registry-rbac-built-in-roles-overview.md (2026)"
+_PULLS = "Artifact Registry docs, integrate-gke (2026)"
+
+
+def _registries(cluster: Cluster) -> Iterator[tuple[str, Team, Registry]]:
+    for number, team in enumerate(cluster.teams):
+        if team.registry is not None:
+            yield f"teams[{number}]", team, team.registry
+
+
+def _only_on_gke(cluster: Cluster) -> Iterator[Fault]:
+    for path, _, registry in _registries(cluster):
+        if registry.immutable_tags:
+            yield Fault(
+                f"{path}.registry.immutableTags",
+                "AKS has no immutableTags: a container registry locks images one by one.",
+                "Tags could still be moved.",
+                "Omit immutableTags, and refer to images by digest.",
+            )
+        if registry.delete_untagged_days is not None:
+            yield Fault(
+                f"{path}.registry.deleteUntaggedDays",
+                "AKS has no deleteUntaggedDays: a container registry deletes them in the Premium tier alone, "
+                "and ours is Basic.",
+                "Untagged images would stay.",
+                "Omit deleteUntaggedDays, and run `acr purge` with `az acr run` now and then.",
+            )
+
+
+def _without_members(cluster: Cluster) -> Iterator[Fault]:
+    for path, team, _ in _registries(cluster):
+        if not team.members:
+            yield Fault(
+                f"{path}.registry",
+                f"Team {team.name} has a registry and no members.",
+                "Only administrators of the cloud could push images.",
+                "Write members.",
+            )
+
+
+def _user_names(cluster: Cluster) -> Iterator[Fault]:
+    for path, team, _ in _registries(cluster):
+        for index, member in enumerate(team.members):
+            if not is_object_id(member):
+                yield Fault(
+                    f"{path}.members[{index}]",
+                    f"Azure assigns a role to an object id, and {member} is the name of a user.",
+                    "They cannot push images to the team's registry.",
+                    "Write the object id of a group that they are in.",
+                )
+
+
+def _default_account(cluster: Cluster) -> Iterator[Fault]:
+    if cluster.cloud.existing is None or not any(_registries(cluster)):
+        return
+    for pool in pools_of(cluster):
+        if pool.pool.service_account is None:
+            yield Fault(
+                pool.at("serviceAccount"),
+                "Nodes of this pool act as the project's default service account, which is not granted the "
+                "registries of teams.",
+                "Pods with a team's image wait in ImagePullBackOff, unless that account may read it already.",
+                "Write serviceAccount.",
+            )
+
+
+def _bills_while_empty(cluster: Cluster) -> Iterator[Fault]:
+    for path, _, _ in _registries(cluster):
+        yield Fault(
+            f"{path}.registry",
+            "A container registry of the Basic tier bills about 0.17 USD a day, also while it is empty.",
+            "The cluster at rest would cost that much more.",
+            "Declare a registry for one team, if the others can use its images.",
+        )
+
+
+def _goes_with_images(cluster: Cluster) -> Iterator[Fault]:
+    for path, _, registry in _registries(cluster):
+        if registry.keep is False and not cluster.is_ephemeral:
+            yield Fault(
+                f"{path}.registry.keep",
+                "The registry of a permanent cluster goes with every image in it.",
+                "A destroy would delete images that nothing else has.",
+                "Omit keep, unless that is intended.",
+            )
+
+
+RULES: tuple[ClusterRule, ...] = (
+    ClusterRule("registry settings of GKE alone", _ACR, _only_on_gke, CloudKind.AKS),
+    ClusterRule(
+        "a registry that members push to",
+        f"{_PULLS}; {_ACR_ROLES}",
+        _without_members,
+        severity=Severity.WARNED,
+    ),
+    ClusterRule(
+        "members who can push to a registry on AKS",
+        f"{_ACR_ROLES}; azure-native 3.29.0, RoleAssignment.principalId",
+        _user_names,
+        CloudKind.AKS,
+        Severity.WARNED,
+    ),
+    ClusterRule(
+        "nodes of an existing cluster that can pull",
+        _PULLS,
+        _default_account,
+        CloudKind.GKE,
+        Severity.WARNED,
+    ),
+    ClusterRule(
+        "registries that bill while empty",
+        "azure.microsoft.com/pricing/details/container-registry (2026)",
+        _bills_while_empty,
+        CloudKind.AKS,
+        Severity.WARNED,
+    ),
+    ClusterRule(
+        "registries that go with their images",
+        "Artifact Registry docs, repositories/delete-repo (2026)",
+        _goes_with_images,
+        severity=Severity.WARNED,
+    ),
+)

@@ -1,0 +1,51 @@
+"""Machine types and accelerators that the cloud has retired, or is going to."""
+
+from collections.abc import Iterator
+
+from ebbtide.catalog import Retirement, retired_names, retirement, short_for
+from ebbtide.model.faults import Fault
+from ebbtide.model.rules.rule import PoolIn, PoolRule, Severity
+from ebbtide.model.rules.words import called
+
+_TABLE = "catalog/data/retirements.csv, a source in each row"
+
+
+def _retirements(pool: PoolIn) -> Iterator[tuple[str, str, Retirement]]:
+    """Path, name and retirement of what a pool declares."""
+    shape, accelerator = pool.pool.machine, pool.pool.accelerator
+    declared = [("machine", shape.type)] if shape else []
+    if accelerator is not None:
+        names = short_for(accelerator.type, retired_names(pool.site.cloud))
+        declared += [("accelerator.type", name) for name in names[:1]]
+    for field, name in declared:
+        found = retirement(pool.site.cloud, name)
+        if found is not None:
+            yield pool.at(field), name, found
+
+
+def _retired(pool: PoolIn) -> Iterator[Fault]:
+    for path, name, found in _retirements(pool):
+        if found.is_past:
+            yield Fault(
+                path,
+                f"{name} was retired on {found.date}.",
+                f"{called(pool.site.cloud)} has none, and the node pool could not be created.",
+                f"Write {found.successor}.",
+            )
+
+
+def _to_be_retired(pool: PoolIn) -> Iterator[Fault]:
+    for path, name, found in _retirements(pool):
+        if not found.is_past:
+            yield Fault(
+                path,
+                f"{name} will be retired on {found.date}.",
+                "Its nodes are stopped that day, and subscriptions that are new to it may get none before.",
+                f"Write a newer type, such as {found.successor}.",
+            )
+
+
+RULES: tuple[PoolRule, ...] = (
+    PoolRule("nothing retired", _TABLE, _retired),
+    PoolRule("nothing about to be retired", _TABLE, _to_be_retired, severity=Severity.WARNED),
+)

@@ -1,0 +1,223 @@
+"""The admission policy that keeps work without a queue's name off the pools that queues lead to."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ebbtide.catalog import resource_name
+from ebbtide.model import Cluster, Pool, Taint, TaintEffect, Team
+from ebbtide.model.fallback import COMPUTE_CLASS
+from ebbtide.model.queues import queues_of
+from ebbtide.placement.marks import marks
+from ebbtide.placement.profile import QUEUE_LABEL
+
+NAME = "ebbtide-queue-required"
+"""Name of the policy and of its binding."""
+
+QUEUE_REQUIRED_LABEL = "ebbtide.dev/queue-required"
+"""Label of the namespaces in which the policy holds."""
+
+Manifest = dict[str, Any]
+
+_RULES = (
+    ("", "v1", ("pods",)),
+    ("apps", "v1", ("deployments", "replicasets", "statefulsets", "daemonsets")),
+    ("batch", "v1", ("jobs",)),
+    ("jobset.x-k8s.io", "*", ("jobsets",)),
+    ("trainer.kubeflow.org", "*", ("trainjobs",)),
+)
+_TEMPLATE_LABELED = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet")
+"""Kinds whose pods Kueue admits one by one: the label is their template's."""
+_WITHOUT_POD_SPEC = ("JobSet", "TrainJob")
+"""Kinds whose pods stand elsewhere, in a list or in a runtime: they always name a queue."""
+_ADMITTED_WITH_OWNER = (("Pod", "Job"), ("Job", "JobSet"), ("JobSet", "TrainJob"))
+"""Kinds that Kueue admits as part of their owner, whose label was checked."""
+
+_CONTROLLER = (
+    "request.userInfo.username.startsWith('system:') && "
+    "!request.userInfo.username.startsWith('system:serviceaccount:' + request.namespace + ':')"
+)
+"""A controller outside of the namespace. Anyone can write an owner reference: with that of a finished Job, a
+pod would pass Kueue as well (Kueue 0.19.2, pkg/controller/jobframework, ancestors)."""
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _listed(texts: Iterable[str]) -> str:
+    return "[" + ", ".join(map(_quoted, texts)) + "]"
+
+
+def guarded_pools(cluster: Cluster) -> tuple[Pool, ...]:
+    """Return the work pools that a queue leads to, in the order of the declaration."""
+    names = {name for queue in queues_of(cluster) for name in queue.pools}
+    return tuple(pool for pool in cluster.pools if pool.name in names)
+
+
+def _tolerated(taint: Taint, pool: Pool) -> str:
+    """Return the CEL condition under which a pod may be scheduled despite a taint.
+
+    Besides a toleration, that is a request for the accelerator or a selector on the ComputeClass: admission
+    adds the toleration then (Kubernetes docs, ExtendedResourceToleration; GKE docs,
+    about-custom-compute-classes, 2026).
+    """
+    value = "(has(t.value) ? t.value : '')"
+    matches = (
+        f"(!has(t.key) || t.key in ['', {_quoted(taint.key)}])",
+        f"(!has(t.effect) || t.effect in ['', {_quoted(taint.effect.value)}])",
+        f"((has(t.operator) && !(t.operator in ['', 'Equal'])) || {value} == {_quoted(taint.value)})",
+    )
+    conditions = [f"variables.tolerations.exists(t, {' && '.join(matches)})"]
+    if pool.accelerator is not None and taint.key == resource_name(pool.accelerator.type):
+        conditions.append(f"variables.limits.exists(l, {_quoted(taint.key)} in l)")
+    if taint.key == COMPUTE_CLASS:
+        key = _quoted(taint.key)
+        conditions.append(f"(has(variables.pod.nodeSelector) && {key} in variables.pod.nodeSelector)")
+        in_term = f"has(t.matchExpressions) && t.matchExpressions.exists(e, e.key == {key})"
+        conditions.append(f"variables.terms.exists(t, {in_term})")
+    return "(" + " || ".join(conditions) + ")"
+
+
+def _reaches(pool: Pool, cluster: Cluster) -> str:
+    """Return the CEL condition under which a pod may be scheduled on a pool's nodes."""
+    taints = [
+        taint
+        for taint in marks(pool, cluster.site.cloud).all_taints
+        if taint.effect is not TaintEffect.PREFER_NO_SCHEDULE
+    ]
+    return " && ".join(_tolerated(taint, pool) for taint in taints) or "true"
+
+
+def _variables(pools: Sequence[Pool], cluster: Cluster) -> list[Manifest]:
+    expressions = {
+        "template": "has(dyn(object).spec.template) ? dyn(object).spec.template : dyn(object)",
+        "pod": "variables.template.spec",
+        "labeled": f"object.kind in {_listed(_TEMPLATE_LABELED)} "
+        "? (has(variables.template.metadata) ? variables.template.metadata : {}) "
+        ": dyn(object).metadata",
+        "queue": f"has(variables.labeled.labels) && {_quoted(QUEUE_LABEL)} in variables.labeled.labels && "
+        f"variables.labeled.labels[{_quoted(QUEUE_LABEL)}] != ''",
+        "tolerations": "has(variables.pod.tolerations) ? variables.pod.tolerations : []",
+        "containers": "(has(variables.pod.containers) ? variables.pod.containers : []) + "
+        "(has(variables.pod.initContainers) ? variables.pod.initContainers : [])",
+        "limits": "variables.containers.map(c, "
+        "has(c.resources) && has(c.resources.limits) ? c.resources.limits : {})",
+        "terms": "has(variables.pod.affinity) && has(variables.pod.affinity.nodeAffinity) && "
+        "has(variables.pod.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution) ? "
+        "variables.pod.affinity.nodeAffinity"
+        ".requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms : []",
+        "reaches": " || ".join(f"({_reaches(pool, cluster)})" for pool in pools),
+    }
+    return [{"name": name, "expression": expression} for name, expression in expressions.items()]
+
+
+def _validations(pools: Sequence[Pool]) -> list[Manifest]:
+    names = ", ".join(pool.name for pool in pools)
+    no_queue = (
+        f"names no queue, and could take nodes of {names}, which queues share out: set the label "
+        f"{QUEUE_LABEL} to one that `kubectl get localqueues --namespace "
+    )
+    return [
+        {
+            "expression": f"variables.queue || !(object.kind in {_listed(_WITHOUT_POD_SPEC)} "
+            "|| variables.reaches)",
+            "messageExpression": f"{_quoted(no_queue)} + request.namespace + '` lists'",
+            "reason": "Forbidden",
+        },
+        {
+            "expression": f"!has(dyn(object).metadata.ownerReferences) || ({_CONTROLLER})",
+            "message": "has an owner reference, by which Kueue would take it for admitted: "
+            "leave metadata.ownerReferences out",
+            "reason": "Forbidden",
+        },
+        {
+            "expression": "!has(variables.pod.nodeName) || variables.pod.nodeName == '' || "
+            "request.operation == 'UPDATE'",
+            "message": "names a node, and so would pass the taints of every pool: "
+            "leave nodeName out, and select nodes by their labels",
+            "reason": "Forbidden",
+        },
+    ]
+
+
+def _is_admitted_with_owner() -> str:
+    kinds = " || ".join(
+        f"(object.kind == {_quoted(kind)} && o.kind == {_quoted(owner)})"
+        for kind, owner in _ADMITTED_WITH_OWNER
+    )
+    return (
+        "has(dyn(object).metadata.ownerReferences) && dyn(object).metadata.ownerReferences.exists(o, "
+        f"has(o.controller) && o.controller && ({kinds})) && {_CONTROLLER}"
+    )
+
+
+def policy(cluster: Cluster) -> Manifest:
+    """Return the ValidatingAdmissionPolicy of a complete declaration with queues.
+
+    Work that could be scheduled on a pool that a queue leads to has to name a queue; all other work is left
+    alone, such as an interactive pod on a pool without a queue. Refused, not sent to a default queue: the
+    quota and the machine that a job takes are then always written down, and its author learns of it at once.
+    The policy holds for everyone in the namespace, administrators among them. Source: Kubernetes docs,
+    ValidatingAdmissionPolicy v1 (stable since 1.30).
+    """
+    pools = guarded_pools(cluster)
+    labels = "(has({0}.metadata.labels) ? {0}.metadata.labels : {{}})"
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": NAME},
+        "spec": {
+            "failurePolicy": "Fail",
+            "matchConstraints": {
+                "resourceRules": [
+                    {
+                        "apiGroups": [group],
+                        "apiVersions": [version],
+                        "operations": ["CREATE", "UPDATE"],
+                        "resources": list(resources),
+                    }
+                    for group, version, resources in _RULES
+                ]
+            },
+            "matchConditions": [
+                # What was there before the policy can still be finished and removed.
+                {
+                    "name": "changed",
+                    "expression": "request.operation == 'CREATE' || object.spec != oldObject.spec || "
+                    f"{labels.format('object')} != {labels.format('oldObject')}",
+                },
+                {"name": "not-admitted-with-its-owner", "expression": f"!({_is_admitted_with_owner()})"},
+            ],
+            "variables": _variables(pools, cluster),
+            "validations": _validations(pools),
+        },
+    }
+
+
+def binding() -> Manifest:
+    """Return the binding of the policy to the labeled namespaces."""
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": NAME},
+        "spec": {
+            "policyName": NAME,
+            "validationActions": ["Deny"],
+            "matchResources": {"namespaceSelector": {"matchLabels": {QUEUE_REQUIRED_LABEL: "true"}}},
+        },
+    }
+
+
+def requires_queue(cluster: Cluster, team: Team) -> bool:
+    """Return whether work in a team's namespace has to name a queue: by default where the namespace is the
+    stack's own and the team has queues."""
+    if not cluster.has_kueue or not any(team.queues_used(queue.name) for queue in queues_of(cluster)):
+        return False
+    return team.creates_namespace if team.require_queue is None else team.require_queue
+
+
+def layers(cluster: Cluster) -> tuple[tuple[Manifest, ...], ...]:
+    """Return the policy, then its binding; nothing where no namespace requires a queue."""
+    if not any(requires_queue(cluster, team) for team in cluster.teams):
+        return ()
+    return ((policy(cluster),), (binding(),))

@@ -1,0 +1,21 @@
+"""Recording of a project's program for one of its stacks."""
+
+from ebbtide.preview.stack_files import StackFiles
+from ebbtide.recording.record import record
+from ebbtide.recording.recording import Recording
+
+
+def record_stack(files: StackFiles) -> Recording:
+    """Run the program of a stack offline, with the configuration of the stack's file.
+
+    Raises:
+        ProgramError: the program fails.
+    """
+    return record(
+        files.program,
+        project=files.project,
+        stack=files.stack,
+        config=files.config,
+        secret_keys=files.secret_keys,
+        root=files.root,
+    )

@@ -1,0 +1,121 @@
+"""The command that writes a stack's placement profile. What it needs is imported when it runs."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from ebbtide.stack_options import ConfigFile, Cwd, PreviewFormat, Stack, stack_files
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ebbtide.placement.profile import Profile
+    from ebbtide.preview.stack_files import StackFiles
+    from ebbtide.recording.values import Plain
+
+_REPOSITORY: Final = Path(__file__).resolve().parent.parent
+
+
+def profile(
+    stack: Stack = None,
+    *,
+    format_: Annotated[
+        PreviewFormat, typer.Option("--format", help="Format of errors; the profile is always JSON.")
+    ] = PreviewFormat.TEXT,
+    out: Annotated[
+        Path | None, typer.Option(help="A file to write to, in place of standard output.", show_default=False)
+    ] = None,
+    config_file: ConfigFile = None,
+    cwd: Cwd = Path(),
+) -> None:
+    """Write the placement profile of a stack, for workloads.
+
+    It is the stack's output `placementProfile`. The program runs in this process, without a cloud. Where
+    Pulumi is not installed, the profile follows from the declaration in the stack's file.
+    """
+    del format_  # read by the command line, which reports the errors
+    files = stack_files(stack, config_file, cwd)
+    text = (_derived(files) if _is_own_program(files) else _exported(files)).json() + "\n"
+    if out is None:
+        typer.echo(text, nl=False)
+    else:
+        out.write_text(text, encoding="utf-8")
+
+
+def _is_own_program(files: "StackFiles") -> bool:
+    """Return whether the program is this repository's, which deploys what the stack's file declares alone."""
+    return files.program.resolve() == _REPOSITORY
+
+
+def _derived(files: "StackFiles") -> "Profile":
+    """The profile of the declaration in the stack's file, without Pulumi."""
+    from ebbtide.model import declare  # noqa: PLC0415
+    from ebbtide.placement.derive import profile as derived  # noqa: PLC0415
+
+    return derived(declare(files.declaration(), default_name=files.cluster_name))
+
+
+def _exported(files: "StackFiles") -> "Profile":
+    """The profile that the program exports, or where Pulumi is not installed that of its declaration.
+
+    Raises:
+        ModuleNotFoundError: Pulumi is not installed, and the stack's file has no complete declaration.
+    """
+    from ebbtide.model import DeclarationError  # noqa: PLC0415
+    from ebbtide.preview.stack_config import StackFileError  # noqa: PLC0415
+
+    try:
+        return _recorded(files)
+    except ModuleNotFoundError as error:
+        if error.name != "pulumi":
+            raise
+        try:
+            return _derived(files)
+        except (DeclarationError, StackFileError):
+            raise error from None
+
+
+def _recorded(files: "StackFiles") -> "Profile":
+    """The profile that the program exports.
+
+    Raises:
+        ProfileError: it exports none, or one that depends on a cloud's answer.
+    """
+    from ebbtide.placement.errors import ProfileError  # noqa: PLC0415
+    from ebbtide.placement.profile import Profile  # noqa: PLC0415
+    from ebbtide.placement.profile_sources import OUTPUT  # noqa: PLC0415
+
+    outputs = _outputs(files)
+    if OUTPUT not in outputs:
+        raise ProfileError(
+            f"The program of {files.project}/{files.stack} exports no `{OUTPUT}`, so no workload can be "
+            f'placed on its pools. Add to it: pulumi.export("{OUTPUT}", profile(cluster).data()), with '
+            "`profile` from ebbtide.placement.derive, and the cluster that `declare` returned."
+        )
+    exported = outputs[OUTPUT]
+    if not isinstance(exported, dict) or not all(map(_is_plain, exported.values())):
+        raise ProfileError(
+            f"The program of {files.project}/{files.stack} exports a `{OUTPUT}` that is no object, or has "
+            "secret or unknown values. Export profile(cluster).data(), which the declaration alone decides."
+        )
+    return Profile.load(exported)
+
+
+def _outputs(files: "StackFiles") -> "Mapping[str, Plain]":
+    """The outputs of the stack's program.
+
+    Raises:
+        ProgramError: the program fails.
+    """
+    from ebbtide.preview.record_stack import record_stack  # noqa: PLC0415 - loads Pulumi
+    from ebbtide.recording import lazy_packages  # noqa: PLC0415
+
+    lazy_packages.install()
+    return record_stack(files).outputs
+
+
+def _is_plain(value: "Plain") -> bool:
+    from ebbtide.recording.values import UNKNOWN, Secret, leaves  # noqa: PLC0415
+
+    return not any(isinstance(leaf, Secret) or leaf is UNKNOWN for _, leaf in leaves(value))

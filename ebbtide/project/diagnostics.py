@@ -1,0 +1,165 @@
+"""Errors as data: one document for bots, and the same as text for people."""
+
+from collections.abc import Iterator
+from textwrap import fill
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from ebbtide.model.faults import DeclarationError, Fault
+from ebbtide.project.misplaced import MisplacedKey
+from ebbtide.project.source import Position, Source
+from ebbtide.wording import several
+
+Style = Literal["", "bold", "green"]
+
+
+OTHER_RULES: Final = {
+    "known-key": "The declaration has a field of that name there.",
+    "known-kind": "The kind of a cloud or a capacity exists.",
+    "known-value": "The value is one of those that the field has.",
+    "required-field": "A field without a default is written.",
+    "value-type": "The value is text, a number, a list or a mapping, as the field wants.",
+    "value-range": "The number is not below the least that the field takes.",
+    "duration": "A duration has a unit, as `30s` and `7d`.",
+    "yaml-syntax": "The file is YAML that Pulumi reads.",
+    "stack-file": "The project and the stack have their files, with keys that something reads.",
+    "program": "The program runs to its end.",
+    "command": "Whatever else the command needs: a file, a tool, a cluster.",
+    "internal": "Ebbtide has no bug; exit status 3.",
+}
+"""Ids of what is checked besides the rules of docs/rules.md, and what each wants."""
+
+
+class _Part(BaseModel):
+    """A part of the document: frozen."""
+
+    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True, extra="forbid")
+
+
+class Diagnostic(_Part):
+    """One error."""
+
+    path: str | None = None
+    """The part of the declaration, as `pools[2].taints[0].effect`; null for errors of anything else."""
+    file: str | None = None
+    """The file to change; null where it is not known, as for values that come from elsewhere. A stack's file
+    is relative to the working directory, a program's file to the program's directory."""
+    line: int | None = None
+    """The line, from 1; null where it is not known."""
+    column: int | None = None
+    """The column, from 1; null where it is not known."""
+    message: str
+    """The problem and its consequence."""
+    suggestion: str | None = None
+    """The fix; null where the message has it."""
+    rule: str
+    """Id of the rule, one of those in docs/errors.md."""
+
+    @property
+    def heading(self) -> str:
+        """Position and path, in the form that terminals and editors make a link of."""
+        position = ":".join(str(part) for part in (self.file, self.line, self.column) if part)
+        return ": ".join(part for part in (position, self.path) if part)
+
+
+class Report(_Part):
+    """All errors of a command."""
+
+    version: Literal["ebbtide.dev/errors/v1"] = "ebbtide.dev/errors/v1"
+    """Version of this document's shape."""
+    errors: tuple[Diagnostic, ...]
+    """The errors, in the order of the file."""
+
+    def json_document(self) -> str:
+        """The document, as JSON."""
+        return self.model_dump_json(indent=2)
+
+
+def report_schema() -> dict[str, Any]:
+    """JSON Schema of the document."""
+    schema = Report.model_json_schema(mode="serialization")
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def declaration_report(
+    error: DeclarationError, source: Source | None = None, program: Position | None = None
+) -> Report:
+    """The faults of a declaration with their positions.
+
+    Args:
+        error: the refusal.
+        source: the file that declares it.
+        program: the position in a program that made the refused object in Python.
+    """
+    found: list[Diagnostic] = []
+    for fault in error.faults:
+        position, suggestion = program, fault.fix
+        if error.declared is not ...:
+            position = source.position(fault.path, error.declared) if source else None
+            if moved := _moved(fault, source):
+                position = Position(str(moved.file), moved.line, moved.column)
+                suggestion = f"{moved.problem} {moved.fix}"
+        found.append(
+            Diagnostic(
+                path=fault.path,
+                file=position.file if position else None,
+                line=(position.line or None) if position else None,
+                column=(position.column or None) if position else None,
+                message=" ".join(part for part in (fault.problem, fault.consequence) if part),
+                suggestion=suggestion or None,
+                rule=fault.rule,
+            )
+        )
+    # The engine hands a declaration over with its keys sorted; people read the file from top to bottom.
+    return Report(errors=tuple(sorted(found, key=lambda each: (each.line is None, each.line, each.column))))
+
+
+def _moved(fault: Fault, source: Source | None) -> MisplacedKey | None:
+    """The key that was meant for a missing field, and stands elsewhere in the file."""
+    if source is None or fault.rule != "required-field":
+        return None
+    return next((key for key in source.misplaced if key.field == fault.path != ""), None)
+
+
+def declaration_lines(
+    error: DeclarationError, report: Report, width: int | None = None
+) -> Iterator[tuple[Style, str]]:
+    """The faults of a declaration as text: a heading for each, its message and its suggestion.
+
+    Args:
+        error: the refusal.
+        report: its report.
+        width: columns to wrap at; None for one line for each sentence.
+
+    Yields:
+        Lines with their style.
+    """
+    count = len(report.errors)
+    yield "", f"{error.subject} has {several(count, 'error')}."
+    for each in report.errors:
+        yield "", ""
+        yield "bold", each.heading or error.subject
+        yield "", wrapped(each.message, width, "  ")
+        if each.suggestion:
+            yield "green", wrapped(each.suggestion, width, "  ")
+
+
+def declaration_text(error: DeclarationError, source: Source | None = None) -> str:
+    """The faults of a declaration as plain text, not wrapped: for logs and for the engine's messages."""
+    report = declaration_report(error, source)
+    return "\n".join(line for _, line in declaration_lines(error, report))
+
+
+def wrapped(text: str, width: int | None, indent: str = "") -> str:
+    """A text wrapped at word boundaries; names and paths stay whole."""
+    if width is None:
+        return indent + text
+    return fill(
+        text,
+        width,
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

@@ -1,0 +1,118 @@
+"""Keys of a stack's file that are indented wrongly or misspelt, so that nothing reads them."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Final
+
+from ebbtide.model.cluster import Cluster
+from ebbtide.model.paths import Key
+from ebbtide.model.pool import Pool
+from ebbtide.model.shape.places import aliases_of
+from ebbtide.project.yaml_file import Document
+
+NAMESPACE: Final = "ebbtide"
+"""Configuration namespace: the same whatever the project is called."""
+
+_LIKENESS: Final = 0.7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MisplacedKey:
+    """A key that nothing reads, and the one that was probably meant.
+
+    Attributes:
+        field: the field of the declaration that was meant; empty for the declaration as a whole, and for a
+            field of a pool.
+        file: the stack's file.
+        line: the line, from 1.
+        column: the column, from 1.
+        problem: what is wrong, and what happens otherwise.
+        fix: what to write instead.
+        is_certain: whether the key can mean nothing else, so that the file is refused.
+    """
+
+    field: str
+    file: Path
+    line: int
+    column: int
+    problem: str
+    fix: str
+    is_certain: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}: {self.problem} {self.fix}"
+
+
+def misplaced_keys(file: Path, document: Document, project: str) -> Iterator[MisplacedKey]:
+    """Find the misplaced keys of a stack's file.
+
+    Args:
+        file: the stack's file.
+        document: its content.
+        project: the project's name, the namespace of keys that have none.
+    """
+    whole = document.value if isinstance(document.value, dict) else {}
+    config = whole.get("config")
+    within = config if isinstance(config, dict) else {}
+    declared = within.get(f"{NAMESPACE}:cluster", within.get("cluster") if project == NAMESPACE else None)
+
+    def at(path: tuple[Key, ...], field: str, problem: str, fix: str, *, is_certain: bool) -> MisplacedKey:
+        line, column = document.positions[path]
+        return MisplacedKey(
+            field=field,
+            file=file,
+            line=line,
+            column=column,
+            problem=problem,
+            fix=fix,
+            is_certain=is_certain,
+        )
+
+    for key in whole:
+        if found := _at_the_top(key, has_config="config" in whole, is_declared=declared is not None):
+            yield at((key,), key if key in aliases_of(Cluster) else "", *found, is_certain=True)
+    for key, value in within.items():
+        namespace, _, name = key.rpartition(":")
+        if (namespace or project) not in (NAMESPACE, project):
+            continue
+        if declared is None and (fix := _meant_cluster(namespace or project, name)):
+            certain = (namespace or project) == NAMESPACE
+            yield at(
+                ("config", key), "", f"Nothing reads the configuration key `{key}`.", fix, is_certain=certain
+            )
+        elif isinstance(value, dict | list) and isinstance(declared, Mapping) and name not in declared:
+            field, fix = _indented(name)
+            if fix:
+                problem = f"`{key}` stands beside `{NAMESPACE}:cluster`, where nothing reads it."
+                yield at(("config", key), field, problem, fix, is_certain=False)
+
+
+def _at_the_top(key: str, *, has_config: bool, is_declared: bool) -> tuple[str, str] | None:
+    """Return the problem of a key at the left margin and its fix; None for a key that may stand there."""
+    problem = f"`{key}` stands at the left margin, where Pulumi reads no configuration."
+    if key.startswith(f"{NAMESPACE}:"):
+        return problem, "Indent it under `config:`."
+    if key in aliases_of(Cluster):
+        return problem, f"Indent it under `{NAMESPACE}:cluster:`."
+    if not has_config and not is_declared and get_close_matches(key, ["config"], cutoff=_LIKENESS):
+        return f"A stack's file has no key `{key}`, so nothing in it is read.", "Write `config:`."
+    return None
+
+
+def _meant_cluster(namespace: str, name: str) -> str:
+    """Return the fix for a key that probably means the declaration; empty for any other."""
+    if name in aliases_of(Cluster):
+        return f"Write `{NAMESPACE}:cluster:` above it, and indent it under that."
+    near = get_close_matches(name.lower(), ["cluster"], cutoff=_LIKENESS)
+    return f"Write `{NAMESPACE}:cluster:`." if near and (namespace, name) != (NAMESPACE, "cluster") else ""
+
+
+def _indented(name: str) -> tuple[str, str]:
+    """The field that a key beside the declaration probably means, and what to write; empty for none."""
+    if name in aliases_of(Cluster):
+        return name, f"Indent it under `{NAMESPACE}:cluster:`, like `owner`."
+    if name in aliases_of(Pool):
+        return "", "Indent it under the pool that it belongs to."
+    return "", ""

@@ -1,0 +1,132 @@
+"""A compiled pipeline: what `kfp.compiler` writes, with its platform's part."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import yaml
+
+from ebbtide.kubernetes_api.parts import part, parts, text
+
+Object = Mapping[str, Any]
+
+PLATFORM_FIELDS: Final = frozenset(
+    {
+        "activeDeadlineSeconds",
+        "configMapAsEnv",
+        "configMapAsVolume",
+        "emptyDirMounts",
+        "fieldPathAsEnv",
+        "imagePullPolicy",
+        "imagePullSecret",
+        "nodeAffinity",
+        "nodeSelector",
+        "podMetadata",
+        "pvcMount",
+        "secretAsEnv",
+        "secretAsVolume",
+        "tolerations",
+    }
+)
+"""Fields of a step's Kubernetes configuration that are translated."""
+_TASK_FIELDS: Final = frozenset(
+    {
+        "cachingOptions",
+        "componentRef",
+        "dependentTasks",
+        "inputs",
+        "retryPolicy",
+        "taskInfo",
+        "triggerPolicy",
+    }
+)
+_IMAGES: Final = ("argostub/createpvc", "argostub/deletepvc")
+_DEFERRED: Final = ('{"IfPresent"', '{"Concat"')
+
+
+class UnsupportedPipelineError(Exception):
+    """A pipeline uses something that a rehearsal does not translate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A pipeline specification (`pipeline_spec.proto`) with its Kubernetes part.
+
+    Attributes:
+        spec: the pipeline.
+        kubernetes: each executor's Kubernetes configuration, by the executor's label.
+    """
+
+    spec: Object
+    kubernetes: Mapping[str, Object]
+
+    @property
+    def name(self) -> str:
+        """Name of the pipeline."""
+        return text(self.spec, "pipelineInfo", "name")
+
+    def component(self, name: str) -> Object:
+        """Return a component's specification."""
+        return part(self.spec, "root") if name == "root" else part(self.spec, "components", name)
+
+    def container(self, component: str) -> Object:
+        """Return the container of a component; empty for a graph."""
+        label = text(self.component(component), "executorLabel")
+        return part(self.spec, "deploymentSpec", "executors", label, "container")
+
+    def platform(self, component: str) -> Object:
+        """Return the Kubernetes configuration of a component's step; empty for none."""
+        return self.kubernetes.get(text(self.component(component), "executorLabel"), {})
+
+
+def read(content: str) -> Compiled:
+    """Parse a compiled pipeline.
+
+    Raises:
+        UnsupportedPipelineError: with everything that is not translated.
+    """
+    documents = [document for document in yaml.safe_load_all(content) if document]
+    if not documents or "pipelineInfo" not in documents[0]:
+        raise UnsupportedPipelineError(
+            "This is no compiled pipeline: write the file with kfp.compiler.Compiler().compile()."
+        )
+    platforms = part(next(iter(documents[1:]), dict[str, Any]()), "platforms")
+    executors = part(platforms, "kubernetes", "deploymentSpec", "executors")
+    found = Compiled(documents[0], executors)
+    problems = [*_platform_problems(platforms), *_problems(found, "root", part(found.spec, "root"))]
+    for name, component in part(found.spec, "components").items():
+        problems += _problems(found, name, component)
+    if problems:
+        raise UnsupportedPipelineError("\n".join(dict.fromkeys(problems)))
+    return found
+
+
+def _platform_problems(platforms: Object) -> Iterator[str]:
+    if part(platforms, "kubernetes", "pipelineConfig"):
+        yield "A rehearsal does not translate the pipeline's PipelineConfig (workspace, TTL, deadline)."
+    for label, config in part(platforms, "kubernetes", "deploymentSpec", "executors").items():
+        terms = (*parts(config, "tolerations"), *parts(config, "nodeAffinity"), part(config, "nodeSelector"))
+        inside = {field for term in terms for field in term if field.endswith("Json")}
+        for field in sorted((config.keys() - PLATFORM_FIELDS) | inside):
+            yield f"{label}: a rehearsal does not translate its Kubernetes field {field}."
+
+
+def _problems(compiled: Compiled, name: str, component: Object) -> Iterator[str]:
+    for task, spec in part(component, "dag", "tasks").items():
+        for field in sorted(spec.keys() - _TASK_FIELDS):
+            yield f"Task {task}: a rehearsal does not translate {field} (loops)."
+        if strategy := text(spec, "triggerPolicy", "strategy"):
+            yield f"Task {task}: a rehearsal does not translate the strategy {strategy} (exit handlers)."
+        for parameter in part(spec, "inputs", "parameters").values():
+            if "parameterExpressionSelector" in parameter or "taskFinalStatus" in parameter:
+                yield f"Task {task}: a rehearsal does not translate selectors and final statuses."
+    label = text(component, "executorLabel")
+    if not label:
+        return
+    container = compiled.container(name)
+    if not container or container.get("image") in _IMAGES:
+        yield f"{label}: a rehearsal runs containers, and neither importers nor the creation of volumes."
+    if component.get("taskConfigPassthroughs"):
+        yield f"{label}: a rehearsal does not translate task configuration passthrough."
+    if any(str(word).startswith(_DEFERRED) for key in ("command", "args") for word in container.get(key, ())):
+        yield f"{label}: a rehearsal does not resolve IfPresent and Concat placeholders."

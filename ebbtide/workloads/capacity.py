@@ -1,0 +1,41 @@
+"""Pods that only make progress together, held against the most that a pool offers."""
+
+from collections.abc import Iterable
+
+from ebbtide.placement import PoolProfile
+from ebbtide.workloads.amounts import MEBIBYTE
+from ebbtide.workloads.errors import Problems
+from ebbtide.workloads.tasks import Task
+
+
+def check_capacity(pools: Iterable[PoolProfile], task: Task, nodes: int, problems: Problems) -> None:
+    """Note more pods than ever run at once: they would wait for each other, and hold what nodes they have.
+
+    A queue admits all of them to one of its pools. Its quota is what its pools offer at their largest, so
+    that no other number limits it.
+
+    Args:
+        pools: the pools that can run one of the pods.
+        task: what each pod requests.
+        nodes: number of pods.
+        problems: for the notes.
+    """
+    most = {pool.name: _most_pods(pool, task) for pool in pools}
+    known = {name: count for name, count in most.items() if count is not None}
+    largest = max(known, key=lambda name: known[name], default="")
+    problems.check(
+        len(known) < len(most) or nodes <= known[largest],
+        f"nodes is {nodes}, and pool {largest} has room for {known.get(largest)} such pods at once: the pods "
+        "would wait for each other. Write fewer nodes, or raise the pool's largest size.",
+    )
+
+
+def _most_pods(pool: PoolProfile, task: Task) -> int | None:
+    """Number of such pods that a pool holds at its largest; None where nothing that they request tells."""
+    offered = (
+        (pool.accelerator.count if pool.accelerator else 0, task.gpu_count),
+        (pool.cpu_m, task.cpu_m),
+        (pool.memory_mib * MEBIBYTE, task.memory_b),
+    )
+    each = [have // request for have, request in offered if have and request > 0]
+    return pool.max_nodes * min(each) if each else None

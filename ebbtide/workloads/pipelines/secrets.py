@@ -1,0 +1,44 @@
+"""Secrets in steps."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from ebbtide.workloads.pipelines.faults import faults_of
+from ebbtide.workloads.pipelines.steps import Step
+from ebbtide.workloads.secrets import check_secrets, key_reference
+
+if TYPE_CHECKING:
+    from kfp.dsl import PipelineTask
+
+
+def use_secrets(
+    task: "PipelineTask", *, env: Mapping[str, str] | None = None, volumes: Mapping[str, str] | None = None
+) -> "PipelineTask":
+    """Give a step Secrets of the namespace in which the pipeline runs: by reference, and never as a parameter
+    of the run, which Kubeflow Pipelines shows and keeps.
+
+    Args:
+        task: a step with a container of its own.
+        env: environment variables from keys of Secrets: `{"WANDB_API_KEY": "tracker/api-key"}`.
+        volumes: Secrets to mount, a file for each key, by name: `{"tracker": "/secrets/tracker"}`.
+
+    Returns:
+        The task.
+
+    Raises:
+        WorkloadError: with all that is wrong.
+    """
+    step = Step(task)
+    env, volumes = env or {}, volumes or {}
+    with faults_of(step) as problems:
+        problems.check(
+            step.has_pod, "it is a pipeline or an importer: give its steps their Secrets where they are made."
+        )
+        problems.check(env or volumes, "no Secret is named: write env, volumes or both.")
+        check_secrets(env, volumes, problems)
+    for name, reference in env.items():
+        secret, key = key_reference(reference)
+        step.read_secret(secret, key, name)
+    for secret, path in volumes.items():
+        step.mount_secret(secret, path)
+    return task

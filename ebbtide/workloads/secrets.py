@@ -1,0 +1,99 @@
+"""Secrets of the namespace in a container, by reference: no value of one is ever in a manifest."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ebbtide.workloads.errors import Problems
+from ebbtide.workloads.names import is_data_key, is_subdomain, is_variable
+
+Manifest = dict[str, Any]
+
+_SECRET_NAMES: Final = re.compile(
+    r"(?:.*_)?(?:API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY|SECRET|PASSWORD|PASSWD|CREDENTIALS?)",
+    re.IGNORECASE,
+)
+_TOKEN: Final = re.compile(r"(?:.*_)?TOKEN", re.IGNORECASE)
+_TOKEN_LENGTH: Final = 16
+"""Characters from which a token is taken for a credential: `PAD_TOKEN=<pad>` is none."""
+
+
+def looks_secret(name: str, value: str) -> bool:
+    """Check whether an environment variable seems to hold a credential."""
+    if not value or "$(" in value:
+        return False
+    return bool(_SECRET_NAMES.fullmatch(name)) or (
+        bool(_TOKEN.fullmatch(name)) and len(value) >= _TOKEN_LENGTH
+    )
+
+
+def check_env(env: Mapping[str, str], secret_env: Mapping[str, str], problems: Problems) -> None:
+    """Note environment variables that cannot be set, are set twice, or belong into a Secret. No value is part
+    of a message."""
+    for name, value in env.items():
+        problems.check(is_variable(name), f"env has {name!r}, which can be no variable's name.")
+        problems.check(name not in secret_env, f"env and secret_env both have {name}: write it once.")
+        problems.check(
+            not looks_secret(name, value),
+            f"env has {name}, which looks like a secret: everybody who may see the Job could read it. Put it "
+            "into a Secret (kubectl create secret generic NAME --from-literal KEY=…), and write secret_env "
+            f"(--secret-env) {name}=NAME/KEY.",
+        )
+
+
+def check_secrets(
+    secret_env: Mapping[str, str], secret_volumes: Mapping[str, str], problems: Problems
+) -> None:
+    """Note references to Secrets that cannot be resolved, and paths that cannot be mounted."""
+    for name, reference in secret_env.items():
+        secret, key = key_reference(reference)
+        problems.check(is_variable(name), f"secret_env has {name!r}, which can be no variable's name.")
+        problems.check(
+            is_subdomain(secret) and is_data_key(key),
+            f"secret_env has {name} without a reference to a Secret's key: write SECRET/KEY, as "
+            f"{name}=tracker/api-key, never the value.",
+        )
+    for secret, path in secret_volumes.items():
+        problems.check(is_subdomain(secret), f"secret_volumes has {secret!r}, which can be no Secret's name.")
+        problems.check(
+            path.startswith("/") and ":" not in path,
+            f"secret_volumes has {secret} at {path!r}; write an absolute path in the container.",
+        )
+    paths = list(secret_volumes.values())
+    for path in dict.fromkeys(path for path in paths if paths.count(path) > 1):
+        problems.add(f"secret_volumes has {path} twice: only one Secret can be mounted there.")
+
+
+def key_reference(reference: str) -> tuple[str, str]:
+    """Split `SECRET/KEY`."""
+    secret, _, key = reference.partition("/")
+    return secret, key
+
+
+def secret_variables(secret_env: Mapping[str, str]) -> list[Manifest]:
+    """Environment variables of a container, from keys of Secrets."""
+    references = {name: key_reference(reference) for name, reference in secret_env.items()}
+    return [
+        {"name": name, "valueFrom": {"secretKeyRef": {"name": secret, "key": key}}}
+        for name, (secret, key) in references.items()
+    ]
+
+
+def secret_volumes(secrets: Mapping[str, str]) -> list[Manifest]:
+    """Volumes of a pod, one for each Secret."""
+    return [
+        {"name": _volume(index), "secret": {"secretName": secret}} for index, secret in enumerate(secrets)
+    ]
+
+
+def secret_mounts(secrets: Mapping[str, str]) -> list[Manifest]:
+    """Mounts of a container, one for each Secret."""
+    return [
+        {"name": _volume(index), "mountPath": path, "readOnly": True}
+        for index, path in enumerate(secrets.values())
+    ]
+
+
+def _volume(index: int) -> str:
+    # A Secret's name may be longer than a volume's, and may have dots.
+    return f"secret-{index}"

@@ -1,0 +1,109 @@
+"""Jobs over several nodes: an Indexed Job whose pods find each other, and the headless Service for that.
+
+Not a JobSet: that needs a controller, which comes with Kubeflow Trainer, and where Trainer is installed a
+TrainJob is the better choice (`ebbtide.workloads.training`). An Indexed Job runs on every cluster. The price:
+a JobSet can start all pods again when one is lost, an Indexed Job starts only those that ended.
+"""
+
+import re
+from dataclasses import replace
+from typing import Final, Unpack
+
+from ebbtide.placement import Profile
+from ebbtide.workloads.errors import Problems
+from ebbtide.workloads.jobs import Manifest, manifest, placed
+from ebbtide.workloads.names import LABEL_LENGTH
+from ebbtide.workloads.tasks import Task, TaskFields, check_free
+
+PORT: Final = 29500
+"""The port on which rank 0 listens, torchrun's default (PyTorch docs, torchrun, 2026)."""
+_RANK: Final = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
+"""The index as an annotation of the pod (Kubernetes docs, Jobs, completion mode, stable since 1.24). A
+reference to JOB_COMPLETION_INDEX would not be resolved: the Job controller appends that variable, and
+references reach only variables before them."""
+_SERVICE_NAME: Final = re.compile(r"[a-z](?:[-a-z0-9]*[a-z0-9])?")
+_RANKS: Final = ("RANK", "NODE_RANK", "PET_NODE_RANK")
+
+
+def job_over_nodes(profile: Profile, nodes: int, **fields: Unpack[TaskFields]) -> tuple[Manifest, Manifest]:
+    """The manifests of a Job of several pods that work together, and of its headless Service.
+
+    Every pod gets MASTER_ADDR, MASTER_PORT, NNODES, WORLD_SIZE, NODE_RANK and RANK, which are right for one
+    process a pod, and the same as PET_…, which torchrun reads as its options: `torchrun train.py` needs none
+    (Trainer 2.2.1 sets these, pkg/constants). A pod's host name is the Job's name with its index, below the
+    Service's name.
+
+    In a queue, all pods are admitted at once. On a pool, each waits for a node by itself, and those that have
+    one hold it.
+
+    A pod that a disruption ended comes back under its index, its host name and its rank, and uses no retry.
+    The others usually fail with it, for they lose their connection: each such failure uses one retry of its
+    index. When one index has used all of them, the whole Job fails, and nothing of it is left running.
+
+    Args:
+        profile: the cluster.
+        nodes: number of pods, 2 or more.
+        **fields: what each of them runs, and where; see `TaskFields`. `retries` are those of each index.
+
+    Returns:
+        The Job and the Service. Created together, the Service should have the Job as its owner.
+
+    Raises:
+        WorkloadError: the work cannot run as it is described; the message says all that is wrong.
+    """
+    task, problems = Task(**fields), Problems()
+    variables = _variables(task, nodes)
+    check_free(task, (*variables, *_RANKS), "a Job over several nodes", problems)
+    problems.check(nodes > 1, f"nodes is {nodes}; write 2 or more here, or make an ordinary Job.")
+    problems.check(
+        _SERVICE_NAME.fullmatch(task.name),
+        f"name is {task.name!r}; over several nodes it names a Service too, and begins with a letter.",
+    )
+    # A pod's host name is the Job's name with the index, and a label.
+    length = LABEL_LENGTH - len(f"-{max(0, nodes - 1)}")
+    found = placed(profile, task, problems, name_length=length, nodes=nodes)
+    made = manifest(
+        replace(task, env={**variables, **task.env}),
+        found,
+        fail="FailJob",
+        completionMode="Indexed",
+        completions=nodes,
+        parallelism=nodes,
+        backoffLimitPerIndex=task.retries,
+        maxFailedIndexes=0,
+    )
+    return _connected(made, task.name), _service(task.name, found.namespace)
+
+
+def _variables(task: Task, nodes: int) -> dict[str, str]:
+    """Environment variables that are the same in every pod."""
+    shared = {"MASTER_ADDR": f"{task.name}-0.{task.name}", "MASTER_PORT": str(PORT), "NNODES": str(nodes)}
+    processes = {"NPROC_PER_NODE": str(task.gpu_count)} if task.gpu_count else {}
+    torchrun = {f"PET_{name}": value for name, value in (shared | processes).items()}
+    return {**shared, "WORLD_SIZE": str(nodes), **torchrun}
+
+
+def _connected(job: Manifest, service: str) -> Manifest:
+    """Give a Job's pods names below a Service, and their ranks."""
+    template: Manifest = job["spec"]["template"]
+    pod: Manifest = template["spec"]
+    ranks = [{"name": name, "valueFrom": {"fieldRef": {"fieldPath": _RANK}}} for name in _RANKS]
+    (container,) = pod["containers"]
+    container = {**container, "env": [*ranks, *container["env"]]}
+    connected = {**template, "spec": {**pod, "subdomain": service, "containers": [container]}}
+    return {**job, "spec": {**job["spec"], "template": connected}}
+
+
+def _service(name: str, namespace: str) -> Manifest:
+    """A Service without an address of its own: a DNS record for each pod, from before the pod is ready."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": name, **({"namespace": namespace} if namespace else {})},
+        "spec": {
+            "clusterIP": "None",
+            "publishNotReadyAddresses": True,
+            "selector": {"batch.kubernetes.io/job-name": name},
+            "ports": [{"name": "master", "port": PORT}],
+        },
+    }

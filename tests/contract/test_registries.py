@@ -1,0 +1,187 @@
+"""Container registries of teams on both clouds: members push, nodes pull, and destroy does what is
+declared."""
+
+import re
+from typing import Any
+
+import pytest
+
+from ebbtide.model import declare
+from ebbtide.model.registries import image_prefix, registry_name
+from ebbtide.placement import Profile, ProfileError
+from ebbtide.placement.derive import profile
+from ebbtide.recording.recording import Recording, Resource
+from tests.declarations import BASES, Declaration, changed
+from tests.running import manifest
+from tests.synth import synth
+
+GROUP = "11111111-2222-3333-4444-555555555555"
+MEMBERS = {"gke": ["ada@acme.example", "group:vision@acme.example"], "aks": [GROUP, "ada@acme.example"]}
+REGISTRY = {
+    "gke": "gcp:artifactregistry/repository:Repository",
+    "aks": "azure-native:containerregistry:Registry",
+}
+READER_AND_WRITER = "gcp:artifactregistry/repositoryIamMember:RepositoryIamMember"
+ASSIGNMENT = "azure-native:authorization:RoleAssignment"
+PULL, PUSH = "7f951dda-4ed3-4680-a7ca-43fe172d538d", "8311e382-0749-4cb8-b61a-304f252e45ec"
+
+
+def declared(cloud: str, registry: dict[str, Any] | None = None, **changes: Any) -> Declaration:
+    """One team with a registry, and one without."""
+    vision = {"name": "vision", "members": MEMBERS[cloud], "registry": registry or {}}
+    return changed(BASES[cloud], teams=[vision, {"name": "speech"}], **changes)
+
+
+def existing(cloud: str) -> Declaration:
+    """The same, on an existing cluster."""
+    declaration = declared(cloud, pools=BASES[cloud]["pools"][1:2])
+    declaration["cloud"] = {**declaration["cloud"], "existing": {"name": "theirs"}}
+    return declaration
+
+
+def registry_of(recording: Recording, cloud: str) -> Resource:
+    """The one registry."""
+    (found,) = recording.of_type(REGISTRY[cloud])
+    return found
+
+
+def roles(recording: Recording) -> set[tuple[str, str]]:
+    """Role and principal of each grant on an Azure registry."""
+    grants = [manifest(item) for item in recording.of_type(ASSIGNMENT)]
+    return {
+        (item["roleDefinitionId"].rpartition("/")[2], item["principalId"])
+        for item in grants
+        if "/registries/" in item["scope"]
+    }
+
+
+def test_a_repository_on_gke() -> None:
+    """In the cluster's region, labeled for the bill, with grants on it alone."""
+    recording = synth(declared("gke"))
+    found = manifest(registry_of(recording, "gke"))
+    assert (found["repositoryId"], found["location"], found["format"]) == (
+        "train-vision",
+        "us-central1",
+        "DOCKER",
+    )
+    assert found["labels"]["ebbtide-owner"] == "vision-team"
+    assert found["dockerConfig"] == {"immutableTags": False}
+    grants = [manifest(item) for item in recording.of_type(READER_AND_WRITER)]
+    assert {(item["role"], item["member"]) for item in grants} == {
+        ("roles/artifactregistry.writer", "user:ada@acme.example"),
+        ("roles/artifactregistry.writer", "group:vision@acme.example"),
+    }
+    assert all(item["repository"] == "train-vision" for item in grants)
+
+
+def test_nodes_pull_on_gke() -> None:
+    """A cluster of ours reads all repositories of the project; a pool's own account is granted this one."""
+    declaration = declared("gke")
+    declaration["pools"][1]["serviceAccount"] = "nodes@acme-ml.iam.gserviceaccount.com"
+    recording = synth(declaration)
+    project = [manifest(item) for item in recording.of_type("gcp:projects/iAMMember:IAMMember")]
+    assert "roles/artifactregistry.reader" in {item["role"] for item in project}
+    readers = [
+        manifest(item)["member"]
+        for item in recording.of_type(READER_AND_WRITER)
+        if manifest(item)["role"] == "roles/artifactregistry.reader"
+    ]
+    assert readers == ["serviceAccount:nodes@acme-ml.iam.gserviceaccount.com"]
+
+
+def test_settings_of_a_repository() -> None:
+    """Immutable tags, and a policy that deletes untagged images after days."""
+    recording = synth(declared("gke", {"immutableTags": True, "deleteUntaggedDays": 30}))
+    found = manifest(registry_of(recording, "gke"))
+    assert found["dockerConfig"] == {"immutableTags": True}
+    (policy,) = found["cleanupPolicies"]
+    assert policy["action"] == "DELETE"
+    assert policy["condition"] == {"tagState": "UNTAGGED", "olderThan": "2592000s"}
+
+
+@pytest.mark.parametrize("make", [declared, existing])
+def test_a_registry_on_aks(make: Any) -> None:
+    """The kubelet identity pulls and object ids push, also on an existing cluster; there is no admin
+    account."""
+    recording = synth(make("aks"))
+    found = manifest(registry_of(recording, "aks"))
+    assert found["adminUserEnabled"] is False
+    assert found["sku"] == {"name": "Basic"}
+    assert found["tags"]["ebbtide-owner"] == "vision-team"
+    assert re.fullmatch(r"[a-z0-9]{5,50}", found["registryName"])
+    granted = roles(recording)
+    assert (PUSH, GROUP) in granted
+    assert [role for role, _ in granted].count(PULL) == 1
+    assert len(granted) == 2
+
+
+@pytest.mark.parametrize("cloud", BASES)
+@pytest.mark.parametrize(
+    ("keep", "lifetime", "stays"),
+    [(None, None, True), (None, {"hours": 8}, False), (True, {"hours": 8}, True), (False, None, False)],
+)
+def test_what_stays(cloud: str, keep: Any, lifetime: Any, stays: Any) -> None:
+    """As `keep` says, or with the cluster's permanence; on AKS in a resource group that stays, too."""
+    registry = {} if keep is None else {"keep": keep}
+    recording = synth(declared(cloud, registry, **({"lifetime": lifetime} if lifetime else {})))
+    found = registry_of(recording, cloud)
+    assert found.retain_on_delete is stays
+    assert found.deleted_with is None
+    if cloud == "aks":
+        group = manifest(found)["resourceGroupName"]
+        kept = [
+            item
+            for item in recording.of_type("azure-native:resources:ResourceGroup")
+            if item.retain_on_delete
+        ]
+        assert group == ("train-vision-images-kept" if stays else "train")
+        assert [manifest(item)["resourceGroupName"] for item in kept] == ([group] if stays else [])
+
+
+@pytest.mark.parametrize("cloud", BASES)
+def test_the_profile_has_the_image_prefix(cloud: str) -> None:
+    """The name of an image follows from the declaration, and is the name of the registry that is
+    created."""
+    declaration = declared(cloud)
+    made = Profile.load(profile(declare(declaration)).data())
+    found = manifest(registry_of(synth(declaration), cloud))
+    prefix = {
+        "gke": "us-central1-docker.pkg.dev/acme-ml/train-vision",
+        "aks": f"{found.get('registryName')}.azurecr.io",
+    }[cloud]
+    assert made.image("vision", "trainer:1") == f"{prefix}/trainer:1"
+    with pytest.raises(ProfileError, match="Cluster train has no registry of team speech"):
+        made.image("speech", "trainer:1")
+    older = {key: value for key, value in made.data().items() if key != "registries"}
+    assert Profile.load(older).registries == ()
+
+
+@pytest.mark.parametrize("cloud", BASES)
+def test_long_names_fit(cloud: str) -> None:
+    """A name that is too long ends in a hash of the whole, so that two teams never share a registry."""
+    teams: list[dict[str, Any]] = [
+        {"name": f"{'perception-' * 5}{end}", "registry": {}} for end in ("a", "b")
+    ]
+    cluster = declare(changed(BASES[cloud], name="t" * 20, teams=teams))
+    names = [registry_name(cluster, team) for team in cluster.teams]
+    pattern = {"gke": r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?", "aks": r"[a-zA-Z0-9]{5,50}"}[cloud]
+    assert all(re.fullmatch(pattern, name) for name in names)
+    assert len(set(names)) == 2
+
+
+def test_a_project_of_a_domain() -> None:
+    """Its colon is a slash in the name of an image."""
+    declaration = declared("gke")
+    declaration["cloud"]["project"] = "acme.example:ml-dev"
+    cluster = declare(declaration)
+    assert (
+        image_prefix(cluster, cluster.teams[0])
+        == "us-central1-docker.pkg.dev/acme.example/ml-dev/train-vision"
+    )
+
+
+@pytest.mark.parametrize("cloud", BASES)
+def test_no_registry_without_a_declaration(cloud: str) -> None:
+    """Teams without one have none."""
+    recording = synth(changed(BASES[cloud], teams=[{"name": "vision", "bucket": {}}]))
+    assert not recording.of_type(REGISTRY[cloud])

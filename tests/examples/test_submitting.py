@@ -1,0 +1,83 @@
+"""The documented way to submit a compiled pipeline, against a server of the API."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from kfp import compiler
+
+from components.addons.retry import spec_patch
+from tests.examples.workloads import module
+from tests.pipelines_api import PipelinesApi, serving
+from tests.repository import ROOT
+
+PAGE = (ROOT / "docs" / "kubeflow-pipelines.md").read_text(encoding="utf-8")
+HOST = "http://localhost:8080"
+
+
+def block(kind: str, word: str) -> str:
+    """The block of the page with a word in it."""
+    blocks = re.findall(rf"^```{kind}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    (found,) = [text for text in blocks if word in text]
+    return found
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A directory with the example's compiled pipeline."""
+    pipeline = module("preemptible-pipelines", "pipeline").coin_flip
+    compiler.Compiler().compile(pipeline, str(tmp_path / "coin-flip.yaml"))
+    return tmp_path
+
+
+def _run(command: list[str], directory: Path) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False)
+
+
+def test_the_script_submits(package: Path) -> None:
+    """It creates the experiment and the run, with the service account, without caching, and prints its id."""
+    api = PipelinesApi()
+    with serving(api) as host:
+        done = _run([sys.executable, "-c", block("python", "Client").replace(HOST, host)], package)
+    assert done.returncode == 0, done.stderr
+    (run,) = api.runs
+    assert run["service_account"] == "pipeline-runner"
+    assert run["runtime_config"]["parameters"] == {"seed": 7}
+    assert api.experiments[run["experiment_id"]]["display_name"] == "preemptible"
+    assert "run-1" in done.stdout
+    tasks = run["pipeline_spec"]["pipeline_spec"]["root"]["dag"]["tasks"].values()
+    assert not any(task.get("cachingOptions", {}).get("enableCache") for task in tasks)
+
+
+@pytest.mark.parametrize(
+    "change", [('"seed"', '"sed"'), ("service_account=", 'namespace="team", service_account=')]
+)
+def test_a_wrong_script_is_refused(package: Path, change: tuple[str, str]) -> None:
+    """A parameter that the pipeline does not have, and a namespace, which only a multi-user Kubeflow
+    takes."""
+    api = PipelinesApi()
+    with serving(api) as host:
+        script = block("python", "Client").replace(HOST, host).replace(*change)
+        done = _run([sys.executable, "-c", script], package)
+    assert done.returncode != 0
+    assert "400" in done.stderr
+    assert api.runs == []
+
+
+def test_the_command_submits(package: Path) -> None:
+    """Kfp's own command has these options, and creates the same run."""
+    api = PipelinesApi()
+    (line,) = [text for text in block("sh", "kfp --endpoint").splitlines() if text.startswith("kfp ")]
+    with serving(api) as host:
+        words = line.replace(HOST, host).split()[1:]
+        done = _run([str(Path(sys.executable).parent / "kfp"), *words], package)
+    assert [run["display_name"] for run in api.runs] == ["coin-flip-1"], done.stderr
+    assert api.runs[0]["runtime_config"]["parameters"] == {"seed": 7}
+
+
+def test_the_file_for_an_owner_is_ours() -> None:
+    """What a cluster's owner is handed is what the add-on would set."""
+    assert json.loads(block("json", "retryStrategy")) == json.loads(spec_patch("disruptions"))

@@ -1,0 +1,156 @@
+"""The wheel with its own requirements and without any extra: every command says what to install."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib.metadata import Distribution, distribution
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+from ebbtide.extras import MODULES, OF_COMMANDS
+from tests.repository import ROOT
+
+
+def _closure(requirements: list[str]) -> Iterator[Distribution]:
+    """The distributions that are installed with these, in the versions of this environment."""
+    names: list[str] = []
+    for text in requirements:
+        requirement = Requirement(text)
+        marker = requirement.marker
+        if requirement.name not in names and (marker is None or marker.evaluate({"extra": ""})):
+            names.append(requirement.name)
+            requirements += distribution(requirement.name).requires or []  # grows while it is read
+    return map(distribution, names)
+
+
+@pytest.fixture(scope="session")
+def bare(unpacked: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory of packages as `pip install` of the wheel leaves it, without extras."""
+    site = tmp_path_factory.mktemp("bare")
+    shutil.copytree(unpacked, site, dirs_exist_ok=True)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    for installed in _closure(list(project["dependencies"])):
+        tops = {file.parts[0] for file in installed.files or [] if file.parts[0] not in ("..", "__pycache__")}
+        for top in tops:
+            (site / top).symlink_to(Path(str(installed.locate_file(top))))
+    return site
+
+
+def _run(site: Path, *words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """A command where nothing but the standard library and these packages can be imported."""
+    return subprocess.run(
+        [sys.executable, "-S", "-P", "-m", "ebbtide", *words],
+        cwd=cwd,
+        env={"PATH": os.environ["PATH"], "HOME": str(cwd), "PYTHONPATH": str(site)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """The repository's stacks, away from the repository's packages."""
+    for file in (ROOT / "Pulumi.yaml", *ROOT.glob("Pulumi.*.yaml")):
+        shutil.copy(file, tmp_path)
+    (tmp_path / "__main__.py").write_text("import pulumi\n")
+    return tmp_path
+
+
+_JOB = ("--image", "busybox", "--pool", "t4-spot", "--gpus", "4", "--memory", "40Gi")
+
+
+@pytest.mark.parametrize(
+    ("words", "extras"),
+    [
+        (["preview", "dev"], "gke"),
+        (["preview", "dev-aks", "--format", "json"], "gke"),
+        (["rehearse", "dev"], "gke,rehearsal"),
+        (["rehearse", "--tools"], "gke,rehearsal"),
+        (["destroy", "dev"], "gke,cluster"),
+        (["follow", "train"], "cluster"),
+        (["job", "train", "--profile", "profile.json", *_JOB, "--submit"], "cluster"),
+        (
+            ["sweep", "train", "--profile", "profile.json", *_JOB, "--set", "seed=1,2", "--submit"],
+            "cluster",
+        ),
+    ],
+    ids=" ".join,
+)
+def test_a_command_names_its_extras(bare: Path, project: Path, words: list[str], extras: str) -> None:
+    """A command that needs an extra says which, all of them at once, and how to install them."""
+    made = _run(bare, "profile", "dev", "--out", "profile.json", cwd=project)
+    assert made.returncode == 0, made.stderr
+    done = _run(bare, *words, cwd=project)
+    assert done.returncode == 2
+    document = json.loads(done.stdout) if "json" in words else None
+    assert document is None or document["errors"][0]["message"] in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "ModuleNotFoundError" not in done.stderr
+    assert f" -m pip install 'ebbtide[{extras}]'." in done.stderr
+    assert ("write aks in place of gke" in done.stderr) == extras.startswith("gke")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--help"],
+        ["--version"],
+        ["schema"],
+        ["schema", "--preview"],
+        ["profile", "dev"],
+        ["job", "train", "--profile", "profile.json", *_JOB],
+        ["sweep", "train", "--profile", "profile.json", *_JOB, "--set", "seed=1,2"],
+        ["logs", "--profile", "profile.json", "--namespace", "vision", "--job", "train"],
+        ["rehearse", "--list"],
+    ],
+    ids=" ".join,
+)
+def test_the_other_commands_need_no_extra(bare: Path, project: Path, words: list[str]) -> None:
+    """What needs neither Pulumi nor a cluster works with the wheel's own requirements."""
+    _run(bare, "profile", "dev", "--out", "profile.json", cwd=project)
+    done = _run(bare, *words, cwd=project)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout
+
+
+@pytest.mark.parametrize("provider", ["pulumi_gcp", "pulumi_azure_native"])
+def test_a_program_that_lacks_its_provider(project: Path, provider: str) -> None:
+    """With Pulumi and without the program's provider, the provider's extra is named, whoever imports it."""
+    (project / "__main__.py").write_text(f"import {provider}\n")
+    code = f"import sys; sys.modules[{provider!r}] = None; from ebbtide.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "preview", "dev", "--cwd", str(project)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    extra = {"pulumi_gcp": "gke", "pulumi_azure_native": "aks"}[provider]
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"`ebbtide preview` needs {provider}, which is not installed. Install it ")
+    assert f"ebbtide[{extra}]" in done.stderr
+
+
+def test_extras_are_those_of_the_package() -> None:
+    """Every extra of pyproject.toml is known with a module for each distribution that it brings."""
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    extras: dict[str, list[str]] = tomllib.loads(text)["project"]["optional-dependencies"]
+    modules = {"googleapis-common-protos": "google.rpc"}
+    assert {extra: set(names) for extra, names in MODULES.items()} == {
+        extra: {modules.get(name, name.replace("-", "_")) for name in map(_name, requirements)}
+        for extra, requirements in extras.items()
+    }
+    assert {extra for needed in OF_COMMANDS.values() for extra in needed} <= extras.keys()
+
+
+def _name(requirement: str) -> str:
+    return re.split(r"[^\w-]", requirement)[0]

@@ -1,0 +1,109 @@
+"""What `--help` and `--version` print, and what a shell completes."""
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from ebbtide import __version__
+from ebbtide.help_examples import EXAMPLES
+from ebbtide.invocation import command_line
+from ebbtide.rehearsal.scenarios import built_in
+from tests.repository import ROOT
+
+_COLUMNS = 80
+_LOCAL = ("schema", "preview", "profile", "job", "sweep", "logs")
+"""The commands whose examples need neither a cluster nor a cloud, in the order in which they follow."""
+
+
+def _run(*words: str, cwd: Path = ROOT, **environment: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "ebbtide", *words],
+        cwd=cwd,
+        env={**os.environ, "COLUMNS": str(_COLUMNS), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def _summaries() -> dict[str, str]:
+    lines = _run("--help").partition("\nCommands:\n")[2].splitlines()
+    return {name: text for line in lines for name, text in [line.split(maxsplit=1)]}
+
+
+def test_summaries_fit() -> None:
+    """Every command is listed with a whole sentence in an 80-column terminal."""
+    summaries = _summaries()
+    assert summaries.keys() == EXAMPLES.keys()
+    assert [text for text in summaries.values() if not text.endswith(".") or "..." in text] == []
+
+
+@pytest.mark.parametrize("command", ["", *EXAMPLES])
+def test_help_fits(command: str) -> None:
+    """No line of any help is longer than the terminal is wide."""
+    lines = _run(*filter(None, [command]), "--help").splitlines()
+    assert [line for line in lines if len(line) > _COLUMNS] == []
+
+
+@pytest.mark.parametrize("command", EXAMPLES)
+def test_help_ends_with_an_example(command: str) -> None:
+    """The example is printed line by line, and begins as this environment's command does."""
+    _, _, example = _run(command, "--help").partition("\n  Example:\n")
+    assert example.startswith(f"    {command_line(command)}")
+    assert shlex.split(example.replace("\\\n", "")) == shlex.split(
+        f"{command_line()} {EXAMPLES[command]}".replace("\\\n", "")
+    )
+
+
+def test_examples_run(tmp_path: Path) -> None:
+    """Every example that needs no cluster runs as it is printed, one after the other."""
+    for name in ("__main__.py", "Pulumi.yaml", "Pulumi.dev.yaml", "components", "stacks"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    for command in _LOCAL:
+        words = shlex.split(EXAMPLES[command].replace("\\\n", ""))
+        shown = _run(*words, cwd=tmp_path, PYTHONPATH=str(ROOT))
+        out = words[words.index("--out") + 1] if "--out" in words else ""
+        assert shown or (tmp_path / out).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("command", [name for name in EXAMPLES if name not in _LOCAL])
+def test_options_of_other_examples_exist(command: str) -> None:
+    """An example that needs a cluster or a cloud names no option that its command does not have."""
+    options = [word for word in shlex.split(EXAMPLES[command]) if word.startswith("-")]
+    assert [option for option in options if f"{option} " not in _run(command, "--help")] == []
+
+
+def test_version() -> None:
+    """`--version` prints the package's version alone."""
+    assert _run("--version") == f"ebbtide {__version__}\n"
+
+
+_COMPLETE = """
+eval "$("$1" --show-completion)"
+read -ra COMP_WORDS <<< "$2"
+COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+_ebbtide_completion "$1"
+printf "%s\\n" "${COMPREPLY[@]}"
+"""
+
+
+def _completed(words: str) -> list[str]:
+    script = Path(sysconfig.get_path("scripts"), "ebbtide")
+    command = ["bash", "-c", _COMPLETE, "bash", str(script), words]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
+def test_bash_completes_stacks_and_scenarios() -> None:
+    """The script of `--show-completion` completes a project's stacks and the scenarios."""
+    assert _completed("ebbtide preview dev") == ["dev", "dev-aks"]
+    storms = [name for name in built_in() if name.startswith("spot-s")]
+    assert _completed("ebbtide rehearse --scenario spot-s") == storms

@@ -1,0 +1,132 @@
+"""The retry strategy of an existing Kubeflow Pipelines."""
+
+import json
+from typing import Any, Literal
+
+import pytest
+
+from components.addons.existing_pipelines import (
+    API_SERVER,
+    CONTAINER,
+    VARIABLE,
+    ExistingPipelinesError,
+    patchable_image,
+    patched_spec,
+)
+from components.addons.retry import retry_strategy, spec_patch
+from ebbtide.recording.recording import Recording
+from tests.declarations import BASES, Declaration, changed
+from tests.manifests import PIPELINES, after, assert_valid, upstream
+from tests.running import KUBERNETES, in_cluster, manifest
+from tests.synth import synth
+
+IMAGE = "ghcr.io/kubeflow/kfp-api-server:2.17.0"
+PATCH = "kubernetes:apps/v1:DeploymentPatch"
+READ = "kubernetes:apps/v1:Deployment"
+
+
+def spec(*variables: dict[str, str], name: str = CONTAINER) -> dict[str, Any]:
+    """A Deployment's spec."""
+    container = {"name": name, "image": IMAGE, "env": list(variables)}
+    return {"template": {"spec": {"containers": [container]}}}
+
+
+def declared(cloud: str, **more: Any) -> Declaration:
+    """Pools for an existing cluster with Kubeflow Pipelines."""
+    base = BASES[cloud]
+    declaration = changed(base, pools=[item for item in base["pools"] if item["name"] == "cpu"])
+    declaration["cloud"]["existing"] = {"name": "theirs"}
+    return declaration | {"addons": {"pipelines": {"existing": True, **more}}}
+
+
+def patch_of(recording: Recording) -> dict[str, Any]:
+    """The one patch."""
+    (found,) = recording.of_type(PATCH)
+    return manifest(found)
+
+
+@pytest.mark.parametrize("cloud", BASES)
+@pytest.mark.parametrize("retry", ["disruptions", "any"])
+def test_one_variable_of_one_container_is_patched(cloud: str, retry: Literal["disruptions", "any"]) -> None:
+    """Nothing else is created on the cluster, and everything but our variable stays its owner's."""
+    recording = synth(declared(cloud, retry=retry))
+    assert [(item.type, item.read) for item in in_cluster(recording)] == [(READ, True), (PATCH, False)]
+    found = patch_of(recording)
+    assert found["metadata"]["name"] == API_SERVER
+    assert found["metadata"]["namespace"] == "kubeflow"
+    assert found["metadata"]["annotations"]["pulumi.com/patchForce"] == "true"
+    assert json.loads(spec_patch(retry)) == {"templateDefaults": {"retryStrategy": retry_strategy(retry)}}
+
+
+def test_the_patch_has_the_positions_of_what_it_patches() -> None:
+    """What stands before our container and variable is named and not changed: the provider compares lists by
+    position, and would find a difference in every run."""
+    variables = [{"name": "LOG_LEVEL", "value": "info"}, {"name": VARIABLE, "value": "{}"}]
+    existing = spec(*variables, {"name": "OTHER", "value": "1"})
+    existing["template"]["spec"]["containers"].insert(0, {"name": "sidecar", "image": "busybox"})
+    env = [{"name": "LOG_LEVEL"}, {"name": VARIABLE, "value": "ours"}]
+    assert patched_spec(existing, "ours") == {
+        "template": {"spec": {"containers": [{"name": "sidecar"}, {"name": CONTAINER, "env": env}]}}
+    }
+
+
+@pytest.mark.parametrize("cloud", BASES)
+def test_the_preview_shows_the_strategy(cloud: str) -> None:
+    """It stands on the component, as for an installation of our own; an upgrade is warned of."""
+    recording = synth(declared(cloud))
+    (found,) = recording.of_type("ebbtide:addons:ExistingPipelines")
+    assert found.inputs == {"retryStrategy": retry_strategy("disruptions")}
+    assert [item for item in recording.messages if "resets the retry strategy" in item.text]
+
+
+@pytest.mark.parametrize("cloud", BASES)
+def test_a_queue_leads_to_the_steps(cloud: str) -> None:
+    """With Kueue, the namespace of the existing installation gets its local queues; it is never removed."""
+    recording = synth(declared(cloud) | {"queues": [{"name": "cpu", "pools": ["cpu"]}]})
+    queues = [manifest(item) for item in in_cluster(recording) if manifest(item).get("kind") == "LocalQueue"]
+    assert [item["metadata"]["namespace"] for item in queues] == ["kubeflow"]
+    spaces = [item for item in recording.of_type("kubernetes:core/v1:Namespace") if item.custom]
+    assert "kubeflow" not in [manifest(item)["metadata"]["name"] for item in spaces]
+
+
+@pytest.mark.parametrize("value", [None, "", "{}", spec_patch("any")])
+def test_what_is_replaced(value: str | None) -> None:
+    """Upstream's empty value, that which is left after a destroy, and a strategy of ours."""
+    variable = {"name": VARIABLE} | ({"value": value} if value is not None else {})
+    assert patchable_image(spec({"name": "OTHER", "value": "x"}, variable)) == IMAGE
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        '{"serviceAccountName": "theirs"}',
+        '{"templateDefaults": {"retryStrategy": {}, "timeout": "1h"}}',
+        '{"templateDefaults": {"retryStrategy": {}}, "ttlStrategy": {}}',
+        "[]",
+        "not JSON",
+    ],
+)
+def test_what_is_the_owners(value: str) -> None:
+    """A value of the owner's is not overwritten: no destroy could bring it back."""
+    with pytest.raises(ExistingPipelinesError, match="The owner of the deployment ml-pipeline"):
+        patchable_image(spec({"name": VARIABLE, "value": value}))
+
+
+@pytest.mark.parametrize("found", [spec(), spec({"name": VARIABLE, "value": "{}"}, name="other")])
+def test_an_installation_before_2_15(found: dict[str, Any]) -> None:
+    """One that does not read the variable is refused: the patch would do nothing."""
+    with pytest.raises(ExistingPipelinesError, match=r"from 2\.15\.0 on"):
+        patchable_image(found)
+
+
+def test_upstreams_deployment_takes_it() -> None:
+    """The released Deployment has the container and the empty variable, and is valid with ours."""
+    deployment = after(upstream(PIPELINES), ())[f"Deployment/{API_SERVER}"]
+    assert patchable_image(deployment["spec"]) == IMAGE
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    (variable,) = [item for item in container["env"] if item["name"] == VARIABLE]
+    assert variable == {"name": VARIABLE, "value": "{}"}
+    ours = [item if item != variable else {**item, "value": spec_patch("any")} for item in container["env"]]
+    pods = {"containers": [{**container, "env": ours}]}
+    template = {**deployment["spec"]["template"], "spec": pods}
+    assert_valid({**deployment, "spec": {**deployment["spec"], "template": template}}, KUBERNETES)

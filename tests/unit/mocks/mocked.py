@@ -1,0 +1,51 @@
+"""Plain Pulumi mocks, and the declarations that components are made from under them."""
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from typing import Any
+
+import pulumi
+from pulumi.runtime.mocks import MockCallArgs, MockResourceArgs
+
+from components.clouds import require_cloud
+from ebbtide.model import Aks, Cluster, Gke, Team, declare
+from ebbtide.recording.asking import Question
+from ebbtide.recording.assumptions import ASSUMPTIONS
+from tests.running import full
+
+GKE = declare(full("gke", pipelines={"artifacts": "bucket"}))
+AKS = declare(full("aks", logs={}))
+GKE_CLOUD = require_cloud(GKE, Gke)
+AKS_CLOUD = require_cloud(AKS, Aks)
+
+
+class Mocks(pulumi.runtime.Mocks):
+    """Gives every resource an id, echoes its inputs, and keeps them.
+
+    Attributes:
+        resources: every resource that the program has made.
+        existing: by type, the state of a resource that the program reads.
+    """
+
+    def __init__(self) -> None:
+        self.resources: list[MockResourceArgs] = []
+        self.existing: dict[str, dict[str, Any]] = {}
+
+    def new_resource(self, args: MockResourceArgs) -> tuple[str, dict[str, Any]]:
+        """Return an id and the inputs, or the state of what is read."""
+        if args.resource_id:
+            return args.resource_id, self.existing[args.typ]
+        self.resources.append(args)
+        return f"{args.name}-id", args.inputs
+
+    def call(self, args: MockCallArgs) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+        """Answer a function as an offline preview does, without failures."""
+        return ASSUMPTIONS.invoke(Question(token=args.token, inputs=args.args)), []
+
+    def of_type(self, typ: str) -> list[dict[str, Any]]:
+        """The inputs of the resources of a type."""
+        return [args.inputs for args in self.resources if args.typ == typ]
+
+
+def team(cluster: Cluster, name: str = "vision") -> Team:
+    """A declared team."""
+    return next(team for team in cluster.teams if team.name == name)

@@ -1,0 +1,203 @@
+"""Each add-on on Pulumi's mocks."""
+# pyright: reportUntypedFunctionDecorator=false, reportUnknownMemberType=false
+
+from typing import Any
+
+import pulumi
+
+from components.addons import Addons, AddonsArgs
+from components.addons.artifacts import ArtifactBucket, ArtifactBucketArgs
+from components.addons.backing import Backing
+from components.addons.drivers import Drivers, DriversArgs
+from components.addons.existing_pipelines import ExistingPipelines, ExistingPipelinesArgs
+from components.addons.home import home
+from components.addons.katib import Katib, KatibArgs
+from components.addons.kueue import Kueue, KueueArgs
+from components.addons.logs import LogCollection, LogCollectionArgs, LogStore, LogStoreArgs
+from components.addons.pipelines import Pipelines, PipelinesArgs
+from components.addons.queues import Queues, QueuesArgs
+from components.addons.tenant import Tenant, TenantArgs
+from components.addons.trainer import Trainer, TrainerArgs
+from ebbtide.catalog.versions import PINS
+from ebbtide.model import Logs
+from ebbtide.model import Pipelines as DeclaredPipelines
+from tests.unit.mocks.mocked import AKS, GKE, Mocks, team
+
+_CHART = "kubernetes:helm.sh/v4:Chart"
+_KUSTOMIZATION = "kubernetes:kustomize/v2:Directory"
+_QUEUE = "kubernetes:kueue.x-k8s.io/v1beta2:LocalQueue"
+
+
+def _no_backing(_team: Any) -> Backing:
+    return Backing(annotations={})
+
+
+def test_addons(mocks: Mocks) -> None:
+    """Every declared add-on is installed, and each team has a namespace."""
+
+    @pulumi.runtime.test
+    def program() -> None:
+        Addons("addons", AddonsArgs(declaration=GKE, backing=_no_backing))
+
+    program()
+    made = {args.typ.rpartition(":")[2] for args in mocks.resources if args.typ.startswith("ebbtide:addons:")}
+    assert made == {"Addons", "Trainer", "Kueue", "Katib", "Pipelines", "Tenant", "Queues"}
+
+
+def test_artifact_bucket(mocks: Mocks) -> None:
+    """The bucket is private and is deleted with its contents where the cluster is ephemeral."""
+
+    @pulumi.runtime.test
+    def program() -> None:
+        args = ArtifactBucketArgs(
+            cluster="train",
+            project="acme-ml",
+            region="us-central1",
+            accounts=("kubeflow/pipeline-runner",),
+            goes_with_contents=True,
+        )
+        ArtifactBucket("artifacts", args)
+
+    program()
+    (bucket,) = mocks.of_type("gcp:storage/bucket:Bucket")
+    assert (bucket["publicAccessPrevention"], bucket["forceDestroy"]) == ("enforced", True)
+
+
+def test_drivers(mocks: Mocks) -> None:
+    """AKS nodes have NVIDIA's device plugin, on the GPU pool alone."""
+
+    @pulumi.runtime.test
+    def program() -> None:
+        Drivers("drivers", DriversArgs(declaration=AKS))
+
+    program()
+    (plugin,) = mocks.of_type("kubernetes:apps/v1:DaemonSet")
+    assert plugin["metadata"]["name"] == "ebbtide-nvidia-device-plugin"
+
+
+def test_katib(mocks: Mocks) -> None:
+    """Katib comes from its kustomization in the pinned version."""
+
+    @pulumi.runtime.test
+    def program() -> None:
+        Katib("katib", KatibArgs(home=home(GKE)))
+
+    program()
+    (objects,) = mocks.of_type(_KUSTOMIZATION)
+    assert objects["directory"].endswith(f"?ref=v{PINS['katib'].version}")
+
+
+def test_kueue(mocks: Mocks) -> None:
+    """Kueue comes from its chart, with the declared number of replicas."""
+
+    @pulumi.runtime.test
+    def program() -> None:
+        Kueue("kueue", KueueArgs(declaration=GKE))
+
+    program()
+    (chart,) = mocks.of_type(_CHART)
+    assert chart["version"] == PINS["kueue"].version
+    assert chart["values"]["controllerManager"]["replicas"] == 2
+
+
+@pulumi.runtime.test
+def test_log_store() -> pulumi.Output[None]:
+    """The cluster is told of the rule's workspace."""
+    store = LogStore(
+        "logs", LogStoreArgs(logs=Logs(), name="train", resource_group="train", location="eastus")
+    )
+
+    def check(rule: str) -> None:
+        assert rule == "logs-rule-id"
+        assert list(store.addon_profiles) == ["omsagent"]
+
+    return store.rule.apply(check)
+
+
+def test_log_collection(mocks: Mocks) -> None:
+    """The cluster is associated with the rule."""
+
+    @pulumi.runtime.test
+    def program() -> None:
+        LogCollection("collection", LogCollectionArgs(rule="the-rule", cluster="the-cluster"))
+
+    program()
+    (association,) = mocks.of_type("azure-native:monitor:DataCollectionRuleAssociation")
+    assert (association["dataCollectionRuleId"], association["resourceUri"]) == ("the-rule", "the-cluster")
+
+
+def test_pipelines(mocks: Mocks) -> None:
+    """Kubeflow Pipelines comes from two kustomizations of the pinned version."""
+    declared = GKE.addons.pipelines
+    assert declared is not None
+
+    @pulumi.runtime.test
+    def program() -> None:
+        Pipelines("pipelines", PipelinesArgs(declared=declared, home=home(GKE)))
+
+    program()
+    sources = [item["directory"] for item in mocks.of_type(_KUSTOMIZATION)]
+    assert [source.rpartition("=")[2] for source in sources] == [PINS["pipelines"].version] * 2
+
+
+def test_queues(mocks: Mocks) -> None:
+    """A team has a local queue for each queue that it may use."""
+
+    @pulumi.runtime.test
+    def program() -> None:
+        Queues("queues", QueuesArgs(declaration=GKE, kueue=()))
+
+    program()
+    names = {
+        item["metadata"]["name"]
+        for item in mocks.of_type(_QUEUE)
+        if item["metadata"]["namespace"] == "vision"
+    }
+    assert names == {"gpus", "cpu"}
+
+
+def test_tenant(mocks: Mocks) -> None:
+    """A team's namespace holds the profile and a service account without a token."""
+
+    @pulumi.runtime.test
+    def program() -> None:
+        Tenant("vision", TenantArgs(declaration=GKE, team=team(GKE), backing=_no_backing(None)))
+
+    program()
+    (profile,) = mocks.of_type("kubernetes:core/v1:ConfigMap")
+    (account,) = mocks.of_type("kubernetes:core/v1:ServiceAccount")
+    assert list(profile["data"]) == ["profile.json"]
+    assert account["automountServiceAccountToken"] is False
+
+
+def test_trainer(mocks: Mocks) -> None:
+    """Trainer comes from its chart, and its runtimes from its kustomization."""
+
+    @pulumi.runtime.test
+    def program() -> None:
+        Trainer("trainer", TrainerArgs(home=home(GKE)))
+
+    program()
+    version = PINS["trainer"].version
+    assert [chart["version"] for chart in mocks.of_type(_CHART)] == [version]
+    assert [item["directory"].rpartition("v")[2] for item in mocks.of_type(_KUSTOMIZATION)] == [version]
+
+
+def test_existing_pipelines(mocks: Mocks) -> None:
+    """One variable of the API server is set, and nothing else of its Deployment."""
+    api_server = {
+        "name": "ml-pipeline-api-server",
+        "image": f"ghcr.io/kubeflow/kfp-api-server:{PINS['pipelines'].version}",
+        "env": [{"name": "COMPILED_PIPELINE_SPEC_PATCH", "value": "{}"}],
+    }
+    spec = {"template": {"spec": {"containers": [api_server]}}}
+    mocks.existing["kubernetes:apps/v1:Deployment"] = {"spec": spec}
+
+    @pulumi.runtime.test
+    def program() -> None:
+        ExistingPipelines("existing", ExistingPipelinesArgs(declared=DeclaredPipelines(existing=True)))
+
+    program()
+    (patch,) = mocks.of_type("kubernetes:apps/v1:DeploymentPatch")
+    (container,) = patch["spec"]["template"]["spec"]["containers"]
+    assert [item["name"] for item in container["env"]] == ["COMPILED_PIPELINE_SPEC_PATCH"]

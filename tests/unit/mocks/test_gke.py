@@ -1,0 +1,163 @@
+"""Each GKE component on Pulumi's mocks."""
+# pyright: reportUntypedFunctionDecorator=false, reportUnknownMemberType=false
+
+from typing import Any
+
+import pulumi
+
+from components import gke
+from ebbtide.model import Registry
+from tests.unit.mocks.mocked import GKE, GKE_CLOUD, Mocks, team
+
+
+def _network() -> gke.Network:
+    return gke.Network(
+        "network", gke.NetworkArgs(name="train", region="us-central1", network=GKE_CLOUD.network)
+    )
+
+
+def _cluster() -> gke.Cluster:
+    args = gke.ClusterArgs(
+        declaration=GKE, cloud=GKE_CLOUD, network=_network(), node_account="nodes@acme-ml.example"
+    )
+    return gke.Cluster("cluster", args)
+
+
+@pulumi.runtime.test
+def test_network() -> pulumi.Output[None]:
+    """Pods and services have secondary ranges of their own."""
+    network = _network()
+
+    def check(names: list[str]) -> None:
+        assert names == ["pods", "services"]
+
+    return pulumi.Output.all(network.pods_range, network.services_range).apply(check)
+
+
+def test_identity(mocks: Mocks) -> None:
+    """Nodes have the default node role and can read images, and nothing else."""
+
+    @pulumi.runtime.test
+    def program() -> None:
+        gke.Identity("identity", gke.IdentityArgs(name="train", project="acme-ml"))
+
+    program()
+    roles = {grant["role"] for grant in mocks.of_type("gcp:projects/iAMMember:IAMMember")}
+    assert roles == {"roles/container.defaultNodeServiceAccount", "roles/artifactregistry.reader"}
+
+
+@pulumi.runtime.test
+def test_cluster() -> pulumi.Output[None]:
+    """Nodes are private, and the default pool is removed."""
+    cluster = _cluster().resource
+
+    def check(values: list[Any]) -> None:
+        private, removed = values
+        assert private
+        assert removed
+
+    private = cluster.private_cluster_config.enable_private_nodes
+    return pulumi.Output.all(private, cluster.remove_default_node_pool).apply(check)
+
+
+@pulumi.runtime.test
+def test_node_pool() -> pulumi.Output[None]:
+    """A spot pool is spot and scales to zero."""
+    args = gke.NodePoolArgs(
+        pool=next(pool for pool in GKE.pools if pool.name == "t4"),
+        site=GKE.site,
+        cluster="train",
+        project="acme-ml",
+    )
+    pool = gke.NodePool("t4", args).resource
+
+    def check(values: list[Any]) -> None:
+        spot, minimum = values
+        assert spot
+        assert minimum == 0
+
+    return pulumi.Output.all(pool.node_config.spot, pool.autoscaling.total_min_node_count).apply(check)
+
+
+def test_members(mocks: Mocks) -> None:
+    """A member can reach this cluster alone."""
+
+    @pulumi.runtime.test
+    def program() -> None:
+        gke.Members("members", gke.MembersArgs(declaration=GKE, cloud=GKE_CLOUD))
+
+    program()
+    (grant,) = mocks.of_type("gcp:projects/iAMMember:IAMMember")
+    assert grant["member"] == "user:vision@acme.example"
+    assert grant["condition"]["expression"] == 'resource.name.endsWith("/us-central1-a/clusters/train")'
+
+
+@pulumi.runtime.test
+def test_tenant() -> pulumi.Output[None]:
+    """A team's bucket is named after project, cluster and team."""
+    args = gke.TenantArgs(
+        team=team(GKE),
+        cluster="train",
+        project="acme-ml",
+        region="us-central1",
+        zone="us-central1-a",
+        network="train",
+        keep=False,
+    )
+    disk = gke.Tenant("vision", args).backing.disk
+    assert disk is not None
+
+    def check(handle: str) -> None:
+        assert handle == "acme-ml-train-vision"
+
+    return pulumi.Output.from_input(disk.source["csi"]["volumeHandle"]).apply(check)
+
+
+@pulumi.runtime.test
+def test_topology() -> pulumi.Output[None]:
+    """Every declared pool is a node pool of the cluster."""
+    topology = gke.Topology("train", GKE)
+
+    def check(names: list[str]) -> None:
+        assert names == ["system", "cpu", "t4", "a100"]
+
+    return pulumi.Output.all(*(pool.pool_name for pool in topology.pools.values())).apply(check)
+
+
+def test_deploy(mocks: Mocks) -> None:
+    """The whole declaration is deployed: pools, queues and teams."""
+
+    @pulumi.runtime.test
+    def program() -> None:
+        gke.deploy(GKE, gke.provider("gcp", GKE))
+
+    program()
+    assert len(mocks.of_type("gcp:container/nodePool:NodePool")) == len(GKE.pools)
+    namespaces = {item["metadata"]["namespace"] for item in mocks.of_type(_LOCAL_QUEUE)}
+    assert namespaces == {"vision", "default", "audio", "kubeflow"}
+
+
+_LOCAL_QUEUE = "kubernetes:kueue.x-k8s.io/v1beta2:LocalQueue"
+
+
+def test_registry(mocks: Mocks) -> None:
+    """Members push to the team's repository, and to no other."""
+
+    @pulumi.runtime.test
+    def program() -> None:
+        args = gke.RegistryArgs(
+            declared=Registry(),
+            name="train-vision",
+            team="vision",
+            project="acme-ml",
+            location="us-central1",
+            keep=False,
+            members=("ada@acme.example",),
+        )
+        gke.Registry("images", args)
+
+    program()
+    (repository,) = mocks.of_type("gcp:artifactregistry/repository:Repository")
+    (grant,) = mocks.of_type("gcp:artifactregistry/repositoryIamMember:RepositoryIamMember")
+    assert repository["repositoryId"] == "train-vision"
+    assert (grant["role"], grant["member"]) == ("roles/artifactregistry.writer", "user:ada@acme.example")

@@ -1,0 +1,164 @@
+"""Positions of errors in the file that declares a cluster, and keys that nothing reads."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ebbtide.model import DeclarationError, declare
+from ebbtide.preview.stack_files import StackFileError, StackFiles, read_stack
+from ebbtide.project.diagnostics import declaration_text
+from ebbtide.project.source import find_source
+
+_CLUSTER = """\
+    owner: vision-team
+    cloud: {kind: gke, project: acme-ml, location: us-central1-a}
+    pools:
+      - {name: system, role: system, machine: e2-standard-4, nodes: {max: 3}}
+      - name: cpu
+        machine: n2-standard-8
+        nodes: {max: 4}
+"""
+_DEV = f"config:\n  ebbtide:cluster:\n{_CLUSTER}"
+
+
+def _files(directory: Path, dev: str, project: str = "shop", more: str = "") -> StackFiles:
+    (directory / "Pulumi.yaml").write_text(f"name: {project}\nruntime: python\n{more}")
+    (directory / "Pulumi.dev.yaml").write_text(dev)
+    return read_stack(directory, "dev")
+
+
+def _position(files: StackFiles, path: str, declared: Any = None) -> str | None:
+    assert files.source is not None
+    position = files.source.position(path, declared or files.declaration())
+    return str(position).rpartition("/")[2] if position else None
+
+
+def test_a_value_has_the_position_of_its_key(tmp_path: Path) -> None:
+    """An item of a list has its own, and what is missing that of the part that it is missing in."""
+    files = _files(tmp_path, _DEV)
+    assert _position(files, "pools[1].machine") == "Pulumi.dev.yaml:8:9"
+    assert _position(files, "pools[0].nodes.max") == "Pulumi.dev.yaml:6:70"
+    assert _position(files, "pools[1]") == "Pulumi.dev.yaml:7:9"
+    assert _position(files, "pools[1].capacity") == "Pulumi.dev.yaml:7:9"
+    assert _position(files, "lifetime.hours") == "Pulumi.dev.yaml:2:3"
+    assert _position(files, "") == "Pulumi.dev.yaml:2:3"
+
+
+def test_a_value_from_elsewhere_has_no_position(tmp_path: Path) -> None:
+    """A program may add to the declaration and change it; what it left alone still has its position."""
+    files = _files(tmp_path, _DEV)
+    declared = files.declaration()
+    declared["queues"] = [{"name": "t4", "pools": ["t4"]}]
+    declared["pools"][0]["machine"] = "e2-small"
+    assert _position(files, "queues[0].pools[0]", declared) is None
+    assert _position(files, "pools[0].machine", declared) is None
+    assert _position(files, "pools[1].machine", declared) == "Pulumi.dev.yaml:8:9"
+
+
+def test_a_declaration_of_the_whole_project(tmp_path: Path) -> None:
+    """A value or a default of Pulumi.yaml has its position there."""
+    indented = "".join(f"    {line}\n" for line in _CLUSTER.splitlines())
+    files = _files(tmp_path, "", more=f"config:\n  ebbtide:cluster:\n    default:\n{indented}")
+    assert _position(files, "pools[1].machine") == "Pulumi.yaml:11:13"
+
+
+def _said(files: StackFiles) -> str:
+    with pytest.raises(DeclarationError) as refused:
+        declare(files.declaration(), default_name=files.cluster_name)
+    return declaration_text(refused.value, files.source).replace(f"{files.root}/", "")
+
+
+@pytest.mark.parametrize("project", ["shop", "ebbtide"])
+def test_pools_one_indent_too_far_left(tmp_path: Path, project: str) -> None:
+    """The missing field is found beside the declaration, whatever the project is called."""
+    head, pools = _DEV.split("    pools:\n")
+    moved = "".join(f"{line[2:]}\n" for line in pools.splitlines())
+    assert _said(_files(tmp_path, f"{head}  pools:\n{moved}", project)) == (
+        "The declaration has 1 error.\n\n"
+        "Pulumi.dev.yaml:5:3: pools\n"
+        "  pools is missing. Nothing can be made without it.\n"
+        "  `pools` stands beside `ebbtide:cluster`, where nothing reads it. "
+        "Indent it under `ebbtide:cluster:`, like `owner`."
+    )
+
+
+def test_optional_fields_beside_the_declaration_are_a_warning(tmp_path: Path) -> None:
+    """A program may have configuration of that name; the preview says that the declaration does not."""
+    files = _files(tmp_path, f"{_DEV}  queues: [{{name: cpu, pools: [cpu]}}]\n  nodes: {{max: 4}}\n")
+    queues, nodes = (warning.replace(f"{tmp_path}/", "") for warning in files.warnings)
+    assert queues == (
+        "Pulumi.dev.yaml:10:3: `queues` stands beside `ebbtide:cluster`, where nothing reads it. Indent it "
+        "under `ebbtide:cluster:`, like `owner`."
+    )
+    assert nodes == (
+        "Pulumi.dev.yaml:11:3: `nodes` stands beside `ebbtide:cluster`, where nothing reads it. Indent it "
+        "under the pool that it belongs to."
+    )
+
+
+def test_other_configuration_is_the_programs(tmp_path: Path) -> None:
+    """Keys that a program may well have are no warning."""
+    keys = "  region: us-central1\n  owner: someone\n  gcp:project: acme\n  other:pools: [a]\n  name: x\n"
+    assert _files(tmp_path, _DEV + keys).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            _DEV.replace("cluster", "clutser"),
+            ":2:3: Nothing reads the configuration key `ebbtide:clutser`. Write `ebbtide:cluster:`.",
+        ),
+        (
+            _DEV.replace("cluster", "Cluster"),
+            ":2:3: Nothing reads the configuration key `ebbtide:Cluster`. Write `ebbtide:cluster:`.",
+        ),
+        (
+            "ebbtide:cluster: {}\n",
+            (
+                ":1:1: `ebbtide:cluster` stands at the left margin, where Pulumi reads no configuration. "
+                "Indent it under `config:`."
+            ),
+        ),
+        (
+            f"{_DEV}queues: []\n",
+            (
+                ":10:1: `queues` stands at the left margin, where Pulumi reads no configuration. "
+                "Indent it under `ebbtide:cluster:`."
+            ),
+        ),
+        (
+            _DEV.replace("config", "confg"),
+            ":1:1: A stack's file has no key `confg`, so nothing in it is read. Write `config:`.",
+        ),
+    ],
+)
+def test_a_key_that_can_mean_nothing_else_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    """The file is refused with the position of the key and what to write."""
+    with pytest.raises(StackFileError) as refused:
+        _files(tmp_path, text)
+    assert str(refused.value) == f"{tmp_path}/Pulumi.dev.yaml{message}"
+
+
+def test_a_cluster_without_the_namespace(tmp_path: Path) -> None:
+    """In another project `cluster` may be the program's own; whoever needs a declaration is told."""
+    files = _files(tmp_path, "config: {cluster: {pools: []}}")
+    with pytest.raises(StackFileError) as refused:
+        files.declaration()
+    assert str(refused.value).endswith(
+        "Pulumi.dev.yaml:1:10: Nothing reads the configuration key `cluster`. Write `ebbtide:cluster:`."
+    )
+
+
+def test_the_source_is_found_for_a_running_program(tmp_path: Path) -> None:
+    """As `pulumi up` runs it: in the project's directory, or below it; or there is none."""
+    _files(tmp_path, _DEV)
+    (tmp_path / "src").mkdir()
+    for directory in (tmp_path, tmp_path / "src"):
+        source = find_source(directory, "dev")
+        assert source is not None
+        assert str(source.position("owner", source.value)).endswith("Pulumi.dev.yaml:3:5")
+    assert find_source(tmp_path, "prod") is None
+    (tmp_path / "Pulumi.dev.yaml").write_text("config: {a: {")
+    assert find_source(tmp_path, "dev") is None

@@ -1,0 +1,79 @@
+"""Errors of a stack's configuration as `pulumi up` shows them: in the program's own message."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ebbtide.preview.stack_files import read_stack
+from ebbtide.recording.failures import ProgramError
+from ebbtide.recording.record import record
+from tests.repository import ROOT
+
+_DEV = """\
+config:
+  ebbtide:cluster:
+    owner: vision-team
+    cloud: {kind: gke, project: acme-ml, location: us-central1-a}
+    pools:
+      - {name: system, role: system, machine: e2-standrad-4, nodes: {max: 3}}
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project with the repository's program and a faulty stack."""
+    (tmp_path / "Pulumi.yaml").write_text("name: shop\nruntime: python\n")
+    (tmp_path / "Pulumi.dev.yaml").write_text(_DEV)
+    (tmp_path / "__main__.py").write_text((ROOT / "__main__.py").read_text())
+    for package in ("stacks", "components"):
+        (tmp_path / package).symlink_to(ROOT / package)
+    return tmp_path
+
+
+def _message(project: Path, **config: str) -> str:
+    files = read_stack(project, "dev")
+    values = {f"ebbtide:{key}": value for key, value in config.items()} or files.config
+    with pytest.raises(ProgramError) as caught:
+        record(project, project="shop", stack="dev", config=values)
+    return str(caught.value)
+
+
+def test_a_refused_declaration_has_positions(project: Path) -> None:
+    """The stack's file beside the program is found, and each fault has its line there."""
+    assert _message(project) == (
+        "The declaration has 1 error.\n"
+        "\n"
+        "Pulumi.dev.yaml:6:38: pools[0].machine\n"
+        "  No machine type e2-standrad-4 is known on GKE; did you mean e2-standard-4? "
+        "The node pool could not be created.\n"
+        "  Write a known machine type, or declare vcpus and memoryGib with it."
+    )
+
+
+def test_configuration_from_elsewhere_has_paths_alone(project: Path) -> None:
+    """With another --config-file, the values are not those of the file beside the program."""
+    cluster = json.loads(read_stack(project, "dev").config["ebbtide:cluster"])
+    cluster["pools"][0]["machine"] = "e2-stanadrd-8"
+    assert "\n\npools[0].machine\n  No machine type" in _message(project, cluster=json.dumps(cluster))
+
+
+def test_a_declaration_that_is_no_object(project: Path) -> None:
+    """Plain text in its place is a fault like any other."""
+    assert "The declaration is the text" in _message(project, cluster="hello")
+
+
+def test_no_declaration(project: Path) -> None:
+    """The message says where to write one."""
+    assert "declares no cluster. Write one under `ebbtide:cluster`" in _message(project, other="x")
+
+
+def test_a_misspelt_declaration(project: Path) -> None:
+    """The engine hands the key over under its wrong name; the message names it and its line."""
+    (project / "Pulumi.dev.yaml").write_text("config:\n  ebbtide:clutser: {}\n")
+    with pytest.raises(ProgramError) as caught:
+        record(project, project="shop", stack="dev", config={"ebbtide:clutser": "{}"})
+    assert str(caught.value) == (
+        "The stack dev declares no cluster. Pulumi.dev.yaml:2:3: Nothing reads the configuration key "
+        "`ebbtide:clutser`. Write `ebbtide:cluster:`."
+    )

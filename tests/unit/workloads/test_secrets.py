@@ -1,0 +1,123 @@
+"""Secrets of Jobs and sweeps: references in the manifest, and no value anywhere."""
+
+import json
+from typing import Any
+
+import pytest
+
+from ebbtide.workloads.errors import WorkloadError
+from ebbtide.workloads.jobs import job
+from ebbtide.workloads.sweeps import sweep
+from tests.manifests import assert_valid
+from tests.unit.workloads.clusters import DEV
+
+_FIELDS: Any = {"name": "train", "image": "busybox", "pool": "cpu-spot"}
+_SECRETS: Any = {
+    "secret_env": {"WANDB_API_KEY": "tracker/api-key"},
+    "secret_volumes": {"tracker": "/secrets/tracker", "team.registry": "/secrets/registry"},
+}
+
+
+def _problems(**fields: Any) -> tuple[str, ...]:
+    with pytest.raises(WorkloadError) as raised:
+        job(DEV, **_FIELDS | fields)
+    return raised.value.problems
+
+
+@pytest.mark.parametrize(
+    "made", [job(DEV, **_FIELDS, **_SECRETS), sweep(DEV, {"a": [1]}, **_FIELDS, **_SECRETS)]
+)
+def test_a_secret_is_a_reference(made: dict[str, Any]) -> None:
+    """A key is a variable, and a whole Secret is a read-only volume."""
+    assert_valid(made, "1.35")
+    pod = made["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert [item for item in container["env"] if "valueFrom" in item] == [
+        {
+            "name": "WANDB_API_KEY",
+            "valueFrom": {"secretKeyRef": {"name": "tracker", "key": "api-key"}},
+        }
+    ]
+    assert pod["volumes"] == [
+        {"name": "secret-0", "secret": {"secretName": "tracker"}},
+        {"name": "secret-1", "secret": {"secretName": "team.registry"}},
+    ]
+    assert container["volumeMounts"] == [
+        {"name": "secret-0", "mountPath": "/secrets/tracker", "readOnly": True},
+        {"name": "secret-1", "mountPath": "/secrets/registry", "readOnly": True},
+    ]
+
+
+def test_beside_a_volume_for_checkpoints() -> None:
+    """All of them are mounted."""
+    pod = job(DEV, **_FIELDS, **_SECRETS, volume="shared")["spec"]["template"]["spec"]
+    assert [item["name"] for item in pod["volumes"]] == ["checkpoints", "secret-0", "secret-1"]
+    assert [item["mountPath"] for item in pod["containers"][0]["volumeMounts"]] == [
+        "/checkpoints",
+        "/secrets/tracker",
+        "/secrets/registry",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("WANDB_API_KEY", "5f0c"),
+        ("wandb_apikey", "5f0c"),
+        ("HF_TOKEN", "hf_0123456789abcdef"),
+        ("DB_PASSWORD", "5f0c"),
+        ("PASSWORD", "5f0c"),
+        ("AWS_SECRET_ACCESS_KEY", "5f0c"),
+        ("CLIENT_SECRET", "5f0c"),
+    ],
+)
+def test_a_value_that_looks_secret_is_refused(name: str, value: str) -> None:
+    """With what to write instead, and without the value."""
+    (said,) = _problems(env={name: value})
+    assert said.startswith(f"env has {name}, which looks like a secret")
+    assert said.endswith(f"write secret_env (--secret-env) {name}=NAME/KEY.")
+    assert value not in said
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("PAD_TOKEN", "<pad>"),
+        ("MAX_TOKENS", "4096000000000000"),
+        ("TOKENIZERS_PARALLELISM", "false"),
+        ("DB_PASSWORD_FILE", "/secrets/db/password"),
+        ("API_KEY", "$(WANDB_API_KEY)"),
+        ("PASSWORD", ""),
+        ("PRIMARY_KEY", "id"),
+    ],
+)
+def test_what_is_no_secret_is_let_be(name: str, value: str) -> None:
+    """Words of language models, paths, references to another variable."""
+    assert name in json.dumps(job(DEV, **_FIELDS, env={name: value}))
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"secret_env": {"A": "tracker"}}, "secret_env has A without a reference to a Secret's key"),
+        ({"secret_env": {"A": "tracker/"}}, "write SECRET/KEY, as A=tracker/api-key, never the value."),
+        ({"secret_env": {"A": "Tracker/key"}}, "secret_env has A without a reference"),
+        ({"secret_env": {"A": "a/b/c"}}, "secret_env has A without a reference"),
+        ({"secret_env": {"A B": "a/b"}}, "secret_env has 'A B', which can be no variable's name."),
+        ({"secret_env": {"A": "a/b"}, "env": {"A": "1"}}, "env and secret_env both have A: write it once."),
+        ({"secret_volumes": {"_": "/a"}}, "secret_volumes has '_', which can be no Secret's name."),
+        ({"secret_volumes": {"a": "b"}}, "secret_volumes has a at 'b'; write an absolute path"),
+        ({"secret_volumes": {"a": "/x", "b": "/x"}}, "secret_volumes has /x twice"),
+        ({"secret_volumes": {"a": "/x"}, "volume": "shared", "mount_path": "/x"}, "both have /x"),
+    ],
+)
+def test_what_is_wrong_is_said(fields: dict[str, Any], said: str) -> None:
+    """One error, that names what to write."""
+    (problem,) = _problems(**fields)
+    assert said in problem
+
+
+def test_a_sweeps_own_variables_are_its_own() -> None:
+    """From a Secret neither."""
+    with pytest.raises(WorkloadError, match="secret_env has EBBTIDE_SWEEP, which a sweep sets itself"):
+        sweep(DEV, {"a": [1]}, **_FIELDS, secret_env={"EBBTIDE_SWEEP": "a/b"})

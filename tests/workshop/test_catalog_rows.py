@@ -1,0 +1,43 @@
+"""What a contributor's row in the catalog changes in the tests: nothing."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.repository import ROOT
+
+_PLUGIN = "tests.workshop.extended_catalog"
+_DEPENDENT = (
+    "tests/contract/test_idle_price.py",
+    "tests/unit/catalog",
+    "tests/unit/model/test_bad_declarations.py::test_every_fault_is_said",
+    "tests/unit/model/test_bad_declarations.py::test_every_warning_is_said",
+    "tests/unit/placement/test_quotas.py",
+)
+"""The tests whose results follow from the catalog."""
+
+
+def test_rows_break_no_test() -> None:
+    """Machine types, accelerators, prices and quotas can be added without changing any other test."""
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "-p", _PLUGIN),
+            *_DEPENDENT,
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-1000:]
+
+
+@pytest.mark.parametrize("name", ["n4-standard-2", "a4x-highgpu-4g"])
+def test_the_rows_are_there(name: str) -> None:
+    """The plugin reaches the catalog: a machine type that only it has is found."""
+    code = (
+        f"import {_PLUGIN}\nfrom ebbtide.catalog import CloudKind, find_machine\n"
+        f"assert find_machine(CloudKind.GKE, {name!r})"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)

@@ -1,0 +1,3 @@
+from typing import Any
+
+def filesystem(protocol: str, **storage_options: Any) -> Any: ...
