@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -58,15 +57,11 @@ def _refused(done: subprocess.CompletedProcess[str]) -> str:
     return done.stderr
 
 
-def test_help_answers_at_once() -> None:
-    """Under 0.3 s, without a cloud's package loaded."""
-    start = time.perf_counter()
+def test_help_names_the_commands() -> None:
     done = _ebbtide("--help")
-    seconds = time.perf_counter() - start
     assert done.returncode == 0
     for command in ("preview", "schema", "profile"):
         assert command in done.stdout
-    assert seconds < 1.5  # 0.1 s on a free machine; the tests' may have others at work
 
 
 def test_help_loads_nothing_slow() -> None:

@@ -263,32 +263,6 @@ def test_a_program_may_end_itself() -> None:
     assert len(run(program)) == 1
 
 
-def test_time_grows_with_the_number_of_pools() -> None:
-    """Four times the pools take no more than some six times as long: nothing is looked up by walking a
-    list.
-    """
-
-    def program(count: int) -> None:
-        cluster = gcp.container.Cluster("train", name="train", location="us-central1-a")
-        for i in range(count):
-            gcp.container.NodePool(
-                f"pool-{i}",
-                cluster=cluster.name,
-                node_config=gcp.container.NodePoolNodeConfigArgs(
-                    machine_type="n1-highmem-8", labels={"a": "b"}
-                ),
-                opts=ResourceOptions(deleted_with=cluster),
-            )
-
-    def seconds(count: int) -> float:
-        start = time.perf_counter()
-        run(lambda: program(count))
-        return time.perf_counter() - start
-
-    seconds(10)
-    small = min(seconds(50) for _ in range(3))
-    assert seconds(200) < 6 * small + 0.1
-
 
 def test_the_environment_of_a_program_is_the_callers() -> None:
     """Nothing is taken away from it and nothing added."""
