@@ -158,7 +158,12 @@ def _own(name: str, declaration: Declaration, cloud: Aks, parent: Topology) -> _
     if logs is not None:
         LogCollection(
             f"{name}-log-collection",
-            LogCollectionArgs(rule=logs.rule, cluster=cluster.resource.id, dies_with=cluster.resource),
+            LogCollectionArgs(
+                rule=logs.rule,
+                workspace=logs.workspace,
+                cluster=cluster.resource.id,
+                dies_with=cluster.resource,
+            ),
             inside,
         )
     return _Base(

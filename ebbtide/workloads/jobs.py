@@ -8,6 +8,7 @@ from ebbtide.workloads.errors import Problems, WorkloadError
 from ebbtide.workloads.names import LABEL_LENGTH
 from ebbtide.workloads.placing import Place, place
 from ebbtide.workloads.secrets import secret_mounts, secret_variables, secret_volumes
+from ebbtide.workloads.security import container_security, pod_security
 from ebbtide.workloads.tasks import Task, TaskFields, check
 
 Manifest = dict[str, Any]
@@ -124,10 +125,18 @@ def _pod(task: Task, found: Place) -> Manifest:
     limit = task.max_run_seconds
     claim = [{"name": _VOLUME, "persistentVolumeClaim": {"claimName": task.volume}}] if task.volume else []
     volumes = [*claim, *secret_volumes(task.secret_volumes)]
+    # The cloud's identities need no token of the Kubernetes API: GKE has its metadata server, and on AKS a
+    # webhook mounts a token of its own (Azure/azure-workload-identity, pkg/webhook/webhook.go, 2026).
+    account: Manifest = (
+        {"serviceAccountName": task.service_account}
+        if task.service_account
+        else {"automountServiceAccountToken": False}
+    )
     return {
         "restartPolicy": "Never",
         **({"activeDeadlineSeconds": limit} if limit else {}),
-        **({"serviceAccountName": task.service_account} if task.service_account else {}),
+        **account,
+        "securityContext": pod_security(task),
         **found.pod,
         "containers": [_container(task, found)],
         **({"volumes": volumes} if volumes else {}),
@@ -154,4 +163,9 @@ def _container(task: Task, found: Place) -> Manifest:
         "resources": {kind: amounts for kind, amounts in resources.items() if amounts},
         "volumeMounts": [*mounts, *secret_mounts(task.secret_volumes)],
     }
-    return {"name": CONTAINER, "image": task.image, **{name: part for name, part in parts.items() if part}}
+    return {
+        "name": CONTAINER,
+        "image": task.image,
+        **{name: part for name, part in parts.items() if part},
+        "securityContext": container_security(task),
+    }

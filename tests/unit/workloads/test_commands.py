@@ -81,7 +81,18 @@ def test_a_job_with_everything(profile: Path) -> None:
         ),
         *("--ttl", "2h", "--max-run", "6h", "--env", "A=1", "--env", "B=x=y", "--service-account", "vision"),
         *("--secret-env", "WANDB_API_KEY=tracker/api-key", "--secret-volume", "tracker=/secrets"),
-        *("--volume", "shared", "--mount-path", "/work", "--", "python", "train.py", "--fast"),
+        *(
+            "--run-as-user",
+            "1000",
+            "--volume",
+            "shared",
+            "--mount-path",
+            "/work",
+            "--",
+            "python",
+            "train.py",
+            "--fast",
+        ),
     )
     assert done.returncode == 0, done.stderr
     assert yaml.safe_load(done.stdout) == job(
@@ -101,6 +112,7 @@ def test_a_job_with_everything(profile: Path) -> None:
         secret_env={"WANDB_API_KEY": "tracker/api-key"},
         secret_volumes={"tracker": "/secrets"},
         service_account="vision",
+        run_as_user=1000,
         volume="shared",
         mount_path="/work",
         command=["python", "train.py", "--fast"],
