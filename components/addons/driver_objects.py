@@ -194,7 +194,11 @@ def device_plugin(declaration: Cluster) -> dict[str, Any] | None:
         "ebbtide-nvidia-device-plugin",
         pools,
         CloudKind.AKS,
-        {"volumes": volumes, "containers": [container]},
+        {
+            "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
+            "volumes": volumes,
+            "containers": [container],
+        },
     )
 
 
