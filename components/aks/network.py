@@ -28,7 +28,7 @@ class NetworkArgs:
     resource_group: pulumi.Input[str]
     location: str
     network: AksNetwork
-    storage: bool
+    storage: bool = False
     labels: Mapping[str, str]
 
 

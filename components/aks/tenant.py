@@ -42,7 +42,7 @@ class TenantArgs:
     resource_group: pulumi.Input[str]
     location: str
     issuer: pulumi.Input[str]
-    subnet: pulumi.Input[str] | None
+    subnet: pulumi.Input[str] | None = None
     keep: bool
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
 
