@@ -90,7 +90,13 @@ def pool_profile(pool: Pool, site: Site, queues: tuple[Queue, ...], addons: Addo
 
 def _queue_profile(queue: Queue, cluster: Cluster) -> QueueProfile:
     local_queues = tuple(
-        LocalQueue(team.name, team.namespace_name, use.as_ or use.queue, requires_queue(cluster, team))
+        LocalQueue(
+            team.name,
+            team.namespace_name,
+            use.as_ or use.queue,
+            requires_queue(cluster, team),
+            restricted=team.pod_security == "restricted",
+        )
         for team in tenants_of(cluster)
         for use in team.queues_used(queue.name)
     )

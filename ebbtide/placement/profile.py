@@ -114,12 +114,14 @@ class LocalQueue:
         namespace: its namespace.
         name: the queue's name there.
         required: whether the API server refuses work there that could take the queue's pools without it.
+        restricted: whether it refuses pods there that do not satisfy the Pod Security Standard `restricted`.
     """
 
     team: str
     namespace: str
     name: str
     required: bool = False
+    restricted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +194,16 @@ class Profile:
             ProfileError: the cluster has no such queue.
         """
         return _named("queue", name, {queue.name: queue for queue in self.queues}, self.cluster)
+
+    def is_restricted(self, namespace: str) -> bool:
+        """Return whether pods in a namespace have to satisfy the Pod Security Standard `restricted`; known of
+        namespaces with queues."""
+        return any(
+            local.restricted
+            for queue in self.queues
+            for local in queue.local_queues
+            if local.namespace == namespace
+        )
 
     def image(self, team: str, name: str) -> str:
         """Return the full name of an image in a team's registry.

@@ -66,6 +66,11 @@ def placed(
         found = place(profile, task)
     except WorkloadError as error:
         raise problems.error(*error.problems) from None
+    problems.check(
+        task.run_as_user is not None or not profile.is_restricted(found.namespace),
+        f"In namespace {found.namespace}, the API server refuses pods that may run as root: write "
+        "run_as_user (--run-as-user), the id of a user that the image can run as.",
+    )
     check_capacity(found.pools, task, nodes, problems)
     problems.end()
     return found

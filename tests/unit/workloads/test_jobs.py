@@ -352,3 +352,13 @@ def test_a_required_queue_is_named_before_anything_runs() -> None:
         job(DEV, name="train", image="busybox", pool="t4-spot", namespace="vision", gpus=1)
     assert job(DEV, name="train", image="busybox", pool="t4-spot", namespace="other", gpus=1)
     assert job(DEV, name="train", image="busybox", pool="cpu-spot", namespace="vision")
+
+
+def test_a_restricted_namespace_asks_for_a_user() -> None:
+    """Its API server would accept the Job and refuse its pods."""
+    team = {"name": "vision", "namespace": {"name": "vision", "podSecurity": "restricted"}}
+    restricted = derived(changed(GKE, queues=[{"name": "cpu", "pools": ["cpu"]}], teams=[team]))
+    fields: Any = {"name": "train", "image": "busybox", "queue": "cpu", "cpu": "1", "memory": "1Gi"}
+    (said,) = _problems(restricted, **fields)
+    assert said.startswith("In namespace vision, the API server refuses pods that may run as root")
+    assert job(restricted, **fields, run_as_user=1000)
