@@ -106,7 +106,7 @@ _AKS: Final = "azure-native:containerservice:ManagedCluster"
 _AKS_POOL: Final = "azure-native:containerservice:AgentPool"
 _ROLE: Final = "kubernetes:rbac.authorization.k8s.io/v1:Role"
 _RESTRICTED: Final = "`podSecurity: restricted` on a team's namespace refuses it of all pods."
-_UPSTREAM: Final = "Roles of the whole cluster are the cloud's, and upstream's for the add-ons."
+_UPSTREAM: Final = "ClusterRoles come from the cloud and from the add-ons."
 
 
 def _gke(path: str, expected: Expected) -> Property:
@@ -172,13 +172,16 @@ def _both(number: str, subject: str) -> Item:
 
 
 GKE: Final = (
-    Item("4.1.1", "who is cluster-admin", note=f"Whom IAM lets be it in the project. {_UPSTREAM}"),
+    Item("4.1.1", "who is cluster-admin", note=f"IAM decides, in the project. {_UPSTREAM}"),
     _both("4.1.2", "read Secrets"),
     _both("4.1.3", "no wildcards in roles"),
     _both("4.1.4", "no work as a default service account"),
     _both("4.1.5", "tokens only where needed"),
     Item(
-        "4.1.6", "nobody in system:masters", _gke("masterAuth", NOT_SET), note="No client certificate exists."
+        "4.1.6",
+        "no user in system:masters",
+        _gke("masterAuth", NOT_SET),
+        note="No client certificate exists.",
     ),
     _both("4.1.7", "no granting of rights"),
     Item(

@@ -42,14 +42,14 @@ What a declaration is held to before any resource is made. All faults are report
 refuses stops everything; one that warns is said and goes on."""
 
 _SECURITY: Final = """\
-Items of the CIS Benchmarks that a declaration decides. `default`: a new cluster has it unasked. `option`: it
-is had by a field of the declaration, or an option of `ebbtide job`. `not covered`: it is the cloud's or the
-project's own setting, or not there. A test records a stack on each cloud and holds every default against its
-resources; nothing here has been audited on a real cluster. Sections 2 and 3 of the benchmarks, on the control
-plane's and the nodes' own files, are for the cloud, except for what is listed.
+Items of the CIS Benchmarks that a declaration decides. `default`: a new cluster satisfies it. `option`: a field
+of the declaration, or an option of `ebbtide job`, satisfies it. `not covered`: it is a setting of the cloud or
+the project, or Ebbtide does not offer it. A test records a stack on each cloud and checks every default on its
+resources; no real cluster has been audited. Sections 2 and 3 of the benchmarks, on files and flags of the
+control plane and the nodes, are left to the cloud, except for what is listed.
 
-Paths are those of resources as Pulumi names them, after their type; `Job` is what `ebbtide job` makes. On an
-existing cluster, its owner decides what is here a property of the cluster. [SECURITY](../SECURITY.md) has the
+A property is given by its resource's type and its path, as Pulumi names them; `Job` is a Job that `ebbtide job`
+makes. The owner of an existing cluster decides its properties. [SECURITY](../SECURITY.md) describes the
 rest."""
 
 Schema = dict[str, Any]
