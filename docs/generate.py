@@ -42,15 +42,15 @@ What a declaration is held to before any resource is made. All faults are report
 refuses stops everything; one that warns is said and goes on."""
 
 _SECURITY: Final = """\
-Items of the CIS Benchmarks that a declaration decides. `default`: a new cluster satisfies it. `option`: a field
-of the declaration, or an option of `ebbtide job`, satisfies it. `not covered`: it is a setting of the cloud or
-the project, or Ebbtide does not offer it. A test records a stack on each cloud and checks every default on its
-resources; no real cluster has been audited. Sections 2 and 3 of the benchmarks, on files and flags of the
-control plane and the nodes, are left to the cloud, except for what is listed.
+Items of the CIS Benchmarks that a declaration decides. `default`: a new cluster satisfies it. `option`: a
+field of the declaration, or an option of `ebbtide job`, satisfies it. `not covered`: it is a setting of the
+cloud or the project, or Ebbtide does not offer it. A test records a stack on each cloud and checks every
+default on its resources; no real cluster has been audited. Sections 2 and 3 of the benchmarks, on files and
+flags of the control plane and the nodes, are left to the cloud, except for what is listed.
 
-A property is given by its resource's type and its path, as Pulumi names them; `Job` is a Job that `ebbtide job`
-makes. The owner of an existing cluster decides its properties. [SECURITY](../SECURITY.md) describes the
-rest."""
+A property is given by its resource's type and its path, as Pulumi names them; `Job` is a Job that `ebbtide
+job` makes. The owner of an existing cluster decides its properties. [SECURITY](../SECURITY.md) describes
+the rest."""
 
 Schema = dict[str, Any]
 
