@@ -1,7 +1,6 @@
 """The five stories: what is created has the names and parameters that their authors published."""
 
 import re
-from functools import cache
 from typing import Any, cast
 
 import pytest
@@ -9,8 +8,8 @@ import pytest
 from ebbtide.recording.recording import Recording
 from ebbtide.workloads.pipelines.queues import NAMESPACE
 from tests.examples.workloads import compiled, module
-from tests.repository import ROOT, STORIES, declaration
-from tests.synth import synth
+from tests.repository import ROOT, STORIES
+from tests.synth import synth_stack
 
 _GKE_CLUSTER = "gcp:container/cluster:Cluster"
 _GKE_POOL = "gcp:container/nodePool:NodePool"
@@ -18,9 +17,8 @@ _AKS_CLUSTER = "azure-native:containerservice:ManagedCluster"
 _AKS_POOL = "azure-native:containerservice:AgentPool"
 
 
-@cache
 def _told(story: str) -> Recording:
-    return synth(declaration(ROOT / "examples" / story / f"Pulumi.{story}.yaml"), stack=story)
+    return synth_stack(ROOT / "examples" / story / f"Pulumi.{story}.yaml")
 
 
 def _at(data: Any, path: str) -> Any:
