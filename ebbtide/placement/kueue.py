@@ -4,6 +4,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ebbtide.placement.priorities import PRIORITIES
 from ebbtide.placement.queueing import Check, ClusterQueue, Cohort, LocalQueue, Queueing
 from ebbtide.placement.quotas import Flavor, covered, quantity
 
@@ -16,12 +17,6 @@ RETRIES = {"backoffLimitCount": 10, "backoffBaseSeconds": 60, "backoffMaxSeconds
 """How often nodes are asked for again, waiting twice as long each time up to half an hour: three hours in
 all. After the last try Kueue gives the work up, which upstream's three tries do within seven minutes: too
 soon for hardware that is waited for."""
-
-PRIORITIES = {
-    "ebbtide-low": (-1000, "Gives way to everything else: sweeps, what can wait for the night."),
-    "ebbtide-normal": (0, "What work has that asks for no other."),
-    "ebbtide-high": (1000, "Goes first within its team; may take the place of the team's lower work."),
-}
 
 Manifest = dict[str, Any]
 
