@@ -75,8 +75,16 @@ def cohort_object(cohort: Cohort) -> Manifest:
     return _object("Cohort", cohort.name, spec | {"resourceGroups": _group(cohort.owned)})
 
 
+def _named(namespaces: Sequence[str]) -> Manifest:
+    """A selector of namespaces by name."""
+    key = "kubernetes.io/metadata.name"
+    if len(namespaces) == 1:
+        return {"matchLabels": {key: namespaces[0]}}
+    return {"matchExpressions": [{"key": key, "operator": "In", "values": list(namespaces)}]}
+
+
 def cluster_queue_object(queue: ClusterQueue) -> Manifest:
-    """The ClusterQueue of a team, or of everyone.
+    """The ClusterQueue of a team, or of namespaces without one.
 
     The first flavor with room, borrowed or not, is taken: flavors stand in order of preference. What is
     guaranteed is taken back from whoever borrowed it; within a queue, lower priority gives way.
@@ -84,7 +92,7 @@ def cluster_queue_object(queue: ClusterQueue) -> Manifest:
     spec: Manifest = {
         "cohortName": queue.cohort,
         "queueingStrategy": "BestEffortFIFO",
-        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": queue.namespace}},
+        "namespaceSelector": _named(queue.namespaces),
         "resourceGroups": _group(queue.flavors),
         "flavorFungibility": {"whenCanBorrow": "MayStopSearch", "whenCanPreempt": "TryNextFlavor"},
         "preemption": {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"},

@@ -287,7 +287,7 @@ def test_job_of_the_queue_story_finds_its_queue() -> None:
             "name": "dws",
             "pools": ["dws-t4-nodepool", "dws-a100-nodepool", "dws-h100-nodepool"],
             "local_queues": [
-                {"team": "dws-test", "namespace": "default", "name": "dws-local-queue", "required": False}
+                {"team": "default", "namespace": "default", "name": "dws-local-queue", "required": False}
             ],
         }
     ]
