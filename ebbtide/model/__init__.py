@@ -10,7 +10,7 @@ from ebbtide.model.faults import DeclarationError, Fault
 from ebbtide.model.pool import Accelerator, Disk, MachineShape, Nodes, Pool, Role, Taint, TaintEffect, Upgrade
 from ebbtide.model.region import Region
 from ebbtide.model.site import Site
-from ebbtide.model.tenancy import Namespace, Queue, QueueUse, Registry, Team
+from ebbtide.model.tenancy import LocalQueue, Namespace, Queue, QueueUse, Registry, Team
 
 __all__ = [
     "Accelerator",
@@ -31,6 +31,7 @@ __all__ = [
     "Katib",
     "Kueue",
     "Lifetime",
+    "LocalQueue",
     "Logs",
     "MachineShape",
     "Namespace",

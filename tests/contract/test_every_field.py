@@ -235,6 +235,21 @@ AKS_ROOMY = _with(AKS, "pools.0.machine", "Standard_D8s_v5")
 TENANCY = [
     flip("Queue.name", TEAM, "queues.0.name", "others"),
     flip("Queue.pools", TEAM, "queues.0.pools", ["t4", "a100"]),
+    flip("Queue.local_queues", TEAM, "queues.0.localQueues", [{"namespace": "default"}]),
+    flip(
+        "LocalQueue.namespace",
+        TEAM,
+        "queues.0.localQueues",
+        [{"namespace": "lab"}],
+        [{"namespace": "default"}],
+    ),
+    flip(
+        "LocalQueue.name",
+        TEAM,
+        "queues.0.localQueues",
+        [{"namespace": "default", "name": "mine"}],
+        [{"namespace": "default"}],
+    ),
     flip("Queue.fallback", STEADY, "queues.0.fallback", True),  # noqa: FBT003 - a value of the declaration
     flip("Queue.fallback", AKS_STEADY, "queues.0.fallback", True),  # noqa: FBT003 - a value of the declaration
     Flip(
