@@ -133,7 +133,7 @@ def _capacity(pool: Pool) -> _CapacityInputs:
                 "spot_max_price": -1 if price is None else price,
             }
         case Reservation(name=group):
-            return {"capacity_reservation_group_id": group}
+            return {"capacity_reservation_group_id": group} if group else {}
         case Preemptible() | FlexStart() | Queued():
             raise ValueError(f"AKS has no {pool.capacity.kind} capacity.")
         case _:

@@ -34,6 +34,7 @@ _EFFECTS = {
 }
 _IMAGES = {"cos": "COS_CONTAINERD", "ubuntu": "UBUNTU_CONTAINERD"}
 _DRIVERS = {"default": "DEFAULT", "latest": "LATEST", "none": "INSTALLATION_DISABLED"}
+_ANY = {"any": "ANY_RESERVATION", "any-then-fail": "ANY_RESERVATION_THEN_FAIL"}
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 
 
@@ -242,12 +243,14 @@ def _reservation(pool: Pool) -> container.NodePoolNodeConfigReservationAffinityA
     match pool.capacity:
         case Spot() | FlexStart() | Queued():
             return {"consume_reservation_type": "NO_RESERVATION"}
-        case Reservation(name=name):
+        case Reservation(affinity="specific", name=name) if name:
             return {
                 "consume_reservation_type": "SPECIFIC_RESERVATION",
                 "key": "compute.googleapis.com/reservation-name",
                 "values": [name],
             }
+        case Reservation(affinity=affinity):
+            return {"consume_reservation_type": _ANY[affinity]}
         case OnDemand() | Preemptible():
             return None
         case _:

@@ -87,7 +87,7 @@ class PoolReport(_Part):
     capacity: Literal["on-demand", "spot", "preemptible", "flex-start", "queued", "reservation"]
     """How machines are bought."""
     reservation: str
-    """The reservation that they come from; empty where there is none."""
+    """The reservation that they come from, or `any`; empty where there is none."""
     max_price: float | None
     """The most to pay for a spot machine, USD per hour; null for up to the list price."""
     nodes: NodesReport

@@ -52,7 +52,7 @@ def capacity_words(pool: PoolReport) -> str:
     """How machines are bought, with what limits it: `queued, up to 7 days`."""
     details: list[str] = []
     if pool.reservation:
-        details.append(pool.reservation.rpartition("/")[2])
+        details.append(pool.reservation.rpartition("reservations/")[2])
     if pool.max_run_seconds is not None:
         details.append(f"up to {_duration(pool.max_run_seconds)}")
     if pool.max_price is not None:

@@ -83,7 +83,7 @@ class PoolFacts:
         machine: machine type.
         accelerator: of one node, declared or part of the machine type; None for a CPU pool.
         capacity: how machines are bought.
-        reservation: the reservation that they come from; empty where there is none.
+        reservation: the reservation that they come from, or `any`; empty where there is none.
         max_price: the most to pay for a spot machine, USD per hour; None for up to the list price.
         nodes: how many.
         zones: where nodes may be; empty for wherever the cluster is.

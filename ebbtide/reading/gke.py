@@ -32,6 +32,13 @@ _CAPACITY: Final[tuple[tuple[str, CapacityKind], ...]] = (
     ("nodeConfig.spot", "spot"),
     ("nodeConfig.preemptible", "preemptible"),
 )
+RESERVED: Final = {
+    "SPECIFIC_RESERVATION": "",
+    "ANY_RESERVATION": "any",
+    "ANY_RESERVATION_THEN_FAIL": "any, and no other machines",
+}
+"""Affinities whose machines come from reservations, and what is said of those that have no name."""
+
 _EFFECTS: Final = {
     "NO_SCHEDULE": "NoSchedule",
     "PREFER_NO_SCHEDULE": "PreferNoSchedule",
@@ -88,7 +95,8 @@ def _pool(
         machine=machine,
         accelerator=accelerator,
         capacity=capacity,
-        reservation=inputs.text("nodeConfig.reservationAffinity.values[0]"),
+        reservation=inputs.text("nodeConfig.reservationAffinity.values[0]")
+        or RESERVED.get(_reserved(inputs), ""),
         nodes=nodes,
         zones=zones,
         disk=DiskFacts(
@@ -116,8 +124,11 @@ def _capacity(inputs: Inputs) -> CapacityKind:
     for path, kind in _CAPACITY:
         if inputs.flag(path):
             return kind
-    specific = inputs.text("nodeConfig.reservationAffinity.consumeReservationType") == "SPECIFIC_RESERVATION"
-    return "reservation" if specific else "on-demand"
+    return "reservation" if _reserved(inputs) in RESERVED else "on-demand"
+
+
+def _reserved(inputs: Inputs) -> str:
+    return inputs.text("nodeConfig.reservationAffinity.consumeReservationType")
 
 
 def _nodes(inputs: Inputs, spread: int) -> NodeFacts:

@@ -171,6 +171,12 @@ GKE_POOL = [
         "capacity",
         *({"kind": "reservation", "name": name} for name in ("one", "two")),
     ),
+    work(
+        "Reservation.affinity",
+        GKE_CPU,
+        "capacity",
+        *({"kind": "reservation", "affinity": affinity} for affinity in ("any-then-fail", "any")),
+    ),
     work("Pool.nodes", GKE_CPU, "nodes", {"count": 1}),
     work("Nodes.min", GKE_CPU, "nodes.min", 1),
     work("Nodes.max", GKE_CPU, "nodes.max", 7),

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ebbtide.catalog import CloudKind
-from ebbtide.model.capacity import FlexStart, Preemptible, Queued, Spot
+from ebbtide.model.capacity import FlexStart, Preemptible, Queued, Reservation, Spot
 from ebbtide.model.faults import Fault
 from ebbtide.model.pool import Pool
 from ebbtide.model.rules.rule import PoolIn, PoolRule
@@ -123,6 +123,15 @@ ROWS = (
         "GKE docs, provisioningrequest (2026-04-08); azure-aks-docs "
         "configure-kueue-with-cluster-autoscaler.md",
         what="capacity kind queued",
+    ),
+    OnlyOn(
+        _GKE,
+        "capacity.affinity",
+        lambda pool: isinstance(pool.capacity, Reservation) and pool.capacity.affinity != "specific",
+        "A pool on AKS uses the capacity reservation group that it names, or none.",
+        "Leave affinity out, and write the group's resource id under name.",
+        "azure-aks-docs use-capacity-reservation-groups.md (2026-05)",
+        what="reservation affinity other than specific",
     ),
     OnlyOn(
         _AKS,

@@ -74,6 +74,11 @@ def test_names_go_on_from_their_parents(name: str, parent: str | None, below: st
         ({"capacity": "flex-start", "max_run_seconds": 7200}, "flex-start, up to 2 hours"),
         ({"capacity": "flex-start", "max_run_seconds": 5400}, "flex-start, up to 5400 s"),
         ({"capacity": "reservation", "reservation": "projects/p/reservations/h100"}, "reservation, h100"),
+        (
+            {"capacity": "reservation", "reservation": "projects/p/reservations/a4/reservationBlocks/b1"},
+            "reservation, a4/reservationBlocks/b1",
+        ),
+        ({"capacity": "reservation", "reservation": "any"}, "reservation, any"),
     ],
 )
 def test_capacity(change: dict[str, object], words: str) -> None:

@@ -26,6 +26,7 @@ POOLS: list[dict[str, Any]] = [
     {"machine": "g2-standard-8", "capacity": {"kind": "flex-start", "maxRunDuration": "12h"}},
     {"machine": "a2-highgpu-1g", "capacity": {"kind": "queued"}},
     {"machine": "a2-highgpu-1g", "capacity": {"kind": "reservation", "name": "held"}},
+    {"machine": "a2-highgpu-1g", "capacity": {"kind": "reservation", "affinity": "any"}},
     {"machine": "n1-highmem-8", "accelerator": {"type": "nvidia-tesla-t4", "count": 4}, "capacity": "spot"},
     {"machine": "n2-standard-8", "zones": ["us-central1-a", "us-central1-b"], "nodes": {"min": 2, "max": 6}},
     {"machine": "n2-standard-8", "nodes": {"count": 2}},

@@ -4,6 +4,7 @@ import re
 from typing import Final
 
 from ebbtide.catalog import PREEMPTIBLE_SECONDS, CloudKind, Machine, find_machine, resource_name
+from ebbtide.reading.gke import RESERVED
 from ebbtide.reading.inputs import Inputs
 from ebbtide.rehearsal.cloud.gcp.asked import Asked, World, inputs_of
 from ebbtide.rehearsal.cloud.gcp.node_marks import added_labels, added_taints, asked_taints
@@ -46,8 +47,8 @@ def capacity_of(said: Inputs) -> CapacityKind:
     for path, kind in _CAPACITIES:
         if said.flag(path):
             return kind
-    specific = said.text("nodeConfig.reservationAffinity.consumeReservationType") == "SPECIFIC_RESERVATION"
-    return "reservation" if specific else "on-demand"
+    affinity = said.text("nodeConfig.reservationAffinity.consumeReservationType")
+    return "reservation" if affinity in RESERVED else "on-demand"
 
 
 def accelerator_of(said: Inputs, machine: Machine) -> tuple[str, int] | None:
