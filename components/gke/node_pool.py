@@ -34,6 +34,7 @@ _EFFECTS = {
 }
 _IMAGES = {"cos": "COS_CONTAINERD", "ubuntu": "UBUNTU_CONTAINERD"}
 _DRIVERS = {"default": "DEFAULT", "latest": "LATEST", "none": "INSTALLATION_DISABLED"}
+_STRATEGIES = {"time-sharing": "TIME_SHARING", "mps": "MPS"}
 _ANY = {"any": "ANY_RESERVATION", "any-then-fail": "ANY_RESERVATION_THEN_FAIL"}
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 
@@ -227,10 +228,28 @@ def _taint(taint: Taint) -> container.NodePoolNodeConfigTaintArgsDict:
 
 
 def _accelerator(accelerator: Accelerator) -> container.NodePoolNodeConfigGuestAcceleratorArgsDict:
+    return given(
+        {
+            "type": accelerator.type,
+            "count": accelerator.count,
+            "gpu_driver_installation_config": {
+                "gpu_driver_version": _DRIVERS[accelerator.driver or "default"]
+            },
+            "gpu_partition_size": accelerator.gpu_partition_size,
+            "gpu_sharing_config": _sharing(accelerator),
+        }
+    )
+
+
+def _sharing(
+    accelerator: Accelerator,
+) -> container.NodePoolNodeConfigGuestAcceleratorGpuSharingConfigArgsDict | None:
+    sharing = accelerator.gpu_sharing_config
+    if sharing is None:
+        return None
     return {
-        "type": accelerator.type,
-        "count": accelerator.count,
-        "gpu_driver_installation_config": {"gpu_driver_version": _DRIVERS[accelerator.driver or "default"]},
+        "gpu_sharing_strategy": _STRATEGIES[sharing.gpu_sharing_strategy],
+        "max_shared_clients_per_gpu": sharing.max_shared_clients_per_gpu,
     }
 
 

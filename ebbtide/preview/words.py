@@ -45,7 +45,10 @@ def nodes_words(nodes: NodesReport) -> str:
 
 def accelerator_words(pool: PoolReport) -> str:
     """Accelerators of a node: `4 x nvidia-tesla-t4`; empty for a CPU pool."""
-    return f"{pool.accelerator.count} x {pool.accelerator.type}" if pool.accelerator else ""
+    found = pool.accelerator
+    if found is None:
+        return ""
+    return f"{found.count} x {found.type}" + (f" ({found.sharing})" if found.sharing else "")
 
 
 def capacity_words(pool: PoolReport) -> str:

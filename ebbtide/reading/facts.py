@@ -12,10 +12,19 @@ Role: TypeAlias = Literal["system", "work"]
 
 @dataclass(frozen=True, slots=True)
 class AcceleratorFacts:
-    """The accelerators of one node."""
+    """The accelerators of one node.
+
+    Attributes:
+        type: as the cloud names it.
+        count: how many a node has.
+        sharing: how GPUs are divided and shared, in words; empty where they are not.
+        shares: how many of the resource that pods request one counts as.
+    """
 
     type: str
     count: int
+    sharing: str = ""
+    shares: int = 1
 
 
 @dataclass(frozen=True, slots=True)

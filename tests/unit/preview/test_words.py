@@ -96,5 +96,10 @@ def test_nodes() -> None:
 def test_accelerators() -> None:
     """How many of what; nothing for a CPU pool."""
     assert accelerator_words(_POOL) == ""
-    pool = _POOL.model_copy(update={"accelerator": AcceleratorReport(type="nvidia-l4", count=2)})
+    pool = _POOL.model_copy(
+        update={"accelerator": AcceleratorReport(type="nvidia-l4", count=2, requestable=2)}
+    )
     assert accelerator_words(pool) == "2 x nvidia-l4"
+    shared = AcceleratorReport(type="nvidia-l4", count=2, sharing="time-sharing by 8", requestable=16)
+    pool = _POOL.model_copy(update={"accelerator": shared})
+    assert accelerator_words(pool) == "2 x nvidia-l4 (time-sharing by 8)"
