@@ -37,6 +37,7 @@ class PoolInputs(TypedDict):
     spot_max_price: NotRequired[float]
     capacity_reservation_group_id: NotRequired[str]
     gpu_profile: NotRequired[containerservice.GPUProfileArgsDict]
+    gpu_instance_profile: NotRequired[str]
     enable_node_public_ip: bool
     vnet_subnet_id: NotRequired[pulumi.Input[str]]
     max_pods: NotRequired[int]
@@ -87,6 +88,7 @@ def pool_inputs(
         "scale_down_mode": "Delete",
         **_capacity(pool),
         "gpu_profile": _driver(pool),
+        "gpu_instance_profile": pool.accelerator.gpu_instance_profile if pool.accelerator else None,
         "enable_node_public_ip": False,
         "vnet_subnet_id": subnet,
         "max_pods": pool.max_pods_per_node,
@@ -133,7 +135,7 @@ def _capacity(pool: Pool) -> _CapacityInputs:
                 "spot_max_price": -1 if price is None else price,
             }
         case Reservation(name=group):
-            return {"capacity_reservation_group_id": group}
+            return {"capacity_reservation_group_id": group} if group else {}
         case Preemptible() | FlexStart() | Queued():
             raise ValueError(f"AKS has no {pool.capacity.kind} capacity.")
         case _:

@@ -42,6 +42,7 @@ FIXED: Final = (
     Fixed("osDiskType", "os_disk_type", "disk.type"),
     Fixed("maxPods", "max_pods", "maxPodsPerNode"),
     Fixed("gpuProfile", "gpu_profile", "accelerator.driver", unset={"driver": "Install"}),
+    Fixed("gpuInstanceProfile", "gpu_instance_profile", "accelerator.gpuInstanceProfile"),
     Fixed("vnetSubnetID", "vnet_subnet_id", "cloud.network"),
     Fixed("osType", "os_type", "", unset="Linux"),
     Fixed("type", "type", "", unset="VirtualMachineScaleSets"),

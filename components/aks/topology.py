@@ -193,7 +193,8 @@ def _log_store(
 
 def _reservations(declaration: Declaration) -> tuple[str, ...]:
     capacities = (pool.capacity for pool in declaration.pools)
-    return tuple(capacity.name for capacity in capacities if isinstance(capacity, Reservation))
+    groups = (capacity.name for capacity in capacities if isinstance(capacity, Reservation))
+    return tuple(group for group in groups if group)
 
 
 def _existing(declaration: Declaration, cloud: Aks) -> _Base:

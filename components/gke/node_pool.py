@@ -34,6 +34,8 @@ _EFFECTS = {
 }
 _IMAGES = {"cos": "COS_CONTAINERD", "ubuntu": "UBUNTU_CONTAINERD"}
 _DRIVERS = {"default": "DEFAULT", "latest": "LATEST", "none": "INSTALLATION_DISABLED"}
+_STRATEGIES = {"time-sharing": "TIME_SHARING", "mps": "MPS"}
+_ANY = {"any": "ANY_RESERVATION", "any-then-fail": "ANY_RESERVATION_THEN_FAIL"}
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 
 
@@ -226,10 +228,28 @@ def _taint(taint: Taint) -> container.NodePoolNodeConfigTaintArgsDict:
 
 
 def _accelerator(accelerator: Accelerator) -> container.NodePoolNodeConfigGuestAcceleratorArgsDict:
+    return given(
+        {
+            "type": accelerator.type,
+            "count": accelerator.count,
+            "gpu_driver_installation_config": {
+                "gpu_driver_version": _DRIVERS[accelerator.driver or "default"]
+            },
+            "gpu_partition_size": accelerator.gpu_partition_size,
+            "gpu_sharing_config": _sharing(accelerator),
+        }
+    )
+
+
+def _sharing(
+    accelerator: Accelerator,
+) -> container.NodePoolNodeConfigGuestAcceleratorGpuSharingConfigArgsDict | None:
+    sharing = accelerator.gpu_sharing_config
+    if sharing is None:
+        return None
     return {
-        "type": accelerator.type,
-        "count": accelerator.count,
-        "gpu_driver_installation_config": {"gpu_driver_version": _DRIVERS[accelerator.driver or "default"]},
+        "gpu_sharing_strategy": _STRATEGIES[sharing.gpu_sharing_strategy],
+        "max_shared_clients_per_gpu": sharing.max_shared_clients_per_gpu,
     }
 
 
@@ -242,12 +262,14 @@ def _reservation(pool: Pool) -> container.NodePoolNodeConfigReservationAffinityA
     match pool.capacity:
         case Spot() | FlexStart() | Queued():
             return {"consume_reservation_type": "NO_RESERVATION"}
-        case Reservation(name=name):
+        case Reservation(affinity="specific", name=name) if name:
             return {
                 "consume_reservation_type": "SPECIFIC_RESERVATION",
                 "key": "compute.googleapis.com/reservation-name",
                 "values": [name],
             }
+        case Reservation(affinity=affinity):
+            return {"consume_reservation_type": _ANY[affinity]}
         case OnDemand() | Preemptible():
             return None
         case _:

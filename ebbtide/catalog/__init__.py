@@ -1,8 +1,8 @@
 """Facts about the clouds, as dated data files with a source in every row, and their look-up.
 
 The data files stand in `data/`: `machines.csv`, `attachable.csv`, `prices.csv`, `quotas.csv`,
-`footprints.csv`, `locations.csv`, `offerings.csv`, `retirements.csv`. A fact that turns out wrong is
-fixed there; no code carries one.
+`footprints.csv`, `locations.csv`, `offerings.csv`, `partitions.csv`, `retirements.csv`. A fact that turns out
+wrong is fixed there; no code carries one.
 """
 
 from ebbtide.catalog.accelerators import is_tpu, resource_name, short_for
@@ -19,6 +19,7 @@ from ebbtide.catalog.machines import (
     find_machine,
     machine_names,
 )
+from ebbtide.catalog.partitions import partitions
 from ebbtide.catalog.prices import Price, find_price, machine_price
 from ebbtide.catalog.quotas import quota_names
 from ebbtide.catalog.retirements import Retirement, retired_names, retirement
@@ -49,6 +50,7 @@ __all__ = [
     "is_tpu",
     "machine_names",
     "machine_price",
+    "partitions",
     "quota_names",
     "resource_name",
     "retired_names",

@@ -7,7 +7,18 @@ from ebbtide.model.cloud import Aks, AksAccess, AksNetwork, Existing, Gke, GkeAc
 from ebbtide.model.cluster import Cluster, Lifetime
 from ebbtide.model.declare import advice, check_pool, declaration_schema, declare
 from ebbtide.model.faults import DeclarationError, Fault
-from ebbtide.model.pool import Accelerator, Disk, MachineShape, Nodes, Pool, Role, Taint, TaintEffect, Upgrade
+from ebbtide.model.pool import (
+    Accelerator,
+    Disk,
+    GpuSharingConfig,
+    MachineShape,
+    Nodes,
+    Pool,
+    Role,
+    Taint,
+    TaintEffect,
+    Upgrade,
+)
 from ebbtide.model.region import Region
 from ebbtide.model.site import Site
 from ebbtide.model.tenancy import LocalQueue, Namespace, Queue, QueueUse, Registry, Team
@@ -28,6 +39,7 @@ __all__ = [
     "Gke",
     "GkeAccess",
     "GkeNetwork",
+    "GpuSharingConfig",
     "Katib",
     "Kueue",
     "Lifetime",

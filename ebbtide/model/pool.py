@@ -40,6 +40,15 @@ class Taint(Declared):
         return f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
 
 
+class GpuSharingConfig(Declared):
+    """Several containers on one GPU, without memory of their own."""
+
+    gpu_sharing_strategy: Literal["time-sharing", "mps"] = "time-sharing"
+    """`time-sharing` switches between containers; `mps` (NVIDIA Multi-Process Service) runs them at once."""
+    max_shared_clients_per_gpu: Annotated[int, Field(strict=True, ge=2, le=48)]
+    """Containers that share a GPU, or one partition of it, from 2 to 48. Each requests 1 `nvidia.com/gpu`."""
+
+
 class Accelerator(Declared):
     """The accelerators of one node."""
 
@@ -50,6 +59,13 @@ class Accelerator(Declared):
     driver: Literal["default", "latest", "none"] | None = None
     """Driver that the cloud installs: GKE has `default` and `latest`, AKS `default`; `none` leaves it to
     `addons.drivers`. Left out: `default` where that is `managed`, else `none`."""
+    gpu_sharing_config: GpuSharingConfig | None = None
+    """GKE: several containers on each GPU. It is fixed when the pool is created."""
+    gpu_partition_size: Name | None = None
+    """GKE: partition of NVIDIA Multi-Instance GPU that each GPU is divided into, such as `1g.5gb`. It is
+    fixed when the pool is created."""
+    gpu_instance_profile: Literal["MIG1g", "MIG2g", "MIG3g", "MIG4g", "MIG7g"] | None = None
+    """AKS: the same, by its profile. It is fixed when the pool is created."""
 
 
 class MachineShape(Declared):

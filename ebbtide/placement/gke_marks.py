@@ -3,7 +3,17 @@
 from typing import assert_never
 
 from ebbtide.catalog import is_tpu, resource_name
-from ebbtide.model import FlexStart, OnDemand, Pool, Preemptible, Queued, Reservation, Spot, Taint
+from ebbtide.model import (
+    Accelerator,
+    FlexStart,
+    OnDemand,
+    Pool,
+    Preemptible,
+    Queued,
+    Reservation,
+    Spot,
+    Taint,
+)
 from ebbtide.model.fallback import COMPUTE_CLASS
 
 SPOT = "cloud.google.com/gke-spot"
@@ -65,6 +75,19 @@ def cloud_labels(pool: Pool) -> dict[str, str]:
         found[key] = "true"
     if pool.accelerator is not None:
         found[TPU_ACCELERATOR if _is_tpu(pool) else ACCELERATOR] = pool.accelerator.type
+        found |= _sharing_labels(pool.accelerator)
+    return found
+
+
+def _sharing_labels(accelerator: Accelerator) -> dict[str, str]:
+    """Labels of nodes whose GPUs are shared (GoogleCloudPlatform/cluster-autoscaler@7d250507,
+    pkg/cloudprovider/gke/labels/system_labels.go)."""
+    found: dict[str, str] = {}
+    if accelerator.gpu_partition_size is not None:
+        found["cloud.google.com/gke-gpu-partition-size"] = accelerator.gpu_partition_size
+    if (sharing := accelerator.gpu_sharing_config) is not None:
+        found["cloud.google.com/gke-gpu-sharing-strategy"] = sharing.gpu_sharing_strategy
+        found["cloud.google.com/gke-max-shared-clients-per-gpu"] = str(sharing.max_shared_clients_per_gpu)
     return found
 
 

@@ -62,11 +62,29 @@ class MatchExpression:
 
 @dataclass(frozen=True, slots=True)
 class AcceleratorProfile:
-    """The accelerators of one node: type, count, and the resource that a pod requests (`nvidia.com/gpu`)."""
+    """The accelerators of one node.
+
+    Attributes:
+        type: accelerator type.
+        count: how many of the resource a node offers; of shared GPUs, the shares.
+        resource: what a pod requests, as `nvidia.com/gpu`.
+        shares: how many of the resource one accelerator counts as.
+        max_request: the most that one container can request; None for all of a node's.
+    """
 
     type: str
     count: int
     resource: str
+    shares: int = 1
+    max_request: int | None = None
+
+    @property
+    def most(self) -> int:
+        """The most that one container can request."""
+        return self.count if self.max_request is None else self.max_request
+
+    def __str__(self) -> str:
+        return f"{self.count} {self.type}" if self.shares == 1 else f"{self.count} shares of {self.type}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,10 @@ class AcceleratorReport(_Part):
     """As the cloud names it, such as `nvidia-tesla-t4`."""
     count: int
     """How many a node has."""
+    sharing: str = ""
+    """How GPUs are divided and shared, as `1g.5gb` or `time-sharing by 8`; empty where they are not."""
+    requestable: int
+    """How many the pods of a node can request; of shared GPUs, the shares."""
 
 
 class NodesReport(_Part):
@@ -87,7 +91,7 @@ class PoolReport(_Part):
     capacity: Literal["on-demand", "spot", "preemptible", "flex-start", "queued", "reservation"]
     """How machines are bought."""
     reservation: str
-    """The reservation that they come from; empty where there is none."""
+    """The reservation that they come from, or `any`; empty where there is none."""
     max_price: float | None
     """The most to pay for a spot machine, USD per hour; null for up to the list price."""
     nodes: NodesReport
@@ -280,7 +284,12 @@ def _pool(pool: PoolFacts, queues: tuple[str, ...], falls_back_to: tuple[str, ..
         location=pool.location,
         role=pool.role,
         machine=pool.machine,
-        accelerator=AcceleratorReport(type=accelerator.type, count=accelerator.count)
+        accelerator=AcceleratorReport(
+            type=accelerator.type,
+            count=accelerator.count,
+            sharing=accelerator.sharing,
+            requestable=accelerator.count * accelerator.shares,
+        )
         if accelerator
         else None,
         capacity=pool.capacity,

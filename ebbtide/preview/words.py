@@ -45,14 +45,17 @@ def nodes_words(nodes: NodesReport) -> str:
 
 def accelerator_words(pool: PoolReport) -> str:
     """Accelerators of a node: `4 x nvidia-tesla-t4`; empty for a CPU pool."""
-    return f"{pool.accelerator.count} x {pool.accelerator.type}" if pool.accelerator else ""
+    found = pool.accelerator
+    if found is None:
+        return ""
+    return f"{found.count} x {found.type}" + (f" ({found.sharing})" if found.sharing else "")
 
 
 def capacity_words(pool: PoolReport) -> str:
     """How machines are bought, with what limits it: `queued, up to 7 days`."""
     details: list[str] = []
     if pool.reservation:
-        details.append(pool.reservation.rpartition("/")[2])
+        details.append(pool.reservation.rpartition("reservations/")[2])
     if pool.max_run_seconds is not None:
         details.append(f"up to {_duration(pool.max_run_seconds)}")
     if pool.max_price is not None:

@@ -8,7 +8,7 @@ The fields are those of pulumi-azure-native 3.29; what AKS adds by itself is of 
 from collections.abc import Iterator
 from typing import Final
 
-from ebbtide.catalog import CloudKind, find_machine
+from ebbtide.catalog import CloudKind, Machine, find_machine, partitions
 from ebbtide.placement.aks_marks import SPOT
 from ebbtide.reading.facts import (
     AcceleratorFacts,
@@ -65,9 +65,7 @@ def _pool(
         role="system" if inputs.text("mode") == "System" else "work",
         machine=machine,
         # Azure's accelerators are part of the machine type, and no field says so.
-        accelerator=AcceleratorFacts(known.accelerator, known.accelerator_count)
-        if known and known.accelerator
-        else None,
+        accelerator=_accelerator(inputs, known) if known and known.accelerator else None,
         capacity=capacity,
         reservation=inputs.text("capacityReservationGroupID"),
         max_price=price if price is not None and price >= 0 else None,
@@ -78,6 +76,12 @@ def _pool(
         taints=_taints(inputs, capacity),
         billing=inputs.labels("tags"),
     )
+
+
+def _accelerator(inputs: Inputs, machine: Machine) -> AcceleratorFacts:
+    profile = inputs.text("gpuInstanceProfile")
+    shares = partitions(CloudKind.AKS, machine.accelerator).get(profile, 1)
+    return AcceleratorFacts(machine.accelerator, machine.accelerator_count, profile, shares)
 
 
 def _capacity(inputs: Inputs) -> CapacityKind:

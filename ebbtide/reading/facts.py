@@ -12,10 +12,19 @@ Role: TypeAlias = Literal["system", "work"]
 
 @dataclass(frozen=True, slots=True)
 class AcceleratorFacts:
-    """The accelerators of one node."""
+    """The accelerators of one node.
+
+    Attributes:
+        type: as the cloud names it.
+        count: how many a node has.
+        sharing: how GPUs are divided and shared, in words; empty where they are not.
+        shares: how many of the resource that pods request one counts as.
+    """
 
     type: str
     count: int
+    sharing: str = ""
+    shares: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +92,7 @@ class PoolFacts:
         machine: machine type.
         accelerator: of one node, declared or part of the machine type; None for a CPU pool.
         capacity: how machines are bought.
-        reservation: the reservation that they come from; empty where there is none.
+        reservation: the reservation that they come from, or `any`; empty where there is none.
         max_price: the most to pay for a spot machine, USD per hour; None for up to the list price.
         nodes: how many.
         zones: where nodes may be; empty for wherever the cluster is.

@@ -8,7 +8,14 @@ What nodes get without being declared is of the GKE documentation (gpus, tpus, p
 from collections.abc import Iterator
 from typing import Final
 
-from ebbtide.catalog import GKE_REGION_ZONES, PREEMPTIBLE_SECONDS, CloudKind, find_machine, resource_name
+from ebbtide.catalog import (
+    GKE_REGION_ZONES,
+    PREEMPTIBLE_SECONDS,
+    CloudKind,
+    find_machine,
+    partitions,
+    resource_name,
+)
 from ebbtide.catalog.clouds import is_gke_zone
 from ebbtide.placement.gke_marks import QUEUED
 from ebbtide.reading.facts import (
@@ -32,6 +39,13 @@ _CAPACITY: Final[tuple[tuple[str, CapacityKind], ...]] = (
     ("nodeConfig.spot", "spot"),
     ("nodeConfig.preemptible", "preemptible"),
 )
+RESERVED: Final = {
+    "SPECIFIC_RESERVATION": "",
+    "ANY_RESERVATION": "any",
+    "ANY_RESERVATION_THEN_FAIL": "any, and no other machines",
+}
+"""Affinities whose machines come from reservations, and what is said of those that have no name."""
+
 _EFFECTS: Final = {
     "NO_SCHEDULE": "NoSchedule",
     "PREFER_NO_SCHEDULE": "PreferNoSchedule",
@@ -88,7 +102,8 @@ def _pool(
         machine=machine,
         accelerator=accelerator,
         capacity=capacity,
-        reservation=inputs.text("nodeConfig.reservationAffinity.values[0]"),
+        reservation=inputs.text("nodeConfig.reservationAffinity.values[0]")
+        or RESERVED.get(_reserved(inputs), ""),
         nodes=nodes,
         zones=zones,
         disk=DiskFacts(
@@ -105,19 +120,32 @@ def _pool(
 def _accelerator(inputs: Inputs, machine: str) -> AcceleratorFacts | None:
     """What is attached, or else what is part of the machine type."""
     for attached in inputs.parts("nodeConfig.guestAccelerators"):
-        return AcceleratorFacts(attached.text("type"), attached.number("count") or 1)
+        return AcceleratorFacts(attached.text("type"), attached.number("count") or 1, *_sharing(attached))
     known = find_machine(CloudKind.GKE, machine)
     return (
         AcceleratorFacts(known.accelerator, known.accelerator_count) if known and known.accelerator else None
     )
 
 
+def _sharing(attached: Inputs) -> tuple[str, int]:
+    """How GPUs are divided and shared, and how many `nvidia.com/gpu` each counts as."""
+    size = attached.text("gpuPartitionSize")
+    divided = partitions(CloudKind.GKE, attached.text("type")).get(size, 1)
+    clients = attached.number("gpuSharingConfig.maxSharedClientsPerGpu") or 1
+    strategy = attached.text("gpuSharingConfig.gpuSharingStrategy").lower().replace("_", "-")
+    words = [size, f"{strategy} by {clients}" if strategy else ""]
+    return ", ".join(filter(None, words)), divided * clients
+
+
 def _capacity(inputs: Inputs) -> CapacityKind:
     for path, kind in _CAPACITY:
         if inputs.flag(path):
             return kind
-    specific = inputs.text("nodeConfig.reservationAffinity.consumeReservationType") == "SPECIFIC_RESERVATION"
-    return "reservation" if specific else "on-demand"
+    return "reservation" if _reserved(inputs) in RESERVED else "on-demand"
+
+
+def _reserved(inputs: Inputs) -> str:
+    return inputs.text("nodeConfig.reservationAffinity.consumeReservationType")
 
 
 def _nodes(inputs: Inputs, spread: int) -> NodeFacts:

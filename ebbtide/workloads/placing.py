@@ -218,9 +218,9 @@ def _check_idle(pools: Sequence[PoolProfile], task: Task, target: str, problems:
     accelerators = [pool.accelerator for pool in pools if pool.accelerator is not None]
     if task.gpus is not None or not accelerators or len(accelerators) < len(pools):
         return
-    most = max(item.count for item in accelerators)
+    most = max(item.most for item in accelerators)
     counts = "gpus=1" if most == 1 else f"gpus=1 to gpus={most}"
-    kinds = " or ".join(dict.fromkeys(f"{item.count} {item.type}" for item in accelerators))
+    kinds = " or ".join(dict.fromkeys(map(str, accelerators)))
     problems.add(
         f"gpus is not given, and {target} has only nodes with {kinds}: they would be paid for with no "
         f"accelerator in use. Write {counts} (--gpus), or gpus=0 for work that needs such a node without its "
@@ -255,10 +255,14 @@ def _misfits(pool: PoolProfile, task: Task, cloud: str, *, run: bool = True) -> 
     are said once more, in the same words."""
     problems = Problems()
     node = f"a node of pool {pool.name}"
-    have = f"{pool.accelerator.count} {pool.accelerator.type}" if pool.accelerator else "no accelerators"
     problems.check(
         task.gpu_count <= (pool.accelerator.count if pool.accelerator else 0),
-        f"gpus is {task.gpus}, and {node} has {have}.",
+        f"gpus is {task.gpus}, and {node} has {pool.accelerator or 'no accelerators'}.",
+    )
+    problems.check(
+        pool.accelerator is None or not pool.accelerator.most < task.gpu_count <= pool.accelerator.count,
+        f"gpus is {task.gpus}, and the GPUs of pool {pool.name} are shared: a container that requests more "
+        f"than {pool.accelerator.most if pool.accelerator else 0} fails. Write gpus=1.",
     )
     sidecars = (*task.sidecars, *([_BUCKET_MOUNT] if has_bucket_mount(cloud, task) else []))
     beside = f" beside {' and '.join(item.name for item in sidecars)}" if sidecars else ""

@@ -53,6 +53,8 @@ GKE_QUEUED = only(GKE, machine="a2-highgpu-1g", capacity="queued")
 AKS_CPU = only(AKS, machine="Standard_D8s_v5")
 AKS_SPOT = only(AKS, machine="Standard_D8s_v5", capacity="spot")
 
+TIME = {"gpuSharingStrategy": "time-sharing"}
+MPS = {"gpuSharingStrategy": "mps", "maxSharedClientsPerGpu": 2}
 VPC = {"vpc": "theirs", "subnet": "theirs", "podsRange": "p", "servicesRange": "s"}
 GKE_VPC = _with(GKE, "cloud.network", VPC)
 GKE_EXISTING = changed(_with(GKE_SPOT, "cloud.existing", {"name": "theirs"}), pools=GKE_SPOT["pools"][1:])
@@ -146,6 +148,27 @@ GKE_POOL = [
     work("Accelerator.type", GKE_GPU, "accelerator.type", "nvidia-tesla-v100"),
     work("Accelerator.count", GKE_GPU, "accelerator.count", 2),
     work("Accelerator.driver", GKE_GPU, "accelerator.driver", "latest"),
+    work(
+        "Accelerator.gpu_sharing_config",
+        GKE_GPU,
+        "accelerator.gpuSharingConfig",
+        {"maxSharedClientsPerGpu": 2},
+    ),
+    work(
+        "GpuSharingConfig.gpu_sharing_strategy", GKE_GPU, "accelerator.gpuSharingConfig", MPS, {**MPS, **TIME}
+    ),
+    work(
+        "GpuSharingConfig.max_shared_clients_per_gpu",
+        GKE_GPU,
+        "accelerator.gpuSharingConfig",
+        *({"maxSharedClientsPerGpu": clients} for clients in (3, 2)),
+    ),
+    work(
+        "Accelerator.gpu_partition_size",
+        only(GKE, machine="a2-highgpu-1g"),
+        "accelerator",
+        *({"type": "nvidia-tesla-a100", "gpuPartitionSize": size} for size in ("1g.5gb", "2g.10gb")),
+    ),
     work("Pool.capacity", GKE_CPU, "capacity", "preemptible"),
     Flip("OnDemand.kind", GKE_CPU, GKE_SPOT),
     Flip("Spot.kind", GKE_SPOT, GKE_CPU),
@@ -170,6 +193,12 @@ GKE_POOL = [
         GKE_CPU,
         "capacity",
         *({"kind": "reservation", "name": name} for name in ("one", "two")),
+    ),
+    work(
+        "Reservation.affinity",
+        GKE_CPU,
+        "capacity",
+        *({"kind": "reservation", "affinity": affinity} for affinity in ("any-then-fail", "any")),
     ),
     work("Pool.nodes", GKE_CPU, "nodes", {"count": 1}),
     work("Nodes.min", GKE_CPU, "nodes.min", 1),
@@ -207,6 +236,12 @@ AKS_POOL = [
         {"type": "nvidia-t4", "driver": "default"},
     ),
     work("Pool.capacity", AKS_CPU, "capacity", "spot"),
+    work(
+        "Accelerator.gpu_instance_profile",
+        only(AKS, machine="Standard_NC24ads_A100_v4"),
+        "accelerator",
+        *({"type": "nvidia-a100-80gb", "gpuInstanceProfile": profile} for profile in ("MIG1g", "MIG2g")),
+    ),
     work("Spot.eviction_policy", AKS_SPOT, "capacity", {"kind": "spot", "evictionPolicy": "Deallocate"}),
     work("Spot.max_price", AKS_SPOT, "capacity", {"kind": "spot", "maxPrice": 0.25}),
     work("Reservation.name", AKS_CPU, "capacity", {"kind": "reservation", "name": GROUP}),

@@ -10,6 +10,7 @@ from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule
 from ebbtide.model.rules.syntax import Syntax, Texts, cluster_rules, pool_rules
 
 _RFC1035_40 = r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?"
+_RFC1035_63 = r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?"
 _RFC1035_40_WORDS = (
     "at most 40 lower-case letters, digits and hyphens, the first a letter and the last no hyphen"
 )
@@ -47,7 +48,7 @@ def _admins(cloud: Aks) -> Texts:
 
 
 def _reservation(pool: PoolIn) -> Texts:
-    if isinstance(pool.pool.capacity, Reservation):
+    if isinstance(pool.pool.capacity, Reservation) and pool.pool.capacity.name:
         yield pool.at("capacity.name"), pool.pool.capacity.name
 
 
@@ -203,12 +204,14 @@ POOL_RULES: tuple[PoolRule, ...] = pool_rules(
     Syntax(
         what="reservation",
         whose="GKE",
-        pattern=r"(projects/[^/]+/reservations/)?[a-z]([-a-z0-9]{0,61}[a-z0-9])?",
-        wants="its name, or projects/PROJECT/reservations/NAME for a shared one",
+        pattern=rf"(projects/[^/]+/reservations/)?{_RFC1035_63}"
+        rf"(/reservationBlocks/{_RFC1035_63}(/reservationSubBlocks/{_RFC1035_63})?)?",
+        wants="its name, projects/PROJECT/reservations/NAME for a shared one, or either with "
+        "/reservationBlocks/BLOCK for one block",
         example="a100-reservation",
         consequence="No node would ever start.",
         source="GKE docs, consuming-reservations (cloud.google.com, 2026); cluster-toolkit "
-        "gke-node-pool/main.tf@01a7a3ed",
+        "gke-node-pool/main.tf@01a7a3ed; AI-Hypercomputer/xpk, parse_reservation (2026): blocks",
         texts=_reservation,
         cloud=CloudKind.GKE,
     ),

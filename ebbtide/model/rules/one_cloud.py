@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ebbtide.catalog import CloudKind
-from ebbtide.model.capacity import FlexStart, Preemptible, Queued, Spot
+from ebbtide.model.capacity import FlexStart, Preemptible, Queued, Reservation, Spot
 from ebbtide.model.faults import Fault
 from ebbtide.model.pool import Pool
 from ebbtide.model.rules.rule import PoolIn, PoolRule
@@ -123,6 +123,39 @@ ROWS = (
         "GKE docs, provisioningrequest (2026-04-08); azure-aks-docs "
         "configure-kueue-with-cluster-autoscaler.md",
         what="capacity kind queued",
+    ),
+    OnlyOn(
+        _GKE,
+        "capacity.affinity",
+        lambda pool: isinstance(pool.capacity, Reservation) and pool.capacity.affinity != "specific",
+        "A pool on AKS uses the capacity reservation group that it names, or none.",
+        "Leave affinity out, and write the group's resource id under name.",
+        "azure-aks-docs use-capacity-reservation-groups.md (2026-05)",
+        what="reservation affinity other than specific",
+    ),
+    OnlyOn(
+        _GKE,
+        "accelerator.gpuPartitionSize",
+        lambda pool: pool.accelerator is not None and pool.accelerator.gpu_partition_size is not None,
+        "AKS divides GPUs by an instance profile.",
+        "Write gpuInstanceProfile: MIG1g, for example.",
+        "azure-aks-docs gpu-multi-instance.md (2026-05)",
+    ),
+    OnlyOn(
+        _GKE,
+        "accelerator.gpuSharingConfig",
+        lambda pool: pool.accelerator is not None and pool.accelerator.gpu_sharing_config is not None,
+        "AKS leaves time-sharing to NVIDIA's operator.",
+        "Leave gpuSharingConfig out, or write gpuInstanceProfile for an A100, H100 or H200.",
+        "azure-aks-docs concepts-gpu-partitioning.md (2026)",
+    ),
+    OnlyOn(
+        _AKS,
+        "accelerator.gpuInstanceProfile",
+        lambda pool: pool.accelerator is not None and pool.accelerator.gpu_instance_profile is not None,
+        "GKE divides GPUs by the size of a partition.",
+        "Write gpuPartitionSize: 1g.5gb, for example.",
+        "GKE docs, gpus-multi (2026)",
     ),
     OnlyOn(
         _AKS,

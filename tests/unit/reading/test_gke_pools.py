@@ -113,6 +113,16 @@ def test_a_reservation_is_named() -> None:
 
 
 @pytest.mark.parametrize(
+    ("affinity", "named"),
+    [("ANY_RESERVATION", "any"), ("ANY_RESERVATION_THEN_FAIL", "any, and no other machines")],
+)
+def test_any_reservation(affinity: str, named: str) -> None:
+    """It has no name, and the preview tells whether other machines are taken too."""
+    pool = _pool(node_config={"reservation_affinity": {"consume_reservation_type": affinity}})
+    assert (pool.capacity, pool.reservation) == ("reservation", named)
+
+
+@pytest.mark.parametrize(
     ("location", "args", "nodes"),
     [
         ("us-central1", {"initial_node_count": 1}, NodeFacts(fixed=3, at_birth=3)),

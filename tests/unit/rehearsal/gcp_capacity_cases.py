@@ -113,6 +113,18 @@ CAPACITY: list[tuple[str, dict[str, Any], str, str]] = [
         "requires the key compute.googleapis.com/reservation-name",
     ),
     (
+        "system",
+        {
+            "nodeConfig__reservationAffinity": {
+                "consumeReservationType": "ANY_RESERVATION",
+                "key": "compute.googleapis.com/reservation-name",
+                "values": ["held"],
+            }
+        },
+        "a specific reservation by name",
+        "ANY_RESERVATION takes no key and values",
+    ),
+    (
         "a100",
         {"placementPolicy": {"type": "COMPACT"}},
         "compact placement",

@@ -14,6 +14,10 @@ def _attached(kind: str, count: int) -> dict[str, Any]:
     return {"nodeConfig__guestAccelerators": [{"type": kind, "count": count}]}
 
 
+def _shared(**sharing: Any) -> dict[str, Any]:
+    return {"nodeConfig__guestAccelerators": [{"type": "nvidia-tesla-t4", "count": 4, **sharing}]}
+
+
 def _taint(key: str, value: str = "true") -> dict[str, str]:
     return {"key": key, "value": value, "effect": "NO_SCHEDULE"}
 
@@ -42,6 +46,18 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
         {"nodeConfig__machineType": "n2-standard-7"},
         "a machine type that there is",
         'Machine type with name "n2-standard-7" does not exist in zone "us-central1-a"',
+    ),
+    (
+        "t4",
+        _shared(gpuPartitionSize="1g.5gb"),
+        "GPUs that can be shared so",
+        "1g.5gb is not supported for accelerator type nvidia-tesla-t4",
+    ),
+    (
+        "t4",
+        _shared(gpuSharingConfig={"gpuSharingStrategy": "MPS", "maxSharedClientsPerGpu": 49}),
+        "GPUs that can be shared so",
+        "must be 2 to 48, got 49",
     ),
     # GoogleCloudPlatform/kubernetes-engine-samples#1738
     (

@@ -61,6 +61,9 @@ MAKING: dict[str, list[tuple[dict[str, Any], dict[str, Any], str]]] = {
     "a driver for a GPU": [
         (POOL, {"gpuProfile": {"driver": "Install"}}, "Standard_D8s_v5 has no GPU"),
     ],
+    "an instance profile for its GPU": [
+        (POOL, {"gpuInstanceProfile": "MIG1g"}, "Standard_D8s_v5 does not support MIG1g"),
+    ],
     "no newer than the cluster": [
         (POOL, {"orchestratorVersion": "1.99"}, 'Code="NodePoolMcVersionIncompatible"'),
     ],

@@ -8,6 +8,7 @@ import pytest
 from ebbtide.model import declare
 from ebbtide.model.rules.nodes import hourly_price
 from ebbtide.model.rules.rule import PoolIn
+from ebbtide.placement.derive import profile
 from ebbtide.placement.marks import marks
 from ebbtide.rehearsal.cloud.faults import NO_STOCK, Fault
 from ebbtide.rehearsal.cloud.gcp import SeededNetwork, seed_cluster, seed_network
@@ -26,7 +27,17 @@ POOLS: list[dict[str, Any]] = [
     {"machine": "g2-standard-8", "capacity": {"kind": "flex-start", "maxRunDuration": "12h"}},
     {"machine": "a2-highgpu-1g", "capacity": {"kind": "queued"}},
     {"machine": "a2-highgpu-1g", "capacity": {"kind": "reservation", "name": "held"}},
+    {"machine": "a2-highgpu-1g", "capacity": {"kind": "reservation", "affinity": "any"}},
     {"machine": "n1-highmem-8", "accelerator": {"type": "nvidia-tesla-t4", "count": 4}, "capacity": "spot"},
+    {
+        "machine": "a2-highgpu-2g",
+        "accelerator": {
+            "type": "nvidia-tesla-a100",
+            "count": 2,
+            "gpuPartitionSize": "1g.5gb",
+            "gpuSharingConfig": {"gpuSharingStrategy": "mps", "maxSharedClientsPerGpu": 4},
+        },
+    },
     {"machine": "n2-standard-8", "zones": ["us-central1-a", "us-central1-b"], "nodes": {"min": 2, "max": 6}},
     {"machine": "n2-standard-8", "nodes": {"count": 2}},
     {"machine": "n2-standard-8", "taints": [{"key": "dedicated", "value": "lab", "effect": "NoExecute"}]},
@@ -57,6 +68,8 @@ def test_nodes_are_as_the_placement_expects(tmp_path: Path, pool: dict[str, Any]
     )
     assert made.autoscaled == (work.nodes.count is None)
     assert made.accelerator == ((work.accelerator.type, work.accelerator.count) if work.accelerator else None)
+    found = profile(declared).pool("work").accelerator
+    assert made.accelerators == ({found.resource: str(found.count)} if found else {})
     price = hourly_price(PoolIn(work, declared.site, "pools[1]"))
     assert price is None or price < made.hourly < price + 0.1
 

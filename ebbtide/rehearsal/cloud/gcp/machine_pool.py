@@ -3,7 +3,8 @@
 import re
 from typing import Final
 
-from ebbtide.catalog import PREEMPTIBLE_SECONDS, CloudKind, Machine, find_machine, resource_name
+from ebbtide.catalog import PREEMPTIBLE_SECONDS, CloudKind, Machine, find_machine, partitions, resource_name
+from ebbtide.reading.gke import RESERVED
 from ebbtide.reading.inputs import Inputs
 from ebbtide.rehearsal.cloud.gcp.asked import Asked, World, inputs_of
 from ebbtide.rehearsal.cloud.gcp.node_marks import added_labels, added_taints, asked_taints
@@ -46,8 +47,8 @@ def capacity_of(said: Inputs) -> CapacityKind:
     for path, kind in _CAPACITIES:
         if said.flag(path):
             return kind
-    specific = said.text("nodeConfig.reservationAffinity.consumeReservationType") == "SPECIFIC_RESERVATION"
-    return "reservation" if specific else "on-demand"
+    affinity = said.text("nodeConfig.reservationAffinity.consumeReservationType")
+    return "reservation" if affinity in RESERVED else "on-demand"
 
 
 def accelerator_of(said: Inputs, machine: Machine) -> tuple[str, int] | None:
@@ -107,6 +108,7 @@ def machine_pool(asked: Asked, cluster: str, cluster_zones: tuple[str, ...]) -> 
         accelerator=accelerator,
         accelerator_resource=resource_name(accelerator[0]) if accelerator else "",
         driver_installed=accelerator is not None and _installs_driver(said),
+        shares=_shares(said),
         minimum=minimum,
         maximum=maximum,
         initial=initial,
@@ -124,6 +126,15 @@ _PODS: Final = 110  # GKE docs, flexible-pod-cidr (2026)
 def _longest(capacity: CapacityKind) -> int | None:
     """Nodes of flex-start live for seven days where nothing is said (GKE docs, dws-flex-start-training)."""
     return 7 * 24 * 3600 if capacity in ("flex-start", "queued") else None
+
+
+def _shares(said: Inputs) -> int:
+    """Partitions of a GPU, times the containers that share each (GKE docs, gpus-multi, timesharing-gpus)."""
+    for attached in said.parts("nodeConfig.guestAccelerators"):
+        sizes = partitions(CloudKind.GKE, attached.text("type"))
+        clients = attached.number("gpuSharingConfig.maxSharedClientsPerGpu") or 1
+        return sizes.get(attached.text("gpuPartitionSize"), 1) * clients
+    return 1
 
 
 def _installs_driver(said: Inputs) -> bool:

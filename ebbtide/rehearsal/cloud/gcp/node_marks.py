@@ -82,6 +82,12 @@ def _of_accelerator(said: Inputs, kind: str, count: int) -> dict[str, str]:
         # The driver's DaemonSet keeps off nodes that have this label.
         if version != "INSTALLATION_DISABLED":
             found[f"{_PREFIX}gke-gpu-driver-version"] = version.lower()
+        if size := attached.text("gpuPartitionSize"):
+            found[f"{_PREFIX}gke-gpu-partition-size"] = size
+        if strategy := attached.text("gpuSharingConfig.gpuSharingStrategy"):
+            clients = attached.number("gpuSharingConfig.maxSharedClientsPerGpu")
+            found[f"{_PREFIX}gke-gpu-sharing-strategy"] = strategy.lower().replace("_", "-")
+            found[f"{_PREFIX}gke-max-shared-clients-per-gpu"] = str(clients)
     return found
 
 

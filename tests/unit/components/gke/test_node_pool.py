@@ -51,6 +51,14 @@ CAPACITIES: list[tuple[Any, dict[str, Any]]] = [
             }
         },
     ),
+    (
+        {"kind": "reservation", "affinity": "any"},
+        {"reservationAffinity": {"consumeReservationType": "ANY_RESERVATION"}},
+    ),
+    (
+        {"kind": "reservation", "affinity": "any-then-fail"},
+        {"reservationAffinity": {"consumeReservationType": "ANY_RESERVATION_THEN_FAIL"}},
+    ),
 ]
 
 _KEYS = {"spot", "preemptible", "flexStart", "maxRunDuration", "reservationAffinity"}

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from ebbtide.catalog import CloudKind, retirement
+from ebbtide.catalog import CloudKind, partitions, retirement
 from ebbtide.rehearsal.cloud.azure.aks.asked import PoolAsked, PoolRefusal
 from ebbtide.rehearsal.cloud.azure.aks.machines import ephemeral_bytes, machine, takes_ephemeral
 from ebbtide.rehearsal.cloud.azure.errors import invalid, refused
@@ -100,6 +100,13 @@ def _driver_needs_a_gpu(pool: PoolAsked) -> RefusedError | None:
     return invalid("agentPoolProfile.gpuProfile.driver", f"{pool.machine.name} has no GPU")
 
 
+def _profile_needs_such_a_gpu(pool: PoolAsked) -> RefusedError | None:
+    profile, machine = pool.given.get("gpuInstanceProfile"), pool.machine
+    if profile is None or not machine.family or profile in partitions(CloudKind.AKS, machine.accelerator):
+        return None
+    return invalid("agentPoolProfile.gpuInstanceProfile", f"{machine.name} does not support {profile}")
+
+
 def _version(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", text)[:2])
 
@@ -141,5 +148,10 @@ RULES: Final = (
     ),
     PoolRefusal("10 to 250 pods a node", f"{_SYSTEM}; Azure/AKS#931", _pods),
     PoolRefusal("a driver for a GPU", "Azure/azure-rest-api-specs#26072", _driver_needs_a_gpu),
+    PoolRefusal(
+        "an instance profile for its GPU",
+        "azure-aks-docs, gpu-multi-instance (2026-05)",
+        _profile_needs_such_a_gpu,
+    ),
     PoolRefusal("no newer than the cluster", "rancher/rancher#33426", _no_newer_than_the_cluster),
 )

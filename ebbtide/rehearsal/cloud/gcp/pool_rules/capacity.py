@@ -104,7 +104,8 @@ def _spot_uses_no_reservation(pool: Pool) -> str | None:
 def _specific_reservation(pool: Pool) -> str | None:
     at = "nodeConfig.reservationAffinity"
     if pool.reservation != "SPECIFIC_RESERVATION":
-        return None
+        named = pool.said.text(f"{at}.key") or pool.said.texts(f"{at}.values")
+        return f"Reservation affinity {pool.reservation} takes no key and values." if named else None
     if pool.said.text(f"{at}.key") != _RESERVATION_KEY or not pool.said.texts(f"{at}.values"):
         return f"Specific reservation affinity requires the key {_RESERVATION_KEY} and one reservation."
     return None
