@@ -78,6 +78,12 @@ Env = Annotated[
     list[str] | None, typer.Option(metavar="NAME=VALUE", help="An environment variable.", show_default=False)
 ]
 ServiceAccount = Annotated[str, typer.Option(help="The pods' service account.", show_default=False)]
+RunAsUser = Annotated[
+    int | None,
+    typer.Option(
+        help="Id of the user that the container runs as; left out, the image's own.", show_default=False
+    ),
+]
 Volume = Annotated[str, typer.Option(help="A claim to mount, for checkpoints.", show_default=False)]
 MountPath = Annotated[str, typer.Option(help="Where it is mounted.")]
 Submit = Annotated[
@@ -126,6 +132,7 @@ def _shared(  # noqa: PLR0913 - one parameter an option
     secret_volumes: SecretVolumes = None,
     image_pull_secrets: ImagePullSecrets = None,
     service_account: ServiceAccount = "",
+    run_as_user: RunAsUser = None,
     volume: Volume = "",
     mount_path: MountPath = "/checkpoints",
     submit: Submit = False,

@@ -1,6 +1,7 @@
-"""Logs of pods, those that are gone among them, by Container insights in a Log Analytics workspace.
+"""Logs of pods, those that are gone among them, and audit logs of the control plane, in a Log Analytics
+workspace.
 
-Google Cloud has them in Cloud Logging without anything being made.
+Google Cloud has both in Cloud Logging without anything being made.
 """
 
 from collections.abc import Mapping
@@ -19,6 +20,11 @@ _EXTENSION = "ContainerInsightsExtension"
 """Name of the association; the agent knows no other."""
 
 _DESTINATION = "ciworkspace"
+
+
+_AUDIT = ("kube-audit-admin", "guard")
+"""Categories of the control plane's logs: requests that change something, and who signed in by Entra. Reads
+are in `kube-audit` alone, which costs many times as much (azure-aks-docs, monitor-aks-reference, 2026)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +57,8 @@ class LogStore(pulumi.ComponentResource):
 
     rule: pulumi.Output[str]
     """Resource id of the rule."""
+    workspace: pulumi.Output[str]
+    """Resource id of the workspace."""
     addon_profiles: Mapping[str, Mapping[str, pulumi.Input[object]]]
     """For the cluster: `addonProfiles` that run Container insights' agent, signed in as the cluster."""
 
@@ -96,7 +104,7 @@ class LogStore(pulumi.ComponentResource):
             tags=dict(args.labels),
             opts=inside,
         )
-        self.rule = rule.id
+        self.rule, self.workspace = rule.id, workspace.id
         self.addon_profiles = {
             "omsagent": {
                 "enabled": True,
@@ -112,18 +120,20 @@ class LogCollectionArgs:
 
     Attributes:
         rule: resource id of the rule.
+        workspace: resource id of the workspace.
         cluster: resource id of the cluster.
         dies_with: the cluster, with which the association ends.
     """
 
     rule: pulumi.Input[str]
+    workspace: pulumi.Input[str]
     cluster: pulumi.Input[str]
     dies_with: pulumi.Resource | None = None
 
 
 class LogCollection(pulumi.ComponentResource):
-    """A cluster's part in a rule: from then on its logs come in. It waits for the cluster, and nothing waits
-    for it."""
+    """A cluster's part in a rule, and its diagnostic setting: from then on its logs come in. Both depend on
+    the cluster, and nothing depends on them."""
 
     def __init__(
         self, name: str, args: LogCollectionArgs, opts: pulumi.ResourceOptions | None = None
@@ -135,5 +145,16 @@ class LogCollection(pulumi.ComponentResource):
             resource_uri=args.cluster,
             data_collection_rule_id=args.rule,
             opts=pulumi.ResourceOptions(parent=self, deleted_with=args.dies_with),
+        )
+        monitor.DiagnosticSetting(
+            f"{name}-audit",
+            name="audit",
+            resource_uri=args.cluster,
+            workspace_id=args.workspace,
+            log_analytics_destination_type="Dedicated",
+            logs=[{"category": category, "enabled": True} for category in _AUDIT],
+            # Azure keeps the setting of a deleted cluster, and a new one of its name has it again
+            # (azure-monitor docs, diagnostic-settings, 2026): it is deleted for real.
+            opts=pulumi.ResourceOptions(parent=self),
         )
         self.register_outputs({})

@@ -20,6 +20,7 @@ class NetworkArgs:
         resource_group: name of that group.
         location: region.
         network: range of the nodes, or the subnet that is there already.
+        storage: whether storage accounts that are closed to other networks are reached from it.
         labels: labels of the bill.
     """
 
@@ -27,6 +28,7 @@ class NetworkArgs:
     resource_group: pulumi.Input[str]
     location: str
     network: AksNetwork
+    storage: bool
     labels: Mapping[str, str]
 
 
@@ -72,5 +74,6 @@ def _own(name: str, args: NetworkArgs, parent: Network) -> "network.Subnet":
         resource_group_name=args.resource_group,
         address_prefix=args.network.nodes,
         default_outbound_access=False,
+        service_endpoints=[{"service": "Microsoft.Storage"}] if args.storage else None,
         opts=pulumi.ResourceOptions(parent=parent),
     )

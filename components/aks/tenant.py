@@ -30,6 +30,8 @@ class TenantArgs:
         resource_group: name of the resource group to make it in.
         location: region.
         issuer: address of the cluster's OIDC issuer, whose tokens Azure is to believe.
+        subnet: resource id of the subnet that alone reaches file shares; None for a network that is there
+            already, whose subnets may lack the service endpoint that it takes.
         keep: whether a bucket stays when the stack goes, where the team does not say.
         labels: labels of the bill.
     """
@@ -40,6 +42,7 @@ class TenantArgs:
     resource_group: pulumi.Input[str]
     location: str
     issuer: pulumi.Input[str]
+    subnet: pulumi.Input[str] | None
     keep: bool
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
 
@@ -187,9 +190,25 @@ def _disk(
     return _files(name, args, parent, volume.size_gib or _FILES_GIB)
 
 
+def _closed(subnet: pulumi.Input[str] | None) -> storage.NetworkRuleSetArgsDict | None:
+    """Who reaches a storage account: the nodes. What Azure's own management asks of it is not affected."""
+    if subnet is None:
+        return None
+    rule: storage.VirtualNetworkRuleArgsDict = {"virtual_network_resource_id": subnet}
+    return {
+        "default_action": storage.DefaultAction.DENY,
+        "bypass": storage.Bypass.NONE,
+        "virtual_network_rules": [rule],
+    }
+
+
 def _files(name: str, args: TenantArgs, parent: Tenant, size: int) -> SharedDisk:
-    """A share of Azure Files, premium, mounted with the account's key, which stays in a secret: it takes no
-    identity over SMB."""
+    """A share of Azure Files, premium, mounted with the account's key, which stays in a secret.
+
+    The driver mounts it by a pod's identity from 1.35.0 on alone. By that of the nodes, which 1.34.0 takes,
+    pods of any team could read every share (kubernetes-sigs/azurefile-csi-driver, docs,
+    workload-identity-static-pv-mount and managed-identity-mount, 2026).
+    """
     opts = pulumi.ResourceOptions(parent=parent)
     account = storage.StorageAccount(
         f"{name}-files",
@@ -201,6 +220,7 @@ def _files(name: str, args: TenantArgs, parent: Tenant, size: int) -> SharedDisk
         allow_blob_public_access=False,
         minimum_tls_version="TLS1_2",
         enable_https_traffic_only=True,
+        network_rule_set=_closed(args.subnet),
         tags=dict(args.labels),
         opts=opts,
     )

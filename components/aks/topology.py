@@ -30,6 +30,7 @@ class _Base:
     cluster_name: pulumi.Output[str]
     resource_group: pulumi.Output[str]
     subnet: pulumi.Input[str] | None
+    own_subnet: pulumi.Output[str] | None = None
     cluster: Cluster | None = None
     waits_for: tuple[pulumi.Resource, ...] = ()
 
@@ -56,6 +57,8 @@ class Topology(pulumi.ComponentResource):
     """The work pools, by name; the system pool of a cluster of ours is part of the cluster."""
     cluster: Cluster | None
     """None where the cluster is there already."""
+    own_subnet: pulumi.Output[str] | None
+    """Resource id of the nodes' subnet; None where the network is there already."""
 
     def __init__(
         self, name: str, declaration: Declaration, opts: pulumi.ResourceOptions | None = None
@@ -67,6 +70,7 @@ class Topology(pulumi.ComponentResource):
         self.cluster = base.cluster
         self.cluster_name = base.cluster_name
         self.resource_group = base.resource_group
+        self.own_subnet = base.own_subnet
         self.kubeconfig = kubeconfig(
             base.cluster_name,
             base.resource_group,
@@ -121,6 +125,9 @@ def _own(name: str, declaration: Declaration, cloud: Aks, parent: Topology) -> _
             resource_group=group.name,
             location=cloud.location,
             network=cloud.network,
+            storage=any(
+                team.volume is not None and team.volume.kind == "azure-files" for team in declaration.teams
+            ),
             labels=labels,
         ),
         inside,
@@ -158,13 +165,19 @@ def _own(name: str, declaration: Declaration, cloud: Aks, parent: Topology) -> _
     if logs is not None:
         LogCollection(
             f"{name}-log-collection",
-            LogCollectionArgs(rule=logs.rule, cluster=cluster.resource.id, dies_with=cluster.resource),
+            LogCollectionArgs(
+                rule=logs.rule,
+                workspace=logs.workspace,
+                cluster=cluster.resource.id,
+                dies_with=cluster.resource,
+            ),
             inside,
         )
     return _Base(
         cluster_name=cluster.cluster_name,
         resource_group=group.name,
         subnet=network.subnet,
+        own_subnet=None if cloud.network.subnet else network.subnet,
         cluster=cluster,
         waits_for=identity.grants,
     )

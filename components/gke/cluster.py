@@ -72,6 +72,11 @@ class Cluster(pulumi.ComponentResource):
             authenticator_groups_config=_groups(declaration),
             datapath_provider="ADVANCED_DATAPATH",
             enable_shielded_nodes=True,
+            # `system:authenticated` is everyone with a Google account (GKE docs, rbac best practices, 2026).
+            rbac_binding_config={
+                "enable_insecure_binding_system_authenticated": False,
+                "enable_insecure_binding_system_unauthenticated": False,
+            },
             workload_identity_config={"workload_pool": f"{cloud.project}.svc.id.goog"},
             cluster_autoscaling={"enabled": False, "autoscaling_profile": "OPTIMIZE_UTILIZATION"},
             addons_config={

@@ -195,15 +195,25 @@ def _node_config(pool: Pool, args: NodePoolArgs) -> container.NodePoolNodeConfig
             "taints": [_taint(taint) for taint in found.taints] or None,
             "kubelet_config": _kubelet(pool),
             "workload_metadata_config": {"mode": "GKE_METADATA"},
-            # Secure boot refuses the NVIDIA modules that are built on the node.
             "shielded_instance_config": {
-                "enable_secure_boot": gpus is None,
+                "enable_secure_boot": gpus is None or _has_signed_driver(pool, gpus),
                 "enable_integrity_monitoring": True,
             },
             "metadata": {"disable-legacy-endpoints": "true"},
             "resource_labels": dict(args.labels),
         }
     )
+
+
+def _has_signed_driver(pool: Pool, gpus: Accelerator) -> bool:
+    """Return whether the driver of a pool is signed; secure boot refuses one that is built on the node.
+
+    Google signs those that GKE installs on Container-Optimized OS (cos.googlesource.com/cos/tools@a19a377b,
+    cos-gpu-installer, signature.go), and Google's toolkit enables secure boot with them
+    (GoogleCloudPlatform/cluster-toolkit@01df6b26, gke-node-pool). On Ubuntu, and where something else
+    installs the driver, it may be built on the node.
+    """
+    return (pool.image or "cos") == "cos" and gpus.driver != "none"
 
 
 def _kubelet(pool: Pool) -> container.NodePoolNodeConfigKubeletConfigArgsDict:

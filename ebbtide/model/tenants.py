@@ -14,6 +14,17 @@ def pipelines_tenant() -> Team:
     return Team(name=PIPELINES_NAMESPACE, namespace=Namespace(name=PIPELINES_NAMESPACE, create=False))
 
 
+def pod_security_of(cluster: Cluster, team: Team) -> str | None:
+    """Return the Pod Security Standard that a tenant's namespace enforces; None for its own labels.
+
+    That of Kubeflow Pipelines comes with `baseline` (2.17.0, manifests/kustomize, cluster-scoped-resources).
+    """
+    comes_with_it = (
+        team.namespace_name == PIPELINES_NAMESPACE and cluster.addons.installed_pipelines is not None
+    )
+    return team.pod_security or ("baseline" if comes_with_it else None)
+
+
 def default_tenant() -> Team:
     """Whoever works in `default`, where no team is declared: a queue that no namespace leads to is of no
     use."""

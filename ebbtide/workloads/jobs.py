@@ -13,6 +13,7 @@ from ebbtide.workloads.secrets import (
     secret_variables,
     secret_volumes,
 )
+from ebbtide.workloads.security import container_security, pod_security
 from ebbtide.workloads.shared_memory import memory_mounts, memory_volumes
 from ebbtide.workloads.tasks import Task, TaskFields, check
 
@@ -131,11 +132,19 @@ def _pod(task: Task, found: Place) -> Manifest:
     claim = [{"name": _VOLUME, "persistentVolumeClaim": {"claimName": task.volume}}] if task.volume else []
     volumes = [*claim, *memory_volumes(task), *secret_volumes(task.secret_volumes)]
     pull = image_pull_references(task.image_pull_secrets)
+    # The cloud's identities need no token of the Kubernetes API: GKE has its metadata server, and on AKS a
+    # webhook mounts a token of its own (Azure/azure-workload-identity, pkg/webhook/webhook.go, 2026).
+    account: Manifest = (
+        {"serviceAccountName": task.service_account}
+        if task.service_account
+        else {"automountServiceAccountToken": False}
+    )
     return {
         "restartPolicy": "Never",
         **({"activeDeadlineSeconds": limit} if limit else {}),
-        **({"serviceAccountName": task.service_account} if task.service_account else {}),
+        **account,
         **({"imagePullSecrets": pull} if pull else {}),
+        "securityContext": pod_security(task),
         **found.pod,
         "containers": [_container(task, found)],
         **({"volumes": volumes} if volumes else {}),
@@ -162,4 +171,9 @@ def _container(task: Task, found: Place) -> Manifest:
         "resources": {kind: amounts for kind, amounts in resources.items() if amounts},
         "volumeMounts": [*mounts, *memory_mounts(task), *secret_mounts(task.secret_volumes)],
     }
-    return {"name": CONTAINER, "image": task.image, **{name: part for name, part in parts.items() if part}}
+    return {
+        "name": CONTAINER,
+        "image": task.image,
+        **{name: part for name, part in parts.items() if part},
+        "securityContext": container_security(task),
+    }

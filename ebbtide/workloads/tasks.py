@@ -12,6 +12,8 @@ from ebbtide.workloads.secrets import check_env, check_image_pull_secrets, check
 
 _STOPPED: Final = {137: "SIGKILL", 143: "SIGTERM"}
 _HIGHEST_EXIT_CODE: Final = 255
+_HIGHEST_USER: Final = 2**31 - 1
+"""The highest id that Kubernetes takes (apimachinery, validation.IsValidUserID)."""
 
 
 class TaskFields(TypedDict, total=False):
@@ -62,6 +64,9 @@ class TaskFields(TypedDict, total=False):
     """Secrets in the namespace with which images are pulled, as of a registry with its own login."""
     service_account: str
     """The pods' service account, for what they may do in the cloud."""
+    run_as_user: int
+    """Id of the user that the container runs as, 1 or more, with a group of the same id. The pods then
+    satisfy the Pod Security Standard `restricted`. Default: the image's own user, which may be root."""
     volume: str
     """Name of a claim to mount, where checkpoints outlive the pod; a team's own is called `shared`. On GKE it
     is taken to be a bucket mount, which runs beside the work and needs 250m CPU and 256Mi of the node."""
@@ -113,6 +118,7 @@ class Task:
     secret_volumes: Mapping[str, str] = field(default_factory=dict[str, str])
     image_pull_secrets: Sequence[str] = ()
     service_account: str = ""
+    run_as_user: int | None = None
     volume: str = ""
     mount_path: str = "/checkpoints"
     sidecars: tuple[Sidecar, ...] = ()
@@ -176,6 +182,10 @@ def check(task: Task, problems: Problems, *, name_length: int = LABEL_LENGTH) ->
     problems.check(
         not task.volume or task.mount_path not in task.secret_volumes.values(),
         f"mount_path and secret_volumes both have {task.mount_path}: only one volume can be mounted there.",
+    )
+    problems.check(
+        task.run_as_user is None or 0 < task.run_as_user <= _HIGHEST_USER,
+        f"run_as_user is {task.run_as_user}; write 1 to {_HIGHEST_USER}. 0 is root: leave it out for that.",
     )
     problems.check(task.gpu_count >= 0, f"gpus is {task.gpus}; write 0 or more.")
     problems.check(task.retries >= 0, f"retries is {task.retries}; write 0 or more.")

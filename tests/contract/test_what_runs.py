@@ -33,12 +33,13 @@ def brings(recording: Recording, namespace: str) -> set[str]:
         if item.type in ("kubernetes:core/v1:Namespace", "kubernetes:core/v1:NamespacePatch")
         and manifest(item)["metadata"]["name"] == namespace
     }
-    with_pipelines = {
+    ending = {"kubeflow": "-pipelines-cluster", "katib": "-katib-objects"}.get(namespace)
+    with_add_ons = {
         item.urn
         for item in recording
-        if namespace == "kubeflow" and item.type.endswith(":Directory") and item.name.endswith("-cluster")
+        if ending is not None and item.type.endswith(":Directory") and item.name.endswith(ending)
     }
-    return direct | with_pipelines
+    return direct | with_add_ons
 
 
 @pytest.mark.parametrize("cloud", BASES)

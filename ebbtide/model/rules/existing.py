@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import attrgetter
+from typing import assert_never
 
 from ebbtide.catalog import CloudKind
 from ebbtide.model.base import Declared
-from ebbtide.model.cloud import Gke
+from ebbtide.model.cloud import Aks, Cloud, Gke
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
 from ebbtide.model.rules.rule import ClusterRule, Severity, pools_of
@@ -87,6 +88,42 @@ def _service_account(cluster: Cluster) -> Iterator[Fault]:
     )
 
 
+def _network_policies(cluster: Cluster) -> Iterator[Fault]:
+    """Every API server accepts a NetworkPolicy, and no cluster enforces one without an engine for it."""
+    existing, addons = cluster.cloud.existing, cluster.addons
+    needed = (
+        any(team.creates_namespace for team in cluster.teams)
+        or cluster.has_kueue
+        or any((addons.installed_pipelines, addons.trainer, addons.katib))
+    )
+    if existing is None or not needed:
+        return
+    yield Fault(
+        "cloud.existing",
+        f"Whether {existing.name} enforces network policies is not ours to set.",
+        "If it does not, pods of any namespace reach those of the teams, and APIs of add-ons that ask for no "
+        "password.",
+        _how_to_look(cluster.cloud, existing.name),
+    )
+
+
+def _how_to_look(cloud: Cloud, name: str) -> str:
+    match cloud:
+        case Gke():
+            command = (
+                f"gcloud container clusters describe {name} --project {cloud.project} --location "
+                f"{cloud.location} --format 'value(networkConfig.datapathProvider,networkPolicy.enabled)'"
+            )
+            wanted, engine = "ADVANCED_DATAPATH or True", "network policy enforcement"
+        case Aks():
+            group = cloud.resource_group or name
+            command = f"az aks show --name {name} --resource-group {group} --query networkProfile"
+            wanted, engine = "a networkPolicy of cilium, azure or calico", "one of them"
+        case _:
+            assert_never(cloud)
+    return f"Look with `{command}`: unless it prints {wanted}, have its owner enable {engine}."
+
+
 RULES: tuple[ClusterRule, ...] = (
     ClusterRule(
         "an existing cluster stays as it is",
@@ -99,5 +136,11 @@ RULES: tuple[ClusterRule, ...] = (
         _service_account,
         CloudKind.GKE,
         Severity.WARNED,
+    ),
+    ClusterRule(
+        "an existing cluster enforces network policies",
+        "GKE docs, network-policy, and azure-aks-docs, use-network-policies (2026)",
+        _network_policies,
+        severity=Severity.WARNED,
     ),
 )

@@ -82,6 +82,7 @@ def test_a_job_with_everything(profile: Path) -> None:
         *("--ttl", "2h", "--max-run", "6h", "--env", "A=1", "--env", "B=x=y", "--service-account", "vision"),
         *("--secret-env", "WANDB_API_KEY=tracker/api-key", "--secret-volume", "tracker=/secrets"),
         *("--shared-memory", "8Gi", "--image-pull-secret", "ours", "--image-pull-secret", "theirs"),
+        *("--run-as-user", "1000"),
         *("--volume", "shared", "--mount-path", "/work", "--", "python", "train.py", "--fast"),
     )
     assert done.returncode == 0, done.stderr
@@ -104,6 +105,7 @@ def test_a_job_with_everything(profile: Path) -> None:
         shared_memory="8Gi",
         image_pull_secrets=["ours", "theirs"],
         service_account="vision",
+        run_as_user=1000,
         volume="shared",
         mount_path="/work",
         command=["python", "train.py", "--fast"],

@@ -58,11 +58,11 @@ def test_its_webhooks_are_reached() -> None:
 
 
 def test_its_settings_are_otherwise_upstreams() -> None:
-    """Nothing but the port is changed."""
+    """Nothing but the port is changed, and the collector's security context."""
     before = after(upstream(KATIB), ())[f"ConfigMap/{CONFIG}"]["data"]["katib-config.yaml"]
     config = yaml.safe_load(objects()[f"ConfigMap/{CONFIG}"]["data"]["katib-config.yaml"])
     stock = yaml.safe_load(before)
-    stock["init"]["controller"]["webhookPort"] = CONTROL_PLANE_PORT
+    stock["init"]["controller"] |= {"webhookPort": CONTROL_PLANE_PORT, "injectSecurityContext": True}
     assert config == stock
 
 

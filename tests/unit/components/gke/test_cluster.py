@@ -77,6 +77,14 @@ def test_the_nodes_have_an_account_that_can_do_little() -> None:
     assert roles == {"roles/container.defaultNodeServiceAccount", "roles/artifactregistry.reader"}
 
 
+def test_no_role_is_bound_to_everyone() -> None:
+    """GKE refuses bindings to anonymous users, and to everyone with a Google account."""
+    assert cluster(synth(GKE))["rbacBindingConfig"] == {
+        "enableInsecureBindingSystemAuthenticated": False,
+        "enableInsecureBindingSystemUnauthenticated": False,
+    }
+
+
 def test_an_existing_network_is_used_and_not_made() -> None:
     """Its ranges are named by the owner, and its way out is the owner's too."""
     network = {"vpc": "theirs", "subnet": "nodes", "podsRange": "p", "servicesRange": "s"}
