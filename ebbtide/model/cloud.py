@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ebbtide.catalog import CloudKind
-from ebbtide.model.base import Converted, Declared, Name, Names, default
+from ebbtide.model.base import Converted, Declared, Name, Names, Overrides, default
 from ebbtide.model.region import Region
 from ebbtide.model.site import Site
 
@@ -62,6 +62,9 @@ class Gke(Declared):
     network: GkeNetwork = GkeNetwork()
     regions: tuple[Region, ...] = ()
     """Regions, zones and hardware that are newer than Ebbtide's tables."""
+    overrides: Overrides = Field(default_factory=Overrides)
+    """Inputs of the provider's resource of the cluster that nothing here declares, applied last, as Pulumi's
+    YAML has them: of `gcp.container.Cluster`. Mappings are merged with what is derived; lists replace it."""
     existing: Existing | None = None
 
     @property
@@ -116,6 +119,10 @@ class Aks(Declared):
     network: AksNetwork = AksNetwork()
     regions: tuple[Region, ...] = ()
     """Regions, zones and hardware that are newer than Ebbtide's tables."""
+    overrides: Overrides = Field(default_factory=Overrides)
+    """Inputs of the provider's resource of the cluster that nothing here declares, applied last, as Pulumi's
+    YAML has them: of `azure-native.containerservice.ManagedCluster`. Mappings are merged with what is
+    derived; lists replace it."""
     existing: Existing | None = None
 
     @property

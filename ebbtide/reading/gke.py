@@ -14,6 +14,7 @@ from ebbtide.placement.gke_marks import QUEUED
 from ebbtide.reading.facts import (
     AcceleratorFacts,
     CapacityKind,
+    ClusterFacts,
     DiskFacts,
     NodeFacts,
     PoolFacts,
@@ -47,6 +48,14 @@ def read_node_pool(resource: Resource) -> PoolFacts:
     inputs = Inputs(resource.inputs)
     cluster = inputs.text("cluster").rpartition("/")[2]
     return _pool(inputs, resource.urn, cluster, inputs.text("location"), inline=False)
+
+
+def read_cluster(resource: Resource) -> ClusterFacts:
+    """A cluster."""
+    inputs = Inputs(resource.inputs)
+    return ClusterFacts(
+        urn=resource.urn, cloud=CloudKind.GKE, name=inputs.text("name"), location=inputs.text("location")
+    )
 
 
 def read_inline_pools(resource: Resource) -> Iterator[PoolFacts]:

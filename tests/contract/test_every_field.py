@@ -110,6 +110,7 @@ GKE_CLOUD = [
     flip("GkeNetwork.subnet", GKE_VPC, "cloud.network.subnet", "other"),
     flip("GkeNetwork.pods_range", GKE_VPC, "cloud.network.podsRange", "other"),
     flip("GkeNetwork.services_range", GKE_VPC, "cloud.network.servicesRange", "other"),
+    flip("Gke.overrides", GKE, "cloud.overrides", {"enableIntranodeVisibility": True}),
     Flip("Gke.existing", GKE_SPOT, GKE_EXISTING),
     flip("Existing.name", GKE_EXISTING, "cloud.existing.name", "others"),
 ]
@@ -130,6 +131,7 @@ AKS_CLOUD = [
     flip("AksNetwork.pods", AKS, "cloud.network.pods", "10.246.0.0/16"),
     flip("AksNetwork.services", AKS, "cloud.network.services", "10.2.0.0/16"),
     flip("AksNetwork.subnet", AKS, "cloud.network.subnet", SUBNET),
+    flip("Aks.overrides", AKS, "cloud.overrides", {"supportPlan": "AKSLongTermSupport"}),
     Flip("Aks.existing", AKS_SPOT, AKS_EXISTING),
     flip("Existing.name", AKS_EXISTING, "cloud.existing.name", "others"),
     flip("AksNetwork.subnet", AKS_EXISTING, "cloud.network.subnet", SUBNET),
@@ -193,6 +195,7 @@ GKE_POOL = [
     work("Pool.upgrade", GKE_CPU, "upgrade", {"maxSurge": 2}),
     work("Upgrade.max_surge", GKE_CPU, "upgrade", {"maxSurge": 2}, {"maxSurge": 1}),
     work("Upgrade.max_unavailable", GKE_CPU, "upgrade", {"maxUnavailable": 2}, {"maxUnavailable": 1}),
+    work("Pool.overrides", GKE_CPU, "overrides", {"nodeConfig": {"minCpuPlatform": "Intel Ice Lake"}}),
     work("Pool.auto_repair", GKE_CPU, "autoRepair", False),  # noqa: FBT003 - a value of the declaration
     flip("Pool.auto_upgrade", GKE_EXISTING, "pools.0.autoUpgrade", False),  # noqa: FBT003 - a value of the declaration
 ]
@@ -220,6 +223,7 @@ AKS_POOL = [
     work("Pool.labels", AKS_CPU, "labels", {"tier": "gold"}),
     work("Pool.taints", AKS_CPU, "taints", [{"key": "lab"}]),
     work("Pool.max_pods_per_node", AKS_CPU, "maxPodsPerNode", 32),
+    work("Pool.overrides", AKS_CPU, "overrides", {"enableFIPS": True}),
     work("Upgrade.max_surge", AKS_CPU, "upgrade", {"maxSurge": 2}),
     work("Upgrade.max_unavailable", AKS_CPU, "upgrade", {"maxUnavailable": 2}),
 ]

@@ -33,6 +33,8 @@ ROWS: tuple[MadeWith, ...] = (
     MadeWith(CloudKind.GKE, "network.nodes", "network.nodes", _RANGE),
     MadeWith(CloudKind.GKE, "network.pods", "network.pods", _RANGE),
     MadeWith(CloudKind.GKE, "network.services", "network.services", _RANGE),
+    MadeWith(CloudKind.GKE, "overrides", "overrides", _ACCESS),
+    MadeWith(CloudKind.AKS, "overrides", "overrides", _ACCESS),
     MadeWith(CloudKind.AKS, "tier", "tier", _ACCESS),
     MadeWith(CloudKind.AKS, "upgradeChannel", "upgrade_channel", _ACCESS),
     MadeWith(CloudKind.AKS, "access.admins", "access.admins", _ACCESS),
@@ -47,7 +49,7 @@ def _as_left_out(cluster: Cluster, attribute: str) -> object:
     """What the field is where nothing is written."""
     *way, last = attribute.split(".")
     part: Declared = attrgetter(".".join(way))(cluster.cloud) if way else cluster.cloud
-    return type(part).model_fields[last].get_default()
+    return type(part).model_fields[last].get_default(call_default_factory=True)
 
 
 def _made_with(cluster: Cluster) -> Iterator[Fault]:

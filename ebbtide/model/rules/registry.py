@@ -26,6 +26,7 @@ from ebbtide.model.rules import (
     nodes,
     offerings,
     one_cloud,
+    overrides,
     registries,
     retirements,
     room,
@@ -64,6 +65,7 @@ RULES: tuple[PoolRule | ClusterRule, ...] = (
     *storage.RULES,
     *registries.RULES,
     *addons.RULES,
+    *overrides.RULES,
 )
 
 
