@@ -19,6 +19,7 @@ from ..ownership import billing_labels
 from . import roles
 from .agent_pool import pool_inputs
 from .immutable import fixed_inputs
+from .kubeconfig import PUBLIC_NAME
 from .refusal import refusing
 
 _DNS_PREFIX_LIMIT = 54
@@ -156,12 +157,7 @@ def _inputs(args: ClusterArgs, pool: Mapping[str, Any]) -> dict[str, Any]:
             "admin_group_object_ids": list(cloud.access.admins),
         },
         "disable_local_accounts": True,
-        "api_server_access_profile": {
-            # Sent when empty, too: a list that is left out leaves the old one in force.
-            "authorized_ip_ranges": list(cloud.access.networks),
-            # It would go round those ranges.
-            "disable_run_command": True,
-        },
+        "api_server_access_profile": _access(cloud),
         "oidc_issuer_profile": {"enabled": True},
         "security_profile": {"workload_identity": {"enabled": True}},
         "network_profile": _network(cloud),
@@ -171,6 +167,23 @@ def _inputs(args: ClusterArgs, pool: Mapping[str, Any]) -> dict[str, Any]:
         "agent_pool_profiles": [dict(pool)],
         "tags": billing_labels(declaration),
     }
+
+
+def _access(cloud: Aks) -> containerservice.ManagedClusterAPIServerAccessProfileArgsDict:
+    """Who reaches the API server. A private one without a private zone needs its public name, which leads to
+    the private address (azure-aks-docs, private-clusters, 2026-08)."""
+    # It would go round those ranges, and into the network of a private cluster.
+    access: containerservice.ManagedClusterAPIServerAccessProfileArgsDict = {"disable_run_command": True}
+    if cloud.access.private:
+        zone = cloud.access.private_dns_zone
+        return {
+            **access,
+            "enable_private_cluster": True,
+            "private_dns_zone": zone,
+            "enable_private_cluster_public_fqdn": zone == PUBLIC_NAME,
+        }
+    # Sent when empty, too: a list that is left out leaves the old one in force.
+    return {**access, "authorized_ip_ranges": list(cloud.access.networks)}
 
 
 def _autoscaler(

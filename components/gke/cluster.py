@@ -86,10 +86,13 @@ def _inputs(args: ClusterArgs) -> dict[str, Any]:
             "cluster_secondary_range_name": args.network.pods_range,
             "services_secondary_range_name": args.network.services_range,
         },
-        "private_cluster_config": {"enable_private_nodes": True},
+        "private_cluster_config": {
+            "enable_private_nodes": True,
+            **({"enable_private_endpoint": True} if cloud.access.private else {}),
+        },
         "control_plane_endpoints_config": {
-            "dns_endpoint_config": {"allow_external_traffic": True},
-            "ip_endpoints_config": {"enabled": bool(cloud.access.networks)},
+            "dns_endpoint_config": {"allow_external_traffic": not cloud.access.private},
+            "ip_endpoints_config": {"enabled": cloud.access.private or bool(cloud.access.networks)},
         },
         "master_authorized_networks_config": _authorized(cloud),
         "authenticator_groups_config": _groups(declaration),
@@ -116,7 +119,9 @@ def _inputs(args: ClusterArgs) -> dict[str, Any]:
 
 
 def _authorized(cloud: Gke) -> container.ClusterMasterAuthorizedNetworksConfigArgsDict | None:
-    if not cloud.access.networks:
+    """The ranges that reach the IP endpoint; sent empty for a private one, which then lets in the cluster's
+    own subnet alone, where without it any network that is connected could."""
+    if not cloud.access.networks and not cloud.access.private:
         return None
     return {"cidr_blocks": [{"cidr_block": block, "display_name": block} for block in cloud.access.networks]}
 

@@ -104,7 +104,7 @@ def _own(name: str, declaration: Declaration, cloud: Gke, parent: Topology) -> _
         Members(f"{name}-members", MembersArgs(declaration=declaration, cloud=cloud), inside)
     return _Base(
         cluster_name=cluster.cluster_name,
-        kubeconfig=own_kubeconfig(cluster),
+        kubeconfig=own_kubeconfig(cluster, private=cloud.access.private),
         cluster=cluster,
         node_account=identity.email,
         waits_for=(*network.way_out, *identity.grants),

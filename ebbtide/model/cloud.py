@@ -19,10 +19,14 @@ class Existing(Declared):
 
 
 class GkeAccess(Declared):
-    """Who reaches the control plane. The DNS endpoint, guarded by IAM, is always there."""
+    """Who reaches the control plane. Unless it is private, the DNS endpoint, guarded by IAM, is there."""
 
     networks: Converted[tuple[str, ...], list[str] | tuple[str, ...]] = default(())
-    """Ranges (CIDR) from which the IP endpoint is reached. Left out: there is no IP endpoint."""
+    """Ranges (CIDR) from which the IP endpoint is reached. Left out: there is no IP endpoint; of a private
+    cluster, it is reached from its own nodes and pods alone."""
+    private: bool = False
+    """Whether the control plane has an address in the cluster's network alone, and no DNS endpoint. Whatever
+    deploys or submits work runs in that network, or in one of `networks` that is connected with it."""
 
 
 class GkeNetwork(Declared):
@@ -80,7 +84,14 @@ class AksAccess(Declared):
     """Object ids of the Entra groups that administer the cluster. Left out: whoever deploys it."""
     networks: Converted[tuple[str, ...], list[str] | tuple[str, ...]] = default(())
     """Ranges (CIDR) from which the API server is reached. Left out: it is open to the world, guarded by
-    Entra."""
+    Entra. Not for a private cluster, which such ranges do not apply to."""
+    private: bool = False
+    """Whether the API server has an address in the cluster's network alone. Whatever deploys or submits work
+    runs in that network, or in one that is connected with it. It is fixed when the cluster is created."""
+    private_dns_zone: Name = "system"
+    """Zone in which a private API server has its name: `system` for one that AKS makes, `none` for a public
+    name of the private address, or the resource id of a zone `privatelink.<region>.azmk8s.io`. It is fixed
+    when the cluster is created."""
     login: Literal["azurecli", "workloadidentity"] = "azurecli"
     """How kubelogin obtains a token: from the Azure CLI, or from a federated workload identity, as in CI."""
 

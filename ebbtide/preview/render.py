@@ -74,8 +74,9 @@ def _title(preview: Preview) -> RenderableType:
     lines: list[RenderableType] = [title]
     for cluster, cloud, location in clusters:
         lines.append(Text(f"Cluster {cluster} on {cloud}" + (f" in {location}" if location else "")))
-        of_cluster = [overrides_words(made.overrides) for made in preview.clusters if made.name == cluster]
-        lines += [Indented(Text(overrides), _BELOW, _BELOW) for overrides in of_cluster if overrides]
+        made = [one for one in preview.clusters if one.name == cluster]
+        details = [text for one in made for text in (*one.settings, overrides_words(one.overrides)) if text]
+        lines += [Indented(Text(detail), _BELOW, _BELOW) for detail in details]
     return Group(*lines)
 
 

@@ -127,6 +127,8 @@ class ClusterReport(_Part):
     """`gke` or `aks`."""
     location: str
     """Zone or region."""
+    settings: tuple[str, ...]
+    """What a reviewer should see of it, each in a few words."""
     overrides: dict[str, Any]
     """Inputs of the cluster's resource that the declaration overrides, by path."""
     urn: str
@@ -335,6 +337,7 @@ def _cluster(cluster: ClusterFacts) -> ClusterReport:
         name=cluster.name,
         cloud=cluster.cloud.value,
         location=cluster.location,
+        settings=cluster.settings,
         overrides=masked(dict(cluster.overrides)),
         urn=cluster.urn,
     )

@@ -43,7 +43,13 @@ def read_cluster(resource: Resource) -> ClusterFacts:
         cloud=CloudKind.AKS,
         name=inputs.text("resourceName"),
         location=inputs.text("location"),
+        settings=tuple(_settings(inputs)),
     )
+
+
+def _settings(inputs: Inputs) -> Iterator[str]:
+    if inputs.flag("apiServerAccessProfile.enablePrivateCluster"):
+        yield "control plane reached from its network alone"
 
 
 def read_inline_pools(resource: Resource) -> Iterator[PoolFacts]:

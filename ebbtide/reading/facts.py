@@ -127,6 +127,7 @@ class ClusterFacts:
         cloud: whose it is.
         name: in the cloud.
         location: zone or region.
+        settings: what a reviewer should see of it, each in a few words.
         overrides: inputs of the resource that the declaration overrides, by path.
     """
 
@@ -134,4 +135,5 @@ class ClusterFacts:
     cloud: CloudKind
     name: str
     location: str
+    settings: tuple[str, ...] = ()
     overrides: Mapping[str, Plain] = field(default_factory=dict[str, Plain])

@@ -54,8 +54,17 @@ def read_cluster(resource: Resource) -> ClusterFacts:
     """A cluster."""
     inputs = Inputs(resource.inputs)
     return ClusterFacts(
-        urn=resource.urn, cloud=CloudKind.GKE, name=inputs.text("name"), location=inputs.text("location")
+        urn=resource.urn,
+        cloud=CloudKind.GKE,
+        name=inputs.text("name"),
+        location=inputs.text("location"),
+        settings=tuple(_settings(inputs)),
     )
+
+
+def _settings(inputs: Inputs) -> Iterator[str]:
+    if inputs.flag("privateClusterConfig.enablePrivateEndpoint"):
+        yield "control plane reached from its network alone"
 
 
 def read_inline_pools(resource: Resource) -> Iterator[PoolFacts]:

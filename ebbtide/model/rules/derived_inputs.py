@@ -142,6 +142,10 @@ _AKS_CLUSTER: Final = _rows(
     cloud__kubernetesVersion=("kubernetesVersion",),
     cloud__access=(
         "apiServerAccessProfile.authorizedIPRanges",
+        "apiServerAccessProfile.enablePrivateCluster",
+        "apiServerAccessProfile.enablePrivateClusterPublicFQDN",
+        "apiServerAccessProfile.privateDNSZone",
+        "publicNetworkAccess",
         "aadProfile.adminGroupObjectIDs",
         "aadProfile.enableAzureRBAC",
     ),

@@ -30,6 +30,7 @@ _RANGE = "by the network that it stands in"
 ROWS: tuple[MadeWith, ...] = (
     MadeWith(CloudKind.GKE, "releaseChannel", "release_channel", _CHANNEL),
     MadeWith(CloudKind.GKE, "access.networks", "access.networks", _ACCESS),
+    MadeWith(CloudKind.GKE, "access.private", "access.private", _ACCESS),
     MadeWith(CloudKind.GKE, "network.nodes", "network.nodes", _RANGE),
     MadeWith(CloudKind.GKE, "network.pods", "network.pods", _RANGE),
     MadeWith(CloudKind.GKE, "network.services", "network.services", _RANGE),
@@ -39,6 +40,8 @@ ROWS: tuple[MadeWith, ...] = (
     MadeWith(CloudKind.AKS, "upgradeChannel", "upgrade_channel", _ACCESS),
     MadeWith(CloudKind.AKS, "access.admins", "access.admins", _ACCESS),
     MadeWith(CloudKind.AKS, "access.networks", "access.networks", _ACCESS),
+    MadeWith(CloudKind.AKS, "access.private", "access.private", _ACCESS),
+    MadeWith(CloudKind.AKS, "access.privateDnsZone", "access.private_dns_zone", _ACCESS),
     MadeWith(CloudKind.AKS, "network.nodes", "network.nodes", _RANGE),
     MadeWith(CloudKind.AKS, "network.pods", "network.pods", _RANGE),
     MadeWith(CloudKind.AKS, "network.services", "network.services", _RANGE),

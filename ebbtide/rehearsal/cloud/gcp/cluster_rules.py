@@ -136,7 +136,10 @@ def _components(asked: Asked) -> str | None:
 def _private(asked: Asked) -> str | None:
     """Private nodes need addresses of their own network, not routes."""
     said = asked.said
-    if said.flag("privateClusterConfig.enablePrivateNodes") and said.text("networkingMode") == "ROUTES":
+    private_nodes = said.flag("privateClusterConfig.enablePrivateNodes")
+    if said.flag("privateClusterConfig.enablePrivateEndpoint") and not private_nodes:
+        return _bad("Private endpoint can be enabled only for clusters with private nodes.")
+    if private_nodes and said.text("networkingMode") == "ROUTES":
         return _bad("Private clusters must be VPC-native: ip_allocation_policy.use_ip_aliases must be true.")
     return None
 

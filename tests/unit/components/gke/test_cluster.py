@@ -43,6 +43,31 @@ def test_declared_networks_open_the_address_to_themselves() -> None:
     }
 
 
+def test_a_private_control_plane_has_an_address_in_its_network_alone() -> None:
+    """There is no DNS endpoint, and what is in other networks gets in by their ranges; the kubeconfig has the
+    address and its authority."""
+    recording = synth(cloud(access={"private": True, "networks": ["10.60.0.0/16"]}))
+    inputs = cluster(recording)
+    assert inputs["privateClusterConfig"] == {"enablePrivateNodes": True, "enablePrivateEndpoint": True}
+    assert inputs["controlPlaneEndpointsConfig"] == {
+        "dnsEndpointConfig": {"allowExternalTraffic": False},
+        "ipEndpointsConfig": {"enabled": True},
+    }
+    blocks = inputs["masterAuthorizedNetworksConfig"]["cidrBlocks"]
+    assert [block["cidrBlock"] for block in blocks] == ["10.60.0.0/16"]
+    kubeconfig = recording.outputs["kubeconfig"]
+    assert isinstance(kubeconfig, Secret)
+    server = json.loads(str(kubeconfig.value))["clusters"][0]["cluster"]
+    assert "certificate-authority-data" in server
+    assert "gke.goog" not in server["server"]
+
+
+def test_a_private_control_plane_lets_in_no_other_network_by_default() -> None:
+    """Without ranges the list is sent empty, which is not the same as none."""
+    inputs = cluster(synth(cloud(access={"private": True})))
+    assert inputs["masterAuthorizedNetworksConfig"] == {"cidrBlocks": []}
+
+
 def test_the_cluster_is_safe_and_cheap_by_default() -> None:
     """Workload Identity, shielded nodes, Dataplane V2, early scale-down, no pool but the declared ones."""
     inputs = cluster(synth(GKE))
