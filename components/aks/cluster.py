@@ -159,13 +159,27 @@ def _inputs(args: ClusterArgs, pool: Mapping[str, Any]) -> dict[str, Any]:
         "disable_local_accounts": True,
         "api_server_access_profile": _access(cloud),
         "oidc_issuer_profile": {"enabled": True},
-        "security_profile": {"workload_identity": {"enabled": True}},
+        "security_profile": _security(cloud),
+        "disk_encryption_set_id": cloud.keys.disks,
         "network_profile": _network(cloud),
         "auto_scaler_profile": _autoscaler(declaration),
         "storage_profile": _storage(declaration),
         "addon_profiles": _addon_profiles(args),
         "agent_pool_profiles": [dict(pool)],
         "tags": billing_labels(declaration),
+    }
+
+
+def _security(cloud: Aks) -> containerservice.ManagedClusterSecurityProfileArgsDict:
+    """Identities for pods, and the key that Secrets are encrypted with. A vault without public access needs
+    an API server in the virtual network (azure-aks-docs, use-kms-etcd-encryption, 2025-12)."""
+    profile: containerservice.ManagedClusterSecurityProfileArgsDict = {"workload_identity": {"enabled": True}}
+    if cloud.keys.secrets is None:
+        return profile
+    key = cloud.keys.secrets
+    return {
+        **profile,
+        "azure_key_vault_kms": {"enabled": True, "key_id": key, "key_vault_network_access": "Public"},
     }
 
 

@@ -136,6 +136,7 @@ def _own(name: str, declaration: Declaration, cloud: Aks, parent: Topology) -> _
             subnet=network.subnet,
             reservations=_reservations(declaration),
             dns_zone=_dns_zone(cloud),
+            keys=cloud.keys,
             labels=labels,
         ),
         inside,

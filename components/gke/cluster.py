@@ -28,12 +28,14 @@ class ClusterArgs:
         cloud: its cloud.
         network: the network that it stands in.
         node_account: e-mail of the nodes' service account, for the short-lived default pool.
+        waits_for: grants on the key of secrets, and on that of the default pool's disk.
     """
 
     declaration: Declaration
     cloud: Gke
     network: Network
     node_account: pulumi.Input[str]
+    waits_for: tuple[pulumi.Resource, ...] = ()
 
 
 class Cluster(pulumi.ComponentResource):
@@ -58,6 +60,7 @@ class Cluster(pulumi.ComponentResource):
             **overridden(_TYPE, _inputs(args), cloud.overrides),
             opts=pulumi.ResourceOptions(
                 parent=self,
+                depends_on=args.waits_for,
                 # GKE's own guard comes too late: when it refuses, the engine has already dropped every pool
                 # that dies with the cluster from its state. This one refuses before anything is done.
                 protect=not declaration.is_ephemeral,
@@ -96,6 +99,7 @@ def _inputs(args: ClusterArgs) -> dict[str, Any]:
         },
         "master_authorized_networks_config": _authorized(cloud),
         "authenticator_groups_config": _groups(declaration),
+        "database_encryption": _secrets(cloud),
         "datapath_provider": "ADVANCED_DATAPATH",
         "enable_shielded_nodes": True,
         "workload_identity_config": {"workload_pool": f"{cloud.project}.svc.id.goog"},
@@ -126,6 +130,12 @@ def _authorized(cloud: Gke) -> container.ClusterMasterAuthorizedNetworksConfigAr
     return {"cidr_blocks": [{"cidr_block": block, "display_name": block} for block in cloud.access.networks]}
 
 
+def _secrets(cloud: Gke) -> container.ClusterDatabaseEncryptionArgsDict | None:
+    if cloud.keys.secrets is None:
+        return None
+    return {"state": "ENCRYPTED", "key_name": cloud.keys.secrets}
+
+
 def _groups(declaration: Declaration) -> container.ClusterAuthenticatorGroupsConfigArgsDict | None:
     """The group whose groups GKE asks about, where a member is one. Its name is prescribed; that it is there,
     with the members' groups in it, is the domain's administrator to see to (GKE docs, google-groups-rbac,
@@ -139,6 +149,7 @@ def _default_pool(args: ClusterArgs) -> container.ClusterNodeConfigArgsDict:
     return {
         "machine_type": "e2-small",
         "disk_size_gb": 20,
+        **({"boot_disk_kms_key": args.cloud.keys.disks} if args.cloud.keys.disks else {}),
         "service_account": args.node_account,
         "oauth_scopes": ["https://www.googleapis.com/auth/cloud-platform"],
         "workload_metadata_config": {"mode": "GKE_METADATA"},

@@ -51,6 +51,7 @@ class NodePoolArgs:
         service_account: e-mail of the nodes' service account, where the pool declares none. Left out: the
         project's
             default account, which usually may do far more than a node needs.
+        disk_key: name of the key of Cloud KMS that boot disks are encrypted with. Left out: Google's.
         labels: labels of the bill.
         dies_with: the cluster, where its end is the pool's end too, so that destroying it deletes no pool
         one by one.
@@ -63,6 +64,7 @@ class NodePoolArgs:
     cluster: pulumi.Input[str]
     project: pulumi.Input[str]
     service_account: pulumi.Input[str] | None = None
+    disk_key: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
     dies_with: pulumi.Resource | None = None
     waits_for: tuple[pulumi.Resource, ...] = ()
@@ -193,6 +195,7 @@ def _node_config(pool: Pool, args: NodePoolArgs) -> container.NodePoolNodeConfig
             "reservation_affinity": _reservation(pool),
             "disk_size_gb": pool.disk.size_gib,
             "disk_type": pool.disk.type,
+            "boot_disk_kms_key": args.disk_key,
             "image_type": _IMAGES[pool.image or "cos"],
             "service_account": pool.service_account or args.service_account,
             # What a node may do is its account's grants; narrower scopes only hide which grant is missing.

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from ebbtide.catalog import CloudKind
 from ebbtide.model.base import Converted, Declared, Name, Names, Overrides, default
+from ebbtide.model.keys import AksKeys, GkeKeys
 from ebbtide.model.region import Region
 from ebbtide.model.site import Site
 
@@ -64,6 +65,8 @@ class Gke(Declared):
     plane's."""
     access: GkeAccess = GkeAccess()
     network: GkeNetwork = GkeNetwork()
+    keys: GkeKeys = GkeKeys()
+    """Keys of one's own for what is at rest. Left out: Google's."""
     regions: tuple[Region, ...] = ()
     """Regions, zones and hardware that are newer than Ebbtide's tables."""
     overrides: Overrides = Field(default_factory=Overrides)
@@ -128,6 +131,8 @@ class Aks(Declared):
     """Version of the control plane and the nodes, where it must be pinned."""
     access: AksAccess = AksAccess()
     network: AksNetwork = AksNetwork()
+    keys: AksKeys = AksKeys()
+    """Keys of one's own for what is at rest. Left out: Microsoft's."""
     regions: tuple[Region, ...] = ()
     """Regions, zones and hardware that are newer than Ebbtide's tables."""
     overrides: Overrides = Field(default_factory=Overrides)

@@ -50,6 +50,10 @@ def read_cluster(resource: Resource) -> ClusterFacts:
 def _settings(inputs: Inputs) -> Iterator[str]:
     if inputs.flag("apiServerAccessProfile.enablePrivateCluster"):
         yield "control plane reached from its network alone"
+    if key := inputs.text("securityProfile.azureKeyVaultKms.keyId"):
+        yield f"secrets encrypted with {key}"
+    if key := inputs.text("diskEncryptionSetID"):
+        yield f"disks encrypted by {key}"
 
 
 def read_inline_pools(resource: Resource) -> Iterator[PoolFacts]:

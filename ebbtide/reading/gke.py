@@ -65,6 +65,10 @@ def read_cluster(resource: Resource) -> ClusterFacts:
 def _settings(inputs: Inputs) -> Iterator[str]:
     if inputs.flag("privateClusterConfig.enablePrivateEndpoint"):
         yield "control plane reached from its network alone"
+    if key := inputs.text("databaseEncryption.keyName"):
+        yield f"secrets encrypted with {key}"
+    if key := inputs.text("nodeConfig.bootDiskKmsKey"):
+        yield f"boot disks encrypted with {key}"
 
 
 def read_inline_pools(resource: Resource) -> Iterator[PoolFacts]:

@@ -75,6 +75,16 @@ GROUP = (
     "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/held/providers"
     "/Microsoft.Compute/capacityReservationGroups/ours"
 )
+RING = "projects/acme-ml/locations/us-central1/keyRings/ml/cryptoKeys"
+VAULT = (
+    "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/keys/providers"
+    "/Microsoft.KeyVault/vaults/ours"
+)
+SET = (
+    "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/keys/providers"
+    "/Microsoft.Compute/diskEncryptionSets/ours"
+)
+AKS_KEYS = {"secrets": "https://ours.vault.azure.net/keys/secrets/0123", "vault": VAULT}
 ADMINS = ["11111111-1111-1111-1111-111111111111"]
 UNKNOWN = {"type": "n9-standard-8", "vcpus": 8, "memoryGib": 32.0}
 
@@ -111,6 +121,16 @@ GKE_CLOUD = [
     flip("GkeNetwork.subnet", GKE_VPC, "cloud.network.subnet", "other"),
     flip("GkeNetwork.pods_range", GKE_VPC, "cloud.network.podsRange", "other"),
     flip("GkeNetwork.services_range", GKE_VPC, "cloud.network.servicesRange", "other"),
+    flip("Gke.keys", GKE, "cloud.keys", {"secrets": f"{RING}/secrets"}),
+    flip("GkeKeys.secrets", GKE, "cloud.keys", {"secrets": f"{RING}/secrets"}),
+    flip("GkeKeys.disks", GKE, "cloud.keys", {"disks": f"{RING}/disks"}),
+    flip(
+        "GkeKeys.grant",
+        GKE,
+        "cloud.keys",
+        {"disks": f"{RING}/disks", "grant": False},
+        {"disks": f"{RING}/disks"},
+    ),
     flip("Gke.overrides", GKE, "cloud.overrides", {"enableIntranodeVisibility": True}),
     Flip("Gke.existing", GKE_SPOT, GKE_EXISTING),
     flip("Existing.name", GKE_EXISTING, "cloud.existing.name", "others"),
@@ -140,6 +160,11 @@ AKS_CLOUD = [
     flip("AksNetwork.pods", AKS, "cloud.network.pods", "10.246.0.0/16"),
     flip("AksNetwork.services", AKS, "cloud.network.services", "10.2.0.0/16"),
     flip("AksNetwork.subnet", AKS, "cloud.network.subnet", SUBNET),
+    flip("Aks.keys", AKS, "cloud.keys", AKS_KEYS),
+    flip("AksKeys.secrets", AKS, "cloud.keys", AKS_KEYS),
+    flip("AksKeys.vault", AKS, "cloud.keys", AKS_KEYS, {"secrets": AKS_KEYS["secrets"], "grant": False}),
+    flip("AksKeys.disks", AKS, "cloud.keys", {"disks": SET}),
+    flip("AksKeys.grant", AKS, "cloud.keys", {"disks": SET, "grant": False}, {"disks": SET}),
     flip("Aks.overrides", AKS, "cloud.overrides", {"supportPlan": "AKSLongTermSupport"}),
     Flip("Aks.existing", AKS_SPOT, AKS_EXISTING),
     flip("Existing.name", AKS_EXISTING, "cloud.existing.name", "others"),

@@ -62,6 +62,7 @@ _GKE_POOL: Final = _rows(
     image=("nodeConfig.imageType",),
     labels=("nodeConfig.labels",),
     taints=("nodeConfig.taints", "nodeConfig.effectiveTaints", "nodeConfig.taintConfig"),
+    cloud__keys=("nodeConfig.bootDiskKmsKey",),
     serviceAccount=("nodeConfig.serviceAccount",),
     maxPodsPerNode=("maxPodsPerNode",),
     compact=("placementPolicy",),
@@ -113,6 +114,7 @@ _GKE_CLUSTER: Final = _rows(
         "ipAllocationPolicy.clusterIpv4CidrBlock",
         "ipAllocationPolicy.servicesIpv4CidrBlock",
     ),
+    cloud__keys=("databaseEncryption",),
     cloud__access=(
         "masterAuthorizedNetworksConfig",
         "controlPlaneEndpointsConfig",
@@ -140,6 +142,7 @@ _AKS_CLUSTER: Final = _rows(
     cloud__tier=("sku",),
     cloud__upgradeChannel=("autoUpgradeProfile",),
     cloud__kubernetesVersion=("kubernetesVersion",),
+    cloud__keys=("diskEncryptionSetID", "securityProfile.azureKeyVaultKms"),
     cloud__access=(
         "apiServerAccessProfile.authorizedIPRanges",
         "apiServerAccessProfile.enablePrivateCluster",

@@ -78,6 +78,11 @@ CLUSTERS: list[tuple[dict[str, Any], str, str]] = [
         "private nodes are VPC-native",
         "only for clusters with private nodes",
     ),
+    (
+        {"databaseEncryption": {"state": "ENCRYPTED", "keyName": "secrets"}},
+        "keys by their names",
+        "Invalid Cloud KMS key name: secrets.",
+    ),
     ({"networkingMode": "ROUTES"}, "private nodes are VPC-native", "must be VPC-native"),
 ]
 

@@ -116,6 +116,17 @@ def _networks(asked: Asked) -> str | None:
     return None
 
 
+_KEY: Final = re.compile(r"^projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+$")
+
+
+def _keys(asked: Asked) -> str | None:
+    for path in ("databaseEncryption.keyName", "nodeConfig.bootDiskKmsKey"):
+        key = asked.said.text(path)
+        if key and not _KEY.match(key):
+            return _bad(f"Invalid Cloud KMS key name: {key}.")
+    return None
+
+
 def _policy(asked: Asked) -> str | None:
     said = asked.said
     if said.text("datapathProvider") == "ADVANCED_DATAPATH" and said.flag("networkPolicy.enabled"):
@@ -163,6 +174,7 @@ RULES: Final = (
     Refusal("the project's own identities", "GKE docs, workload-identity (2026)", _workload_pool),
     Refusal("a version", f"{_CLUSTER_API}, initialClusterVersion", _version),
     Refusal("labels", "Resource Manager docs, creating-managing-labels (2026)", _labels),
+    Refusal("keys by their names", "GKE docs, encrypting-secrets and using-cmek (2026)", _keys),
     Refusal("authorized networks", "GKE docs, authorized-networks (2026): up to 100", _networks),
     Refusal("one network policy engine", "GKE docs, dataplane-v2 (2026)", _policy),
     Refusal("components that log", f"{_CLUSTER_API}, LoggingComponentConfig", _components),

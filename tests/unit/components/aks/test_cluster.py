@@ -74,6 +74,28 @@ def test_the_identity_may_use_a_declared_private_dns_zone() -> None:
     assert {"train-identity-dns-zone", "train-identity-network"} <= waited_for(recording, made)
 
 
+_OURS = "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/keys/providers"
+VAULT = f"{_OURS}/Microsoft.KeyVault/vaults/ours"
+SET = f"{_OURS}/Microsoft.Compute/diskEncryptionSets/ours"
+KEY = "https://ours.vault.azure.net/keys/secrets/0123"
+
+
+def test_declared_keys_encrypt_secrets_and_disks() -> None:
+    """The cluster's identity may use them before the cluster is made."""
+    recording = synth(cloud(keys={"secrets": KEY, "vault": VAULT, "disks": SET}))
+    inputs = cluster(recording)
+    assert inputs["securityProfile"] == {
+        "workloadIdentity": {"enabled": True},
+        "azureKeyVaultKms": {"enabled": True, "keyId": KEY, "keyVaultNetworkAccess": "Public"},
+    }
+    assert inputs["diskEncryptionSetID"] == SET
+    (made,) = recording.of_type(CLUSTER)
+    grants = {one.inputs["scope"]: one for one in recording.of_type(GRANT)}
+    roles = {str(grants[scope].inputs["roleDefinitionId"]).rpartition("/")[2] for scope in (VAULT, SET)}
+    assert roles == {"12338af0-0e69-4776-bea7-57ae8d297424", "acdd72a7-3385-48ef-bd42-f606fba81ae7"}
+    assert {grants[VAULT].urn, grants[SET].urn} <= set(made.dependencies)
+
+
 def test_pods_have_identities_of_their_own() -> None:
     """The cluster issues tokens that Entra can be told to trust."""
     inputs = cluster(synth(AKS))

@@ -68,6 +68,38 @@ def test_a_private_control_plane_lets_in_no_other_network_by_default() -> None:
     assert inputs["masterAuthorizedNetworksConfig"] == {"cidrBlocks": []}
 
 
+RING = "projects/acme-keys/locations/us-central1/keyRings/ml/cryptoKeys"
+KEY_MEMBER = "gcp:kms/cryptoKeyIAMMember:CryptoKeyIAMMember"
+
+
+def test_declared_keys_encrypt_secrets_and_disks() -> None:
+    """The service agents may use them before the cluster and any pool is made, the default pool too."""
+    recording = synth(cloud(keys={"secrets": f"{RING}/secrets", "disks": f"{RING}/disks"}))
+    inputs = cluster(recording)
+    assert inputs["databaseEncryption"] == {"state": "ENCRYPTED", "keyName": f"{RING}/secrets"}
+    assert inputs["nodeConfig"]["bootDiskKmsKey"] == f"{RING}/disks"
+    grants = {one.inputs["cryptoKeyId"]: one for one in recording.of_type(KEY_MEMBER)}
+    agents = {key: str(one.inputs["member"]).partition("@")[2] for key, one in grants.items()}
+    assert agents == {
+        f"{RING}/secrets": "container-engine-robot.iam.gserviceaccount.com",
+        f"{RING}/disks": "compute-system.iam.gserviceaccount.com",
+    }
+    assert {one.inputs["role"] for one in grants.values()} == {"roles/cloudkms.cryptoKeyEncrypterDecrypter"}
+    (made,) = recording.of_type(CLUSTER)
+    assert {one.urn for one in grants.values()} <= set(made.dependencies)
+    for pool in recording.of_type("gcp:container/nodePool:NodePool"):
+        assert isinstance(pool.inputs["nodeConfig"], dict)
+        assert pool.inputs["nodeConfig"]["bootDiskKmsKey"] == f"{RING}/disks"
+        assert grants[f"{RING}/disks"].urn in pool.dependencies
+
+
+def test_keys_that_others_have_granted_are_only_used() -> None:
+    """No policy of theirs is touched."""
+    recording = synth(cloud(keys={"secrets": f"{RING}/secrets", "grant": False}))
+    assert cluster(recording)["databaseEncryption"]["keyName"] == f"{RING}/secrets"
+    assert recording.of_type(KEY_MEMBER) == ()
+
+
 def test_the_cluster_is_safe_and_cheap_by_default() -> None:
     """Workload Identity, shielded nodes, Dataplane V2, early scale-down, no pool but the declared ones."""
     inputs = cluster(synth(GKE))

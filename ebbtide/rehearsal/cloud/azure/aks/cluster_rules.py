@@ -139,6 +139,19 @@ def _private(_arm: Arm, wish: Wish) -> RefusedError | None:
     return None
 
 
+def _keys(_arm: Arm, wish: Wish) -> RefusedError | None:
+    kms = inner(_profile(wish, "securityProfile"), "azureKeyVaultKms")
+    if kms.get("enabled") and not kms.get("keyId"):
+        return missing("securityProfile.azureKeyVaultKms.keyId")
+    if wish.was is not None and wish.inputs.get("diskEncryptionSetID") != wish.was.state.get(
+        "diskEncryptionSetID"
+    ):
+        return refused(
+            "PropertyChangeNotAllowed", "Changing property 'properties.diskEncryptionSetID' is not allowed."
+        )
+    return None
+
+
 def _node_group(arm: Arm, wish: Wish) -> RefusedError | None:
     name = wish.inputs.get("nodeResourceGroup")
     if name is None or wish.was is not None:
@@ -195,6 +208,9 @@ RULES: Final = (
     ),
     Refusal("networks that parse", "azure-aks-docs, api-server-authorized-ip-ranges (2026)", _networks),
     Refusal("a private API server", "azure-aks-docs, private-clusters (2026-08)", _private),
+    Refusal(
+        "keys", "azure-aks-docs, use-kms-etcd-encryption; azure-disk-customer-managed-keys (2026)", _keys
+    ),
     Refusal("a node resource group of its own", "azure-aks-docs, faq (2026)", _node_group),
     Refusal("the workspace is there", "azure-aks-docs, monitor-aks (2026)", _workspace_is_there),
     Refusal("clusters within the quota", "azure-aks-docs, quotas-skus-regions (2026)", _quota),
