@@ -75,6 +75,7 @@ class Topology(pulumi.ComponentResource):
             base.cluster_name,
             base.resource_group,
             cloud.access.login,
+            zone=cloud.access.private_dns_zone if cloud.access.private else None,
             opts=pulumi.InvokeOutputOptions(
                 parent=self, depends_on=[base.cluster.resource] if base.cluster else None
             ),
@@ -141,6 +142,8 @@ def _own(name: str, declaration: Declaration, cloud: Aks, parent: Topology) -> _
             subscription=cloud.subscription,
             subnet=network.subnet,
             reservations=_reservations(declaration),
+            dns_zone=_dns_zone(cloud),
+            keys=cloud.keys,
             labels=labels,
         ),
         inside,
@@ -202,6 +205,12 @@ def _log_store(
         labels=billing_labels(declaration),
     )
     return LogStore(f"{name}-logs", args, inside)
+
+
+def _dns_zone(cloud: Aks) -> str | None:
+    """Resource id of the declared private DNS zone; None where AKS makes one, or there is none."""
+    zone = cloud.access.private_dns_zone
+    return zone if cloud.access.private and zone.startswith("/") else None
 
 
 def _reservations(declaration: Declaration) -> tuple[str, ...]:

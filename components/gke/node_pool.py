@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import assert_never
+from typing import Any, Final, assert_never
 
 import pulumi
 from pulumi_gcp import container
@@ -26,7 +26,9 @@ from ebbtide.placement.marks import marks
 
 from ..faults import checked_pool
 from ..inputs import given
+from ..overrides import overridden
 
+_TYPE: Final = "gcp:container/nodePool:NodePool"
 _EFFECTS = {
     "NoSchedule": "NO_SCHEDULE",
     "PreferNoSchedule": "PREFER_NO_SCHEDULE",
@@ -51,6 +53,7 @@ class NodePoolArgs:
         service_account: e-mail of the nodes' service account, where the pool declares none. Left out: the
         project's
             default account, which usually may do far more than a node needs.
+        disk_key: name of the key of Cloud KMS that boot disks are encrypted with. Left out: Google's.
         labels: labels of the bill.
         dies_with: the cluster, where its end is the pool's end too, so that destroying it deletes no pool
         one by one.
@@ -63,6 +66,7 @@ class NodePoolArgs:
     cluster: pulumi.Input[str]
     project: pulumi.Input[str]
     service_account: pulumi.Input[str] | None = None
+    disk_key: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
     dies_with: pulumi.Resource | None = None
     waits_for: tuple[pulumi.Resource, ...] = ()
@@ -86,24 +90,11 @@ class NodePool(pulumi.ComponentResource):
     pool_name: pulumi.Output[str]
 
     def __init__(self, name: str, args: NodePoolArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("ebbtide:gke:NodePool", name, {}, opts)
         pool = checked_pool(args.pool, args.site)
+        super().__init__("ebbtide:gke:NodePool", name, given({"overrides": pool.overrides or None}), opts)
         self.resource = container.NodePool(
             name,
-            name=pool.name,
-            cluster=args.cluster,
-            project=args.project,
-            location=args.site.location,
-            node_locations=list(pool.zones) or None,
-            node_count=_node_count(pool, args.site),
-            initial_node_count=_initial_node_count(pool, args.site),
-            autoscaling=_autoscaling(pool),
-            management={"auto_repair": pool.auto_repair, "auto_upgrade": pool.auto_upgrade},
-            upgrade_settings=_upgrade(pool),
-            max_pods_per_node=pool.max_pods_per_node,
-            placement_policy={"type": "COMPACT"} if pool.compact else None,
-            queued_provisioning={"enabled": True} if isinstance(pool.capacity, Queued) else None,
-            node_config=_node_config(pool, args),
+            **overridden(_TYPE, _inputs(pool, args), pool.overrides),
             opts=pulumi.ResourceOptions(
                 parent=self,
                 ignore_changes=_ignored(pool),
@@ -113,6 +104,25 @@ class NodePool(pulumi.ComponentResource):
         )
         self.pool_name = self.resource.name
         self.register_outputs({"pool_name": self.pool_name})
+
+
+def _inputs(pool: Pool, args: NodePoolArgs) -> dict[str, Any]:
+    return {
+        "name": pool.name,
+        "cluster": args.cluster,
+        "project": args.project,
+        "location": args.site.location,
+        "node_locations": list(pool.zones) or None,
+        "node_count": _node_count(pool, args.site),
+        "initial_node_count": _initial_node_count(pool, args.site),
+        "autoscaling": _autoscaling(pool),
+        "management": {"auto_repair": pool.auto_repair, "auto_upgrade": pool.auto_upgrade},
+        "upgrade_settings": _upgrade(pool),
+        "max_pods_per_node": pool.max_pods_per_node,
+        "placement_policy": {"type": "COMPACT"} if pool.compact else None,
+        "queued_provisioning": {"enabled": True} if isinstance(pool.capacity, Queued) else None,
+        "node_config": _node_config(pool, args),
+    }
 
 
 def _node_count(pool: Pool, site: Site) -> int | None:
@@ -187,6 +197,7 @@ def _node_config(pool: Pool, args: NodePoolArgs) -> container.NodePoolNodeConfig
             "reservation_affinity": _reservation(pool),
             "disk_size_gb": pool.disk.size_gib,
             "disk_type": pool.disk.type,
+            "boot_disk_kms_key": args.disk_key,
             "image_type": _IMAGES[pool.image or "cos"],
             "service_account": pool.service_account or args.service_account,
             # What a node may do is its account's grants; narrower scopes only hide which grant is missing.

@@ -7,6 +7,7 @@ from ebbtide.model.cloud import Aks, AksAccess, AksNetwork, Existing, Gke, GkeAc
 from ebbtide.model.cluster import Cluster, Lifetime
 from ebbtide.model.declare import advice, check_pool, declaration_schema, declare
 from ebbtide.model.faults import DeclarationError, Fault
+from ebbtide.model.keys import AksKeys, GkeKeys
 from ebbtide.model.pool import (
     Accelerator,
     Disk,
@@ -28,6 +29,7 @@ __all__ = [
     "Addons",
     "Aks",
     "AksAccess",
+    "AksKeys",
     "AksNetwork",
     "Capacity",
     "Cluster",
@@ -38,6 +40,7 @@ __all__ = [
     "FlexStart",
     "Gke",
     "GkeAccess",
+    "GkeKeys",
     "GkeNetwork",
     "GpuSharingConfig",
     "Katib",

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from ebbtide.model.base import Converted, Count, Declared, Name, Names, OptionalDuration, default
+from ebbtide.model.base import Converted, Count, Declared, Name, Names, OptionalDuration, Overrides, default
 from ebbtide.model.capacity import Capacity, OnDemand
 
 
@@ -163,6 +163,10 @@ class Pool(Declared):
     auto_upgrade: bool | None = None
     """GKE: follow the cluster's version. Default: yes, which a release channel requires; on an existing
     cluster without one, `false` is possible."""
+    overrides: Overrides = Field(default_factory=Overrides)
+    """Inputs of the provider's resource that nothing here declares, applied last, as Pulumi's YAML has them:
+    of `gcp.container.NodePool` (`nodeConfig: {gvnic: {enabled: true}}`) or
+    `azure-native.containerservice.AgentPool`. Mappings are merged with what is derived; lists replace it."""
 
     @property
     def is_system(self) -> bool:

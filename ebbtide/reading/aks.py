@@ -13,6 +13,7 @@ from ebbtide.placement.aks_marks import SPOT
 from ebbtide.reading.facts import (
     AcceleratorFacts,
     CapacityKind,
+    ClusterFacts,
     DiskFacts,
     NodeFacts,
     PoolFacts,
@@ -32,6 +33,27 @@ def read_agent_pool(resource: Resource) -> PoolFacts:
     inputs = Inputs(resource.inputs)
     name, cluster = inputs.text("agentPoolName"), inputs.text("resourceName")
     return _pool(inputs, resource.urn, name, cluster, inline=False)
+
+
+def read_cluster(resource: Resource) -> ClusterFacts:
+    """A cluster."""
+    inputs = Inputs(resource.inputs)
+    return ClusterFacts(
+        urn=resource.urn,
+        cloud=CloudKind.AKS,
+        name=inputs.text("resourceName"),
+        location=inputs.text("location"),
+        settings=tuple(_settings(inputs)),
+    )
+
+
+def _settings(inputs: Inputs) -> Iterator[str]:
+    if inputs.flag("apiServerAccessProfile.enablePrivateCluster"):
+        yield "control plane reached from its network alone"
+    if key := inputs.text("securityProfile.azureKeyVaultKms.keyId"):
+        yield f"secrets encrypted with {key}"
+    if key := inputs.text("diskEncryptionSetID"):
+        yield f"disks encrypted by {key}"
 
 
 def read_inline_pools(resource: Resource) -> Iterator[PoolFacts]:

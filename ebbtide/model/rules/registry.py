@@ -17,6 +17,7 @@ from ebbtide.model.rules import (
     fallback,
     gke_capacity,
     gke_versions,
+    keys,
     kubernetes,
     local_queues,
     location,
@@ -27,6 +28,7 @@ from ebbtide.model.rules import (
     nodes,
     offerings,
     one_cloud,
+    overrides,
     registries,
     reservations,
     retirements,
@@ -44,6 +46,7 @@ RULES: tuple[PoolRule | ClusterRule, ...] = (
     *location.RULES,
     *existing.RULES,
     *network.RULES,
+    *keys.RULES,
     *system_pool.RULES,
     *machines.RULES,
     *retirements.RULES,
@@ -70,6 +73,7 @@ RULES: tuple[PoolRule | ClusterRule, ...] = (
     *storage.RULES,
     *registries.RULES,
     *addons.RULES,
+    *overrides.RULES,
 )
 
 

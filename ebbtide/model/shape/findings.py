@@ -125,7 +125,8 @@ class Finding:
     meant: str = ""
 
 
-def _described(value: object) -> str:
+def described(value: object) -> str:
+    """Return a value in a sentence: `the text "4"`, `a mapping`."""
     if value is None or value == "":
         return "left empty"
     if isinstance(value, bool):
@@ -192,7 +193,7 @@ def _by_example(place: Place, wanted: str, own: str) -> str:
 
 def _wrong_type(place: Place, error: ErrorDetails) -> Fault:
     wanted = "a word or a mapping" if place.name in _WORDS_TOO else _WANTED[error["type"]]
-    problem = f"{place.name} is {_described(place.value)}, and {wanted} is wanted."
+    problem = f"{place.name} is {described(place.value)}, and {wanted} is wanted."
     if not place.keys:
         problem = problem.replace("the declaration is", "The declaration is", 1)
         return Fault("", problem, UNREADABLE, "Write name, owner, cloud and pools under ebbtide:cluster.")
@@ -263,7 +264,7 @@ def _duration(place: Place, _: ErrorDetails) -> Fault:
     wrong = "and a duration needs a unit" if bare else "which is no duration in whole seconds"
     return Fault(
         place.path,
-        f"{place.name} is {_described(place.value)}, {wrong}.",
+        f"{place.name} is {described(place.value)}, {wrong}.",
         UNREADABLE,
         "Write a number with its unit: 30s, 90m, 12h or 7d.",
     )
@@ -277,7 +278,7 @@ def _key_of_no_text(place: Place) -> Fault:
 
 def _other(place: Place, _: ErrorDetails) -> Fault:
     return Fault(
-        place.path, f"{place.name} cannot be {_described(place.value)}.", UNREADABLE, _how_to_write(place, "")
+        place.path, f"{place.name} cannot be {described(place.value)}.", UNREADABLE, _how_to_write(place, "")
     )
 
 

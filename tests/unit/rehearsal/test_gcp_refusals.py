@@ -73,6 +73,16 @@ CLUSTERS: list[tuple[dict[str, Any], str, str]] = [
     ),
     ({"networkPolicy": {"enabled": True}}, "one network policy engine", "ADVANCED_DATAPATH is not allowed"),
     ({"loggingConfig__enableComponents": ["PODS"]}, "components that log", '"PODS"'),
+    (
+        {"privateClusterConfig": {"enablePrivateNodes": False, "enablePrivateEndpoint": True}},
+        "private nodes are VPC-native",
+        "only for clusters with private nodes",
+    ),
+    (
+        {"databaseEncryption": {"state": "ENCRYPTED", "keyName": "secrets"}},
+        "keys by their names",
+        "Invalid Cloud KMS key name: secrets.",
+    ),
     ({"networkingMode": "ROUTES"}, "private nodes are VPC-native", "must be VPC-native"),
 ]
 

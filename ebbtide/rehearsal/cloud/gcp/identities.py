@@ -186,6 +186,18 @@ BUCKET_MEMBER_KIND: Final = Kind(
 )
 
 
+KEY_MEMBER_KIND: Final = Kind(
+    identity=lambda asked: "/".join(
+        (asked.said.text("cryptoKeyId"), asked.said.text("role"), asked.said.text("member"))
+    ),
+    outputs=lambda _asked: {"etag": "BwYAAAAAAAA="},
+    replaces=MEMBER_REPLACES | {"cryptoKeyId"},
+    checks=MEMBER_CHECKS,
+    refusals=(ROLES, MEMBERS),
+    failing="Error applying IAM policy for KMS CryptoKey",
+)
+
+
 def forget_grants(world: World, identity: str) -> None:
     """The policy on a resource goes with it: its members are there no longer."""
     for kind in (ACCOUNT_MEMBER, BUCKET_MEMBER, REPOSITORY_MEMBER):
