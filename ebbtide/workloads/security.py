@@ -3,8 +3,8 @@
 Pod Security `restricted` holds in full where the task names a user that is not root. By default it does not:
 the image is the user's own, many run as root, and `runAsNonRoot` would keep them from starting. For the same
 reason root keeps its capabilities, without which it can neither install packages nor write other users' files
-on a shared volume. NET_RAW alone is dropped, with which a pod can pose as another one of its node (CIS GKE
-Benchmark, minimize the admission of containers with NET_RAW). Source: Kubernetes docs, Pod Security Standards
+on a shared volume. NET_RAW alone is dropped, with which a pod can pose as another one of its node (CIS
+Kubernetes Benchmark 1.10, NET_RAW). Source: Kubernetes docs, Pod Security Standards
 (2026).
 """
 

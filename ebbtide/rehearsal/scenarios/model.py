@@ -64,6 +64,8 @@ class Submit(Declared):
     """Whether a pod's command really runs, as a process of this machine."""
     namespace: str | None = None
     """Where, for objects that do not say."""
+    as_: str | None = None
+    """User as whom it is submitted, such as a team's member, by impersonation. Default: the stack's own."""
     refused: str | None = None
     """Words of the refusal that must come, from the profile or the API server."""
 
