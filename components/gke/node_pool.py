@@ -187,6 +187,8 @@ def _node_config(pool: Pool, args: NodePoolArgs) -> container.NodePoolNodeConfig
             "reservation_affinity": _reservation(pool),
             "disk_size_gb": pool.disk.size_gib,
             "disk_type": pool.disk.type,
+            "ephemeral_storage_local_ssd_config": _ephemeral_ssds(pool),
+            "local_nvme_ssd_block_config": _block_ssds(pool),
             "image_type": _IMAGES[pool.image or "cos"],
             "service_account": pool.service_account or args.service_account,
             # What a node may do is its account's grants; narrower scopes only hide which grant is missing.
@@ -204,6 +206,20 @@ def _node_config(pool: Pool, args: NodePoolArgs) -> container.NodePoolNodeConfig
             "resource_labels": dict(args.labels),
         }
     )
+
+
+def _ephemeral_ssds(pool: Pool) -> container.NodePoolNodeConfigEphemeralStorageLocalSsdConfigArgsDict | None:
+    config = pool.ephemeral_storage_local_ssd_config
+    if config is None or config.local_ssd_count is None:
+        return None
+    return {"local_ssd_count": config.local_ssd_count}
+
+
+def _block_ssds(pool: Pool) -> container.NodePoolNodeConfigLocalNvmeSsdBlockConfigArgsDict | None:
+    config = pool.local_nvme_ssd_block_config
+    if config is None or config.local_ssd_count is None:
+        return None
+    return {"local_ssd_count": config.local_ssd_count}
 
 
 def _kubelet(pool: Pool) -> container.NodePoolNodeConfigKubeletConfigArgsDict:

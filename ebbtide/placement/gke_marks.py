@@ -73,6 +73,11 @@ def cloud_labels(pool: Pool) -> dict[str, str]:
         found[FLEX_START] = "true"
     elif (key := _capacity_label(pool)) is not None:
         found[key] = "true"
+    # GKE docs, local-ssd and local-ssd-raw (2026).
+    if pool.ephemeral_storage_local_ssd_config is not None:
+        found["cloud.google.com/gke-ephemeral-storage-local-ssd"] = "true"
+    if pool.local_nvme_ssd_block_config is not None:
+        found["cloud.google.com/gke-local-nvme-ssd"] = "true"
     if pool.accelerator is not None:
         found[TPU_ACCELERATOR if _is_tpu(pool) else ACCELERATOR] = pool.accelerator.type
         found |= _sharing_labels(pool.accelerator)

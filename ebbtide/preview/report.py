@@ -100,6 +100,8 @@ class PoolReport(_Part):
     """Where nodes may be; empty for wherever the cluster is."""
     disk: DiskReport
     """Boot disk of a node."""
+    local_disks: str = ""
+    """Disks of the machine itself that a node uses, in words; empty for none."""
     labels: dict[str, str]
     """Kubernetes labels that the resource declares."""
     taints: tuple[TaintReport, ...]
@@ -303,6 +305,7 @@ def _pool(pool: PoolFacts, queues: tuple[str, ...], falls_back_to: tuple[str, ..
         ),
         zones=pool.zones,
         disk=DiskReport(size_gib=pool.disk.size_gib, type=pool.disk.type),
+        local_disks=pool.local_disks,
         labels=dict(pool.labels),
         taints=tuple(
             TaintReport(key=taint.key, value=taint.value, effect=taint.effect, automatic=taint.automatic)

@@ -97,6 +97,7 @@ class PoolFacts:
         nodes: how many.
         zones: where nodes may be; empty for wherever the cluster is.
         disk: boot disk of a node.
+        local_disks: disks of the machine itself that a node uses, in words; empty for none.
         labels: Kubernetes labels that the resource declares.
         taints: what nodes carry, declared and automatic.
         max_run_seconds: how long a node lives at most; None for no limit.
@@ -118,6 +119,7 @@ class PoolFacts:
     nodes: NodeFacts
     zones: tuple[str, ...] = ()
     disk: DiskFacts
+    local_disks: str = ""
     labels: Mapping[str, str]
     taints: tuple[TaintFacts, ...]
     max_run_seconds: int | None = None

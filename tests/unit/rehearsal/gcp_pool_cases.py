@@ -48,6 +48,12 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
         'Machine type with name "n2-standard-7" does not exist in zone "us-central1-a"',
     ),
     (
+        "cpu",
+        {"nodeConfig__ephemeralStorageLocalSsdConfig": {"localSsdCount": 3}},
+        "local SSDs of the machine",
+        "Number of local SSDs 3 is not supported for machine type n2-standard-8",
+    ),
+    (
         "t4",
         _shared(gpuPartitionSize="1g.5gb"),
         "GPUs that can be shared so",

@@ -62,6 +62,10 @@ def added_labels(
         "topology.kubernetes.io/region": region_of(zones[0]),
     }
     found |= {f"{_PREFIX}{key}": "true" for key in _KINDS[capacity]}
+    if said.number("nodeConfig.ephemeralStorageLocalSsdConfig.localSsdCount"):
+        found[f"{_PREFIX}gke-ephemeral-storage-local-ssd"] = "true"
+    if said.number("nodeConfig.localNvmeSsdBlockConfig.localSsdCount"):
+        found[f"{_PREFIX}gke-local-nvme-ssd"] = "true"
     if accelerator is not None:
         found |= _of_accelerator(said, *accelerator)
     return found

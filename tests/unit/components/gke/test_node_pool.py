@@ -239,3 +239,15 @@ def test_no_grace_is_a_grace() -> None:
         "kubeletConfig"
     ]
     assert kubelet["shutdownGracePeriodSeconds"] == 0
+
+
+@pytest.mark.parametrize(
+    ("machine", "written", "count"), [("n2-standard-8", {"localSsdCount": 4}, 4), ("a3-highgpu-8g", {}, 16)]
+)
+@pytest.mark.parametrize("use", ["ephemeralStorageLocalSsdConfig", "localNvmeSsdBlockConfig"])
+def test_local_ssds_are_those_of_the_machine(
+    machine: str, written: dict[str, int], count: int, use: str
+) -> None:
+    """A machine type that always has a number of them needs none written."""
+    config = made(machine=machine, **{use: written})["nodeConfig"]
+    assert config[use] == {"localSsdCount": count}
