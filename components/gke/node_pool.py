@@ -20,7 +20,9 @@ from ebbtide.model import (
     Taint,
 )
 from ebbtide.model.base import duration_text
+from ebbtide.model.completion import machine_of
 from ebbtide.model.gpus import has_gpus
+from ebbtide.model.tpus import slice_nodes
 from ebbtide.model.zones import zones_of
 from ebbtide.placement.marks import marks
 
@@ -101,12 +103,12 @@ class NodePool(pulumi.ComponentResource):
             management={"auto_repair": pool.auto_repair, "auto_upgrade": pool.auto_upgrade},
             upgrade_settings=_upgrade(pool),
             max_pods_per_node=pool.max_pods_per_node,
-            placement_policy={"type": "COMPACT"} if pool.compact else None,
+            placement_policy=_placement(pool, args.site),
             queued_provisioning={"enabled": True} if isinstance(pool.capacity, Queued) else None,
             node_config=_node_config(pool, args),
             opts=pulumi.ResourceOptions(
                 parent=self,
-                ignore_changes=_ignored(pool),
+                ignore_changes=_ignored(pool, placed=_placement(pool, args.site) is not None),
                 deleted_with=args.dies_with,
                 depends_on=args.waits_for,
             ),
@@ -132,7 +134,14 @@ def _initial_node_count(pool: Pool, site: Site) -> int | None:
     return min(-(-(pool.nodes.min or 0) // zones), (pool.nodes.max or 0) // zones)
 
 
-def _ignored(pool: Pool) -> list[str]:
+def _placement(pool: Pool, site: Site) -> container.NodePoolPlacementPolicyArgsDict | None:
+    """How close nodes are. GKE takes the topology of a slice of several nodes alone; one node has its own."""
+    if slice_nodes(pool, machine_of(pool, site)) > 1 and pool.tpu_topology:
+        return {"type": "COMPACT", "tpu_topology": pool.tpu_topology}
+    return {"type": "COMPACT"} if pool.compact else None
+
+
+def _ignored(pool: Pool, *, placed: bool) -> list[str]:
     """Properties whose later values are not ours.
 
     Where the count is fixed, ignoring the initial count would bring back that of an older stack, and the
@@ -140,7 +149,7 @@ def _ignored(pool: Pool) -> list[str]:
     (GoogleCloudPlatform/cluster-toolkit#6302): after a refresh, the pool would be replaced.
     """
     count = ["initialNodeCount"] if pool.nodes.count is None else []
-    return count + (["placementPolicy.type"] if pool.compact else [])
+    return count + (["placementPolicy.type"] if placed else [])
 
 
 def _autoscaling(pool: Pool) -> container.NodePoolAutoscalingArgsDict | None:

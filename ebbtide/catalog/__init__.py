@@ -5,7 +5,7 @@ The data files stand in `data/`: `machines.csv`, `attachable.csv`, `prices.csv`,
 fact that turns out wrong is fixed there; no code carries one.
 """
 
-from ebbtide.catalog.accelerators import is_tpu, resource_name, short_for
+from ebbtide.catalog.accelerators import chips_of, is_tpu, one_host_topology, resource_name, short_for
 from ebbtide.catalog.allocatable import Resources, allocatable
 from ebbtide.catalog.clouds import GKE_REGION_ZONES, PREEMPTIBLE_SECONDS, CloudKind
 from ebbtide.catalog.disks import boot_disk_types, has_temporary_disk
@@ -47,6 +47,7 @@ __all__ = [
     "attachable_types",
     "boot_disk_types",
     "cheapest",
+    "chips_of",
     "find_machine",
     "find_price",
     "footprint",
@@ -55,6 +56,7 @@ __all__ = [
     "local_ssds",
     "machine_names",
     "machine_price",
+    "one_host_topology",
     "partitions",
     "quota_names",
     "resource_name",

@@ -7,6 +7,7 @@ from ebbtide.model.cluster import Cluster
 from ebbtide.model.fallback import KEY, fallback_of
 from ebbtide.model.pool import Accelerator, Disk, LocalSsdConfig, Nodes, Pool
 from ebbtide.model.site import Site
+from ebbtide.model.tpus import slice_nodes
 
 _SYSTEM_MIN = {CloudKind.GKE: 1, CloudKind.AKS: 2}
 _SYSTEM_DISK_GIB = {CloudKind.GKE: 30, CloudKind.AKS: 64}
@@ -49,6 +50,9 @@ def _accelerator(pool: Pool, machine: Machine | None) -> Accelerator | None:
 
 
 def _nodes(pool: Pool, site: Site) -> Nodes:
+    together = slice_nodes(pool, machine_of(pool, site))
+    if together > 1 and pool.nodes.count is None:
+        return pool.nodes.model_copy(update={"min": pool.nodes.min or 0, "max": pool.nodes.max or together})
     if pool.nodes.count is not None or pool.nodes.min is not None:
         return pool.nodes
     return pool.nodes.model_copy(update={"min": _SYSTEM_MIN[site.cloud] if pool.is_system else 0})

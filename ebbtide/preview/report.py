@@ -32,6 +32,8 @@ class AcceleratorReport(_Part):
     """How many a node has."""
     sharing: str = ""
     """How GPUs are divided and shared, as `1g.5gb` or `time-sharing by 8`; empty where they are not."""
+    topology: str = ""
+    """Topology of a TPU slice of several nodes, as `4x4`; empty for others."""
     requestable: int
     """How many the pods of a node can request; of shared GPUs, the shares."""
 
@@ -290,6 +292,7 @@ def _pool(pool: PoolFacts, queues: tuple[str, ...], falls_back_to: tuple[str, ..
             type=accelerator.type,
             count=accelerator.count,
             sharing=accelerator.sharing,
+            topology=accelerator.topology,
             requestable=accelerator.count * accelerator.shares,
         )
         if accelerator

@@ -19,12 +19,14 @@ class AcceleratorFacts:
         count: how many a node has.
         sharing: how GPUs are divided and shared, in words; empty where they are not.
         shares: how many of the resource that pods request one counts as.
+        topology: of a TPU slice of several nodes; empty for others.
     """
 
     type: str
     count: int
     sharing: str = ""
     shares: int = 1
+    topology: str = ""
 
 
 @dataclass(frozen=True, slots=True)

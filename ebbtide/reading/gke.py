@@ -124,9 +124,10 @@ def _accelerator(inputs: Inputs, machine: str) -> AcceleratorFacts | None:
     for attached in inputs.parts("nodeConfig.guestAccelerators"):
         return AcceleratorFacts(attached.text("type"), attached.number("count") or 1, *_sharing(attached))
     known = find_machine(CloudKind.GKE, machine)
-    return (
-        AcceleratorFacts(known.accelerator, known.accelerator_count) if known and known.accelerator else None
-    )
+    if known is None or not known.accelerator:
+        return None
+    topology = inputs.text("placementPolicy.tpuTopology")
+    return AcceleratorFacts(known.accelerator, known.accelerator_count, topology=topology)
 
 
 def _sharing(attached: Inputs) -> tuple[str, int]:

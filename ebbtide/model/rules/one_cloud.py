@@ -74,6 +74,14 @@ ROWS = (
     ),
     OnlyOn(
         _GKE,
+        "tpuTopology",
+        lambda pool: pool.tpu_topology is not None,
+        "AKS has no TPUs.",
+        "Leave tpuTopology out.",
+        "azure-native 3.29.0, AgentPool",
+    ),
+    OnlyOn(
+        _GKE,
         "shutdownGrace",
         lambda pool: pool.shutdown_grace is not None,
         "AKS has no setting for how long a node that is taken back may run on.",

@@ -36,6 +36,7 @@ from ebbtide.model.rules import (
     storage,
     system_pool,
     tenancy,
+    tpus,
 )
 from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule, Severity, pools_of
 
@@ -50,6 +51,7 @@ RULES: tuple[PoolRule | ClusterRule, ...] = (
     *offerings.RULES,
     *accelerators.RULES,
     *sharing.RULES,
+    *tpus.RULES,
     *one_cloud.RULES,
     *choices.RULES,
     *local_disks.RULES,

@@ -42,6 +42,8 @@ POOLS: list[dict[str, Any]] = [
     },
     {"machine": "n2-standard-8", "zones": ["us-central1-a", "us-central1-b"], "nodes": {"min": 2, "max": 6}},
     {"machine": "n2-standard-8", "ephemeralStorageLocalSsdConfig": {"localSsdCount": 2}},
+    {"machine": "ct5lp-hightpu-4t", "tpuTopology": "2x4"},
+    {"machine": "ct5lp-hightpu-4t"},
     {"machine": "n2-standard-8", "localNvmeSsdBlockConfig": {"localSsdCount": 2}},
     {"machine": "n2-standard-8", "nodes": {"count": 2}},
     {"machine": "n2-standard-8", "taints": [{"key": "dedicated", "value": "lab", "effect": "NoExecute"}]},

@@ -8,7 +8,9 @@ from ebbtide.catalog import (
     PREEMPTIBLE_SECONDS,
     CloudKind,
     Machine,
+    chips_of,
     find_machine,
+    is_tpu,
     partitions,
     resource_name,
 )
@@ -120,6 +122,7 @@ def machine_pool(asked: Asked, cluster: str, cluster_zones: tuple[str, ...]) -> 
         accelerator_resource=resource_name(accelerator[0]) if accelerator else "",
         driver_installed=accelerator is not None and _installs_driver(said),
         shares=_shares(said),
+        together=slice_nodes(said, machine),
         minimum=minimum,
         maximum=maximum,
         initial=initial,
@@ -137,6 +140,14 @@ _PODS: Final = 110  # GKE docs, flexible-pod-cidr (2026)
 def _longest(capacity: CapacityKind) -> int | None:
     """Nodes of flex-start live for seven days where nothing is said (GKE docs, dws-flex-start-training)."""
     return 7 * 24 * 3600 if capacity in ("flex-start", "queued") else None
+
+
+def slice_nodes(said: Inputs, machine: Machine) -> int:
+    """Nodes of a TPU slice (GKE docs, plan-tpus, 2026)."""
+    topology = said.text("placementPolicy.tpuTopology")
+    if not topology or not is_tpu(machine.accelerator):
+        return 1
+    return max(1, chips_of(topology) // machine.accelerator_count)
 
 
 def ephemeral_gib(said: Inputs) -> int:

@@ -9,7 +9,7 @@ GoogleCloudPlatform/container-engine-accelerators@992db812 for the label of the 
 from collections.abc import Iterator
 from typing import Final
 
-from ebbtide.catalog import Machine, is_tpu, resource_name
+from ebbtide.catalog import Machine, is_tpu, one_host_topology, resource_name
 from ebbtide.catalog.clouds import region_of
 from ebbtide.reading.inputs import Inputs
 from ebbtide.rehearsal.cloud.pools import CapacityKind, Taint
@@ -78,7 +78,7 @@ def _distribution(said: Inputs) -> str:
 def _of_accelerator(said: Inputs, kind: str, count: int) -> dict[str, str]:
     if is_tpu(kind):
         found = {f"{_PREFIX}gke-tpu-accelerator": kind, f"{_PREFIX}gke-accelerator-count": str(count)}
-        topology = said.text("placementPolicy.tpuTopology")
+        topology = said.text("placementPolicy.tpuTopology") or one_host_topology(kind, count)
         return found | ({f"{_PREFIX}gke-tpu-topology": topology} if topology else {})
     found = {f"{_PREFIX}gke-accelerator": kind}
     for attached in said.parts("nodeConfig.guestAccelerators"):
