@@ -26,6 +26,7 @@ class PoolInputs(TypedDict):
     os_sku: str
     os_disk_size_gb: NotRequired[int]
     os_disk_type: NotRequired[str]
+    kubelet_disk_type: NotRequired[str]
     enable_auto_scaling: bool
     min_count: NotRequired[int]
     max_count: NotRequired[int]
@@ -83,6 +84,7 @@ def pool_inputs(
         "os_sku": _IMAGES[pool.image or "ubuntu"],
         "os_disk_size_gb": pool.disk.size_gib,
         "os_disk_type": _DISKS[pool.disk.type or "managed"],
+        "kubelet_disk_type": pool.disk.kubelet_disk_type,
         **_count(pool),
         "availability_zones": list(pool.zones) or None,
         "scale_down_mode": "Delete",

@@ -40,6 +40,7 @@ FIXED: Final = (
     Fixed("availabilityZones", "availability_zones", "zones"),
     Fixed("osDiskSizeGB", "os_disk_size_gb", "disk.sizeGib"),
     Fixed("osDiskType", "os_disk_type", "disk.type"),
+    Fixed("kubeletDiskType", "kubelet_disk_type", "disk.kubeletDiskType", unset="OS"),
     Fixed("maxPods", "max_pods", "maxPodsPerNode"),
     Fixed("gpuProfile", "gpu_profile", "accelerator.driver", unset={"driver": "Install"}),
     Fixed("gpuInstanceProfile", "gpu_instance_profile", "accelerator.gpuInstanceProfile"),

@@ -20,7 +20,9 @@ from ebbtide.model import (
     Taint,
 )
 from ebbtide.model.base import duration_text
+from ebbtide.model.completion import machine_of
 from ebbtide.model.gpus import has_gpus
+from ebbtide.model.tpus import slice_nodes
 from ebbtide.model.zones import zones_of
 from ebbtide.placement.marks import marks
 
@@ -97,7 +99,7 @@ class NodePool(pulumi.ComponentResource):
             **overridden(_TYPE, _inputs(pool, args), pool.overrides),
             opts=pulumi.ResourceOptions(
                 parent=self,
-                ignore_changes=_ignored(pool),
+                ignore_changes=_ignored(pool, placed=_placement(pool, args.site) is not None),
                 deleted_with=args.dies_with,
                 depends_on=args.waits_for,
             ),
@@ -119,7 +121,7 @@ def _inputs(pool: Pool, args: NodePoolArgs) -> dict[str, Any]:
         "management": {"auto_repair": pool.auto_repair, "auto_upgrade": pool.auto_upgrade},
         "upgrade_settings": _upgrade(pool),
         "max_pods_per_node": pool.max_pods_per_node,
-        "placement_policy": {"type": "COMPACT"} if pool.compact else None,
+        "placement_policy": _placement(pool, args.site),
         "queued_provisioning": {"enabled": True} if isinstance(pool.capacity, Queued) else None,
         "node_config": _node_config(pool, args),
     }
@@ -142,7 +144,14 @@ def _initial_node_count(pool: Pool, site: Site) -> int | None:
     return min(-(-(pool.nodes.min or 0) // zones), (pool.nodes.max or 0) // zones)
 
 
-def _ignored(pool: Pool) -> list[str]:
+def _placement(pool: Pool, site: Site) -> container.NodePoolPlacementPolicyArgsDict | None:
+    """How close nodes are. GKE takes the topology of a slice of several nodes alone; one node has its own."""
+    if slice_nodes(pool, machine_of(pool, site)) > 1 and pool.tpu_topology:
+        return {"type": "COMPACT", "tpu_topology": pool.tpu_topology}
+    return {"type": "COMPACT"} if pool.compact else None
+
+
+def _ignored(pool: Pool, *, placed: bool) -> list[str]:
     """Properties whose later values are not ours.
 
     Where the count is fixed, ignoring the initial count would bring back that of an older stack, and the
@@ -150,7 +159,7 @@ def _ignored(pool: Pool) -> list[str]:
     (GoogleCloudPlatform/cluster-toolkit#6302): after a refresh, the pool would be replaced.
     """
     count = ["initialNodeCount"] if pool.nodes.count is None else []
-    return count + (["placementPolicy.type"] if pool.compact else [])
+    return count + (["placementPolicy.type"] if placed else [])
 
 
 def _autoscaling(pool: Pool) -> container.NodePoolAutoscalingArgsDict | None:
@@ -198,6 +207,8 @@ def _node_config(pool: Pool, args: NodePoolArgs) -> container.NodePoolNodeConfig
             "disk_size_gb": pool.disk.size_gib,
             "disk_type": pool.disk.type,
             "boot_disk_kms_key": args.disk_key,
+            "ephemeral_storage_local_ssd_config": _ephemeral_ssds(pool),
+            "local_nvme_ssd_block_config": _block_ssds(pool),
             "image_type": _IMAGES[pool.image or "cos"],
             "service_account": pool.service_account or args.service_account,
             # What a node may do is its account's grants; narrower scopes only hide which grant is missing.
@@ -225,6 +236,20 @@ def _has_signed_driver(pool: Pool, gpus: Accelerator) -> bool:
     installs the driver, it may be built on the node.
     """
     return (pool.image or "cos") == "cos" and gpus.driver != "none"
+
+
+def _ephemeral_ssds(pool: Pool) -> container.NodePoolNodeConfigEphemeralStorageLocalSsdConfigArgsDict | None:
+    config = pool.ephemeral_storage_local_ssd_config
+    if config is None or config.local_ssd_count is None:
+        return None
+    return {"local_ssd_count": config.local_ssd_count}
+
+
+def _block_ssds(pool: Pool) -> container.NodePoolNodeConfigLocalNvmeSsdBlockConfigArgsDict | None:
+    config = pool.local_nvme_ssd_block_config
+    if config is None or config.local_ssd_count is None:
+        return None
+    return {"local_ssd_count": config.local_ssd_count}
 
 
 def _kubelet(pool: Pool) -> container.NodePoolNodeConfigKubeletConfigArgsDict:

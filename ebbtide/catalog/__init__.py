@@ -1,15 +1,16 @@
 """Facts about the clouds, as dated data files with a source in every row, and their look-up.
 
 The data files stand in `data/`: `machines.csv`, `attachable.csv`, `prices.csv`, `quotas.csv`,
-`footprints.csv`, `locations.csv`, `offerings.csv`, `partitions.csv`, `retirements.csv`. A fact that turns out
-wrong is fixed there; no code carries one.
+`footprints.csv`, `locations.csv`, `local_ssds.csv`, `offerings.csv`, `partitions.csv`, `retirements.csv`. A
+fact that turns out wrong is fixed there; no code carries one.
 """
 
-from ebbtide.catalog.accelerators import is_tpu, resource_name, short_for
+from ebbtide.catalog.accelerators import chips_of, is_tpu, one_host_topology, resource_name, short_for
 from ebbtide.catalog.allocatable import Resources, allocatable
 from ebbtide.catalog.clouds import GKE_REGION_ZONES, PREEMPTIBLE_SECONDS, CloudKind
-from ebbtide.catalog.disks import boot_disk_types
+from ebbtide.catalog.disks import boot_disk_types, has_temporary_disk
 from ebbtide.catalog.footprints import Footprint, footprint
+from ebbtide.catalog.local_ssds import LOCAL_SSD_GIB, LocalSsds, local_ssds
 from ebbtide.catalog.locations import Locations, Offering, Region
 from ebbtide.catalog.machines import (
     Machine,
@@ -27,10 +28,12 @@ from ebbtide.catalog.versions import PINS, Pin
 
 __all__ = [
     "GKE_REGION_ZONES",
+    "LOCAL_SSD_GIB",
     "PINS",
     "PREEMPTIBLE_SECONDS",
     "CloudKind",
     "Footprint",
+    "LocalSsds",
     "Locations",
     "Machine",
     "Offering",
@@ -44,12 +47,16 @@ __all__ = [
     "attachable_types",
     "boot_disk_types",
     "cheapest",
+    "chips_of",
     "find_machine",
     "find_price",
     "footprint",
+    "has_temporary_disk",
     "is_tpu",
+    "local_ssds",
     "machine_names",
     "machine_price",
+    "one_host_topology",
     "partitions",
     "quota_names",
     "resource_name",

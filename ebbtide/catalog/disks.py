@@ -48,3 +48,13 @@ def boot_disk_types(cloud: CloudKind, family: str = "") -> tuple[str, ...]:
             return _AKS
         case _:
             assert_never(cloud)
+
+
+_NO_TEMPORARY_DISK = frozenset({"Dasv5", "Dsv5", "Esv5"})
+"""Azure families without a temporary disk, which have no `d` in their names (Azure docs,
+azure-vms-no-temp-disk, 2026)."""
+
+
+def has_temporary_disk(family: str) -> bool:
+    """Whether Azure machines of a family have a temporary disk; assumed where the family is not known."""
+    return family not in _NO_TEMPORARY_DISK

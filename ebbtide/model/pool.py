@@ -109,6 +109,16 @@ class Disk(Declared):
     type: Name | None = None
     """GKE: `pd-standard`, `pd-balanced`, `pd-ssd`, `hyperdisk-balanced`. AKS: `managed`, `ephemeral`. Left
     out: `pd-balanced`, `managed`."""
+    kubelet_disk_type: Literal["OS", "Temporary"] | None = None
+    """AKS: disk for `emptyDir` volumes, images and logs: the boot disk, or the machine's temporary one. Left
+    out: `OS`. It is fixed when the pool is created."""
+
+
+class LocalSsdConfig(Declared):
+    """Local SSDs of each node. What is on them ends with the node."""
+
+    local_ssd_count: Annotated[int, Field(strict=True, ge=1)] | None = None
+    """Number of disks. Left out: as many as the machine type always has."""
 
 
 class Upgrade(Declared):
@@ -140,6 +150,11 @@ class Pool(Declared):
     """GKE: spread over the zones, or wherever there is stock. Left out: `any`, but `balanced` for on-demand
     and reservation."""
     disk: Disk = Disk()
+    ephemeral_storage_local_ssd_config: LocalSsdConfig | None = None
+    """GKE: local SSDs for `emptyDir` volumes, container layers and images, in place of the boot disk. It is
+    fixed when the pool is created."""
+    local_nvme_ssd_block_config: LocalSsdConfig | None = None
+    """GKE: local SSDs as raw block devices. It is fixed when the pool is created."""
     image: Literal["cos", "ubuntu", "azure-linux"] | None = None
     """Node image. GKE: `cos` or `ubuntu`; AKS: `ubuntu` or `azure-linux`. Left out: `cos`, `ubuntu`."""
     labels: dict[str, str] = Field(default_factory=dict[str, str])
@@ -153,6 +168,9 @@ class Pool(Declared):
     compact: bool = False
     """GKE: nodes close together in one zone, for traffic between them. It is fixed when the pool is created:
     to change it, give the pool another name."""
+    tpu_topology: Annotated[str, Field(strict=True, pattern=r"^[1-9]\d*x[1-9]\d*(x[1-9]\d*)?$")] | None = None
+    """GKE: arrangement of the TPU chips of a slice, such as `4x4`. A slice of several nodes has as many as
+    its chips need, and they come and go together. It is fixed when the pool is created."""
     shutdown_grace: OptionalDuration = default(None)
     """GKE: time that a spot node's pods have to end when it is preempted: `0s`, `30s` or `120s`."""
     upgrade: Upgrade | None = None

@@ -24,6 +24,7 @@ from ebbtide.model.nodes import NONE, most_nodes, offered
 from ebbtide.model.queues import queues_of
 from ebbtide.model.registries import image_prefix
 from ebbtide.model.tenants import tenants_of
+from ebbtide.model.tpus import slice_nodes
 from ebbtide.placement.marks import Marks, marks
 from ebbtide.placement.priorities import PRIORITIES
 from ebbtide.placement.profile import (
@@ -65,7 +66,7 @@ def max_run_seconds(pool: Pool) -> int | None:
             return None
 
 
-def _accelerator(accelerator: Accelerator, site: Site) -> AcceleratorProfile:
+def _accelerator(pool: Pool, accelerator: Accelerator, site: Site) -> AcceleratorProfile:
     each = shares(accelerator, site.cloud)
     return AcceleratorProfile(
         type=accelerator.type,
@@ -73,6 +74,7 @@ def _accelerator(accelerator: Accelerator, site: Site) -> AcceleratorProfile:
         resource=resource_name(accelerator.type),
         shares=each,
         max_request=most_requested(accelerator, site.cloud),
+        slice_nodes=slice_nodes(pool, None),
     )
 
 
@@ -91,7 +93,7 @@ def pool_profile(pool: Pool, site: Site, queues: tuple[Queue, ...], addons: Addo
         memory_mib=int(offer.memory_mib) if offer else 0,
         max_nodes=most_nodes(pool),
         max_run_seconds=max_run_seconds(pool),
-        accelerator=_accelerator(accelerator, site) if accelerator else None,
+        accelerator=_accelerator(pool, accelerator, site) if accelerator else None,
         labels=found.all_labels,
         taints=tuple(TaintProfile(taint.key, taint.value, taint.effect.value) for taint in found.all_taints),
         tolerations=tuple(toleration(taint) for taint in found.all_taints),

@@ -70,6 +70,7 @@ class AcceleratorProfile:
         resource: what a pod requests, as `nvidia.com/gpu`.
         shares: how many of the resource one accelerator counts as.
         max_request: the most that one container can request; None for all of a node's.
+        slice_nodes: nodes of a TPU slice, which run one Job together.
     """
 
     type: str
@@ -77,6 +78,7 @@ class AcceleratorProfile:
     resource: str
     shares: int = 1
     max_request: int | None = None
+    slice_nodes: int = 1
 
     @property
     def most(self) -> int:

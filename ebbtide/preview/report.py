@@ -32,6 +32,8 @@ class AcceleratorReport(_Part):
     """How many a node has."""
     sharing: str = ""
     """How GPUs are divided and shared, as `1g.5gb` or `time-sharing by 8`; empty where they are not."""
+    topology: str = ""
+    """Topology of a TPU slice of several nodes, as `4x4`; empty for others."""
     requestable: int
     """How many the pods of a node can request; of shared GPUs, the shares."""
 
@@ -100,6 +102,8 @@ class PoolReport(_Part):
     """Where nodes may be; empty for wherever the cluster is."""
     disk: DiskReport
     """Boot disk of a node."""
+    local_disks: str = ""
+    """Disks of the machine itself that a node uses, in words; empty for none."""
     labels: dict[str, str]
     """Kubernetes labels that the resource declares."""
     taints: tuple[TaintReport, ...]
@@ -310,6 +314,7 @@ def _pool(pool: PoolFacts, queues: tuple[str, ...], falls_back_to: tuple[str, ..
             type=accelerator.type,
             count=accelerator.count,
             sharing=accelerator.sharing,
+            topology=accelerator.topology,
             requestable=accelerator.count * accelerator.shares,
         )
         if accelerator
@@ -325,6 +330,7 @@ def _pool(pool: PoolFacts, queues: tuple[str, ...], falls_back_to: tuple[str, ..
         ),
         zones=pool.zones,
         disk=DiskReport(size_gib=pool.disk.size_gib, type=pool.disk.type),
+        local_disks=pool.local_disks,
         labels=dict(pool.labels),
         taints=tuple(
             TaintReport(key=taint.key, value=taint.value, effect=taint.effect, automatic=taint.automatic)

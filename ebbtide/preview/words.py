@@ -51,7 +51,8 @@ def accelerator_words(pool: PoolReport) -> str:
     found = pool.accelerator
     if found is None:
         return ""
-    return f"{found.count} x {found.type}" + (f" ({found.sharing})" if found.sharing else "")
+    details = f"slices of {found.topology}" if found.topology else found.sharing
+    return f"{found.count} x {found.type}" + (f" ({details})" if details else "")
 
 
 def capacity_words(pool: PoolReport) -> str:

@@ -94,6 +94,9 @@ def _pool(
         nodes=_nodes(inputs),
         zones=inputs.texts("availabilityZones"),
         disk=DiskFacts(inputs.number("osDiskSizeGB") or None, inputs.text("osDiskType").lower() or None),
+        local_disks="the temporary disk for ephemeral storage"
+        if inputs.text("kubeletDiskType") == "Temporary"
+        else "",
         labels=inputs.labels("nodeLabels"),
         taints=_taints(inputs, capacity),
         billing=inputs.labels("tags"),

@@ -20,12 +20,14 @@ class AcceleratorFacts:
         count: how many a node has.
         sharing: how GPUs are divided and shared, in words; empty where they are not.
         shares: how many of the resource that pods request one counts as.
+        topology: of a TPU slice of several nodes; empty for others.
     """
 
     type: str
     count: int
     sharing: str = ""
     shares: int = 1
+    topology: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,7 @@ class PoolFacts:
         nodes: how many.
         zones: where nodes may be; empty for wherever the cluster is.
         disk: boot disk of a node.
+        local_disks: disks of the machine itself that a node uses, in words; empty for none.
         labels: Kubernetes labels that the resource declares.
         taints: what nodes carry, declared and automatic.
         max_run_seconds: how long a node lives at most; None for no limit.
@@ -120,6 +123,7 @@ class PoolFacts:
     nodes: NodeFacts
     zones: tuple[str, ...] = ()
     disk: DiskFacts
+    local_disks: str = ""
     labels: Mapping[str, str]
     taints: tuple[TaintFacts, ...]
     max_run_seconds: int | None = None

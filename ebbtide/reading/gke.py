@@ -29,6 +29,7 @@ from ebbtide.reading.facts import (
 )
 from ebbtide.reading.inputs import Inputs
 from ebbtide.recording.recording import Resource
+from ebbtide.wording import several
 
 NODE_POOL: Final = "gcp:container/nodePool:NodePool"
 CLUSTER: Final = "gcp:container/cluster:Cluster"
@@ -132,6 +133,7 @@ def _pool(
             inputs.number("nodeConfig.diskSizeGb") or _DISK.size_gib,
             inputs.text("nodeConfig.diskType") or _DISK.type,
         ),
+        local_disks=_local_disks(inputs),
         labels=inputs.labels("nodeConfig.labels"),
         taints=taints,
         max_run_seconds=PREEMPTIBLE_SECONDS if capacity == "preemptible" else int(limit) if limit else None,
@@ -144,9 +146,10 @@ def _accelerator(inputs: Inputs, machine: str) -> AcceleratorFacts | None:
     for attached in inputs.parts("nodeConfig.guestAccelerators"):
         return AcceleratorFacts(attached.text("type"), attached.number("count") or 1, *_sharing(attached))
     known = find_machine(CloudKind.GKE, machine)
-    return (
-        AcceleratorFacts(known.accelerator, known.accelerator_count) if known and known.accelerator else None
-    )
+    if known is None or not known.accelerator:
+        return None
+    topology = inputs.text("placementPolicy.tpuTopology")
+    return AcceleratorFacts(known.accelerator, known.accelerator_count, topology=topology)
 
 
 def _sharing(attached: Inputs) -> tuple[str, int]:
@@ -164,6 +167,15 @@ def _capacity(inputs: Inputs) -> CapacityKind:
         if inputs.flag(path):
             return kind
     return "reservation" if _reserved(inputs) in RESERVED else "on-demand"
+
+
+def _local_disks(inputs: Inputs) -> str:
+    uses = {
+        "ephemeralStorageLocalSsdConfig": "for ephemeral storage",
+        "localNvmeSsdBlockConfig": "as block devices",
+    }
+    counts = {use: inputs.number(f"nodeConfig.{field}.localSsdCount") for field, use in uses.items()}
+    return ", ".join(f"{several(count, 'local SSD')} {use}" for use, count in counts.items() if count)
 
 
 def _reserved(inputs: Inputs) -> str:

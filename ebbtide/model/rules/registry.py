@@ -19,6 +19,7 @@ from ebbtide.model.rules import (
     gke_versions,
     keys,
     kubernetes,
+    local_disks,
     local_queues,
     location,
     machines,
@@ -38,6 +39,7 @@ from ebbtide.model.rules import (
     storage,
     system_pool,
     tenancy,
+    tpus,
 )
 from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule, Severity, pools_of
 
@@ -53,8 +55,10 @@ RULES: tuple[PoolRule | ClusterRule, ...] = (
     *offerings.RULES,
     *accelerators.RULES,
     *sharing.RULES,
+    *tpus.RULES,
     *one_cloud.RULES,
     *choices.RULES,
+    *local_disks.RULES,
     *gke_capacity.RULES,
     *reservations.RULES,
     *gke_versions.RULES,

@@ -60,6 +60,7 @@ class NodePool:
         max_run_seconds: after which the cloud takes a node away; None for never.
         deallocates: whether an evicted node stays, stopped (AKS, eviction policy `Deallocate`).
         shares: number of the accelerator resource that one accelerator counts as.
+        together: nodes of a TPU slice, which come and go together.
     """
 
     cluster: str
@@ -82,6 +83,7 @@ class NodePool:
     max_run_seconds: int | None = None
     deallocates: bool = False
     shares: int = 1
+    together: int = 1
 
     @property
     def accelerators(self) -> dict[str, str]:

@@ -48,6 +48,28 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
         'Machine type with name "n2-standard-7" does not exist in zone "us-central1-a"',
     ),
     (
+        "cpu",
+        {"nodeConfig__ephemeralStorageLocalSsdConfig": {"localSsdCount": 3}},
+        "local SSDs of the machine",
+        "Number of local SSDs 3 is not supported for machine type n2-standard-8",
+    ),
+    (
+        "cpu",
+        {"placementPolicy": {"type": "COMPACT", "tpuTopology": "4x4"}},
+        "whole TPU slices",
+        "TPU topology 4x4 is not supported for machine type n2-standard-8",
+    ),
+    (
+        "cpu",
+        {
+            "nodeConfig__machineType": "ct5lp-hightpu-4t",
+            "placementPolicy": {"type": "COMPACT", "tpuTopology": "4x4"},
+        }
+        | total(0, 8),
+        "whole TPU slices",
+        "TPU topology 4x4 of ct5lp-hightpu-4t requires 4 nodes, got 8",
+    ),
+    (
         "t4",
         _shared(gpuPartitionSize="1g.5gb"),
         "GPUs that can be shared so",

@@ -61,6 +61,9 @@ MAKING: dict[str, list[tuple[dict[str, Any], dict[str, Any], str]]] = {
     "a driver for a GPU": [
         (POOL, {"gpuProfile": {"driver": "Install"}}, "Standard_D8s_v5 has no GPU"),
     ],
+    "a temporary disk for the kubelet": [
+        (POOL, {"kubeletDiskType": "Temporary"}, "Standard_D8s_v5 has no temporary disk"),
+    ],
     "an instance profile for its GPU": [
         (POOL, {"gpuInstanceProfile": "MIG1g"}, "Standard_D8s_v5 does not support MIG1g"),
     ],

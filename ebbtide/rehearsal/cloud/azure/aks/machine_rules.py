@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from ebbtide.catalog import CloudKind, partitions, retirement
+from ebbtide.catalog import CloudKind, has_temporary_disk, partitions, retirement
 from ebbtide.rehearsal.cloud.azure.aks.asked import PoolAsked, PoolRefusal
 from ebbtide.rehearsal.cloud.azure.aks.machines import ephemeral_bytes, machine, takes_ephemeral
 from ebbtide.rehearsal.cloud.azure.errors import invalid, refused
@@ -107,6 +107,13 @@ def _profile_needs_such_a_gpu(pool: PoolAsked) -> RefusedError | None:
     return invalid("agentPoolProfile.gpuInstanceProfile", f"{machine.name} does not support {profile}")
 
 
+def _kubelet_disk(pool: PoolAsked) -> RefusedError | None:
+    wanted = pool.given.get("kubeletDiskType")
+    if wanted != "Temporary" or has_temporary_disk(pool.machine.family):
+        return None
+    return invalid("agentPoolProfile.kubeletDiskType", f"{pool.machine.name} has no temporary disk")
+
+
 def _version(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", text)[:2])
 
@@ -148,6 +155,9 @@ RULES: Final = (
     ),
     PoolRefusal("10 to 250 pods a node", f"{_SYSTEM}; Azure/AKS#931", _pods),
     PoolRefusal("a driver for a GPU", "Azure/azure-rest-api-specs#26072", _driver_needs_a_gpu),
+    PoolRefusal(
+        "a temporary disk for the kubelet", "Azure docs, azure-vms-no-temp-disk (2026)", _kubelet_disk
+    ),
     PoolRefusal(
         "an instance profile for its GPU",
         "azure-aks-docs, gpu-multi-instance (2026-05)",

@@ -8,6 +8,7 @@ from ebbtide.catalog import (
     attachable_types,
     boot_disk_types,
     is_tpu,
+    local_ssds,
     partitions,
 )
 from ebbtide.rehearsal.cloud.gcp.asked import last
@@ -117,6 +118,16 @@ def _disk(pool: Pool) -> str | None:
     return None
 
 
+def _local_ssds(pool: Pool) -> str | None:
+    uses = ("ephemeralStorageLocalSsdConfig", "localNvmeSsdBlockConfig")
+    counts = [pool.said.number(f"nodeConfig.{use}.localSsdCount") or 0 for use in uses]
+    machine = pool.machine
+    known = local_ssds(machine.name) if machine else None
+    if machine is None or known is None or not sum(counts) or sum(counts) in known.counts:
+        return None
+    return f"Number of local SSDs {sum(counts)} is not supported for machine type {machine.name}."
+
+
 def _image(pool: Pool) -> str | None:
     image = pool.said.text("nodeConfig.imageType").upper()
     if not image or image in _IMAGES:
@@ -150,5 +161,6 @@ RULES: Final = (
         "hashicorp/terraform-provider-google#19890; rancher/harvester-cloud#249",
         _disk,
     ),
+    pool_rule("local SSDs of the machine", "Compute Engine docs, local-ssd (2026)", _local_ssds),
     pool_rule("an image", "GKE docs, node-images (2026)", _image),
 )
