@@ -8,6 +8,7 @@ from ebbtide.model.cluster import Cluster, Lifetime
 from ebbtide.model.declare import advice, check_pool, declaration_schema, declare
 from ebbtide.model.faults import DeclarationError, Fault
 from ebbtide.model.keys import AksKeys, GkeKeys
+from ebbtide.model.maintenance import Maintenance, MaintenanceExclusion, MaintenanceWindow
 from ebbtide.model.pool import Accelerator, Disk, MachineShape, Nodes, Pool, Role, Taint, TaintEffect, Upgrade
 from ebbtide.model.region import Region
 from ebbtide.model.site import Site
@@ -36,6 +37,9 @@ __all__ = [
     "Lifetime",
     "Logs",
     "MachineShape",
+    "Maintenance",
+    "MaintenanceExclusion",
+    "MaintenanceWindow",
     "Namespace",
     "Nodes",
     "OnDemand",
