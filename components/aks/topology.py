@@ -17,6 +17,7 @@ from ..ownership import billing_labels
 from .cluster import Cluster, ClusterArgs
 from .identity import Identity, IdentityArgs
 from .kubeconfig import kubeconfig
+from .maintenance import MaintenanceSchedules, MaintenanceSchedulesArgs
 from .members import Members, MembersArgs
 from .network import Network, NetworkArgs
 from .node_pool import NodePool, NodePoolArgs
@@ -162,6 +163,14 @@ def _own(name: str, declaration: Declaration, cloud: Aks, parent: Topology) -> _
         ),
         inside,
     )
+    if cloud.maintenance is not None:
+        schedules = MaintenanceSchedulesArgs(
+            maintenance=cloud.maintenance,
+            cluster=cluster.cluster_name,
+            resource_group=group.name,
+            dies_with=cluster.resource,
+        )
+        MaintenanceSchedules(f"{name}-maintenance", schedules, inside)
     if members_of(declaration):
         members = MembersArgs(declaration=declaration, cloud=cloud, cluster=cluster.resource.id)
         Members(f"{name}-members", members, inside)

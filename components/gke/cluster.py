@@ -13,6 +13,7 @@ from ebbtide.model.members import groups_domain
 from ..inputs import given
 from ..overrides import overridden
 from ..ownership import billing_labels
+from .maintenance import maintenance_policy
 from .network import Network
 
 _TYPE: Final = "gcp:container/cluster:Cluster"
@@ -99,6 +100,7 @@ def _inputs(args: ClusterArgs) -> dict[str, Any]:
         },
         "master_authorized_networks_config": _authorized(cloud),
         "authenticator_groups_config": _groups(declaration),
+        "maintenance_policy": maintenance_policy(cloud.maintenance) if cloud.maintenance else None,
         "database_encryption": _secrets(cloud),
         "datapath_provider": "ADVANCED_DATAPATH",
         "enable_shielded_nodes": True,
@@ -154,6 +156,7 @@ def _default_pool(args: ClusterArgs) -> container.ClusterNodeConfigArgsDict:
     return {
         "machine_type": "e2-small",
         "disk_size_gb": 20,
+        **({"tags": list(args.cloud.network_tags)} if args.cloud.network_tags else {}),
         **({"boot_disk_kms_key": args.cloud.keys.disks} if args.cloud.keys.disks else {}),
         "service_account": args.node_account,
         "oauth_scopes": ["https://www.googleapis.com/auth/cloud-platform"],

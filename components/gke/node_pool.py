@@ -56,6 +56,7 @@ class NodePoolArgs:
         project's
             default account, which usually may do far more than a node needs.
         disk_key: name of the key of Cloud KMS that boot disks are encrypted with. Left out: Google's.
+        network_tags: network tags of all nodes of the cluster; the pool's are added.
         labels: labels of the bill.
         dies_with: the cluster, where its end is the pool's end too, so that destroying it deletes no pool
         one by one.
@@ -69,6 +70,7 @@ class NodePoolArgs:
     project: pulumi.Input[str]
     service_account: pulumi.Input[str] | None = None
     disk_key: str | None = None
+    network_tags: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
     dies_with: pulumi.Resource | None = None
     waits_for: tuple[pulumi.Resource, ...] = ()
@@ -214,6 +216,7 @@ def _node_config(pool: Pool, args: NodePoolArgs) -> container.NodePoolNodeConfig
             # What a node may do is its account's grants; narrower scopes only hide which grant is missing.
             "oauth_scopes": [_SCOPE],
             "labels": dict(found.labels),
+            "tags": list(dict.fromkeys((*args.network_tags, *pool.network_tags))) or None,
             "taints": [_taint(taint) for taint in found.taints] or None,
             "kubelet_config": _kubelet(pool),
             "workload_metadata_config": {"mode": "GKE_METADATA"},

@@ -78,6 +78,7 @@ class Topology(pulumi.ComponentResource):
                     labels=labels,
                     dies_with=base.cluster.resource if base.cluster else None,
                     disk_key=cloud.keys.disks,
+                    network_tags=cloud.network_tags,
                     waits_for=waits_for,
                 ),
                 pulumi.ResourceOptions(parent=self),

@@ -8,6 +8,7 @@ from ebbtide.model.cluster import Cluster, Lifetime
 from ebbtide.model.declare import advice, check_pool, declaration_schema, declare
 from ebbtide.model.faults import DeclarationError, Fault
 from ebbtide.model.keys import AksKeys, GkeKeys
+from ebbtide.model.maintenance import Maintenance, MaintenanceExclusion, MaintenanceWindow
 from ebbtide.model.pool import (
     Accelerator,
     Disk,
@@ -51,6 +52,9 @@ __all__ = [
     "LocalSsdConfig",
     "Logs",
     "MachineShape",
+    "Maintenance",
+    "MaintenanceExclusion",
+    "MaintenanceWindow",
     "Namespace",
     "Nodes",
     "OnDemand",

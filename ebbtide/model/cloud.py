@@ -7,6 +7,7 @@ from pydantic import Field
 from ebbtide.catalog import CloudKind
 from ebbtide.model.base import Converted, Declared, Name, Names, Overrides, default
 from ebbtide.model.keys import AksKeys, GkeKeys
+from ebbtide.model.maintenance import Maintenance
 from ebbtide.model.region import Region
 from ebbtide.model.site import Site
 
@@ -67,6 +68,10 @@ class Gke(Declared):
     network: GkeNetwork = GkeNetwork()
     keys: GkeKeys = GkeKeys()
     """Keys of one's own for what is at rest. Left out: Google's."""
+    network_tags: Names = default(())
+    """Network tags of the nodes of every pool, for the firewall rules and routes of their network."""
+    maintenance: Maintenance | None = None
+    """When GKE upgrades the cluster and its nodes. Left out: at any time."""
     regions: tuple[Region, ...] = ()
     """Regions, zones and hardware that are newer than Ebbtide's tables."""
     overrides: Overrides = Field(default_factory=Overrides)
@@ -133,6 +138,8 @@ class Aks(Declared):
     network: AksNetwork = AksNetwork()
     keys: AksKeys = AksKeys()
     """Keys of one's own for what is at rest. Left out: Microsoft's."""
+    maintenance: Maintenance | None = None
+    """When AKS upgrades the cluster and its nodes, as `upgradeChannel` has it. Left out: at any time."""
     regions: tuple[Region, ...] = ()
     """Regions, zones and hardware that are newer than Ebbtide's tables."""
     overrides: Overrides = Field(default_factory=Overrides)

@@ -163,6 +163,9 @@ class Pool(Declared):
     """Taints in place of the derived one. Those that the cloud adds by itself stay."""
     service_account: str | None = None
     """GKE: e-mail of the nodes' service account, in place of the cluster's own."""
+    network_tags: Names = default(())
+    """GKE: network tags of the nodes, besides those of the cluster (`cloud.networkTags`), for firewall rules
+    and routes."""
     max_pods_per_node: Annotated[int, Field(strict=True, ge=1)] | None = None
     """The most pods on a node. Left out: the cloud's own number."""
     compact: bool = False

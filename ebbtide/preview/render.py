@@ -107,6 +107,7 @@ def _pools(pools: Sequence[PoolReport], width: int) -> Iterator[RenderableType]:
         details += [pool.local_disks] if pool.local_disks else []
         details += [f"queues {', '.join(pool.queues)}"] if pool.queues else []
         details += [f"falls back to {', '.join(pool.falls_back_to)}"] if pool.falls_back_to else []
+        details += [f"network tags {', '.join(pool.network_tags)}"] if pool.network_tags else []
         details += [overrides] if (overrides := overrides_words(pool.overrides)) else []
         if details:
             lines.append(Indented(Text("; ".join(details)), _BELOW, _BELOW))

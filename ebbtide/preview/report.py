@@ -118,6 +118,8 @@ class PoolReport(_Part):
     """How long a node lives at most; null for no limit."""
     billing: dict[str, str]
     """Labels of the bill, which Azure calls tags."""
+    network_tags: tuple[str, ...] = ()
+    """Network tags of nodes on Google Cloud."""
     overrides: dict[str, Any]
     """Inputs of the pool's resource that the declaration overrides, by path."""
     urn: str
@@ -341,6 +343,7 @@ def _pool(pool: PoolFacts, queues: tuple[str, ...], falls_back_to: tuple[str, ..
         falls_back_to=falls_back_to,
         max_run_seconds=pool.max_run_seconds,
         billing=dict(pool.billing),
+        network_tags=pool.network_tags,
         overrides=masked(dict(pool.overrides)),
         urn=pool.urn,
         inline=pool.inline,

@@ -23,6 +23,7 @@ from ebbtide.reading.inputs import Inputs
 from ebbtide.recording.recording import Resource
 
 AGENT_POOL: Final = "azure-native:containerservice:AgentPool"
+MAINTENANCE: Final = "azure-native:containerservice:MaintenanceConfiguration"
 CLUSTER: Final = "azure-native:containerservice:ManagedCluster"
 
 _SPOT_TAINT: Final = TaintFacts(SPOT, "spot", "NoSchedule", automatic=True)
@@ -45,6 +46,19 @@ def read_cluster(resource: Resource) -> ClusterFacts:
         location=inputs.text("location"),
         settings=tuple(_settings(inputs)),
     )
+
+
+def read_maintenance(resource: Resource) -> tuple[str, str]:
+    """Name of the cluster that a maintenance configuration is of, and what it says in a few words."""
+    inputs = Inputs(resource.inputs)
+    window = "maintenanceWindow"
+    day = inputs.text(f"{window}.schedule.weekly.dayOfWeek") or "every day"
+    hours, start = inputs.number(f"{window}.durationHours"), inputs.text(f"{window}.startTime")
+    without = [
+        f"{span.text('start')} to {span.text('end')}" for span in inputs.parts(f"{window}.notAllowedDates")
+    ]
+    words = f"{inputs.text('configName')} {day} from {start} UTC for {hours} h"
+    return inputs.text("resourceName"), ", not ".join([words, *without])
 
 
 def _settings(inputs: Inputs) -> Iterator[str]:

@@ -105,6 +105,7 @@ class PoolFacts:
         taints: what nodes carry, declared and automatic.
         max_run_seconds: how long a node lives at most; None for no limit.
         billing: labels of the bill, which Azure calls tags.
+        network_tags: network tags of nodes on Google Cloud.
         overrides: inputs of the resource that the declaration overrides, by path.
     """
 
@@ -128,6 +129,7 @@ class PoolFacts:
     taints: tuple[TaintFacts, ...]
     max_run_seconds: int | None = None
     billing: Mapping[str, str]
+    network_tags: tuple[str, ...] = ()
     overrides: Mapping[str, Plain] = field(default_factory=dict[str, Plain])
 
 

@@ -80,6 +80,15 @@ def read_cluster(resource: Resource) -> ClusterFacts:
 def _settings(inputs: Inputs) -> Iterator[str]:
     if inputs.flag("privateClusterConfig.enablePrivateEndpoint"):
         yield "control plane reached from its network alone"
+    if recurrence := inputs.text("maintenancePolicy.recurringWindow.recurrence"):
+        start, end = (
+            inputs.text(f"maintenancePolicy.recurringWindow.{name}")[11:16]
+            for name in ("startTime", "endTime")
+        )
+        yield f"maintenance {recurrence}, {start} to {end} UTC"
+    for exclusion in inputs.parts("maintenancePolicy.maintenanceExclusions"):
+        start, end = (exclusion.text(name)[:10] for name in ("startTime", "endTime"))
+        yield f"{exclusion.text('exclusionOptions.scope')} from {start} until {end}"
     if key := inputs.text("databaseEncryption.keyName"):
         yield f"secrets encrypted with {key}"
     if key := inputs.text("nodeConfig.bootDiskKmsKey"):
@@ -138,6 +147,7 @@ def _pool(
         taints=taints,
         max_run_seconds=PREEMPTIBLE_SECONDS if capacity == "preemptible" else int(limit) if limit else None,
         billing=inputs.labels("nodeConfig.resourceLabels"),
+        network_tags=inputs.texts("nodeConfig.tags"),
     )
 
 

@@ -21,10 +21,18 @@ def read_pools(recording: Recording) -> tuple[PoolFacts, ...]:
 
 def read_clusters(recording: Recording) -> tuple[ClusterFacts, ...]:
     """Every cluster that the program would make, in the order of registration."""
+    maintenance = [aks.read_maintenance(resource) for resource in recording.of_type(aks.MAINTENANCE)]
     return tuple(
-        replace(_CLUSTERS[resource.type](resource), overrides=_overrides(resource, recording, "overrides"))
-        for resource in recording
-        if resource.type in _CLUSTERS and not resource.read
+        replace(
+            cluster,
+            settings=(*cluster.settings, *(words for name, words in maintenance if name == cluster.name)),
+            overrides=_overrides(recording[cluster.urn], recording, "overrides"),
+        )
+        for cluster in (
+            _CLUSTERS[resource.type](resource)
+            for resource in recording
+            if resource.type in _CLUSTERS and not resource.read
+        )
     )
 
 

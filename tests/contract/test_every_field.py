@@ -87,6 +87,10 @@ SET = (
     "/Microsoft.Compute/diskEncryptionSets/ours"
 )
 AKS_KEYS = {"secrets": "https://ours.vault.azure.net/keys/secrets/0123", "vault": VAULT}
+MAINTENANCE = {
+    "window": {"days": ["saturday"], "start": "02:00", "duration": "12h"},
+    "exclusions": [{"name": "launch", "start": "2026-12-20", "end": "2027-01-04"}],
+}
 ADMINS = ["11111111-1111-1111-1111-111111111111"]
 UNKNOWN = {"type": "n9-standard-8", "vcpus": 8, "memoryGib": 32.0}
 
@@ -133,6 +137,22 @@ GKE_CLOUD = [
         {"disks": f"{RING}/disks", "grant": False},
         {"disks": f"{RING}/disks"},
     ),
+    flip("Gke.maintenance", GKE, "cloud.maintenance", MAINTENANCE),
+    *(
+        flip(field, _with(GKE, "cloud.maintenance", MAINTENANCE), f"cloud.maintenance.{path}", value)
+        for field, path, value in (
+            ("Maintenance.window", "window.start", "04:00"),
+            ("MaintenanceWindow.days", "window.days", ["sunday"]),
+            ("MaintenanceWindow.start", "window.start", "04:00"),
+            ("MaintenanceWindow.duration", "window.duration", "14h"),
+            ("Maintenance.exclusions", "exclusions", []),
+            ("MaintenanceExclusion.name", "exclusions.0.name", "holidays"),
+            ("MaintenanceExclusion.start", "exclusions.0.start", "2026-12-21"),
+            ("MaintenanceExclusion.end", "exclusions.0.end", "2027-01-03"),
+            ("MaintenanceExclusion.scope", "exclusions.0.scope", "no-minor-upgrades"),
+        )
+    ),
+    flip("Gke.network_tags", GKE, "cloud.networkTags", ["allow-ssh"]),
     flip("Gke.overrides", GKE, "cloud.overrides", {"enableIntranodeVisibility": True}),
     Flip("Gke.existing", GKE_SPOT, GKE_EXISTING),
     flip("Existing.name", GKE_EXISTING, "cloud.existing.name", "others"),
@@ -167,6 +187,7 @@ AKS_CLOUD = [
     flip("AksKeys.vault", AKS, "cloud.keys", AKS_KEYS, {"secrets": AKS_KEYS["secrets"], "grant": False}),
     flip("AksKeys.disks", AKS, "cloud.keys", {"disks": SET}),
     flip("AksKeys.grant", AKS, "cloud.keys", {"disks": SET, "grant": False}, {"disks": SET}),
+    flip("Aks.maintenance", AKS, "cloud.maintenance", MAINTENANCE),
     flip("Aks.overrides", AKS, "cloud.overrides", {"supportPlan": "AKSLongTermSupport"}),
     Flip("Aks.existing", AKS_SPOT, AKS_EXISTING),
     flip("Existing.name", AKS_EXISTING, "cloud.existing.name", "others"),
@@ -265,6 +286,7 @@ GKE_POOL = [
     work("Taint.value", GKE_CPU, "taints", [{"key": "lab", "value": "x"}], [{"key": "lab"}]),
     work("Taint.effect", GKE_CPU, "taints", [{"key": "lab", "effect": "NoExecute"}], [{"key": "lab"}]),
     work("Pool.service_account", GKE_CPU, "serviceAccount", "nodes@acme-ml.iam.gserviceaccount.com"),
+    work("Pool.network_tags", GKE_CPU, "networkTags", ["allow-ssh"]),
     work("Pool.max_pods_per_node", GKE_CPU, "maxPodsPerNode", 32),
     work("Pool.compact", GKE_CPU, "compact", True),  # noqa: FBT003 - a value of the declaration
     work("Pool.tpu_topology", only(GKE, machine="ct5lp-hightpu-4t", nodes={}), "tpuTopology", "4x4", "2x4"),

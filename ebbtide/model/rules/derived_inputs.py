@@ -64,6 +64,7 @@ _GKE_POOL: Final = _rows(
     taints=("nodeConfig.taints", "nodeConfig.effectiveTaints", "nodeConfig.taintConfig"),
     cloud__keys=("nodeConfig.bootDiskKmsKey",),
     serviceAccount=("nodeConfig.serviceAccount",),
+    networkTags=("nodeConfig.tags",),
     maxPodsPerNode=("maxPodsPerNode",),
     compact=("placementPolicy",),
     shutdownGrace=("nodeConfig.kubeletConfig.shutdownGracePeriodSeconds",),
@@ -115,6 +116,12 @@ _GKE_CLUSTER: Final = _rows(
         "ipAllocationPolicy.servicesIpv4CidrBlock",
     ),
     cloud__keys=("databaseEncryption",),
+    cloud__maintenance=(
+        "maintenancePolicy.recurringWindow",
+        "maintenancePolicy.recurringMaintenanceWindow",
+        "maintenancePolicy.dailyMaintenanceWindow",
+        "maintenancePolicy.maintenanceExclusions",
+    ),
     cloud__access=(
         "masterAuthorizedNetworksConfig",
         "controlPlaneEndpointsConfig",

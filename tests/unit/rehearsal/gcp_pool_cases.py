@@ -224,6 +224,12 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
     ),
     (
         "cpu",
+        {"nodeConfig__tags": ["Allow SSH"]},
+        "network tags",
+        "Invalid value for field 'tags': 'Allow SSH'.",
+    ),
+    (
+        "cpu",
         {"nodeConfig__resourceLabels": {"Owner": "me"}},
         "labels of the bill",
         "Invalid label key 'Owner'",

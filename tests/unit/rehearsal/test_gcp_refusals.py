@@ -83,6 +83,22 @@ CLUSTERS: list[tuple[dict[str, Any], str, str]] = [
         "keys by their names",
         "Invalid Cloud KMS key name: secrets.",
     ),
+    (
+        {
+            "maintenancePolicy": {
+                "maintenanceExclusions": [
+                    {
+                        "exclusionName": "launch",
+                        "startTime": "2026-12-01T00:00:00Z",
+                        "endTime": "2027-01-15T00:00:00Z",
+                        "exclusionOptions": {"scope": "NO_UPGRADES"},
+                    }
+                ]
+            }
+        },
+        "exclusions within limits",
+        "Maintenance exclusion launch is longer than 30 days",
+    ),
     ({"networkingMode": "ROUTES"}, "private nodes are VPC-native", "must be VPC-native"),
 ]
 

@@ -96,6 +96,35 @@ def test_declared_keys_encrypt_secrets_and_disks() -> None:
     assert {grants[VAULT].urn, grants[SET].urn} <= set(made.dependencies)
 
 
+@pytest.mark.parametrize(
+    ("days", "schedule"),
+    [
+        ([], {"daily": {"intervalDays": 1}}),
+        (["saturday"], {"weekly": {"dayOfWeek": "Saturday", "intervalWeeks": 1}}),
+    ],
+)
+def test_maintenance_is_scheduled_for_versions_and_images(days: list[str], schedule: dict[str, Any]) -> None:
+    """Both have the same window, and go with the cluster."""
+    launch = {"name": "launch", "start": "2026-12-20", "end": "2027-01-04"}
+    window = {"days": days, "start": "02:00", "duration": "4h"}
+    recording = synth(cloud(maintenance={"window": window, "exclusions": [launch]}))
+    made = recording.of_type("azure-native:containerservice:MaintenanceConfiguration")
+    assert {one.inputs["configName"] for one in made} == {
+        "aksManagedAutoUpgradeSchedule",
+        "aksManagedNodeOSUpgradeSchedule",
+    }
+    (of_cluster,) = recording.of_type(CLUSTER)
+    for one in made:
+        assert one.deleted_with == of_cluster.urn
+        assert one.inputs["maintenanceWindow"] == {
+            "startTime": "02:00",
+            "utcOffset": "+00:00",
+            "durationHours": 4,
+            "schedule": schedule,
+            "notAllowedDates": [{"start": "2026-12-20", "end": "2027-01-04"}],
+        }
+
+
 def test_pods_have_identities_of_their_own() -> None:
     """The cluster issues tokens that Entra can be told to trust."""
     inputs = cluster(synth(AKS))

@@ -100,6 +100,44 @@ def test_keys_that_others_have_granted_are_only_used() -> None:
     assert recording.of_type(KEY_MEMBER) == ()
 
 
+def test_maintenance_is_a_recurring_window_with_exclusions() -> None:
+    """It begins on a day that it recurs on, and the last day of an exclusion is part of it."""
+    window = {"days": ["sunday", "saturday"], "start": "22:00", "duration": "6h"}
+    launch = {"name": "launch", "start": "2026-12-20", "end": "2027-01-04"}
+    inputs = cluster(synth(cloud(maintenance={"window": window, "exclusions": [launch]})))
+    assert inputs["maintenancePolicy"] == {
+        "recurringWindow": {
+            "startTime": "2024-01-06T22:00:00Z",
+            "endTime": "2024-01-07T04:00:00Z",
+            "recurrence": "FREQ=WEEKLY;BYDAY=SA,SU",
+        },
+        "maintenanceExclusions": [
+            {
+                "exclusionName": "launch",
+                "startTime": "2026-12-20T00:00:00Z",
+                "endTime": "2027-01-05T00:00:00Z",
+                "exclusionOptions": {"scope": "NO_UPGRADES"},
+            }
+        ],
+    }
+    daily = cluster(synth(cloud(maintenance={"window": {"start": "02:00", "duration": "4h"}})))
+    assert daily["maintenancePolicy"]["recurringWindow"]["recurrence"] == "FREQ=DAILY"
+
+
+def test_network_tags_of_the_cluster_and_of_the_pool_are_on_the_nodes() -> None:
+    """The default pool has the cluster's, since a firewall may ask for them."""
+    declaration = cloud(networkTags=["ml", "no-egress"])
+    declaration["pools"][1]["networkTags"] = ["allow-ssh", "ml"]
+    recording = synth(declaration)
+    tags: dict[str, Any] = {}
+    for pool in recording.of_type("gcp:container/nodePool:NodePool"):
+        assert isinstance(pool.inputs["nodeConfig"], dict)
+        tags[str(pool.inputs["name"])] = pool.inputs["nodeConfig"]["tags"]
+    assert tags["cpu"] == ["ml", "no-egress", "allow-ssh"]
+    assert tags["t4"] == ["ml", "no-egress"]
+    assert cluster(recording)["nodeConfig"]["tags"] == ["ml", "no-egress"]
+
+
 def test_the_cluster_is_safe_and_cheap_by_default() -> None:
     """Workload Identity, shielded nodes, Dataplane V2, early scale-down, no pool but the declared ones."""
     inputs = cluster(synth(GKE))
