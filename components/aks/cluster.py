@@ -11,15 +11,13 @@ from pulumi_azure_native import authorization, containerservice
 from ebbtide.model import Aks, Pool
 from ebbtide.model import Cluster as Declaration
 from ebbtide.model.fallback import queues_falling_back
-from ebbtide.model.physical_names import fitting
+from ebbtide.model.physical_names import DNS_PREFIX, fitting
 
 from ..ownership import billing_labels
 from . import roles
 from .agent_pool import PoolInputs, pool_inputs
 from .immutable import fixed_inputs
 from .refusal import refusing
-
-_DNS_PREFIX_LIMIT = 54
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +112,7 @@ class Cluster(pulumi.ComponentResource):
             location=cloud.location,
             sku={"name": "Base", "tier": cloud.tier.capitalize()},
             # A prefix of host names: a cluster's name may have an underscore, a host's may not.
-            dns_prefix=fitting(declaration.name.replace("_", "-"), _DNS_PREFIX_LIMIT),
+            dns_prefix=fitting(declaration.name.replace("_", "-"), DNS_PREFIX),
             kubernetes_version=cloud.kubernetes_version,
             auto_upgrade_profile=_upgrades(cloud),
             identity={

@@ -1,14 +1,14 @@
 """Facts about the clouds, as dated data files with a source in every row, and their look-up.
 
 The data files stand in `data/`: `machines.csv`, `attachable.csv`, `prices.csv`, `quotas.csv`,
-`footprints.csv`, `locations.csv`, `offerings.csv`, `retirements.csv`. A fact that turns out wrong is
-fixed there; no code carries one.
+`footprints.csv`, `locations.csv`, `offerings.csv`, `retirements.csv`, `ephemeral.csv`, `series.csv`. A fact
+that turns out wrong is fixed there; no code carries one.
 """
 
 from ebbtide.catalog.accelerators import is_tpu, resource_name, short_for
 from ebbtide.catalog.allocatable import Resources, allocatable
 from ebbtide.catalog.clouds import GKE_REGION_ZONES, PREEMPTIBLE_SECONDS, CloudKind
-from ebbtide.catalog.disks import boot_disk_types
+from ebbtide.catalog.disks import LARGEST_EPHEMERAL_GIB, boot_disk_types, ephemeral_gib
 from ebbtide.catalog.footprints import Footprint, footprint
 from ebbtide.catalog.locations import Locations, Offering, Region
 from ebbtide.catalog.machines import (
@@ -22,10 +22,12 @@ from ebbtide.catalog.machines import (
 from ebbtide.catalog.prices import Price, find_price, machine_price
 from ebbtide.catalog.quotas import quota_names
 from ebbtide.catalog.retirements import Retirement, retired_names, retirement
+from ebbtide.catalog.series import series_of, takes
 from ebbtide.catalog.versions import PINS, Pin
 
 __all__ = [
     "GKE_REGION_ZONES",
+    "LARGEST_EPHEMERAL_GIB",
     "PINS",
     "PREEMPTIBLE_SECONDS",
     "CloudKind",
@@ -43,6 +45,7 @@ __all__ = [
     "attachable_types",
     "boot_disk_types",
     "cheapest",
+    "ephemeral_gib",
     "find_machine",
     "find_price",
     "footprint",
@@ -53,5 +56,7 @@ __all__ = [
     "resource_name",
     "retired_names",
     "retirement",
+    "series_of",
     "short_for",
+    "takes",
 ]
