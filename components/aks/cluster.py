@@ -11,7 +11,7 @@ from pulumi_azure_native import authorization, containerservice
 from ebbtide.model import Aks
 from ebbtide.model import Cluster as Declaration
 from ebbtide.model.fallback import queues_falling_back
-from ebbtide.model.physical_names import fitting
+from ebbtide.model.physical_names import DNS_PREFIX, fitting
 
 from ..inputs import given
 from ..overrides import overridden, overridden_item
@@ -22,7 +22,6 @@ from .immutable import fixed_inputs
 from .kubeconfig import PUBLIC_NAME
 from .refusal import refusing
 
-_DNS_PREFIX_LIMIT = 54
 _TYPE: Final = "azure-native:containerservice:ManagedCluster"
 
 
@@ -143,7 +142,7 @@ def _inputs(args: ClusterArgs, pool: Mapping[str, Any]) -> dict[str, Any]:
         "location": cloud.location,
         "sku": {"name": "Base", "tier": cloud.tier.capitalize()},
         # A prefix of host names: a cluster's name may have an underscore, a host's may not.
-        "dns_prefix": fitting(declaration.name.replace("_", "-"), _DNS_PREFIX_LIMIT),
+        "dns_prefix": fitting(declaration.name.replace("_", "-"), DNS_PREFIX),
         "kubernetes_version": cloud.kubernetes_version,
         "auto_upgrade_profile": _upgrades(cloud),
         "identity": {

@@ -6,6 +6,7 @@ from operator import attrgetter
 from typing import assert_never
 
 from ebbtide.catalog import CloudKind
+from ebbtide.catalog.clouds import account_host
 from ebbtide.model.base import Declared
 from ebbtide.model.cloud import Aks, Cloud, Gke
 from ebbtide.model.cluster import Cluster
@@ -86,7 +87,7 @@ def _service_account(cluster: Cluster) -> Iterator[Fault]:
         return
     names = both([pool.pool.name for pool in pools])
     has = "has" if len(pools) == 1 else "have"
-    email = f"gke-nodes@{cloud.project}.iam.gserviceaccount.com"
+    email = f"gke-nodes@{account_host(cloud.project)}"
     yield Fault(
         pools[0].at("serviceAccount"),
         f"{names} {has} no serviceAccount, and Ebbtide creates none for an existing cluster.",

@@ -7,6 +7,7 @@ ForceNew and validation are those of hashicorp/terraform-provider-google-beta 7.
 import re
 from typing import Any, Final
 
+from ebbtide.catalog.clouds import account_host
 from ebbtide.rehearsal.cloud.gcp.asked import (
     ACCOUNT_MEMBER,
     BAD_REQUEST,
@@ -35,7 +36,7 @@ def _account_id(value: Any) -> str | None:
 
 def email_of(asked: Asked) -> str:
     """Address of the service account that is asked for."""
-    return f"{asked.said.text('accountId')}@{asked.project}.iam.gserviceaccount.com"
+    return f"{asked.said.text('accountId')}@{account_host(asked.project)}"
 
 
 def _account(asked: Asked) -> str:
