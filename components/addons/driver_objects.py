@@ -170,28 +170,50 @@ def installers(declaration: Cluster) -> list[dict[str, Any]]:
             return []
 
 
-def device_plugin(declaration: Cluster) -> dict[str, Any] | None:
-    """The device plugin for AKS, which installs the driver and no plugin: no pod could ask for a GPU. None
-    where there is no such pool.
+def _is_divided(pool: Pool) -> bool:
+    return pool.accelerator is not None and pool.accelerator.gpu_instance_profile is not None
+
+
+def device_plugins(declaration: Cluster) -> list[dict[str, Any]]:
+    """The device plugins for AKS, which installs the driver and no plugin: no pod could ask for a GPU. One
+    for pools of whole GPUs, and one for those that are divided.
 
     Source: azure-aks-docs, use-nvidia-gpu (2026): the DaemonSet, version and directory.
     """
     if declaration.site.cloud is not CloudKind.AKS:
-        return None
+        return []
     pools = [pool for pool in gpu_pools(declaration) if cloud_installs(pool, declaration)]
-    if not pools:
-        return None
+    whole, divided = ([pool for pool in pools if _is_divided(pool) is each] for each in (False, True))
+    return [
+        *([_device_plugin("ebbtide-nvidia-device-plugin", whole)] if whole else []),
+        *([_device_plugin("ebbtide-nvidia-device-plugin-mig", divided, mig=True)] if divided else []),
+    ]
+
+
+def _device_plugin(name: str, pools: Sequence[Pool], *, mig: bool = False) -> dict[str, Any]:
+    """The device plugin for some pools.
+
+    The strategy `single` makes each instance of a divided GPU an `nvidia.com/gpu`. To see the instances the
+    plugin needs CAP_SYS_ADMIN (NVIDIA/k8s-device-plugin, deployments/helm, _helpers.tpl: securityContext;
+    azure-aks-docs, gpu-multi-instance, 2026-05: the variables).
+    """
+    environment = {"FAIL_ON_INIT_ERROR": "false"}
+    capabilities: dict[str, list[str]] = {"drop": ["ALL"]}
+    if mig:
+        environment |= {"MIG_STRATEGY": "single", "NVIDIA_MIG_MONITOR_DEVICES": "all"}
+        capabilities["add"] = ["SYS_ADMIN"]
     volumes, mounts = _mounts({"device-plugins": (_PLUGINS, _PLUGINS)})
     container = {
         "name": "plugin",
         "image": f"nvcr.io/nvidia/k8s-device-plugin:{PINS['nvidia-device-plugin'].version}",
         "resources": _requests("aks-gpu-node") | {"limits": {"memory": "256Mi"}},
-        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
-        "env": [{"name": "FAIL_ON_INIT_ERROR", "value": "false"}],
+        # The API server refuses SYS_ADMIN without the right to escalate (Kubernetes docs, security-context).
+        "securityContext": {"allowPrivilegeEscalation": mig, "capabilities": capabilities},
+        "env": [{"name": key, "value": value} for key, value in environment.items()],
         "volumeMounts": mounts,
     }
     return _daemon_set(
-        "ebbtide-nvidia-device-plugin",
+        name,
         pools,
         CloudKind.AKS,
         {

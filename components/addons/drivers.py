@@ -10,7 +10,7 @@ from ebbtide.model import Cluster
 
 from .driver_objects import (
     OPERATOR_NAMESPACE,
-    device_plugin,
+    device_plugins,
     has_operator,
     installers,
     operator_quota,
@@ -41,9 +41,7 @@ class DriversArgs:
 
 def has_drivers(declaration: Cluster) -> bool:
     """Whether anything has to be installed for the GPU nodes of a declaration."""
-    return bool(
-        installers(declaration) or device_plugin(declaration) is not None or has_operator(declaration)
-    )
+    return bool(installers(declaration) or device_plugins(declaration) or has_operator(declaration))
 
 
 class Drivers(pulumi.ComponentResource):
@@ -56,8 +54,7 @@ class Drivers(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: DriversArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ebbtide:addons:Drivers", name, {}, opts)
-        plugin = device_plugin(args.declaration)
-        for manifest in [*installers(args.declaration), *([plugin] if plugin else [])]:
+        for manifest in [*installers(args.declaration), *device_plugins(args.declaration)]:
             role = manifest["metadata"]["name"].removeprefix("ebbtide-nvidia-")
             Manifest(f"{name}-{role}", manifest, leaf(self, args.dies_with, args.waits_for))
         if has_operator(args.declaration):

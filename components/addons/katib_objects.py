@@ -11,6 +11,7 @@ from .objects import Object, Patch, each_container, is_, updated
 from .patches import (
     CONTROL_PLANE_PORT,
     at_home,
+    filled_in_the_cluster,
     holding,
     labelled_namespaces,
     movable,
@@ -25,6 +26,8 @@ NAMESPACE = "katib"
 
 _UPSTREAM = "kubeflow"
 DATABASE_SECRET = "katib-mysql-secrets"  # noqa: S105 - a Secret's name
+_CERTIFICATE = "katib-webhook-cert"
+"""The Secret that Katib's controller fills (0.19.0, pkg/certgenerator/v1beta1)."""
 CONFIG = "katib-config"
 
 INJECTED = "katib.kubeflow.org/metrics-collector-injection"
@@ -77,6 +80,7 @@ def patches(home: Home, credentials: Mapping[str, Mapping[str, Any]]) -> tuple[P
         movable,
         _configured,
         webhook_ports(),
+        filled_in_the_cluster(_CERTIFICATE),
         unawaited_claims,
         *(holding(name, data) for name, data in credentials.items()),
         _only_with_password,

@@ -11,6 +11,7 @@ import pulumi
 from pulumi_azure_native import monitor, operationalinsights
 
 from ebbtide.model import Logs
+from ebbtide.model.physical_names import WORKSPACE, fitting
 
 _STREAMS = ["Microsoft-ContainerLogV2", "Microsoft-KubeEvents", "Microsoft-KubePodInventory"]
 """What pods write, what happened to them, and which there were: enough to follow one that is gone. Metrics
@@ -66,9 +67,10 @@ class LogStore(pulumi.ComponentResource):
         super().__init__("ebbtide:addons:LogStore", name, {}, opts)
         inside = pulumi.ResourceOptions(parent=self)
         limit = args.logs.daily_gib
+        called = fitting(f"{args.name}-logs", WORKSPACE)
         workspace = operationalinsights.Workspace(
             f"{name}-workspace",
-            workspace_name=f"{args.name}-logs",
+            workspace_name=called,
             resource_group_name=args.resource_group,
             location=args.location,
             sku={"name": operationalinsights.WorkspaceSkuNameEnum.PER_GB2018},
@@ -79,7 +81,7 @@ class LogStore(pulumi.ComponentResource):
         )
         rule = monitor.DataCollectionRule(
             f"{name}-rule",
-            data_collection_rule_name=f"{args.name}-logs",
+            data_collection_rule_name=called,
             resource_group_name=args.resource_group,
             location=args.location,
             kind="Linux",

@@ -166,6 +166,18 @@ def holding(name: str, data: Mapping[str, Any]) -> Patch:
     return patch
 
 
+def filled_in_the_cluster(name: str) -> Patch:
+    """A Secret whose data a controller writes has none of ours: a key in both is a conflict of server-side
+    apply once the state is refreshed, and an empty `data` is written again by every update."""
+
+    def patch(manifest: Object) -> Object:
+        if not is_(manifest, "Secret", name):
+            return manifest
+        return {key: value for key, value in manifest.items() if key not in ("data", "stringData")}
+
+    return patch
+
+
 def with_config(name: str, data: Mapping[str, Any]) -> Patch:
     """A ConfigMap has those values at those keys."""
 

@@ -8,7 +8,7 @@ from ebbtide.catalog import PINS
 
 from .home import Home
 from .objects import Object, Patch, data_of, is_, kind_of, updated
-from .patches import CONTROL_PLANE_PORT, movable, webhook_ports
+from .patches import CONTROL_PLANE_PORT, filled_in_the_cluster, movable, webhook_ports
 
 _MANAGER = {"requests": {"cpu": "100m", "memory": "300Mi"}, "limits": {"memory": "300Mi"}}
 """The chart's own suggestion (2.3.0, values.yaml)."""
@@ -89,5 +89,14 @@ _SECURITY = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["NET_R
 RUNTIME_PATCHES: tuple[Patch, ...] = (_secured,)
 """Patches over the runtimes."""
 
-PATCHES: tuple[Patch, ...] = (movable, _jobset_listening, webhook_ports())
+_CERTIFICATE = "jobset-webhook-server-cert"
+"""The Secret that JobSet's controller fills; its chart writes four empty keys (JobSet 0.12.0,
+charts/jobset/templates/webhook)."""
+
+PATCHES: tuple[Patch, ...] = (
+    movable,
+    _jobset_listening,
+    webhook_ports(),
+    filled_in_the_cluster(_CERTIFICATE),
+)
 """Patches over the chart's objects, for what it has no values for."""

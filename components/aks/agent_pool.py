@@ -26,6 +26,7 @@ class PoolInputs(TypedDict):
     os_sku: str
     os_disk_size_gb: NotRequired[int]
     os_disk_type: NotRequired[str]
+    kubelet_disk_type: NotRequired[str]
     enable_auto_scaling: bool
     min_count: NotRequired[int]
     max_count: NotRequired[int]
@@ -37,6 +38,7 @@ class PoolInputs(TypedDict):
     spot_max_price: NotRequired[float]
     capacity_reservation_group_id: NotRequired[str]
     gpu_profile: NotRequired[containerservice.GPUProfileArgsDict]
+    gpu_instance_profile: NotRequired[str]
     enable_node_public_ip: bool
     vnet_subnet_id: NotRequired[pulumi.Input[str]]
     max_pods: NotRequired[int]
@@ -82,11 +84,13 @@ def pool_inputs(
         "os_sku": _IMAGES[pool.image or "ubuntu"],
         "os_disk_size_gb": pool.disk.size_gib,
         "os_disk_type": _DISKS[pool.disk.type or "managed"],
+        "kubelet_disk_type": pool.disk.kubelet_disk_type,
         **_count(pool),
         "availability_zones": list(pool.zones) or None,
         "scale_down_mode": "Delete",
         **_capacity(pool),
         "gpu_profile": _driver(pool),
+        "gpu_instance_profile": pool.accelerator.gpu_instance_profile if pool.accelerator else None,
         "enable_node_public_ip": False,
         "vnet_subnet_id": subnet,
         "max_pods": pool.max_pods_per_node,
@@ -103,7 +107,9 @@ def _count(pool: Pool) -> _CountInputs:
     """Limits for the autoscaler, or a fixed count; never both.
 
     An update is a PUT of the whole pool: a count in it would take away the nodes that the autoscaler has
-    added. Left out, AKS keeps the count that it has (Azure/AKS#1627).
+    added. Left out, AKS keeps the count that it has and begins with the minimum, also in the cluster's own
+    list (Azure/AKS#1627, 2020-05; Azure/ARO-HCP#3659, 2025-12, removes it from an inline system pool). That
+    azurerm always sends one dates from a client that required it (terraform-provider-azurerm#6094).
     """
     if pool.nodes.count is not None:
         return {"enable_auto_scaling": False, "count": pool.nodes.count}
@@ -133,7 +139,7 @@ def _capacity(pool: Pool) -> _CapacityInputs:
                 "spot_max_price": -1 if price is None else price,
             }
         case Reservation(name=group):
-            return {"capacity_reservation_group_id": group}
+            return {"capacity_reservation_group_id": group} if group else {}
         case Preemptible() | FlexStart() | Queued():
             raise ValueError(f"AKS has no {pool.capacity.kind} capacity.")
         case _:

@@ -7,6 +7,7 @@ import pulumi
 from pulumi_azure_native import network
 
 from ebbtide.model import AksNetwork
+from ebbtide.model.physical_names import VIRTUAL_NETWORK, fitting
 
 _SUBNET = "nodes"
 
@@ -60,7 +61,7 @@ def _own(name: str, args: NetworkArgs, parent: Network) -> "network.Subnet":
     """
     vnet = network.VirtualNetwork(
         f"{name}-vnet",
-        virtual_network_name=args.name,
+        virtual_network_name=fitting(args.name, VIRTUAL_NETWORK),
         resource_group_name=args.resource_group,
         location=args.location,
         address_space={"address_prefixes": [args.network.nodes]},

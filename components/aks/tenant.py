@@ -7,13 +7,17 @@ import pulumi
 from pulumi_azure_native import authorization, managedidentity, resources, storage
 
 from ebbtide.model import Team
-from ebbtide.model.physical_names import account_name, fitting
+from ebbtide.model.physical_names import (
+    FEDERATED_CREDENTIAL,
+    IDENTITY,
+    RESOURCE_GROUP,
+    account_name,
+    fitting,
+)
 
 from ..addons.backing import ACCOUNT, MOUNT_SECRET, Backing, SharedDisk, adopted_accounts
 from . import roles
 
-_IDENTITY_LIMIT = 128
-_GROUP_LIMIT = 90
 _FILES_GIB = 100
 _BUCKET_SAYS_GIB = 1024
 _CONTAINER = "shared"
@@ -60,7 +64,7 @@ class Tenant(pulumi.ComponentResource):
         super().__init__("ebbtide:aks:Tenant", name, {}, opts)
         identity = managedidentity.UserAssignedIdentity(
             f"{name}-identity",
-            resource_name_=fitting(f"{args.cluster}-team-{args.team.name}", _IDENTITY_LIMIT),
+            resource_name_=fitting(f"{args.cluster}-team-{args.team.name}", IDENTITY),
             resource_group_name=args.resource_group,
             location=args.location,
             tags=dict(args.labels),
@@ -75,7 +79,7 @@ class Tenant(pulumi.ComponentResource):
             grants.append(
                 managedidentity.FederatedIdentityCredential(
                     f"{name}-{role}",
-                    federated_identity_credential_resource_name=credential,
+                    federated_identity_credential_resource_name=fitting(credential, FEDERATED_CREDENTIAL),
                     resource_name_=identity.name,
                     resource_group_name=args.resource_group,
                     issuer=args.issuer,
@@ -151,7 +155,7 @@ def _bucket(name: str, args: TenantArgs, parent: Tenant) -> storage.StorageAccou
 def _group_that_stays(name: str, args: TenantArgs, opts: pulumi.ResourceOptions) -> pulumi.Output[str]:
     return resources.ResourceGroup(
         f"{name}-kept",
-        resource_group_name=fitting(f"{args.cluster}-{args.team.name}-kept", _GROUP_LIMIT),
+        resource_group_name=fitting(f"{args.cluster}-{args.team.name}-kept", RESOURCE_GROUP),
         location=args.location,
         tags=dict(args.labels),
         opts=opts,

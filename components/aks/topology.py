@@ -17,6 +17,7 @@ from ..ownership import billing_labels
 from .cluster import Cluster, ClusterArgs
 from .identity import Identity, IdentityArgs
 from .kubeconfig import kubeconfig
+from .maintenance import MaintenanceSchedules, MaintenanceSchedulesArgs
 from .members import Members, MembersArgs
 from .network import Network, NetworkArgs
 from .node_pool import NodePool, NodePoolArgs
@@ -75,6 +76,7 @@ class Topology(pulumi.ComponentResource):
             base.cluster_name,
             base.resource_group,
             cloud.access.login,
+            zone=cloud.access.private_dns_zone if cloud.access.private else None,
             opts=pulumi.InvokeOutputOptions(
                 parent=self, depends_on=[base.cluster.resource] if base.cluster else None
             ),
@@ -141,6 +143,8 @@ def _own(name: str, declaration: Declaration, cloud: Aks, parent: Topology) -> _
             subscription=cloud.subscription,
             subnet=network.subnet,
             reservations=_reservations(declaration),
+            dns_zone=_dns_zone(cloud),
+            keys=cloud.keys,
             labels=labels,
         ),
         inside,
@@ -159,6 +163,14 @@ def _own(name: str, declaration: Declaration, cloud: Aks, parent: Topology) -> _
         ),
         inside,
     )
+    if cloud.maintenance is not None:
+        schedules = MaintenanceSchedulesArgs(
+            maintenance=cloud.maintenance,
+            cluster=cluster.cluster_name,
+            resource_group=group.name,
+            dies_with=cluster.resource,
+        )
+        MaintenanceSchedules(f"{name}-maintenance", schedules, inside)
     if members_of(declaration):
         members = MembersArgs(declaration=declaration, cloud=cloud, cluster=cluster.resource.id)
         Members(f"{name}-members", members, inside)
@@ -204,9 +216,16 @@ def _log_store(
     return LogStore(f"{name}-logs", args, inside)
 
 
+def _dns_zone(cloud: Aks) -> str | None:
+    """Resource id of the declared private DNS zone; None where AKS makes one, or there is none."""
+    zone = cloud.access.private_dns_zone
+    return zone if cloud.access.private and zone.startswith("/") else None
+
+
 def _reservations(declaration: Declaration) -> tuple[str, ...]:
     capacities = (pool.capacity for pool in declaration.pools)
-    return tuple(capacity.name for capacity in capacities if isinstance(capacity, Reservation))
+    groups = (capacity.name for capacity in capacities if isinstance(capacity, Reservation))
+    return tuple(group for group in groups if group)
 
 
 def _existing(declaration: Declaration, cloud: Aks) -> _Base:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import assert_never
+from typing import Any, Final, assert_never
 
 import pulumi
 from pulumi_gcp import container
@@ -20,13 +20,17 @@ from ebbtide.model import (
     Taint,
 )
 from ebbtide.model.base import duration_text
+from ebbtide.model.completion import machine_of
 from ebbtide.model.gpus import has_gpus
+from ebbtide.model.tpus import slice_nodes
 from ebbtide.model.zones import zones_of
 from ebbtide.placement.marks import marks
 
 from ..faults import checked_pool
 from ..inputs import given
+from ..overrides import overridden
 
+_TYPE: Final = "gcp:container/nodePool:NodePool"
 _EFFECTS = {
     "NoSchedule": "NO_SCHEDULE",
     "PreferNoSchedule": "PREFER_NO_SCHEDULE",
@@ -34,6 +38,8 @@ _EFFECTS = {
 }
 _IMAGES = {"cos": "COS_CONTAINERD", "ubuntu": "UBUNTU_CONTAINERD"}
 _DRIVERS = {"default": "DEFAULT", "latest": "LATEST", "none": "INSTALLATION_DISABLED"}
+_STRATEGIES = {"time-sharing": "TIME_SHARING", "mps": "MPS"}
+_ANY = {"any": "ANY_RESERVATION", "any-then-fail": "ANY_RESERVATION_THEN_FAIL"}
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 
 
@@ -49,6 +55,8 @@ class NodePoolArgs:
         service_account: e-mail of the nodes' service account, where the pool declares none. Left out: the
         project's
             default account, which usually may do far more than a node needs.
+        disk_key: name of the key of Cloud KMS that boot disks are encrypted with. Left out: Google's.
+        network_tags: network tags of all nodes of the cluster; the pool's are added.
         labels: labels of the bill.
         dies_with: the cluster, where its end is the pool's end too, so that destroying it deletes no pool
         one by one.
@@ -61,6 +69,8 @@ class NodePoolArgs:
     cluster: pulumi.Input[str]
     project: pulumi.Input[str]
     service_account: pulumi.Input[str] | None = None
+    disk_key: str | None = None
+    network_tags: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
     dies_with: pulumi.Resource | None = None
     waits_for: tuple[pulumi.Resource, ...] = ()
@@ -84,33 +94,39 @@ class NodePool(pulumi.ComponentResource):
     pool_name: pulumi.Output[str]
 
     def __init__(self, name: str, args: NodePoolArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("ebbtide:gke:NodePool", name, {}, opts)
         pool = checked_pool(args.pool, args.site)
+        super().__init__("ebbtide:gke:NodePool", name, given({"overrides": pool.overrides or None}), opts)
         self.resource = container.NodePool(
             name,
-            name=pool.name,
-            cluster=args.cluster,
-            project=args.project,
-            location=args.site.location,
-            node_locations=list(pool.zones) or None,
-            node_count=_node_count(pool, args.site),
-            initial_node_count=_initial_node_count(pool, args.site),
-            autoscaling=_autoscaling(pool),
-            management={"auto_repair": pool.auto_repair, "auto_upgrade": pool.auto_upgrade},
-            upgrade_settings=_upgrade(pool),
-            max_pods_per_node=pool.max_pods_per_node,
-            placement_policy={"type": "COMPACT"} if pool.compact else None,
-            queued_provisioning={"enabled": True} if isinstance(pool.capacity, Queued) else None,
-            node_config=_node_config(pool, args),
+            **overridden(_TYPE, _inputs(pool, args), pool.overrides),
             opts=pulumi.ResourceOptions(
                 parent=self,
-                ignore_changes=_ignored(pool),
+                ignore_changes=_ignored(pool, placed=_placement(pool, args.site) is not None),
                 deleted_with=args.dies_with,
                 depends_on=args.waits_for,
             ),
         )
         self.pool_name = self.resource.name
         self.register_outputs({"pool_name": self.pool_name})
+
+
+def _inputs(pool: Pool, args: NodePoolArgs) -> dict[str, Any]:
+    return {
+        "name": pool.name,
+        "cluster": args.cluster,
+        "project": args.project,
+        "location": args.site.location,
+        "node_locations": list(pool.zones) or None,
+        "node_count": _node_count(pool, args.site),
+        "initial_node_count": _initial_node_count(pool, args.site),
+        "autoscaling": _autoscaling(pool),
+        "management": {"auto_repair": pool.auto_repair, "auto_upgrade": pool.auto_upgrade},
+        "upgrade_settings": _upgrade(pool),
+        "max_pods_per_node": pool.max_pods_per_node,
+        "placement_policy": _placement(pool, args.site),
+        "queued_provisioning": {"enabled": True} if isinstance(pool.capacity, Queued) else None,
+        "node_config": _node_config(pool, args),
+    }
 
 
 def _node_count(pool: Pool, site: Site) -> int | None:
@@ -130,7 +146,14 @@ def _initial_node_count(pool: Pool, site: Site) -> int | None:
     return min(-(-(pool.nodes.min or 0) // zones), (pool.nodes.max or 0) // zones)
 
 
-def _ignored(pool: Pool) -> list[str]:
+def _placement(pool: Pool, site: Site) -> container.NodePoolPlacementPolicyArgsDict | None:
+    """How close nodes are. GKE takes the topology of a slice of several nodes alone; one node has its own."""
+    if slice_nodes(pool, machine_of(pool, site)) > 1 and pool.tpu_topology:
+        return {"type": "COMPACT", "tpu_topology": pool.tpu_topology}
+    return {"type": "COMPACT"} if pool.compact else None
+
+
+def _ignored(pool: Pool, *, placed: bool) -> list[str]:
     """Properties whose later values are not ours.
 
     Where the count is fixed, ignoring the initial count would bring back that of an older stack, and the
@@ -138,7 +161,7 @@ def _ignored(pool: Pool) -> list[str]:
     (GoogleCloudPlatform/cluster-toolkit#6302): after a refresh, the pool would be replaced.
     """
     count = ["initialNodeCount"] if pool.nodes.count is None else []
-    return count + (["placementPolicy.type"] if pool.compact else [])
+    return count + (["placementPolicy.type"] if placed else [])
 
 
 def _autoscaling(pool: Pool) -> container.NodePoolAutoscalingArgsDict | None:
@@ -185,11 +208,15 @@ def _node_config(pool: Pool, args: NodePoolArgs) -> container.NodePoolNodeConfig
             "reservation_affinity": _reservation(pool),
             "disk_size_gb": pool.disk.size_gib,
             "disk_type": pool.disk.type,
+            "boot_disk_kms_key": args.disk_key,
+            "ephemeral_storage_local_ssd_config": _ephemeral_ssds(pool),
+            "local_nvme_ssd_block_config": _block_ssds(pool),
             "image_type": _IMAGES[pool.image or "cos"],
             "service_account": pool.service_account or args.service_account,
             # What a node may do is its account's grants; narrower scopes only hide which grant is missing.
             "oauth_scopes": [_SCOPE],
             "labels": dict(found.labels),
+            "tags": list(dict.fromkeys((*args.network_tags, *pool.network_tags))) or None,
             "taints": [_taint(taint) for taint in found.taints] or None,
             "kubelet_config": _kubelet(pool),
             "workload_metadata_config": {"mode": "GKE_METADATA"},
@@ -214,6 +241,20 @@ def _has_signed_driver(pool: Pool, gpus: Accelerator) -> bool:
     return (pool.image or "cos") == "cos" and gpus.driver != "none"
 
 
+def _ephemeral_ssds(pool: Pool) -> container.NodePoolNodeConfigEphemeralStorageLocalSsdConfigArgsDict | None:
+    config = pool.ephemeral_storage_local_ssd_config
+    if config is None or config.local_ssd_count is None:
+        return None
+    return {"local_ssd_count": config.local_ssd_count}
+
+
+def _block_ssds(pool: Pool) -> container.NodePoolNodeConfigLocalNvmeSsdBlockConfigArgsDict | None:
+    config = pool.local_nvme_ssd_block_config
+    if config is None or config.local_ssd_count is None:
+        return None
+    return {"local_ssd_count": config.local_ssd_count}
+
+
 def _kubelet(pool: Pool) -> container.NodePoolNodeConfigKubeletConfigArgsDict:
     """Settings of the kubelet.
 
@@ -236,10 +277,28 @@ def _taint(taint: Taint) -> container.NodePoolNodeConfigTaintArgsDict:
 
 
 def _accelerator(accelerator: Accelerator) -> container.NodePoolNodeConfigGuestAcceleratorArgsDict:
+    return given(
+        {
+            "type": accelerator.type,
+            "count": accelerator.count,
+            "gpu_driver_installation_config": {
+                "gpu_driver_version": _DRIVERS[accelerator.driver or "default"]
+            },
+            "gpu_partition_size": accelerator.gpu_partition_size,
+            "gpu_sharing_config": _sharing(accelerator),
+        }
+    )
+
+
+def _sharing(
+    accelerator: Accelerator,
+) -> container.NodePoolNodeConfigGuestAcceleratorGpuSharingConfigArgsDict | None:
+    sharing = accelerator.gpu_sharing_config
+    if sharing is None:
+        return None
     return {
-        "type": accelerator.type,
-        "count": accelerator.count,
-        "gpu_driver_installation_config": {"gpu_driver_version": _DRIVERS[accelerator.driver or "default"]},
+        "gpu_sharing_strategy": _STRATEGIES[sharing.gpu_sharing_strategy],
+        "max_shared_clients_per_gpu": sharing.max_shared_clients_per_gpu,
     }
 
 
@@ -252,12 +311,14 @@ def _reservation(pool: Pool) -> container.NodePoolNodeConfigReservationAffinityA
     match pool.capacity:
         case Spot() | FlexStart() | Queued():
             return {"consume_reservation_type": "NO_RESERVATION"}
-        case Reservation(name=name):
+        case Reservation(affinity="specific", name=name) if name:
             return {
                 "consume_reservation_type": "SPECIFIC_RESERVATION",
                 "key": "compute.googleapis.com/reservation-name",
                 "values": [name],
             }
+        case Reservation(affinity=affinity):
+            return {"consume_reservation_type": _ANY[affinity]}
         case OnDemand() | Preemptible():
             return None
         case _:

@@ -1,15 +1,21 @@
 """Facts about the clouds, as dated data files with a source in every row, and their look-up.
 
 The data files stand in `data/`: `machines.csv`, `attachable.csv`, `prices.csv`, `quotas.csv`,
-`footprints.csv`, `locations.csv`, `offerings.csv`, `retirements.csv`. A fact that turns out wrong is
-fixed there; no code carries one.
+`ephemeral.csv`, `footprints.csv`, `local_ssds.csv`, `locations.csv`, `offerings.csv`, `partitions.csv`,
+`retirements.csv`, `series.csv`. A fact that turns out wrong is fixed there; no code carries one.
 """
 
-from ebbtide.catalog.accelerators import is_tpu, resource_name, short_for
+from ebbtide.catalog.accelerators import chips_of, is_tpu, one_host_topology, resource_name, short_for
 from ebbtide.catalog.allocatable import Resources, allocatable
 from ebbtide.catalog.clouds import GKE_REGION_ZONES, PREEMPTIBLE_SECONDS, CloudKind
-from ebbtide.catalog.disks import boot_disk_types
+from ebbtide.catalog.disks import (
+    LARGEST_EPHEMERAL_GIB,
+    boot_disk_types,
+    ephemeral_gib,
+    has_temporary_disk,
+)
 from ebbtide.catalog.footprints import Footprint, footprint
+from ebbtide.catalog.local_ssds import LOCAL_SSD_GIB, LocalSsds, local_ssds
 from ebbtide.catalog.locations import Locations, Offering, Region
 from ebbtide.catalog.machines import (
     Machine,
@@ -19,17 +25,22 @@ from ebbtide.catalog.machines import (
     find_machine,
     machine_names,
 )
+from ebbtide.catalog.partitions import partitions
 from ebbtide.catalog.prices import Price, find_price, machine_price
 from ebbtide.catalog.quotas import quota_names
 from ebbtide.catalog.retirements import Retirement, retired_names, retirement
+from ebbtide.catalog.series import series_of, takes
 from ebbtide.catalog.versions import PINS, Pin
 
 __all__ = [
     "GKE_REGION_ZONES",
+    "LARGEST_EPHEMERAL_GIB",
+    "LOCAL_SSD_GIB",
     "PINS",
     "PREEMPTIBLE_SECONDS",
     "CloudKind",
     "Footprint",
+    "LocalSsds",
     "Locations",
     "Machine",
     "Offering",
@@ -43,15 +54,23 @@ __all__ = [
     "attachable_types",
     "boot_disk_types",
     "cheapest",
+    "chips_of",
+    "ephemeral_gib",
     "find_machine",
     "find_price",
     "footprint",
+    "has_temporary_disk",
     "is_tpu",
+    "local_ssds",
     "machine_names",
     "machine_price",
+    "one_host_topology",
+    "partitions",
     "quota_names",
     "resource_name",
     "retired_names",
     "retirement",
+    "series_of",
     "short_for",
+    "takes",
 ]

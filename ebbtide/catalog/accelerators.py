@@ -1,5 +1,6 @@
 """What follows from the type of an accelerator."""
 
+import math
 from collections.abc import Iterable
 
 
@@ -22,3 +23,25 @@ def short_for(written: str, known: Iterable[str]) -> list[str]:
     """The accelerators that a short name such as `t4` or `a100` stands for."""
     parts = _parts(written)
     return [name for name in known if parts and parts <= _parts(name)]
+
+
+_ONE_HOST = {
+    ("tpu-v5-lite-podslice", 1): "1x1",
+    ("tpu-v5-lite-podslice", 4): "2x2",
+    ("tpu-v5-lite-podslice", 8): "2x4",
+    ("tpu-v6e-slice", 1): "1x1",
+    ("tpu-v6e-slice", 4): "2x2",
+    ("tpu-v6e-slice", 8): "2x4",
+}
+"""Topology of a slice that is one node, by type and chips (GoogleCloudPlatform/cluster-autoscaler@7d250507,
+pkg/cloudprovider/gke/machinetypes/deprecated_tpu_config.go, singleHostTopologyMap)."""
+
+
+def one_host_topology(accelerator: str, chips: int) -> str:
+    """Topology of a TPU slice that is one node; empty where it is not known."""
+    return _ONE_HOST.get((accelerator, chips), "")
+
+
+def chips_of(topology: str) -> int:
+    """Number of chips of a TPU topology, such as 16 of `4x4`."""
+    return math.prod(int(part) for part in topology.split("x"))

@@ -53,9 +53,12 @@ class Reservation(Declared):
     """Machines of a capacity reservation that is there already."""
 
     kind: Literal["reservation"] = "reservation"
-    name: Name
-    """GKE: name of the reservation, or `projects/P/reservations/NAME` of a shared or future one. AKS:
-    resource id of the capacity reservation group."""
+    affinity: Literal["specific", "any", "any-then-fail"] = "specific"
+    """GKE: `specific` for the one that is named; `any` for whichever matches the machine, and on-demand
+    machines where none is free; `any-then-fail` for whichever matches, and nothing else."""
+    name: Name | None = None
+    """GKE: name of the reservation, or `projects/P/reservations/NAME` of a shared or future one; either with
+    `/reservationBlocks/BLOCK` for one block. AKS: resource id of the capacity reservation group."""
 
 
 def _from_word(value: object) -> object:

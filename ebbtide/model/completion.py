@@ -1,12 +1,13 @@
 """Filling in what a declaration leaves out and what follows from the rest of it, once, before anything is
 derived."""
 
-from ebbtide.catalog import CloudKind, Machine, boot_disk_types, find_machine, is_tpu
+from ebbtide.catalog import CloudKind, Machine, boot_disk_types, find_machine, is_tpu, local_ssds
 from ebbtide.model.capacity import FlexStart, OnDemand, Queued, Reservation
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.fallback import KEY, fallback_of
-from ebbtide.model.pool import Accelerator, Disk, Nodes, Pool
+from ebbtide.model.pool import Accelerator, Disk, LocalSsdConfig, Nodes, Pool
 from ebbtide.model.site import Site
+from ebbtide.model.tpus import slice_nodes
 
 _SYSTEM_MIN = {CloudKind.GKE: 1, CloudKind.AKS: 2}
 _SYSTEM_DISK_GIB = {CloudKind.GKE: 30, CloudKind.AKS: 64}
@@ -49,6 +50,9 @@ def _accelerator(pool: Pool, machine: Machine | None) -> Accelerator | None:
 
 
 def _nodes(pool: Pool, site: Site) -> Nodes:
+    together = slice_nodes(pool, machine_of(pool, site))
+    if together > 1 and pool.nodes.count is None:
+        return pool.nodes.model_copy(update={"min": pool.nodes.min or 0, "max": pool.nodes.max or together})
     if pool.nodes.count is not None or pool.nodes.min is not None:
         return pool.nodes
     return pool.nodes.model_copy(update={"min": _SYSTEM_MIN[site.cloud] if pool.is_system else 0})
@@ -57,7 +61,17 @@ def _nodes(pool: Pool, site: Site) -> Nodes:
 def _disk(pool: Pool, machine: Machine | None, site: Site) -> Disk:
     size = _SYSTEM_DISK_GIB[site.cloud] if pool.is_system else _WORK_DISK_GIB
     types = boot_disk_types(site.cloud, machine.family if machine else "")
-    return Disk(size_gib=pool.disk.size_gib or size, type=pool.disk.type or types[0])
+    return pool.disk.model_copy(
+        update={"size_gib": pool.disk.size_gib or size, "type": pool.disk.type or types[0]}
+    )
+
+
+def _local_ssds(config: LocalSsdConfig | None, pool: Pool) -> LocalSsdConfig | None:
+    """Local SSDs with the number that the machine type always has."""
+    known = local_ssds(pool.machine.type) if pool.machine else None
+    if config is None or config.local_ssd_count is not None or known is None:
+        return config
+    return config.model_copy(update={"local_ssd_count": known.own})
 
 
 def _gke_only(pool: Pool) -> dict[str, object]:
@@ -67,6 +81,8 @@ def _gke_only(pool: Pool) -> dict[str, object]:
         "location_policy": pool.location_policy or ("balanced" if steady else "any"),
         "auto_repair": (not scheduled) if pool.auto_repair is None else pool.auto_repair,
         "auto_upgrade": True if pool.auto_upgrade is None else pool.auto_upgrade,
+        "ephemeral_storage_local_ssd_config": _local_ssds(pool.ephemeral_storage_local_ssd_config, pool),
+        "local_nvme_ssd_block_config": _local_ssds(pool.local_nvme_ssd_block_config, pool),
     }
 
 

@@ -1,9 +1,9 @@
 """Which pools have GPUs, and who installs their driver."""
 
-from ebbtide.catalog import is_tpu
+from ebbtide.catalog import CloudKind, is_tpu, partitions
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.completion import machine_of
-from ebbtide.model.pool import Pool
+from ebbtide.model.pool import Accelerator, Pool
 from ebbtide.model.site import Site
 
 
@@ -14,6 +14,29 @@ def accelerators_of(pool: Pool, site: Site) -> tuple[str, int]:
         return pool.accelerator.type, pool.accelerator.count
     machine = machine_of(pool, site)
     return (machine.accelerator, machine.accelerator_count) if machine else ("", 0)
+
+
+def _partitions(accelerator: Accelerator, cloud: CloudKind) -> int:
+    partition = accelerator.gpu_partition_size or accelerator.gpu_instance_profile
+    return partitions(cloud, accelerator.type).get(partition, 1) if partition else 1
+
+
+def shares(accelerator: Accelerator, cloud: CloudKind) -> int:
+    """Number of `nvidia.com/gpu` that one GPU counts as: its partitions, times the containers that share each
+    (GoogleCloudPlatform/cluster-autoscaler@7d250507, machinetypes/gpu.go, PhysicalToAllocatable)."""
+    sharing = accelerator.gpu_sharing_config
+    return _partitions(accelerator, cloud) * (sharing.max_shared_clients_per_gpu if sharing else 1)
+
+
+def most_requested(accelerator: Accelerator, cloud: CloudKind) -> int:
+    """The most that one container can request. Of shared GPUs that is 1, but all of one GPU with `mps`: GKE's
+    device plugin refuses the rest, and the pod fails (GKE docs, timesharing-gpus;
+    container-engine-accelerators, pkg/gpu/nvidia/gpusharing, 2026)."""
+    sharing, whole = accelerator.gpu_sharing_config, accelerator.count * _partitions(accelerator, cloud)
+    if sharing is None:
+        return whole
+    alone = sharing.gpu_sharing_strategy == "mps" and whole == 1
+    return sharing.max_shared_clients_per_gpu if alone else 1
 
 
 def has_tpus(pool: Pool, site: Site) -> bool:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from ebbtide.model.base import Converted, Count, Declared, Name, Names, OptionalDuration, default
+from ebbtide.model.base import Converted, Count, Declared, Name, Names, OptionalDuration, Overrides, default
 from ebbtide.model.capacity import Capacity, OnDemand
 
 
@@ -40,6 +40,15 @@ class Taint(Declared):
         return f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
 
 
+class GpuSharingConfig(Declared):
+    """Several containers on one GPU, without memory of their own."""
+
+    gpu_sharing_strategy: Literal["time-sharing", "mps"] = "time-sharing"
+    """`time-sharing` switches between containers; `mps` (NVIDIA Multi-Process Service) runs them at once."""
+    max_shared_clients_per_gpu: Annotated[int, Field(strict=True, ge=2, le=48)]
+    """Containers that share a GPU, or one partition of it, from 2 to 48. Each requests 1 `nvidia.com/gpu`."""
+
+
 class Accelerator(Declared):
     """The accelerators of one node."""
 
@@ -50,6 +59,13 @@ class Accelerator(Declared):
     driver: Literal["default", "latest", "none"] | None = None
     """Driver that the cloud installs: GKE has `default` and `latest`, AKS `default`; `none` leaves it to
     `addons.drivers`. Left out: `default` where that is `managed`, else `none`."""
+    gpu_sharing_config: GpuSharingConfig | None = None
+    """GKE: several containers on each GPU. It is fixed when the pool is created."""
+    gpu_partition_size: Name | None = None
+    """GKE: partition of NVIDIA Multi-Instance GPU that each GPU is divided into, such as `1g.5gb`. It is
+    fixed when the pool is created."""
+    gpu_instance_profile: Literal["MIG1g", "MIG2g", "MIG3g", "MIG4g", "MIG7g"] | None = None
+    """AKS: the same, by its profile. It is fixed when the pool is created."""
 
 
 class MachineShape(Declared):
@@ -93,6 +109,16 @@ class Disk(Declared):
     type: Name | None = None
     """GKE: `pd-standard`, `pd-balanced`, `pd-ssd`, `hyperdisk-balanced`. AKS: `managed`, `ephemeral`. Left
     out: `pd-balanced`, `managed`."""
+    kubelet_disk_type: Literal["OS", "Temporary"] | None = None
+    """AKS: disk for `emptyDir` volumes, images and logs: the boot disk, or the machine's temporary one. Left
+    out: `OS`. It is fixed when the pool is created."""
+
+
+class LocalSsdConfig(Declared):
+    """Local SSDs of each node. What is on them ends with the node."""
+
+    local_ssd_count: Annotated[int, Field(strict=True, ge=1)] | None = None
+    """Number of disks. Left out: as many as the machine type always has."""
 
 
 class Upgrade(Declared):
@@ -124,6 +150,11 @@ class Pool(Declared):
     """GKE: spread over the zones, or wherever there is stock. Left out: `any`, but `balanced` for on-demand
     and reservation."""
     disk: Disk = Disk()
+    ephemeral_storage_local_ssd_config: LocalSsdConfig | None = None
+    """GKE: local SSDs for `emptyDir` volumes, container layers and images, in place of the boot disk. It is
+    fixed when the pool is created."""
+    local_nvme_ssd_block_config: LocalSsdConfig | None = None
+    """GKE: local SSDs as raw block devices. It is fixed when the pool is created."""
     image: Literal["cos", "ubuntu", "azure-linux"] | None = None
     """Node image. GKE: `cos` or `ubuntu`; AKS: `ubuntu` or `azure-linux`. Left out: `cos`, `ubuntu`."""
     labels: dict[str, str] = Field(default_factory=dict[str, str])
@@ -132,11 +163,17 @@ class Pool(Declared):
     """Taints in place of the derived one. Those that the cloud adds by itself stay."""
     service_account: str | None = None
     """GKE: e-mail of the nodes' service account, in place of the cluster's own."""
+    network_tags: Names = default(())
+    """GKE: network tags of the nodes, besides those of the cluster (`cloud.networkTags`), for firewall rules
+    and routes."""
     max_pods_per_node: Annotated[int, Field(strict=True, ge=1)] | None = None
     """The most pods on a node. Left out: the cloud's own number."""
     compact: bool = False
     """GKE: nodes close together in one zone, for traffic between them. It is fixed when the pool is created:
     to change it, give the pool another name."""
+    tpu_topology: Annotated[str, Field(strict=True, pattern=r"^[1-9]\d*x[1-9]\d*(x[1-9]\d*)?$")] | None = None
+    """GKE: arrangement of the TPU chips of a slice, such as `4x4`. A slice of several nodes has as many as
+    its chips need, and they come and go together. It is fixed when the pool is created."""
     shutdown_grace: OptionalDuration = default(None)
     """GKE: time that a spot node's pods have to end when it is preempted: `0s`, `30s` or `120s`."""
     upgrade: Upgrade | None = None
@@ -147,6 +184,10 @@ class Pool(Declared):
     auto_upgrade: bool | None = None
     """GKE: follow the cluster's version. Default: yes, which a release channel requires; on an existing
     cluster without one, `false` is possible."""
+    overrides: Overrides = Field(default_factory=Overrides)
+    """Inputs of the provider's resource that nothing here declares, applied last, as Pulumi's YAML has them:
+    of `gcp.container.NodePool` (`nodeConfig: {gvnic: {enabled: true}}`) or
+    `azure-native.containerservice.AgentPool`. Mappings are merged with what is derived; lists replace it."""
 
     @property
     def is_system(self) -> bool:

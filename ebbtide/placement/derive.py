@@ -5,6 +5,7 @@ from urllib.parse import quote
 
 from ebbtide.catalog import PREEMPTIBLE_SECONDS, CloudKind, resource_name
 from ebbtide.model import (
+    Accelerator,
     Addons,
     Aks,
     Cluster,
@@ -18,11 +19,14 @@ from ebbtide.model import (
     Spot,
     Taint,
 )
+from ebbtide.model.gpus import most_requested, shares
 from ebbtide.model.nodes import NONE, most_nodes, offered
 from ebbtide.model.queues import queues_of
 from ebbtide.model.registries import image_prefix
 from ebbtide.model.tenants import tenants_of
+from ebbtide.model.tpus import slice_nodes
 from ebbtide.placement.marks import Marks, marks
+from ebbtide.placement.priorities import PRIORITIES
 from ebbtide.placement.profile import (
     UNCONFIGURED,
     AcceleratorProfile,
@@ -62,6 +66,18 @@ def max_run_seconds(pool: Pool) -> int | None:
             return None
 
 
+def _accelerator(pool: Pool, accelerator: Accelerator, site: Site) -> AcceleratorProfile:
+    each = shares(accelerator, site.cloud)
+    return AcceleratorProfile(
+        type=accelerator.type,
+        count=accelerator.count * each,
+        resource=resource_name(accelerator.type),
+        shares=each,
+        max_request=most_requested(accelerator, site.cloud),
+        slice_nodes=slice_nodes(pool, None),
+    )
+
+
 def pool_profile(pool: Pool, site: Site, queues: tuple[Queue, ...], addons: Addons = NONE) -> PoolProfile:
     """What workloads read of one pool."""
     found = marks(pool, site.cloud)
@@ -77,9 +93,7 @@ def pool_profile(pool: Pool, site: Site, queues: tuple[Queue, ...], addons: Addo
         memory_mib=int(offer.memory_mib) if offer else 0,
         max_nodes=most_nodes(pool),
         max_run_seconds=max_run_seconds(pool),
-        accelerator=AcceleratorProfile(accelerator.type, accelerator.count, resource_name(accelerator.type))
-        if accelerator
-        else None,
+        accelerator=_accelerator(pool, accelerator, site) if accelerator else None,
         labels=found.all_labels,
         taints=tuple(TaintProfile(taint.key, taint.value, taint.effect.value) for taint in found.all_taints),
         tolerations=tuple(toleration(taint) for taint in found.all_taints),
@@ -151,4 +165,5 @@ def profile(cluster: Cluster) -> Profile:
             for team in cluster.teams
             if team.registry is not None
         ),
+        priorities=tuple(PRIORITIES) if cluster.has_kueue and queues else (),
     )

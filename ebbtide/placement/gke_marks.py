@@ -3,8 +3,19 @@
 from typing import assert_never
 
 from ebbtide.catalog import is_tpu, resource_name
-from ebbtide.model import FlexStart, OnDemand, Pool, Preemptible, Queued, Reservation, Spot, Taint
+from ebbtide.model import (
+    Accelerator,
+    FlexStart,
+    OnDemand,
+    Pool,
+    Preemptible,
+    Queued,
+    Reservation,
+    Spot,
+    Taint,
+)
 from ebbtide.model.fallback import COMPUTE_CLASS
+from ebbtide.model.tpus import topology_of
 
 SPOT = "cloud.google.com/gke-spot"
 PREEMPTIBLE = "cloud.google.com/gke-preemptible"
@@ -12,6 +23,7 @@ FLEX_START = "cloud.google.com/gke-flex-start"
 QUEUED = "cloud.google.com/gke-queued"
 ACCELERATOR = "cloud.google.com/gke-accelerator"
 TPU_ACCELERATOR = "cloud.google.com/gke-tpu-accelerator"
+TPU_TOPOLOGY = "cloud.google.com/gke-tpu-topology"
 PROVISIONING = "cloud.google.com/gke-provisioning"
 NODE_POOL = "cloud.google.com/gke-nodepool"
 
@@ -63,8 +75,28 @@ def cloud_labels(pool: Pool) -> dict[str, str]:
         found[FLEX_START] = "true"
     elif (key := _capacity_label(pool)) is not None:
         found[key] = "true"
+    # GKE docs, local-ssd and local-ssd-raw (2026).
+    if pool.ephemeral_storage_local_ssd_config is not None:
+        found["cloud.google.com/gke-ephemeral-storage-local-ssd"] = "true"
+    if pool.local_nvme_ssd_block_config is not None:
+        found["cloud.google.com/gke-local-nvme-ssd"] = "true"
     if pool.accelerator is not None:
         found[TPU_ACCELERATOR if _is_tpu(pool) else ACCELERATOR] = pool.accelerator.type
+        found |= _sharing_labels(pool.accelerator)
+    if topology := topology_of(pool, None):
+        found[TPU_TOPOLOGY] = topology
+    return found
+
+
+def _sharing_labels(accelerator: Accelerator) -> dict[str, str]:
+    """Labels of nodes whose GPUs are shared (GoogleCloudPlatform/cluster-autoscaler@7d250507,
+    pkg/cloudprovider/gke/labels/system_labels.go)."""
+    found: dict[str, str] = {}
+    if accelerator.gpu_partition_size is not None:
+        found["cloud.google.com/gke-gpu-partition-size"] = accelerator.gpu_partition_size
+    if (sharing := accelerator.gpu_sharing_config) is not None:
+        found["cloud.google.com/gke-gpu-sharing-strategy"] = sharing.gpu_sharing_strategy
+        found["cloud.google.com/gke-max-shared-clients-per-gpu"] = str(sharing.max_shared_clients_per_gpu)
     return found
 
 
@@ -122,4 +154,6 @@ def telling(pool: Pool) -> tuple[str, ...]:
     keys = [_capacity_label(pool)]
     if pool.accelerator is not None:
         keys.append(TPU_ACCELERATOR if _is_tpu(pool) else ACCELERATOR)
+    if topology_of(pool, None):
+        keys.append(TPU_TOPOLOGY)
     return tuple(key for key in keys if key)

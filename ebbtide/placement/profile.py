@@ -17,6 +17,9 @@ VERSION = f"{_NAME}1"
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 """Label by which work names its LocalQueue (Kueue docs, run Jobs, 2026)."""
 
+PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
+"""Label by which work names its WorkloadPriorityClass (Kueue docs, run Jobs with WorkloadPriority, 2026)."""
+
 UNCONFIGURED = "unconfigured"
 UNKNOWN = "unknown"
 
@@ -59,11 +62,31 @@ class MatchExpression:
 
 @dataclass(frozen=True, slots=True)
 class AcceleratorProfile:
-    """The accelerators of one node: type, count, and the resource that a pod requests (`nvidia.com/gpu`)."""
+    """The accelerators of one node.
+
+    Attributes:
+        type: accelerator type.
+        count: how many of the resource a node offers; of shared GPUs, the shares.
+        resource: what a pod requests, as `nvidia.com/gpu`.
+        shares: how many of the resource one accelerator counts as.
+        max_request: the most that one container can request; None for all of a node's.
+        slice_nodes: nodes of a TPU slice, which run one Job together.
+    """
 
     type: str
     count: int
     resource: str
+    shares: int = 1
+    max_request: int | None = None
+    slice_nodes: int = 1
+
+    @property
+    def most(self) -> int:
+        """The most that one container can request."""
+        return self.count if self.max_request is None else self.max_request
+
+    def __str__(self) -> str:
+        return f"{self.count} {self.type}" if self.shares == 1 else f"{self.count} shares of {self.type}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +190,8 @@ class Profile:
         pipeline_retries: failures that retry a step of a pipeline, as the stack configures Kubeflow
             Pipelines: `disruptions` or `any`; `unconfigured` where it does not; `unknown` in a profile that
             an older Ebbtide wrote.
+        priorities: names of the WorkloadPriorityClasses, the lowest first; empty in a profile that an older
+            Ebbtide wrote.
     """
 
     cluster: str
@@ -177,6 +202,7 @@ class Profile:
     logs: LogsProfile
     pipeline_retries: str = UNKNOWN
     registries: tuple[RegistryProfile, ...] = ()
+    priorities: tuple[str, ...] = ()
     version: str = VERSION
 
     def pool(self, name: str) -> PoolProfile:
@@ -313,4 +339,5 @@ def _profile(data: Mapping[str, Any]) -> Profile:
         registries=tuple(
             RegistryProfile(**_known(RegistryProfile, item)) for item in data.get("registries", ())
         ),
+        priorities=tuple(data.get("priorities", ())),
     )

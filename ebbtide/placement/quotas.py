@@ -8,6 +8,7 @@ from typing import Any
 from ebbtide.catalog import resource_name
 from ebbtide.model import Cluster, Pool, Queue, Queued, Taint
 from ebbtide.model.fallback import KEY
+from ebbtide.model.gpus import shares
 from ebbtide.model.nodes import most_nodes, offered
 from ebbtide.placement.derive import toleration
 from ebbtide.placement.marks import marks
@@ -81,7 +82,8 @@ def _offer(pool: Pool, cluster: Cluster) -> Offer:
     offer = offered(pool, cluster.site, cluster.addons)
     node = {CPU: int(offer.cpu_m) if offer else 0, MEMORY: int(offer.memory_mib) if offer else 0}
     if pool.accelerator is not None:
-        node[resource_name(pool.accelerator.type)] = pool.accelerator.count
+        count = pool.accelerator.count * shares(pool.accelerator, cluster.site.cloud)
+        node[resource_name(pool.accelerator.type)] = count
     return Offer(pool.name, node, most_nodes(pool))
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from ebbtide.reading import PoolFacts, read_fallbacks, read_pools, read_queues
+from ebbtide.reading import ClusterFacts, PoolFacts, read_clusters, read_fallbacks, read_pools, read_queues
 from ebbtide.reading.admission import admits
 from ebbtide.recording.marks import is_assumed
 from ebbtide.recording.recording import Message, Recording, Resource, Severity
@@ -30,6 +30,12 @@ class AcceleratorReport(_Part):
     """As the cloud names it, such as `nvidia-tesla-t4`."""
     count: int
     """How many a node has."""
+    sharing: str = ""
+    """How GPUs are divided and shared, as `1g.5gb` or `time-sharing by 8`; empty where they are not."""
+    topology: str = ""
+    """Topology of a TPU slice of several nodes, as `4x4`; empty for others."""
+    requestable: int
+    """How many the pods of a node can request; of shared GPUs, the shares."""
 
 
 class NodesReport(_Part):
@@ -87,7 +93,7 @@ class PoolReport(_Part):
     capacity: Literal["on-demand", "spot", "preemptible", "flex-start", "queued", "reservation"]
     """How machines are bought."""
     reservation: str
-    """The reservation that they come from; empty where there is none."""
+    """The reservation that they come from, or `any`; empty where there is none."""
     max_price: float | None
     """The most to pay for a spot machine, USD per hour; null for up to the list price."""
     nodes: NodesReport
@@ -96,6 +102,8 @@ class PoolReport(_Part):
     """Where nodes may be; empty for wherever the cluster is."""
     disk: DiskReport
     """Boot disk of a node."""
+    local_disks: str = ""
+    """Disks of the machine itself that a node uses, in words; empty for none."""
     labels: dict[str, str]
     """Kubernetes labels that the resource declares."""
     taints: tuple[TaintReport, ...]
@@ -110,10 +118,31 @@ class PoolReport(_Part):
     """How long a node lives at most; null for no limit."""
     billing: dict[str, str]
     """Labels of the bill, which Azure calls tags."""
+    network_tags: tuple[str, ...] = ()
+    """Network tags of nodes on Google Cloud."""
+    overrides: dict[str, Any]
+    """Inputs of the pool's resource that the declaration overrides, by path."""
     urn: str
     """The pool's resource; the cluster's where the pool is part of it."""
     inline: bool
     """Whether the pool is part of its cluster's resource."""
+
+
+class ClusterReport(_Part):
+    """A cluster, as its resource has it."""
+
+    name: str
+    """What it is called in the cloud."""
+    cloud: str
+    """`gke` or `aks`."""
+    location: str
+    """Zone or region."""
+    settings: tuple[str, ...]
+    """What a reviewer should see of it, each in a few words."""
+    overrides: dict[str, Any]
+    """Inputs of the cluster's resource that the declaration overrides, by path."""
+    urn: str
+    """The cluster's resource."""
 
 
 class ResourceReport(_Part):
@@ -225,6 +254,8 @@ class Preview(_Part):
     """Name of the Pulumi project."""
     stack: str
     """Name of the stack."""
+    clusters: tuple[ClusterReport, ...]
+    """Clusters that the stack makes."""
     pools: tuple[PoolReport, ...]
     """Node pools, system pools first."""
     resources: tuple[ResourceReport, ...]
@@ -261,6 +292,7 @@ def preview_of(recording: Recording, warnings: Iterable[str] = ()) -> Preview:
     return Preview(
         project=recording.project,
         stack=recording.stack,
+        clusters=tuple(map(_cluster, read_clusters(recording))),
         pools=tuple(map(_pool, pools, queues, fallbacks)),
         resources=tuple(_resource(resource) for resource in recording),
         outputs=masked(dict(recording.outputs)),
@@ -280,7 +312,13 @@ def _pool(pool: PoolFacts, queues: tuple[str, ...], falls_back_to: tuple[str, ..
         location=pool.location,
         role=pool.role,
         machine=pool.machine,
-        accelerator=AcceleratorReport(type=accelerator.type, count=accelerator.count)
+        accelerator=AcceleratorReport(
+            type=accelerator.type,
+            count=accelerator.count,
+            sharing=accelerator.sharing,
+            topology=accelerator.topology,
+            requestable=accelerator.count * accelerator.shares,
+        )
         if accelerator
         else None,
         capacity=pool.capacity,
@@ -294,6 +332,7 @@ def _pool(pool: PoolFacts, queues: tuple[str, ...], falls_back_to: tuple[str, ..
         ),
         zones=pool.zones,
         disk=DiskReport(size_gib=pool.disk.size_gib, type=pool.disk.type),
+        local_disks=pool.local_disks,
         labels=dict(pool.labels),
         taints=tuple(
             TaintReport(key=taint.key, value=taint.value, effect=taint.effect, automatic=taint.automatic)
@@ -304,8 +343,21 @@ def _pool(pool: PoolFacts, queues: tuple[str, ...], falls_back_to: tuple[str, ..
         falls_back_to=falls_back_to,
         max_run_seconds=pool.max_run_seconds,
         billing=dict(pool.billing),
+        network_tags=pool.network_tags,
+        overrides=masked(dict(pool.overrides)),
         urn=pool.urn,
         inline=pool.inline,
+    )
+
+
+def _cluster(cluster: ClusterFacts) -> ClusterReport:
+    return ClusterReport(
+        name=cluster.name,
+        cloud=cluster.cloud.value,
+        location=cluster.location,
+        settings=cluster.settings,
+        overrides=masked(dict(cluster.overrides)),
+        urn=cluster.urn,
     )
 
 

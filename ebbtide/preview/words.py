@@ -1,6 +1,9 @@
 """Facts of a preview in words, short enough for a table or a tree."""
 
+import json
+from collections.abc import Mapping
 from datetime import timedelta
+from typing import Any
 
 from ebbtide.preview.report import NodesReport, PoolReport, ResourceReport
 
@@ -45,19 +48,29 @@ def nodes_words(nodes: NodesReport) -> str:
 
 def accelerator_words(pool: PoolReport) -> str:
     """Accelerators of a node: `4 x nvidia-tesla-t4`; empty for a CPU pool."""
-    return f"{pool.accelerator.count} x {pool.accelerator.type}" if pool.accelerator else ""
+    found = pool.accelerator
+    if found is None:
+        return ""
+    details = f"slices of {found.topology}" if found.topology else found.sharing
+    return f"{found.count} x {found.type}" + (f" ({details})" if details else "")
 
 
 def capacity_words(pool: PoolReport) -> str:
     """How machines are bought, with what limits it: `queued, up to 7 days`."""
     details: list[str] = []
     if pool.reservation:
-        details.append(pool.reservation.rpartition("/")[2])
+        details.append(pool.reservation.rpartition("reservations/")[2])
     if pool.max_run_seconds is not None:
         details.append(f"up to {_duration(pool.max_run_seconds)}")
     if pool.max_price is not None:
         details.append(f"at most {pool.max_price} USD/h")
     return ", ".join([pool.capacity, *details])
+
+
+def overrides_words(overrides: Mapping[str, Any]) -> str:
+    """Overridden inputs: `overrides: nodeConfig.gvnic.enabled = true`; empty where there are none."""
+    written = ", ".join(f"{path} = {json.dumps(value)}" for path, value in overrides.items())
+    return f"overrides: {written}" if written else ""
 
 
 def _duration(seconds: int) -> str:

@@ -8,11 +8,12 @@ The fields are those of pulumi-azure-native 3.29; what AKS adds by itself is of 
 from collections.abc import Iterator
 from typing import Final
 
-from ebbtide.catalog import CloudKind, find_machine
+from ebbtide.catalog import CloudKind, Machine, find_machine, partitions
 from ebbtide.placement.aks_marks import SPOT
 from ebbtide.reading.facts import (
     AcceleratorFacts,
     CapacityKind,
+    ClusterFacts,
     DiskFacts,
     NodeFacts,
     PoolFacts,
@@ -22,6 +23,7 @@ from ebbtide.reading.inputs import Inputs
 from ebbtide.recording.recording import Resource
 
 AGENT_POOL: Final = "azure-native:containerservice:AgentPool"
+MAINTENANCE: Final = "azure-native:containerservice:MaintenanceConfiguration"
 CLUSTER: Final = "azure-native:containerservice:ManagedCluster"
 
 _SPOT_TAINT: Final = TaintFacts(SPOT, "spot", "NoSchedule", automatic=True)
@@ -32,6 +34,40 @@ def read_agent_pool(resource: Resource) -> PoolFacts:
     inputs = Inputs(resource.inputs)
     name, cluster = inputs.text("agentPoolName"), inputs.text("resourceName")
     return _pool(inputs, resource.urn, name, cluster, inline=False)
+
+
+def read_cluster(resource: Resource) -> ClusterFacts:
+    """A cluster."""
+    inputs = Inputs(resource.inputs)
+    return ClusterFacts(
+        urn=resource.urn,
+        cloud=CloudKind.AKS,
+        name=inputs.text("resourceName"),
+        location=inputs.text("location"),
+        settings=tuple(_settings(inputs)),
+    )
+
+
+def read_maintenance(resource: Resource) -> tuple[str, str]:
+    """Name of the cluster that a maintenance configuration is of, and what it says in a few words."""
+    inputs = Inputs(resource.inputs)
+    window = "maintenanceWindow"
+    day = inputs.text(f"{window}.schedule.weekly.dayOfWeek") or "every day"
+    hours, start = inputs.number(f"{window}.durationHours"), inputs.text(f"{window}.startTime")
+    without = [
+        f"{span.text('start')} to {span.text('end')}" for span in inputs.parts(f"{window}.notAllowedDates")
+    ]
+    words = f"{inputs.text('configName')} {day} from {start} UTC for {hours} h"
+    return inputs.text("resourceName"), ", not ".join([words, *without])
+
+
+def _settings(inputs: Inputs) -> Iterator[str]:
+    if inputs.flag("apiServerAccessProfile.enablePrivateCluster"):
+        yield "control plane reached from its network alone"
+    if key := inputs.text("securityProfile.azureKeyVaultKms.keyId"):
+        yield f"secrets encrypted with {key}"
+    if key := inputs.text("diskEncryptionSetID"):
+        yield f"disks encrypted by {key}"
 
 
 def read_inline_pools(resource: Resource) -> Iterator[PoolFacts]:
@@ -65,19 +101,26 @@ def _pool(
         role="system" if inputs.text("mode") == "System" else "work",
         machine=machine,
         # Azure's accelerators are part of the machine type, and no field says so.
-        accelerator=AcceleratorFacts(known.accelerator, known.accelerator_count)
-        if known and known.accelerator
-        else None,
+        accelerator=_accelerator(inputs, known) if known and known.accelerator else None,
         capacity=capacity,
         reservation=inputs.text("capacityReservationGroupID"),
         max_price=price if price is not None and price >= 0 else None,
         nodes=_nodes(inputs),
         zones=inputs.texts("availabilityZones"),
         disk=DiskFacts(inputs.number("osDiskSizeGB") or None, inputs.text("osDiskType").lower() or None),
+        local_disks="the temporary disk for ephemeral storage"
+        if inputs.text("kubeletDiskType") == "Temporary"
+        else "",
         labels=inputs.labels("nodeLabels"),
         taints=_taints(inputs, capacity),
         billing=inputs.labels("tags"),
     )
+
+
+def _accelerator(inputs: Inputs, machine: Machine) -> AcceleratorFacts:
+    profile = inputs.text("gpuInstanceProfile")
+    shares = partitions(CloudKind.AKS, machine.accelerator).get(profile, 1)
+    return AcceleratorFacts(machine.accelerator, machine.accelerator_count, profile, shares)
 
 
 def _capacity(inputs: Inputs) -> CapacityKind:

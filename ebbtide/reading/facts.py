@@ -1,10 +1,11 @@
 """What is read of a node pool, in the same words for both clouds."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from ebbtide.catalog import CloudKind
+from ebbtide.recording.values import Plain
 
 CapacityKind: TypeAlias = Literal["on-demand", "spot", "preemptible", "flex-start", "queued", "reservation"]
 Role: TypeAlias = Literal["system", "work"]
@@ -12,10 +13,21 @@ Role: TypeAlias = Literal["system", "work"]
 
 @dataclass(frozen=True, slots=True)
 class AcceleratorFacts:
-    """The accelerators of one node."""
+    """The accelerators of one node.
+
+    Attributes:
+        type: as the cloud names it.
+        count: how many a node has.
+        sharing: how GPUs are divided and shared, in words; empty where they are not.
+        shares: how many of the resource that pods request one counts as.
+        topology: of a TPU slice of several nodes; empty for others.
+    """
 
     type: str
     count: int
+    sharing: str = ""
+    shares: int = 1
+    topology: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,15 +95,18 @@ class PoolFacts:
         machine: machine type.
         accelerator: of one node, declared or part of the machine type; None for a CPU pool.
         capacity: how machines are bought.
-        reservation: the reservation that they come from; empty where there is none.
+        reservation: the reservation that they come from, or `any`; empty where there is none.
         max_price: the most to pay for a spot machine, USD per hour; None for up to the list price.
         nodes: how many.
         zones: where nodes may be; empty for wherever the cluster is.
         disk: boot disk of a node.
+        local_disks: disks of the machine itself that a node uses, in words; empty for none.
         labels: Kubernetes labels that the resource declares.
         taints: what nodes carry, declared and automatic.
         max_run_seconds: how long a node lives at most; None for no limit.
         billing: labels of the bill, which Azure calls tags.
+        network_tags: network tags of nodes on Google Cloud.
+        overrides: inputs of the resource that the declaration overrides, by path.
     """
 
     urn: str
@@ -109,7 +124,31 @@ class PoolFacts:
     nodes: NodeFacts
     zones: tuple[str, ...] = ()
     disk: DiskFacts
+    local_disks: str = ""
     labels: Mapping[str, str]
     taints: tuple[TaintFacts, ...]
     max_run_seconds: int | None = None
     billing: Mapping[str, str]
+    network_tags: tuple[str, ...] = ()
+    overrides: Mapping[str, Plain] = field(default_factory=dict[str, Plain])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterFacts:
+    """One cluster, as the resource has it.
+
+    Attributes:
+        urn: the resource.
+        cloud: whose it is.
+        name: in the cloud.
+        location: zone or region.
+        settings: what a reviewer should see of it, each in a few words.
+        overrides: inputs of the resource that the declaration overrides, by path.
+    """
+
+    urn: str
+    cloud: CloudKind
+    name: str
+    location: str
+    settings: tuple[str, ...] = ()
+    overrides: Mapping[str, Plain] = field(default_factory=dict[str, Plain])

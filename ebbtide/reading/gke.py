@@ -8,12 +8,20 @@ What nodes get without being declared is of the GKE documentation (gpus, tpus, p
 from collections.abc import Iterator
 from typing import Final
 
-from ebbtide.catalog import GKE_REGION_ZONES, PREEMPTIBLE_SECONDS, CloudKind, find_machine, resource_name
+from ebbtide.catalog import (
+    GKE_REGION_ZONES,
+    PREEMPTIBLE_SECONDS,
+    CloudKind,
+    find_machine,
+    partitions,
+    resource_name,
+)
 from ebbtide.catalog.clouds import is_gke_zone
 from ebbtide.placement.gke_marks import QUEUED
 from ebbtide.reading.facts import (
     AcceleratorFacts,
     CapacityKind,
+    ClusterFacts,
     DiskFacts,
     NodeFacts,
     PoolFacts,
@@ -21,6 +29,7 @@ from ebbtide.reading.facts import (
 )
 from ebbtide.reading.inputs import Inputs
 from ebbtide.recording.recording import Resource
+from ebbtide.wording import several
 
 NODE_POOL: Final = "gcp:container/nodePool:NodePool"
 CLUSTER: Final = "gcp:container/cluster:Cluster"
@@ -32,6 +41,13 @@ _CAPACITY: Final[tuple[tuple[str, CapacityKind], ...]] = (
     ("nodeConfig.spot", "spot"),
     ("nodeConfig.preemptible", "preemptible"),
 )
+RESERVED: Final = {
+    "SPECIFIC_RESERVATION": "",
+    "ANY_RESERVATION": "any",
+    "ANY_RESERVATION_THEN_FAIL": "any, and no other machines",
+}
+"""Affinities whose machines come from reservations, and what is said of those that have no name."""
+
 _EFFECTS: Final = {
     "NO_SCHEDULE": "NoSchedule",
     "PREFER_NO_SCHEDULE": "PreferNoSchedule",
@@ -47,6 +63,36 @@ def read_node_pool(resource: Resource) -> PoolFacts:
     inputs = Inputs(resource.inputs)
     cluster = inputs.text("cluster").rpartition("/")[2]
     return _pool(inputs, resource.urn, cluster, inputs.text("location"), inline=False)
+
+
+def read_cluster(resource: Resource) -> ClusterFacts:
+    """A cluster."""
+    inputs = Inputs(resource.inputs)
+    return ClusterFacts(
+        urn=resource.urn,
+        cloud=CloudKind.GKE,
+        name=inputs.text("name"),
+        location=inputs.text("location"),
+        settings=tuple(_settings(inputs)),
+    )
+
+
+def _settings(inputs: Inputs) -> Iterator[str]:
+    if inputs.flag("privateClusterConfig.enablePrivateEndpoint"):
+        yield "control plane reached from its network alone"
+    if recurrence := inputs.text("maintenancePolicy.recurringWindow.recurrence"):
+        start, end = (
+            inputs.text(f"maintenancePolicy.recurringWindow.{name}")[11:16]
+            for name in ("startTime", "endTime")
+        )
+        yield f"maintenance {recurrence}, {start} to {end} UTC"
+    for exclusion in inputs.parts("maintenancePolicy.maintenanceExclusions"):
+        start, end = (exclusion.text(name)[:10] for name in ("startTime", "endTime"))
+        yield f"{exclusion.text('exclusionOptions.scope')} from {start} until {end}"
+    if key := inputs.text("databaseEncryption.keyName"):
+        yield f"secrets encrypted with {key}"
+    if key := inputs.text("nodeConfig.bootDiskKmsKey"):
+        yield f"boot disks encrypted with {key}"
 
 
 def read_inline_pools(resource: Resource) -> Iterator[PoolFacts]:
@@ -88,36 +134,62 @@ def _pool(
         machine=machine,
         accelerator=accelerator,
         capacity=capacity,
-        reservation=inputs.text("nodeConfig.reservationAffinity.values[0]"),
+        reservation=inputs.text("nodeConfig.reservationAffinity.values[0]")
+        or RESERVED.get(_reserved(inputs), ""),
         nodes=nodes,
         zones=zones,
         disk=DiskFacts(
             inputs.number("nodeConfig.diskSizeGb") or _DISK.size_gib,
             inputs.text("nodeConfig.diskType") or _DISK.type,
         ),
+        local_disks=_local_disks(inputs),
         labels=inputs.labels("nodeConfig.labels"),
         taints=taints,
         max_run_seconds=PREEMPTIBLE_SECONDS if capacity == "preemptible" else int(limit) if limit else None,
         billing=inputs.labels("nodeConfig.resourceLabels"),
+        network_tags=inputs.texts("nodeConfig.tags"),
     )
 
 
 def _accelerator(inputs: Inputs, machine: str) -> AcceleratorFacts | None:
     """What is attached, or else what is part of the machine type."""
     for attached in inputs.parts("nodeConfig.guestAccelerators"):
-        return AcceleratorFacts(attached.text("type"), attached.number("count") or 1)
+        return AcceleratorFacts(attached.text("type"), attached.number("count") or 1, *_sharing(attached))
     known = find_machine(CloudKind.GKE, machine)
-    return (
-        AcceleratorFacts(known.accelerator, known.accelerator_count) if known and known.accelerator else None
-    )
+    if known is None or not known.accelerator:
+        return None
+    topology = inputs.text("placementPolicy.tpuTopology")
+    return AcceleratorFacts(known.accelerator, known.accelerator_count, topology=topology)
+
+
+def _sharing(attached: Inputs) -> tuple[str, int]:
+    """How GPUs are divided and shared, and how many `nvidia.com/gpu` each counts as."""
+    size = attached.text("gpuPartitionSize")
+    divided = partitions(CloudKind.GKE, attached.text("type")).get(size, 1)
+    clients = attached.number("gpuSharingConfig.maxSharedClientsPerGpu") or 1
+    strategy = attached.text("gpuSharingConfig.gpuSharingStrategy").lower().replace("_", "-")
+    words = [size, f"{strategy} by {clients}" if strategy else ""]
+    return ", ".join(filter(None, words)), divided * clients
 
 
 def _capacity(inputs: Inputs) -> CapacityKind:
     for path, kind in _CAPACITY:
         if inputs.flag(path):
             return kind
-    specific = inputs.text("nodeConfig.reservationAffinity.consumeReservationType") == "SPECIFIC_RESERVATION"
-    return "reservation" if specific else "on-demand"
+    return "reservation" if _reserved(inputs) in RESERVED else "on-demand"
+
+
+def _local_disks(inputs: Inputs) -> str:
+    uses = {
+        "ephemeralStorageLocalSsdConfig": "for ephemeral storage",
+        "localNvmeSsdBlockConfig": "as block devices",
+    }
+    counts = {use: inputs.number(f"nodeConfig.{field}.localSsdCount") for field, use in uses.items()}
+    return ", ".join(f"{several(count, 'local SSD')} {use}" for use, count in counts.items() if count)
+
+
+def _reserved(inputs: Inputs) -> str:
+    return inputs.text("nodeConfig.reservationAffinity.consumeReservationType")
 
 
 def _nodes(inputs: Inputs, spread: int) -> NodeFacts:

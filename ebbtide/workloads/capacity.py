@@ -20,6 +20,14 @@ def check_capacity(pools: Iterable[PoolProfile], task: Task, nodes: int, problem
         nodes: number of pods.
         problems: for the notes.
     """
+    pools = list(pools)
+    for pool in pools:
+        together = pool.accelerator.slice_nodes if pool.accelerator and task.gpu_count else 1
+        problems.check(
+            together in (1, nodes),
+            f"nodes is {nodes}, and a TPU slice of pool {pool.name} is {together} nodes, which run one Job "
+            f"together: write {together} nodes (--nodes).",
+        )
     most = {pool.name: _most_pods(pool, task) for pool in pools}
     known = {name: count for name, count in most.items() if count is not None}
     largest = max(known, key=lambda name: known[name], default="")

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from ebbtide.placement import PoolProfile, Profile, ProfileError, QueueProfile
-from ebbtide.placement.profile import QUEUE_LABEL
+from ebbtide.placement.profile import PRIORITY_LABEL, QUEUE_LABEL
 from ebbtide.workloads.amounts import MEBIBYTE, in_words
 from ebbtide.workloads.errors import Problems, WorkloadError
+from ebbtide.workloads.shared_memory import check_shared_memory
 from ebbtide.workloads.tasks import Sidecar, Task
 
 MAX_RUN_ANNOTATION: Final = "provreq.kueue.x-k8s.io/maxRunDurationSeconds"
@@ -94,6 +95,11 @@ def _known(profile: Profile) -> str:
 def _on_pool(profile: Profile, task: Task) -> Place:
     pool = profile.pool(task.pool)
     problems = Problems()
+    check_shared_memory(task, problems)
+    problems.check(
+        not task.priority,
+        f"priority is {task.priority}, and orders work in a queue: name a queue instead of pool {pool.name}.",
+    )
     if pool.capacity == _QUEUED:
         queues = " or ".join(f"queue {name}" for name in pool.queues) or "a queue over it"
         problems.add(
@@ -138,6 +144,8 @@ def _pod(pool: PoolProfile) -> dict[str, Any]:
 def _in_queue(profile: Profile, task: Task) -> Place:
     queue = _queue(profile, task)
     problems = Problems()
+    check_shared_memory(task, problems)
+    _check_priority(profile, task, problems)
     problems.check(
         task.cpu and task.memory,
         "cpu and memory are both needed in a queue: it counts what is requested, and would let in more than "
@@ -160,11 +168,23 @@ def _in_queue(profile: Profile, task: Task) -> Place:
     problems.end()
     return Place(
         namespace=namespace,
-        labels={QUEUE_LABEL: label},
+        labels={QUEUE_LABEL: label, **({PRIORITY_LABEL: task.priority} if task.priority else {})},
         annotations=annotations,
         suspended=True,
         accelerator=accelerator,
         pools=tuple(fitting),
+    )
+
+
+def _check_priority(profile: Profile, task: Task, problems: Problems) -> None:
+    """Note a priority that the cluster does not have; Kueue would not admit work that names it (0.19.2,
+    pkg/util/priority)."""
+    known = ", ".join(profile.priorities)
+    instead = f"write one of {known}" if known else "its profile lists none: write it again, or omit priority"
+    problems.check(
+        not task.priority or task.priority in profile.priorities,
+        f"priority is {task.priority!r}, which is no WorkloadPriorityClass of cluster {profile.cluster}: "
+        f"{instead}.",
     )
 
 
@@ -198,9 +218,9 @@ def _check_idle(pools: Sequence[PoolProfile], task: Task, target: str, problems:
     accelerators = [pool.accelerator for pool in pools if pool.accelerator is not None]
     if task.gpus is not None or not accelerators or len(accelerators) < len(pools):
         return
-    most = max(item.count for item in accelerators)
+    most = max(item.most for item in accelerators)
     counts = "gpus=1" if most == 1 else f"gpus=1 to gpus={most}"
-    kinds = " or ".join(dict.fromkeys(f"{item.count} {item.type}" for item in accelerators))
+    kinds = " or ".join(dict.fromkeys(map(str, accelerators)))
     problems.add(
         f"gpus is not given, and {target} has only nodes with {kinds}: they would be paid for with no "
         f"accelerator in use. Write {counts} (--gpus), or gpus=0 for work that needs such a node without its "
@@ -235,10 +255,14 @@ def _misfits(pool: PoolProfile, task: Task, cloud: str, *, run: bool = True) -> 
     are said once more, in the same words."""
     problems = Problems()
     node = f"a node of pool {pool.name}"
-    have = f"{pool.accelerator.count} {pool.accelerator.type}" if pool.accelerator else "no accelerators"
     problems.check(
         task.gpu_count <= (pool.accelerator.count if pool.accelerator else 0),
-        f"gpus is {task.gpus}, and {node} has {have}.",
+        f"gpus is {task.gpus}, and {node} has {pool.accelerator or 'no accelerators'}.",
+    )
+    problems.check(
+        pool.accelerator is None or not pool.accelerator.most < task.gpu_count <= pool.accelerator.count,
+        f"gpus is {task.gpus}, and the GPUs of pool {pool.name} are shared: a container that requests more "
+        f"than {pool.accelerator.most if pool.accelerator else 0} fails. Write gpus=1.",
     )
     sidecars = (*task.sidecars, *([_BUCKET_MOUNT] if has_bucket_mount(cloud, task) else []))
     beside = f" beside {' and '.join(item.name for item in sidecars)}" if sidecars else ""

@@ -9,7 +9,7 @@ import pytest
 from ebbtide.model import declare
 from ebbtide.placement.derive import profile
 from ebbtide.recording.recording import Recording
-from tests.declarations import GKE, Declaration, changed
+from tests.declarations import AKS, GKE, Declaration, changed
 from tests.running import KUBERNETES, MODES, manifest, operator, over_images
 from tests.synth import synth
 
@@ -100,3 +100,19 @@ def test_installers_are_valid() -> None:
     for declaration in over_images(changed(GKE, addons={"drivers": "daemonset"})):
         for item in synth(declaration).of_type("kubernetes:apps/v1:DaemonSet"):
             kubernetes_validate.validate(manifest(item), KUBERNETES, strict=True)
+
+
+def test_instances_of_a_gpu_have_a_plugin_of_their_own() -> None:
+    """It names each `nvidia.com/gpu`, and it alone may see the instances; whole GPUs keep the other one."""
+    accelerator = {"type": "nvidia-a100-80gb", "gpuInstanceProfile": "MIG1g"}
+    divided = {"name": "a100", "machine": "Standard_NC24ads_A100_v4", "accelerator": accelerator}
+    recording = synth(changed(AKS, pools=[*AKS["pools"], divided | {"nodes": {"count": 1}}]))
+    plugins = {
+        manifest(item)["metadata"]["name"]: manifest(item)["spec"]["template"]["spec"]
+        for item in recording.of_type("kubernetes:apps/v1:DaemonSet")
+    }
+    assert set(plugins) == {"ebbtide-nvidia-device-plugin", "ebbtide-nvidia-device-plugin-mig"}
+    whole, parts = (plugins[name]["containers"][0] for name in sorted(plugins))
+    assert "add" not in whole["securityContext"]["capabilities"]
+    assert parts["securityContext"]["capabilities"] == {"drop": ["ALL"], "add": ["SYS_ADMIN"]}
+    assert {"name": "MIG_STRATEGY", "value": "single"} in parts["env"]

@@ -53,6 +53,8 @@ GKE_QUEUED = only(GKE, machine="a2-highgpu-1g", capacity="queued")
 AKS_CPU = only(AKS, machine="Standard_D8s_v5")
 AKS_SPOT = only(AKS, machine="Standard_D8s_v5", capacity="spot")
 
+TIME = {"gpuSharingStrategy": "time-sharing"}
+MPS = {"gpuSharingStrategy": "mps", "maxSharedClientsPerGpu": 2}
 VPC = {"vpc": "theirs", "subnet": "theirs", "podsRange": "p", "servicesRange": "s"}
 GKE_VPC = _with(GKE, "cloud.network", VPC)
 GKE_EXISTING = changed(_with(GKE_SPOT, "cloud.existing", {"name": "theirs"}), pools=GKE_SPOT["pools"][1:])
@@ -75,6 +77,20 @@ GROUP = (
     "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/held/providers"
     "/Microsoft.Compute/capacityReservationGroups/ours"
 )
+RING = "projects/acme-ml/locations/us-central1/keyRings/ml/cryptoKeys"
+VAULT = (
+    "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/keys/providers"
+    "/Microsoft.KeyVault/vaults/ours"
+)
+SET = (
+    "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/keys/providers"
+    "/Microsoft.Compute/diskEncryptionSets/ours"
+)
+AKS_KEYS = {"secrets": "https://ours.vault.azure.net/keys/secrets/0123", "vault": VAULT}
+MAINTENANCE = {
+    "window": {"days": ["saturday"], "start": "02:00", "duration": "12h"},
+    "exclusions": [{"name": "launch", "start": "2026-12-20", "end": "2027-01-04"}],
+}
 ADMINS = ["11111111-1111-1111-1111-111111111111"]
 UNKNOWN = {"type": "n9-standard-8", "vcpus": 8, "memoryGib": 32.0}
 
@@ -102,6 +118,7 @@ GKE_CLOUD = [
     flip("Gke.kubernetes_version", GKE, "cloud.kubernetesVersion", "1.35.2-gke.1200000"),
     flip("Gke.access", GKE, "cloud.access", {"networks": ["203.0.113.0/24"]}),
     flip("GkeAccess.networks", GKE, "cloud.access.networks", ["203.0.113.0/24"], ["198.51.100.0/24"]),
+    flip("GkeAccess.private", GKE, "cloud.access", {"private": True}),
     flip("Gke.network", GKE, "cloud.network", {"nodes": "10.32.0.0/20"}),
     flip("GkeNetwork.nodes", GKE, "cloud.network.nodes", "10.32.0.0/20"),
     flip("GkeNetwork.pods", GKE, "cloud.network.pods", "10.36.0.0/14"),
@@ -110,6 +127,33 @@ GKE_CLOUD = [
     flip("GkeNetwork.subnet", GKE_VPC, "cloud.network.subnet", "other"),
     flip("GkeNetwork.pods_range", GKE_VPC, "cloud.network.podsRange", "other"),
     flip("GkeNetwork.services_range", GKE_VPC, "cloud.network.servicesRange", "other"),
+    flip("Gke.keys", GKE, "cloud.keys", {"secrets": f"{RING}/secrets"}),
+    flip("GkeKeys.secrets", GKE, "cloud.keys", {"secrets": f"{RING}/secrets"}),
+    flip("GkeKeys.disks", GKE, "cloud.keys", {"disks": f"{RING}/disks"}),
+    flip(
+        "GkeKeys.grant",
+        GKE,
+        "cloud.keys",
+        {"disks": f"{RING}/disks", "grant": False},
+        {"disks": f"{RING}/disks"},
+    ),
+    flip("Gke.maintenance", GKE, "cloud.maintenance", MAINTENANCE),
+    *(
+        flip(field, _with(GKE, "cloud.maintenance", MAINTENANCE), f"cloud.maintenance.{path}", value)
+        for field, path, value in (
+            ("Maintenance.window", "window.start", "04:00"),
+            ("MaintenanceWindow.days", "window.days", ["sunday"]),
+            ("MaintenanceWindow.start", "window.start", "04:00"),
+            ("MaintenanceWindow.duration", "window.duration", "14h"),
+            ("Maintenance.exclusions", "exclusions", []),
+            ("MaintenanceExclusion.name", "exclusions.0.name", "holidays"),
+            ("MaintenanceExclusion.start", "exclusions.0.start", "2026-12-21"),
+            ("MaintenanceExclusion.end", "exclusions.0.end", "2027-01-03"),
+            ("MaintenanceExclusion.scope", "exclusions.0.scope", "no-minor-upgrades"),
+        )
+    ),
+    flip("Gke.network_tags", GKE, "cloud.networkTags", ["allow-ssh"]),
+    flip("Gke.overrides", GKE, "cloud.overrides", {"enableIntranodeVisibility": True}),
     Flip("Gke.existing", GKE_SPOT, GKE_EXISTING),
     flip("Existing.name", GKE_EXISTING, "cloud.existing.name", "others"),
 ]
@@ -124,12 +168,27 @@ AKS_CLOUD = [
     flip("Aks.access", AKS, "cloud.access", {"admins": ADMINS}),
     flip("AksAccess.admins", AKS, "cloud.access.admins", ADMINS),
     flip("AksAccess.networks", AKS, "cloud.access.networks", ["203.0.113.0/24"]),
+    flip("AksAccess.private", AKS, "cloud.access", {"private": True}),
+    flip(
+        "AksAccess.private_dns_zone",
+        AKS,
+        "cloud.access",
+        {"private": True, "privateDnsZone": "none"},
+        {"private": True},
+    ),
     flip("AksAccess.login", AKS, "cloud.access.login", "workloadidentity"),
     flip("Aks.network", AKS, "cloud.network", {"nodes": "10.225.0.0/16"}),
     flip("AksNetwork.nodes", AKS, "cloud.network.nodes", "10.225.0.0/16"),
     flip("AksNetwork.pods", AKS, "cloud.network.pods", "10.246.0.0/16"),
     flip("AksNetwork.services", AKS, "cloud.network.services", "10.2.0.0/16"),
     flip("AksNetwork.subnet", AKS, "cloud.network.subnet", SUBNET),
+    flip("Aks.keys", AKS, "cloud.keys", AKS_KEYS),
+    flip("AksKeys.secrets", AKS, "cloud.keys", AKS_KEYS),
+    flip("AksKeys.vault", AKS, "cloud.keys", AKS_KEYS, {"secrets": AKS_KEYS["secrets"], "grant": False}),
+    flip("AksKeys.disks", AKS, "cloud.keys", {"disks": SET}),
+    flip("AksKeys.grant", AKS, "cloud.keys", {"disks": SET, "grant": False}, {"disks": SET}),
+    flip("Aks.maintenance", AKS, "cloud.maintenance", MAINTENANCE),
+    flip("Aks.overrides", AKS, "cloud.overrides", {"supportPlan": "AKSLongTermSupport"}),
     Flip("Aks.existing", AKS_SPOT, AKS_EXISTING),
     flip("Existing.name", AKS_EXISTING, "cloud.existing.name", "others"),
     flip("AksNetwork.subnet", AKS_EXISTING, "cloud.network.subnet", SUBNET),
@@ -146,6 +205,27 @@ GKE_POOL = [
     work("Accelerator.type", GKE_GPU, "accelerator.type", "nvidia-tesla-v100"),
     work("Accelerator.count", GKE_GPU, "accelerator.count", 2),
     work("Accelerator.driver", GKE_GPU, "accelerator.driver", "latest"),
+    work(
+        "Accelerator.gpu_sharing_config",
+        GKE_GPU,
+        "accelerator.gpuSharingConfig",
+        {"maxSharedClientsPerGpu": 2},
+    ),
+    work(
+        "GpuSharingConfig.gpu_sharing_strategy", GKE_GPU, "accelerator.gpuSharingConfig", MPS, {**MPS, **TIME}
+    ),
+    work(
+        "GpuSharingConfig.max_shared_clients_per_gpu",
+        GKE_GPU,
+        "accelerator.gpuSharingConfig",
+        *({"maxSharedClientsPerGpu": clients} for clients in (3, 2)),
+    ),
+    work(
+        "Accelerator.gpu_partition_size",
+        only(GKE, machine="a2-highgpu-1g"),
+        "accelerator",
+        *({"type": "nvidia-tesla-a100", "gpuPartitionSize": size} for size in ("1g.5gb", "2g.10gb")),
+    ),
     work("Pool.capacity", GKE_CPU, "capacity", "preemptible"),
     Flip("OnDemand.kind", GKE_CPU, GKE_SPOT),
     Flip("Spot.kind", GKE_SPOT, GKE_CPU),
@@ -171,6 +251,12 @@ GKE_POOL = [
         "capacity",
         *({"kind": "reservation", "name": name} for name in ("one", "two")),
     ),
+    work(
+        "Reservation.affinity",
+        GKE_CPU,
+        "capacity",
+        *({"kind": "reservation", "affinity": affinity} for affinity in ("any-then-fail", "any")),
+    ),
     work("Pool.nodes", GKE_CPU, "nodes", {"count": 1}),
     work("Nodes.min", GKE_CPU, "nodes.min", 1),
     work("Nodes.max", GKE_CPU, "nodes.max", 7),
@@ -180,6 +266,19 @@ GKE_POOL = [
     work("Pool.disk", GKE_CPU, "disk", {"sizeGib": 50}),
     work("Disk.size_gib", GKE_CPU, "disk.sizeGib", 50),
     work("Disk.type", GKE_CPU, "disk.type", "pd-ssd"),
+    work(
+        "Pool.ephemeral_storage_local_ssd_config",
+        GKE_CPU,
+        "ephemeralStorageLocalSsdConfig",
+        {"localSsdCount": 1},
+    ),
+    work("Pool.local_nvme_ssd_block_config", GKE_CPU, "localNvmeSsdBlockConfig", {"localSsdCount": 1}),
+    work(
+        "LocalSsdConfig.local_ssd_count",
+        GKE_CPU,
+        "localNvmeSsdBlockConfig",
+        *({"localSsdCount": count} for count in (2, 1)),
+    ),
     work("Pool.image", GKE_CPU, "image", "ubuntu"),
     work("Pool.labels", GKE_CPU, "labels", {"tier": "gold"}),
     work("Pool.taints", GKE_CPU, "taints", [{"key": "lab"}]),
@@ -187,12 +286,15 @@ GKE_POOL = [
     work("Taint.value", GKE_CPU, "taints", [{"key": "lab", "value": "x"}], [{"key": "lab"}]),
     work("Taint.effect", GKE_CPU, "taints", [{"key": "lab", "effect": "NoExecute"}], [{"key": "lab"}]),
     work("Pool.service_account", GKE_CPU, "serviceAccount", "nodes@acme-ml.iam.gserviceaccount.com"),
+    work("Pool.network_tags", GKE_CPU, "networkTags", ["allow-ssh"]),
     work("Pool.max_pods_per_node", GKE_CPU, "maxPodsPerNode", 32),
     work("Pool.compact", GKE_CPU, "compact", True),  # noqa: FBT003 - a value of the declaration
+    work("Pool.tpu_topology", only(GKE, machine="ct5lp-hightpu-4t", nodes={}), "tpuTopology", "4x4", "2x4"),
     work("Pool.shutdown_grace", GKE_SPOT, "shutdownGrace", "120s"),
     work("Pool.upgrade", GKE_CPU, "upgrade", {"maxSurge": 2}),
     work("Upgrade.max_surge", GKE_CPU, "upgrade", {"maxSurge": 2}, {"maxSurge": 1}),
     work("Upgrade.max_unavailable", GKE_CPU, "upgrade", {"maxUnavailable": 2}, {"maxUnavailable": 1}),
+    work("Pool.overrides", GKE_CPU, "overrides", {"nodeConfig": {"minCpuPlatform": "Intel Ice Lake"}}),
     work("Pool.auto_repair", GKE_CPU, "autoRepair", False),  # noqa: FBT003 - a value of the declaration
     flip("Pool.auto_upgrade", GKE_EXISTING, "pools.0.autoUpgrade", False),  # noqa: FBT003 - a value of the declaration
 ]
@@ -207,6 +309,12 @@ AKS_POOL = [
         {"type": "nvidia-t4", "driver": "default"},
     ),
     work("Pool.capacity", AKS_CPU, "capacity", "spot"),
+    work(
+        "Accelerator.gpu_instance_profile",
+        only(AKS, machine="Standard_NC24ads_A100_v4"),
+        "accelerator",
+        *({"type": "nvidia-a100-80gb", "gpuInstanceProfile": profile} for profile in ("MIG1g", "MIG2g")),
+    ),
     work("Spot.eviction_policy", AKS_SPOT, "capacity", {"kind": "spot", "evictionPolicy": "Deallocate"}),
     work("Spot.max_price", AKS_SPOT, "capacity", {"kind": "spot", "maxPrice": 0.25}),
     work("Reservation.name", AKS_CPU, "capacity", {"kind": "reservation", "name": GROUP}),
@@ -216,10 +324,17 @@ AKS_POOL = [
     work("Pool.zones", AKS_CPU, "zones", ["1"]),
     work("Disk.size_gib", AKS_CPU, "disk.sizeGib", 64),
     work("Disk.type", AKS_CPU, "disk.type", "ephemeral"),
+    work(
+        "Disk.kubelet_disk_type",
+        only(AKS, machine="Standard_D8ds_v5"),
+        "disk",
+        {"kubeletDiskType": "Temporary"},
+    ),
     work("Pool.image", AKS_CPU, "image", "azure-linux"),
     work("Pool.labels", AKS_CPU, "labels", {"tier": "gold"}),
     work("Pool.taints", AKS_CPU, "taints", [{"key": "lab"}]),
     work("Pool.max_pods_per_node", AKS_CPU, "maxPodsPerNode", 32),
+    work("Pool.overrides", AKS_CPU, "overrides", {"enableFIPS": True}),
     work("Upgrade.max_surge", AKS_CPU, "upgrade", {"maxSurge": 2}),
     work("Upgrade.max_unavailable", AKS_CPU, "upgrade", {"maxUnavailable": 2}),
 ]
@@ -235,6 +350,21 @@ AKS_ROOMY = _with(AKS, "pools.0.machine", "Standard_D8s_v5")
 TENANCY = [
     flip("Queue.name", TEAM, "queues.0.name", "others"),
     flip("Queue.pools", TEAM, "queues.0.pools", ["t4", "a100"]),
+    flip("Queue.local_queues", TEAM, "queues.0.localQueues", [{"namespace": "default"}]),
+    flip(
+        "LocalQueue.namespace",
+        TEAM,
+        "queues.0.localQueues",
+        [{"namespace": "lab"}],
+        [{"namespace": "default"}],
+    ),
+    flip(
+        "LocalQueue.name",
+        TEAM,
+        "queues.0.localQueues",
+        [{"namespace": "default", "name": "mine"}],
+        [{"namespace": "default"}],
+    ),
     flip("Queue.fallback", STEADY, "queues.0.fallback", True),  # noqa: FBT003 - a value of the declaration
     flip("Queue.fallback", AKS_STEADY, "queues.0.fallback", True),  # noqa: FBT003 - a value of the declaration
     Flip(

@@ -20,7 +20,7 @@ from ebbtide.placement.derive import profile
 from tests.pages import BLOCKS, FILES, Block, commands, of_kind
 from tests.repository import ROOT, STACK_FILES, declaration, makefile_targets, relative
 
-_OF_OTHERS = {"az", "cd", "cp", "docker", "export", "gcloud", "kfp", "kubectl", "mkdir"}
+_OF_OTHERS = {"az", "cd", "cp", "docker", "export", "gcloud", "kfp", "kubectl", "mkdir", "python3"}
 """Commands that a page may name and a test cannot try; those of pulumi are run in tests/engine."""
 
 _PULUMI = {"destroy", "install", "login", "new", "stack", "up"}
@@ -158,12 +158,12 @@ def test_commands_are_there(where: str, command: str) -> None:
             assert (ROOT / Path(where).parent / file).is_file(), where
         case [".venv/bin/python", "-m", "pytest", *paths]:
             assert all((ROOT / path).exists() for path in paths), where
+        case [".venv/bin/python", "-m", module]:
+            assert (ROOT / module.replace(".", "/")).with_suffix(".py").is_file(), where
         case [".venv/bin/python", file]:
             assert (ROOT / file).is_file(), where
         case ["pulumi", *words]:
             _check_pulumi(words)
-        case ["python3", "-m", "venv", _]:
-            pass
         case [word, *_]:
             assert word in _OF_OTHERS, where
         case _:

@@ -6,6 +6,7 @@ from operator import attrgetter
 from typing import assert_never
 
 from ebbtide.catalog import CloudKind
+from ebbtide.catalog.clouds import account_host
 from ebbtide.model.base import Declared
 from ebbtide.model.cloud import Aks, Cloud, Gke
 from ebbtide.model.cluster import Cluster
@@ -31,13 +32,24 @@ _RANGE = "by the network that it stands in"
 ROWS: tuple[MadeWith, ...] = (
     MadeWith(CloudKind.GKE, "releaseChannel", "release_channel", _CHANNEL),
     MadeWith(CloudKind.GKE, "access.networks", "access.networks", _ACCESS),
+    MadeWith(CloudKind.GKE, "access.private", "access.private", _ACCESS),
+    MadeWith(CloudKind.GKE, "maintenance", "maintenance", _ACCESS),
+    MadeWith(CloudKind.GKE, "keys.secrets", "keys.secrets", _ACCESS),
     MadeWith(CloudKind.GKE, "network.nodes", "network.nodes", _RANGE),
     MadeWith(CloudKind.GKE, "network.pods", "network.pods", _RANGE),
     MadeWith(CloudKind.GKE, "network.services", "network.services", _RANGE),
+    MadeWith(CloudKind.GKE, "overrides", "overrides", _ACCESS),
+    MadeWith(CloudKind.AKS, "overrides", "overrides", _ACCESS),
     MadeWith(CloudKind.AKS, "tier", "tier", _ACCESS),
     MadeWith(CloudKind.AKS, "upgradeChannel", "upgrade_channel", _ACCESS),
     MadeWith(CloudKind.AKS, "access.admins", "access.admins", _ACCESS),
     MadeWith(CloudKind.AKS, "access.networks", "access.networks", _ACCESS),
+    MadeWith(CloudKind.AKS, "access.private", "access.private", _ACCESS),
+    MadeWith(CloudKind.AKS, "access.privateDnsZone", "access.private_dns_zone", _ACCESS),
+    MadeWith(CloudKind.AKS, "maintenance", "maintenance", _ACCESS),
+    MadeWith(CloudKind.AKS, "keys.secrets", "keys.secrets", _ACCESS),
+    MadeWith(CloudKind.AKS, "keys.vault", "keys.vault", _ACCESS),
+    MadeWith(CloudKind.AKS, "keys.disks", "keys.disks", _ACCESS),
     MadeWith(CloudKind.AKS, "network.nodes", "network.nodes", _RANGE),
     MadeWith(CloudKind.AKS, "network.pods", "network.pods", _RANGE),
     MadeWith(CloudKind.AKS, "network.services", "network.services", _RANGE),
@@ -48,7 +60,7 @@ def _as_left_out(cluster: Cluster, attribute: str) -> object:
     """What the field is where nothing is written."""
     *way, last = attribute.split(".")
     part: Declared = attrgetter(".".join(way))(cluster.cloud) if way else cluster.cloud
-    return type(part).model_fields[last].get_default()
+    return type(part).model_fields[last].get_default(call_default_factory=True)
 
 
 def _made_with(cluster: Cluster) -> Iterator[Fault]:
@@ -75,7 +87,7 @@ def _service_account(cluster: Cluster) -> Iterator[Fault]:
         return
     names = both([pool.pool.name for pool in pools])
     has = "has" if len(pools) == 1 else "have"
-    email = f"gke-nodes@{cloud.project}.iam.gserviceaccount.com"
+    email = f"gke-nodes@{account_host(cloud.project)}"
     yield Fault(
         pools[0].at("serviceAccount"),
         f"{names} {has} no serviceAccount, and Ebbtide creates none for an existing cluster.",

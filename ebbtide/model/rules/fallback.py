@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from ebbtide.catalog import PINS, CloudKind, resource_name
-from ebbtide.model.capacity import FlexStart, Queued, Spot
+from ebbtide.model.capacity import Queued, Spot
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.fallback import COMPUTE_CLASS, KEY, fallback_of
 from ebbtide.model.faults import Fault
@@ -59,21 +59,15 @@ def _in_no_other_queue(cluster: Cluster) -> Iterator[Fault]:
                 )
 
 
-def _waits_for_stock(cluster: Cluster) -> Iterator[Fault]:
-    for path, queue, place, pool in _placed(cluster):
+def _none_queued(cluster: Cluster) -> Iterator[Fault]:
+    for path, _, _, pool in _placed(cluster):
         if isinstance(pool.capacity, Queued):
             yield Fault(
                 path,
                 f"The pool {pool.name} is queued: its nodes come to a request of their own.",
                 "The autoscaler would never choose it for work that falls back.",
-                "Leave it out, or fallback, and give it a queue of its own.",
-            )
-        elif isinstance(pool.capacity, FlexStart) and place < len(queue.pools) - 1:
-            yield Fault(
-                path,
-                f"The pool {pool.name} is flex-start, which waits for stock.",
-                f"The pools after it, {', '.join(queue.pools[place + 1 :])}, might never be tried.",
-                "Write it last.",
+                "Leave it out, or fallback, and give it a queue of its own. capacity: flex-start falls back: "
+                "it is given up after 15 minutes without stock.",
             )
 
 
@@ -192,9 +186,10 @@ RULES: tuple[ClusterRule, ...] = (
         _in_no_other_queue,
     ),
     ClusterRule(
-        "nothing waits for stock before a pool to fall back to",
-        "GKE docs, provisioningrequest (2026-04-08) and dws-flex-start-training (2026-06-09)",
-        _waits_for_stock,
+        "no queued pool among pools that fall back",
+        "GKE docs, provisioningrequest (2026-04-08); GoogleCloudPlatform/cluster-autoscaler@7d250507, "
+        "pkg/cloudprovider/gke/gke_cloud_provider_impl.go: queued waits 365 days, flex-start 15 minutes",
+        _none_queued,
         CloudKind.GKE,
     ),
     ClusterRule("spot machines that the autoscaler gives up", "Azure/AKS#5589", _backs_off, CloudKind.AKS),

@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 
-from ebbtide.catalog import CloudKind
+from ebbtide.catalog import CloudKind, series_of, takes
 from ebbtide.model.base import Declared
 from ebbtide.model.capacity import FlexStart, OnDemand, Preemptible, Queued, Reservation, Spot
 from ebbtide.model.cloud import Gke
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
-from ebbtide.model.gpus import has_tpus
+from ebbtide.model.gpus import accelerators_of, has_tpus
 from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule, Severity
 from ebbtide.model.rules.words import span
 
@@ -25,6 +25,8 @@ _GRACE_DOCS = "GKE docs, spot-vms (2026-08); pulumi-gcp 10.2.0 kubeletConfig.shu
 _SHORTEST_RUN, _LONGEST_RUN = timedelta(minutes=10), timedelta(days=7)
 _GRACES = tuple(timedelta(seconds=seconds) for seconds in (0, 30, 120))
 _COMPACT_FLEX = ("a3-ultragpu-", "a4-", "h4d-")
+_SCHEDULED_SERIES = ("h4d",)
+"""Series without accelerators that flex-start has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,20 @@ def _compact_not_for_flex(pool: PoolIn) -> str | None:
     return machine if machine and not machine.startswith(_COMPACT_FLEX) else None
 
 
+def _not_compact(pool: PoolIn) -> str | None:
+    machine = pool.machine
+    if machine is None or has_tpus(pool.pool, pool.site) or takes(machine, "compact"):
+        return None
+    return f"{machine.name}, of the series {series_of(machine)}," if pool.pool.compact else None
+
+
+def _not_scheduled(pool: PoolIn) -> str | None:
+    machine = pool.machine
+    if machine is None or pool.pool.is_system or accelerators_of(pool.pool, pool.site)[0]:
+        return None
+    return None if series_of(machine) in _SCHEDULED_SERIES else machine.name
+
+
 def _zones_of_compact(pool: PoolIn) -> str | None:
     zones = pool.pool.zones
     if not pool.pool.compact or len(zones) == 1 or (not zones and pool.site.is_zonal):
@@ -135,6 +151,26 @@ ROWS = (
         consequence=_NO_POOL,
         fix="Leave compact out, or take a machine of the series a3-ultragpu, a4 or h4d.",
         source="cluster-toolkit modules/compute/gke-node-pool (2026)",
+    ),
+    Row(
+        name="compact on a series that takes it",
+        kinds=_ALL,
+        field="compact",
+        offence=_not_compact,
+        problem="Nodes of {value} cannot be placed close together.",
+        consequence=_NO_POOL,
+        fix="Leave compact out, or take a machine of a series such as n2, c3, g2 or a2.",
+        source="catalog/data/series.csv, a source in each row",
+    ),
+    Row(
+        name="queued and flex-start on accelerators or H4D",
+        kinds=_SCHEDULED,
+        field="machine",
+        offence=_not_scheduled,
+        problem="GKE has no {kind} for {value}: it is for GPUs, TPUs and the series H4D.",
+        consequence="No node would ever start: the request for it fails.",
+        fix="Write a machine with accelerators, or capacity: spot.",
+        source="GKE docs, concepts/dws (docs.cloud.google.com, 2026)",
     ),
     Row(
         name="compact needs one zone",

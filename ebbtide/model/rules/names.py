@@ -10,6 +10,7 @@ from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule
 from ebbtide.model.rules.syntax import Syntax, Texts, cluster_rules, pool_rules
 
 _RFC1035_40 = r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?"
+_RFC1035_63 = r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?"
 _RFC1035_40_WORDS = (
     "at most 40 lower-case letters, digits and hyphens, the first a letter and the last no hyphen"
 )
@@ -47,11 +48,31 @@ def _admins(cloud: Aks) -> Texts:
 
 
 def _reservation(pool: PoolIn) -> Texts:
-    if isinstance(pool.pool.capacity, Reservation):
+    if isinstance(pool.pool.capacity, Reservation) and pool.pool.capacity.name:
         yield pool.at("capacity.name"), pool.pool.capacity.name
 
 
+_NETWORK_TAG = r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?"
+_NETWORK_TAG_WORDS = (
+    "at most 63 lower-case letters, digits and hyphens, the first a letter and the last no hyphen"
+)
+_NETWORK_TAG_SOURCE = "Compute docs, add-remove-network-tags (2026)"
+
 CLUSTER_RULES: tuple[ClusterRule, ...] = cluster_rules(
+    Syntax(
+        what="network tag of all nodes",
+        whose="Compute Engine",
+        pattern=_NETWORK_TAG,
+        wants=_NETWORK_TAG_WORDS,
+        example="allow-ssh",
+        consequence=_NO_POOL,
+        source=_NETWORK_TAG_SOURCE,
+        texts=lambda cluster: [
+            (f"cloud.networkTags[{index}]", tag)
+            for index, tag in enumerate(cluster.cloud.network_tags if isinstance(cluster.cloud, Gke) else ())
+        ],
+        cloud=CloudKind.GKE,
+    ),
     Syntax(
         what="cluster name",
         whose="GKE",
@@ -203,13 +224,28 @@ POOL_RULES: tuple[PoolRule, ...] = pool_rules(
     Syntax(
         what="reservation",
         whose="GKE",
-        pattern=r"(projects/[^/]+/reservations/)?[a-z]([-a-z0-9]{0,61}[a-z0-9])?",
-        wants="its name, or projects/PROJECT/reservations/NAME for a shared one",
+        pattern=rf"(projects/[^/]+/reservations/)?{_RFC1035_63}"
+        rf"(/reservationBlocks/{_RFC1035_63}(/reservationSubBlocks/{_RFC1035_63})?)?",
+        wants="its name, projects/PROJECT/reservations/NAME for a shared one, or either with "
+        "/reservationBlocks/BLOCK for one block",
         example="a100-reservation",
         consequence="No node would ever start.",
         source="GKE docs, consuming-reservations (cloud.google.com, 2026); cluster-toolkit "
-        "gke-node-pool/main.tf@01a7a3ed",
+        "gke-node-pool/main.tf@01a7a3ed; AI-Hypercomputer/xpk, parse_reservation (2026): blocks",
         texts=_reservation,
+        cloud=CloudKind.GKE,
+    ),
+    Syntax(
+        what="network tag",
+        whose="Compute Engine",
+        pattern=_NETWORK_TAG,
+        wants=_NETWORK_TAG_WORDS,
+        example="allow-ssh",
+        consequence=_NO_POOL,
+        source=_NETWORK_TAG_SOURCE,
+        texts=lambda pool: [
+            (pool.at(f"networkTags[{index}]"), tag) for index, tag in enumerate(pool.pool.network_tags)
+        ],
         cloud=CloudKind.GKE,
     ),
     Syntax(

@@ -7,6 +7,7 @@ from ebbtide.model.capacity import FlexStart, Preemptible, Queued, Spot
 from ebbtide.model.faults import Fault
 from ebbtide.model.rules.rule import PoolIn, PoolRule, Severity
 from ebbtide.model.rules.words import called, dollars
+from ebbtide.model.tpus import slice_nodes
 from ebbtide.model.zones import zones_of
 
 _SYSTEM_FLOOR = {CloudKind.GKE: 1, CloudKind.AKS: 2}
@@ -40,7 +41,7 @@ def _count_fits_the_zones(pool: PoolIn) -> Iterator[Fault]:
 
 def _has_an_upper_limit(pool: PoolIn) -> Iterator[Fault]:
     nodes = pool.pool.nodes
-    if nodes.count is None and nodes.max is None:
+    if nodes.count is None and nodes.max is None and slice_nodes(pool.pool, pool.machine) == 1:
         yield Fault(
             pool.at("nodes"),
             "Nothing says how many nodes the pool may have.",

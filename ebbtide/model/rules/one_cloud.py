@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ebbtide.catalog import CloudKind
-from ebbtide.model.capacity import FlexStart, Preemptible, Queued, Spot
+from ebbtide.model.capacity import FlexStart, Preemptible, Queued, Reservation, Spot
 from ebbtide.model.faults import Fault
 from ebbtide.model.pool import Pool
 from ebbtide.model.rules.rule import PoolIn, PoolRule
@@ -58,6 +58,14 @@ ROWS = (
     ),
     OnlyOn(
         _GKE,
+        "networkTags",
+        lambda pool: bool(pool.network_tags),
+        "Firewalls on Azure go by subnet, not by tag.",
+        "Leave networkTags out.",
+        "azure-native 3.29.0, AgentPool; learn.microsoft.com, network-security-groups-overview (2026)",
+    ),
+    OnlyOn(
+        _GKE,
         "locationPolicy",
         lambda pool: pool.location_policy is not None,
         "AKS spreads a pool over its zones by itself.",
@@ -70,6 +78,14 @@ ROWS = (
         lambda pool: pool.compact,
         "Nodes on AKS would be placed as for any other pool.",
         "Leave compact out.",
+        "azure-native 3.29.0, AgentPool",
+    ),
+    OnlyOn(
+        _GKE,
+        "tpuTopology",
+        lambda pool: pool.tpu_topology is not None,
+        "AKS has no TPUs.",
+        "Leave tpuTopology out.",
         "azure-native 3.29.0, AgentPool",
     ),
     OnlyOn(
@@ -123,6 +139,63 @@ ROWS = (
         "GKE docs, provisioningrequest (2026-04-08); azure-aks-docs "
         "configure-kueue-with-cluster-autoscaler.md",
         what="capacity kind queued",
+    ),
+    OnlyOn(
+        _GKE,
+        "capacity.affinity",
+        lambda pool: isinstance(pool.capacity, Reservation) and pool.capacity.affinity != "specific",
+        "A pool on AKS uses the capacity reservation group that it names, or none.",
+        "Leave affinity out, and write the group's resource id under name.",
+        "azure-aks-docs use-capacity-reservation-groups.md (2026-05)",
+        what="reservation affinity other than specific",
+    ),
+    OnlyOn(
+        _GKE,
+        "ephemeralStorageLocalSsdConfig",
+        lambda pool: pool.ephemeral_storage_local_ssd_config is not None,
+        "Machines on AKS bring their own disks.",
+        "Write disk: {kubeletDiskType: Temporary} for the machine's temporary disk.",
+        "azure-native 3.29.0, AgentPool",
+    ),
+    OnlyOn(
+        _GKE,
+        "localNvmeSsdBlockConfig",
+        lambda pool: pool.local_nvme_ssd_block_config is not None,
+        "AKS attaches the NVMe disks of a machine that has them, without a setting.",
+        "Leave localNvmeSsdBlockConfig out.",
+        "azure-aks-docs use-nvme.md (2026)",
+    ),
+    OnlyOn(
+        _AKS,
+        "disk.kubeletDiskType",
+        lambda pool: pool.disk.kubelet_disk_type is not None,
+        "GKE puts ephemeral storage on the boot disk, or on local SSDs.",
+        "Write ephemeralStorageLocalSsdConfig in its place.",
+        "GKE docs, local-ssd (2026)",
+    ),
+    OnlyOn(
+        _GKE,
+        "accelerator.gpuPartitionSize",
+        lambda pool: pool.accelerator is not None and pool.accelerator.gpu_partition_size is not None,
+        "AKS divides GPUs by an instance profile.",
+        "Write gpuInstanceProfile: MIG1g, for example.",
+        "azure-aks-docs gpu-multi-instance.md (2026-05)",
+    ),
+    OnlyOn(
+        _GKE,
+        "accelerator.gpuSharingConfig",
+        lambda pool: pool.accelerator is not None and pool.accelerator.gpu_sharing_config is not None,
+        "AKS leaves time-sharing to NVIDIA's operator.",
+        "Leave gpuSharingConfig out, or write gpuInstanceProfile for an A100, H100 or H200.",
+        "azure-aks-docs concepts-gpu-partitioning.md (2026)",
+    ),
+    OnlyOn(
+        _AKS,
+        "accelerator.gpuInstanceProfile",
+        lambda pool: pool.accelerator is not None and pool.accelerator.gpu_instance_profile is not None,
+        "GKE divides GPUs by the size of a partition.",
+        "Write gpuPartitionSize: 1g.5gb, for example.",
+        "GKE docs, gpus-multi (2026)",
     ),
     OnlyOn(
         _AKS,

@@ -142,7 +142,8 @@ _WELL_KNOWN = (
         Reading(
             "There is no {key}: it follows from the capacity kind.",
             "Spot, flex-start and queued nodes may use no reservation, and it could have said otherwise.",
-            "Leave it out, or write capacity: {{kind: reservation, name: NAME}} to use a reservation.",
+            "Leave it out, or write capacity: {{kind: reservation, name: NAME}}, or affinity: any for "
+            "whichever matches.",
         ),
     ),
     _WellKnown(

@@ -59,6 +59,8 @@ class NodePool:
         hourly: price of a node, US dollars an hour.
         max_run_seconds: after which the cloud takes a node away; None for never.
         deallocates: whether an evicted node stays, stopped (AKS, eviction policy `Deallocate`).
+        shares: number of the accelerator resource that one accelerator counts as.
+        together: nodes of a TPU slice, which come and go together.
     """
 
     cluster: str
@@ -80,6 +82,15 @@ class NodePool:
     hourly: float
     max_run_seconds: int | None = None
     deallocates: bool = False
+    shares: int = 1
+    together: int = 1
+
+    @property
+    def accelerators(self) -> dict[str, str]:
+        """The accelerators of a node as pods request them, once their driver runs."""
+        if self.accelerator is None:
+            return {}
+        return {self.accelerator_resource: str(self.accelerator[1] * self.shares)}
 
     @property
     def id(self) -> str:

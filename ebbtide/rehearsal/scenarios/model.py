@@ -33,6 +33,8 @@ class Up(Declared):
     """What to change of `ebbtide:cluster` first, key by key; null removes one."""
     pools: dict[str, dict[str, Any]] = Field(default_factory=dict[str, dict[str, Any]])
     """What to change of single pools first, by name, key by key; null removes one."""
+    refresh: bool = False
+    """Run `pulumi refresh` first."""
     unchanged: bool = False
     """Whether every resource must stay as it is."""
     keeps: tuple[str, ...] = ()

@@ -110,6 +110,8 @@ class Play:
         if step.change or step.pools:
             self.stage.declare(_changed(engine.declaration, step))
         self.is_up = True
+        if step.refresh:
+            yield from engine.refresh().errors
         outcome = engine.up()
         if step.refused is not None:
             yield from _refused(outcome, step.refused)

@@ -65,7 +65,7 @@ def on_every_pool(step: EveryPool, profile: Profile) -> Iterator[Object]:
             image=_IMAGE,
             cpu="100m",
             memory="64Mi",
-            gpus=pool.accelerator.count if pool.accelerator else 0,
+            gpus=pool.accelerator.most if pool.accelerator and pool.accelerator.slice_nodes == 1 else 0,
             pool="" if queue else pool.name,
             queue=queue.name if queue else "",
             namespace=queue.local_queues[0].namespace if queue else "",

@@ -54,7 +54,7 @@ def _refused(words: str | None) -> str:
 
 
 def _up(step: Up) -> str:
-    parts = ["pulumi up"]
+    parts = ["pulumi refresh and up" if step.refresh else "pulumi up"]
     changed = [*step.change, *(f"pool {name}" for name in step.pools)]
     if changed:
         parts.append(f"with another {', '.join(changed)}")

@@ -26,6 +26,7 @@ _POOL = PoolReport(
     falls_back_to=(),
     max_run_seconds=None,
     billing={},
+    overrides={},
     urn="",
     inline=False,
 )
@@ -74,6 +75,11 @@ def test_names_go_on_from_their_parents(name: str, parent: str | None, below: st
         ({"capacity": "flex-start", "max_run_seconds": 7200}, "flex-start, up to 2 hours"),
         ({"capacity": "flex-start", "max_run_seconds": 5400}, "flex-start, up to 5400 s"),
         ({"capacity": "reservation", "reservation": "projects/p/reservations/h100"}, "reservation, h100"),
+        (
+            {"capacity": "reservation", "reservation": "projects/p/reservations/a4/reservationBlocks/b1"},
+            "reservation, a4/reservationBlocks/b1",
+        ),
+        ({"capacity": "reservation", "reservation": "any"}, "reservation, any"),
     ],
 )
 def test_capacity(change: dict[str, object], words: str) -> None:
@@ -91,5 +97,10 @@ def test_nodes() -> None:
 def test_accelerators() -> None:
     """How many of what; nothing for a CPU pool."""
     assert accelerator_words(_POOL) == ""
-    pool = _POOL.model_copy(update={"accelerator": AcceleratorReport(type="nvidia-l4", count=2)})
+    pool = _POOL.model_copy(
+        update={"accelerator": AcceleratorReport(type="nvidia-l4", count=2, requestable=2)}
+    )
     assert accelerator_words(pool) == "2 x nvidia-l4"
+    shared = AcceleratorReport(type="nvidia-l4", count=2, sharing="time-sharing by 8", requestable=16)
+    pool = _POOL.model_copy(update={"accelerator": shared})
+    assert accelerator_words(pool) == "2 x nvidia-l4 (time-sharing by 8)"

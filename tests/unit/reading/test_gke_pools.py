@@ -113,6 +113,16 @@ def test_a_reservation_is_named() -> None:
 
 
 @pytest.mark.parametrize(
+    ("affinity", "named"),
+    [("ANY_RESERVATION", "any"), ("ANY_RESERVATION_THEN_FAIL", "any, and no other machines")],
+)
+def test_any_reservation(affinity: str, named: str) -> None:
+    """It has no name, and the preview tells whether other machines are taken too."""
+    pool = _pool(node_config={"reservation_affinity": {"consume_reservation_type": affinity}})
+    assert (pool.capacity, pool.reservation) == ("reservation", named)
+
+
+@pytest.mark.parametrize(
     ("location", "args", "nodes"),
     [
         ("us-central1", {"initial_node_count": 1}, NodeFacts(fixed=3, at_birth=3)),
@@ -253,3 +263,24 @@ def test_system_pools_come_first() -> None:
             )
 
     assert [pool.name for pool in _read(program)] == ["b", "a", "c"]
+
+
+def test_local_ssds() -> None:
+    """By their use, as the preview says it."""
+    pool = _pool(node_config={"ephemeral_storage_local_ssd_config": {"local_ssd_count": 2}})
+    assert pool.local_disks == "2 local SSDs for ephemeral storage"
+    pool = _pool(node_config={"local_nvme_ssd_block_config": {"local_ssd_count": 1}})
+    assert pool.local_disks == "1 local SSD as block devices"
+
+
+def test_shared_gpus() -> None:
+    """How they are divided and shared, and how many a node offers."""
+    sharing = {"gpu_sharing_strategy": "TIME_SHARING", "max_shared_clients_per_gpu": 4}
+    gpu = {
+        "type": "nvidia-tesla-a100",
+        "count": 2,
+        "gpu_partition_size": "1g.5gb",
+        "gpu_sharing_config": sharing,
+    }
+    pool = _pool(node_config={"machine_type": "a2-highgpu-2g", "guest_accelerators": [gpu]})
+    assert pool.accelerator == AcceleratorFacts("nvidia-tesla-a100", 2, "1g.5gb, time-sharing by 4", 28)

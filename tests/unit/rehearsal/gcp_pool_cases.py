@@ -14,6 +14,10 @@ def _attached(kind: str, count: int) -> dict[str, Any]:
     return {"nodeConfig__guestAccelerators": [{"type": kind, "count": count}]}
 
 
+def _shared(**sharing: Any) -> dict[str, Any]:
+    return {"nodeConfig__guestAccelerators": [{"type": "nvidia-tesla-t4", "count": 4, **sharing}]}
+
+
 def _taint(key: str, value: str = "true") -> dict[str, str]:
     return {"key": key, "value": value, "effect": "NO_SCHEDULE"}
 
@@ -42,6 +46,40 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
         {"nodeConfig__machineType": "n2-standard-7"},
         "a machine type that there is",
         'Machine type with name "n2-standard-7" does not exist in zone "us-central1-a"',
+    ),
+    (
+        "cpu",
+        {"nodeConfig__ephemeralStorageLocalSsdConfig": {"localSsdCount": 3}},
+        "local SSDs of the machine",
+        "Number of local SSDs 3 is not supported for machine type n2-standard-8",
+    ),
+    (
+        "cpu",
+        {"placementPolicy": {"type": "COMPACT", "tpuTopology": "4x4"}},
+        "whole TPU slices",
+        "TPU topology 4x4 is not supported for machine type n2-standard-8",
+    ),
+    (
+        "cpu",
+        {
+            "nodeConfig__machineType": "ct5lp-hightpu-4t",
+            "placementPolicy": {"type": "COMPACT", "tpuTopology": "4x4"},
+        }
+        | total(0, 8),
+        "whole TPU slices",
+        "TPU topology 4x4 of ct5lp-hightpu-4t requires 4 nodes, got 8",
+    ),
+    (
+        "t4",
+        _shared(gpuPartitionSize="1g.5gb"),
+        "GPUs that can be shared so",
+        "1g.5gb is not supported for accelerator type nvidia-tesla-t4",
+    ),
+    (
+        "t4",
+        _shared(gpuSharingConfig={"gpuSharingStrategy": "MPS", "maxSharedClientsPerGpu": 49}),
+        "GPUs that can be shared so",
+        "must be 2 to 48, got 49",
     ),
     # GoogleCloudPlatform/kubernetes-engine-samples#1738
     (
@@ -183,6 +221,12 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
         {"nodeConfig__metadata": {"kube-env": "x"}},
         "no metadata of GKE's own",
         'Metadata key "kube-env" is reserved.',
+    ),
+    (
+        "cpu",
+        {"nodeConfig__tags": ["Allow SSH"]},
+        "network tags",
+        "Invalid value for field 'tags': 'Allow SSH'.",
     ),
     (
         "cpu",

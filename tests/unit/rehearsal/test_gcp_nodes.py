@@ -8,10 +8,13 @@ import pytest
 from ebbtide.model import declare
 from ebbtide.model.rules.nodes import hourly_price
 from ebbtide.model.rules.rule import PoolIn
+from ebbtide.placement.derive import profile
 from ebbtide.placement.marks import marks
+from ebbtide.reading.inputs import Inputs
 from ebbtide.rehearsal.cloud.faults import NO_STOCK, Fault
 from ebbtide.rehearsal.cloud.gcp import SeededNetwork, seed_cluster, seed_network
 from ebbtide.rehearsal.cloud.gcp.asked import CLUSTER, NODE_POOL
+from ebbtide.rehearsal.cloud.gcp.machine_pool import ephemeral_gib
 from ebbtide.rehearsal.cloud.pools import Taint
 from ebbtide.rehearsal.cloud.provider import Change, RefusedError, UnfinishedError
 from tests.declarations import GKE, changed, only
@@ -26,8 +29,22 @@ POOLS: list[dict[str, Any]] = [
     {"machine": "g2-standard-8", "capacity": {"kind": "flex-start", "maxRunDuration": "12h"}},
     {"machine": "a2-highgpu-1g", "capacity": {"kind": "queued"}},
     {"machine": "a2-highgpu-1g", "capacity": {"kind": "reservation", "name": "held"}},
+    {"machine": "a2-highgpu-1g", "capacity": {"kind": "reservation", "affinity": "any"}},
     {"machine": "n1-highmem-8", "accelerator": {"type": "nvidia-tesla-t4", "count": 4}, "capacity": "spot"},
+    {
+        "machine": "a2-highgpu-2g",
+        "accelerator": {
+            "type": "nvidia-tesla-a100",
+            "count": 2,
+            "gpuPartitionSize": "1g.5gb",
+            "gpuSharingConfig": {"gpuSharingStrategy": "mps", "maxSharedClientsPerGpu": 4},
+        },
+    },
     {"machine": "n2-standard-8", "zones": ["us-central1-a", "us-central1-b"], "nodes": {"min": 2, "max": 6}},
+    {"machine": "n2-standard-8", "ephemeralStorageLocalSsdConfig": {"localSsdCount": 2}},
+    {"machine": "ct5lp-hightpu-4t", "tpuTopology": "2x4"},
+    {"machine": "ct5lp-hightpu-4t"},
+    {"machine": "n2-standard-8", "localNvmeSsdBlockConfig": {"localSsdCount": 2}},
     {"machine": "n2-standard-8", "nodes": {"count": 2}},
     {"machine": "n2-standard-8", "taints": [{"key": "dedicated", "value": "lab", "effect": "NoExecute"}]},
 ]
@@ -57,6 +74,8 @@ def test_nodes_are_as_the_placement_expects(tmp_path: Path, pool: dict[str, Any]
     )
     assert made.autoscaled == (work.nodes.count is None)
     assert made.accelerator == ((work.accelerator.type, work.accelerator.count) if work.accelerator else None)
+    found = profile(declared).pool("work").accelerator
+    assert made.accelerators == ({found.resource: str(found.count)} if found else {})
     price = hourly_price(PoolIn(work, declared.site, "pools[1]"))
     assert price is None or price < made.hourly < price + 0.1
 
@@ -83,7 +102,12 @@ def test_a_spot_pool_in_full(tmp_path: Path) -> None:
         "topology.kubernetes.io/region": "us-central1",
     }
     assert made.taints == (Taint("cloud.google.com/gke-spot", "true", "NoSchedule"),)
-    assert made.allocatable == {"cpu": "7910m", "memory": "29022Mi", "pods": "110"}
+    assert made.allocatable == {
+        "cpu": "7910m",
+        "memory": "29022Mi",
+        "pods": "110",
+        "ephemeral-storage": "49Gi",
+    }
     assert made.zones == ("us-central1-a",)
 
     cloud.create(NODE_POOL, base("train-cpu", name="bare", nodeConfig__taints=None))
@@ -228,3 +252,18 @@ def test_a_function_that_has_no_stand_in(tmp_path: Path) -> None:
     """It is said, and nothing is made up."""
     with pytest.raises(RefusedError, match="no stand-in for the function gcp:compute/getZones"):
         Cloud(tmp_path).provider.invoke("gcp:compute/getZones:getZones", {})
+
+
+@pytest.mark.parametrize(
+    ("config", "gib"),
+    [
+        ({}, 49),
+        ({"diskSizeGb": 20}, 8),
+        ({"ephemeralStorageLocalSsdConfig": {"localSsdCount": 1}}, 287),
+        ({"ephemeralStorageLocalSsdConfig": {"localSsdCount": 4}}, 1250),
+        ({"localNvmeSsdBlockConfig": {"localSsdCount": 4}}, 49),
+    ],
+)
+def test_ephemeral_storage_of_a_node(config: dict[str, Any], gib: int) -> None:
+    """Of the boot disk, or of local SSDs in its place, without what the system keeps."""
+    assert ephemeral_gib(Inputs({"nodeConfig": config})) == gib

@@ -1,16 +1,18 @@
-"""How long a pool is let alone whose nodes did not come."""
+"""Machines that do not come: how long they are waited for, and how long their pool backs off."""
 
 from pathlib import Path
 from typing import Literal
 
 import pytest
 
-from ebbtide.rehearsal.cloud.faults import NO_STOCK, Fault
+from ebbtide.rehearsal.cloud.clock import Clock
+from ebbtide.rehearsal.cloud.faults import NO_STOCK, QUOTA, Fault
 from ebbtide.rehearsal.cloud.nodes.fleet import Fleet
+from ebbtide.rehearsal.cloud.nodes.growing import grow, offers
 from ebbtide.rehearsal.cloud.nodes.settings import Settings
-from ebbtide.rehearsal.cloud.pools import register
+from ebbtide.rehearsal.cloud.pools import NodePool, register
 from ebbtide.rehearsal.cloud.store import Store
-from tests.unit.rehearsal.node_pool import CLUSTER, a_pool
+from tests.unit.rehearsal.node_pool import CLUSTER, a_pod, a_pool, seen
 
 
 @pytest.mark.parametrize(
@@ -34,3 +36,56 @@ def test_a_pool_without_stock_is_tried_less_and_less_often_on_aks(
     assert fleet.order(pool, pool.zones) == ""
     store.ask(Fault(NO_STOCK, pool.name))
     assert waits() == 5
+
+
+def _flex(tmp_path: Path) -> tuple[Store, NodePool, Fleet]:
+    store, pool = Store(tmp_path / "store"), a_pool(capacity="flex-start")
+    register(store, pool)
+    store.clock = Clock(0.0, wall=lambda: 0.0)
+    return store, pool, Fleet(CLUSTER, store, Settings())
+
+
+def _at(store: Store, seconds: float) -> None:
+    store.clock = Clock(0.0, wall=lambda: seconds)
+
+
+def test_flex_start_is_given_up_after_a_quarter_of_an_hour(tmp_path: Path) -> None:
+    """Until then its machines are under way and no other pool grows; then the pool backs off. None of it is
+    billed."""
+    store, pool, fleet = _flex(tmp_path)
+    store.ask(Fault(NO_STOCK, pool.name))
+    assert fleet.order(pool, pool.zones * 2) == ""
+    _at(store, 899)
+    fleet.look_for_stock(pool)
+    assert [machine.state for machine in fleet.all()] == ["waiting", "waiting"]
+    cluster = seen(pool, machines=tuple(fleet.all()), pods=(a_pod(),))
+    assert grow(cluster, list(offers(cluster, fleet.backoff))) == (None, [])
+    _at(store, 900)
+    fleet.look_for_stock(pool)
+    assert fleet.all() == []
+    assert fleet.backoff[pool.name] == 1200
+    kinds = [event.kind for event in store.events()]
+    assert kinds == ["no-stock-yet", "no-node"]
+
+
+def test_flex_start_comes_once_there_is_stock(tmp_path: Path) -> None:
+    """It is billed from then on; a request that comes later gets machines of other names."""
+    store, pool, fleet = _flex(tmp_path)
+    fault = store.ask(Fault(NO_STOCK, pool.name))
+    assert fleet.order(pool, pool.zones) == ""
+    _at(store, 600)
+    assert fleet.order(pool, pool.zones) == ""
+    store.lift(fault)
+    fleet.look_for_stock(pool)
+    first, second = fleet.all()
+    assert first.name != second.name
+    assert {(each.state, each.born, each.since) for each in (first, second)} == {("starting", 600, 690)}
+
+
+def test_a_quota_is_not_waited_for(tmp_path: Path) -> None:
+    """It is refused at once, and the pool backs off."""
+    store, pool, fleet = _flex(tmp_path)
+    store.ask(Fault(QUOTA, details={"limit": 0}))
+    assert fleet.order(pool, pool.zones)
+    assert fleet.all() == []
+    assert pool.name in fleet.backoff

@@ -210,3 +210,10 @@ def test_stopped_machines_are_room_to_grow() -> None:
     """A machine that was deallocated counts against the maximum, and can be started again."""
     pool = a_pool(cloud="aks", maximum=1, deallocates=True)
     assert _grown(seen(pool, machines=(a_machine(pool, state="stopped"),), pods=(a_pod(),))) == "cpu+1"
+
+
+def test_a_slice_comes_as_a_whole() -> None:
+    """One pod brings all of its nodes, and no slice comes where there is room for a part of one."""
+    pool = a_pool(together=4, maximum=4)
+    assert _grown(seen(pool, pods=(a_pod(),))) == "cpu+4"
+    assert _grown(seen(a_pool(together=4, maximum=3), pods=(a_pod(),))) == ""

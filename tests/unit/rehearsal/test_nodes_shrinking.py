@@ -157,3 +157,12 @@ def test_what_daemons_take_counts_unless_the_autoscaler_is_told_otherwise() -> N
     half = a_pod("work", cpu="500m", node="cpu-0", phase="Running")  # of the one that is left
     busy = seen(pool, a_pool("other", minimum=1), machines=(a_machine(pool),), pods=(daemon, half))
     assert _after(replace(busy, told=Autoscaling(daemons_count=False))).unused == {}
+
+
+def test_a_slice_goes_as_a_whole() -> None:
+    """While a pod runs on one of its nodes, none of the others goes."""
+    pool = a_pool(together=2, maximum=2)
+    machines = (a_machine(pool), a_machine(pool, 1))
+    assert set(_after(seen(pool, machines=machines)).leave) == {"cpu-0", "cpu-1"}
+    busy = a_pod("work", cpu="3", node="cpu-0", phase="Running")
+    assert _after(seen(pool, machines=machines, pods=(busy,))).leave == ()

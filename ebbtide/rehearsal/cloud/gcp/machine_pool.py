@@ -3,7 +3,18 @@
 import re
 from typing import Final
 
-from ebbtide.catalog import PREEMPTIBLE_SECONDS, CloudKind, Machine, find_machine, resource_name
+from ebbtide.catalog import (
+    LOCAL_SSD_GIB,
+    PREEMPTIBLE_SECONDS,
+    CloudKind,
+    Machine,
+    chips_of,
+    find_machine,
+    is_tpu,
+    partitions,
+    resource_name,
+)
+from ebbtide.reading.gke import RESERVED
 from ebbtide.reading.inputs import Inputs
 from ebbtide.rehearsal.cloud.gcp.asked import Asked, World, inputs_of
 from ebbtide.rehearsal.cloud.gcp.node_marks import added_labels, added_taints, asked_taints
@@ -17,6 +28,8 @@ DEFAULT_MACHINE: Final = "e2-medium"
 
 _CUSTOM: Final = re.compile(r"^(?:(?P<family>[a-z0-9]+)-)?custom-(?P<vcpus>\d+)-(?P<mib>\d+)(?:-ext)?$")
 _MIB: Final = 1024
+_DISK_GIB: Final = 100
+_SYSTEM_OF_SSDS: Final = {1: 50, 2: 75}
 _SECONDS: Final = re.compile(r"^(\d+)(?:\.\d+)?s$")
 
 # By the first that is there.
@@ -46,8 +59,8 @@ def capacity_of(said: Inputs) -> CapacityKind:
     for path, kind in _CAPACITIES:
         if said.flag(path):
             return kind
-    specific = said.text("nodeConfig.reservationAffinity.consumeReservationType") == "SPECIFIC_RESERVATION"
-    return "reservation" if specific else "on-demand"
+    affinity = said.text("nodeConfig.reservationAffinity.consumeReservationType")
+    return "reservation" if affinity in RESERVED else "on-demand"
 
 
 def accelerator_of(said: Inputs, machine: Machine) -> tuple[str, int] | None:
@@ -103,10 +116,13 @@ def machine_pool(asked: Asked, cluster: str, cluster_zones: tuple[str, ...]) -> 
             "cpu": f"{int(machine.allocatable.cpu_m)}m",
             "memory": f"{int(machine.allocatable.memory_mib)}Mi",
             "pods": str(said.number("maxPodsPerNode") or _PODS),
+            "ephemeral-storage": f"{ephemeral_gib(said)}Gi",
         },
         accelerator=accelerator,
         accelerator_resource=resource_name(accelerator[0]) if accelerator else "",
         driver_installed=accelerator is not None and _installs_driver(said),
+        shares=_shares(said),
+        together=slice_nodes(said, machine),
         minimum=minimum,
         maximum=maximum,
         initial=initial,
@@ -124,6 +140,36 @@ _PODS: Final = 110  # GKE docs, flexible-pod-cidr (2026)
 def _longest(capacity: CapacityKind) -> int | None:
     """Nodes of flex-start live for seven days where nothing is said (GKE docs, dws-flex-start-training)."""
     return 7 * 24 * 3600 if capacity in ("flex-start", "queued") else None
+
+
+def slice_nodes(said: Inputs, machine: Machine) -> int:
+    """Nodes of a TPU slice (GKE docs, plan-tpus, 2026)."""
+    topology = said.text("placementPolicy.tpuTopology")
+    if not topology or not is_tpu(machine.accelerator):
+        return 1
+    return max(1, chips_of(topology) // machine.accelerator_count)
+
+
+def ephemeral_gib(said: Inputs) -> int:
+    """GiB of ephemeral storage that pods of a node can request: of the boot disk, or of local SSDs, without
+    what kubelet evicts at and what the system keeps (GKE docs, plan-node-sizes, 2026)."""
+    disks = said.number("nodeConfig.ephemeralStorageLocalSsdConfig.localSsdCount")
+    if disks:
+        size = float(disks * LOCAL_SSD_GIB)
+        system = float(_SYSTEM_OF_SSDS.get(disks, 100))
+    else:
+        size = float(said.number("nodeConfig.diskSizeGb") or _DISK_GIB)
+        system = min(0.5 * size, 6 + 0.35 * size, 100)
+    return max(0, int(0.9 * size - system))
+
+
+def _shares(said: Inputs) -> int:
+    """Partitions of a GPU, times the containers that share each (GKE docs, gpus-multi, timesharing-gpus)."""
+    for attached in said.parts("nodeConfig.guestAccelerators"):
+        sizes = partitions(CloudKind.GKE, attached.text("type"))
+        clients = attached.number("gpuSharingConfig.maxSharedClientsPerGpu") or 1
+        return sizes.get(attached.text("gpuPartitionSize"), 1) * clients
+    return 1
 
 
 def _installs_driver(said: Inputs) -> bool:

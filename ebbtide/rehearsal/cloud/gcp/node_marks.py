@@ -9,7 +9,7 @@ GoogleCloudPlatform/container-engine-accelerators@992db812 for the label of the 
 from collections.abc import Iterator
 from typing import Final
 
-from ebbtide.catalog import Machine, is_tpu, resource_name
+from ebbtide.catalog import Machine, is_tpu, one_host_topology, resource_name
 from ebbtide.catalog.clouds import region_of
 from ebbtide.reading.inputs import Inputs
 from ebbtide.rehearsal.cloud.pools import CapacityKind, Taint
@@ -62,6 +62,10 @@ def added_labels(
         "topology.kubernetes.io/region": region_of(zones[0]),
     }
     found |= {f"{_PREFIX}{key}": "true" for key in _KINDS[capacity]}
+    if said.number("nodeConfig.ephemeralStorageLocalSsdConfig.localSsdCount"):
+        found[f"{_PREFIX}gke-ephemeral-storage-local-ssd"] = "true"
+    if said.number("nodeConfig.localNvmeSsdBlockConfig.localSsdCount"):
+        found[f"{_PREFIX}gke-local-nvme-ssd"] = "true"
     if accelerator is not None:
         found |= _of_accelerator(said, *accelerator)
     return found
@@ -74,7 +78,7 @@ def _distribution(said: Inputs) -> str:
 def _of_accelerator(said: Inputs, kind: str, count: int) -> dict[str, str]:
     if is_tpu(kind):
         found = {f"{_PREFIX}gke-tpu-accelerator": kind, f"{_PREFIX}gke-accelerator-count": str(count)}
-        topology = said.text("placementPolicy.tpuTopology")
+        topology = said.text("placementPolicy.tpuTopology") or one_host_topology(kind, count)
         return found | ({f"{_PREFIX}gke-tpu-topology": topology} if topology else {})
     found = {f"{_PREFIX}gke-accelerator": kind}
     for attached in said.parts("nodeConfig.guestAccelerators"):
@@ -82,6 +86,12 @@ def _of_accelerator(said: Inputs, kind: str, count: int) -> dict[str, str]:
         # The driver's DaemonSet keeps off nodes that have this label.
         if version != "INSTALLATION_DISABLED":
             found[f"{_PREFIX}gke-gpu-driver-version"] = version.lower()
+        if size := attached.text("gpuPartitionSize"):
+            found[f"{_PREFIX}gke-gpu-partition-size"] = size
+        if strategy := attached.text("gpuSharingConfig.gpuSharingStrategy"):
+            clients = attached.number("gpuSharingConfig.maxSharedClientsPerGpu")
+            found[f"{_PREFIX}gke-gpu-sharing-strategy"] = strategy.lower().replace("_", "-")
+            found[f"{_PREFIX}gke-max-shared-clients-per-gpu"] = str(clients)
     return found
 
 

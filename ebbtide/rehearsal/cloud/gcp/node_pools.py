@@ -224,6 +224,12 @@ NODE_POOL_KIND: Final = Kind(
             source=_SCHEMA,
         ),
         one_of(
+            "nodeConfig.guestAccelerators.gpuSharingConfig.gpuSharingStrategy",
+            "TIME_SHARING",
+            "MPS",
+            source="GKE v1 API, GPUSharingConfig (2026)",
+        ),
+        one_of(
             "nodeConfig.reservationAffinity.consumeReservationType",
             "UNSPECIFIED",
             "NO_RESERVATION",

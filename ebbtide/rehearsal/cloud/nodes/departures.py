@@ -39,7 +39,9 @@ class Departures:
         for machine, why in expired(seen):
             self._take(machine, seen, why, graceful=True)
         for machine in seen.machines:
-            if seen.pool(machine) is None and not machine.leaves:
+            if seen.pool(machine) is None and machine.state == "waiting":
+                self._fleet.gone(machine, POOL_DELETED)
+            elif seen.pool(machine) is None and not machine.leaves:
                 self._drain(machine, seen, POOL_DELETED)
         for machine in surplus(seen):
             self._drain(machine, seen, "its node pool was made smaller")
@@ -52,7 +54,7 @@ class Departures:
                     self._drained(machine, seen)
                 case "ending":
                     self._ended(machine, seen)
-                case "starting" | "running" | "stopped":
+                case "waiting" | "starting" | "running" | "stopped":
                     pass
 
     def _drain(self, machine: Machine, seen: Seen, why: str) -> None:

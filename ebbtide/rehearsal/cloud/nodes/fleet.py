@@ -1,5 +1,6 @@
 """Machines that are asked for, come, and go, with what the cloud has to say of each."""
 
+import itertools
 from collections.abc import Sequence
 from typing import Final
 
@@ -41,14 +42,17 @@ class Fleet:
     def order(self, pool: NodePool, zones: Sequence[str], request: str = "") -> str:
         """Ask for machines, all or none; why they do not come, in the cloud's words, or nothing.
 
-        Those that were stopped are started first.
+        Those that were stopped are started first. Flex-start machines that are not queued wait for stock, for
+        a while.
 
         Args:
             pool: of which pool.
             zones: where each goes.
             request: the ProvisioningRequest that they are for.
         """
-        if refusal := self._refusal(pool, len(zones)):
+        refusal = self._refusal(pool, len(zones))
+        waits = pool.capacity == "flex-start" and refusal == _no_stock(pool)
+        if refusal and not waits:
             self._refused(pool, len(zones), refusal)
             return refusal
         now = self._store.clock.now()
@@ -61,13 +65,36 @@ class Fleet:
         number = sum(
             (each.facts["cluster"], each.facts["pool"]) == (self._cluster, pool.name) for each in before
         )
-        for count, zone in enumerate(zones[len(stopped) :]):
-            name = new_name(pool, zone, number + count, self._store.clock.started)
+        taken = {each.name for each in there}
+        numbers = itertools.count(number)
+        for zone in zones[len(stopped) :]:
+            names = (new_name(pool, zone, each, self._store.clock.started) for each in numbers)
+            name = next(name for name in names if name not in taken)
             machine = Machine(
                 self._cluster, pool.name, name, zone, pool.cloud, pool.hourly, now, "starting", due, request
             )
-            self._start(machine)
+            if waits:
+                until = now + self._settings.capacity_check_seconds
+                put(self._store, machine.having(state="waiting", since=until))
+            else:
+                self._start(machine)
+        if waits:
+            self._says_waiting(pool, len(zones), refusal)
         return ""
+
+    def look_for_stock(self, pool: NodePool) -> None:
+        """Start the machines of a pool that wait for stock, or give up those that waited long enough."""
+        now = self._store.clock.now()
+        waiting = [each for each in self.all() if each.pool == pool.name and each.state == "waiting"]
+        faults = self._store.faults(NO_STOCK).values()
+        if not any(fault.strikes(name) for fault in faults for name in (pool.name, pool.id)):
+            for machine in waiting:
+                due = now + self._settings.startup_seconds
+                self._start(machine.having(state="starting", since=due, born=now))
+        elif late := [each for each in waiting if each.since <= now]:
+            for machine in late:
+                drop(self._store, machine)
+            self._refused(pool, len(late), _no_stock(pool))
 
     def again(self, machine: Machine, pool: NodePool) -> None:
         """Make a machine anew that was taken, if the cloud has one."""
@@ -85,7 +112,8 @@ class Fleet:
     def gone(self, machine: Machine, why: str) -> None:
         """A machine is no more."""
         drop(self._store, machine)
-        self._bill(machine, why)
+        if machine.state != "waiting":
+            self._bill(machine, why)
 
     def stopped(self, machine: Machine, why: str) -> None:
         """A machine is stopped, and kept: it is not billed, its disk is, and it counts against its quota
@@ -142,6 +170,17 @@ class Fleet:
             why=refusal,
         )
 
+    def _says_waiting(self, pool: NodePool, count: int, why: str) -> None:
+        minutes = self._settings.capacity_check_seconds / 60
+        self._store.say(
+            "no-stock-yet",
+            f"Pool {pool.name} waits for {several(count, 'node')}, up to {minutes:.0f} min: {why}.",
+            cluster=self._cluster,
+            pool=pool.name,
+            count=count,
+            why=why,
+        )
+
     def _wait(self, pool: NodePool) -> float:
         """How long a pool is let alone whose nodes did not come, simulated."""
         first, before = self._settings.backoff_seconds, self._waits.get(pool.name)
@@ -152,9 +191,7 @@ class Fleet:
     def _refusal(self, pool: NodePool, count: int) -> str:
         if quota := self._short(pool, count):
             return f"{_NO_QUOTA[pool.cloud]} ({quota})"
-        if self._store.strike(NO_STOCK, pool.name, pool.id) is not None:
-            return f"{_NO_STOCK[pool.cloud]} ({pool.machine})"
-        return ""
+        return _no_stock(pool) if self._store.strike(NO_STOCK, pool.name, pool.id) is not None else ""
 
     def _short(self, pool: NodePool, count: int) -> str:
         """The quota that so many more nodes would exceed; empty for none."""
@@ -168,6 +205,10 @@ class Fleet:
     def _used(self, quota: str) -> int:
         by_name = {pool.name: pool for pool in pools(self._store, self._cluster)}
         return sum(_counts(by_name[each.pool]).get(quota, 0) for each in self.all() if each.pool in by_name)
+
+
+def _no_stock(pool: NodePool) -> str:
+    return f"{_NO_STOCK[pool.cloud]} ({pool.machine})"
 
 
 def _counts(pool: NodePool) -> dict[str, int]:

@@ -97,7 +97,8 @@ def offers(seen: Seen, backoff: Mapping[str, float]) -> Iterator[Offer]:
             continue
         stopped = sum(each.pool == pool.name and each.state == "stopped" for each in seen.machines)
         left = pool.maximum - counted(seen.machines, pool) + stopped
-        closed = BACKED_OFF if backoff.get(pool.name, 0) > seen.now else FULL if left <= 0 else ""
+        full = left < pool.together
+        closed = BACKED_OFF if backoff.get(pool.name, 0) > seen.now else FULL if full else ""
         for zone in pool.zones:
             there = sum(each.pool == pool.name and each.zone == zone for each in seen.machines)
             yield Offer(pool, zone, room(pool, zone, seen.daemons), left, there, closed)
@@ -158,7 +159,8 @@ def options(pods: Sequence[Pod], offered: Sequence[Offer]) -> Iterator[Option]:
         used, placed = pack(pods, offer.room, offer.left)
         if placed:
             unused = waste(offer.room, used)
-            yield Option(offer.pool, offer.zone, len(used), tuple(placed), unused, offer.there)
+            nodes = max(len(used), offer.pool.together)
+            yield Option(offer.pool, offer.zone, nodes, tuple(placed), unused, offer.there)
 
 
 def spread(chosen: Option, offered: Sequence[Offer]) -> tuple[str, ...]:

@@ -51,7 +51,7 @@ class Hands:
     def show(self, node: Node, pool: NodePool) -> None:
         """Make a node's accelerators seen."""
         if pool.accelerator is not None:
-            seen = {pool.accelerator_resource: str(pool.accelerator[1])}
+            seen = pool.accelerators
             body = {"status": {"allocatable": seen, "capacity": seen}}
             self._patch(f"{NODES}/{node.name}/status", body)
 

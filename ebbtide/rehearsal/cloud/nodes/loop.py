@@ -89,6 +89,9 @@ class Nodes:
         self._departures.decided(seen)
         seen = self._refreshed(seen)
         self._departures.proceed(seen)
+        for pool in seen.pools:
+            if pool.capacity == "flex-start":
+                self._fleet.look_for_stock(pool)
         self._arrive(seen)
         seen = self._refreshed(seen)
         self._fill(seen)

@@ -12,7 +12,7 @@ from ebbtide.rehearsal.cloud.store import Resource, Store
 _CLOUD: Final = "nodes"
 _TYPE: Final = "machine"
 
-State = Literal["starting", "running", "draining", "ending", "stopped"]
+State = Literal["waiting", "starting", "running", "draining", "ending", "stopped"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +27,9 @@ class Machine:
         cloud: whose it is.
         hourly: US dollars an hour.
         born: when it was made, in simulated seconds.
-        state: `starting` until `since` has come; `draining`: its pods are evicted, since then; `ending`: it
-            was told that it will be taken away, and is gone at `since` on the wall clock; `stopped`: evicted,
-            and kept (AKS, `Deallocate`).
+        state: `waiting` for stock, unbilled, until `since` at the latest; `starting` until `since` has come;
+            `draining`: its pods are evicted, since then; `ending`: it was told that it will be taken away,
+            and is gone at `since` on the wall clock; `stopped`: evicted, and kept (AKS, `Deallocate`).
         since: see `state`; of a running machine, since when it is, in simulated seconds.
         request: the ProvisioningRequest that it was made for, as `namespace/name`; empty for none.
         why: why it goes; empty while it stays.

@@ -23,6 +23,9 @@ class Settings:
             about-custom-compute-classes, 2026).
         longest_backoff_seconds: on AKS that is twice as long each time that they do not come again, and no
             longer than this (`max-node-group-backoff-duration`).
+        capacity_check_seconds: how long a request for a flex-start node that is not queued waits for stock,
+            before it is cancelled and the pool backs off (GoogleCloudPlatform/cluster-autoscaler@7d250507,
+            pkg/cloudprovider/gke/gke_cloud_provider_impl.go, DefaultFlexStartCapacityCheckWaitTime).
         drain_seconds: how long a deleted pool's pods are protected by their disruption budgets (GKE docs,
             node-pools; an hour at most).
         dws_wait_seconds: how long a request for queued nodes waits for capacity. An assumption: GKE says only
@@ -42,6 +45,7 @@ class Settings:
     driver_seconds: float = 20
     backoff_seconds: float = 300
     longest_backoff_seconds: float = 1800
+    capacity_check_seconds: float = 900
     drain_seconds: float = 3600
     dws_wait_seconds: float = 600
     booking_seconds: float = 600

@@ -125,7 +125,15 @@ def review(
         homes.pop(name, None)
         if settled and seen.now - unneeded[name] >= idle:
             leave.append(name)
-    return Review(unneeded, unused, tuple(leave), tuple(held))
+    return Review(unneeded, unused, _whole_slices(leave, seen), tuple(held))
+
+
+def _whole_slices(leave: Sequence[str], seen: Seen) -> tuple[str, ...]:
+    """Of the nodes that may leave, those whose TPU slice may leave as a whole (GKE docs, tpus, 2026)."""
+    of_slices = {pool.name for pool in seen.pools if pool.together > 1}
+    staying = {machine.pool for machine in seen.machines if not machine.leaves and machine.name not in leave}
+    pool_of = {machine.name: machine.pool for machine in seen.machines}
+    return tuple(name for name in leave if pool_of[name] not in of_slices & staying)
 
 
 def _spare(machine: Machine, seen: Seen, unneeded: Mapping[str, float]) -> bool:

@@ -62,8 +62,7 @@ def labels(pool: NodePool, zone: str, name: str) -> dict[str, str]:
 
 def provides(pool: NodePool) -> dict[str, str]:
     """What pods may ask for on a node, once its accelerators are seen."""
-    seen = {pool.accelerator_resource: str(pool.accelerator[1])} if pool.accelerator else {}
-    return {"pods": str(_PODS[pool.cloud]), **pool.allocatable, **seen}
+    return {"pods": str(_PODS[pool.cloud]), **pool.allocatable, **pool.accelerators}
 
 
 def capacity(pool: NodePool) -> dict[str, str]:

@@ -85,3 +85,9 @@ def test_what_is_patched_is_valid(version: str) -> None:
     for key, item in objects().items():
         if not key.startswith("CustomResourceDefinition/"):
             assert_valid(item, version)
+
+
+def test_the_certificate_is_its_controllers() -> None:
+    """An empty `data` would be written again by every update."""
+    assert any("data" in item for item in upstream(KATIB) if item["metadata"]["name"] == "katib-webhook-cert")
+    assert "data" not in objects()["Secret/katib-webhook-cert"]

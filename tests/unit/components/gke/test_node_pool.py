@@ -51,6 +51,14 @@ CAPACITIES: list[tuple[Any, dict[str, Any]]] = [
             }
         },
     ),
+    (
+        {"kind": "reservation", "affinity": "any"},
+        {"reservationAffinity": {"consumeReservationType": "ANY_RESERVATION"}},
+    ),
+    (
+        {"kind": "reservation", "affinity": "any-then-fail"},
+        {"reservationAffinity": {"consumeReservationType": "ANY_RESERVATION_THEN_FAIL"}},
+    ),
 ]
 
 _KEYS = {"spot", "preemptible", "flexStart", "maxRunDuration", "reservationAffinity"}
@@ -243,3 +251,24 @@ def test_no_grace_is_a_grace() -> None:
         "kubeletConfig"
     ]
     assert kubelet["shutdownGracePeriodSeconds"] == 0
+
+
+@pytest.mark.parametrize(
+    ("machine", "written", "count"), [("n2-standard-8", {"localSsdCount": 4}, 4), ("a3-highgpu-8g", {}, 16)]
+)
+@pytest.mark.parametrize("use", ["ephemeralStorageLocalSsdConfig", "localNvmeSsdBlockConfig"])
+def test_local_ssds_are_those_of_the_machine(
+    machine: str, written: dict[str, int], count: int, use: str
+) -> None:
+    """A machine type that always has a number of them needs none written."""
+    config = made(machine=machine, **{use: written})["nodeConfig"]
+    assert config[use] == {"localSsdCount": count}
+
+
+def test_a_slice_of_several_nodes_has_its_topology() -> None:
+    """The autoscaler brings all of them or none; a slice of one node has the topology by itself."""
+    inputs = made(machine="ct5lp-hightpu-4t", tpuTopology="4x4", nodes={})
+    assert inputs["placementPolicy"] == {"type": "COMPACT", "tpuTopology": "4x4"}
+    assert inputs["autoscaling"]["totalMaxNodeCount"] == 4
+    assert inputs["initialNodeCount"] == 0
+    assert "placementPolicy" not in made(machine="ct5lp-hightpu-4t", tpuTopology="2x2")

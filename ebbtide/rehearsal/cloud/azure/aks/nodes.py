@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ebbtide.catalog import CloudKind, Machine, allocatable, machine_price, resource_name
+from ebbtide.catalog import CloudKind, Machine, allocatable, machine_price, partitions, resource_name
 from ebbtide.rehearsal.cloud.azure.aks import marks
 from ebbtide.rehearsal.cloud.azure.aks.asked import PoolAsked
 from ebbtide.rehearsal.cloud.azure.values import items
@@ -45,6 +45,7 @@ def node_pool(pool: PoolAsked, state: Mapping[str, Any]) -> NodePool:
         autoscaled=pool.is_autoscaled,
         hourly=_hourly(pool),
         deallocates=state.get("scaleSetEvictionPolicy") == "Deallocate",
+        shares=partitions(CloudKind.AKS, gpu).get(str(state.get("gpuInstanceProfile")), 1),
     )
 
 

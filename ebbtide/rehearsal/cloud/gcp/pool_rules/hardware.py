@@ -2,7 +2,15 @@
 
 from typing import Final
 
-from ebbtide.catalog import CloudKind, attachable_counts, attachable_types, boot_disk_types, is_tpu
+from ebbtide.catalog import (
+    CloudKind,
+    attachable_counts,
+    attachable_types,
+    boot_disk_types,
+    is_tpu,
+    local_ssds,
+    partitions,
+)
 from ebbtide.rehearsal.cloud.gcp.asked import last
 from ebbtide.rehearsal.cloud.gcp.machine_pool import DEFAULT_MACHINE
 from ebbtide.rehearsal.cloud.gcp.pool_rules.rule import Pool, pool_rule
@@ -17,6 +25,8 @@ _IMAGES: Final = (
     "WINDOWS_SAC_CONTAINERD",
 )
 _LARGEST_DISK: Final = 65536
+_FEWEST_CLIENTS: Final = 2
+_MOST_CLIENTS: Final = 48
 
 
 def _machine(pool: Pool) -> str | None:
@@ -87,6 +97,17 @@ def _driver(pool: Pool) -> str | None:
     return None
 
 
+def _sharing(pool: Pool) -> str | None:
+    for attached in pool.said.parts("nodeConfig.guestAccelerators"):
+        kind, size = last(attached.text("type")), attached.text("gpuPartitionSize")
+        if size and size not in partitions(CloudKind.GKE, kind):
+            return f"GPU partition size {size} is not supported for accelerator type {kind}."
+        clients = attached.number("gpuSharingConfig.maxSharedClientsPerGpu")
+        if clients is not None and not _FEWEST_CLIENTS <= clients <= _MOST_CLIENTS:
+            return f"Max shared clients per GPU must be {_FEWEST_CLIENTS} to {_MOST_CLIENTS}, got {clients}."
+    return None
+
+
 def _disk(pool: Pool) -> str | None:
     kind, machine = pool.said.text("nodeConfig.diskType"), pool.machine
     if kind and machine is not None and kind not in boot_disk_types(CloudKind.GKE, machine.family):
@@ -95,6 +116,16 @@ def _disk(pool: Pool) -> str | None:
     if size > _LARGEST_DISK:
         return f"Disk size {size} GB exceeds the maximum of {_LARGEST_DISK} GB."
     return None
+
+
+def _local_ssds(pool: Pool) -> str | None:
+    uses = ("ephemeralStorageLocalSsdConfig", "localNvmeSsdBlockConfig")
+    counts = [pool.said.number(f"nodeConfig.{use}.localSsdCount") or 0 for use in uses]
+    machine = pool.machine
+    known = local_ssds(machine.name) if machine else None
+    if machine is None or known is None or not sum(counts) or sum(counts) in known.counts:
+        return None
+    return f"Number of local SSDs {sum(counts)} is not supported for machine type {machine.name}."
 
 
 def _image(pool: Pool) -> str | None:
@@ -119,11 +150,17 @@ RULES: Final = (
         "Compute docs, gpus (2026-11)",
         _accelerator,
     ),
+    pool_rule(
+        "GPUs that can be shared so",
+        "GoogleCloudPlatform/cluster-autoscaler@7d250507 pkg/cloudprovider/gke/machinetypes/gpu.go",
+        _sharing,
+    ),
     pool_rule("the latest driver on COS alone", "GKE docs, gpus (2026)", _driver),
     pool_rule(
         "a boot disk of the machine family",
         "hashicorp/terraform-provider-google#19890; rancher/harvester-cloud#249",
         _disk,
     ),
+    pool_rule("local SSDs of the machine", "Compute Engine docs, local-ssd (2026)", _local_ssds),
     pool_rule("an image", "GKE docs, node-images (2026)", _image),
 )

@@ -2,9 +2,10 @@
 
 from typing import Final
 
-from ebbtide.catalog import CloudKind
+from ebbtide.catalog import CloudKind, chips_of, is_tpu
 from ebbtide.catalog.clouds import is_gke_zone, region_of
 from ebbtide.rehearsal.cloud.gcp.clusters import location_of
+from ebbtide.rehearsal.cloud.gcp.machine_pool import slice_nodes
 from ebbtide.rehearsal.cloud.gcp.pool_rules.rule import TOOLKIT, Pool, pool_rule
 from ebbtide.rehearsal.cloud.regions import locations
 
@@ -20,6 +21,21 @@ def _totals_or_each_zone(pool: Pool) -> str | None:
             "Cannot specify both total node count limits (total_min_node_count, total_max_node_count) and "
             "node count limits per zone (min_node_count, max_node_count)."
         )
+    return None
+
+
+def _whole_slices(pool: Pool) -> str | None:
+    """GKE makes all nodes of a TPU slice or none."""
+    topology, machine, said = pool.said.text("placementPolicy.tpuTopology"), pool.machine, pool.said
+    if not topology or machine is None:
+        return None
+    if not is_tpu(machine.accelerator) or chips_of(topology) % machine.accelerator_count:
+        return f"TPU topology {topology} is not supported for machine type {machine.name}."
+    most = said.number("autoscaling.totalMaxNodeCount") or said.number("autoscaling.maxNodeCount")
+    count = most if said.has("autoscaling") else said.number("nodeCount") or said.number("initialNodeCount")
+    needed = slice_nodes(said, machine)
+    if needed > 1 and count != needed:
+        return f"TPU topology {topology} of {machine.name} requires {needed} nodes, got {count or 0}."
     return None
 
 
@@ -87,6 +103,7 @@ RULES: Final = (
         "GKE v1 API, NodePool.locations (2026); catalog/data/locations.csv; kubernetes/test-infra#8381",
         _zones,
     ),
+    pool_rule("whole TPU slices", "GKE docs, plan-tpus (2026)", _whole_slices),
     pool_rule("pods per node", "GKE docs, flexible-pod-cidr (2026)", _pods),
     pool_rule("surge or unavailable", "GKE docs, node-pool-upgrade-strategies (2026)", _surge),
 )

@@ -1,0 +1,18 @@
+"""Partitions that a GPU can be divided into (NVIDIA Multi-Instance GPU)."""
+
+from collections.abc import Mapping
+from functools import cache
+
+from ebbtide.catalog.clouds import CloudKind
+from ebbtide.catalog.tables import rows
+
+
+@cache
+def partitions(cloud: CloudKind, accelerator: str) -> Mapping[str, int]:
+    """Number of instances that a GPU is divided into, by the cloud's name of the partition; empty for a GPU
+    that cannot be divided."""
+    return {
+        row["partition"]: int(row["instances"])
+        for row in rows("partitions")
+        if (row["cloud"], row["accelerator"]) == (cloud.value, accelerator)
+    }

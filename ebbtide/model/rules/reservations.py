@@ -1,0 +1,80 @@
+"""Reservations: one by its name, or any that matches."""
+
+from collections.abc import Iterator
+
+from ebbtide.catalog import CloudKind
+from ebbtide.model.capacity import Reservation
+from ebbtide.model.cluster import Cluster
+from ebbtide.model.fallback import queues_falling_back
+from ebbtide.model.faults import Fault
+from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule, Severity
+
+_DOCS = "GKE docs, consuming-reservations (cloud.google.com, 2026)"
+_EXAMPLE = {
+    CloudKind.GKE: "name: a100-reservation",
+    CloudKind.AKS: "name: /subscriptions/S/resourceGroups/R/providers/Microsoft.Compute"
+    "/capacityReservationGroups/G",
+}
+
+
+def _named(pool: PoolIn) -> Iterator[Fault]:
+    capacity = pool.pool.capacity
+    if isinstance(capacity, Reservation) and capacity.affinity == "specific" and capacity.name is None:
+        cloud = pool.site.cloud
+        alone = ", or affinity: any for whichever matches" if cloud is CloudKind.GKE else ""
+        yield Fault(
+            pool.at("capacity"),
+            "The name of the reservation is missing.",
+            "No machine would come from it.",
+            f"Write capacity: {{kind: reservation, {_EXAMPLE[cloud]}}}{alone}.",
+        )
+
+
+def _any_has_no_name(pool: PoolIn) -> Iterator[Fault]:
+    capacity = pool.pool.capacity
+    if isinstance(capacity, Reservation) and capacity.affinity != "specific" and capacity.name is not None:
+        yield Fault(
+            pool.at("capacity.name"),
+            f"The affinity is {capacity.affinity}, and the reservation {capacity.name} is named.",
+            "GKE refuses to create the node pool.",
+            "Leave affinity out for that reservation, or name for any that matches.",
+        )
+
+
+def _any_before_others(cluster: Cluster) -> Iterator[Fault]:
+    by_name = {pool.name: (number, pool) for number, pool in enumerate(cluster.pools)}
+    for queue in queues_falling_back(cluster):
+        for place, name in enumerate(queue.pools[:-1]):
+            number, pool = by_name.get(name, (0, None))
+            capacity = pool.capacity if pool else None
+            if isinstance(capacity, Reservation) and capacity.affinity == "any":
+                yield Fault(
+                    f"pools[{number}].capacity.affinity",
+                    f"The pool {name} takes on-demand machines where no reservation is free.",
+                    f"The pools after it in the queue {queue.name}, {', '.join(queue.pools[place + 1 :])}, "
+                    "are tried only once on-demand machines are sold out.",
+                    "Write affinity: any-then-fail, so that the next pool is tried instead.",
+                )
+
+
+RULES: tuple[PoolRule | ClusterRule, ...] = (
+    PoolRule(
+        "a specific reservation has a name",
+        f"{_DOCS}; azure-native 3.29.0, AgentPool.capacityReservationGroupID",
+        _named,
+    ),
+    PoolRule(
+        "any reservation has no name",
+        "GKE v1 API, ReservationAffinity: key and values are for SPECIFIC_RESERVATION (2026)",
+        _any_has_no_name,
+        CloudKind.GKE,
+    ),
+    ClusterRule(
+        "any reservation before other pools",
+        f"{_DOCS}; pulumi-gcp 10.2.0, reservationAffinity.consumeReservationType: ANY_RESERVATION falls back "
+        "to on-demand",
+        _any_before_others,
+        CloudKind.GKE,
+        Severity.WARNED,
+    ),
+)

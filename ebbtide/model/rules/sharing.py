@@ -1,0 +1,131 @@
+"""GPUs that several containers share: partitions, time-sharing and MPS."""
+
+from collections.abc import Iterator
+
+from ebbtide.catalog import CloudKind, is_tpu, partitions
+from ebbtide.model.cluster import Cluster
+from ebbtide.model.completion import complete_pool
+from ebbtide.model.faults import Fault
+from ebbtide.model.gpus import cloud_installs, shares
+from ebbtide.model.pool import Accelerator
+from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule, Severity, pools_of
+from ebbtide.model.rules.words import called, either
+
+_NO_POOL = "The node pool could not be created."
+_MIG_DOCS = (
+    "GoogleCloudPlatform/cluster-autoscaler@7d250507, machinetypes/deprecated_machine_types_gpu_config.go; "
+    "azure-aks-docs gpu-multi-instance.md (2026-05); catalog/data/partitions.csv"
+)
+_SHARING_DOCS = "GKE docs, timesharing-gpus and nvidia-mps-gpus (2026)"
+
+
+def _partition(accelerator: Accelerator) -> tuple[str, str]:
+    """Field and value by which GPUs are divided; empty where they are not."""
+    if accelerator.gpu_partition_size is not None:
+        return "gpuPartitionSize", accelerator.gpu_partition_size
+    return "gpuInstanceProfile", accelerator.gpu_instance_profile or ""
+
+
+def _can_be_divided(pool: PoolIn) -> Iterator[Fault]:
+    accelerator, cloud = pool.pool.accelerator, pool.site.cloud
+    if accelerator is None:
+        return
+    field, partition = _partition(accelerator)
+    known = partitions(cloud, accelerator.type)
+    elsewhere = (field == "gpuPartitionSize") is not (cloud is CloudKind.GKE)
+    if elsewhere or not partition or partition in known:
+        return
+    fix = f"Write {either(list(known))}." if known else f"Leave {field} out."
+    problem = (
+        f"{called(cloud)} cannot divide {accelerator.type} into {partition}."
+        if known
+        else f"{called(cloud)} cannot divide {accelerator.type} into partitions."
+    )
+    yield Fault(pool.at(f"accelerator.{field}"), problem, _NO_POOL, fix)
+
+
+def _of_gpus(pool: PoolIn) -> Iterator[Fault]:
+    accelerator = pool.pool.accelerator
+    if accelerator is not None and accelerator.gpu_sharing_config is not None and is_tpu(accelerator.type):
+        yield Fault(
+            pool.at("accelerator.gpuSharingConfig"),
+            f"{accelerator.type} is a TPU, which containers do not share.",
+            _NO_POOL,
+            "Leave gpuSharingConfig out.",
+        )
+
+
+def _driver(cluster: Cluster) -> Iterator[Fault]:
+    operator = cluster.addons.drivers == "gpu-operator"
+    for pool in pools_of(cluster):
+        accelerator = pool.pool.accelerator
+        if accelerator is None or cloud_installs(pool.pool, cluster):
+            continue
+        field, partition = _partition(accelerator)
+        written = field if partition else "gpuSharingConfig" if accelerator.gpu_sharing_config else ""
+        if partition or (written and operator):
+            cloud = called(pool.site.cloud)
+            yield Fault(
+                pool.at(f"accelerator.{written}"),
+                f"{cloud} shares GPUs where it installs their driver, and here it does not.",
+                "The GPUs would stay whole, and the queues would have more of them than there are.",
+                "Write driver: default under accelerator.",
+            )
+
+
+def _alike_in_a_queue(cluster: Cluster) -> Iterator[Fault]:
+    known = {
+        pool.name: shares(found.accelerator, cluster.site.cloud)
+        for pool in cluster.pools
+        if (found := complete_pool(pool, cluster.site)).accelerator is not None
+    }
+    for number, queue in enumerate(cluster.queues):
+        counts = {known[name]: name for name in queue.pools if name in known}
+        if len(counts) > 1:
+            least, most = counts[max(counts)], counts[min(counts)]
+            yield Fault(
+                f"queues[{number}].pools",
+                f"One nvidia.com/gpu is 1/{max(counts)} of a GPU on {least} and "
+                f"{'a whole one' if min(counts) == 1 else f'1/{min(counts)}'} on {most}.",
+                "A job may land on the lesser share.",
+                "Write a queue for each, unless either will do.",
+            )
+
+
+def _counted_whole(pool: PoolIn) -> Iterator[Fault]:
+    accelerator = pool.pool.accelerator
+    if accelerator is None or accelerator.gpu_instance_profile is None or pool.pool.nodes.count is not None:
+        return
+    count = shares(accelerator, pool.site.cloud)
+    if count > 1:
+        yield Fault(
+            pool.at("accelerator.gpuInstanceProfile"),
+            f"The autoscaler takes an empty node for {accelerator.count} GPUs, not for "
+            f"{accelerator.count * count} instances.",
+            "It adds more nodes than many small pods need, and removes those again.",
+            "Write nodes: {count: 1}, for example, unless that will do.",
+        )
+
+
+RULES: tuple[PoolRule | ClusterRule, ...] = (
+    PoolRule("a partition of the GPU", _MIG_DOCS, _can_be_divided),
+    PoolRule("GPUs alone are shared", _SHARING_DOCS, _of_gpus, CloudKind.GKE),
+    ClusterRule(
+        "shared GPUs need the cloud's driver",
+        "GKE docs, gpus-multi and gpu-operator (2026); Azure/AgentBaker, cse_main.sh: ensureMigPartition",
+        _driver,
+    ),
+    ClusterRule(
+        "GPUs of a queue are shared alike",
+        "GKE docs, timesharing-gpus (2026): every share is one nvidia.com/gpu",
+        _alike_in_a_queue,
+        severity=Severity.WARNED,
+    ),
+    PoolRule(
+        "partitions that the autoscaler does not count",
+        "kubernetes/autoscaler, cloudprovider/azure/azure_template.go (2026): GPUs of the machine size",
+        _counted_whole,
+        CloudKind.AKS,
+        Severity.WARNED,
+    ),
+)

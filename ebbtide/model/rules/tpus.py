@@ -1,0 +1,100 @@
+"""TPU slices: topologies that a machine can be part of, and as many nodes as they need."""
+
+from collections.abc import Iterator
+
+from ebbtide.catalog import CloudKind, chips_of, one_host_topology
+from ebbtide.model.faults import Fault
+from ebbtide.model.gpus import accelerators_of, has_tpus
+from ebbtide.model.rules.rule import PoolIn, PoolRule
+from ebbtide.model.tpus import slice_nodes
+from ebbtide.model.zones import zones_of
+
+_NO_POOL = "GKE refuses to create the node pool."
+_DOCS = "GKE docs, plan-tpus and tpus (2026)"
+_DIMENSIONS = {"tpu-v5-lite-podslice": 2, "tpu-v6e-slice": 2}
+
+
+def _tpus_alone(pool: PoolIn) -> Iterator[Fault]:
+    if pool.pool.tpu_topology is not None and not has_tpus(pool.pool, pool.site):
+        yield Fault(
+            pool.at("tpuTopology"),
+            "The machine has no TPUs.",
+            _NO_POOL,
+            "Leave tpuTopology out, or write a machine with TPUs, such as ct6e-standard-4t.",
+        )
+
+
+def _fits_the_machine(pool: PoolIn) -> Iterator[Fault]:
+    topology, (kind, chips) = pool.pool.tpu_topology, accelerators_of(pool.pool, pool.site)
+    if topology is None or not has_tpus(pool.pool, pool.site):
+        return
+    dimensions, written = _DIMENSIONS.get(kind), topology.count("x") + 1
+    own = one_host_topology(kind, chips)
+    if dimensions is not None and written != dimensions:
+        yield Fault(
+            pool.at("tpuTopology"),
+            f"{kind} has topologies of {dimensions} dimensions, and {topology} has {written}.",
+            _NO_POOL,
+            "Write tpuTopology: 4x4, for example.",
+        )
+    elif chips_of(topology) % chips:
+        yield Fault(
+            pool.at("tpuTopology"),
+            f"{topology} has {chips_of(topology)} chips, and a node has {chips}.",
+            _NO_POOL,
+            f"Write a topology of a multiple of {chips} chips.",
+        )
+    elif topology != own and (chips_of(topology) == chips or (own and chips != _CHIPS_OF_SEVERAL)):
+        yield Fault(
+            pool.at("tpuTopology"),
+            f"A slice of this machine is one node, and its topology {own or 'that of the machine'}.",
+            _NO_POOL,
+            "Leave tpuTopology out, or write a machine of 4 chips, such as ct6e-standard-4t.",
+        )
+
+
+_CHIPS_OF_SEVERAL = 4
+"""Chips of a node that can be one of several in a slice: 1 and 8 chips are slices of their own."""
+
+
+def _as_many_nodes(pool: PoolIn) -> Iterator[Fault]:
+    together, nodes = slice_nodes(pool.pool, pool.machine), pool.pool.nodes
+    if together == 1:
+        return
+    wrong = {"count": nodes.count, "max": nodes.max, "min": nodes.min or None}
+    for field, value in wrong.items():
+        if value is not None and value != together:
+            yield Fault(
+                pool.at(f"nodes.{field}"),
+                f"The topology {pool.pool.tpu_topology} needs {together} nodes, and {field} is {value}.",
+                _NO_POOL,
+                f"Leave {field} out, or write {field}: {together}.",
+            )
+
+
+def _one_zone(pool: PoolIn) -> Iterator[Fault]:
+    if slice_nodes(pool.pool, pool.machine) > 1 and zones_of(pool.pool, pool.site) > 1:
+        yield Fault(
+            pool.at("zones"),
+            "The nodes of a TPU slice stand in one zone, and this pool spans several.",
+            _NO_POOL,
+            "Write the one zone under zones.",
+        )
+
+
+RULES: tuple[PoolRule, ...] = (
+    PoolRule("a topology for TPUs", _DOCS, _tpus_alone, CloudKind.GKE),
+    PoolRule(
+        "a topology of the machine",
+        f"{_DOCS}; GoogleCloudPlatform/cluster-autoscaler@7d250507, machinetypes/deprecated_tpu_config.go",
+        _fits_the_machine,
+        CloudKind.GKE,
+    ),
+    PoolRule(
+        "as many nodes as the topology needs",
+        "GoogleCloudPlatform/cluster-autoscaler@7d250507, machinetypes/machine_config_provider.go",
+        _as_many_nodes,
+        CloudKind.GKE,
+    ),
+    PoolRule("a TPU slice in one zone", _DOCS, _one_zone, CloudKind.GKE),
+)
