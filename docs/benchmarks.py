@@ -237,7 +237,7 @@ GKE: Final = (
         note="On existing clusters by `pools[].serviceAccount`.",
     ),
     Item("5.2.2", "Workload Identity", _gke("workloadIdentityConfig.workloadPool", SET)),
-    Item("5.3.1", "encrypt Secrets with a key of Cloud KMS", note="Google's own keys encrypt them."),
+    Item("5.3.1", "encrypt Secrets with a key of Cloud KMS", option="cloud.keys.secrets"),
     Item(
         "5.4.1", "the metadata server", _pool("nodeConfig.workloadMetadataConfig.mode", is_("GKE_METADATA"))
     ),
@@ -281,10 +281,18 @@ GKE: Final = (
         note="It has no address, unless networks are declared.",
     ),
     Item(
-        "5.6.4", "no public endpoint", note="The DNS endpoint is reached from anywhere, and guarded by IAM."
+        "5.6.4",
+        "no public endpoint",
+        option="cloud.access.private",
+        note="By default the DNS endpoint is reached from anywhere, and guarded by IAM.",
     ),
     Item("5.6.5", "private nodes", _gke("privateClusterConfig.enablePrivateNodes", is_(value=True))),
-    Item("5.6.6", "firewall rules for nodes", note="Nodes have no public address."),
+    Item(
+        "5.6.6",
+        "firewall rules for nodes",
+        option="cloud.networkTags",
+        note="The rules are the network's own.",
+    ),
     Item(
         "5.6.7", "TLS on load balancers", _NO_LOAD_BALANCER, note="Teams' namespaces admit no load balancers."
     ),
@@ -298,7 +306,7 @@ GKE: Final = (
     Item("5.8.2", "Google Groups", option="teams[].members", note="As `group:NAME`."),
     Item("5.8.3", "no ABAC", _gke("enableLegacyAbac", NOT_SET)),
     Item("5.9.1", "keys of your own for volumes", note="Google's own keys encrypt them."),
-    Item("5.9.2", "keys of your own for boot disks", note="Google's own keys encrypt them."),
+    Item("5.9.2", "keys of your own for boot disks", option="cloud.keys.disks"),
     Item("5.10.1", "no web interface", _gke("addonsConfig.kubernetesDashboard", NOT_SET)),
     Item("5.10.2", "no alpha clusters", _gke("enableKubernetesAlpha", NOT_SET)),
     Item("5.10.3", "GKE Sandbox", note="It is not set up: it does not run with every GPU."),
@@ -368,16 +376,14 @@ AKS: Final = (
             SET,
         ),
     ),
-    Item(
-        "5.3.1", "encrypt Secrets with a key of Key Vault", note="Azure's own keys encrypt the disks of etcd."
-    ),
+    Item("5.3.1", "encrypt Secrets with a key of Key Vault", option="cloud.keys.secrets"),
     Item(
         "5.4.1",
         "who reaches the control plane",
         option="cloud.access.networks",
         note="By default it is reached from anywhere, and guarded by Entra.",
     ),
-    Item("5.4.2", "no public endpoint", note="Private clusters are not offered."),
+    Item("5.4.2", "no public endpoint", option="cloud.access.private"),
     Item("5.4.3", "private nodes", Property(_AKS_POOL, "enableNodePublicIP", is_(value=False))),
     Item("5.4.4", "network policies are enforced", _aks("networkProfile.networkPolicy", is_("cilium"))),
     Item(
