@@ -35,13 +35,14 @@ _PULL = [{"name": "registry"}, {"name": "team.registry"}]
 
 
 def _trial() -> dict[str, Any]:
+    fields: Any = _NAMED | _GIVEN | {"command": ["train", "${trialParameters.lr}"]}
     made = experiment(
         DEV,
         {"lr": Double(0.1, 1)},
         objective_metric_name="loss",
         objective_type="minimize",
         max_trial_count=3,
-        **{**_NAMED, "command": ["train", "${trialParameters.lr}"], **_GIVEN},
+        **fields,
     )
     assert as_katib_reads(made) == made
     return made["spec"]["trialTemplate"]["trialSpec"]
