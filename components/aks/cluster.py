@@ -18,9 +18,8 @@ from ..overrides import overridden, overridden_item
 from ..ownership import billing_labels
 from . import roles
 from .agent_pool import pool_inputs
-from .immutable import fixed_inputs
+from .immutable import POOLS
 from .kubeconfig import PUBLIC_NAME
-from .refusal import refusing
 
 _TYPE: Final = "azure-native:containerservice:ManagedCluster"
 
@@ -114,10 +113,10 @@ class Cluster(pulumi.ComponentResource):
             "ebbtide:aks:Cluster",
             name,
             {
-                **fixed_inputs(pool.name, system),
+                **POOLS.kept(pool.name, system["mode"], system),
                 **given({"overrides": cloud.overrides or None, "poolOverrides": pool.overrides or None}),
             },
-            pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(hooks=refusing())),
+            pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(hooks=POOLS.refusing())),
         )
         inputs = _inputs(args, {"name": pool.name, **system})
         self.resource = _ManagedCluster(

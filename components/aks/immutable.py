@@ -1,4 +1,4 @@
-"""What AKS cannot change on a node pool that is there, as a table, and which of it an update would change.
+"""What AKS cannot change on a node pool that is there.
 
 Sources: azure-aks-docs `resize-node-pool` (2025-08), `use-system-pools` (2026-04), `spot-node-pool`,
 `use-capacity-reservation-groups` (2026-05); the properties that terraform-provider-azurerm makes a pool
@@ -9,29 +9,11 @@ some pools, with other API versions than azure-native 3.29 speaks. Node image, l
 version, mode and upgrade settings can change.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
+from ..fixed_inputs import NEW_POOL_BESIDE, Fixed, FixedInputs
 
-@dataclass(frozen=True, slots=True)
-class Fixed:
-    """An input of an agent pool that is fixed for its life.
-
-    Attributes:
-        wire: the provider's name of it.
-        python: the SDK's name of it.
-        declared: where a declaration has it, from the pool on; empty where none does.
-        unset: what AKS takes it for where it is left out.
-    """
-
-    wire: str
-    python: str
-    declared: str
-    unset: Any = None
-
-
-FIXED: Final = (
+_ROWS: Final = (
     Fixed("vmSize", "vm_size", "machine"),
     Fixed("scaleSetPriority", "scale_set_priority", "capacity", unset="Regular"),
     Fixed("scaleSetEvictionPolicy", "scale_set_eviction_policy", "capacity.evictionPolicy", unset="Delete"),
@@ -48,98 +30,30 @@ FIXED: Final = (
     Fixed("osType", "os_type", "", unset="Linux"),
     Fixed("type", "type", "", unset="VirtualMachineScaleSets"),
     Fixed("enableNodePublicIP", "enable_node_public_ip", "", unset=False),
+    Fixed(
+        "enableEncryptionAtHost", "enable_encryption_at_host", "overrides.enableEncryptionAtHost", unset=False
+    ),
+    Fixed("enableUltraSSD", "enable_ultra_ssd", "overrides.enableUltraSSD", unset=False),
+    Fixed("kubeletConfig", "kubelet_config", "overrides.kubeletConfig"),
+    Fixed("linuxOSConfig", "linux_os_config", "overrides.linuxOSConfig"),
+    Fixed("kubeletDiskType", "kubelet_disk_type", "overrides.kubeletDiskType"),
+    Fixed("podSubnetID", "pod_subnet_id", "overrides.podSubnetID"),
+    Fixed("nodePublicIPPrefixID", "node_public_ip_prefix_id", "overrides.nodePublicIPPrefixID"),
+    Fixed("proximityPlacementGroupID", "proximity_placement_group_id", "overrides.proximityPlacementGroupID"),
+    Fixed("hostGroupID", "host_group_id", "overrides.hostGroupID"),
 )
-"""Every such input that Ebbtide sets."""
 
-_PRIORITY_ONLY: Final = ("scaleSetEvictionPolicy", "spotMaxPrice")
-"""What a pool has only while it is on spot: where the priority changes, that says it all."""
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """A change that AKS would refuse, or that the provider would delete the pool for.
-
-    Attributes:
-        field: what changes.
-        old: the value that the pool has; None for none.
-        new: the value that is asked for; None for none.
-    """
-
-    field: Fixed
-    old: Any
-    new: Any
-
-    def __str__(self) -> str:
-        name = f"{self.field.declared} ({self.field.wire})" if self.field.declared else self.field.wire
-        return f"{name} from {_shown(self.old)} to {_shown(self.new)}"
-
-
-def fixed_inputs(name: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """The part of an agent pool's inputs that is fixed for its life, under the provider's names.
-
-    A component registers it as its own inputs, for `refused_changes` to compare when it is updated.
-
-    Args:
-        name: name of the pool.
-        inputs: its inputs under the SDK's names; values may be outputs.
-    """
-    kept = {field.wire: inputs[field.python] for field in FIXED if inputs.get(field.python) is not None}
-    return {"agentPoolName": name, "mode": inputs.get("mode"), **kept}
-
-
-def refused_changes(old_inputs: Mapping[str, Any], new_inputs: Mapping[str, Any]) -> tuple[Refused, ...]:
-    """Changes of an agent pool that AKS cannot make.
-
-    Args:
-        old_inputs: what the pool was made from, under the provider's names.
-        new_inputs: what it is to become.
-
-    Returns:
-        Nothing where the pool's name changes, since that is another pool. A value that is not known yet is
-        taken to stay as it was.
-    """
-    if old_inputs.get("agentPoolName") != new_inputs.get("agentPoolName"):
-        return ()
-    changes = [
-        Refused(field, old_inputs.get(field.wire, field.unset), new_inputs.get(field.wire, field.unset))
-        for field in FIXED
-    ]
-    found = {change.field.wire: change for change in changes if _differ(change.old, change.new)}
-    if "scaleSetPriority" in found:
-        for wire in _PRIORITY_ONLY:
-            found.pop(wire, None)
-    return tuple(found.values())
-
-
-def _differ(old: Any, new: Any) -> bool:
-    if not (_is_known(old) and _is_known(new)):
-        return False
-    return _comparable(old) != _comparable(new)
-
-
-def _is_known(value: Any) -> bool:
-    """Whether a value is plain: not a preview's stand-in for one that is not known yet, nor a secret."""
-    if isinstance(value, Mapping | list):
-        items: list[Any] = list(value.values() if isinstance(value, Mapping) else value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType] # JSON
-        return all(_is_known(item) for item in items)
-    return value is None or isinstance(value, str | int | float)
-
-
-def _comparable(value: Any) -> Any:
-    """A value so that equal ones compare equal: the order of zones says nothing, nor does the case of a
-    resource id."""
-    if isinstance(value, list):
-        return sorted(str(item) for item in value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType] # JSON
-    if isinstance(value, str) and value.startswith("/subscriptions/"):
-        return value.lower()
-    return value
-
-
-def _shown(value: Any) -> str:
-    if value is None:
-        return "none"
-    if isinstance(value, Mapping):
-        return ", ".join(map(str, value.values()))  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType] # JSON
-    if isinstance(value, list):
-        return ", ".join(map(str, value)) or "none"  # pyright: ignore[reportUnknownArgumentType] # JSON
-    return f"{value:g}" if isinstance(value, float) else str(value)
+POOLS: Final = FixedInputs(
+    cloud="AKS",
+    name="agentPoolName",
+    rows=_ROWS,
+    # What a pool has only while it is on spot.
+    implied=((("scaleSetPriority",), ("scaleSetEvictionPolicy", "spotMaxPrice")),),
+    work_way=NEW_POOL_BESIDE,
+    system_way="Make a second system pool of the new kind (`az aks nodepool add --mode System --name NEW "
+    "...`: AKS adds none through the cluster), declare the system pool as NEW, and after the update "
+    "remove the old one (`az aks nodepool delete --name {name} ...`).",
+)
+"""What AKS cannot change. Of azure-native 3.29 a change of the machine is a replacement, which deletes the
+pool first; everything else it sends, and AKS answers PropertyChangeNotAllowed
+(`provider/pkg/gen/replacement.go`, `provider.go`)."""

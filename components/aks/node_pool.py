@@ -13,8 +13,7 @@ from ..faults import checked_pool
 from ..inputs import given
 from ..overrides import overridden
 from .agent_pool import pool_inputs
-from .immutable import fixed_inputs
-from .refusal import refusing
+from .immutable import POOLS
 from .unaliased import without_aliases
 
 _TYPE: Final = "azure-native:containerservice:AgentPool"
@@ -52,7 +51,7 @@ class NodePool(pulumi.ComponentResource):
     Its spot label and taint are declared, though AKS adds them by itself: left out, the next preview would
     want to take them away. There is no count while the autoscaler has it. What AKS cannot change on a pool
     that is there is this component's own input, so that changing it is refused in the preview (see
-    `refusal`); a new name makes a new pool, before the old one goes.
+    `fixed_inputs`); a new name makes a new pool, before the old one goes.
 
     Raises:
         pulumi.InputPropertiesError: the pool breaks a rule of AKS; every fault is named.
@@ -72,9 +71,9 @@ class NodePool(pulumi.ComponentResource):
         super().__init__(
             "ebbtide:aks:NodePool",
             name,
-            {**fixed_inputs(pool.name, inputs), **given({"overrides": pool.overrides or None})},
+            {**POOLS.kept(pool.name, inputs["mode"], inputs), **given({"overrides": pool.overrides or None})},
             pulumi.ResourceOptions.merge(
-                opts, pulumi.ResourceOptions(hooks=refusing(), transformations=[without_aliases])
+                opts, pulumi.ResourceOptions(hooks=POOLS.refusing(), transformations=[without_aliases])
             ),
         )
         self.resource = containerservice.AgentPool(

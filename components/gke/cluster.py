@@ -153,13 +153,16 @@ def _groups(declaration: Declaration) -> container.ClusterAuthenticatorGroupsCon
 
 def _default_pool(args: ClusterArgs) -> container.ClusterNodeConfigArgsDict:
     """The pool that GKE insists on making and that is removed at once: as small and as safe as it can be."""
-    return {
+    pool: container.ClusterNodeConfigArgsDict = {
         "machine_type": "e2-small",
         "disk_size_gb": 20,
-        **({"tags": list(args.cloud.network_tags)} if args.cloud.network_tags else {}),
-        **({"boot_disk_kms_key": args.cloud.keys.disks} if args.cloud.keys.disks else {}),
         "service_account": args.node_account,
         "oauth_scopes": ["https://www.googleapis.com/auth/cloud-platform"],
         "workload_metadata_config": {"mode": "GKE_METADATA"},
         "shielded_instance_config": {"enable_secure_boot": True, "enable_integrity_monitoring": True},
     }
+    if args.cloud.network_tags:
+        pool["tags"] = list(args.cloud.network_tags)
+    if args.cloud.keys.disks:
+        pool["boot_disk_kms_key"] = args.cloud.keys.disks
+    return pool

@@ -29,6 +29,7 @@ from ebbtide.placement.marks import marks
 from ..faults import checked_pool
 from ..inputs import given
 from ..overrides import overridden
+from .immutable import POOLS
 
 _TYPE: Final = "gcp:container/nodePool:NodePool"
 _EFFECTS = {
@@ -85,6 +86,9 @@ class NodePool(pulumi.ComponentResource):
     other, and one whose fixed count was created as an initial node count stays as it is (pulumi-gcp 10.2.0,
     container.NodePool; terraform-provider-google-beta, resource_container_node_pool.go, 2026-08).
 
+    What GKE cannot change on a pool that is there is this component's own input, so that changing it is
+    refused in the preview (see `fixed_inputs`); a new name makes a new pool, before the old one goes.
+
     Raises:
         pulumi.InputPropertiesError: the pool breaks a rule of GKE; every fault is named.
     """
@@ -95,10 +99,19 @@ class NodePool(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: NodePoolArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         pool = checked_pool(args.pool, args.site)
-        super().__init__("ebbtide:gke:NodePool", name, given({"overrides": pool.overrides or None}), opts)
+        inputs = overridden(_TYPE, _inputs(pool, args), pool.overrides)
+        super().__init__(
+            "ebbtide:gke:NodePool",
+            name,
+            {
+                **POOLS.kept(pool.name, "System" if pool.is_system else "User", inputs),
+                **given({"overrides": pool.overrides or None}),
+            },
+            pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(hooks=POOLS.refusing())),
+        )
         self.resource = container.NodePool(
             name,
-            **overridden(_TYPE, _inputs(pool, args), pool.overrides),
+            **inputs,
             opts=pulumi.ResourceOptions(
                 parent=self,
                 ignore_changes=_ignored(pool, placed=_placement(pool, args.site) is not None),

@@ -186,23 +186,41 @@ def test_a_spot_pool_after_the_cloud_has_marked_it(rehearsed: Rehearsed, declare
     assert stack.refresh().changed == {}
 
 
-def test_what_only_a_new_pool_can_have(rehearsed: Rehearsed, declared: Declaration) -> None:
-    """Another capacity kind replaces that pool, the old one first, and no other."""
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("cpu", {"capacity": "on-demand"}, "capacity (nodeConfig.spot) from True to False"),
+        ("t4", {"accelerator": {"type": "nvidia-tesla-t4", "count": 2}}, "accelerator (nodeConfig.guestAcc"),
+        ("system", {"maxPodsPerNode": 32}, "Declare it under another name"),
+    ],
+)
+def test_what_only_a_new_pool_can_have_is_refused_with_the_way_to_it(
+    rehearsed: Rehearsed, declared: Declaration, name: str, change: dict[str, Any], message: str
+) -> None:
+    """In the preview already, and nothing is deleted."""
     stack = rehearsed.stack
     stack.declare(declared)
     stack.up()
-    pool(declared, "cpu")["capacity"] = "on-demand"
+    before = rehearsed.store.resources()
+    pool(declared, name).update(change)
     stack.declare(declared)
+    for run in (stack.preview, stack.up):
+        with pytest.raises(CommandError) as refused:
+            run()
+        assert message in str(refused.value)
+    assert rehearsed.store.resources() == before
 
-    changed = stack.up().changed
 
-    assert changed == {
-        "create-replacement": ["train-cpu"],
-        "delete-replaced": ["train-cpu"],
-        "replace": ["train-cpu"],
-    }
-    said = [event.kind for event in rehearsed.store.events() if "cpu" in event.text]
-    assert said == ["node-pool-created", "node-pool-deleted", "node-pool-created"]
+def test_a_renamed_pool_comes_before_the_old_one_goes(rehearsed: Rehearsed, declared: Declaration) -> None:
+    """A pool is replaced deliberately under another name."""
+    stack = rehearsed.stack
+    stack.declare(declared)
+    stack.up()
+    pool(declared, "cpu").update(name="steady", capacity="on-demand")
+    stack.declare(declared)
+    assert stack.up().changed == {"create": ["train-steady"], "delete": ["train-cpu"]}
+    kinds = [event.kind for event in rehearsed.store.events() if event.kind.startswith("node-pool-")]
+    assert kinds[-2:] == ["node-pool-created", "node-pool-deleted"]
 
 
 def test_a_permanent_cluster_is_not_destroyed(rehearsed: Rehearsed, declared: Declaration) -> None:
@@ -292,6 +310,15 @@ def _size(rehearsed: Rehearsed, name: str) -> tuple[bool, int]:
     return found.state["autoscaled"], found.state["initial"]
 
 
+def _replace(rehearsed: Rehearsed, name: str) -> None:
+    """`pulumi up --replace`, which no declaration asks for: the pool is deleted and created."""
+    state = rehearsed.stack.state()
+    (urn,) = [one["urn"] for one in state if one["urn"].endswith(f"nodePool:NodePool::{name}")]
+    rehearsed.stack.automation.up(replace=[urn])
+    kinds = [event.kind for event in rehearsed.store.events() if event.kind.startswith("node-pool-")]
+    assert kinds[-2:] == ["node-pool-deleted", "node-pool-created"]
+
+
 def test_a_changed_count_resizes_the_pool(rehearsed: Rehearsed, declared: Declaration) -> None:
     """A fixed count is changed in place, up and down, and nothing is left to change after it."""
     stack = rehearsed.stack
@@ -328,9 +355,7 @@ def test_the_autoscaler_keeps_the_size(rehearsed: Rehearsed, declared: Declarati
         assert _size(rehearsed, "cpu") == size
         assert stack.up().changed == {}
 
-    pool(declared, "cpu")["capacity"] = "on-demand"
-    stack.declare(declared)
-    assert "create-replacement" in stack.up().changed
+    _replace(rehearsed, "train-cpu")
 
 
 def test_a_fixed_pool_of_an_older_stack(rehearsed: Rehearsed, declared: Declaration) -> None:
@@ -353,6 +378,4 @@ def test_a_fixed_pool_of_an_older_stack(rehearsed: Rehearsed, declared: Declarat
     stack.declare(declared)
     assert stack.up().changed == {"update": ["train-cpu"]}
     assert _size(rehearsed, "cpu") == (False, 3)
-    pool(declared, "cpu")["capacity"] = "on-demand"
-    stack.declare(declared)
-    assert "create-replacement" in stack.up().changed
+    _replace(rehearsed, "train-cpu")

@@ -109,7 +109,7 @@ def test_maintenance_is_scheduled_for_versions_and_images(days: list[str], sched
     window = {"days": days, "start": "02:00", "duration": "4h"}
     recording = synth(cloud(maintenance={"window": window, "exclusions": [launch]}))
     made = recording.of_type("azure-native:containerservice:MaintenanceConfiguration")
-    assert {one.inputs["configName"] for one in made} == {
+    assert {str(one.inputs["configName"]) for one in made} == {
         "aksManagedAutoUpgradeSchedule",
         "aksManagedNodeOSUpgradeSchedule",
     }

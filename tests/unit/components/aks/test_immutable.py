@@ -6,8 +6,8 @@ import pulumi
 import pytest
 from pulumi_azure_native import containerservice
 
-from components.aks.immutable import FIXED, fixed_inputs, refused_changes
-from components.aks.refusal import FixedPoolError, refuse
+from components.aks.immutable import POOLS
+from components.fixed_inputs import FixedPoolError
 from tests.declarations import AKS, only
 from tests.synth import synth
 
@@ -60,7 +60,7 @@ def test_a_change_that_aks_cannot_make_is_found(
     old: dict[str, Any], change: dict[str, Any], said: str
 ) -> None:
     """By itself, under the name that the declaration has for it."""
-    (found,) = refused_changes(old, old | change)
+    (found,) = POOLS.changes(old, old | change)
     assert str(found).startswith(said)
 
 
@@ -82,44 +82,44 @@ ALLOWED: list[dict[str, Any]] = [
 @pytest.mark.parametrize("change", ALLOWED, ids=[str(list(change)) for change in ALLOWED])
 def test_a_change_that_aks_can_make_passes(change: dict[str, Any]) -> None:
     """So does a default that is now declared, a value that a preview does not know yet, and another pool."""
-    assert refused_changes(OLD, OLD | change) == ()
+    assert POOLS.changes(OLD, OLD | change) == ()
 
 
 def test_zones_in_another_order_are_the_same_zones() -> None:
     """AKS gives them back in its own order."""
     old = OLD | {"availabilityZones": ["1", "3"]}
-    assert refused_changes(old, OLD | {"availabilityZones": ["3", "1"]}) == ()
+    assert POOLS.changes(old, OLD | {"availabilityZones": ["3", "1"]}) == ()
 
 
 def test_leaving_spot_is_said_once() -> None:
     """Price and eviction policy go with the priority."""
-    assert len(refused_changes(SPOT, OLD)) == 1
+    assert len(POOLS.changes(SPOT, OLD)) == 1
 
 
 def test_everything_that_changes_is_found_together() -> None:
     """Nobody has to try again for the second reason."""
-    assert len(refused_changes(OLD, OLD | {"vmSize": "Standard_D16s_v5", "maxPods": 50})) == 2
+    assert len(POOLS.changes(OLD, OLD | {"vmSize": "Standard_D16s_v5", "maxPods": 50})) == 2
 
 
 def test_the_table_names_inputs_that_there_are() -> None:
     """A field that the SDK does not have would never be compared."""
     annotations = containerservice.ManagedClusterAgentPoolProfileArgsDict.__annotations__
-    assert {field.python for field in FIXED} <= set(annotations)
-    for field in FIXED:
+    assert {field.python for field in POOLS.rows} <= set(annotations)
+    for field in POOLS.rows:
         assert field.wire.lower() == field.python.replace("_", "")
 
 
 def test_only_what_is_fixed_is_kept() -> None:
     """What can change is no business of the component's inputs."""
-    kept = fixed_inputs(
-        "cpu", {"mode": "User", "vm_size": "D8", "max_pods": None, "max_count": 3, "tags": {}}
+    kept = POOLS.kept(
+        "cpu", "User", {"mode": "User", "vm_size": "D8", "max_pods": None, "max_count": 3, "tags": {}}
     )
     assert kept == {"agentPoolName": "cpu", "mode": "User", "vmSize": "D8"}
 
 
 def hooked(old: dict[str, Any], new: dict[str, Any]) -> None:
     """The hook, called as the engine calls it."""
-    refuse(pulumi.ResourceHookArgs(urn="u", id="", name="n", type="t", new_inputs=new, old_inputs=old))
+    POOLS.refuse(pulumi.ResourceHookArgs(urn="u", id="", name="n", type="t", new_inputs=new, old_inputs=old))
 
 
 def test_a_work_pool_is_replaced_by_a_new_one_beside_it() -> None:
@@ -145,7 +145,7 @@ def test_the_system_pool_is_replaced_through_the_command_line() -> None:
 def test_the_hook_lets_everything_else_pass() -> None:
     """Also where the engine has no inputs to show."""
     hooked(OLD, OLD | {"mode": "System"})
-    refuse(pulumi.ResourceHookArgs(urn="u", id="", name="n", type="t"))
+    POOLS.refuse(pulumi.ResourceHookArgs(urn="u", id="", name="n", type="t"))
 
 
 def test_every_pool_is_guarded_by_the_one_hook() -> None:

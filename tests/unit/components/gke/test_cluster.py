@@ -84,7 +84,9 @@ def test_declared_keys_encrypt_secrets_and_disks() -> None:
         f"{RING}/secrets": "container-engine-robot.iam.gserviceaccount.com",
         f"{RING}/disks": "compute-system.iam.gserviceaccount.com",
     }
-    assert {one.inputs["role"] for one in grants.values()} == {"roles/cloudkms.cryptoKeyEncrypterDecrypter"}
+    assert {str(one.inputs["role"]) for one in grants.values()} == {
+        "roles/cloudkms.cryptoKeyEncrypterDecrypter"
+    }
     (made,) = recording.of_type(CLUSTER)
     assert {one.urn for one in grants.values()} <= set(made.dependencies)
     for pool in recording.of_type("gcp:container/nodePool:NodePool"):

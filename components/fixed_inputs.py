@@ -1,0 +1,205 @@
+"""Refuse an update of a node pool that its cloud cannot make, in the preview, with the way to make it.
+
+The provider would delete the pool, with all that runs on it, to create it again, or the cloud would refuse
+after a preview that looked well. So a component with a pool in it registers what is fixed as its own inputs,
+and a hook runs before it is updated, which comes before anything is done to the pool. Run with the engine
+3.259: a component's update hook sees its old and new inputs in preview and update, what it raises stops both,
+a plain `destroy` never needs it (a delete hook would), and nothing is called back unless its inputs have
+changed.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, cast
+from weakref import WeakKeyDictionary
+
+import pulumi
+from pulumi.runtime import settings
+
+NEW_POOL_BESIDE: Final = (
+    "Declare a new pool beside it, under another name; when work has moved there, take {name} out of the "
+    "declaration."
+)
+"""The way to replace a work pool: nothing that runs on it ends."""
+
+
+class FixedPoolError(Exception):
+    """A node pool cannot become what is declared; the message says which way leads there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """An input of a node pool that is fixed for its life.
+
+    Attributes:
+        wire: the provider's path of it.
+        python: the SDK's path of it.
+        declared: where a declaration has it, from the pool on; empty where none does.
+        unset: what the cloud takes it for where it is left out.
+    """
+
+    wire: str
+    python: str
+    declared: str
+    unset: Any = None
+
+    @property
+    def key(self) -> str:
+        """Its name among the component's inputs: the last step of its path."""
+        return self.wire.rpartition(".")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A change that the cloud would refuse, or that the provider would delete the pool for.
+
+    Attributes:
+        field: what changes.
+        old: the value that the pool has; None for none.
+        new: the value that is asked for; None for none.
+    """
+
+    field: Fixed
+    old: Any
+    new: Any
+
+    def __str__(self) -> str:
+        name = f"{self.field.declared} ({self.field.wire})" if self.field.declared else self.field.wire
+        return f"{name} from {_shown(self.old)} to {_shown(self.new)}"
+
+
+@dataclass(frozen=True, slots=True)
+class FixedInputs:
+    """What a cloud cannot change on a node pool that is there.
+
+    Attributes:
+        cloud: the cloud, as a message calls it.
+        name: the component's input that names the pool.
+        rows: every such input that Ebbtide sets.
+        implied: keys of inputs that change with others, which then say it all: the others, and these.
+        work_way: how to come by a work pool that is as declared; `{name}` stands for its name.
+        system_way: the same for the system pool.
+    """
+
+    cloud: str
+    name: str
+    rows: tuple[Fixed, ...]
+    implied: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]
+    work_way: str
+    system_way: str
+
+    def kept(self, name: str, mode: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the part of a pool's inputs that is fixed for its life, by key.
+
+        A component registers it as its own inputs, for `changes` to compare when it is updated.
+
+        Args:
+            name: name of the pool.
+            mode: `System` or `User`.
+            inputs: its inputs under the SDK's names; values may be outputs.
+        """
+        found = {row.key: _at(inputs, row.python) for row in self.rows}
+        kept = {key: value for key, value in found.items() if value is not None}
+        return {self.name: name, "mode": mode, **kept}
+
+    def changes(self, old_inputs: Mapping[str, Any], new_inputs: Mapping[str, Any]) -> tuple[Refused, ...]:
+        """Return the changes of a pool that the cloud cannot make.
+
+        Args:
+            old_inputs: what the pool was made from, by key.
+            new_inputs: what it is to become.
+
+        Returns:
+            Nothing where the pool's name changes, since that is another pool. A value that is not known yet
+            is taken to stay as it was.
+        """
+        if old_inputs.get(self.name) != new_inputs.get(self.name):
+            return ()
+        changes = [
+            Refused(row, old_inputs.get(row.key, row.unset), new_inputs.get(row.key, row.unset))
+            for row in self.rows
+        ]
+        found = {change.field.key: change for change in changes if _differ(change.old, change.new)}
+        for causes, effects in self.implied:
+            if any(cause in found for cause in causes):
+                found = {key: change for key, change in found.items() if key not in effects}
+        return tuple(found.values())
+
+    def refuse(self, args: pulumi.ResourceHookArgs) -> None:
+        """Let an update pass that the cloud can make.
+
+        Raises:
+            FixedPoolError: it cannot, with every reason.
+        """
+        new: Mapping[str, Any] = args.new_inputs or {}
+        changes = self.changes(args.old_inputs or {}, new)
+        if changes:
+            name = new[self.name]
+            way = self.system_way if new.get("mode") == "System" else self.work_way
+            raise FixedPoolError(
+                f"{self.cloud} cannot change the node pool {name} that way: {'; '.join(map(str, changes))}. "
+                "It would have to be deleted, with all that runs on it. " + way.format(name=name)
+            )
+
+    def refusing(self) -> pulumi.ResourceHookBinding:
+        """Return the hook that refuses, bound to updates: one for a whole program, whatever its number of
+        pools.
+
+        A hook belongs to the engine that it was made known to, by a name that may be given once. Without an
+        engine there is none, and the SDK says so of the component itself.
+        """
+        monitor = settings.get_monitor()
+        if monitor is None:
+            return pulumi.ResourceHookBinding()
+        bound = _bindings.setdefault(monitor, {})
+        if self.cloud not in bound:
+            name = f"ebbtide:{self.cloud.lower()}:fixed-pool-inputs"
+            hook = pulumi.ResourceHook(name, self.refuse, pulumi.ResourceHookOptions(on_dry_run=True))
+            bound[self.cloud] = pulumi.ResourceHookBinding(before_update=[hook])
+        return bound[self.cloud]
+
+
+_bindings: WeakKeyDictionary[Any, dict[str, pulumi.ResourceHookBinding]] = WeakKeyDictionary()
+
+
+def _at(inputs: Mapping[str, Any], path: str) -> Any:
+    value: Any = inputs
+    for key in path.split("."):
+        value = cast("Mapping[str, Any]", value).get(key) if isinstance(value, Mapping) else None
+    return value
+
+
+def _differ(old: Any, new: Any) -> bool:
+    return _is_known(old) and _is_known(new) and _comparable(old) != _comparable(new)
+
+
+def _is_known(value: Any) -> bool:
+    """Whether a value is plain: not a preview's stand-in for one that is not known yet, nor a secret."""
+    if isinstance(value, Mapping | list):
+        return all(map(_is_known, _items(value)))
+    return value is None or isinstance(value, str | int | float)
+
+
+def _items(value: Any) -> list[Any]:
+    return list(value.values() if isinstance(value, Mapping) else value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType, reportUnknownVariableType] # JSON
+
+
+def _comparable(value: Any) -> Any:
+    """A value so that equal ones compare equal: the order of a list says nothing, nor does the case of a
+    resource id, and the engine has whole numbers as floats."""
+    if isinstance(value, Mapping):
+        fields = cast("Mapping[str, Any]", value)
+        return sorted((key, repr(_comparable(item))) for key, item in fields.items())
+    if isinstance(value, list):
+        return sorted(repr(_comparable(item)) for item in _items(value))
+    if isinstance(value, str) and value.startswith("/subscriptions/"):
+        return value.lower()
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, Mapping | list):
+        return ", ".join(map(_shown, _items(value))) or "none"
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,68 @@
+"""What GKE cannot change on a node pool that is there.
+
+Source: the properties that terraform-provider-google-beta 7.45 makes a pool anew for
+(`services/container/node_config.go`, `resource_container_node_pool.go`, 2026-08). The machine type, the
+disk's size and type, labels, taints, network tags, zones, limits, image, version, repair and upgrade settings
+can change: GKE creates the nodes again for some of them, a few at a time, and the pool stays. The cluster,
+its project and its location are not here: with another cluster, every pool is another.
+"""
+
+from typing import Any, Final
+
+from ..fixed_inputs import NEW_POOL_BESIDE, Fixed, FixedInputs
+
+
+def _node(wire: str, python: str, declared: str = "", unset: Any = None) -> Fixed:
+    declared = declared or f"overrides.nodeConfig.{wire}"
+    return Fixed(f"nodeConfig.{wire}", f"node_config.{python}", declared, unset)
+
+
+def _network(wire: str, python: str) -> Fixed:
+    return Fixed(f"networkConfig.{wire}", f"network_config.{python}", f"overrides.networkConfig.{wire}")
+
+
+POOLS: Final = FixedInputs(
+    cloud="GKE",
+    name="name",
+    rows=(
+        _node("guestAccelerators", "guest_accelerators", "accelerator"),
+        _node("shieldedInstanceConfig.enableSecureBoot", "shielded_instance_config.enable_secure_boot"),
+        _node("spot", "spot", "capacity", unset=False),
+        _node("preemptible", "preemptible", "capacity", unset=False),
+        _node("flexStart", "flex_start", "capacity", unset=False),
+        Fixed("queuedProvisioning", "queued_provisioning", "capacity"),
+        _node("maxRunDuration", "max_run_duration", "capacity.maxRunDuration"),
+        _node("reservationAffinity", "reservation_affinity", "capacity"),
+        _node("serviceAccount", "service_account", "serviceAccount"),
+        _node("bootDiskKmsKey", "boot_disk_kms_key", "cloud.keys.disks"),
+        Fixed("maxPodsPerNode", "max_pods_per_node", "maxPodsPerNode"),
+        Fixed("placementPolicy", "placement_policy", "compact"),
+        _node("oauthScopes", "oauth_scopes"),
+        _node("metadata", "metadata"),
+        _node("minCpuPlatform", "min_cpu_platform"),
+        _node("localSsdCount", "local_ssd_count"),
+        _node("ephemeralStorageConfig", "ephemeral_storage_config"),
+        _node("ephemeralStorageLocalSsdConfig", "ephemeral_storage_local_ssd_config"),
+        _node("localNvmeSsdBlockConfig", "local_nvme_ssd_block_config"),
+        _node("localSsdEncryptionMode", "local_ssd_encryption_mode"),
+        _node("secondaryBootDisks", "secondary_boot_disks"),
+        _node("enableConfidentialStorage", "enable_confidential_storage"),
+        _node("hostMaintenancePolicy", "host_maintenance_policy"),
+        _node("nodeGroup", "node_group"),
+        _network("createPodRange", "create_pod_range"),
+        _network("podRange", "pod_range"),
+        _network("podIpv4CidrBlock", "pod_ipv4_cidr_block"),
+        _network("additionalNodeNetworkConfigs", "additional_node_network_configs"),
+        _network("additionalPodNetworkConfigs", "additional_pod_network_configs"),
+    ),
+    implied=(
+        (("guestAccelerators",), ("enableSecureBoot",)),
+        (
+            ("spot", "preemptible", "flexStart", "queuedProvisioning"),
+            ("reservationAffinity", "maxRunDuration"),
+        ),
+    ),
+    work_way=NEW_POOL_BESIDE,
+    system_way="Declare it under another name: the new pool is created before {name} is deleted.",
+)
+"""The provider would delete such a pool first, and then create it."""
