@@ -7,6 +7,7 @@ from typing import assert_never
 import pulumi
 from pulumi_gcp import container
 
+from ebbtide.catalog import machine_series
 from ebbtide.model import (
     Accelerator,
     FlexStart,
@@ -146,10 +147,13 @@ def _ignored(pool: Pool, *, placed: bool) -> list[str]:
 
     Where the count is fixed, ignoring the initial count would bring back that of an older stack, and the
     provider creates no pool with both. GKE returns no placement type
-    (GoogleCloudPlatform/cluster-toolkit#6302): after a refresh, the pool would be replaced.
+    (GoogleCloudPlatform/cluster-toolkit#6302): after a refresh, the pool would be replaced. Where a series
+    has gVNIC alone, an older pool has it without saying so, and would be replaced as well.
     """
     count = ["initialNodeCount"] if pool.nodes.count is None else []
-    return count + (["placementPolicy.type"] if placed else [])
+    series = machine_series(pool.machine.type) if pool.machine else None
+    gvnic = ["nodeConfig.gvnic"] if series is not None and series.gvnic_only else []
+    return count + gvnic + (["placementPolicy.type"] if placed else [])
 
 
 def _autoscaling(pool: Pool) -> container.NodePoolAutoscalingArgsDict | None:
@@ -198,6 +202,7 @@ def _node_config(pool: Pool, args: NodePoolArgs) -> container.NodePoolNodeConfig
             "disk_type": pool.disk.type,
             "ephemeral_storage_local_ssd_config": _ephemeral_ssds(pool),
             "local_nvme_ssd_block_config": _block_ssds(pool),
+            "gvnic": {"enabled": pool.gvnic} if pool.gvnic is not None else None,
             "image_type": _IMAGES[pool.image or "cos"],
             "service_account": pool.service_account or args.service_account,
             # What a node may do is its account's grants; narrower scopes only hide which grant is missing.

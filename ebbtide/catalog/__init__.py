@@ -1,8 +1,8 @@
 """Facts about the clouds, as dated data files with a source in every row, and their look-up.
 
 The data files stand in `data/`: `machines.csv`, `attachable.csv`, `prices.csv`, `quotas.csv`,
-`footprints.csv`, `locations.csv`, `local_ssds.csv`, `offerings.csv`, `partitions.csv`, `retirements.csv`. A
-fact that turns out wrong is fixed there; no code carries one.
+`footprints.csv`, `locations.csv`, `local_ssds.csv`, `machine_series.csv`, `offerings.csv`, `partitions.csv`,
+`retirements.csv`. A fact that turns out wrong is fixed there; no code carries one.
 """
 
 from ebbtide.catalog.accelerators import chips_of, is_tpu, one_host_topology, resource_name, short_for
@@ -12,6 +12,7 @@ from ebbtide.catalog.disks import boot_disk_types, has_temporary_disk
 from ebbtide.catalog.footprints import Footprint, footprint
 from ebbtide.catalog.local_ssds import LOCAL_SSD_GIB, LocalSsds, local_ssds
 from ebbtide.catalog.locations import Locations, Offering, Region
+from ebbtide.catalog.machine_series import MachineSeries, machine_series
 from ebbtide.catalog.machines import (
     Machine,
     attachable_counts,
@@ -36,6 +37,7 @@ __all__ = [
     "LocalSsds",
     "Locations",
     "Machine",
+    "MachineSeries",
     "Offering",
     "Pin",
     "Price",
@@ -56,6 +58,7 @@ __all__ = [
     "local_ssds",
     "machine_names",
     "machine_price",
+    "machine_series",
     "one_host_topology",
     "partitions",
     "quota_names",

@@ -112,6 +112,7 @@ def _pool(
             inputs.text("nodeConfig.diskType") or _DISK.type,
         ),
         local_disks=_local_disks(inputs),
+        settings=tuple(_settings(inputs)),
         labels=inputs.labels("nodeConfig.labels"),
         taints=taints,
         max_run_seconds=PREEMPTIBLE_SECONDS if capacity == "preemptible" else int(limit) if limit else None,
@@ -154,6 +155,13 @@ def _local_disks(inputs: Inputs) -> str:
     }
     counts = {use: inputs.number(f"nodeConfig.{field}.localSsdCount") for field, use in uses.items()}
     return ", ".join(f"{several(count, 'local SSD')} {use}" for use, count in counts.items() if count)
+
+
+def _settings(inputs: Inputs) -> Iterator[str]:
+    if inputs.text("placementPolicy.type") == "COMPACT" and not inputs.text("placementPolicy.tpuTopology"):
+        yield "compact placement"
+    if inputs.flag("nodeConfig.gvnic.enabled"):
+        yield "gVNIC"
 
 
 def _reserved(inputs: Inputs) -> str:

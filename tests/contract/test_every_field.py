@@ -231,6 +231,7 @@ GKE_POOL = [
     work("Pool.service_account", GKE_CPU, "serviceAccount", "nodes@acme-ml.iam.gserviceaccount.com"),
     work("Pool.max_pods_per_node", GKE_CPU, "maxPodsPerNode", 32),
     work("Pool.compact", GKE_CPU, "compact", True),  # noqa: FBT003 - a value of the declaration
+    work("Pool.gvnic", GKE_CPU, "gvnic", True),  # noqa: FBT003 - a value of the declaration
     work("Pool.tpu_topology", only(GKE, machine="ct5lp-hightpu-4t", nodes={}), "tpuTopology", "4x4", "2x4"),
     work("Pool.shutdown_grace", GKE_SPOT, "shutdownGrace", "120s"),
     work("Pool.upgrade", GKE_CPU, "upgrade", {"maxSurge": 2}),

@@ -4,13 +4,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 
-from ebbtide.catalog import CloudKind
+from ebbtide.catalog import CloudKind, machine_series
 from ebbtide.model.base import Declared
 from ebbtide.model.capacity import FlexStart, OnDemand, Preemptible, Queued, Reservation, Spot
 from ebbtide.model.cloud import Gke
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
 from ebbtide.model.gpus import has_tpus
+from ebbtide.model.nodes import most_nodes
 from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule, Severity
 from ebbtide.model.rules.words import span
 
@@ -88,6 +89,22 @@ def _compact_not_for_flex(pool: PoolIn) -> str | None:
     return machine if machine and not machine.startswith(_COMPACT_FLEX) else None
 
 
+def _compact_series(pool: PoolIn) -> str | None:
+    machine = _compact(pool)
+    series = machine_series(machine) if machine else None
+    if series is None or series.compact or has_tpus(pool.pool, pool.site):
+        return None
+    return series.name
+
+
+def _too_many_for_compact(pool: PoolIn) -> str | None:
+    machine = _compact(pool)
+    series = machine_series(machine) if machine else None
+    most = series.compact_max_nodes if series else None
+    nodes = most_nodes(pool.pool)
+    return f"{nodes} nodes of {machine}, of which {most}" if most and nodes > most else None
+
+
 def _zones_of_compact(pool: PoolIn) -> str | None:
     zones = pool.pool.zones
     if not pool.pool.compact or len(zones) == 1 or (not zones and pool.site.is_zonal):
@@ -135,6 +152,26 @@ ROWS = (
         consequence=_NO_POOL,
         fix="Leave compact out, or take a machine of the series a3-ultragpu, a4 or h4d.",
         source="cluster-toolkit modules/compute/gke-node-pool (2026)",
+    ),
+    Row(
+        name="compact on the series that take it",
+        kinds=_ALL,
+        field="compact",
+        offence=_compact_series,
+        problem="Nodes of the {value} series cannot be placed close together.",
+        consequence=_NO_POOL,
+        fix="Leave compact out, or take a machine of a series such as c2, n2, g2, a2, a3 or a4.",
+        source="GKE docs, compact-placement (2026); catalog/data/machine_series.csv",
+    ),
+    Row(
+        name="no more nodes than a compact placement takes",
+        kinds=_ALL,
+        field="nodes",
+        offence=_too_many_for_compact,
+        problem="The pool can have {value} can be placed close together.",
+        consequence="The autoscaler stops at that number.",
+        fix="Write fewer, or leave compact out.",
+        source="GKE docs, compact-placement (2026); catalog/data/machine_series.csv",
     ),
     Row(
         name="compact needs one zone",

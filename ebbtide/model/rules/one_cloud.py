@@ -74,6 +74,14 @@ ROWS = (
     ),
     OnlyOn(
         _GKE,
+        "gvnic",
+        lambda pool: pool.gvnic is not None,
+        "AKS has accelerated networking on every machine that can.",
+        "Leave gvnic out.",
+        "azure-native 3.29.0, AgentPool",
+    ),
+    OnlyOn(
+        _GKE,
         "tpuTopology",
         lambda pool: pool.tpu_topology is not None,
         "AKS has no TPUs.",

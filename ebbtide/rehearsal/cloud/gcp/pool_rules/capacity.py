@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from ebbtide.catalog import is_tpu
+from ebbtide.catalog import is_tpu, machine_series
 from ebbtide.rehearsal.cloud.gcp.machine_pool import seconds_of
 from ebbtide.rehearsal.cloud.gcp.pool_rules.rule import FLEX_DOCS, QUEUED_DOCS, TOOLKIT, Pool, pool_rule
 
@@ -122,6 +122,9 @@ def _compact(pool: Pool) -> str | None:
         return f"Compact placement is not supported for flex start node pools of {machine.name}."
     if len(pool.zones) > 1:
         return "Compact placement node pools must be in a single zone."
+    series = machine_series(machine.name) if machine is not None else None
+    if series is not None and not series.compact and not tpu:
+        return f"Compact placement is not supported for machine type {machine.name if machine else ''}."
     return None
 
 
