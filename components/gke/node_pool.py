@@ -16,6 +16,7 @@ from ebbtide.model import (
     Preemptible,
     Queued,
     Reservation,
+    SecondaryBootDisk,
     Site,
     Spot,
     Taint,
@@ -202,6 +203,8 @@ def _node_config(pool: Pool, args: NodePoolArgs) -> container.NodePoolNodeConfig
             "disk_type": pool.disk.type,
             "ephemeral_storage_local_ssd_config": _ephemeral_ssds(pool),
             "local_nvme_ssd_block_config": _block_ssds(pool),
+            "secondary_boot_disks": [_secondary(disk) for disk in pool.secondary_boot_disks] or None,
+            "gcfs_config": None if pool.image_streaming is None else {"enabled": pool.image_streaming},
             "gvnic": {"enabled": pool.gvnic} if pool.gvnic is not None else None,
             "image_type": _IMAGES[pool.image or "cos"],
             "service_account": pool.service_account or args.service_account,
@@ -234,6 +237,10 @@ def _block_ssds(pool: Pool) -> container.NodePoolNodeConfigLocalNvmeSsdBlockConf
     if config is None or config.local_ssd_count is None:
         return None
     return {"local_ssd_count": config.local_ssd_count}
+
+
+def _secondary(disk: SecondaryBootDisk) -> container.NodePoolNodeConfigSecondaryBootDiskArgsDict:
+    return given({"disk_image": disk.disk_image, "mode": disk.mode})
 
 
 def _kubelet(pool: Pool) -> container.NodePoolNodeConfigKubeletConfigArgsDict:

@@ -162,6 +162,11 @@ def _settings(inputs: Inputs) -> Iterator[str]:
         yield "compact placement"
     if inputs.flag("nodeConfig.gvnic.enabled"):
         yield "gVNIC"
+    if inputs.flag("nodeConfig.gcfsConfig.enabled"):
+        yield "image streaming"
+    for disk in inputs.parts("nodeConfig.secondaryBootDisks"):
+        what = "images" if disk.text("mode") == "CONTAINER_IMAGE_CACHE" else "data"
+        yield f"preloaded {what} of {disk.text('diskImage').rpartition('/')[2]}"
 
 
 def _reserved(inputs: Inputs) -> str:

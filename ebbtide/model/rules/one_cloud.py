@@ -74,6 +74,22 @@ ROWS = (
     ),
     OnlyOn(
         _GKE,
+        "secondaryBootDisks",
+        lambda pool: bool(pool.secondary_boot_disks),
+        "Nodes on AKS begin with their node image alone.",
+        "Leave secondaryBootDisks out.",
+        "azure-native 3.29.0, AgentPool",
+    ),
+    OnlyOn(
+        _GKE,
+        "imageStreaming",
+        lambda pool: pool.image_streaming is not None,
+        "AKS streams images of Azure Container Registry by artifact streaming, which is not set here.",
+        "Leave imageStreaming out.",
+        "azure-native 3.29.0, AgentPool; azure-aks-docs artifact-streaming.md (2026)",
+    ),
+    OnlyOn(
+        _GKE,
         "gvnic",
         lambda pool: pool.gvnic is not None,
         "AKS has accelerated networking on every machine that can.",

@@ -294,3 +294,12 @@ def test_settings() -> None:
         "gVNIC",
     )
     assert _pool(placement_policy={"type": "COMPACT", "tpu_topology": "4x4"}).settings == ()
+    disks = [
+        {"disk_image": "global/images/trainer", "mode": "CONTAINER_IMAGE_CACHE"},
+        {"disk_image": "projects/acme-data/global/images/imagenet"},
+    ]
+    assert _pool(node_config={"gcfs_config": {"enabled": True}, "secondary_boot_disks": disks}).settings == (
+        "image streaming",
+        "preloaded images of trainer",
+        "preloaded data of imagenet",
+    )

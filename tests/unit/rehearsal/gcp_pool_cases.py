@@ -76,6 +76,22 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
         "[VIRTIO_NET, c3] features are not compatible",
     ),
     (
+        "cpu",
+        {
+            "nodeConfig__secondaryBootDisks": [
+                {"diskImage": "global/images/trainer", "mode": "CONTAINER_IMAGE_CACHE"}
+            ]
+        },
+        "preloaded images are streamed",
+        "require image streaming to be enabled",
+    ),
+    (
+        "cpu",
+        {"nodeConfig__gcfsConfig": {"enabled": True}, "nodeConfig__imageType": "UBUNTU_CONTAINERD"},
+        "preloaded images are streamed",
+        "only supported with Container-Optimized OS",
+    ),
+    (
         "t4",
         {"placementPolicy": {"type": "COMPACT"}},
         "compact placement",

@@ -270,3 +270,15 @@ def test_gvnic_follows_the_machine() -> None:
     for machine, ignored in (("c3-standard-8", True), ("n2-standard-8", False)):
         pool = synth(only(GKE, machine=machine, gvnic=True)).named("train-work", POOL)
         assert ("nodeConfig.gvnic" in pool.ignore_changes) is ignored
+
+
+def test_preloaded_images_are_streamed() -> None:
+    """Containers start from the disk by image streaming alone; data needs none."""
+    images = {"diskImage": "global/images/trainer", "mode": "CONTAINER_IMAGE_CACHE"}
+    config = made(machine="n2-standard-8", secondaryBootDisks=[images])["nodeConfig"]
+    assert config["secondaryBootDisks"] == [images]
+    assert config["gcfsConfig"] == {"enabled": True}
+    data = {"diskImage": "global/images/imagenet"}
+    config = made(machine="n2-standard-8", secondaryBootDisks=[data])["nodeConfig"]
+    assert config["secondaryBootDisks"] == [data]
+    assert "gcfsConfig" not in config
