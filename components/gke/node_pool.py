@@ -7,6 +7,7 @@ from typing import Any, Final, assert_never
 import pulumi
 from pulumi_gcp import container
 
+from ebbtide.catalog import machine_series
 from ebbtide.model import (
     Accelerator,
     FlexStart,
@@ -15,6 +16,7 @@ from ebbtide.model import (
     Preemptible,
     Queued,
     Reservation,
+    SecondaryBootDisk,
     Site,
     Spot,
     Taint,
@@ -171,10 +173,13 @@ def _ignored(pool: Pool, *, placed: bool) -> list[str]:
 
     Where the count is fixed, ignoring the initial count would bring back that of an older stack, and the
     provider creates no pool with both. GKE returns no placement type
-    (GoogleCloudPlatform/cluster-toolkit#6302): after a refresh, the pool would be replaced.
+    (GoogleCloudPlatform/cluster-toolkit#6302): after a refresh, the pool would be replaced. Where a series
+    has gVNIC alone, an older pool has it without saying so, and would be replaced as well.
     """
     count = ["initialNodeCount"] if pool.nodes.count is None else []
-    return count + (["placementPolicy.type"] if placed else [])
+    series = machine_series(pool.machine.type) if pool.machine else None
+    gvnic = ["nodeConfig.gvnic"] if series is not None and series.gvnic_only else []
+    return count + gvnic + (["placementPolicy.type"] if placed else [])
 
 
 def _autoscaling(pool: Pool) -> container.NodePoolAutoscalingArgsDict | None:
@@ -224,6 +229,9 @@ def _node_config(pool: Pool, args: NodePoolArgs) -> container.NodePoolNodeConfig
             "boot_disk_kms_key": args.disk_key,
             "ephemeral_storage_local_ssd_config": _ephemeral_ssds(pool),
             "local_nvme_ssd_block_config": _block_ssds(pool),
+            "secondary_boot_disks": [_secondary(disk) for disk in pool.secondary_boot_disks] or None,
+            "gcfs_config": None if pool.image_streaming is None else {"enabled": pool.image_streaming},
+            "gvnic": {"enabled": pool.gvnic} if pool.gvnic is not None else None,
             "image_type": _IMAGES[pool.image or "cos"],
             "service_account": pool.service_account or args.service_account,
             # What a node may do is its account's grants; narrower scopes only hide which grant is missing.
@@ -266,6 +274,10 @@ def _block_ssds(pool: Pool) -> container.NodePoolNodeConfigLocalNvmeSsdBlockConf
     if config is None or config.local_ssd_count is None:
         return None
     return {"local_ssd_count": config.local_ssd_count}
+
+
+def _secondary(disk: SecondaryBootDisk) -> container.NodePoolNodeConfigSecondaryBootDiskArgsDict:
+    return given({"disk_image": disk.disk_image, "mode": disk.mode})
 
 
 def _kubelet(pool: Pool) -> container.NodePoolNodeConfigKubeletConfigArgsDict:

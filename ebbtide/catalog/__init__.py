@@ -1,8 +1,8 @@
 """Facts about the clouds, as dated data files with a source in every row, and their look-up.
 
 The data files stand in `data/`: `machines.csv`, `attachable.csv`, `prices.csv`, `quotas.csv`,
-`ephemeral.csv`, `footprints.csv`, `local_ssds.csv`, `locations.csv`, `offerings.csv`, `partitions.csv`,
-`retirements.csv`, `series.csv`. A fact that turns out wrong is fixed there; no code carries one.
+`ephemeral.csv`, `footprints.csv`, `local_ssds.csv`, `locations.csv`, `machine_series.csv`, `offerings.csv`,
+`partitions.csv`, `retirements.csv`. A fact that turns out wrong is fixed there; no code carries one.
 """
 
 from ebbtide.catalog.accelerators import chips_of, is_tpu, one_host_topology, resource_name, short_for
@@ -17,6 +17,7 @@ from ebbtide.catalog.disks import (
 from ebbtide.catalog.footprints import Footprint, footprint
 from ebbtide.catalog.local_ssds import LOCAL_SSD_GIB, LocalSsds, local_ssds
 from ebbtide.catalog.locations import Locations, Offering, Region
+from ebbtide.catalog.machine_series import MachineSeries, can_be_spot, machine_series
 from ebbtide.catalog.machines import (
     Machine,
     attachable_counts,
@@ -29,7 +30,6 @@ from ebbtide.catalog.partitions import partitions
 from ebbtide.catalog.prices import Price, find_price, machine_price
 from ebbtide.catalog.quotas import quota_names
 from ebbtide.catalog.retirements import Retirement, retired_names, retirement
-from ebbtide.catalog.series import series_of, takes
 from ebbtide.catalog.versions import PINS, Pin
 
 __all__ = [
@@ -43,6 +43,7 @@ __all__ = [
     "LocalSsds",
     "Locations",
     "Machine",
+    "MachineSeries",
     "Offering",
     "Pin",
     "Price",
@@ -53,6 +54,7 @@ __all__ = [
     "attachable_counts",
     "attachable_types",
     "boot_disk_types",
+    "can_be_spot",
     "cheapest",
     "chips_of",
     "ephemeral_gib",
@@ -64,13 +66,12 @@ __all__ = [
     "local_ssds",
     "machine_names",
     "machine_price",
+    "machine_series",
     "one_host_topology",
     "partitions",
     "quota_names",
     "resource_name",
     "retired_names",
     "retirement",
-    "series_of",
     "short_for",
-    "takes",
 ]

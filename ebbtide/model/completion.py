@@ -1,7 +1,15 @@
 """Filling in what a declaration leaves out and what follows from the rest of it, once, before anything is
 derived."""
 
-from ebbtide.catalog import CloudKind, Machine, boot_disk_types, find_machine, is_tpu, local_ssds
+from ebbtide.catalog import (
+    CloudKind,
+    Machine,
+    boot_disk_types,
+    find_machine,
+    is_tpu,
+    local_ssds,
+    machine_series,
+)
 from ebbtide.model.capacity import FlexStart, OnDemand, Queued, Reservation
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.fallback import KEY, fallback_of
@@ -74,6 +82,15 @@ def _local_ssds(config: LocalSsdConfig | None, pool: Pool) -> LocalSsdConfig | N
     return config.model_copy(update={"local_ssd_count": known.own})
 
 
+def _gvnic_only(pool: Pool) -> bool:
+    series = machine_series(pool.machine.type) if pool.machine else None
+    return series is not None and series.gvnic_only
+
+
+def _has_cache(pool: Pool) -> bool:
+    return any(disk.mode is not None for disk in pool.secondary_boot_disks)
+
+
 def _gke_only(pool: Pool) -> dict[str, object]:
     scheduled = isinstance(pool.capacity, FlexStart | Queued)
     steady = isinstance(pool.capacity, OnDemand | Reservation)
@@ -81,6 +98,10 @@ def _gke_only(pool: Pool) -> dict[str, object]:
         "location_policy": pool.location_policy or ("balanced" if steady else "any"),
         "auto_repair": (not scheduled) if pool.auto_repair is None else pool.auto_repair,
         "auto_upgrade": True if pool.auto_upgrade is None else pool.auto_upgrade,
+        "image_streaming": True
+        if pool.image_streaming is None and _has_cache(pool)
+        else pool.image_streaming,
+        "gvnic": True if pool.gvnic is None and _gvnic_only(pool) else pool.gvnic,
         "ephemeral_storage_local_ssd_config": _local_ssds(pool.ephemeral_storage_local_ssd_config, pool),
         "local_nvme_ssd_block_config": _local_ssds(pool.local_nvme_ssd_block_config, pool),
     }

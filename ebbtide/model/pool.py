@@ -121,6 +121,16 @@ class LocalSsdConfig(Declared):
     """Number of disks. Left out: as many as the machine type always has."""
 
 
+class SecondaryBootDisk(Declared):
+    """A disk that each node gets, filled from a disk image."""
+
+    disk_image: Name
+    """`global/images/NAME` of the cluster's project, or `projects/P/global/images/NAME`."""
+    mode: Literal["CONTAINER_IMAGE_CACHE"] | None = None
+    """`CONTAINER_IMAGE_CACHE` for container images, which containers then start from. Left out: data, which
+    pods mount from the node."""
+
+
 class Upgrade(Declared):
     """How nodes are replaced when their version changes."""
 
@@ -155,6 +165,12 @@ class Pool(Declared):
     fixed when the pool is created."""
     local_nvme_ssd_block_config: LocalSsdConfig | None = None
     """GKE: local SSDs as raw block devices. It is fixed when the pool is created."""
+    secondary_boot_disks: Converted[tuple[SecondaryBootDisk, ...], Sequence[SecondaryBootDisk]] = default(())
+    """GKE: disks with container images or data that nodes begin with. They are fixed when the pool is
+    created."""
+    image_streaming: bool | None = None
+    """GKE: containers start before all of their image is there. Left out: where a secondary boot disk has
+    container images, which needs it."""
     image: Literal["cos", "ubuntu", "azure-linux"] | None = None
     """Node image. GKE: `cos` or `ubuntu`; AKS: `ubuntu` or `azure-linux`. Left out: `cos`, `ubuntu`."""
     labels: dict[str, str] = Field(default_factory=dict[str, str])
@@ -171,6 +187,9 @@ class Pool(Declared):
     compact: bool = False
     """GKE: nodes close together in one zone, for traffic between them. It is fixed when the pool is created:
     to change it, give the pool another name."""
+    gvnic: bool | None = None
+    """GKE: Google's virtual network interface. Left out: on the series that have no other. It is fixed when
+    the pool is created."""
     tpu_topology: Annotated[str, Field(strict=True, pattern=r"^[1-9]\d*x[1-9]\d*(x[1-9]\d*)?$")] | None = None
     """GKE: arrangement of the TPU chips of a slice, such as `4x4`. A slice of several nodes has as many as
     its chips need, and they come and go together. It is fixed when the pool is created."""

@@ -105,6 +105,7 @@ def _pools(pools: Sequence[PoolReport], width: int) -> Iterator[RenderableType]:
         details = [f"{title.lower()} {columns[title][number]}" for title in reversed(moved)]
         details += [f"zones {', '.join(pool.zones)}"] if pool.zones else []
         details += [pool.local_disks] if pool.local_disks else []
+        details += pool.settings
         details += [f"queues {', '.join(pool.queues)}"] if pool.queues else []
         details += [f"falls back to {', '.join(pool.falls_back_to)}"] if pool.falls_back_to else []
         details += [f"network tags {', '.join(pool.network_tags)}"] if pool.network_tags else []

@@ -104,6 +104,8 @@ class PoolReport(_Part):
     """Boot disk of a node."""
     local_disks: str = ""
     """Disks of the machine itself that a node uses, in words; empty for none."""
+    settings: tuple[str, ...] = ()
+    """What else its nodes are set to, in words, as `gVNIC`."""
     labels: dict[str, str]
     """Kubernetes labels that the resource declares."""
     taints: tuple[TaintReport, ...]
@@ -333,6 +335,7 @@ def _pool(pool: PoolFacts, queues: tuple[str, ...], falls_back_to: tuple[str, ..
         zones=pool.zones,
         disk=DiskReport(size_gib=pool.disk.size_gib, type=pool.disk.type),
         local_disks=pool.local_disks,
+        settings=pool.settings,
         labels=dict(pool.labels),
         taints=tuple(
             TaintReport(key=taint.key, value=taint.value, effect=taint.effect, automatic=taint.automatic)

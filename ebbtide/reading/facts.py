@@ -101,6 +101,7 @@ class PoolFacts:
         zones: where nodes may be; empty for wherever the cluster is.
         disk: boot disk of a node.
         local_disks: disks of the machine itself that a node uses, in words; empty for none.
+        settings: what else its nodes are set to, in words.
         labels: Kubernetes labels that the resource declares.
         taints: what nodes carry, declared and automatic.
         max_run_seconds: how long a node lives at most; None for no limit.
@@ -125,6 +126,7 @@ class PoolFacts:
     zones: tuple[str, ...] = ()
     disk: DiskFacts
     local_disks: str = ""
+    settings: tuple[str, ...] = ()
     labels: Mapping[str, str]
     taints: tuple[TaintFacts, ...]
     max_run_seconds: int | None = None

@@ -143,6 +143,7 @@ def _pool(
             inputs.text("nodeConfig.diskType") or _DISK.type,
         ),
         local_disks=_local_disks(inputs),
+        settings=tuple(_settings(inputs)),
         labels=inputs.labels("nodeConfig.labels"),
         taints=taints,
         max_run_seconds=PREEMPTIBLE_SECONDS if capacity == "preemptible" else int(limit) if limit else None,
@@ -186,6 +187,18 @@ def _local_disks(inputs: Inputs) -> str:
     }
     counts = {use: inputs.number(f"nodeConfig.{field}.localSsdCount") for field, use in uses.items()}
     return ", ".join(f"{several(count, 'local SSD')} {use}" for use, count in counts.items() if count)
+
+
+def _settings(inputs: Inputs) -> Iterator[str]:
+    if inputs.text("placementPolicy.type") == "COMPACT" and not inputs.text("placementPolicy.tpuTopology"):
+        yield "compact placement"
+    if inputs.flag("nodeConfig.gvnic.enabled"):
+        yield "gVNIC"
+    if inputs.flag("nodeConfig.gcfsConfig.enabled"):
+        yield "image streaming"
+    for disk in inputs.parts("nodeConfig.secondaryBootDisks"):
+        what = "images" if disk.text("mode") == "CONTAINER_IMAGE_CACHE" else "data"
+        yield f"preloaded {what} of {disk.text('diskImage').rpartition('/')[2]}"
 
 
 def _reserved(inputs: Inputs) -> str:

@@ -289,6 +289,22 @@ GKE_POOL = [
     work("Pool.network_tags", GKE_CPU, "networkTags", ["allow-ssh"]),
     work("Pool.max_pods_per_node", GKE_CPU, "maxPodsPerNode", 32),
     work("Pool.compact", GKE_CPU, "compact", True),  # noqa: FBT003 - a value of the declaration
+    work("Pool.image_streaming", GKE_CPU, "imageStreaming", True),  # noqa: FBT003 - a value of the declaration
+    work("Pool.secondary_boot_disks", GKE_CPU, "secondaryBootDisks", [{"diskImage": "global/images/a"}]),
+    work(
+        "SecondaryBootDisk.disk_image",
+        GKE_CPU,
+        "secondaryBootDisks",
+        *([{"diskImage": f"global/images/{name}"}] for name in ("a", "b")),
+    ),
+    work(
+        "SecondaryBootDisk.mode",
+        GKE_CPU,
+        "secondaryBootDisks",
+        [{"diskImage": "global/images/a", "mode": "CONTAINER_IMAGE_CACHE"}],
+        [{"diskImage": "global/images/a"}],
+    ),
+    work("Pool.gvnic", GKE_CPU, "gvnic", True),  # noqa: FBT003 - a value of the declaration
     work("Pool.tpu_topology", only(GKE, machine="ct5lp-hightpu-4t", nodes={}), "tpuTopology", "4x4", "2x4"),
     work("Pool.shutdown_grace", GKE_SPOT, "shutdownGrace", "120s"),
     work("Pool.upgrade", GKE_CPU, "upgrade", {"maxSurge": 2}),

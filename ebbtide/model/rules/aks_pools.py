@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from decimal import Decimal
 
-from ebbtide.catalog import LARGEST_EPHEMERAL_GIB, CloudKind, ephemeral_gib, takes
+from ebbtide.catalog import LARGEST_EPHEMERAL_GIB, CloudKind, can_be_spot, ephemeral_gib
 from ebbtide.model.capacity import Spot
 from ebbtide.model.completion import complete_pool
 from ebbtide.model.faults import Fault
@@ -28,7 +28,7 @@ def _spot_is_no_system_pool(pool: PoolIn) -> Iterator[Fault]:
 
 def _spot_of_a_series_that_has_it(pool: PoolIn) -> Iterator[Fault]:
     machine = pool.machine
-    if isinstance(pool.pool.capacity, Spot) and machine is not None and not takes(machine, "spot"):
+    if isinstance(pool.pool.capacity, Spot) and machine is not None and not can_be_spot(machine):
         yield Fault(
             pool.at("capacity"),
             f"Azure sells no {machine.name} as spot.",

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from ebbtide.catalog import CloudKind, Machine, find_machine, machine_names, retirement
+from ebbtide.catalog import CloudKind, Machine, find_machine, machine_names, machine_series, retirement
 from ebbtide.model.faults import Fault, did_you_mean
 from ebbtide.model.pool import MachineShape
 from ebbtide.model.rules.rule import PoolIn, PoolRule
@@ -86,8 +86,26 @@ def _is_as_known(pool: PoolIn) -> Iterator[Fault]:
         )
 
 
+def _gvnic(pool: PoolIn) -> Iterator[Fault]:
+    machine = pool.pool.machine
+    series = machine_series(machine.type) if machine else None
+    if pool.pool.gvnic is False and series is not None and series.gvnic_only:
+        yield Fault(
+            pool.at("gvnic"),
+            f"Machines of the {series.name} series have no other network interface than gVNIC.",
+            "The node pool could not be created.",
+            "Leave gvnic out.",
+        )
+
+
 RULES: tuple[PoolRule, ...] = (
     PoolRule("a machine type", _DOCS, _is_written),
     PoolRule("a known machine type", _CATALOG, _is_known),
     PoolRule("a known machine as it is", _CATALOG, _is_as_known),
+    PoolRule(
+        "gVNIC on the series that have no other",
+        "Compute Engine docs, using-gvnic (2026); catalog/data/machine_series.csv",
+        _gvnic,
+        CloudKind.GKE,
+    ),
 )

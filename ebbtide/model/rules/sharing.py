@@ -10,6 +10,7 @@ from ebbtide.model.gpus import cloud_installs, shares
 from ebbtide.model.pool import Accelerator
 from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule, Severity, pools_of
 from ebbtide.model.rules.words import called, either
+from ebbtide.wording import several
 
 _NO_POOL = "The node pool could not be created."
 _MIG_DOCS = (
@@ -100,7 +101,7 @@ def _counted_whole(pool: PoolIn) -> Iterator[Fault]:
     if count > 1:
         yield Fault(
             pool.at("accelerator.gpuInstanceProfile"),
-            f"The autoscaler takes an empty node for {accelerator.count} GPUs, not for "
+            f"The autoscaler counts {several(accelerator.count, 'GPU')} on an empty node, not "
             f"{accelerator.count * count} instances.",
             "It adds more nodes than many small pods need, and removes those again.",
             "Write nodes: {count: 1}, for example, unless that will do.",

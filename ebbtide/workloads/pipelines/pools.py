@@ -66,6 +66,7 @@ def use_pool(
         pools = _found((pool, *fallback), profile, problems)
         for item in pools:
             _check_fit(item, needed, problems)
+        check_slices(pools, needed, problems)
         problems.check(
             not (hard and fallback),
             "fallback is for a soft placement, and this one is hard: write hard=False with it.",
@@ -115,6 +116,16 @@ def _check_fit(pool: PoolProfile, needed: Asked, problems: Problems) -> None:
     alone = Profile("", cloud, "", pools=(pool,), queues=(), logs=LogsProfile("", ""))
     with problems.collecting():
         place(alone, needed.task(pool=pool.name))
+
+
+def check_slices(pools: Iterable[PoolProfile], needed: Asked, problems: Problems) -> None:
+    """Note TPU slices of several nodes: a step has one pod, and the TPUs wait for a pod on each node."""
+    for pool in pools:
+        together = pool.accelerator.slice_nodes if pool.accelerator and needed.gpus else 1
+        problems.check(
+            together == 1,
+            f"a TPU slice of pool {pool.name} is {together} nodes, and a step has one pod: use a TrainJob.",
+        )
 
 
 def check_kind(step: Step, resources: Iterable[str], needed: Asked, problems: Problems) -> None:

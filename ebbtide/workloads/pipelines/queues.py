@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final, Unpack
 from ebbtide.placement import Profile, QueueProfile
 from ebbtide.workloads.pipelines.faults import faults_of
 from ebbtide.workloads.pipelines.needs import Needs, asked, limit
-from ebbtide.workloads.pipelines.pools import check_free, check_kind
+from ebbtide.workloads.pipelines.pools import check_free, check_kind, check_slices
 from ebbtide.workloads.pipelines.steps import Step
 from ebbtide.workloads.pipelines.warned import warn
 from ebbtide.workloads.placing import place
@@ -61,6 +61,7 @@ def use_queue(
         needed = asked(step, needs, problems)
         found = place(cluster, needed.task(queue=name, namespace=namespace, priority=priority))
         check_kind(step, filter(None, [found.accelerator]), needed, problems)
+        check_slices(found.pools, needed, problems)
     limit(step, needs, found.accelerator)
     step.label(found.labels)
     step.annotate(found.annotations)

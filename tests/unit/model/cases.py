@@ -85,9 +85,29 @@ def too_many_pools() -> Case:
     )
 
 
+def too_many_disks() -> Case:
+    """A pool with 128 secondary boot disks, which would be long to read as data."""
+    gke = base("gke")
+    gke["pools"][1]["secondaryBootDisks"] = [
+        {"diskImage": f"global/images/data-{number}"} for number in range(128)
+    ]
+    return Case(
+        name="preloading: too many disks",
+        written=gke,
+        faults=(
+            Fault(
+                path="pools[1].secondaryBootDisks",
+                problem="The pool has 128 secondary boot disks.",
+                consequence="GKE refuses to create the node pool.",
+                fix="Write at most 127.",
+            ),
+        ),
+    )
+
+
 def bad_cases() -> list[Case]:
     """Declarations that are refused."""
-    return [*cases("bad"), too_many_pools()]
+    return [*cases("bad"), too_many_pools(), too_many_disks()]
 
 
 def cases(directory: str) -> list[Case]:

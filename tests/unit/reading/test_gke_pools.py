@@ -284,3 +284,22 @@ def test_shared_gpus() -> None:
     }
     pool = _pool(node_config={"machine_type": "a2-highgpu-2g", "guest_accelerators": [gpu]})
     assert pool.accelerator == AcceleratorFacts("nvidia-tesla-a100", 2, "1g.5gb, time-sharing by 4", 28)
+
+
+def test_settings() -> None:
+    """Each in a word or two; a TPU slice's placement is its topology."""
+    gvnic = {"gvnic": {"enabled": True}}
+    assert _pool(node_config=gvnic, placement_policy={"type": "COMPACT"}).settings == (
+        "compact placement",
+        "gVNIC",
+    )
+    assert _pool(placement_policy={"type": "COMPACT", "tpu_topology": "4x4"}).settings == ()
+    disks = [
+        {"disk_image": "global/images/trainer", "mode": "CONTAINER_IMAGE_CACHE"},
+        {"disk_image": "projects/acme-data/global/images/imagenet"},
+    ]
+    assert _pool(node_config={"gcfs_config": {"enabled": True}, "secondary_boot_disks": disks}).settings == (
+        "image streaming",
+        "preloaded images of trainer",
+        "preloaded data of imagenet",
+    )

@@ -70,6 +70,34 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
         "TPU topology 4x4 of ct5lp-hightpu-4t requires 4 nodes, got 8",
     ),
     (
+        "cpu",
+        {"nodeConfig__machineType": "c3-standard-8", "nodeConfig__gvnic": {"enabled": False}},
+        "a network interface of the machine",
+        "[VIRTIO_NET, c3] features are not compatible",
+    ),
+    (
+        "cpu",
+        {
+            "nodeConfig__secondaryBootDisks": [
+                {"diskImage": "global/images/trainer", "mode": "CONTAINER_IMAGE_CACHE"}
+            ]
+        },
+        "preloaded images are streamed",
+        "require image streaming to be enabled",
+    ),
+    (
+        "cpu",
+        {"nodeConfig__gcfsConfig": {"enabled": True}, "nodeConfig__imageType": "UBUNTU_CONTAINERD"},
+        "preloaded images are streamed",
+        "only supported with Container-Optimized OS",
+    ),
+    (
+        "t4",
+        {"placementPolicy": {"type": "COMPACT"}},
+        "compact placement",
+        "not supported for machine type n1-highmem-8",
+    ),
+    (
         "t4",
         _shared(gpuPartitionSize="1g.5gb"),
         "GPUs that can be shared so",

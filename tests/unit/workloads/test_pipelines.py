@@ -1,4 +1,5 @@
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from kfp import dsl, kubernetes
@@ -224,3 +225,16 @@ def test_what_is_wrong_with_the_secrets_of_a_step() -> None:
     assert settings(task) == {}
     (found,) = problems_of(lambda: use_secrets(step()))
     assert "no Secret is named" in found
+
+
+def test_a_step_is_no_tpu_slice() -> None:
+    """One pod cannot use TPUs that are spread over several nodes."""
+    assert _T4.accelerator is not None
+    tpus = replace(_T4.accelerator, type="tpu-v5-lite-podslice", resource="google.com/tpu", slice_nodes=4)
+    pool = replace(_T4, accelerator=tpus)
+    slice_of = "a TPU slice of pool t4-spot is 4 nodes, and a step has one pod: use a TrainJob."
+    said = f"Step container-step: {slice_of}"
+    assert problems_of(lambda: use_pool(step(), pool, gpus=4)) == (said,)
+    pools = (pool, *(each for each in DEV.pools if each.name != "t4-spot"))
+    needs: dict[str, Any] = {"gpus": 4, "cpu": "1", "memory": "1Gi", "namespace": "vision"}
+    assert problems_of(lambda: use_queue(step(), "t4", profile=replace(DEV, pools=pools), **needs)) == (said,)

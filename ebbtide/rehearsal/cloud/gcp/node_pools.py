@@ -153,6 +153,7 @@ _NODE_CONFIG_REPLACES: Final = (
     "localSsdEncryptionMode",
     "maxRunDuration",
     "flexStart",
+    "gvnic.enabled",
 )
 
 NODE_POOL_KIND: Final = Kind(

@@ -272,3 +272,25 @@ def test_a_slice_of_several_nodes_has_its_topology() -> None:
     assert inputs["autoscaling"]["totalMaxNodeCount"] == 4
     assert inputs["initialNodeCount"] == 0
     assert "placementPolicy" not in made(machine="ct5lp-hightpu-4t", tpuTopology="2x2")
+
+
+def test_gvnic_follows_the_machine() -> None:
+    """It is declared on the series that have no other interface, where older pools keep what they have."""
+    assert made(machine="c3-standard-8")["nodeConfig"]["gvnic"] == {"enabled": True}
+    assert made(machine="n2-standard-8", gvnic=True)["nodeConfig"]["gvnic"] == {"enabled": True}
+    assert "gvnic" not in made(machine="n2-standard-8")["nodeConfig"]
+    for machine, ignored in (("c3-standard-8", True), ("n2-standard-8", False)):
+        pool = synth(only(GKE, machine=machine, gvnic=True)).named("train-work", POOL)
+        assert ("nodeConfig.gvnic" in pool.ignore_changes) is ignored
+
+
+def test_preloaded_images_are_streamed() -> None:
+    """Containers start from the disk by image streaming alone; data needs none."""
+    images = {"diskImage": "global/images/trainer", "mode": "CONTAINER_IMAGE_CACHE"}
+    config = made(machine="n2-standard-8", secondaryBootDisks=[images])["nodeConfig"]
+    assert config["secondaryBootDisks"] == [images]
+    assert config["gcfsConfig"] == {"enabled": True}
+    data = {"diskImage": "global/images/imagenet"}
+    config = made(machine="n2-standard-8", secondaryBootDisks=[data])["nodeConfig"]
+    assert config["secondaryBootDisks"] == [data]
+    assert "gcfsConfig" not in config

@@ -3,7 +3,7 @@
 from decimal import Decimal
 from typing import Any, Final
 
-from ebbtide.catalog import takes
+from ebbtide.catalog import can_be_spot
 from ebbtide.rehearsal.cloud.azure.aks.asked import PoolAsked, PoolRefusal
 from ebbtide.rehearsal.cloud.azure.errors import invalid, refused
 from ebbtide.rehearsal.cloud.azure.values import inner
@@ -28,7 +28,7 @@ def _spot_is_a_scale_set(pool: PoolAsked) -> RefusedError | None:
 
 
 def _spot_of_a_series_that_has_it(pool: PoolAsked) -> RefusedError | None:
-    if not pool.is_spot or takes(pool.machine, "spot"):
+    if not pool.is_spot or can_be_spot(pool.machine):
         return None
     return refused(
         "BadRequest",

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from ebbtide.catalog import is_tpu, takes
+from ebbtide.catalog import is_tpu, machine_series
 from ebbtide.rehearsal.cloud.gcp.machine_pool import seconds_of
 from ebbtide.rehearsal.cloud.gcp.pool_rules.rule import FLEX_DOCS, QUEUED_DOCS, TOOLKIT, Pool, pool_rule
 
@@ -114,7 +114,8 @@ def _compact(pool: Pool) -> str | None:
         return "Compact placement is not supported with queued_provisioning."
     if pool.scheduled and machine is not None and not machine.name.startswith(_COMPACT_FLEX) and not tpu:
         return f"Compact placement is not supported for flex start node pools of {machine.name}."
-    if machine is not None and not takes(machine, "compact") and not tpu:
+    series = machine_series(machine.name) if machine is not None else None
+    if machine is not None and series is not None and not series.compact and not tpu:
         return f"Placement policy is not applicable to machine type {machine.name}."
     if len(pool.zones) > 1:
         return "Compact placement node pools must be in a single zone."

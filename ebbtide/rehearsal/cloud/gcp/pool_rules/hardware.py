@@ -9,6 +9,7 @@ from ebbtide.catalog import (
     boot_disk_types,
     is_tpu,
     local_ssds,
+    machine_series,
     partitions,
 )
 from ebbtide.rehearsal.cloud.gcp.asked import last
@@ -128,6 +129,24 @@ def _local_ssds(pool: Pool) -> str | None:
     return f"Number of local SSDs {sum(counts)} is not supported for machine type {machine.name}."
 
 
+def _gvnic(pool: Pool) -> str | None:
+    series = machine_series(pool.machine.name) if pool.machine else None
+    off = pool.said.has("nodeConfig.gvnic") and not pool.said.flag("nodeConfig.gvnic.enabled")
+    if series is None or not series.gvnic_only or not off:
+        return None
+    return f"[VIRTIO_NET, {series.name}] features are not compatible for creating instance."
+
+
+def _preloading(pool: Pool) -> str | None:
+    modes = {disk.text("mode") for disk in pool.said.parts("nodeConfig.secondaryBootDisks")}
+    if "CONTAINER_IMAGE_CACHE" in modes and not pool.said.flag("nodeConfig.gcfsConfig.enabled"):
+        return "Secondary boot disks of mode CONTAINER_IMAGE_CACHE require image streaming to be enabled."
+    ubuntu = pool.said.text("nodeConfig.imageType").upper().startswith("UBUNTU")
+    if ubuntu and pool.said.flag("nodeConfig.gcfsConfig.enabled"):
+        return "Image streaming is only supported with Container-Optimized OS."
+    return None
+
+
 def _image(pool: Pool) -> str | None:
     image = pool.said.text("nodeConfig.imageType").upper()
     if not image or image in _IMAGES:
@@ -162,5 +181,11 @@ RULES: Final = (
         _disk,
     ),
     pool_rule("local SSDs of the machine", "Compute Engine docs, local-ssd (2026)", _local_ssds),
+    pool_rule("a network interface of the machine", "Compute Engine docs, using-gvnic (2026)", _gvnic),
+    pool_rule(
+        "preloaded images are streamed",
+        "GKE docs, data-container-image-preloading and image-streaming (2026)",
+        _preloading,
+    ),
     pool_rule("an image", "GKE docs, node-images (2026)", _image),
 )

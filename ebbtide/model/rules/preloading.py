@@ -1,0 +1,70 @@
+"""Container images that nodes begin with, or stream."""
+
+import re
+from collections.abc import Iterator
+
+from ebbtide.catalog import CloudKind
+from ebbtide.model.faults import Fault
+from ebbtide.model.rules.rule import PoolIn, PoolRule
+
+_NO_POOL = "GKE refuses to create the node pool."
+_PRELOADING = "GKE docs, data-container-image-preloading (2026)"
+_IMAGE = re.compile(r"(projects/[^/]+/)?global/images/[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
+_MOST_DISKS = 127
+
+
+def _image_names(pool: PoolIn) -> Iterator[Fault]:
+    for number, disk in enumerate(pool.pool.secondary_boot_disks):
+        if not _IMAGE.fullmatch(disk.disk_image):
+            yield Fault(
+                pool.at(f"secondaryBootDisks[{number}].diskImage"),
+                f"{disk.disk_image} is not the name of a disk image.",
+                _NO_POOL,
+                "Write global/images/NAME, or projects/PROJECT/global/images/NAME.",
+            )
+
+
+def _not_too_many(pool: PoolIn) -> Iterator[Fault]:
+    count = len(pool.pool.secondary_boot_disks)
+    if count > _MOST_DISKS:
+        yield Fault(
+            pool.at("secondaryBootDisks"),
+            f"The pool has {count} secondary boot disks.",
+            _NO_POOL,
+            f"Write at most {_MOST_DISKS}.",
+        )
+
+
+def _needs_streaming(pool: PoolIn) -> Iterator[Fault]:
+    cached = any(disk.mode is not None for disk in pool.pool.secondary_boot_disks)
+    if cached and pool.pool.image_streaming is False:
+        yield Fault(
+            pool.at("imageStreaming"),
+            "A secondary boot disk has container images, and imageStreaming is false.",
+            "Containers would not start from the disk.",
+            "Leave imageStreaming out.",
+        )
+
+
+def _needs_cos(pool: PoolIn) -> Iterator[Fault]:
+    cached = any(disk.mode is not None for disk in pool.pool.secondary_boot_disks)
+    if (cached or pool.pool.image_streaming) and pool.pool.image == "ubuntu":
+        yield Fault(
+            pool.at("image"),
+            "GKE streams container images with the node image cos alone, and the image is ubuntu.",
+            _NO_POOL,
+            "Leave image out for cos.",
+        )
+
+
+RULES: tuple[PoolRule, ...] = (
+    PoolRule("a disk image for a secondary boot disk", _PRELOADING, _image_names, CloudKind.GKE),
+    PoolRule(
+        "as many secondary boot disks as a node takes",
+        "hashicorp/terraform-provider-google-beta 7.45.0, node_config.go: secondary_boot_disks, MaxItems",
+        _not_too_many,
+        CloudKind.GKE,
+    ),
+    PoolRule("preloaded container images are streamed", _PRELOADING, _needs_streaming, CloudKind.GKE),
+    PoolRule("image streaming needs cos", "GKE docs, image-streaming (2026)", _needs_cos, CloudKind.GKE),
+)
