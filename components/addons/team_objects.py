@@ -6,6 +6,7 @@ from typing import Any
 import pulumi
 
 from ebbtide.model import Cluster, Team
+from ebbtide.model.physical_names import PERSISTENT_VOLUME, fitting
 from ebbtide.model.tenants import pod_security_of
 from ebbtide.placement.derive import profile
 from ebbtide.placement.kueue import QUEUES_LABEL
@@ -145,6 +146,11 @@ def adopted(name: str, team: Team, backing: Backing) -> dict[str, Any]:
     )
 
 
+def volume_name(cluster: str, team: Team) -> str:
+    """Return the name of a team's volume, which is not namespaced."""
+    return fitting(f"{cluster}-{team.name}-{VOLUME}", PERSISTENT_VOLUME)
+
+
 def _size(disk: SharedDisk) -> dict[str, str]:
     return {"storage": f"{disk.size_gib}Gi"}
 
@@ -163,7 +169,7 @@ def volume(cluster: str, team: Team, disk: SharedDisk) -> dict[str, Any]:
     }
     if disk.mount_options:
         spec = {**spec, "mountOptions": list(disk.mount_options)}
-    return obj("v1", "PersistentVolume", f"{cluster}-{team.name}-{VOLUME}", spec=spec)
+    return obj("v1", "PersistentVolume", volume_name(cluster, team), spec=spec)
 
 
 def claim(cluster: str, team: Team, disk: SharedDisk) -> dict[str, Any]:
@@ -176,7 +182,7 @@ def claim(cluster: str, team: Team, disk: SharedDisk) -> dict[str, Any]:
         spec={
             "accessModes": ["ReadWriteMany"],
             "storageClassName": "",
-            "volumeName": f"{cluster}-{team.name}-{VOLUME}",
+            "volumeName": volume_name(cluster, team),
             "resources": {"requests": _size(disk)},
         },
     )

@@ -56,6 +56,9 @@ VIRTUAL_NETWORK = Limit(2, 64, "A-Za-z0-9_.-", f"{_ARM}, Microsoft.Network")
 WORKSPACE = Limit(4, 63, "A-Za-z0-9-", f"{_ARM}, Microsoft.OperationalInsights")
 STORAGE_ACCOUNT = Limit(3, 24, "a-z0-9", f"{_ARM}, Microsoft.Storage")
 CONTAINER_REGISTRY = Limit(5, 50, "A-Za-z0-9", f"{_ARM}, Microsoft.ContainerRegistry")
+PERSISTENT_VOLUME = Limit(
+    1, 253, "a-z0-9-", "kubernetes.io, overview/working-with-objects/names (2026): DNS subdomain"
+)
 
 
 def fitting(name: str, limit: Limit) -> str:
@@ -66,7 +69,8 @@ def fitting(name: str, limit: Limit) -> str:
     if limit.holds(name):
         return name
     digest = sha256(name.encode()).hexdigest()[:_HASH]
-    allowed = re.sub(f"[^{limit.characters}]", "-", name)
+    spelled = name if "A-Z" in limit.characters else name.lower()
+    allowed = re.sub(f"[^{limit.characters}]", "-", spelled)
     if limit.reserved:
         allowed = re.sub(limit.reserved, "g", allowed)
     return f"{allowed[: limit.longest - _HASH - 1].rstrip('-')}-{digest}"

@@ -231,7 +231,7 @@ GKE_POOL = [
     Flip("Spot.kind", GKE_SPOT, GKE_CPU),
     work("Preemptible.kind", GKE_SPOT, "capacity", "preemptible"),
     work("FlexStart.kind", GKE_QUEUED, "capacity", "flex-start"),
-    work("Queued.kind", GKE_CPU, "capacity", "queued"),
+    work("Queued.kind", GKE_GPU, "capacity", "queued"),
     work("Reservation.kind", GKE_CPU, "capacity", {"kind": "reservation", "name": "held"}),
     work(
         "FlexStart.max_run_duration",
@@ -339,7 +339,7 @@ AKS_POOL = [
     work("Nodes.count", AKS_CPU, "nodes", {"count": 2}, {"count": 1}),
     work("Pool.zones", AKS_CPU, "zones", ["1"]),
     work("Disk.size_gib", AKS_CPU, "disk.sizeGib", 64),
-    work("Disk.type", AKS_CPU, "disk.type", "ephemeral"),
+    work("Disk.type", only(AKS, machine="Standard_D8ds_v5"), "disk.type", "ephemeral"),
     work(
         "Disk.kubelet_disk_type",
         only(AKS, machine="Standard_D8ds_v5"),

@@ -118,7 +118,7 @@ def test_a_pool_of_fixed_size_has_a_count_and_no_limits() -> None:
 def test_a_pool_takes_its_shape_from_the_declaration() -> None:
     """Machine, disk, image, zones, pods, and how it is upgraded."""
     inputs = made(
-        machine="Standard_D8s_v5",
+        machine="Standard_D8ds_v5",
         disk={"sizeGib": 200, "type": "ephemeral"},
         image="azure-linux",
         zones=["1", "3"],
@@ -130,7 +130,7 @@ def test_a_pool_takes_its_shape_from_the_declaration() -> None:
         "agentPoolName": "work",
         "mode": "User",
         "type": "VirtualMachineScaleSets",
-        "vmSize": "Standard_D8s_v5",
+        "vmSize": "Standard_D8ds_v5",
         "osType": "Linux",
         "osSKU": "AzureLinux",
         "osDiskSizeGB": 200,

@@ -1,0 +1,187 @@
+"""Names that are derived fit the limits of their type, whatever is declared."""
+
+import re
+from collections.abc import Iterator
+from typing import Any, cast
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ebbtide.model import physical_names
+from ebbtide.model.physical_names import Limit, account_name, fitting
+from ebbtide.recording.recording import Recording, Resource
+from tests.declarations import BASES, Declaration, changed
+from tests.synth import synth
+
+_KUBERNETES = "kubernetes.io, overview/working-with-objects/names and labels (2026)"
+_ARM = "Azure resource-name-rules (2026)"
+_GKE = "GKE v1 API (2026)"
+
+LIMITS: dict[tuple[str, str], tuple[str, str]] = {
+    ("gcp:container/cluster:Cluster", "name"): (r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?", _GKE),
+    ("gcp:container/nodePool:NodePool", "name"): (r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?", _GKE),
+    ("gcp:compute/network:Network", "name"): (r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?", "Compute v1 API (2026)"),
+    ("gcp:compute/subnetwork:Subnetwork", "name"): (
+        r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?",
+        "Compute v1 API (2026)",
+    ),
+    ("gcp:compute/router:Router", "name"): (r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?", "Compute v1 API (2026)"),
+    ("gcp:compute/routerNat:RouterNat", "name"): (
+        r"[a-z][-a-z0-9]{0,61}[a-z0-9]",
+        "hashicorp/terraform-provider-google: ValidateRFC1035Name(2, 63)",
+    ),
+    ("gcp:serviceaccount/account:Account", "accountId"): (
+        r"[a-z][-a-z0-9]{4,28}[a-z0-9]",
+        "IAM API, serviceAccounts.create (2026): 6 to 30",
+    ),
+    ("gcp:storage/bucket:Bucket", "name"): (
+        r"(?!goog)(?!.*(google|g00gle))[a-z0-9][-a-z0-9]{1,61}[a-z0-9]",
+        "Cloud Storage docs, buckets (2026): naming",
+    ),
+    ("gcp:filestore/instance:Instance", "name"): (r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?", "Filestore API (2026)"),
+    ("gcp:artifactregistry/repository:Repository", "repositoryId"): (
+        r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?",
+        "Artifact Registry docs, create-repos (2026)",
+    ),
+    ("azure-native:resources:ResourceGroup", "resourceGroupName"): (r"[-\w.()]{0,89}[-\w()]", _ARM),
+    ("azure-native:network:VirtualNetwork", "virtualNetworkName"): (r"[A-Za-z0-9][-\w.]{0,62}\w", _ARM),
+    ("azure-native:network:Subnet", "subnetName"): (r"[A-Za-z0-9]([-\w.]{0,78}\w)?", _ARM),
+    ("azure-native:containerservice:ManagedCluster", "resourceName"): (
+        r"[A-Za-z0-9]([-\w]{0,61}[A-Za-z0-9])?",
+        _ARM,
+    ),
+    ("azure-native:containerservice:ManagedCluster", "dnsPrefix"): (
+        r"[A-Za-z0-9]([-A-Za-z0-9]{0,52}[A-Za-z0-9])?",
+        "azure-rest-api-specs, Microsoft.ContainerService",
+    ),
+    ("azure-native:containerservice:AgentPool", "agentPoolName"): (r"[a-z][a-z0-9]{0,11}", _ARM),
+    ("azure-native:managedidentity:UserAssignedIdentity", "resourceName"): (
+        r"[A-Za-z0-9][-\w]{2,127}",
+        _ARM,
+    ),
+    (
+        "azure-native:managedidentity:FederatedIdentityCredential",
+        "federatedIdentityCredentialResourceName",
+    ): (r"[A-Za-z0-9][-\w]{2,119}", "azure-rest-api-specs, Microsoft.ManagedIdentity (2024-11)"),
+    ("azure-native:storage:StorageAccount", "accountName"): (r"[a-z0-9]{3,24}", _ARM),
+    ("azure-native:storage:BlobContainer", "containerName"): (r"[a-z0-9][-a-z0-9]{1,61}[a-z0-9]", _ARM),
+    ("azure-native:storage:FileShare", "shareName"): (r"[a-z0-9][-a-z0-9]{1,61}[a-z0-9]", _ARM),
+    ("azure-native:containerregistry:Registry", "registryName"): (r"[A-Za-z0-9]{5,50}", _ARM),
+    ("azure-native:operationalinsights:Workspace", "workspaceName"): (
+        r"[A-Za-z0-9][-A-Za-z0-9]{2,61}[A-Za-z0-9]",
+        _ARM,
+    ),
+    ("azure-native:monitor:DataCollectionRule", "dataCollectionRuleName"): (
+        r"[A-Za-z0-9][-\w.]{0,62}[A-Za-z0-9]",
+        f"{_ARM}; no limit is written down, and a workspace's is kept",
+    ),
+    ("azure-native:monitor:DataCollectionRuleAssociation", "associationName"): (r"[A-Za-z]{1,64}", _ARM),
+    ("azure-native:authorization:RoleAssignment", "roleAssignmentName"): (r"[0-9a-f-]{36}", _ARM),
+}
+"""What a name may be, by type and field, in the words of those who take it, and where that was read."""
+
+_SUBDOMAIN = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_VALUE = re.compile(r"([A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?)?")
+_LABELLED = ("Namespace", "Service", "LocalQueue")
+_COLONS = ("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding")
+
+_CLUSTER = {
+    "gke": st.from_regex(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?", fullmatch=True)
+    | st.sampled_from(["x", "x" * 40, "google-lab", "x-" + "y" * 38]),
+    "aks": st.from_regex(r"[A-Za-z0-9]([-_A-Za-z0-9]{0,61}[A-Za-z0-9])?", fullmatch=True)
+    | st.sampled_from(["x", "X" * 63, "a_b", "a" + "_" * 61 + "b", "9"]),
+}
+_POOL = {
+    "gke": st.from_regex(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?", fullmatch=True) | st.just("p" * 40),
+    "aks": st.from_regex(r"[a-z][a-z0-9]{0,11}", fullmatch=True) | st.just("p" * 12),
+}
+_DNS = st.from_regex(_LABEL, fullmatch=True) | st.sampled_from(["0", "ml", "a" * 63, "google"])
+_PROJECTS = st.sampled_from(["acme-ml", "p" * 30, "acme.example:ml-lab", "google.com:skia-buildbots"])
+
+
+@st.composite
+def _declaration(draw: st.DrawFn, cloud: str) -> Declaration:
+    """A declaration with everything in it that has a name, under names of every valid form."""
+    system = BASES[cloud]["pools"][0]
+    machine = {"gke": "n2-standard-8", "aks": "Standard_D8s_v5"}[cloud]
+    pools = draw(
+        st.lists(_POOL[cloud].filter(lambda name: name != "system"), unique=True, min_size=1, max_size=2)
+    )
+    teams = draw(st.lists(_DNS.filter(lambda name: name != "default"), unique=True, min_size=1, max_size=2))
+    files = {"gke": "filestore", "aks": "azure-files"}[cloud]
+    everything = {"bucket": {}, "registry": {}, "volume": {"kind": files}}
+    project = {"project": draw(_PROJECTS)} if cloud == "gke" else {}
+    return changed(
+        BASES[cloud],
+        name=draw(_CLUSTER[cloud]),
+        cloud=BASES[cloud]["cloud"] | project,
+        pools=[
+            {**system, "nodes": {"max": 6}},
+            *({"name": name, "machine": machine, "capacity": "spot", "nodes": {"max": 4}} for name in pools),
+        ],
+        teams=[{"name": name, **everything} for name in teams if not name.startswith("kube-")],
+        queues=[{"name": draw(_DNS), "pools": pools}],
+        addons={"gke": {"pipelines": {"artifacts": "bucket"}}, "aks": {"logs": {}}}[cloud],
+    )
+
+
+def _misfits(recording: Recording) -> Iterator[str]:
+    for resource in recording:
+        if resource.custom and resource.type.startswith("kubernetes:"):
+            yield from _kubernetes(resource)
+        elif resource.custom and not resource.type.startswith("pulumi:"):
+            for (kind, field), (pattern, _) in LIMITS.items():
+                name = resource.inputs.get(field)
+                if kind == resource.type and isinstance(name, str) and not re.fullmatch(pattern, name):
+                    yield f"{kind}.{field}: {name}"
+
+
+def _kubernetes(resource: Resource) -> Iterator[str]:
+    metadata = cast("dict[str, Any]", resource.inputs.get("metadata") or {})
+    kind, name = str(resource.inputs.get("kind") or ""), metadata.get("name")
+    allowed = _LABEL if kind in _LABELLED else _SUBDOMAIN
+    if isinstance(name, str) and not allowed.fullmatch(name.replace(":", "-") if kind in _COLONS else name):
+        yield f"{kind} {name}"
+    for key, value in {**metadata.get("labels", {})}.items():
+        if isinstance(value, str) and not _VALUE.fullmatch(value):
+            yield f"{kind} {name}: label {key}={value}"
+
+
+@pytest.mark.parametrize("cloud", ["gke", "aks"])
+@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_names_fit_for_every_valid_declaration(cloud: str, data: st.DataObject) -> None:
+    """Each name in the graph is one that its type can have, and every type with names has a limit here."""
+    recording = synth(data.draw(_declaration(cloud)))
+    assert list(_misfits(recording)) == []
+    named = {kind for kind, _ in LIMITS}
+    unnamed = ("kubernetes:", "pulumi:", "gcp:projects/", "gcp:serviceaccount/iAM", "gcp:storage/bucketIAM")
+    made = {resource.type for resource in recording if resource.custom}
+    assert {
+        kind for kind in made - named if not kind.startswith((*unnamed, "gcp:artifactregistry/repositoryIam"))
+    } == set()
+
+
+_FITTED = [
+    limit
+    for limit in vars(physical_names).values()
+    if isinstance(limit, Limit) and re.fullmatch(f"[{limit.characters}]", "-")
+]
+
+
+@given(st.sampled_from(_FITTED), st.from_regex(r"[a-z][-a-z0-9_.:]{0,130}[a-z0-9]", fullmatch=True))
+def test_any_name_is_made_to_fit(limit: Limit, name: str) -> None:
+    """A name that fits stays; another one is within the limit, and ends in a hash of the whole."""
+    fitted = fitting(name, limit)
+    assert limit.holds(fitted)
+    assert (fitted == name) is limit.holds(name)
+
+
+@given(st.text(max_size=80), st.text(max_size=80))
+def test_account_names_fit(cluster: str, team: str) -> None:
+    """Storage accounts and container registries share the narrower of their limits."""
+    name = account_name("subscription", cluster, team)
+    assert physical_names.STORAGE_ACCOUNT.holds(name)
+    assert physical_names.CONTAINER_REGISTRY.holds(name)
