@@ -21,7 +21,7 @@ from ebbtide.preview.words import (
     type_words,
     urn_name,
 )
-from ebbtide.recording.marks import assumed_spans
+from ebbtide.recording.assumed_values import assumed_spans
 from ebbtide.recording.values import SECRET_TEXT, UNKNOWN_TEXT
 
 _HEADING: Final = "bold"

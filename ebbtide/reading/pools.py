@@ -1,4 +1,4 @@
-"""The node pools of a recording, on whatever cloud."""
+"""The node pools of a recording, on any cloud."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -9,9 +9,9 @@ from ebbtide.recording.recording import Recording
 
 
 def read_pools(recording: Recording) -> tuple[PoolFacts, ...]:
-    """Every node pool that the program would make, in the order of registration, system pools first.
+    """Return every node pool that the program creates, in order of registration, system pools first.
 
-    Pools that exist already and are only read are not among them: nothing is recorded of what they are like.
+    Existing pools that are only read are omitted: their properties are not recorded.
     """
     return tuple(sorted(_pools(recording), key=lambda pool: pool.role != "system"))
 

@@ -235,5 +235,5 @@ class Engine:
 
     def _run(self) -> None:
         forget_earlier_programs()
-        with program.at_home(self._files.program if self._files.program.is_dir() else self._files.root):
+        with program.entered(self._files.program if self._files.program.is_dir() else self._files.root):
             program.run(program.main_file(self._files.program))

@@ -9,10 +9,10 @@ import pulumi_gcp as gcp
 import pytest
 from pulumi import InvokeOptions, Output
 
-from ebbtide.recording.asking import Assumptions
+from ebbtide.recording.assumed_values import is_assumed
+from ebbtide.recording.assumption_tables import Assumptions
 from ebbtide.recording.assumptions import ASSUMPTIONS
 from ebbtide.recording.failures import ProgramError
-from ebbtide.recording.marks import is_assumed
 from ebbtide.recording.record import record
 from ebbtide.recording.values import UNKNOWN
 from tests.unit.recording.programs import network, run
