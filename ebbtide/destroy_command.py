@@ -1,4 +1,4 @@
-"""The command that destroys a stack. What it needs is imported when it runs."""
+"""The `destroy` command. Its dependencies are imported on execution."""
 
 import sys
 from pathlib import Path
@@ -11,7 +11,7 @@ from ebbtide.stack_options import ConfigFile, Cwd, stack_name, stack_names
 
 _FOUND: Final = 1
 _INTERRUPTED: Final = 130
-"""What a shell makes of Ctrl-C (128 and the signal's number)."""
+"""A shell's exit status after Ctrl-C (128 and the signal's number)."""
 
 
 def destroy(
@@ -32,8 +32,8 @@ def destroy(
 ) -> None:
     """Destroy a stack after listing the work that would end.
 
-    It runs your own `pulumi destroy`, with your backend and login. Exit status 1: something is left, because
-    the question was not answered with yes, the engine failed midway, or buckets and disks remain.
+    It runs your own `pulumi destroy`, with your backend and login. Exit status 1: something remains, because
+    you did not confirm, the engine failed midway, or buckets and disks remain.
     """
     try:
         status = _destroyed(stack, config_file, cwd, yes=yes)

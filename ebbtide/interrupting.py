@@ -1,7 +1,6 @@
-"""Ctrl-C while the engine works: a terminal sends it to the engine as well, which then ends what it has begun
-and begins nothing more (Pulumi docs, `pulumi cancel`). Whoever started the engine waits for it: the
-Automation API does not, and its readers of the engine's output each end with a traceback (pulumi 3.259,
-sdk/python/lib/pulumi/automation/_cmd.py).
+"""Ctrl-C during an engine run. A terminal also signals the engine, which finishes pending operations and
+starts no others (Pulumi docs, `pulumi cancel`). The parent has to wait for it: the Automation API does not,
+and its output readers each end with a traceback (pulumi 3.259, sdk/python/lib/pulumi/automation/_cmd.py).
 """
 
 import signal
@@ -14,20 +13,20 @@ from types import FrameType
 
 @dataclass(slots=True)
 class Interrupts:
-    """Whether there was one."""
+    """A record of interrupts."""
 
     seen: bool = False
 
 
 @contextmanager
 def patience(first: Callable[[], None]) -> Generator[Interrupts]:
-    """Note Ctrl-C in place of ending at once.
+    """Record Ctrl-C instead of terminating immediately.
 
-    Outside of the main thread, and where whoever started this process has interruptions ignored, as a shell
-    does with what it runs in the background, there is nothing to note.
+    Outside the main thread, and where the parent process has SIGINT ignored, as for a shell's background
+    jobs, nothing is recorded.
 
     Args:
-        first: called at the first one.
+        first: called on the first interrupt.
     """
     interrupts = Interrupts()
 

@@ -1,4 +1,4 @@
-"""Command lines in messages, written so that they run as printed in the shell that shows them."""
+"""Command lines in messages, quoted so that they run as printed in the user's shell."""
 
 import shlex
 import shutil
@@ -10,7 +10,7 @@ from pathlib import Path
 def command_line(*words: str) -> str:
     """Return the command line that runs this installation's `ebbtide` with these arguments.
 
-    `ebbtide` alone is printed only where PATH leads to the script of this environment.
+    The bare name `ebbtide` is printed only if PATH resolves it to this environment's script.
     """
     script = Path(sysconfig.get_path("scripts"), "ebbtide")
     if not script.is_file():
@@ -23,9 +23,9 @@ def command_line(*words: str) -> str:
 def pip_install(*extras: str) -> str:
     """Return the command line that adds extras of Ebbtide to this environment.
 
-    pip takes the extras of an installed package from its metadata and asks no index for the package itself
-    (run with pip 23.2.1, 2026-11): there need be no release. A checkout that is not
-    installed is installed by its path.
+    pip takes the extras of an installed package from its metadata without an index lookup of the package (run
+    with pip 23.2.1, 2026-11), so no release is required. A checkout that is not installed is installed by
+    path.
     """
     from importlib.metadata import PackageNotFoundError, distribution  # noqa: PLC0415 - takes 20 ms
 
@@ -39,6 +39,6 @@ def pip_install(*extras: str) -> str:
 
 
 def _shown(path: Path) -> str:
-    """A path relative to the working directory where it lies below it."""
+    """Return a path below the working directory as a relative path."""
     here = Path.cwd()
     return str(path.relative_to(here) if path.is_relative_to(here) else path)

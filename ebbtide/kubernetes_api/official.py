@@ -1,4 +1,4 @@
-"""The official client: its settings, and a call with plain JSON."""
+"""The official client: its configuration, and calls with plain JSON."""
 
 import json
 import os
@@ -31,7 +31,7 @@ def of_token(server: str, authority: str, token: str) -> Any:
 
 
 def of_kubeconfig(kubeconfig: Mapping[str, Any], context: str) -> tuple[Any, str]:
-    """See `Api.of_kubeconfig`; the client, and the context's namespace."""
+    """See `Api.of_kubeconfig`; returns the client and the context's namespace."""
     settings: Any = client.Configuration()
     try:
         _config.load_kube_config_from_dict(
@@ -45,7 +45,7 @@ def of_kubeconfig(kubeconfig: Mapping[str, Any], context: str) -> tuple[Any, str
 
 
 def of_user(context: str) -> tuple[Any, str]:
-    """See `Api.of_user`; the client, and the context's namespace."""
+    """See `Api.of_user`; returns the client and the context's namespace."""
     settings: Any = client.Configuration()
     try:
         contexts, active = _config.list_kube_config_contexts()
@@ -64,7 +64,7 @@ def call(
     headers: Mapping[str, str],
     body: Any,
 ) -> dict[str, Any]:
-    """Ask.
+    """Send a request.
 
     Raises:
         ApiError: refused, or not answered.
@@ -89,7 +89,7 @@ def call(
 
 
 def _client(settings: Any) -> Any:
-    # Whoever asks knows whether to ask again; the client's own retries take minutes to say no.
+    # Callers decide about retries; the client's own take minutes to fail.
     settings.retries = False
     settings.proxy = _proxy(settings.host)
     settings.connection_pool_maxsize = _CONNECTIONS
@@ -111,8 +111,9 @@ def _without_config(context: str, why: str) -> str:
 
 
 def _proxy(server: str) -> str | None:
-    """The one that the environment names, as `kubectl` takes it: never to this machine itself (Go,
-    net/http, ProxyFromEnvironment). This client takes none by itself (30.1)."""
+    """Return the proxy from the environment as `kubectl` selects it, except for localhost (Go, net/http,
+    ProxyFromEnvironment). This client ignores the environment (30.1).
+    """
     parts = urlsplit(server)
     host = parts.hostname or ""
     if _here(host) or proxy_bypass(host):
@@ -143,7 +144,7 @@ def _refusal(error: Any) -> ApiError:
 
 
 def _briefly(error: Exception) -> str:
-    """What lies under urllib3's layers: `Connection refused`, `certificate verify failed`."""
+    """Return the root cause below urllib3's exceptions: `Connection refused`, `certificate verify failed`."""
     found: BaseException = error
     while (cause := getattr(found, "reason", None) or found.__cause__) and isinstance(cause, BaseException):
         found = cause

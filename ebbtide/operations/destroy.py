@@ -1,4 +1,4 @@
-"""A stack's end: what still runs is named, the engine is asked, the stack goes, and what is left is said.
+"""Destroy a stack: list running work, destroy through the engine, remove the stack, report leftovers.
 
 Source of the order: docs/decisions/0008.
 """
@@ -23,12 +23,12 @@ from ebbtide.wording import several
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How it ended.
+    """The result of a destroy.
 
     Attributes:
-        done: whether all of the stack is gone.
-        interrupted: whether Ctrl-C ended it.
-        left: whether something of it goes on costing.
+        done: true if the whole stack is destroyed.
+        interrupted: true if Ctrl-C ended it.
+        left: true if leftovers still cost money.
     """
 
     done: bool
@@ -40,16 +40,16 @@ def destroy(stack: Stack, config_file: str, console: Console, ask: Callable[[str
     """Destroy a stack.
 
     Args:
-        stack: which.
-        config_file: what the stack's file is called.
-        console: where all is said.
-        ask: is asked whether to go on.
+        stack: the stack.
+        config_file: the name of the stack's file.
+        console: the output.
+        ask: asks the user to confirm.
 
     Returns:
-        How it ended; None where the answer was no, and nothing was touched.
+        The result; None if the user declined, and nothing was changed.
 
     Raises:
-        OperationError: the engine refuses, or there is no such stack; nothing was touched.
+        OperationError: the engine refuses, or the stack does not exist; nothing was changed.
     """
     state = stack.state()
     if not state.resources:
@@ -100,7 +100,7 @@ def _gone(stack: Stack, state: State, console: Console) -> Ending:
         ) as interrupts,
     ):
         wrong = stack.destroy(tell)
-    # An engine that was interrupted ends with status 0 (pulumi 3.259): only its state tells.
+    # An interrupted engine exits with status 0 (pulumi 3.259); only its state reveals the interruption.
     remaining = stack.state().resources
     if not wrong and not remaining:
         # Without the flag the command also deletes the stack's file (pulumi 3.259, stack_remove.go).

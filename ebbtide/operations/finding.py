@@ -1,4 +1,4 @@
-"""What is found out about a stack before it is destroyed."""
+"""Inspection of a stack's cluster before it is destroyed."""
 
 import json
 from collections.abc import Mapping
@@ -17,13 +17,13 @@ _UNSEEN = "what runs on it is not known"
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What is found.
+    """The state of a cluster before a destroy.
 
     Attributes:
-        work: what would end with the stack.
-        volumes: the cluster's.
-        trouble: why the cluster could not be looked at; empty where it was.
-        api: the cluster; None where it could not be looked at.
+        work: work that would end with the stack.
+        volumes: the cluster's volumes.
+        trouble: the reason that the cluster is unreachable; empty if it was reached.
+        api: the cluster; None if it is unreachable.
     """
 
     work: tuple[Work, ...] = ()
@@ -33,11 +33,11 @@ class Findings:
 
 
 def find(outputs: Mapping[str, Any], state: State) -> Findings:
-    """Look at a stack's cluster, where it can be reached.
+    """Inspect a stack's cluster, if it is reachable.
 
     Args:
-        outputs: the stack's.
-        state: the stack's.
+        outputs: the stack's outputs.
+        state: the stack's state.
     """
     if "kubeconfig" not in outputs:
         return Findings(trouble=f"The stack has no output `kubeconfig`: {_UNSEEN}.")
@@ -63,12 +63,12 @@ def find(outputs: Mapping[str, Any], state: State) -> Findings:
 
 
 def left(found: Findings, state: State) -> list[Volume]:
-    """The volumes whose disks outlive the stack, now that it is gone."""
+    """Return the volumes whose disks outlive the destroyed stack."""
     return volumes.left(found.volumes, _now(found, state), state)
 
 
 def _now(found: Findings, state: State) -> list[Volume] | None:
-    """The volumes that there are; None where nobody can be asked."""
+    """Return the current volumes; None if the cluster is unreachable."""
     if found.api is None or state.owns_cluster:
         return None
     try:
@@ -78,7 +78,7 @@ def _now(found: Findings, state: State) -> list[Volume] | None:
 
 
 def _mapping(kubeconfig: Any) -> Mapping[str, Any]:
-    """A kubeconfig that may be its JSON; one that is neither leads nowhere."""
+    """Parse a kubeconfig, which may be JSON; empty if malformed."""
     try:
         found = json.loads(kubeconfig) if isinstance(kubeconfig, str) else kubeconfig
     except ValueError:

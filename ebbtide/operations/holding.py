@@ -1,9 +1,9 @@
-"""Queues held before they go: Kueue keeps a ClusterQueue that is to be deleted for as long as work has quota
-of it (finalizer `kueue.x-k8s.io/resource-in-use`), and the engine would wait for that in vain.
+"""Stop of queues before deletion: Kueue keeps a ClusterQueue while workloads reserve its quota (finalizer
+`kueue.x-k8s.io/resource-in-use`), and the engine would wait for its deletion in vain.
 
-Held and drained, a queue lets nothing in, and what it has let in is suspended: its pods end with their grace
-period, and the Job stays, to be queued elsewhere, where its namespace does (Kueue docs, ClusterQueue, stop
-policy, 0.19).
+With stop policy HoldAndDrain a queue admits nothing, and its admitted workloads are evicted: their pods end
+within the grace period, and a Job in another namespace remains, to be queued elsewhere (Kueue docs,
+ClusterQueue, stop policy, 0.19).
 """
 
 import time
@@ -19,24 +19,24 @@ _STEP: Final = 1.0
 
 
 def queues(state: State) -> frozenset[str]:
-    """The ClusterQueues that have to be held: none on a cluster that goes with everything in it."""
+    """Return the ClusterQueues to stop: none on a cluster that is itself deleted."""
     if state.owns_cluster:
         return frozenset()
     return frozenset(item.name for item in state.objects if item.kind == "ClusterQueue")
 
 
 def hold(api: Api, names: frozenset[str]) -> int:
-    """Hold queues until no work has quota of them.
+    """Stop queues and wait until no workload reserves their quota.
 
     Args:
         api: the cluster.
-        names: of the ClusterQueues.
+        names: names of the ClusterQueues.
 
     Returns:
-        How many pieces of work have quota still, after ten minutes.
+        The number of workloads that still reserve quota after ten minutes.
 
     Raises:
-        ApiError: the API server does not answer, or one may not.
+        ApiError: the API server does not answer or forbids it.
     """
     for name in sorted(names):
         path = f"{_KUEUE}/clusterqueues/{name}"
@@ -54,7 +54,7 @@ def _using(api: Api, names: frozenset[str]) -> int:
 
 
 def has_quota(workload: Object, names: frozenset[str]) -> bool:
-    """Whether a Workload has quota of one of the ClusterQueues."""
+    """Check if a Workload reserves quota of one of the ClusterQueues."""
     true = {one["type"] for one in parts(workload, "status", "conditions") if one["status"] == "True"}
     of = text(workload, "status", "admission", "clusterQueue")
     return of in names and "QuotaReserved" in true and "Finished" not in true

@@ -1,4 +1,4 @@
-"""A look at a cluster: what there is of pods, of what makes them, and of volumes."""
+"""A snapshot of a cluster: nodes, pods, their controllers, workloads and volumes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,20 +12,20 @@ _MAKERS: Final = {
     "JobSet": "/apis/jobset.x-k8s.io/v1alpha2/jobsets",
     "TrainJob": "/apis/trainer.kubeflow.org/v1alpha1/trainjobs",
 }
-"""Kinds that make pods, or make what makes them: those between a pod and what people know it by."""
+"""Kinds of controllers: all kinds between a pod and the object that the user created."""
 
 _WORKLOADS: Final = "/apis/kueue.x-k8s.io/v1beta2/workloads"
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What there is on a cluster.
+    """The objects of a cluster.
 
     Attributes:
         nodes: the nodes.
         pods: the pods.
-        makers: objects that make pods, by kind.
-        workloads: Kueue's.
+        makers: controllers, by kind.
+        workloads: Kueue's Workloads.
         volumes: the PersistentVolumes.
     """
 
@@ -37,10 +37,10 @@ class Look:
 
 
 def look(api: Api) -> Look:
-    """Look once. A kind that is not installed has no objects.
+    """Take a snapshot. A kind that is not installed has no objects.
 
     Raises:
-        ApiError: the API server does not answer, or one may not look.
+        ApiError: the API server does not answer or forbids it.
     """
     return Look(
         nodes=_all(api, "/api/v1/nodes"),
@@ -52,15 +52,15 @@ def look(api: Api) -> Look:
 
 
 def volumes(api: Api) -> tuple[Object, ...]:
-    """The PersistentVolumes.
+    """List the PersistentVolumes.
 
     Raises:
-        ApiError: the API server does not answer, or one may not look.
+        ApiError: the API server does not answer or forbids it.
     """
     return _all(api, "/api/v1/persistentvolumes")
 
 
 def _all(api: Api, path: str) -> tuple[Object, ...]:
-    # From the API server's memory (resourceVersion 0): many pods need not be read from disk.
+    # From the API server's cache (resourceVersion 0), which avoids a read of all pods from etcd.
     found: Any = (api.find(path, resourceVersion="0") or {}).get("items")
     return tuple(found or ())

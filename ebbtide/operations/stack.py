@@ -1,7 +1,8 @@
-"""A stack of a project on disk, through the Automation API: the user's own `pulumi`, backend and login.
+"""A stack of a project on disk, through the Automation API, with the user's own `pulumi`, backend and
+login.
 
-The program is never run: a destroy goes by the engine's state alone, and so needs neither language plugin nor
-the program's packages (pulumi 3.259, `pulumi destroy` without `--run-program`).
+The program is not run: a destroy uses the engine's state alone, and needs neither language plugin nor the
+program's packages (pulumi 3.259, `pulumi destroy` without `--run-program`).
 """
 
 import re
@@ -24,12 +25,12 @@ _STACK: Final = "pulumi:pulumi:Stack"
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """A resource that the engine is removing, or has removed.
+    """A resource that the engine is removing or has removed.
 
     Attributes:
         type: its type token.
-        name: its name in the program.
-        done: whether it is gone.
+        name: its logical name.
+        done: true once it is removed.
     """
 
     type: str
@@ -39,7 +40,7 @@ class Removal:
 
 @dataclass(slots=True)
 class _Events:
-    """What the engine says while it runs."""
+    """A consumer of engine events."""
 
     watch: Callable[[Removal], None]
     errors: list[str] = field(default_factory=list[str])
@@ -60,10 +61,10 @@ class _Events:
 
 
 class Stack:
-    """A stack that is there.
+    """An existing stack.
 
     Attributes:
-        name: as it was asked for.
+        name: as requested.
     """
 
     def __init__(self, name: str, stack: automation.Stack, config_file: Path | None) -> None:
@@ -72,7 +73,7 @@ class Stack:
         self._config_file = str(config_file.resolve()) if config_file else None
 
     def outputs(self) -> Mapping[str, Any]:
-        """The stack's outputs, secret ones in plain.
+        """Return the stack's outputs, with secrets in plain text.
 
         Raises:
             OperationError: the engine cannot read them.
@@ -81,7 +82,7 @@ class Stack:
             return {name: output.value for name, output in self._stack.outputs().items()}
 
     def state(self) -> state.State:
-        """What the stack has.
+        """Return the stack's state.
 
         Raises:
             OperationError: the engine cannot read it.
@@ -90,11 +91,13 @@ class Stack:
             return state.read(self._stack.export_stack().deployment or {})
 
     def refusals(self) -> list[str]:
-        """Why the engine would refuse to destroy the stack; nothing where it would not. Its preview is where
-        it looks at `protect` (pulumi 3.259, pkg/resource/deploy/step_generator.go): nothing is touched.
+        """Return the reasons that the engine would refuse a destroy; none if it would not.
+
+        The preview checks `protect` (pulumi 3.259, pkg/resource/deploy/step_generator.go) and changes
+        nothing.
 
         Raises:
-            OperationError: another update is at work on the stack.
+            OperationError: another update of the stack is in progress.
         """
         events = _Events(_unwatched)
         with _sentences(self.name, events):
@@ -102,16 +105,16 @@ class Stack:
         return events.errors
 
     def destroy(self, watch: Callable[[Removal], None]) -> list[str]:
-        """Destroy it.
+        """Destroy the stack.
 
         Args:
-            watch: is told of each resource as it begins to go, and when it is gone, from another thread.
+            watch: called for each resource when its removal begins and ends, from another thread.
 
         Returns:
-            What went wrong; nothing where it is all gone.
+            The errors; empty if everything was removed.
 
         Raises:
-            OperationError: nothing was begun, since another update is at work on the stack.
+            OperationError: another update of the stack is in progress; nothing was changed.
         """
         events = _Events(watch)
         with _sentences(self.name, events):
@@ -120,22 +123,22 @@ class Stack:
 
 
 def opened(root: Path, name: str, config_file: Path | None) -> Stack:
-    """A stack of a project.
+    """Open a stack of a project.
 
     Args:
         root: the project's directory.
-        name: the stack's, with its organization where the backend has them.
-        config_file: the stack's file, where it is not beside the project's.
+        name: the stack's name, with its organization if the backend has organizations.
+        config_file: the stack's file, if it is not beside the project's.
 
     Raises:
-        OperationError: there is no `pulumi`, it is too old, nobody is logged in, or there is no such stack.
+        OperationError: `pulumi` is missing, too old or not logged in, or the stack does not exist.
     """
     try:
         with _sentences(name):
             workspace = automation.LocalWorkspace(work_dir=str(root))
             before = workspace.stack()
             stack = automation.Stack.select(name, workspace)
-            # To select a stack is to change what the user's next `pulumi up` is about.
+            # Selecting a stack would change the target of the user's next `pulumi up`.
             if before is not None and before.name != name:
                 workspace.select_stack(before.name)
             return Stack(name, stack, config_file)
@@ -150,8 +153,7 @@ def opened(root: Path, name: str, config_file: Path | None) -> Stack:
 
 @contextmanager
 def _sentences(stack: str, events: _Events | None = None) -> Generator[None]:
-    """What the engine says of a failure, in place of a whole command's output; it goes to the events where
-    there are some."""
+    """Extract the engine's diagnostics of a failure; with an event stream they are in the events."""
     try:
         yield
     except errors.StackNotFoundError:
@@ -172,7 +174,7 @@ def _sentences(stack: str, events: _Events | None = None) -> Generator[None]:
 
 
 def _said(error: errors.CommandError) -> str:
-    """What `pulumi` wrote to standard error, or else printed."""
+    """Return the standard error of `pulumi`, or else its standard output."""
     code, _, rest = str(error).partition("\n stdout: ")
     printed, _, said = rest.partition("\n stderr: ")
     return (said.strip() or printed.strip() or code.strip()).removeprefix("error: ")
@@ -183,4 +185,4 @@ def _name(urn: str) -> str:
 
 
 def _unwatched(_: Removal) -> None:
-    """Of a preview nobody is told."""
+    """Ignore the events of a preview."""

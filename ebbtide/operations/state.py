@@ -1,4 +1,4 @@
-"""What a stack has, as the engine's state says it."""
+"""A stack's resources, from the engine's state."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -16,12 +16,12 @@ _REGISTRIES: Final = frozenset(
 )
 _KUBERNETES: Final = re.compile(r"^kubernetes:[^:]+:(?P<kind>\w+?)(?P<patch>Patch)?$")
 _TENANT: Final = "ebbtide:addons:Tenant$"
-"""What the URN of everything in a team's namespace has in it: the type of its parent."""
+"""The parent type in the URN of every resource in a team's namespace."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A Kubernetes object: its kind, and where it is."""
+    """A Kubernetes object: its kind and location."""
 
     kind: str
     namespace: str
@@ -30,16 +30,16 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What a stack has.
+    """The resources of a stack.
 
     Attributes:
-        resources: how many a destroy would remove or forget, components among them.
-        protected: the names of those that the engine refuses to remove.
-        owns_cluster: whether the cluster is the stack's own, and goes with it.
-        buckets: those that stay with all that is in them.
-        registries: container registries that stay with their images.
-        objects: the Kubernetes objects that the stack made.
-        teams: the namespaces in which it made something for a team.
+        resources: the number of resources that a destroy removes, including components.
+        protected: names of the resources that the engine refuses to remove.
+        owns_cluster: true if the stack created the cluster.
+        buckets: buckets that remain with their contents.
+        registries: container registries that remain with their images.
+        objects: the Kubernetes objects that the stack created.
+        teams: namespaces with resources for a team.
     """
 
     resources: int
@@ -52,12 +52,12 @@ class State:
 
     @property
     def namespaces(self) -> frozenset[str]:
-        """The namespaces that go with the stack."""
+        """The namespaces that the stack created."""
         return frozenset(item.name for item in self.objects if item.kind == "Namespace")
 
 
 def read(deployment: Mapping[str, Any]) -> State:
-    """The state of `pulumi stack export`.
+    """Parse the output of `pulumi stack export`.
 
     Args:
         deployment: its `deployment`.
@@ -88,7 +88,7 @@ def read(deployment: Mapping[str, Any]) -> State:
 
 
 def _kept(resources: Sequence[Mapping[str, Any]], types: frozenset[str]) -> tuple[str, ...]:
-    """Names of the resources of those types that stay after a destroy."""
+    """Return the names of those types' resources that remain after a destroy."""
     return tuple(_called(one) for one in resources if one["type"] in types and one.get("retainOnDelete"))
 
 
@@ -97,12 +97,12 @@ def _name(resource: Mapping[str, Any]) -> str:
 
 
 def _called(resource: Mapping[str, Any]) -> str:
-    """What the cloud calls a resource."""
+    """Return a resource's name in the cloud."""
     return text(resource, "outputs", "name") or text(resource, "id") or _name(resource)
 
 
 def _object(resource: Mapping[str, Any]) -> tuple[Item, bool] | None:
-    """A resource's Kubernetes object, and whether only fields of it are the stack's."""
+    """Return a resource's Kubernetes object, and if the stack owns only some of its fields."""
     found = _KUBERNETES.match(resource["type"])
     metadata = part(resource, "outputs", "metadata")
     if found is None or not metadata:

@@ -1,4 +1,4 @@
-"""What is said of a stack that is to go."""
+"""Messages about a stack to be destroyed."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
@@ -15,7 +15,7 @@ _DAY, _HOUR, _MINUTE = timedelta(days=1), timedelta(hours=1), timedelta(minutes=
 
 
 def running(found: Sequence[Work], now: datetime) -> Iterator[str]:
-    """The work that would end, a line each; nothing where there is none."""
+    """List the running work, one line each; empty if none."""
     if not found:
         return
     pods = sum(one.pods for one in found)
@@ -39,7 +39,7 @@ def _line(one: Work, now: datetime) -> str:
 
 
 def age(lasted: timedelta) -> str:
-    """How long something has lasted, in its largest unit."""
+    """Format a duration in its largest unit."""
     for unit, name in ((_DAY, "day"), (_HOUR, "hour"), (_MINUTE, "minute")):
         if lasted >= unit:
             return several(lasted // unit, name)
@@ -47,13 +47,13 @@ def age(lasted: timedelta) -> str:
 
 
 def question(stack: str, state: State, found: Sequence[Work]) -> str:
-    """What somebody is asked before anything is done."""
+    """The confirmation prompt."""
     ends = f", and end {several(len(found), 'piece')} of work" if found else ""
     return f"Destroy {several(state.resources, 'resource')} of stack {stack}{ends}?"
 
 
 def protected(stack: str, config_file: str, state: State, said: Sequence[str]) -> str:
-    """Why the engine refuses, and what to do."""
+    """The message for protected resources: reason and fix."""
     if state.protected:
         them = ", ".join(state.protected)
         return (
@@ -65,7 +65,7 @@ def protected(stack: str, config_file: str, state: State, said: Sequence[str]) -
 
 
 def held(stack: str, queues: Iterable[str]) -> str:
-    """What somebody can do who has ended it all before anything was destroyed."""
+    """The advice after work was drained and nothing was destroyed."""
     return (
         f"Interrupted: nothing is destroyed, and the queues {', '.join(sorted(queues))} are held. Go on "
         f"with: {command_line('destroy', stack)}. To let work in again, write `stopPolicy: None` into them "
@@ -76,7 +76,7 @@ def held(stack: str, queues: Iterable[str]) -> str:
 def remains(
     buckets: Sequence[str], volumes: Sequence[Volume], registries: Sequence[str] = ()
 ) -> Iterator[str]:
-    """What is there still, and costs; nothing where nothing is."""
+    """List leftovers that still cost money; empty if none."""
     if buckets or volumes or registries:
         yield "What is left, and goes on costing:"
     for bucket in buckets:

@@ -1,7 +1,7 @@
-"""What work is on a cluster, of those whose pools and queues are to go.
+"""Work on a cluster whose pools and queues are to be deleted.
 
-Work is what people have started: a Job, a TrainJob, a Deployment, a pod by itself, and what waits in a queue.
-Whatever a cloud or the stack itself put on the cluster is none.
+Work is every object that users created: a Job, a TrainJob, a Deployment, a bare pod, and pending workloads of
+a queue. Objects of the cloud or of the stack itself are excluded.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,8 +16,9 @@ from ebbtide.operations.state import Item, State
 from ebbtide.placement import Profile
 
 _CLOUDS_OWN: Final = ("kube-", "gke-", "gmp-", "aks-", "azure-", "calico-", "tigera-", "gatekeeper-")
-"""How namespaces begin that Kubernetes, GKE and AKS keep for themselves (GKE docs, system namespaces; AKS
-docs, support policies; 2026)."""
+"""Prefixes of namespaces reserved by Kubernetes, GKE and AKS (GKE docs, system namespaces; AKS docs, support
+policies; 2026).
+"""
 _OVER: Final = frozenset({"Succeeded", "Failed"})
 _ENDED: Final = frozenset({"Complete", "Completed", "Failed", "Finished"})
 _WAIT_FOR_KUEUE: Final = ("Job", "JobSet", "TrainJob")
@@ -25,16 +26,16 @@ _WAIT_FOR_KUEUE: Final = ("Job", "JobSet", "TrainJob")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """A piece of work.
+    """A user's workload.
 
     Attributes:
         kind: such as `Job`.
-        namespace: where it is.
-        name: what it is called.
-        since: when it was made.
-        pods: how many pods of it there are that have not ended.
-        pools: the pools that they are on, by name.
-        queue: the local queue that it waits in; empty where it does not.
+        namespace: its namespace.
+        name: its name.
+        since: its creation time.
+        pods: the number of its pods that have not terminated.
+        pools: the pools of those pods, by name.
+        queue: the local queue in which it is pending; empty if it is not.
     """
 
     kind: str
@@ -47,13 +48,13 @@ class Work:
 
 
 def work(look: Look, profile: Profile, state: State) -> list[Work]:
-    """The work that ends with a stack, the oldest first: what is on its pools, in the namespaces that go with
-    it, and in its queues; all of it where the cluster goes.
+    """Return the work that ends with a stack, oldest first: on its pools, in its namespaces and in its
+    queues; all work if the cluster is deleted.
 
     Args:
-        look: what there is on the cluster.
-        profile: the stack's.
-        state: the stack's.
+        look: the cluster's snapshot.
+        profile: the stack's profile.
+        state: the stack's state.
     """
     queues = {(local.namespace, local.name) for queue in profile.queues for local in queue.local_queues}
     teams = {namespace for namespace, _ in queues} | state.teams
@@ -100,7 +101,7 @@ def work(look: Look, profile: Profile, state: State) -> list[Work]:
 
 
 def _pools(nodes: Iterable[Object], profile: Profile) -> dict[str, str]:
-    """The pool that each node is of; nodes of pools that others made are left out."""
+    """Map each node to its pool, without pools of other owners."""
     found: dict[str, str] = {}
     for node in nodes:
         labels = part(node, "metadata", "labels").items()
@@ -115,14 +116,15 @@ def _on(pod: Object, pool_of: Mapping[str, str]) -> str:
 
 
 def _runs(pod: Object) -> bool:
-    """Whether a pod has not ended. What has a priority of the system is the cluster's own (Kubernetes docs,
-    guaranteed scheduling for critical add-on pods)."""
+    """Check that a pod has not terminated. Pods with a system priority belong to the cluster (Kubernetes
+    docs, guaranteed scheduling for critical add-on pods).
+    """
     critical = text(pod, "spec", "priorityClassName").startswith("system-")
     return text(pod, "status", "phase") not in _OVER and not critical
 
 
 def _root(kind: str, one: Object, owners: Mapping[str, tuple[str, Object]]) -> tuple[Item, Object]:
-    """What people know an object by: the owner of its owners, and the object that its age is taken from."""
+    """Return the top owner of an object, and the object that determines its age."""
     while True:
         owner = _controller(one)
         if owner is None:
@@ -140,7 +142,7 @@ def _controller(one: Object) -> Mapping[str, Any] | None:
 def _waiting(
     workloads: Iterable[Object], owners: Mapping[str, tuple[str, Object]]
 ) -> Iterator[tuple[Item, str]]:
-    """The queue that each piece of work waits in that Kueue has not let in."""
+    """Map each workload that Kueue has not admitted to its queue."""
     for one in workloads:
         if not _is(one, "Admitted") and not _ended(one):
             item, _ = _root("Workload", one, owners)

@@ -1,7 +1,6 @@
-"""The preview as text for a terminal, from the document alone.
+"""Terminal rendering of a preview, from its document alone.
 
-Wide or narrow, coloured or plain: everything is there at 80 columns too. Long lines are broken at spaces and
-indented below their beginning.
+The layout fits 80 columns without omissions. Long lines wrap at spaces, with a hanging indent.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,13 +31,13 @@ _SEVERITY_STYLES: Final[Mapping[str, str]] = {"warning": "yellow", "error": "bol
 
 
 class Indented:
-    """Text with something before its first line and something before all others, and nothing after any."""
+    """Text with a prefix for its first line and another for all following lines."""
 
     def __init__(self, text: Text, first: str = "", rest: str = "") -> None:
         self._text, self._first, self._rest = text, first, rest
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """The lines, as long as the width allows."""
+        """Yield the lines, wrapped to the available width."""
         room = max(options.max_width - len(self._rest), 20)
         for number, line in enumerate(self._text.wrap(console, room)):
             line.rstrip()
@@ -50,7 +49,7 @@ def render(preview: Preview, console: Console) -> None:
 
     Args:
         preview: the document.
-        console: where to; its width and colours are respected.
+        console: the output; its width and colours are respected.
     """
     blocks = [
         _title(preview),
@@ -113,7 +112,7 @@ def _row(widths: Mapping[str, int], cells: Mapping[str, str]) -> str:
 
 
 def _resources(preview: Preview) -> Iterator[RenderableType]:
-    """All of them, none folded: names go on from their parent's, and signs stand for what they die with."""
+    """All resources: names are abbreviated by their parent's, and symbols mark `deleted_with`."""
     if not preview.resources:
         return
     signs = _signs(preview.resources)
@@ -130,7 +129,7 @@ def _resources(preview: Preview) -> Iterator[RenderableType]:
 
 
 def _signs(resources: Sequence[ResourceReport]) -> dict[str, str]:
-    """A sign for each resource that others die with, in order."""
+    """Assign a symbol to each resource that is the `deleted_with` of others, in order."""
     targets = dict.fromkeys(resource.deleted_with for resource in resources if resource.deleted_with)
     return {urn: "†" * number for number, urn in enumerate(targets, 1)}
 
@@ -158,7 +157,7 @@ def _outputs(outputs: Mapping[str, Any]) -> Iterator[RenderableType]:
 
 
 def _value(value: Any) -> Text:
-    """An output in a line; objects and lists are counted, since the JSON document has them whole."""
+    """Render an output on one line; objects and lists are counted, since the JSON document has them whole."""
     if isinstance(value, dict):
         return Text(f"an object: {', '.join(map(str, value))}", style=_QUIET)  # pyright: ignore[reportUnknownArgumentType]
     if isinstance(value, list):

@@ -1,8 +1,8 @@
 """A project's `Pulumi.yaml` and a stack's `Pulumi.<stack>.yaml`, read without the `pulumi` command.
 
-What a program sees is what the command would hand over: keys with a namespace, values as strings, objects as
-JSON. An encrypted value is never decrypted and nobody is asked for a passphrase: a placeholder stands for it,
-and its key is secret.
+Configuration has the form in which the command passes it to a program: keys with a namespace, values as
+strings, objects as JSON. Encrypted values are not decrypted and need no passphrase: a placeholder replaces
+them, and their keys are secret.
 """
 
 import json
@@ -22,7 +22,7 @@ from ebbtide.project.yaml_file import Document, Yaml
 __all__ = ["StackFileError", "StackFiles", "read_stack", "stack_named_by"]
 
 _REQUIRED: Final = ("name", "owner", "cloud", "pools")
-"""Fields whose absence is an error of the declaration, which then names the misplaced key."""
+"""Required fields: if one is missing, the declaration's own error names the misplaced key."""
 
 _PROJECT_FILES: Final = ("Pulumi.yaml", "Pulumi.yml")
 _STACK_FILE: Final = re.compile(r"^Pulumi\.(?P<stack>[\w.-]+)\.ya?ml$")
@@ -30,7 +30,7 @@ _STACK_FILE: Final = re.compile(r"^Pulumi\.(?P<stack>[\w.-]+)\.ya?ml$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackFiles:
-    """What the files of a project say about a stack.
+    """A stack as its project's files declare it.
 
     Attributes:
         project: the project's name.
@@ -38,11 +38,11 @@ class StackFiles:
         root: the directory of `Pulumi.yaml`.
         program: the directory or file of the program.
         config_file: the stack's file.
-        config: full keys and their values as the engine hands them to a program.
+        config: full keys and their values as the engine passes them to a program.
         secret_keys: the keys whose values are secret.
-        warnings: what a preview without the `pulumi` command cannot follow.
-        source: the position of the declaration, for its errors; None where there is none.
-        misplaced: keys of the stack's file that nothing reads.
+        warnings: settings that a preview without the `pulumi` command cannot apply.
+        source: the position of the declaration, for its errors; None without a declaration.
+        misplaced: unused keys of the stack's file.
     """
 
     project: str
@@ -58,11 +58,11 @@ class StackFiles:
 
     @property
     def cluster_name(self) -> str:
-        """What the cluster is called where its declaration has no name."""
+        """The cluster's default name."""
         return f"{self.project}-{self.stack}"
 
     def declaration(self) -> Any:
-        """What the stack declares, as it is written.
+        """Return the stack's declaration.
 
         Raises:
             StackFileError: it declares no cluster.
@@ -76,26 +76,26 @@ class StackFiles:
         return parsed(self.config[DECLARATION])
 
     def declaring(self, declaration: Mapping[str, Any]) -> Self:
-        """The same files, had they declared this cluster."""
+        """Return these files with the declaration replaced."""
         return replace(self, config={**self.config, DECLARATION: json.dumps(declaration)})
 
 
 def stack_named_by(config_file: Path) -> str | None:
-    """The stack that a file is of by its name: `dev` of `Pulumi.dev.yaml`."""
+    """Return the stack in a file's name: `dev` of `Pulumi.dev.yaml`."""
     match = _STACK_FILE.match(config_file.name)
     return match["stack"] if match else None
 
 
 def read_stack(directory: Path, stack: str, *, config_file: Path | None = None) -> StackFiles:
-    """Read a project's files for one stack.
+    """Read a project's files for a stack.
 
     Args:
-        directory: where the project is, or a directory below it, as for the `pulumi` command.
+        directory: the project's directory or one below it, as for the `pulumi` command.
         stack: the stack's name.
-        config_file: its file, where that is not beside `Pulumi.yaml`.
+        config_file: the stack's file, if it is not beside `Pulumi.yaml`.
 
     Raises:
-        StackFileError: when a file is missing, broken or of the wrong shape.
+        StackFileError: a file is missing, malformed or has the wrong structure.
     """
     project_file = _project_file(directory)
     project_document = _read(project_file)

@@ -1,4 +1,4 @@
-"""Errors as data: one document for bots, and the same as text for people."""
+"""Errors as data: a document for tools, and the same as text for users."""
 
 from collections.abc import Iterator
 from textwrap import fill
@@ -28,11 +28,11 @@ OTHER_RULES: Final = {
     "command": "Whatever else the command needs: a file, a tool, a cluster.",
     "internal": "Ebbtide has no bug; exit status 3.",
 }
-"""Ids of what is checked besides the rules of docs/rules.md, and what each wants."""
+"""Ids of checks outside docs/rules.md, with their requirements."""
 
 
 class _Part(BaseModel):
-    """A part of the document: frozen."""
+    """A part of the document; frozen."""
 
     model_config = ConfigDict(frozen=True, use_attribute_docstrings=True, extra="forbid")
 
@@ -72,7 +72,7 @@ class Report(_Part):
     """The errors, in the order of the file."""
 
     def json_document(self) -> str:
-        """The document, as JSON."""
+        """The document as JSON."""
         return self.model_dump_json(indent=2)
 
 
@@ -85,12 +85,12 @@ def report_schema() -> dict[str, Any]:
 def declaration_report(
     error: DeclarationError, source: Source | None = None, program: Position | None = None
 ) -> Report:
-    """The faults of a declaration with their positions.
+    """Return the errors of a declaration with their positions.
 
     Args:
-        error: the refusal.
-        source: the file that declares it.
-        program: the position in a program that made the refused object in Python.
+        error: the validation error.
+        source: the file of the declaration.
+        program: the position in a Python program that created the invalid object.
     """
     found: list[Diagnostic] = []
     for fault in error.faults:
@@ -111,12 +111,12 @@ def declaration_report(
                 rule=fault.rule,
             )
         )
-    # The engine hands a declaration over with its keys sorted; people read the file from top to bottom.
+    # The engine sorts the keys of a declaration; users read the file from top to bottom.
     return Report(errors=tuple(sorted(found, key=lambda each: (each.line is None, each.line, each.column))))
 
 
 def _moved(fault: Fault, source: Source | None) -> MisplacedKey | None:
-    """The key that was meant for a missing field, and stands elsewhere in the file."""
+    """Return the misplaced key that was meant for a missing field."""
     if source is None or fault.rule != "required-field":
         return None
     return next((key for key in source.misplaced if key.field == fault.path != ""), None)
@@ -125,10 +125,10 @@ def _moved(fault: Fault, source: Source | None) -> MisplacedKey | None:
 def declaration_lines(
     error: DeclarationError, report: Report, width: int | None = None
 ) -> Iterator[tuple[Style, str]]:
-    """The faults of a declaration as text: a heading for each, its message and its suggestion.
+    """Yield the errors of a declaration as text: a heading, message and suggestion for each.
 
     Args:
-        error: the refusal.
+        error: the validation error.
         report: its report.
         width: columns to wrap at; None for one line for each sentence.
 
@@ -146,13 +146,13 @@ def declaration_lines(
 
 
 def declaration_text(error: DeclarationError, source: Source | None = None) -> str:
-    """The faults of a declaration as plain text, not wrapped: for logs and for the engine's messages."""
+    """Return the errors of a declaration as plain, unwrapped text: for logs and the engine's messages."""
     report = declaration_report(error, source)
     return "\n".join(line for _, line in declaration_lines(error, report))
 
 
 def wrapped(text: str, width: int | None, indent: str = "") -> str:
-    """A text wrapped at word boundaries; names and paths stay whole."""
+    """Wrap a text at word boundaries; names and paths stay whole."""
     if width is None:
         return indent + text
     return fill(
