@@ -1,4 +1,4 @@
-"""What nodes cost in a rehearsal: from when they come to when they go, in simulated time."""
+"""Node cost of a rehearsal, over each node's lifetime in simulated time."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -9,11 +9,11 @@ _HOUR = 3600
 
 
 def spent(events: Iterable[Event], now: float) -> dict[str, float]:
-    """US dollars that each pool's nodes have cost.
+    """Return the cost of each pool's nodes in US dollars.
 
     Args:
         events: the whole timeline.
-        now: simulated seconds since the start; nodes that are still there cost until then.
+        now: simulated seconds since the start; existing nodes cost until then.
     """
     since: dict[str, tuple[str, float, float]] = {}
     total: defaultdict[str, float] = defaultdict(float)

@@ -1,7 +1,7 @@
-"""Scenarios: what is done to a stack, and what must come of it.
+"""Scenarios: steps on a stack, and expectations of their results.
 
-`model` is the file as it is written, `conditions` what may be expected, `observing` where it is looked up,
-`steps` what each step does, `playing` the whole.
+`model` defines the file format, `conditions` the expectations, `observing` the snapshots they are checked
+against, `performing` the steps, `playing` the whole.
 """
 
 from ebbtide.rehearsal.scenarios.model import Scenario

@@ -1,4 +1,4 @@
-"""What each step does. A step returns what did not come as it must, a sentence each."""
+"""Execution of steps. A step returns its unmet expectations, a sentence each."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -40,14 +40,14 @@ _SHOWN: Final = 8
 
 @dataclass(slots=True)
 class Play:
-    """A scenario while it is played.
+    """The state of a running scenario.
 
     Attributes:
-        stage: where.
+        stage: the environment.
         home: the scenario's directory.
-        is_up: whether there is something to destroy.
-        observer: looks at the cluster; None before it is up.
-        faults: those that were asked for under a name.
+        is_up: true if there is a stack to destroy.
+        observer: takes snapshots of the cluster; None before `up`.
+        faults: named injected failures.
     """
 
     stage: Stage
@@ -57,7 +57,7 @@ class Play:
     faults: dict[str, int] = field(default_factory=dict[str, int])
 
     def perform(self, step: Step) -> list[str]:
-        """Do a step."""
+        """Run a step."""
         return list(self._done(step))
 
     def _done(self, step: Step) -> Iterator[str]:  # noqa: C901 - a case each
@@ -88,7 +88,7 @@ class Play:
     def _run(self, step: RunPipeline) -> None:
         made = run_of(step, self._profile(), self.home)
         api = self.stage.argo().api
-        # A compiled pipeline has none of the fields that a patch of ours sets: nothing has to be merged.
+        # A compiled pipeline has none of the fields of the spec patch, so no merge is needed.
         api.create(WORKFLOWS, {**made, "spec": {**made["spec"], **spec_patch(api)}})
 
     def _go_wrong(self, step: GoWrong) -> None:
@@ -214,7 +214,7 @@ def _refused(outcome: Outcome, words: str) -> Iterator[str]:
 
 
 def _said(text: str, words: str | None) -> Iterator[str]:
-    """Nothing where a refusal says what it should."""
+    """Compare an error with the expected text; empty if it contains it."""
     if words is None:
         yield text
     elif words.lower() not in text.lower():

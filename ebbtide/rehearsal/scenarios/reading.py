@@ -1,4 +1,4 @@
-"""Scenario files, and those that come with Ebbtide."""
+"""Scenario files, including the built-in ones."""
 
 from difflib import get_close_matches
 from pathlib import Path
@@ -14,14 +14,14 @@ _LIBRARY: Final = Path(__file__).parent / "library"
 
 
 class ScenarioError(RehearsalError):
-    """A scenario that cannot be read; the message says all that is wrong with it."""
+    """An unreadable or invalid scenario; the message lists all errors."""
 
 
 def read(path: Path) -> Scenario:
-    """A scenario from its file.
+    """Read a scenario file.
 
     Raises:
-        ScenarioError: it cannot be read, or has faults.
+        ScenarioError: it is unreadable or invalid.
     """
     try:
         written = yaml_file.load(path)
@@ -40,7 +40,7 @@ def read(path: Path) -> Scenario:
 
 
 def chosen(name: str) -> Path:
-    """The file of a scenario: one of ours by its name, or any.
+    """Return the file of a scenario: a built-in one by name, or any path.
 
     Raises:
         ScenarioError: there is no such scenario.
@@ -58,5 +58,5 @@ def chosen(name: str) -> Path:
 
 
 def built_in() -> dict[str, Path]:
-    """The scenarios that come with Ebbtide: their files by name."""
+    """Return the files of the built-in scenarios by name."""
     return {path.stem: path for path in sorted(_LIBRARY.glob("*.yaml"))}

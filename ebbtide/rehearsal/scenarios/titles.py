@@ -1,4 +1,4 @@
-"""Steps in words."""
+"""Titles of steps."""
 
 from collections.abc import Iterator
 from typing import assert_never
@@ -21,7 +21,7 @@ from ebbtide.wording import several
 
 
 def title(step: Step) -> str:  # noqa: C901 - a case each
-    """What a step does, in a line."""
+    """Describe a step in a line."""
     match step:
         case Up():
             text = _up(step)

@@ -1,4 +1,4 @@
-"""Every piece of data that a rehearsal needs: what modules carry beside programs."""
+"""The data of a rehearsal: files that Go modules contain besides programs."""
 
 from typing import Final
 

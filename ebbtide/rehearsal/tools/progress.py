@@ -1,4 +1,4 @@
-"""Building as a person sees it: a live line on a terminal, plain lines in a log."""
+"""Build progress: a live line on a terminal, plain lines in a log."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -15,10 +15,10 @@ _WAITING: Final = "Another rehearsal is building; waiting for it."
 
 @contextmanager
 def narration(console: Console) -> Generator[Say]:
-    """What `ensure` tells its steps to.
+    """Return a callback for the steps of `ensure`.
 
     Args:
-        console: where to; a terminal gets a line that moves, anything else a line for each start and end.
+        console: the output; a terminal gets a live line, anything else a line for each start and end.
     """
     if not console.is_terminal:
         yield lambda step: _plain(console, step)
@@ -35,7 +35,7 @@ def narration(console: Console) -> Generator[Say]:
 
 
 class _Live:
-    """One moving line: what is built, for how long, and what Go is doing. What is done stays above it."""
+    """A live line with the current build, its duration and Go's current action, below completed builds."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress

@@ -1,10 +1,10 @@
-"""Every program and every piece of data that a rehearsal needs, in the order in which they are built.
+"""All programs and data of a rehearsal, in build order.
 
-Versions are in `ebbtide.catalog.versions`, hashes in `modules/*/go.sum`. Four modules' hashes come from
-elsewhere than Go's checksum database: those of argo-workflows from the go.sum of Kubeflow Pipelines 2.17.0,
-those of sigs.k8s.io/scheduler-library from the go.sum of Kueue 0.19.2, those of go-containerregistry's
-k8schain from the go.sum of Katib 0.19.0, and those of katib were computed from the files of its tag v0.19.0
-(commit 578e60f1).
+Versions are in `ebbtide.catalog.versions`, hashes in `modules/*/go.sum`. Four modules' hashes are not from
+Go's checksum database: those of argo-workflows are from the go.sum of Kubeflow Pipelines 2.17.0, those of
+sigs.k8s.io/scheduler-library from the go.sum of Kueue 0.19.2, those of go-containerregistry's k8schain from
+the go.sum of Katib 0.19.0, and those of katib were computed from the files of its tag v0.19.0 (commit
+578e60f1).
 """
 
 from collections.abc import Container
@@ -27,7 +27,7 @@ _IN_THE_CONTAINER: Final = (
     "/tmp/k8s-webhook-server/serving-certs",  # noqa: S108 - of the container, whose root is below where it runs
     "/var/run/secrets/kubernetes.io/serviceaccount/namespace",
 )
-"""Where Trainer and JobSet look for certificates and for the namespace that they are in: constants."""
+"""Hard-coded paths of Trainer and JobSet for certificates and for their namespace."""
 
 
 def _kubernetes(name: str, why: str, minutes: float, ask: tuple[str, ...] = ("--version",)) -> Tool:
@@ -79,7 +79,7 @@ TOOLS: Final = (
         minutes=4,
         stamps=(
             ("sigs.k8s.io/kueue/pkg/version.GitVersion", _V["kueue"]),
-            # Its own default is at the root of the file system, which only a container of its own has.
+            # The default is at the root of the file system, which only a container owns.
             ("sigs.k8s.io/kueue/pkg/visibility.certDir", "visibility"),
         ),
     ),
@@ -121,7 +121,7 @@ TOOLS: Final = (
         when=When.KATIB,
         changes=(
             Change("pkg/controller.v1beta1/consts/const.go", '"/tmp/cert"', '"./tmp/cert"'),
-            # Its configuration has no address to listen on, and what runs here is for this machine alone.
+            # The configuration has no listen address; here it must be the loopback interface.
             Change(
                 "cmd/katib-controller/v1beta1/main.go",
                 "webhook.NewServer(webhook.Options{",
@@ -137,7 +137,7 @@ TOOLS: Final = (
         pin="helm",
         why="Renders charts with the library that pulumi-kubernetes has in it.",
         minutes=1,
-        # Helm's own default is Kubernetes 1.20, which charts refuse; its Makefile sets these, too.
+        # Helm's default is Kubernetes 1.20, which charts reject; its Makefile sets these as well.
         stamps=(
             ("helm.sh/helm/v3/internal/version.version", _V["helm"]),
             ("helm.sh/helm/v3/pkg/chartutil.k8sVersionMajor", _MAJOR),
@@ -187,14 +187,14 @@ TOOLS: Final = (
 
 
 ITEMS: Final[dict[str, Item]] = {item.name: item for item in (*DATA, *TOOLS)}
-"""By name; data first, since it takes no time and shows early whether modules can be had at all."""
+"""By name; data first, since it is fast and reveals early if modules are available."""
 
 
 def needed(addons: Container[str]) -> tuple[str, ...]:
-    """What a rehearsal asks for, by name.
+    """Return the names of the tools that a rehearsal needs.
 
     Args:
-        addons: those that are declared, by their names in the declaration.
+        addons: declared add-ons, by their names in the declaration.
     """
     return tuple(
         name for name, item in ITEMS.items() if item.when is When.ALWAYS or item.when.value in addons

@@ -1,4 +1,4 @@
-"""The Go that things are built with: found, checked, and run with its output shown and kept."""
+"""The Go toolchain: found, version-checked, and run with its output displayed and logged."""
 
 import os
 import re
@@ -26,36 +26,36 @@ _DECIDED_HERE: Final = {
     "CGO_ENABLED": "0",
     "GOFLAGS": "-mod=readonly",
 }
-"""What decides what is built. Where modules come from and how they are checked stays the user's setting."""
+"""Fixed build settings. Module sources and their verification stay the user's settings."""
 _CROSS: Final = frozenset({"GOOS", "GOARCH"})
 
 
 @dataclass(frozen=True, slots=True)
 class Go:
-    """Go's command.
+    """The `go` command.
 
     Attributes:
         path: the program.
-        say: is told every line that Go says of its work.
+        say: called with every line of progress output.
     """
 
     path: str
     say: Say
 
     def run(self, arguments: Sequence[str], *, directory: Path, log: Path, purpose: str) -> str:
-        """Run a command of Go and wait for it; Go and its compilers end with this, however this ends.
+        """Run a Go command and wait for it; Go and its compilers are terminated with this call.
 
         Args:
-            arguments: of the command.
-            directory: where go.mod is.
-            log: a file that gets what Go says of its work, at its end.
-            purpose: what it is run for, as the beginning of a sentence: `kwok 0.8.0 could not be built`.
+            arguments: the command's arguments.
+            directory: the directory of go.mod.
+            log: a file for Go's output.
+            purpose: the beginning of an error message: `kwok 0.8.0 could not be built`.
 
         Returns:
             Its standard output.
 
         Raises:
-            ToolError: Go failed; with its own last lines.
+            ToolError: Go failed; with the last lines of its output.
         """
         said: list[str] = []
         with (
@@ -91,14 +91,14 @@ class Go:
 
 
 def find_go(items: Iterable[Item], say: Say) -> Go:
-    """The Go on PATH.
+    """Return the Go on PATH.
 
     Args:
-        items: what has to be built, all of it, for the sentence that says what is missing.
-        say: is told what Go says.
+        items: all items to build, for the error message.
+        say: called with progress output.
 
     Raises:
-        ToolError: there is none, or it is too old for the go.mod of what has to be built.
+        ToolError: Go is missing, or too old for the go.mod of an item.
     """
     wanted = tuple(items)
     needed = max(_needed(item.group) for item in wanted)
