@@ -1,4 +1,4 @@
-"""The programs of which pods really run, as far as they are at hand."""
+"""Available programs whose pods really run."""
 
 import contextlib
 from dataclasses import dataclass
@@ -12,15 +12,15 @@ from ebbtide.rehearsal.control_plane.program import Program
 from ebbtide.rehearsal.control_plane.trainer import JOBSET, TRAINER
 
 PROGRAMS: Final = (KUEUE, TRAINER, JOBSET, KATIB)
-"""All that are known."""
+"""All known programs."""
 
 
 @dataclass(frozen=True, slots=True)
 class AtHand:
-    """A program that can be run.
+    """An available program.
 
     Attributes:
-        program: which.
+        program: the program.
         binary: its file.
     """
 
@@ -29,8 +29,9 @@ class AtHand:
 
 
 def at_hand(tools: Tools) -> tuple[AtHand, ...]:
-    """The programs that the tools have. The pods of others are like any pods: they become ready, and nothing
-    answers."""
+    """Return the programs among the tools. Pods of other programs become ready like any pod, and answer no
+    requests.
+    """
     found: list[AtHand] = []
     for program in PROGRAMS:
         with contextlib.suppress(KeyError):

@@ -1,4 +1,4 @@
-"""A whole control plane: started, watched, stopped."""
+"""Start, supervision and stop of a whole control plane."""
 
 import json
 import shutil
@@ -37,15 +37,16 @@ _EVERY = 0.3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What is said of a control plane.
+    """Settings of a control plane.
 
     Attributes:
-        name: of the cluster.
-        cloud: whose additions a new cluster has.
-        person: whom the clouds' credential helpers speak for; may do everything.
-        members: people of teams, by name, with the groups that their cloud says they are in.
-        names: of the API server in its certificate, beside this machine's.
-        open_ports: the ports of nodes and pods on which the cloud lets its control plane in; None for all.
+        name: the cluster's name.
+        cloud: the cloud whose defaults a new cluster has.
+        person: the user of the clouds' credential helpers; a cluster administrator.
+        members: team members by name, with their groups in the cloud.
+        names: additional names of the API server in its certificate.
+        open_ports: the ports of nodes and pods that the cloud's firewall opens to the control plane; None for
+            all.
     """
 
     name: str
@@ -57,12 +58,12 @@ class Settings:
 
 
 class ControlPlane:
-    """etcd, API server, controllers, scheduler and kwok on this machine, with Kueue, Trainer and Katib once
+    """etcd, API server, controllers, scheduler and kwok on this machine, and Kueue, Trainer and Katib once
     they are installed.
 
     Attributes:
         plan: its directory, addresses and identities.
-        api: it, as its administrator.
+        api: an administrator's client.
     """
 
     def __init__(self, plan: Plan, tools: Tools, settings: Settings, processes: Processes) -> None:
@@ -83,17 +84,17 @@ class ControlPlane:
 
     @classmethod
     def start(cls, directory: Path, tools: Tools, settings: Settings) -> Self:
-        """Start a control plane and wait until it can be used.
+        """Start a control plane and wait until it is ready.
 
         Args:
-            directory: its own; what it keeps and says is in it. A cluster that was there before is forgotten,
-                but for its disks.
-            tools: with what `NAMES` lists. The pods of Trainer and Katib run their programs where they are
-                among the tools.
-            settings: what is said of it.
+            directory: its directory, for data and logs. An earlier cluster's state in it is discarded, except
+                for its disks.
+            tools: with the tools in `NAMES`. Pods of Trainer and Katib run their programs if those are among
+                the tools.
+            settings: its settings.
 
         Raises:
-            ControlPlaneError: a program of it would not start; nothing of it is left running.
+            ControlPlaneError: a program failed to start; all others were stopped.
         """
         for _ in range(_TRIES - 1):
             try:
@@ -140,11 +141,11 @@ class ControlPlane:
         return self.plan.server
 
     def check(self) -> None:
-        """Whether all of it still runs.
+        """Check that all programs still run.
 
         Raises:
-            ControlPlaneError: a program has ended by itself.
-            Exception: what stands in for storage driver and kubelet has failed, which is a fault of ours.
+            ControlPlaneError: a program has ended.
+            Exception: the fake storage driver or kubelet has failed, which is a bug.
         """
         if self._failure is not None:
             raise self._failure
@@ -153,21 +154,20 @@ class ControlPlane:
                 raise process.ended()
 
     def reconcile(self) -> None:
-        """What stands in for storage driver and kubelet looks at the cluster once. It does so by itself a
-        few times a second."""
+        """Run the fake storage driver and kubelet once. They also run automatically a few times a second."""
         self._volumes.reconcile()
         self._pods.reconcile()
 
     def disks(self) -> tuple[Disk, ...]:
-        """The disks that there are, which a cloud would charge for."""
+        """List the existing disks, which a cloud would charge for."""
         return self._volumes.disks()
 
     def memory(self) -> int:
-        """Bytes of memory that its processes have in use together."""
+        """Return the resident memory of its processes, in bytes."""
         return self._processes.memory()
 
     def stop(self) -> None:
-        """End all of it. What was in it is still in its directory."""
+        """Stop all programs; data stays in the directory."""
         self._ending.set()
         if self._keeper.is_alive():
             self._keeper.join()
@@ -222,14 +222,14 @@ class ControlPlane:
             try:
                 self.reconcile()
             except ApiError:
-                continue  # someone else was quicker, or the API server is busy; the next look sees
+                continue  # a conflict, or the API server is busy; the next reconciliation retries
             except Exception as error:  # noqa: BLE001 # a thread has nobody to raise to; `check` does
                 self._failure = error
                 return
 
 
 def _write(plan: Plan, tools: Tools) -> None:
-    """What its programs read as they start."""
+    """Write the programs' configuration files."""
     identities, issued = plan.identities, plan.certificates
     others = [item.program.labels for item in at_hand(tools)]
     plan.token_file.touch(mode=0o600)
