@@ -26,7 +26,9 @@ def destroy(
         ),
     ] = None,
     *,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before ending work.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Skip the confirmation before outcome work.")
+    ] = False,
     config_file: ConfigFile = None,
     cwd: Cwd = Path(),
 ) -> None:
@@ -38,7 +40,7 @@ def destroy(
     try:
         status = _destroyed(stack, config_file, cwd, yes=yes)
     except KeyboardInterrupt:
-        typer.echo("Interrupted; nothing was touched.", err=True)
+        typer.echo("Interrupted; nothing was changed.", err=True)
         status = _INTERRUPTED
     if status:
         raise typer.Exit(status)
@@ -60,17 +62,19 @@ def _destroyed(stack: str | None, config_file: Path | None, cwd: Path, *, yes: b
         if sys.stdin.isatty():
             return typer.confirm(question)
         again = _again(name, config_file, cwd)
-        typer.echo(f"{question} Nobody can be asked here, so nothing was touched. Go on with: {again}")
+        typer.echo(
+            f"{question} There is no terminal to confirm, so nothing was changed. Continue with: {again}"
+        )
         return False
 
-    ending = destroying.destroy(
+    outcome = destroying.destroy(
         opened(files.root, name, config_file), files.config_file.name, Console(highlight=False), ask
     )
-    if ending is None:
+    if outcome is None:
         return _FOUND
-    if ending.interrupted:
+    if outcome.interrupted:
         return _INTERRUPTED
-    return 0 if ending.done and not ending.left else _FOUND
+    return 0 if outcome.done and not outcome.leftovers else _FOUND
 
 
 def _again(stack: str, config_file: Path | None, cwd: Path) -> str:

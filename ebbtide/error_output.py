@@ -60,17 +60,17 @@ def explain(error: BaseException, source: "Source | None" = None, advice: str | 
     from ebbtide.project.source import Position  # noqa: PLC0415
 
     chain = list(_chain(error))
-    program = next((each for each in chain if _is(each, "ebbtide.recording.failures.ProgramError")), None)
+    program = next((cause for cause in chain if _is(cause, "ebbtide.recording.failures.ProgramError")), None)
     file, line = getattr(program, "file", "") or None, getattr(program, "line", 0) or None
-    refusal: DeclarationError | None = next((each for each in chain if hasattr(each, "faults")), None)  # pyright: ignore[reportAssignmentType]
+    refusal: DeclarationError | None = next((cause for cause in chain if hasattr(cause, "faults")), None)  # pyright: ignore[reportAssignmentType]
     if refusal is not None:
         position = Position(file, line) if file and line else None
         report = declaration_report(refusal, source, position)
         return Explained(report, declaration_text(refusal, source), refusal)
-    broken = next((each for each in chain if _is(each, "ebbtide.project.yaml_file.YamlFileError")), None)
+    broken = next((cause for cause in chain if _is(cause, "ebbtide.project.yaml_file.YamlFileError")), None)
     text = advice or message_of(error)
     if broken is not None and text:
-        found = Diagnostic(
+        diagnostic = Diagnostic(
             file=str(getattr(broken, "file", "")),
             line=getattr(broken, "line", 0) or None,
             column=getattr(broken, "column", 0) or None,
@@ -79,12 +79,12 @@ def explain(error: BaseException, source: "Source | None" = None, advice: str | 
             rule="yaml-syntax",
         )
     elif program is not None and text:
-        found = Diagnostic(file=file, line=line, message=text, rule="program")
+        diagnostic = Diagnostic(file=file, line=line, message=text, rule="program")
     else:
         is_file = _is(error, "ebbtide.preview.stack_config.StackFileError")
         rule = "internal" if text is None else "stack-file" if is_file else "command"
-        found = Diagnostic(message=text or bug_report(error), rule=rule)
-    return Explained(Report(errors=(found,)), text or bug_report(error), is_internal=text is None)
+        diagnostic = Diagnostic(message=text or bug_report(error), rule=rule)
+    return Explained(Report(errors=(diagnostic,)), text or bug_report(error), is_internal=text is None)
 
 
 def message_of(error: BaseException) -> str | None:
@@ -102,8 +102,8 @@ def bug_report(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     position = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
     return (
-        f"Ebbtide itself failed: {type(error).__name__}: {error}{position}. The declaration is not at fault; "
-        "please report this line."
+        f"Internal error in Ebbtide: {type(error).__name__}: {error}{position}. "
+        "The declaration is not at fault; please report this line."
     )
 
 
@@ -129,8 +129,8 @@ def _is(error: BaseException, name: str) -> bool:
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
     """Yield an error and its causes and contexts."""
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
+    visited: set[int] = set()
+    while error is not None and id(error) not in visited:
+        visited.add(id(error))
         yield error
         error = error.__cause__ or error.__context__

@@ -31,10 +31,12 @@ def advice(error: BaseException, command: str) -> str | None:
         command: its name.
     """
     for name in _missing_modules(error):
-        owners = [extra for extra, modules in MODULES.items() if any(_within(name, one) for one in modules)]
+        owners = [
+            extra for extra, modules in MODULES.items() if any(_within(name, module) for module in modules)
+        ]
         if owners:
             needed = [
-                extra for extra in OF_COMMANDS.get(command, ()) if extra not in owners and _lacks(extra)
+                extra for extra in OF_COMMANDS.get(command, ()) if extra not in owners and _is_missing(extra)
             ]
             either = (
                 " For a cluster on AKS write aks in place of gke." if owners[:2] == ["gke", "aks"] else ""
@@ -47,9 +49,9 @@ def advice(error: BaseException, command: str) -> str | None:
 
 
 def _missing_modules(error: BaseException | None) -> Iterator[str]:
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
+    visited: set[int] = set()
+    while error is not None and id(error) not in visited:
+        visited.add(id(error))
         if isinstance(error, ModuleNotFoundError) and error.name:
             yield error.name
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
@@ -60,7 +62,7 @@ def _within(name: str, module: str) -> bool:
     return f"{name}.".startswith(f"{module}.") or f"{module}.".startswith(f"{name}.")
 
 
-def _lacks(extra: str) -> bool:
+def _is_missing(extra: str) -> bool:
     for module in MODULES[extra]:
         spec = None
         with contextlib.suppress(ModuleNotFoundError):  # of a missing parent package

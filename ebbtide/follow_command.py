@@ -16,7 +16,7 @@ INTERRUPTED: Final = 130
 
 Context = Annotated[
     str,
-    typer.Option(help="The kubeconfig's context; left out, the current one.", show_default=False),
+    typer.Option(help="The kubeconfig's context; by default the current one.", show_default=False),
 ]
 
 
@@ -26,7 +26,7 @@ def follow(
     namespace: Annotated[
         str,
         typer.Option(
-            "--namespace", "-n", help="Where the Job is. Left out: as kubectl says.", show_default=False
+            "--namespace", "-n", help="The Job's namespace; by default the context's.", show_default=False
         ),
     ] = "",
     context: Context = "",
@@ -35,7 +35,7 @@ def follow(
         typer.Option(
             "--profile",
             envvar="EBBTIDE_PROFILE",
-            help="The cluster's profile, for the link to the logs of what failed: a file, or the JSON.",
+            help="The cluster's profile, for the link to the logs of failed pods: a file, or the JSON.",
             show_default=False,
         ),
     ] = "",

@@ -7,17 +7,17 @@ import sysconfig
 from pathlib import Path
 
 
-def command_line(*words: str) -> str:
+def command_line(*arguments: str) -> str:
     """Return the command line that runs this installation's `ebbtide` with these arguments.
 
     The bare name `ebbtide` is printed only if PATH resolves it to this environment's script.
     """
     script = Path(sysconfig.get_path("scripts"), "ebbtide")
     if not script.is_file():
-        return shlex.join([_shown(Path(sys.executable)), "-m", "ebbtide", *words])
-    found = shutil.which("ebbtide")
-    first = "ebbtide" if found and Path(found).samefile(script) else _shown(script)
-    return shlex.join([first, *words])
+        return shlex.join([_relative(Path(sys.executable)), "-m", "ebbtide", *arguments])
+    installed = shutil.which("ebbtide")
+    first = "ebbtide" if installed and Path(installed).samefile(script) else _relative(script)
+    return shlex.join([first, *arguments])
 
 
 def pip_install(*extras: str) -> str:
@@ -35,10 +35,10 @@ def pip_install(*extras: str) -> str:
         package = [f"ebbtide[{listed}]"]
     except PackageNotFoundError:
         package = ["-e", f"{Path(__file__).parents[1]}[{listed}]"]
-    return shlex.join([_shown(Path(sys.executable)), "-m", "pip", "install", *package])
+    return shlex.join([_relative(Path(sys.executable)), "-m", "pip", "install", *package])
 
 
-def _shown(path: Path) -> str:
+def _relative(path: Path) -> str:
     """Return a path below the working directory as a relative path."""
-    here = Path.cwd()
-    return str(path.relative_to(here) if path.is_relative_to(here) else path)
+    working_directory = Path.cwd()
+    return str(path.relative_to(working_directory) if path.is_relative_to(working_directory) else path)

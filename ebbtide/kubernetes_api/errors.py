@@ -67,6 +67,6 @@ class MissingClientError(Exception):
 
     def __init__(self) -> None:
         super().__init__(
-            "Speaking to a cluster needs the official Kubernetes client, which is not installed. Install it "
+            "Access to a cluster needs the official Kubernetes client, which is not installed. Install it "
             f"with: {pip_install('cluster')}."
         )

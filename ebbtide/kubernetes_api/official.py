@@ -57,7 +57,7 @@ def of_user(context: str) -> tuple[Any, str]:
 
 
 def call(
-    asked: Any,
+    api_client: Any,
     method: str,
     path: str,
     query: Mapping[str, str],
@@ -70,7 +70,7 @@ def call(
         ApiError: refused, or not answered.
     """
     try:
-        return asked.call_api(
+        return api_client.call_api(
             path,
             method,
             query_params=list(query.items()),
@@ -84,7 +84,7 @@ def call(
     except ApiException as error:
         raise _refusal(error) from None
     except (HTTPError, HTTPException, OSError) as error:
-        host = asked.configuration.host
+        host = api_client.configuration.host
         raise ApiError(0, f"The API server at {host} cannot be reached ({_briefly(error)})") from None
 
 
@@ -116,12 +116,12 @@ def _proxy(server: str) -> str | None:
     """
     parts = urlsplit(server)
     host = parts.hostname or ""
-    if _here(host) or proxy_bypass(host):
+    if _is_loopback(host) or proxy_bypass(host):
         return None
     return getproxies().get(parts.scheme)
 
 
-def _here(host: str) -> bool:
+def _is_loopback(host: str) -> bool:
     try:
         return ip_address(host).is_loopback
     except ValueError:
@@ -131,12 +131,12 @@ def _here(host: str) -> bool:
 def _refusal(error: Any) -> ApiError:
     status = int(error.status or 0)
     try:
-        said: Any = json.loads(error.body)
-        details: Any = said.get("details") or {}
+        status_object: Any = json.loads(error.body)
+        details: Any = status_object.get("details") or {}
         return ApiError(
             status,
-            str(said["message"]),
-            reason=str(said.get("reason") or ""),
+            str(status_object["message"]),
+            reason=str(status_object.get("reason") or ""),
             causes=details.get("causes") or (),
         )
     except (AttributeError, KeyError, TypeError, ValueError):
@@ -145,12 +145,12 @@ def _refusal(error: Any) -> ApiError:
 
 def _briefly(error: Exception) -> str:
     """Return the root cause below urllib3's exceptions: `Connection refused`, `certificate verify failed`."""
-    found: BaseException = error
-    while (cause := getattr(found, "reason", None) or found.__cause__) and isinstance(cause, BaseException):
-        found = cause
+    root: BaseException = error
+    while (cause := getattr(root, "reason", None) or root.__cause__) and isinstance(cause, BaseException):
+        root = cause
     return (
-        getattr(found, "strerror", None)
-        or str(found).rpartition(">: ")[2].partition(": ")[2]
-        or str(found)
-        or type(found).__name__
+        getattr(root, "strerror", None)
+        or str(root).rpartition(">: ")[2].partition(": ")[2]
+        or str(root)
+        or type(root).__name__
     )

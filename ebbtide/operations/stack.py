@@ -46,10 +46,10 @@ class _Events:
     errors: list[str] = field(default_factory=list[str])
 
     def take(self, event: EngineEvent) -> None:
-        said = event.diagnostic_event
-        if said and said.severity == "error":
-            name = f"{_name(said.urn)}: " if said.urn else ""
-            self.errors.append(name + _COLOURS.sub("", said.message).strip())
+        diagnostic = event.diagnostic_event
+        if diagnostic and diagnostic.severity == "error":
+            name = f"{_name(diagnostic.urn)}: " if diagnostic.urn else ""
+            self.errors.append(name + _COLOURS.sub("", diagnostic.message).strip())
         if event.resource_pre_event:
             self._step(event.resource_pre_event.metadata, done=False)
         if event.res_outputs_event:
@@ -144,8 +144,8 @@ def opened(root: Path, name: str, config_file: Path | None) -> Stack:
             return Stack(name, stack, config_file)
     except FileNotFoundError:
         raise OperationError(
-            "The stack is destroyed by `pulumi`, which is not there: install it (https://www.pulumi.com/docs/"
-            "install), or put it on PATH."
+            "`pulumi` is not installed, and it destroys the stack: install it "
+            "(https://www.pulumi.com/docs/install), or put it on PATH."
         ) from None
     except errors.InvalidVersionError as error:
         raise OperationError(str(error)) from None
@@ -159,25 +159,25 @@ def _sentences(stack: str, events: _Events | None = None) -> Generator[None]:
     except errors.StackNotFoundError:
         raise OperationError(
             f"There is no stack {stack} in the backend that `pulumi` is logged in to: `pulumi stack ls "
-            "--all` shows those that are."
+            "--all` lists the existing ones."
         ) from None
     except errors.ConcurrentUpdateError:
         raise OperationError(
-            f"Another update of stack {stack} is at work. Wait for its end; where there is none any more, "
-            f"`pulumi cancel --stack {stack}` lets the next one in."
+            f"Another update of stack {stack} is in progress. Wait for its end; if it no longer runs, "
+            f"unlock the stack with `pulumi cancel --stack {stack}`."
         ) from None
     except errors.CommandError as error:
         if events is None:
-            raise OperationError(f"`pulumi` failed: {_said(error)}") from None
+            raise OperationError(f"`pulumi` failed: {_output(error)}") from None
         if not events.errors:
-            events.errors.append(_said(error))
+            events.errors.append(_output(error))
 
 
-def _said(error: errors.CommandError) -> str:
+def _output(error: errors.CommandError) -> str:
     """Return the standard error of `pulumi`, or else its standard output."""
     code, _, rest = str(error).partition("\n stdout: ")
-    printed, _, said = rest.partition("\n stderr: ")
-    return (said.strip() or printed.strip() or code.strip()).removeprefix("error: ")
+    stdout, _, stderr = rest.partition("\n stderr: ")
+    return (stderr.strip() or stdout.strip() or code.strip()).removeprefix("error: ")
 
 
 def _name(urn: str) -> str:

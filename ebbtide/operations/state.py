@@ -63,49 +63,59 @@ def read(deployment: Mapping[str, Any]) -> State:
         deployment: its `deployment`.
     """
     resources: list[Mapping[str, Any]] = [
-        one for one in deployment.get("resources") or () if one["type"] != "pulumi:pulumi:Stack"
+        resource
+        for resource in deployment.get("resources") or ()
+        if resource["type"] != "pulumi:pulumi:Stack"
     ]
     objects: set[Item] = set()
     teams: set[str] = set()
-    for one in resources:
-        found = _object(one)
-        if found is None:
+    for resource in resources:
+        kubernetes = _object(resource)
+        if kubernetes is None:
             continue
-        item, patch = found
+        item, patch = kubernetes
         if not patch:
             objects.add(item)
-        if _TENANT in one["urn"] and (place := item.name if item.kind == "Namespace" else item.namespace):
-            teams.add(place)
+        if _TENANT in resource["urn"] and (
+            namespace := item.name if item.kind == "Namespace" else item.namespace
+        ):
+            teams.add(namespace)
     return State(
         resources=len(resources),
-        protected=tuple(_name(one) for one in resources if one.get("protect")),
-        owns_cluster=any(one["type"] in _CLUSTERS and not one.get("external") for one in resources),
-        buckets=_kept(resources, _BUCKETS),
-        registries=_kept(resources, _REGISTRIES),
+        protected=tuple(_name(resource) for resource in resources if resource.get("protect")),
+        owns_cluster=any(
+            resource["type"] in _CLUSTERS and not resource.get("external") for resource in resources
+        ),
+        buckets=_retained(resources, _BUCKETS),
+        registries=_retained(resources, _REGISTRIES),
         objects=frozenset(objects),
         teams=frozenset(teams),
     )
 
 
-def _kept(resources: Sequence[Mapping[str, Any]], types: frozenset[str]) -> tuple[str, ...]:
+def _retained(resources: Sequence[Mapping[str, Any]], types: frozenset[str]) -> tuple[str, ...]:
     """Return the names of those types' resources that remain after a destroy."""
-    return tuple(_called(one) for one in resources if one["type"] in types and one.get("retainOnDelete"))
+    return tuple(
+        _cloud_name(resource)
+        for resource in resources
+        if resource["type"] in types and resource.get("retainOnDelete")
+    )
 
 
 def _name(resource: Mapping[str, Any]) -> str:
     return str(resource["urn"]).rpartition("::")[2]
 
 
-def _called(resource: Mapping[str, Any]) -> str:
+def _cloud_name(resource: Mapping[str, Any]) -> str:
     """Return a resource's name in the cloud."""
     return text(resource, "outputs", "name") or text(resource, "id") or _name(resource)
 
 
 def _object(resource: Mapping[str, Any]) -> tuple[Item, bool] | None:
     """Return a resource's Kubernetes object, and if the stack owns only some of its fields."""
-    found = _KUBERNETES.match(resource["type"])
+    match = _KUBERNETES.match(resource["type"])
     metadata = part(resource, "outputs", "metadata")
-    if found is None or not metadata:
+    if match is None or not metadata:
         return None
-    item = Item(found["kind"], text(metadata, "namespace"), text(metadata, "name"))
-    return item, bool(found["patch"])
+    item = Item(match["kind"], text(metadata, "namespace"), text(metadata, "name"))
+    return item, bool(match["patch"])

@@ -44,7 +44,7 @@ def read(volume: Object) -> Volume:
     )
 
 
-def left(before: Iterable[Volume], after: Iterable[Volume] | None, state: State) -> list[Volume]:
+def remaining(before: Iterable[Volume], after: Iterable[Volume] | None, state: State) -> list[Volume]:
     """Return the volumes whose disks remain.
 
     Args:
@@ -58,10 +58,11 @@ def left(before: Iterable[Volume], after: Iterable[Volume] | None, state: State)
             (GKE docs, deleting a cluster, 2026).
     """
     if state.owns_cluster:
-        return [one for one in before if one.retained or one.namespace not in state.namespaces]
-    still = {one.name for one in after} if after is not None else None
+        return [volume for volume in before if volume.retained or volume.namespace not in state.namespaces]
+    existing = {volume.name for volume in after} if after is not None else None
     return [
-        one
-        for one in before
-        if one.namespace in state.namespaces and (one.retained if still is None else one.name in still)
+        volume
+        for volume in before
+        if volume.namespace in state.namespaces
+        and (volume.retained if existing is None else volume.name in existing)
     ]

@@ -122,8 +122,7 @@ def _resources(preview: Preview) -> Iterator[RenderableType]:
         label = Indented(_label(resource, signs), "", "  ")
         branches[resource.urn] = branches.get(resource.parent, tree).add(label)
     legend = [
-        Indented(Text(f"dies with {urn_name(urn)}, and needs no deletion of its own"), f"{sign} ", "  ")
-        for urn, sign in signs.items()
+        Indented(Text(f"deleted with {urn_name(urn)}"), f"{sign} ", "  ") for urn, sign in signs.items()
     ]
     yield Group(tree, *legend)
 
@@ -192,22 +191,22 @@ def _summary(preview: Preview) -> RenderableType:
 
 
 _ASSUMED: Final = (
-    "No cloud was asked. What is called assumed stands for a cloud's answer; ids that a cloud makes of names "
-    "by a rule are taken for granted. `--format json` has every one."
+    "No cloud was contacted. Values marked assumed replace a cloud's response; ids that a cloud derives from "
+    "names are not marked. `--format json` lists all of them."
 )
 
 
 def _counted(counts: Counts) -> str:
     parts = [f"{counts.created} to create"]
-    for number, words in (
+    for number, label in (
         (counts.protected, "protected"),
-        (counts.dying, "dying with another"),
-        (counts.retained, "staying when deleted"),
-        (counts.read, "there already"),
+        (counts.dying, "deleted with another"),
+        (counts.retained, "retained on delete"),
+        (counts.read, "existing"),
         (counts.components, "component" if counts.components == 1 else "components"),
         (counts.opaque, "of them opaque"),
         (counts.providers, "provider" if counts.providers == 1 else "providers"),
     ):
         if number:
-            parts.append(f"{number} {words}")
+            parts.append(f"{number} {label}")
     return f"{counts.resources} resources: {', '.join(parts)}."

@@ -60,7 +60,7 @@ def merged_config(
     origins: dict[str, tuple[Path, tuple[str, ...]]] = {}
 
     def take(key: str, value: Yaml, file: Path, *path: str) -> None:
-        config[key], is_secret = _handed_over(value)
+        config[key], is_secret = _serialized(value)
         origins[key] = (file, ("config", *path))
         if is_secret:
             secret_keys.add(key)
@@ -77,8 +77,8 @@ def merged_config(
         value = declaration.get("value", declaration.get("default"))
         if value is None:
             raise StackFileError(
-                f"{config_file} has no value for `{full}`, which {project_file} asks of every stack. Write "
-                f"it under `config:`, or give it a `default` in {project_file.name}."
+                f"{config_file} has no value for `{full}`, which {project_file} requires of every stack. "
+                f"Write it under `config:`, or give it a `default` in {project_file.name}."
             )
         is_declared = declaration is entry
         field = "value" if "value" in declaration else "default"
@@ -97,7 +97,7 @@ def _full_key(key: str, project: str, file: Path) -> str:
             raise StackFileError(f"{file} has the key `{key}`; a key is `name` or `namespace:name`.")
 
 
-def _handed_over(value: Yaml) -> tuple[str, bool]:
+def _serialized(value: Yaml) -> tuple[str, bool]:
     """Return a value as the engine passes it to a program, and if any of it was encrypted."""
     plain, is_secret = _without_ciphertext(value)
     if isinstance(plain, str):
@@ -112,10 +112,12 @@ def _without_ciphertext(value: Yaml) -> tuple[Yaml, bool]:
             return PLACEHOLDER, True
         case dict():
             items = {key: _without_ciphertext(item) for key, item in value.items()}
-            return {key: plain for key, (plain, _) in items.items()}, any(hit for _, hit in items.values())
+            return {key: plain for key, (plain, _) in items.items()}, any(
+                is_encrypted for _, is_encrypted in items.values()
+            )
         case list():
             listed = [_without_ciphertext(item) for item in value]
-            return [plain for plain, _ in listed], any(hit for _, hit in listed)
+            return [plain for plain, _ in listed], any(is_encrypted for _, is_encrypted in listed)
         case float() if value.is_integer():
             return int(value), False
         case _:

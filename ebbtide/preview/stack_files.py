@@ -105,9 +105,9 @@ def read_stack(directory: Path, stack: str, *, config_file: Path | None = None) 
         raise StackFileError(f"{project_file} has no `name`. Write one there, such as `name: ebbtide`.")
     _check_runtime(settings.get("runtime"), project_file)
 
-    home = project_file.parent
+    root = project_file.parent
     if config_file is None:
-        config_dir = home / str(settings.get("stackConfigDir") or "")
+        config_dir = root / str(settings.get("stackConfigDir") or "")
         config_file = _stack_file(config_dir, stack)
     elif not config_file.is_file():
         raise StackFileError(f"There is no file {config_file}, which --config-file names.")
@@ -136,8 +136,8 @@ def read_stack(directory: Path, stack: str, *, config_file: Path | None = None) 
     return StackFiles(
         project=project,
         stack=stack,
-        root=home,
-        program=home / str(settings.get("main") or ""),
+        root=root,
+        program=root / str(settings.get("main") or ""),
         config_file=config_file,
         config=merged.values,
         secret_keys=merged.secret_keys,
@@ -165,10 +165,10 @@ def _source(
 def _project_file(directory: Path) -> Path:
     if not directory.is_dir():
         raise StackFileError(f"There is no directory {directory}.")
-    for place in (directory, *directory.resolve().parents):
+    for parent in (directory, *directory.resolve().parents):
         for name in _PROJECT_FILES:
-            if (place / name).is_file():
-                return place / name
+            if (parent / name).is_file():
+                return parent / name
     raise StackFileError(
         f"There is no Pulumi project in {directory.resolve()} or above it: no Pulumi.yaml. Run this in the "
         "project's directory, or name that with --cwd."
@@ -179,19 +179,19 @@ def _stack_file(directory: Path, stack: str) -> Path:
     for suffix in ("yaml", "yml"):
         if (path := directory / f"Pulumi.{stack}.{suffix}").is_file():
             return path
-    there = sorted(
+    stacks = sorted(
         name
         for path in directory.glob("Pulumi.*")
         if path.is_file() and (name := stack_named_by(path)) is not None
     )
-    near = get_close_matches(stack, there, n=1)
+    near = get_close_matches(stack, stacks, n=1)
     message = f"There is no stack {stack}: no file {directory / f'Pulumi.{stack}.yaml'}."
     if near:
         message += f" Did you mean {near[0]}?"
-    if there:
-        message += f" Stacks that are there: {', '.join(there)}."
+    if stacks:
+        message += f" Existing stacks: {', '.join(stacks)}."
     else:
-        message += " No other stack is there either. Write that file, or name another with --config-file."
+        message += " There are no other stacks. Write that file, or name another with --config-file."
     raise StackFileError(message)
 
 
@@ -202,18 +202,18 @@ def _read(path: Path) -> Document:
         raise StackFileError(str(error)) from error
 
 
-def _mapping(value: Yaml, what: str) -> dict[str, Yaml]:
+def _mapping(value: Yaml, name: str) -> dict[str, Yaml]:
     if isinstance(value, dict):
         return value
     kind = "empty" if value is None else "a list" if isinstance(value, list) else f"`{value}`"
-    raise StackFileError(f"{what} is {kind}; it has to be a mapping, one `key: value` a line.")
+    raise StackFileError(f"{name} is {kind}; it must be a mapping with one `key: value` per line.")
 
 
 def _check_runtime(runtime: Yaml, project_file: Path) -> None:
     name = runtime.get("name") if isinstance(runtime, dict) else runtime
     if name != "python":
         raise StackFileError(
-            f"{project_file} says `runtime: {name}`. The preview runs programs whose runtime is python."
+            f"{project_file} has `runtime: {name}`. The preview supports `runtime: python` only."
             if name
             else f"{project_file} has no `runtime`. Write `runtime: python` there."
         )

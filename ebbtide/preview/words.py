@@ -73,23 +73,23 @@ def marks(resource: ResourceReport) -> list[tuple[str, str]]:
 
     `deleted_with` is omitted: nearly every resource of a cluster has it, and a symbol shows it.
     """
-    found: list[tuple[str, str]] = []
+    texts: list[tuple[str, str]] = []
     if resource.kind == "read":
-        found.append(("exists already", "cyan"))
+        texts.append(("existing", "cyan"))
     if resource.import_id:
-        found.append((f"adopts {resource.import_id}", "cyan"))
+        texts.append((f"imports {resource.import_id}", "cyan"))
     if resource.protect and resource.kind != "component":
-        found.append(("protected", "bold green"))
+        texts.append(("protected", "bold green"))
     if resource.retain_on_delete and resource.kind != "component":
-        found.append(("stays when deleted", "yellow"))
+        texts.append(("retained on delete", "yellow"))
     if resource.secrets:
-        found.append((f"secret {', '.join(_last(path) for path in resource.secrets)}", "magenta"))
+        texts.append((f"secret {', '.join(_last(path) for path in resource.secrets)}", "magenta"))
     assumed = [_last(path) for path in resource.assumed_inputs if path not in resource.secrets]
     if assumed:
-        found.append((f"assumed {', '.join(assumed)}", "italic"))
+        texts.append((f"assumed {', '.join(assumed)}", "italic"))
     if resource.remote:
-        found.append(("its parts are made by its provider", "italic"))
-    return found
+        texts.append(("children created by its provider", "italic"))
+    return texts
 
 
 def _last(path: str) -> str:

@@ -92,7 +92,7 @@ def declaration_report(
         source: the file of the declaration.
         program: the position in a Python program that created the invalid object.
     """
-    found: list[Diagnostic] = []
+    diagnostics: list[Diagnostic] = []
     for fault in error.faults:
         position, suggestion = program, fault.fix
         if error.declared is not ...:
@@ -100,7 +100,7 @@ def declaration_report(
             if moved := _moved(fault, source):
                 position = Position(str(moved.file), moved.line, moved.column)
                 suggestion = f"{moved.problem} {moved.fix}"
-        found.append(
+        diagnostics.append(
             Diagnostic(
                 path=fault.path,
                 file=position.file if position else None,
@@ -112,7 +112,14 @@ def declaration_report(
             )
         )
     # The engine sorts the keys of a declaration; users read the file from top to bottom.
-    return Report(errors=tuple(sorted(found, key=lambda each: (each.line is None, each.line, each.column))))
+    return Report(
+        errors=tuple(
+            sorted(
+                diagnostics,
+                key=lambda diagnostic: (diagnostic.line is None, diagnostic.line, diagnostic.column),
+            )
+        )
+    )
 
 
 def _moved(fault: Fault, source: Source | None) -> MisplacedKey | None:
@@ -137,12 +144,12 @@ def declaration_lines(
     """
     count = len(report.errors)
     yield "", f"{error.subject} has {several(count, 'error')}."
-    for each in report.errors:
+    for diagnostic in report.errors:
         yield "", ""
-        yield "bold", each.heading or error.subject
-        yield "", wrapped(each.message, width, "  ")
-        if each.suggestion:
-            yield "green", wrapped(each.suggestion, width, "  ")
+        yield "bold", diagnostic.heading or error.subject
+        yield "", wrapped(diagnostic.message, width, "  ")
+        if diagnostic.suggestion:
+            yield "green", wrapped(diagnostic.suggestion, width, "  ")
 
 
 def declaration_text(error: DeclarationError, source: Source | None = None) -> str:

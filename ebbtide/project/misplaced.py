@@ -79,19 +79,17 @@ def misplaced_keys(file: Path, document: Document, project: str) -> Iterator[Mis
             continue
         if declared is None and (fix := _meant_cluster(namespace or project, name)):
             certain = (namespace or project) == NAMESPACE
-            yield at(
-                ("config", key), "", f"Nothing reads the configuration key `{key}`.", fix, is_certain=certain
-            )
+            yield at(("config", key), "", f"Unused configuration key `{key}`.", fix, is_certain=certain)
         elif isinstance(value, dict | list) and isinstance(declared, Mapping) and name not in declared:
             field, fix = _indented(name)
             if fix:
-                problem = f"`{key}` stands beside `{NAMESPACE}:cluster`, where nothing reads it."
+                problem = f"`{key}` is beside `{NAMESPACE}:cluster`, where it has no effect."
                 yield at(("config", key), field, problem, fix, is_certain=False)
 
 
 def _at_the_top(key: str, *, has_config: bool, is_declared: bool) -> tuple[str, str] | None:
     """Return the problem of a top-level key and its fix; None for a valid key."""
-    problem = f"`{key}` stands at the left margin, where Pulumi reads no configuration."
+    problem = f"`{key}` is not indented, and Pulumi ignores it there."
     if key.startswith(f"{NAMESPACE}:"):
         return problem, "Indent it under `config:`."
     if key in aliases_of(Cluster):

@@ -31,7 +31,7 @@ class ProgramEndedError(Exception):
     """The program called `sys.exit` with a nonzero status."""
 
     def __init__(self, status: object) -> None:
-        super().__init__(f"The program ended itself with status {status}.")
+        super().__init__(f"The program exited with status {status}.")
 
 
 # Exceptions whose messages are complete sentences for users.

@@ -32,8 +32,8 @@ class DuplicateResourceError(Exception):
     def __init__(self, urn: str) -> None:
         self.urn = urn
         super().__init__(
-            f"Two resources have the URN {urn}. Pulumi would refuse the second: a URN is made of the types "
-            "above a resource, its type and its name. Give one of them another name."
+            f"Two resources have the URN {urn}. Pulumi would reject the second, since a URN consists of "
+            "the parents' types, the type and the name. Rename one of them."
         )
 
 
@@ -42,8 +42,8 @@ class UnsupportedCallError(Exception):
 
     def __init__(self, token: str) -> None:
         super().__init__(
-            f"The program calls the resource method {token}. Its provider would answer it, and the preview "
-            "runs none."
+            f"The program calls the resource method {token}. Only its provider could answer it, and the "
+            "preview runs no provider."
         )
 
 
@@ -323,7 +323,7 @@ class RecordingMonitor(MockMonitor):
             LookupError: when there is no such resource.
         """
         if urn not in self._recorded:
-            raise LookupError(f"The program looks up the resource {urn}, and there is none.")
+            raise LookupError(f"The program looks up the resource {urn}, which does not exist.")
         resource = self._recorded[urn]
         return {"urn": urn, "id": resource.id or "", "state": dict(resource.outputs)}
 

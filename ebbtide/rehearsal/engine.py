@@ -16,7 +16,7 @@ from pulumi import automation
 from pulumi.automation.errors import CommandError
 from pulumi.automation.events import EngineEvent, OpType
 
-from ebbtide.interrupting import patience
+from ebbtide.interrupts import deferred_interrupts
 from ebbtide.preview.stack_files import StackFiles
 from ebbtide.recording import program
 
@@ -218,14 +218,14 @@ class Engine:
         seen = _Seen()
         self._outputs = None
         started = time.monotonic()
-        with patience(self._end) as interrupts:
+        with deferred_interrupts(self._end) as interrupts:
             try:
                 self._configure()
                 run(seen.take)
             except CommandError as error:
                 if not seen.errors:
                     seen.errors.append(str(error))
-        if interrupts.seen:
+        if interrupts.received:
             raise KeyboardInterrupt
         seconds = time.monotonic() - started
         return Outcome(operation, tuple(seen.errors), tuple(seen.steps), seen.unchanged, seconds)

@@ -14,7 +14,7 @@ from ebbtide.rehearsal.report.document import Report
 from ebbtide.rehearsal.scenarios.argo import TOOLS
 from ebbtide.rehearsal.scenarios.general import general
 from ebbtide.rehearsal.scenarios.model import RunPipeline, Scenario, Up
-from ebbtide.rehearsal.scenarios.playing import Watch, play
+from ebbtide.rehearsal.scenarios.runner import Watch, play
 from ebbtide.rehearsal.stage import stage
 from ebbtide.rehearsal.tools import ITEMS, Say, Tools, ensure, needed
 
@@ -133,7 +133,7 @@ def _declaring(files: StackFiles, scenario: Scenario, home: Path) -> StackFiles:
         config_file = home / scenario.stack
         named = stack_named_by(config_file)
         if named is None:
-            raise RehearsalError(f"{config_file} is no stack's file: those are called Pulumi.<stack>.yaml.")
+            raise RehearsalError(f"{config_file} is no stack's file: its name must be Pulumi.<stack>.yaml.")
         files = read_stack(files.root, named, config_file=config_file)
     return files if scenario.declaration is None else files.declaring(scenario.declaration)
 

@@ -130,9 +130,7 @@ def stage(
             directory = keep.resolve()
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             if any(directory.iterdir()):
-                raise RehearsalError(
-                    f"{keep} is not empty; each rehearsal is kept in a directory of its own."
-                )
+                raise RehearsalError(f"{keep} is not empty; each rehearsal needs an empty directory.")
         programs = directory / "bin"
         programs.mkdir()
         for name in ("pulumi", "kubectl", "helm"):

@@ -14,7 +14,7 @@ import yaml
 
 from ebbtide.kubernetes_api import Api, ApiError
 from ebbtide.rehearsal.control_plane import arguments
-from ebbtide.rehearsal.control_plane.at_hand import at_hand
+from ebbtide.rehearsal.control_plane.available import available_programs
 from ebbtide.rehearsal.control_plane.certificates import issue
 from ebbtide.rehearsal.control_plane.egress import EgressProxy
 from ebbtide.rehearsal.control_plane.failures import AddressTakenError, ControlPlaneError
@@ -30,7 +30,7 @@ from ebbtide.rehearsal.control_plane.volumes import Disk, Volumes
 
 _TRIES = 3
 _MANAGER = "ebbtide-rehearsal"
-_PATIENCE = 60.0
+_TIMEOUT = 60.0
 _STEP = 0.1
 _EVERY = 0.3
 
@@ -76,7 +76,7 @@ class ControlPlane:
         self._routes = Routes(self.api, settings.open_ports)
         self._egress = EgressProxy(plan.egress_socket, self._routes)
         self._volumes = Volumes(self.api, plan.directory / "disks")
-        self._pods = ProgramPods(plan, self.api, processes, self._routes, at_hand(tools))
+        self._pods = ProgramPods(plan, self.api, processes, self._routes, available_programs(tools))
         self._core: list[Process] = []
         self._failure: Exception | None = None
         self._ending = threading.Event()
@@ -202,7 +202,7 @@ class ControlPlane:
         self._core.append(self._processes.start(name, command, log=log, directory=home))
 
     def _wait(self, what: str, there: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + _TIMEOUT
         while time.monotonic() < deadline:
             self.check()
             try:
@@ -213,7 +213,7 @@ class ControlPlane:
             time.sleep(_STEP)
         last = self._core[-1]
         raise ControlPlaneError(
-            f"{self.plan.name}: {what} did not come within {_PATIENCE:.0f} s. {last.name} said last:\n"
+            f"{self.plan.name}: {what} was not ready within {_TIMEOUT:.0f} s. Last output of {last.name}:\n"
             f"{last.last_words()}"
         )
 
@@ -231,7 +231,7 @@ class ControlPlane:
 def _write(plan: Plan, tools: Tools) -> None:
     """Write the programs' configuration files."""
     identities, issued = plan.identities, plan.certificates
-    others = [item.program.labels for item in at_hand(tools)]
+    others = [item.program.labels for item in available_programs(tools)]
     plan.token_file.touch(mode=0o600)
     plan.token_file.write_text(identities.token_file())
     plan.egress_file.write_text(yaml.safe_dump(arguments.egress(plan)))

@@ -86,7 +86,7 @@ class Plan:
 
     @property
     def stages(self) -> Path:
-        """kwok's stages."""
+        """The stages of kwok."""
         return self.directory / "stages.yaml"
 
     def log(self, name: str) -> Path:

@@ -28,7 +28,7 @@ kill -KILL 0
 # even if the parent is killed, and then kills its process group with all children. A parent-death signal
 # (prctl) would be sent when the thread that started the child ends, and only on Linux.
 
-_PATIENCE = 2.0
+_TIMEOUT = 2.0
 _TAIL = 12
 
 
@@ -60,7 +60,7 @@ class Process:
         """Build the error for an unexpected end."""
         said = self.last_words()
         kind = AddressTakenError if "address already in use" in said else ControlPlaneError
-        return kind(f"{self.name} ended with status {self.child.returncode}. It said last:\n{said}")
+        return kind(f"{self.name} ended with status {self.child.returncode}. Its last output:\n{said}")
 
 
 class Processes:
@@ -131,7 +131,7 @@ class Processes:
     def stop(self, process: Process) -> None:
         """Stop a process: by signal, then by kill after a timeout."""
         process.child.terminate()
-        _wait([process], _PATIENCE)
+        _wait([process], _TIMEOUT)
         with self._lock, contextlib.suppress(ValueError):
             self._started.remove(process)
 
@@ -141,7 +141,7 @@ class Processes:
             started, self._started = self._started, []
         for process in reversed(started):
             process.child.terminate()
-        _wait(started, _PATIENCE)
+        _wait(started, _TIMEOUT)
         with self._keeper:  # also closes its pipe
             self._keeper.poll()
             if self._keeper.returncode is None:
@@ -167,9 +167,9 @@ class Processes:
         self.close()
 
 
-def _wait(processes: Sequence[Process], patience: float) -> None:
+def _wait(processes: Sequence[Process], timeout: float) -> None:
     """Wait for terminated processes, with a common timeout in seconds."""
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + timeout
     for process in processes:
         try:
             process.child.wait(max(0.0, deadline - time.monotonic()))

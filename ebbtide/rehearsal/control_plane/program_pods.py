@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from ebbtide.kubernetes_api import Api, ApiError, Object
-from ebbtide.rehearsal.control_plane.at_hand import AtHand
+from ebbtide.rehearsal.control_plane.available import AvailableProgram
 from ebbtide.rehearsal.control_plane.environment import environment
 from ebbtide.rehearsal.control_plane.failures import ControlPlaneError
 from ebbtide.rehearsal.control_plane.identities import kubeconfig
@@ -48,7 +48,7 @@ class _Running:
         ready: the reported readiness; None before the first report.
     """
 
-    runs: AtHand
+    runs: AvailableProgram
     pod: Object
     root: Path
     address: str
@@ -63,7 +63,7 @@ class ProgramPods:
     """Start and stop the processes of such pods, on each reconciliation."""
 
     def __init__(
-        self, plan: Plan, api: Api, processes: Processes, routes: Routes, programs: Sequence[AtHand]
+        self, plan: Plan, api: Api, processes: Processes, routes: Routes, programs: Sequence[AvailableProgram]
     ) -> None:
         """Run the pods of a control plane.
 
@@ -103,7 +103,7 @@ class ProgramPods:
         self._routes.remove(there.address)
         self._processes.stop(there.process)
 
-    def _keep(self, uid: str, item: AtHand, pod: Object) -> None:
+    def _keep(self, uid: str, item: AvailableProgram, pod: Object) -> None:
         there = self._running.get(uid)
         try:
             if there is None:
@@ -120,7 +120,7 @@ class ProgramPods:
             there.ready = ready
             self._say(pod, running(pod, there.address, ready=ready, restarts=there.restarts))
 
-    def _start(self, item: AtHand, pod: Object) -> _Running:
+    def _start(self, item: AvailableProgram, pod: Object) -> _Running:
         root = self._plan.directory / "pods" / pod["metadata"]["uid"]
         mount(self._api, pod, root)
         self._addresses += 1
@@ -143,7 +143,9 @@ class ProgramPods:
         there.restarts, there.again, there.ready = there.restarts + 1, 0, None
         return False
 
-    def _run(self, item: AtHand, pod: Object, root: Path, address: str) -> tuple[Process, Listening]:
+    def _run(
+        self, item: AvailableProgram, pod: Object, root: Path, address: str
+    ) -> tuple[Process, Listening]:
         (container,) = pod["spec"]["containers"]
         about, program = pod["metadata"], item.program
         given = [str(word) for word in container.get("args", [])]

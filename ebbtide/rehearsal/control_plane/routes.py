@@ -53,13 +53,13 @@ class Routes:
             if self.open_ports is not None and target not in self.open_ports:
                 allowed = ", ".join(map(str, sorted(self.open_ports)))
                 raise NoRouteError(
-                    f"port {target} is closed to the control plane, which gets to {allowed} alone"
+                    f"port {target} is closed to the control plane, which reaches {allowed} only"
                 )
             with self._lock:
                 local = self._pods.get(address, {}).get(target)
             if local is not None:
                 return LOCALHOST, local
-        raise NoRouteError(f"nothing is ready behind port {port} of service {_name(service)}")
+        raise NoRouteError(f"no ready pod behind port {port} of service {_name(service)}")
 
     def _endpoints(self, service: Object, port: int) -> list[tuple[str, int]]:
         """Return addresses and ports of the ready pods behind a service's port."""

@@ -4,7 +4,7 @@
 against, `performing` the steps, `playing` the whole.
 """
 
+from ebbtide.rehearsal.scenarios.files import ScenarioError, built_in, chosen, read
 from ebbtide.rehearsal.scenarios.model import Scenario
-from ebbtide.rehearsal.scenarios.reading import ScenarioError, built_in, chosen, read
 
 __all__ = ["Scenario", "ScenarioError", "built_in", "chosen", "read"]

@@ -242,9 +242,10 @@ def _nodes(condition: Condition, seen: Seen) -> Iterator[str]:
 def _words(condition: Condition, seen: Seen) -> Iterator[str]:
     wanted = condition.waiting
     if wanted is not None and not any(wanted.lower() in text.lower() for text in seen.waits):
-        yield f"Nothing waits because of “{wanted}”: {' | '.join(seen.waits) or 'nothing waits'}."
+        reasons = " | ".join(seen.waits) or "none is pending"
+        yield f"No pod or Workload is pending because of “{wanted}”: {reasons}."
     if condition.log is not None and condition.log not in seen.logs:
-        yield f"No log has “{condition.log}”."
+        yield f"No log contains “{condition.log}”."
 
 
 def _past(condition: Condition, seen: Seen) -> Iterator[str]:

@@ -21,7 +21,7 @@ def _known(fields: dict[str, Any], known: frozenset[str]) -> dict[str, Any]:
     given = {to_snake(key): value for key, value in fields.items()}
     unknown = sorted(set(given) - known)
     if unknown:
-        raise ValueError(f"there is no field {', '.join(unknown)}; there are {', '.join(sorted(known))}")
+        raise ValueError(f"unknown field {', '.join(unknown)}; valid fields: {', '.join(sorted(known))}")
     return given
 
 
@@ -71,7 +71,7 @@ class Submit(Declared):
     @model_validator(mode="after")
     def _one_of(self) -> "Submit":
         if sum(given is not None for given in (self.manifests, self.program, self.job, self.sweep)) != 1:
-            raise ValueError("one of `manifests`, `program`, `job` and `sweep` is what is submitted")
+            raise ValueError("write exactly one of `manifests`, `program`, `job` and `sweep`")
         return self
 
 
@@ -97,7 +97,7 @@ class RunPipeline(Declared):
     """Values of the pipeline's inputs; `{home}` in them is the scenario's directory."""
 
 
-class GoWrong(Declared):
+class FailureInjection(Declared):
     """Injection of a cloud failure."""
 
     do: Literal["fault"]
@@ -123,7 +123,7 @@ class GoWrong(Declared):
     """For a slow response: its delay by the wall clock."""
 
     @model_validator(mode="after")
-    def _complete(self) -> "GoWrong":
+    def _complete(self) -> "FailureInjection":
         needed = {"quota": "limit", "api-error": "message", "slow": "seconds"}.get(self.kind)
         if needed and getattr(self, needed) is None:
             raise ValueError(f"a fault of the kind {self.kind} needs `{needed}`")
@@ -179,7 +179,7 @@ class Destroy(Declared):
 
 
 Step = Annotated[
-    Up | Submit | EveryPool | RunPipeline | GoWrong | Lift | Pause | Expect | Delete | Destroy,
+    Up | Submit | EveryPool | RunPipeline | FailureInjection | Lift | Pause | Expect | Delete | Destroy,
     Field(discriminator="do"),
 ]
 

@@ -9,7 +9,7 @@ from ebbtide.rehearsal.scenarios.model import (
     Destroy,
     EveryPool,
     Expect,
-    GoWrong,
+    FailureInjection,
     Lift,
     Pause,
     RunPipeline,
@@ -33,8 +33,8 @@ def title(step: Step) -> str:  # noqa: C901 - a case each
             text = f"run the pipeline {step.pipeline or step.program}"
         case EveryPool():
             text = "submit a Job for every work pool"
-        case GoWrong():
-            text = f"fault: {step.kind} of {step.target}{_how(step)}"
+        case FailureInjection():
+            text = f"fault: {step.kind} of {step.target}{_injection_details(step)}"
         case Lift():
             text = f"lift the fault {step.fault}"
         case Pause():
@@ -76,7 +76,7 @@ def _work(step: Submit) -> str:
     return f"{times}{kind} {work.get('name', '')} to {place}"
 
 
-def _how(step: GoWrong) -> str:
+def _injection_details(step: FailureInjection) -> str:
     match step.kind:
         case "reclaim":
             share = (

@@ -38,7 +38,7 @@ def main() -> int:
         errors.print(message_of(error) or str(error), markup=False, highlight=False, soft_wrap=True)
         return _WRONG
     except KeyboardInterrupt:
-        errors.print("Stopped; what was built so far stays in the cache.")
+        errors.print("Stopped; completed builds stay in the cache.")
         return _STOPPED
     sys.stdout.write(f"{table(tools.found.values())}\n")
     return 0

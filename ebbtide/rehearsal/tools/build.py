@@ -49,7 +49,7 @@ def _compile(go: Go, tool: Tool, work: Path, target: Path, log: Path) -> None:
         purpose=f"{tool.name} {tool.version} could not be built",
     )
     if not (target / tool.name).is_file():
-        raise ToolError(f"Go built no {tool.name} of {tool.package}, and did not say why: {log}.")
+        raise ToolError(f"Go built no {tool.name} of {tool.package}, and reported no reason: {log}.")
 
 
 def _change(go: Go, tool: Tool, work: Path, log: Path) -> None:

@@ -85,7 +85,7 @@ def _started(step: Started) -> str:
     what = f"[{step.number}/{step.of}] {step.name} {step.version}"
     if not step.minutes:
         return f"{what}: fetching"
-    return f"{what}: building, {_minutes(step.minutes)} from nothing on 2 cores"
+    return f"{what}: building, {_minutes(step.minutes)} from scratch on 2 cores"
 
 
 def _minutes(minutes: float) -> str:
@@ -98,4 +98,4 @@ def _minutes(minutes: float) -> str:
 def _finished(step: Finished) -> str:
     seconds = round(step.seconds)
     spent = f"{seconds} s" if seconds < _MINUTE else f"{seconds // _MINUTE} min {seconds % _MINUTE} s"
-    return f"{step.name}: there after {spent}"
+    return f"{step.name}: ready after {spent}"

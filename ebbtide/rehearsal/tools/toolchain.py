@@ -86,7 +86,7 @@ class Go:
             result = output.read()
         if status:
             last = " / ".join([line for line in said if line][-_LAST_LINES:]) or f"exit status {status}"
-            raise ToolError(f"{purpose}; Go's last words: {last} (all of them: {log}).")
+            raise ToolError(f"{purpose}; Go's last output: {last} (full log: {log}).")
         return result
 
 
@@ -107,7 +107,7 @@ def find_go(items: Iterable[Item], say: Say) -> Go:
     path = shutil.which("go")
     if path is None:
         raise ToolError(
-            f"Not on PATH in a version that will do, nor built yet: {missing}; building needs Go {release} "
+            f"Neither on PATH in an accepted version nor built yet: {missing}; building needs Go {release} "
             f"or later, which is not on PATH either: {_INSTALL}."
         )
     asked = subprocess.run(  # noqa: S603
@@ -121,8 +121,8 @@ def find_go(items: Iterable[Item], say: Say) -> Go:
     match _HAS.search(asked.stdout):
         case None:
             raise ToolError(
-                f"`{path} env GOVERSION` does not say Go's version; building {missing} needs Go {release} or "
-                f"later: {_INSTALL}."
+                f"`{path} env GOVERSION` does not report Go's version; building {missing} needs Go {release} "
+                f"or later: {_INSTALL}."
             )
         case found if (int(found[1]), int(found[2])) < needed:
             raise ToolError(

@@ -7,7 +7,7 @@ import pytest
 
 from ebbtide.rehearsal.failures import RehearsalError
 from ebbtide.rehearsal.scenarios.model import RunPipeline
-from ebbtide.rehearsal.scenarios.running import run_of
+from ebbtide.rehearsal.scenarios.pipeline_runs import run_of
 from tests.examples.workloads import EXAMPLES, profile_of
 from tests.unit.workloads.clusters import DEV
 

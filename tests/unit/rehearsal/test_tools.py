@@ -96,7 +96,7 @@ def test_without_go_one_sentence_says_what_is_missing(machine: Machine) -> None:
     with pytest.raises(ToolError) as raised:
         ensure(["kubectl", "etcd", "kueue-chart"], say=silent)
     assert str(raised.value) == (
-        f"Not on PATH in a version that will do, nor built yet: etcd {ITEMS['etcd'].version}, "
+        f"Neither on PATH in an accepted version nor built yet: etcd {ITEMS['etcd'].version}, "
         f"kueue-chart {ITEMS['kueue-chart'].version}; building needs Go 1.26 or later, which is not on PATH "
         "either: install it (https://go.dev/doc/install) and run this again."
     )

@@ -14,7 +14,7 @@ from ebbtide.kubernetes_api.parts import parts, text
 from ebbtide.operations.state import State
 
 _KUEUE: Final = "/apis/kueue.x-k8s.io/v1beta2"
-_PATIENCE: Final = 600.0  # seconds; pods may have a long grace period
+_TIMEOUT: Final = 600.0  # seconds; pods may have a long grace period
 _STEP: Final = 1.0
 
 
@@ -25,7 +25,7 @@ def queues(state: State) -> frozenset[str]:
     return frozenset(item.name for item in state.objects if item.kind == "ClusterQueue")
 
 
-def hold(api: Api, names: frozenset[str]) -> int:
+def drain(api: Api, names: frozenset[str]) -> int:
     """Stop queues and wait until no workload reserves their quota.
 
     Args:
@@ -42,19 +42,23 @@ def hold(api: Api, names: frozenset[str]) -> int:
         path = f"{_KUEUE}/clusterqueues/{name}"
         if api.find(path) is not None:
             api.patch(path, {"spec": {"stopPolicy": "HoldAndDrain"}})
-    end = time.monotonic() + _PATIENCE
-    while (using := _using(api, names)) and time.monotonic() < end:
+    end = time.monotonic() + _TIMEOUT
+    while (remaining := _reserving(api, names)) and time.monotonic() < end:
         time.sleep(_STEP)
-    return using
+    return remaining
 
 
-def _using(api: Api, names: frozenset[str]) -> int:
-    found = api.find(f"{_KUEUE}/workloads") or {}
-    return sum(has_quota(one, names) for one in found.get("items") or ())
+def _reserving(api: Api, names: frozenset[str]) -> int:
+    workloads = api.find(f"{_KUEUE}/workloads") or {}
+    return sum(reserves_quota(workload, names) for workload in workloads.get("items") or ())
 
 
-def has_quota(workload: Object, names: frozenset[str]) -> bool:
+def reserves_quota(workload: Object, names: frozenset[str]) -> bool:
     """Check if a Workload reserves quota of one of the ClusterQueues."""
-    true = {one["type"] for one in parts(workload, "status", "conditions") if one["status"] == "True"}
-    of = text(workload, "status", "admission", "clusterQueue")
-    return of in names and "QuotaReserved" in true and "Finished" not in true
+    true = {
+        condition["type"]
+        for condition in parts(workload, "status", "conditions")
+        if condition["status"] == "True"
+    }
+    queue = text(workload, "status", "admission", "clusterQueue")
+    return queue in names and "QuotaReserved" in true and "Finished" not in true

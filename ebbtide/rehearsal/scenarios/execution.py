@@ -20,7 +20,7 @@ from ebbtide.rehearsal.scenarios.model import (
     Destroy,
     EveryPool,
     Expect,
-    GoWrong,
+    FailureInjection,
     Lift,
     Pause,
     RunPipeline,
@@ -28,9 +28,9 @@ from ebbtide.rehearsal.scenarios.model import (
     Submit,
     Up,
 )
-from ebbtide.rehearsal.scenarios.observing import Observer
-from ebbtide.rehearsal.scenarios.running import run_of
-from ebbtide.rehearsal.scenarios.submitting import Object, on_every_pool, submitted
+from ebbtide.rehearsal.scenarios.observer import Observer
+from ebbtide.rehearsal.scenarios.pipeline_runs import run_of
+from ebbtide.rehearsal.scenarios.submission import Object, on_every_pool, submitted
 from ebbtide.rehearsal.stage import Stage
 from ebbtide.workloads.errors import WorkloadError
 
@@ -74,8 +74,8 @@ class Play:
                 yield from self._submit(lambda profile: on_every_pool(step, profile))
             case Delete():
                 yield from self._delete(step)
-            case GoWrong():
-                self._go_wrong(step)
+            case FailureInjection():
+                self._inject_failure(step)
             case Lift():
                 yield from self._lift(step)
             case Pause():
@@ -91,7 +91,7 @@ class Play:
         # A compiled pipeline has none of the fields of the spec patch, so no merge is needed.
         api.create(WORKFLOWS, {**made, "spec": {**made["spec"], **spec_patch(api)}})
 
-    def _go_wrong(self, step: GoWrong) -> None:
+    def _inject_failure(self, step: FailureInjection) -> None:
         number = self.stage.store.ask(_fault(step))
         if step.name:
             self.faults[step.name] = number
@@ -99,7 +99,7 @@ class Play:
     def _lift(self, step: Lift) -> Iterator[str]:
         number = self.faults.pop(step.fault, None)
         if number is None:
-            yield f"No fault is called {step.fault}."
+            yield f"There is no fault {step.fault}."
         else:
             self.stage.store.lift(number)
 
@@ -154,7 +154,7 @@ class Play:
                 yield from _said(str(error), refused)
                 return
         if refused is not None:
-            yield f"It was taken, and should have been refused with “{refused}”."
+            yield f"It was accepted, and should have been refused with “{refused}”."
 
     def _delete(self, step: Delete) -> Iterator[str]:
         api = self.stage.api()
@@ -187,7 +187,7 @@ class Play:
         return Profile.load(cast("Mapping[str, Any]", self.stage.engine.outputs()["placementProfile"]))
 
 
-def _fault(step: GoWrong) -> Fault:
+def _fault(step: FailureInjection) -> Fault:
     details = {
         name: value
         for name in ("share", "count", "graceful", "limit", "message", "seconds")
@@ -208,7 +208,7 @@ def _with(document: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, A
 
 def _refused(outcome: Outcome, words: str) -> Iterator[str]:
     if outcome.done:
-        yield f"It was done, and should have been refused with “{words}”."
+        yield f"It succeeded, and should have been refused with “{words}”."
     else:
         yield from _said("\n".join(outcome.errors), words)
 

@@ -15,7 +15,7 @@ from ebbtide.placement import Profile
 from ebbtide.rehearsal.control_plane.stages import EXIT_CODE, RUNS, RUNS_FOR
 from ebbtide.rehearsal.failures import RehearsalError
 from ebbtide.rehearsal.scenarios.model import EveryPool, Submit
-from ebbtide.rehearsal.scenarios.observing import MARK
+from ebbtide.rehearsal.scenarios.observer import MARK
 from ebbtide.workloads.jobs import job
 from ebbtide.workloads.sweeps import sweep
 

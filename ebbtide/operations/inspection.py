@@ -6,33 +6,33 @@ from dataclasses import dataclass
 from typing import Any
 
 from ebbtide.kubernetes_api import Api, ApiError, KubeconfigError, MissingClientError
-from ebbtide.operations import looking, volumes
+from ebbtide.operations import snapshot, volumes
 from ebbtide.operations.state import State
 from ebbtide.operations.volumes import Volume
 from ebbtide.operations.work import Work, work
 from ebbtide.placement import Profile, ProfileError
 
-_UNSEEN = "what runs on it is not known"
+_UNKNOWN_WORK = "running work is unknown"
 
 
 @dataclass(frozen=True, slots=True)
-class Findings:
+class Inspection:
     """The state of a cluster before a destroy.
 
     Attributes:
         work: work that would end with the stack.
         volumes: the cluster's volumes.
-        trouble: the reason that the cluster is unreachable; empty if it was reached.
+        error: the reason that the cluster is unreachable; empty if it was reached.
         api: the cluster; None if it is unreachable.
     """
 
     work: tuple[Work, ...] = ()
     volumes: tuple[Volume, ...] = ()
-    trouble: str = ""
+    error: str = ""
     api: Api | None = None
 
 
-def find(outputs: Mapping[str, Any], state: State) -> Findings:
+def inspect(outputs: Mapping[str, Any], state: State) -> Inspection:
     """Inspect a stack's cluster, if it is reachable.
 
     Args:
@@ -40,49 +40,49 @@ def find(outputs: Mapping[str, Any], state: State) -> Findings:
         state: the stack's state.
     """
     if "kubeconfig" not in outputs:
-        return Findings(trouble=f"The stack has no output `kubeconfig`: {_UNSEEN}.")
+        return Inspection(error=f"The stack has no output `kubeconfig`: {_UNKNOWN_WORK}.")
     try:
         profile = Profile.load(outputs.get("placementProfile") or {})
     except ProfileError as error:
-        return Findings(
-            trouble=f"The stack's output `placementProfile` cannot be read, and {_UNSEEN}: {error}"
+        return Inspection(
+            error=f"The stack's output `placementProfile` is unreadable, and {_UNKNOWN_WORK}: {error}"
         )
     try:
-        api = Api.of_kubeconfig(_mapping(outputs["kubeconfig"]))
-        seen = looking.look(api)
+        api = Api.of_kubeconfig(_parsed(outputs["kubeconfig"]))
+        objects = snapshot.take(api)
     except ApiError as error:
-        doing = "does not answer" if error.unanswered else "does not show what is there"
-        return Findings(trouble=f"The cluster {doing}, and {_UNSEEN}: {error}")
+        doing = "does not answer" if error.unanswered else "denies access"
+        return Inspection(error=f"The cluster {doing}, and {_UNKNOWN_WORK}: {error}")
     except (KubeconfigError, MissingClientError) as error:
-        return Findings(trouble=f"The cluster cannot be asked, and {_UNSEEN}: {error}")
-    return Findings(
-        work=tuple(work(seen, profile, state)),
-        volumes=tuple(map(volumes.read, seen.volumes)),
+        return Inspection(error=f"The cluster is unreachable, and {_UNKNOWN_WORK}: {error}")
+    return Inspection(
+        work=tuple(work(objects, profile, state)),
+        volumes=tuple(map(volumes.read, objects.volumes)),
         api=api,
     )
 
 
-def left(found: Findings, state: State) -> list[Volume]:
+def remaining_volumes(cluster: Inspection, state: State) -> list[Volume]:
     """Return the volumes whose disks outlive the destroyed stack."""
-    return volumes.left(found.volumes, _now(found, state), state)
+    return volumes.remaining(cluster.volumes, _current_volumes(cluster, state), state)
 
 
-def _now(found: Findings, state: State) -> list[Volume] | None:
+def _current_volumes(cluster: Inspection, state: State) -> list[Volume] | None:
     """Return the current volumes; None if the cluster is unreachable."""
-    if found.api is None or state.owns_cluster:
+    if cluster.api is None or state.owns_cluster:
         return None
     try:
-        return list(map(volumes.read, looking.volumes(found.api)))
+        return list(map(volumes.read, snapshot.volumes(cluster.api)))
     except ApiError:
         return None
 
 
-def _mapping(kubeconfig: Any) -> Mapping[str, Any]:
+def _parsed(kubeconfig: Any) -> Mapping[str, Any]:
     """Parse a kubeconfig, which may be JSON; empty if malformed."""
     try:
-        found = json.loads(kubeconfig) if isinstance(kubeconfig, str) else kubeconfig
+        parsed = json.loads(kubeconfig) if isinstance(kubeconfig, str) else kubeconfig
     except ValueError:
         raise KubeconfigError("The output `kubeconfig` is not JSON") from None
-    if not isinstance(found, dict):
+    if not isinstance(parsed, dict):
         raise KubeconfigError("The output `kubeconfig` is no object")
-    return found  # pyright: ignore[reportUnknownVariableType] - JSON
+    return parsed  # pyright: ignore[reportUnknownVariableType] - JSON

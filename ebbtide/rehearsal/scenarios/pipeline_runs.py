@@ -15,7 +15,7 @@ from ebbtide.rehearsal.failures import RehearsalError
 from ebbtide.rehearsal.pipelines.compiled import UnsupportedPipelineError, read
 from ebbtide.rehearsal.pipelines.workflow import workflow
 from ebbtide.rehearsal.scenarios.model import RunPipeline
-from ebbtide.rehearsal.scenarios.observing import MARK
+from ebbtide.rehearsal.scenarios.observer import MARK
 
 _HOME: Final = "{home}"
 
@@ -68,7 +68,5 @@ def _compiled(step: RunPipeline, profile: Profile, home: Path) -> str:
         chosen = step.pipeline or next(iter(files), "")
         if chosen not in files or (len(files) > 1 and not step.pipeline):
             written = ", ".join(f"{name}.yaml" for name in files) or "no file"
-            raise RehearsalError(
-                f"{program} writes {written}: name the pipeline that is meant by `pipeline`, without .yaml."
-            )
+            raise RehearsalError(f"{program} writes {written}: select one with `pipeline`, without .yaml.")
         return files[chosen].read_text(encoding="utf-8")

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from ebbtide.kubernetes_api import Api, Object
 
-_MAKERS: Final = {
+_CONTROLLERS: Final = {
     "Job": "/apis/batch/v1/jobs",
     "ReplicaSet": "/apis/apps/v1/replicasets",
     "JobSet": "/apis/jobset.x-k8s.io/v1alpha2/jobsets",
@@ -18,35 +18,35 @@ _WORKLOADS: Final = "/apis/kueue.x-k8s.io/v1beta2/workloads"
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Snapshot:
     """The objects of a cluster.
 
     Attributes:
         nodes: the nodes.
         pods: the pods.
-        makers: controllers, by kind.
+        controllers: controllers, by kind.
         workloads: Kueue's Workloads.
         volumes: the PersistentVolumes.
     """
 
     nodes: tuple[Object, ...] = ()
     pods: tuple[Object, ...] = ()
-    makers: Mapping[str, tuple[Object, ...]] = field(default_factory=dict[str, tuple[Object, ...]])
+    controllers: Mapping[str, tuple[Object, ...]] = field(default_factory=dict[str, tuple[Object, ...]])
     workloads: tuple[Object, ...] = ()
     volumes: tuple[Object, ...] = ()
 
 
-def look(api: Api) -> Look:
+def take(api: Api) -> Snapshot:
     """Take a snapshot. A kind that is not installed has no objects.
 
     Raises:
         ApiError: the API server does not answer or forbids it.
     """
-    return Look(
-        nodes=_all(api, "/api/v1/nodes"),
-        pods=_all(api, "/api/v1/pods"),
-        makers={kind: _all(api, path) for kind, path in _MAKERS.items()},
-        workloads=_all(api, _WORKLOADS),
+    return Snapshot(
+        nodes=_list(api, "/api/v1/nodes"),
+        pods=_list(api, "/api/v1/pods"),
+        controllers={kind: _list(api, path) for kind, path in _CONTROLLERS.items()},
+        workloads=_list(api, _WORKLOADS),
         volumes=volumes(api),
     )
 
@@ -57,10 +57,10 @@ def volumes(api: Api) -> tuple[Object, ...]:
     Raises:
         ApiError: the API server does not answer or forbids it.
     """
-    return _all(api, "/api/v1/persistentvolumes")
+    return _list(api, "/api/v1/persistentvolumes")
 
 
-def _all(api: Api, path: str) -> tuple[Object, ...]:
+def _list(api: Api, path: str) -> tuple[Object, ...]:
     # From the API server's cache (resourceVersion 0), which avoids a read of all pods from etcd.
-    found: Any = (api.find(path, resourceVersion="0") or {}).get("items")
-    return tuple(found or ())
+    items: Any = (api.find(path, resourceVersion="0") or {}).get("items")
+    return tuple(items or ())

@@ -15,11 +15,11 @@ from types import FrameType
 class Interrupts:
     """A record of interrupts."""
 
-    seen: bool = False
+    received: bool = False
 
 
 @contextmanager
-def patience(first: Callable[[], None]) -> Generator[Interrupts]:
+def deferred_interrupts(first: Callable[[], None]) -> Generator[Interrupts]:
     """Record Ctrl-C instead of terminating immediately.
 
     Outside the main thread, and where the parent process has SIGINT ignored, as for a shell's background
@@ -30,16 +30,16 @@ def patience(first: Callable[[], None]) -> Generator[Interrupts]:
     """
     interrupts = Interrupts()
 
-    def note(_signal: int, _frame: FrameType | None) -> None:
-        if not interrupts.seen:
-            interrupts.seen = True
+    def record(_signal: int, _frame: FrameType | None) -> None:
+        if not interrupts.received:
+            interrupts.received = True
             first()
 
     before = signal.getsignal(signal.SIGINT)
     if before is signal.SIG_IGN or threading.current_thread() is not threading.main_thread():
         yield interrupts
         return
-    signal.signal(signal.SIGINT, note)
+    signal.signal(signal.SIGINT, record)
     try:
         yield interrupts
     finally:

@@ -16,7 +16,7 @@ PROGRAMS: Final = (KUEUE, TRAINER, JOBSET, KATIB)
 
 
 @dataclass(frozen=True, slots=True)
-class AtHand:
+class AvailableProgram:
     """An available program.
 
     Attributes:
@@ -28,12 +28,12 @@ class AtHand:
     binary: Path
 
 
-def at_hand(tools: Tools) -> tuple[AtHand, ...]:
+def available_programs(tools: Tools) -> tuple[AvailableProgram, ...]:
     """Return the programs among the tools. Pods of other programs become ready like any pod, and answer no
     requests.
     """
-    found: list[AtHand] = []
+    found: list[AvailableProgram] = []
     for program in PROGRAMS:
         with contextlib.suppress(KeyError):
-            found.append(AtHand(program, tools.path(program.tool)))
+            found.append(AvailableProgram(program, tools.path(program.tool)))
     return tuple(found)

@@ -7,8 +7,8 @@ from typing import Final
 
 from ebbtide.rehearsal.report.cost import spent
 from ebbtide.rehearsal.report.document import EventReport, Report, StepReport
+from ebbtide.rehearsal.scenarios.execution import Play
 from ebbtide.rehearsal.scenarios.model import Destroy, Scenario, Step
-from ebbtide.rehearsal.scenarios.performing import Play
 from ebbtide.rehearsal.scenarios.titles import title
 from ebbtide.rehearsal.stage import Stage
 
