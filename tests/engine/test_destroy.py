@@ -93,8 +93,8 @@ def test_what_is_guarded_stays(project: Project) -> None:
     status, _, said = project.destroy("prod", "--yes")
     assert status == 2
     assert said.startswith("Nothing was changed: train of stack prod is protected")
-    assert "Give the cluster a `lifetime` in Pulumi.prod.yaml" in said
-    assert said.endswith("run `pulumi up --stack prod`, and destroy it then.\n")
+    assert "Write a `lifetime` in Pulumi.prod.yaml" in said
+    assert said.endswith("run `pulumi up --stack prod`, then destroy it.\n")
     assert "acme:gke:Cluster" in project.pulumi("stack", "export", "--stack", "prod")
 
 
@@ -110,7 +110,7 @@ def test_a_stack_goes_and_the_other_stays_selected(project: Project) -> None:
     assert unknown == "The stack has no output `kubeconfig`: running work is unknown."
     assert question.startswith("Destroy 2 resources of stack old? There is no terminal to confirm")
     again = command_line("destroy", "old", "--yes", "--cwd", str(project.root))
-    assert question.endswith(f"Go on with: {again}")
+    assert question.endswith(f"Continue with: {again}")
     status, out, said = project.destroy("old", "--yes")
     assert (status, said) == (0, "")
     assert sorted(line for line in out.splitlines() if line.startswith("gone")) == [

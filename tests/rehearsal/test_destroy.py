@@ -97,7 +97,7 @@ def test_work_is_named_and_the_cluster_stays(added: Stage) -> None:
     assert "Unfinished work: 2 pieces, 1 pod." in out
     assert "Job first in research: 1 pod on cpu-spot, for " in out
     assert "Job second in research: pending in queue cpu, for " in out
-    assert f"Go on with: {command_line('destroy', added.engine.name, '--yes', '--cwd')}" in out
+    assert f"Continue with: {command_line('destroy', added.engine.name, '--yes', '--cwd')}" in out
     assert {one["metadata"]["name"] for one in added.api().items(JOBS)} == {"first", "second"}
 
     begun = _destroy(added, "--yes")
@@ -109,7 +109,7 @@ def test_work_is_named_and_the_cluster_stays(added: Stage) -> None:
     status, out, said = _ended(begun)
     assert (status, said) == (130, ""), out
     assert "The engine finishes its current operations" in out
-    assert f"Go on with: {command_line('destroy', added.engine.name)}\n" in out
+    assert f"Continue with: {command_line('destroy', added.engine.name)}\n" in out
 
     status, out, said = _ended(_destroy(added, "--yes"))
     assert (status, said) == (0, ""), out

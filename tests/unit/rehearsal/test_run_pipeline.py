@@ -34,7 +34,7 @@ def test_the_storys_pipeline_is_compiled_as_its_author_does() -> None:
     [
         ("raise SystemExit('no such pool')", {}, "no such pool"),
         ("", {}, "writes no file"),
-        ("open('a.yaml', 'w'); open('b.yaml', 'w')", {}, "writes a.yaml, b.yaml: name the pipeline"),
+        ("open('a.yaml', 'w'); open('b.yaml', 'w')", {}, "writes a.yaml, b.yaml: select one with"),
         ("open('a.yaml', 'w')", {"pipeline": "b"}, "writes a.yaml"),
         ("open('a.yaml', 'w')", {"pipeline": "a"}, "cannot be rehearsed: This is no compiled pipeline"),
     ],

@@ -136,7 +136,7 @@ def test_the_command_shows_what_was_found(machine: Machine, capsys: pytest.Captu
     assert [row.split()[0] for row in rows[1:]] == list(ITEMS)
     assert f"[{len(ITEMS)}/{len(ITEMS)}]" in output.err
     assert (
-        f"kube-apiserver {ITEMS['kube-apiserver'].version}: building, about 2 minutes from nothing on 2 cores"
+        f"kube-apiserver {ITEMS['kube-apiserver'].version}: building, about 2 minutes from scratch on 2 cores"
         in output.err
     )
 
