@@ -109,8 +109,8 @@ def workspace(
             addresses.
     """
     state, home, work, programs = (directory / name for name in ("state", "home", "project", "bin"))
-    for made in (state, home, work, programs):
-        made.mkdir(parents=True, exist_ok=True)
+    for created in (state, home, work, programs):
+        created.mkdir(parents=True, exist_ok=True)
     (programs / "pulumi").symlink_to(pulumi)
     # The engine keeps a compressed log of all provider traffic, which takes half of its time with large CRDs.
     # No option disables it; without a writable directory the engine skips it.
@@ -215,20 +215,20 @@ class Engine:
         return self._do("destroy", lambda take: self._stack.destroy(on_event=take))
 
     def _do(self, operation: str, run: Callable[[Callable[[EngineEvent], None]], object]) -> Outcome:
-        seen = _Seen()
+        events = _Seen()
         self._outputs = None
         started = time.monotonic()
         with deferred_interrupts(self._end) as interrupts:
             try:
                 self._configure()
-                run(seen.take)
+                run(events.take)
             except CommandError as error:
-                if not seen.errors:
-                    seen.errors.append(str(error))
+                if not events.errors:
+                    events.errors.append(str(error))
         if interrupts.received:
             raise KeyboardInterrupt
         seconds = time.monotonic() - started
-        return Outcome(operation, tuple(seen.errors), tuple(seen.steps), seen.unchanged, seconds)
+        return Outcome(operation, tuple(events.errors), tuple(events.steps), events.unchanged, seconds)
 
     def _configure(self) -> None:
         settings = self._stack.workspace.stack_settings(self._stack.name)

@@ -105,7 +105,7 @@ class Stage:
 
     def leftovers(self) -> list[str]:
         """List resources that did not exist before the stack, a sentence each."""
-        return [f"{one} is left." for one in sorted(everything(self.store) - self.before)]
+        return [f"{item} is left." for item in sorted(everything(self.store) - self.before)]
 
 
 @contextlib.contextmanager
@@ -162,14 +162,14 @@ def stage(
 
 def everything(store: Store) -> frozenset[str]:
     """List everything in the cloud and in its clusters."""
-    resources = [one for one in store.resources() if one.cloud not in (DIRECTORY, REGIONS)]
-    clusters = [one for one in resources if one.type == CLUSTER]
+    resources = [item for item in store.resources() if item.cloud not in (DIRECTORY, REGIONS)]
+    clusters = [item for item in resources if item.type == CLUSTER]
     inside = (
         f"{name} in the cluster {cluster.id}"
         for cluster in clusters
         for name in inventory(Api.of_kubeconfig(json.loads(Path(cluster.state["kubeconfig"]).read_text())))
     )
-    return frozenset((*(f"{one.type} {one.id}" for one in resources), *inside))
+    return frozenset((*(f"{item.type} {item.id}" for item in resources), *inside))
 
 
 @contextlib.contextmanager

@@ -106,8 +106,12 @@ def managed(configuration: Mapping[str, Any], place: Place) -> tuple[dict[str, A
     webhooks. See `Outside`; defaults of Kueue 0.19.2, Trainer 2.3.0 and JobSet 0.12.0 (their
     SetDefaults_Configuration).
     """
-    told = deepcopy(dict(configuration))
-    webhook, metrics, health = section(told, "webhook"), section(told, "metrics"), section(told, "health")
+    settings = deepcopy(dict(configuration))
+    webhook, metrics, health = (
+        section(settings, "webhook"),
+        section(settings, "metrics"),
+        section(settings, "health"),
+    )
     inside = (
         int(webhook.get("port") or _WEBHOOK),
         port_of(metrics.get("bindAddress"), _METRICS),
@@ -116,16 +120,16 @@ def managed(configuration: Mapping[str, Any], place: Place) -> tuple[dict[str, A
     webhook |= {"host": LOCALHOST, "port": place.ports[0]}
     metrics["bindAddress"] = f"{LOCALHOST}:{place.ports[1]}"
     health["healthProbeBindAddress"] = f"{LOCALHOST}:{place.ports[2]}"
-    elected = section(told, "leaderElection")
+    elected = section(settings, "leaderElection")
     elected["resourceNamespace"] = elected.get("resourceNamespace") or place.namespace
-    return told, Listening(place.ports[2], dict(zip(inside, place.ports, strict=False)))
+    return settings, Listening(place.ports[2], dict(zip(inside, place.ports, strict=False)))
 
 
 def section(told: dict[str, Any], name: str) -> dict[str, Any]:
     """Return a mutable section of a configuration; created if missing."""
-    found: dict[str, Any] = told.get(name) or {}
-    told[name] = found
-    return found
+    value: dict[str, Any] = told.get(name) or {}
+    told[name] = value
+    return value
 
 
 def port_of(address: str | None, otherwise: int) -> int:

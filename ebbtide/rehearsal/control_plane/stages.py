@@ -36,10 +36,10 @@ def _matches(key: str, operator: str, *values: str) -> dict[str, Any]:
     return {"key": key, "operator": operator} | ({"values": list(values)} if values else {})
 
 
-def _left_alone(others: Iterable[Mapping[str, str]]) -> list[dict[str, Any]]:
+def _selection(excluded: Iterable[Mapping[str, str]]) -> list[dict[str, Any]]:
     """Select kwok's pods: exclude pods with another kubelet, by their labels."""
     same = " or ".join(
-        " and ".join(f'.["{label}"] == "{value}"' for label, value in labels.items()) for labels in others
+        " and ".join(f'.["{label}"] == "{value}"' for label, value in labels.items()) for labels in excluded
     )
     return [
         _matches(f'.metadata.annotations["{RUNS}"]', "NotIn", "process"),
@@ -150,7 +150,7 @@ def stages(directory: Path, others: Iterable[Mapping[str, str]]) -> list[Stage]:
         others: labels of the pods whose program really runs.
     """
     pods = [*(_read(directory / file) for file in (_READY, _DELETED)), *_endings()]
-    left_alone = _left_alone(others)
+    left_alone = _selection(others)
     for stage in pods:
         stage["spec"]["selector"]["matchExpressions"] += left_alone
     nodes = [_read(directory / file) for file in _NODES]

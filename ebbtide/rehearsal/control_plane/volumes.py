@@ -85,8 +85,8 @@ class Volumes:
         self._api.delete(path)
         volume = self._api.find(path)
         if volume is not None:
-            others = [item for item in volume["metadata"].get("finalizers", ()) if item != _FINALIZER]
-            self._api.patch(path, {"metadata": {"finalizers": others}})
+            claims = [item for item in volume["metadata"].get("finalizers", ()) if item != _FINALIZER]
+            self._api.patch(path, {"metadata": {"finalizers": claims}})
 
 
 def left_disks(directory: Path) -> Iterator[Disk]:

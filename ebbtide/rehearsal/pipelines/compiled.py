@@ -92,13 +92,13 @@ def read(content: str) -> Compiled:
         )
     platforms = part(next(iter(documents[1:]), dict[str, Any]()), "platforms")
     executors = part(platforms, "kubernetes", "deploymentSpec", "executors")
-    found = Compiled(documents[0], executors)
-    problems = [*_platform_problems(platforms), *_problems(found, "root", part(found.spec, "root"))]
-    for name, component in part(found.spec, "components").items():
-        problems += _problems(found, name, component)
+    compiled = Compiled(documents[0], executors)
+    problems = [*_platform_problems(platforms), *_problems(compiled, "root", part(compiled.spec, "root"))]
+    for name, component in part(compiled.spec, "components").items():
+        problems += _problems(compiled, name, component)
     if problems:
         raise UnsupportedPipelineError("\n".join(dict.fromkeys(problems)))
-    return found
+    return compiled
 
 
 def _platform_problems(platforms: Object) -> Iterator[str]:

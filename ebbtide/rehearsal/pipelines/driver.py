@@ -38,12 +38,12 @@ _OPTIONS: Final = (
 )
 
 
-def main(words: Sequence[str]) -> None:
+def main(argv: Sequence[str]) -> None:
     """Run the driver with its arguments."""
     parser = argparse.ArgumentParser(prog="driver")
     for option in _OPTIONS:
         parser.add_argument(f"--{option}", default="")
-    options = parser.parse_args(words)
+    options = parser.parse_args(argv)
     run = Run.of(options.run_id)
     component: Object = json.loads(options.component)
     if options.type == "ROOT_DAG":

@@ -23,16 +23,16 @@ _ROOT: Final = "EBBTIDE_REHEARSAL_ROOT"
 _OPTIONS: Final = ("run_id", "dag_execution_id", "task_name", "executor_input", "component_spec")
 
 
-def main(words: Sequence[str]) -> int:
+def main(argv: Sequence[str]) -> int:
     """Run a step with the launcher's arguments, and return the step's exit status."""
     parser = argparse.ArgumentParser(prog="launch")
     for option in _OPTIONS:
         parser.add_argument(f"--{option}", required=True)
-    end = words.index("--")
-    options = parser.parse_args(words[:end])
+    end = argv.index("--")
+    options = parser.parse_args(argv[:end])
     executor_input = _placed(json.loads(options.executor_input))
     placeholders = placeholders_of(executor_input)
-    command = [replaced(word, executor_input, placeholders) for word in words[end + 1 :]]
+    command = [replaced(word, executor_input, placeholders) for word in argv[end + 1 :]]
     # Nothing is installed on this machine: a component's pip packages must already be installed.
     done = subprocess.run(command, check=False, env={**os.environ, "PIP_NO_INDEX": "1"})  # noqa: S603 - the pipeline's own
     if done.returncode == 0:
@@ -94,8 +94,8 @@ def collected(executor_input: Object, component: Object) -> Outputs:
     """
     outputs = part(executor_input, "outputs")
     written = Path(outputs["outputFile"])
-    told: Object = json.loads(written.read_text(encoding="utf-8")) if written.exists() else {}
-    parameters = dict(part(told, "parameterValues"))
+    declared: Object = json.loads(written.read_text(encoding="utf-8")) if written.exists() else {}
+    parameters = dict(part(declared, "parameterValues"))
     definitions = part(component, "outputDefinitions", "parameters")
     for name, each in part(outputs, "parameters").items():
         file = Path(each["outputFile"])
@@ -104,15 +104,15 @@ def collected(executor_input: Object, component: Object) -> Outputs:
             is_text = text(definitions, name, "parameterType") == "STRING"
             parameters[name] = content if is_text else json.loads(content)
     artifacts = {
-        name: {"artifacts": [{**each["artifacts"][0], **_written(told, name)}]}
+        name: {"artifacts": [{**each["artifacts"][0], **_written(declared, name)}]}
         for name, each in part(outputs, "artifacts").items()
     }
     return Outputs(parameters, artifacts)
 
 
-def _written(told: Object, name: str) -> Object:
+def _written(artifact: Object, name: str) -> Object:
     """Return name, location and metadata of an artifact that the step wrote, without its type."""
-    return next(iter(parts(told, "artifacts", name, "artifacts")), dict[str, Any]())
+    return next(iter(parts(artifact, "artifacts", name, "artifacts")), dict[str, Any]())
 
 
 if __name__ == "__main__":

@@ -142,12 +142,14 @@ def _named(each: Config, field: str, source: Source) -> str:
     return text(each, field) or text(each, "constant")
 
 
-def _toleration(each: Config) -> Object:
+def _toleration(toleration: Config) -> Object:
     found: Object = {
-        key: each[key] for key in ("key", "operator", "value", "effect") if each.get(key) not in (None, "")
+        key: toleration[key]
+        for key in ("key", "operator", "value", "effect")
+        if toleration.get(key) not in (None, "")
     }
-    if "tolerationSeconds" in each:
-        found["tolerationSeconds"] = int(each["tolerationSeconds"])
+    if "tolerationSeconds" in toleration:
+        found["tolerationSeconds"] = int(toleration["tolerationSeconds"])
     return found
 
 

@@ -228,7 +228,7 @@ def _metadata(platform: Mapping[str, Any]) -> dict[str, dict[str, str]]:
     """Return a step's annotations and labels as numbered parameters: Argo's patches do not support
     metadata.
     """
-    found: dict[str, dict[str, str]] = {}
+    metadata: dict[str, dict[str, str]] = {}
     for field, kind in (("annotations", "annotation"), ("labels", "label")):
         pairs = sorted(part(platform, "podMetadata", field).items())
         numbered: dict[str, str] = {}
@@ -236,8 +236,8 @@ def _metadata(platform: Mapping[str, Any]) -> dict[str, dict[str, str]]:
             suffix = f"-{number}" if len(pairs) > 1 else ""
             numbered[f"pod-metadata-{kind}-key{suffix}"] = key
             numbered[f"pod-metadata-{kind}-val{suffix}"] = str(value)
-        found[field] = numbered
-    return found
+        metadata[field] = numbered
+    return metadata
 
 
 def _executor(

@@ -15,14 +15,14 @@ def spent(events: Iterable[Event], now: float) -> dict[str, float]:
         events: the whole timeline.
         now: simulated seconds since the start; existing nodes cost until then.
     """
-    since: dict[str, tuple[str, float, float]] = {}
+    start: dict[str, tuple[str, float, float]] = {}
     total: defaultdict[str, float] = defaultdict(float)
     for event in events:
         if event.kind == "node-added":
-            since[event.facts["node"]] = event.facts["pool"], event.facts["hourly"], event.at
-        elif event.kind == "node-removed" and event.facts["node"] in since:
-            pool, hourly, came = since.pop(event.facts["node"])
+            start[event.facts["node"]] = event.facts["pool"], event.facts["hourly"], event.at
+        elif event.kind == "node-removed" and event.facts["node"] in start:
+            pool, hourly, came = start.pop(event.facts["node"])
             total[pool] += hourly * (event.at - came) / _HOUR
-    for pool, hourly, came in since.values():
+    for pool, hourly, came in start.values():
         total[pool] += hourly * (now - came) / _HOUR
     return dict(total)

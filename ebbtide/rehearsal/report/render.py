@@ -39,8 +39,8 @@ def ending(report: Report) -> RenderableType:
 def write(report: Report, console: Console) -> None:
     """Print a whole report."""
     console.print(heading(report.title, report.stack, report.speed))
-    for one in report.steps:
-        console.print(step(one))
+    for report_step in report.steps:
+        console.print(step(report_step))
     console.print(ending(report))
 
 

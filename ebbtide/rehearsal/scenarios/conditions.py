@@ -182,29 +182,29 @@ class Seen:
     steps: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
 
 
-def misses(condition: Condition, seen: Seen) -> list[str]:
+def misses(condition: Condition, snapshot: Seen) -> list[str]:
     """List the unmet expectations of a condition, a sentence each."""
     return [
-        *_jobs(condition, seen),
-        *_pipelines(condition, seen),
-        *_nodes(condition, seen),
-        *_words(condition, seen),
-        *_past(condition, seen),
+        *_jobs(condition, snapshot),
+        *_pipelines(condition, snapshot),
+        *_nodes(condition, snapshot),
+        *_words(condition, snapshot),
+        *_past(condition, snapshot),
     ]
 
 
-def _jobs(condition: Condition, seen: Seen) -> Iterator[str]:
+def _jobs(condition: Condition, snapshot: Seen) -> Iterator[str]:
     if condition.jobs:
-        named = [job for job in seen.jobs if fnmatchcase(job.name, condition.jobs.name)]
+        named = [job for job in snapshot.jobs if fnmatchcase(job.name, condition.jobs.name)]
         for state in ("succeeded", "failed", "active", "suspended"):
             number = sum(getattr(job, state) for job in named)
             yield from _miss(getattr(condition.jobs, state), number, f"Jobs {state}")
     if condition.indexes:
-        named = [job for job in seen.jobs if fnmatchcase(job.name, condition.indexes.name)]
+        named = [job for job in snapshot.jobs if fnmatchcase(job.name, condition.indexes.name)]
         for state in ("succeeded", "failed"):
             number = sum(getattr(job, f"indexes_{state}") for job in named)
             yield from _miss(getattr(condition.indexes, state), number, f"indexes {state}")
-    failures = sum(job.failures for job in seen.jobs)
+    failures = sum(job.failures for job in snapshot.jobs)
     yield from _miss(condition.failures_counted, failures, "failures counted against retries")
 
 
@@ -212,13 +212,13 @@ _ENDED = {"Succeeded": "succeeded", "Failed": "failed", "Error": "failed"}
 """Argo's phases of a run that has ended."""
 
 
-def _pipelines(condition: Condition, seen: Seen) -> Iterator[str]:
+def _pipelines(condition: Condition, snapshot: Seen) -> Iterator[str]:
     if condition.pipelines:
-        states = [_ENDED.get(phase, "running") for phase in seen.runs]
+        states = [_ENDED.get(phase, "running") for phase in snapshot.runs]
         for state in ("succeeded", "failed", "running"):
             yield from _miss(getattr(condition.pipelines, state), states.count(state), f"pipelines {state}")
     for step in condition.steps:
-        pools = seen.steps.get(step.name, {}).values()
+        pools = snapshot.steps.get(step.name, {}).values()
         strayed = sorted({pool for pool in pools if not any(fnmatchcase(pool, name) for name in step.ran_on)})
         if not pools:
             yield f"Step {step.name} has not run."
@@ -227,39 +227,39 @@ def _pipelines(condition: Condition, seen: Seen) -> Iterator[str]:
         yield from _miss(step.pods, len(pools), f"pods of step {step.name}")
 
 
-def _nodes(condition: Condition, seen: Seen) -> Iterator[str]:
-    for pattern, wanted in condition.nodes.items():
-        number = sum(count for pool, count in seen.nodes.items() if fnmatchcase(pool, pattern))
-        yield from _miss(wanted, number, f"nodes of {pattern}")
+def _nodes(condition: Condition, snapshot: Seen) -> Iterator[str]:
+    for pattern, expected in condition.nodes.items():
+        number = sum(count for pool, count in snapshot.nodes.items() if fnmatchcase(pool, pattern))
+        yield from _miss(expected, number, f"nodes of {pattern}")
     if condition.ran_on is not None:
         strayed = {
-            pool for pool in seen.ran_on if not any(fnmatchcase(pool, name) for name in condition.ran_on)
+            pool for pool in snapshot.ran_on if not any(fnmatchcase(pool, name) for name in condition.ran_on)
         }
         if strayed:
             yield f"Pods ran on {', '.join(sorted(strayed))}, not only on {', '.join(condition.ran_on)}."
 
 
-def _words(condition: Condition, seen: Seen) -> Iterator[str]:
-    wanted = condition.waiting
-    if wanted is not None and not any(wanted.lower() in text.lower() for text in seen.waits):
-        reasons = " | ".join(seen.waits) or "none is pending"
-        yield f"No pod or Workload is pending because of “{wanted}”: {reasons}."
-    if condition.log is not None and condition.log not in seen.logs:
+def _words(condition: Condition, snapshot: Seen) -> Iterator[str]:
+    expected = condition.waiting
+    if expected is not None and not any(expected.lower() in text.lower() for text in snapshot.waits):
+        reasons = " | ".join(snapshot.waits) or "none is pending"
+        yield f"No pod or Workload is pending because of “{expected}”: {reasons}."
+    if condition.log is not None and condition.log not in snapshot.logs:
         yield f"No log contains “{condition.log}”."
 
 
-def _past(condition: Condition, seen: Seen) -> Iterator[str]:
+def _past(condition: Condition, snapshot: Seen) -> Iterator[str]:
     for happened in condition.happened:
         number = sum(
             fnmatchcase(event.kind, happened.kind) and happened.says.lower() in event.text.lower()
-            for event in seen.events
+            for event in snapshot.events
         )
-        words = f" saying “{happened.says}”" if happened.says else ""
-        yield from _miss(happened.times, number, f"events {happened.kind}{words}")
-    if condition.costs_at_most is not None and seen.cost > condition.costs_at_most:
-        yield f"Nodes cost ${seen.cost:.2f} so far, more than ${condition.costs_at_most:.2f}."
+        text = f" saying “{happened.says}”" if happened.says else ""
+        yield from _miss(happened.times, number, f"events {happened.kind}{text}")
+    if condition.costs_at_most is not None and snapshot.cost > condition.costs_at_most:
+        yield f"Nodes cost ${snapshot.cost:.2f} so far, more than ${condition.costs_at_most:.2f}."
 
 
-def _miss(wanted: Range | None, number: int, what: str) -> Iterator[str]:
-    if wanted is not None and not wanted.holds(number):
-        yield f"{number} {what}, expected {wanted}."
+def _miss(expected: Range | None, number: int, subject: str) -> Iterator[str]:
+    if expected is not None and not expected.holds(number):
+        yield f"{number} {subject}, expected {expected}."

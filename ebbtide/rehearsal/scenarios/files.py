@@ -32,11 +32,11 @@ def read(path: Path) -> Scenario:
     try:
         return Scenario.model_validate(written)
     except ValidationError as error:
-        faults = "\n".join(
+        errors = "\n".join(
             f"  {'.'.join(str(part) for part in fault['loc']) or 'the scenario'}: {fault['msg']}"
             for fault in error.errors()
         )
-        raise ScenarioError(f"{path} is no scenario; nothing was started.\n{faults}") from error
+        raise ScenarioError(f"{path} is no scenario; nothing was started.\n{errors}") from error
 
 
 def chosen(name: str) -> Path:
@@ -45,15 +45,15 @@ def chosen(name: str) -> Path:
     Raises:
         ScenarioError: there is no such scenario.
     """
-    ours = built_in()
-    if name in ours:
-        return ours[name]
+    names = built_in()
+    if name in names:
+        return names[name]
     if Path(name).is_file():
         return Path(name)
-    near = get_close_matches(name, ours, n=1)
+    near = get_close_matches(name, names, n=1)
     meant = f" Did you mean {near[0]}?" if near else ""
     raise ScenarioError(
-        f"There is no file {name}, and no scenario of that name.{meant} There are: {', '.join(ours)}."
+        f"There is no file {name}, and no scenario of that name.{meant} There are: {', '.join(names)}."
     )
 
 

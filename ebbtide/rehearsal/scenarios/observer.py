@@ -123,13 +123,14 @@ def _train_job(job: Mapping[str, Any]) -> JobSeen:
         name=_name(job),
         succeeded="Complete" in conditions,
         failed="Failed" in conditions,
-        active=not ended and any(one.get("active") for one in job.get("status", {}).get("jobsStatus", [])),
+        active=not ended
+        and any(train_job.get("active") for train_job in job.get("status", {}).get("jobsStatus", [])),
         suspended=not ended and bool(job["spec"].get("suspend")),
     )
 
 
 def _conditions(job: Mapping[str, Any]) -> set[str]:
-    return {one["type"] for one in job.get("status", {}).get("conditions", []) if one["status"] == "True"}
+    return {obj["type"] for obj in job.get("status", {}).get("conditions", []) if obj["status"] == "True"}
 
 
 def _job(job: Mapping[str, Any]) -> JobSeen:

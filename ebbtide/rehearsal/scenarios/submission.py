@@ -94,9 +94,9 @@ def _printed(program: Path, profile: Profile) -> str:
         RehearsalError: the program fails; with the last lines of its output.
     """
     package = Path(ebbtide.__file__).parent.parent
-    told = os.environ | {"EBBTIDE_PROFILE": profile.json(), "PYTHONPATH": str(package)}
+    environment = os.environ | {"EBBTIDE_PROFILE": profile.json(), "PYTHONPATH": str(package)}
     command = [sys.executable, str(program)]
-    done = subprocess.run(command, env=told, capture_output=True, text=True, check=False)  # noqa: S603 - the user's own
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)  # noqa: S603 - the user's own
     if done.returncode:
         raise RehearsalError(f"{program} fails: {''.join(done.stderr.strip().splitlines()[-1:])}")
     return done.stdout

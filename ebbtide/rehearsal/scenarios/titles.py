@@ -72,8 +72,8 @@ def _work(step: Submit) -> str:
         return f"{times}what {file} has"
     work = step.job or step.sweep or {}
     kind = "Job" if step.job is not None else "sweep"
-    place = work.get("pool") or f"queue {work.get('queue')}"
-    return f"{times}{kind} {work.get('name', '')} to {place}"
+    namespace = work.get("pool") or f"queue {work.get('queue')}"
+    return f"{times}{kind} {work.get('name', '')} to {namespace}"
 
 
 def _injection_details(step: FailureInjection) -> str:

@@ -84,12 +84,14 @@ def module_directory(go: Go, module: str, version: str, work: Path, log: Path) -
     Raises:
         ToolError: the module is unavailable or does not match go.sum.
     """
-    asked = f"{module}@{version}"
-    purpose = f"{asked} could not be fetched"
+    request = f"{module}@{version}"
+    purpose = f"{request} could not be fetched"
     # Two calls, since -json prints errors on standard output; the second call finds the module in the cache.
-    go.run(["mod", "download", asked], directory=work, log=log, purpose=purpose)
-    told = json.loads(go.run(["mod", "download", "-json", asked], directory=work, log=log, purpose=purpose))
-    return Path(told["Dir"])
+    go.run(["mod", "download", request], directory=work, log=log, purpose=purpose)
+    result = json.loads(
+        go.run(["mod", "download", "-json", request], directory=work, log=log, purpose=purpose)
+    )
+    return Path(result["Dir"])
 
 
 def _copy(module: Path, part: Part, target: Path) -> None:

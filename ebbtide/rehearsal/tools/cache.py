@@ -46,7 +46,7 @@ def key(item: Item) -> str:
     return decisive.hexdigest()[:12]
 
 
-def place(root: Path, item: Item) -> Path:
+def location(root: Path, item: Item) -> Path:
     """Return an item's directory, which exists only if complete."""
     return root / f"{item.name}-{item.version}-{key(item)}"
 
@@ -55,9 +55,9 @@ def content(root: Path, item: Item) -> Path:
     """Return a program's file or a data directory."""
     match item:
         case Tool():
-            return place(root, item) / item.name
+            return location(root, item) / item.name
         case Data():
-            return place(root, item)
+            return location(root, item)
 
 
 @contextmanager
@@ -74,8 +74,8 @@ def building(root: Path, say: Say) -> Generator[None]:
         say(Waiting())
         lock.acquire()
     try:
-        for left in root.glob(f"{_UNFINISHED}*"):
-            shutil.rmtree(left, ignore_errors=True)
+        for leftover in root.glob(f"{_UNFINISHED}*"):
+            shutil.rmtree(leftover, ignore_errors=True)
         yield
     finally:
         lock.release()
@@ -84,8 +84,8 @@ def building(root: Path, say: Say) -> Generator[None]:
 @contextmanager
 def adding(root: Path, item: Item) -> Generator[Path]:
     """Yield an empty directory, which becomes the item's on success and is removed on failure."""
-    with tempfile.TemporaryDirectory(prefix=_UNFINISHED, dir=root) as made:
-        unfinished = Path(made) / "content"
+    with tempfile.TemporaryDirectory(prefix=_UNFINISHED, dir=root) as temporary:
+        unfinished = Path(temporary) / "content"
         unfinished.mkdir()
         yield unfinished
-        unfinished.rename(place(root, item))
+        unfinished.rename(location(root, item))

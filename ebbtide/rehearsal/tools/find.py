@@ -73,14 +73,14 @@ def ensure(names: Iterable[str], *, say: Say) -> Tools:
     """
     items = [ITEMS[name] for name in dict.fromkeys(names)]
     root = cache.directory()
-    found = _there(root, items)
+    found = _available(root, items)
     missing = [item for item in items if item.name not in found]
     if missing:
         found |= _built(root, missing, say)
     return Tools({item.name: found[item.name] for item in items})
 
 
-def _there(root: Path, items: Sequence[Item]) -> dict[str, Found]:
+def _available(root: Path, items: Sequence[Item]) -> dict[str, Found]:
     """Return tools that need no build. Versions are queried concurrently: some programs take half a
     second.
     """
@@ -107,10 +107,10 @@ def _built(root: Path, missing: Sequence[Item], say: Say) -> dict[str, Found]:
     """Build missing tools, except those that another process built meanwhile."""
     go = find_go(missing, say)
     with cache.building(root, say):
-        found = {item.name: there for item in missing if (there := _cached(root, item, Origin.CACHE))}
-        still = [item for item in missing if item.name not in found]
-        for number, item in enumerate(still, 1):
-            say(Started(item.name, item.version, number, len(still), item.minutes))
+        found = {item.name: available for item in missing if (available := _cached(root, item, Origin.CACHE))}
+        unbuilt = [item for item in missing if item.name not in found]
+        for number, item in enumerate(unbuilt, 1):
+            say(Started(item.name, item.version, number, len(unbuilt), item.minutes))
             start = time.monotonic()
             build(go, root, item)
             say(Finished(item.name, time.monotonic() - start))

@@ -30,8 +30,8 @@ class Version:
 
 def version_in(text: str) -> Version | None:
     """Return the first version in a text, as `v1.36.2` or `etcd Version: 3.6.14`."""
-    found = _VERSION.search(text)
-    return Version(*map(int, found.groups())) if found else None
+    match = _VERSION.search(text)
+    return Version(*map(int, match.groups())) if match else None
 
 
 def suits(has: Version, pinned: Version, rule: Suits) -> bool:
@@ -49,13 +49,13 @@ def on_path(tool: Tool) -> tuple[Path, Version] | None:
     path = shutil.which(tool.name)
     if tool.on_path is None or path is None:
         return None
-    has, pinned = _asked(path, tool.on_path.ask), version_in(tool.version)
+    has, pinned = _reported_version(path, tool.on_path.ask), version_in(tool.version)
     if has is None or pinned is None or not suits(has, pinned, tool.on_path.suits):
         return None
     return Path(path).absolute(), has
 
 
-def _asked(path: str, arguments: tuple[str, ...]) -> Version | None:
+def _reported_version(path: str, arguments: tuple[str, ...]) -> Version | None:
     try:
         answer = subprocess.run(  # noqa: S603
             [path, *arguments],

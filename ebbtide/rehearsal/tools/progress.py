@@ -82,10 +82,10 @@ def _plain(console: Console, step: Step) -> None:
 
 
 def _started(step: Started) -> str:
-    what = f"[{step.number}/{step.of}] {step.name} {step.version}"
+    name = f"[{step.number}/{step.of}] {step.name} {step.version}"
     if not step.minutes:
-        return f"{what}: fetching"
-    return f"{what}: building, {_minutes(step.minutes)} from scratch on 2 cores"
+        return f"{name}: fetching"
+    return f"{name}: building, {_minutes(step.minutes)} from scratch on 2 cores"
 
 
 def _minutes(minutes: float) -> str:

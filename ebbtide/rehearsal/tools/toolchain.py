@@ -60,7 +60,7 @@ class Go:
         said: list[str] = []
         with (
             tempfile.TemporaryFile("w+", encoding="utf-8") as output,
-            log.open("a", encoding="utf-8") as kept,
+            log.open("a", encoding="utf-8") as lines,
             subprocess.Popen(  # noqa: S603
                 [self.path, *arguments],
                 cwd=directory,
@@ -75,7 +75,7 @@ class Go:
         ):
             try:
                 for line in process.stderr or ():
-                    kept.write(line)
+                    lines.write(line)
                     said.append(line.strip())
                     self.say(Worked(line.strip()))
                 status = process.wait()
@@ -110,7 +110,7 @@ def find_go(items: Iterable[Item], say: Say) -> Go:
             f"Neither on PATH in an accepted version nor built yet: {missing}; building needs Go {release} "
             f"or later, which is not on PATH either: {_INSTALL}."
         )
-    asked = subprocess.run(  # noqa: S603
+    reported = subprocess.run(  # noqa: S603
         [path, "env", "GOVERSION"],
         env=_environment(),
         stdin=subprocess.DEVNULL,
@@ -118,7 +118,7 @@ def find_go(items: Iterable[Item], say: Say) -> Go:
         text=True,
         check=False,
     )
-    match _HAS.search(asked.stdout):
+    match _HAS.search(reported.stdout):
         case None:
             raise ToolError(
                 f"`{path} env GOVERSION` does not report Go's version; building {missing} needs Go {release} "
@@ -126,7 +126,7 @@ def find_go(items: Iterable[Item], say: Say) -> Go:
             )
         case found if (int(found[1]), int(found[2])) < needed:
             raise ToolError(
-                f"Building {missing} needs Go {release} or later, and {path} is {asked.stdout.strip()}: "
+                f"Building {missing} needs Go {release} or later, and {path} is {reported.stdout.strip()}: "
                 f"{_INSTALL}."
             )
         case _:
@@ -135,10 +135,10 @@ def find_go(items: Iterable[Item], say: Say) -> Go:
 
 def _needed(group: str) -> tuple[int, int]:
     go_mod, _ = pins(group)
-    found = _NEEDS.search(go_mod.read_text(encoding="utf-8"))
-    if found is None:
+    match = _NEEDS.search(go_mod.read_text(encoding="utf-8"))
+    if match is None:
         raise ValueError(f"{go_mod} has no go line.")
-    return int(found[1]), int(found[2])
+    return int(match[1]), int(match[2])
 
 
 def _environment() -> dict[str, str]:
