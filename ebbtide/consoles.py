@@ -1,4 +1,4 @@
-"""Where text for people goes."""
+"""Consoles for text output."""
 
 import shutil
 from typing import IO, TYPE_CHECKING
@@ -8,14 +8,13 @@ if TYPE_CHECKING:
 
 
 def console(stream: IO[str], *, plain: bool = False) -> "Console":
-    """A stream as a console: in colour and as wide as it is where it is a terminal, else plain.
+    """Wrap a stream in a console: coloured and as wide as a terminal, plain otherwise.
 
-    A pipe and a file have no width of their own; COLUMNS counts, and else a width that most terminals have
-    today.
+    Pipes and files have no width of their own; COLUMNS applies, or else a common terminal width.
 
     Args:
-        stream: where it goes.
-        plain: never in colour, whatever the environment asks for: a file.
+        stream: the output stream.
+        plain: true for a file: never coloured, whatever the environment requests.
     """
     from rich.console import Console  # noqa: PLC0415
 

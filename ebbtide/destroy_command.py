@@ -1,4 +1,4 @@
-"""The command that destroys a stack. What it needs is imported when it runs."""
+"""The `destroy` command. Its dependencies are imported on execution."""
 
 import sys
 from pathlib import Path
@@ -11,7 +11,7 @@ from ebbtide.stack_options import ConfigFile, Cwd, stack_name, stack_names
 
 _FOUND: Final = 1
 _INTERRUPTED: Final = 130
-"""What a shell makes of Ctrl-C (128 and the signal's number)."""
+"""A shell's exit status after Ctrl-C (128 and the signal's number)."""
 
 
 def destroy(
@@ -26,19 +26,21 @@ def destroy(
         ),
     ] = None,
     *,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before ending work.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Skip the confirmation before outcome work.")
+    ] = False,
     config_file: ConfigFile = None,
     cwd: Cwd = Path(),
 ) -> None:
     """Destroy a stack after listing the work that would end.
 
-    It runs your own `pulumi destroy`, with your backend and login. Exit status 1: something is left, because
-    the question was not answered with yes, the engine failed midway, or buckets and disks remain.
+    It runs your own `pulumi destroy`, with your backend and login. Exit status 1: something remains, because
+    you did not confirm, the engine failed midway, or buckets and disks remain.
     """
     try:
         status = _destroyed(stack, config_file, cwd, yes=yes)
     except KeyboardInterrupt:
-        typer.echo("Interrupted; nothing was touched.", err=True)
+        typer.echo("Interrupted; nothing was changed.", err=True)
         status = _INTERRUPTED
     if status:
         raise typer.Exit(status)
@@ -60,17 +62,19 @@ def _destroyed(stack: str | None, config_file: Path | None, cwd: Path, *, yes: b
         if sys.stdin.isatty():
             return typer.confirm(question)
         again = _again(name, config_file, cwd)
-        typer.echo(f"{question} Nobody can be asked here, so nothing was touched. Go on with: {again}")
+        typer.echo(
+            f"{question} There is no terminal to confirm, so nothing was changed. Continue with: {again}"
+        )
         return False
 
-    ending = destroying.destroy(
+    outcome = destroying.destroy(
         opened(files.root, name, config_file), files.config_file.name, Console(highlight=False), ask
     )
-    if ending is None:
+    if outcome is None:
         return _FOUND
-    if ending.interrupted:
+    if outcome.interrupted:
         return _INTERRUPTED
-    return 0 if ending.done and not ending.left else _FOUND
+    return 0 if outcome.done and not outcome.leftovers else _FOUND
 
 
 def _again(stack: str, config_file: Path | None, cwd: Path) -> str:

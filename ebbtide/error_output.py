@@ -1,4 +1,4 @@
-"""Errors of a command: text on standard error, and with `--format json` a document for bots as well."""
+"""Errors of a command: text on standard error, and with `--format json` also a document for tools."""
 
 import sys
 import traceback
@@ -21,9 +21,9 @@ class Explained:
 
     Attributes:
         report: the error as data.
-        text: the error as plain text, not wrapped.
-        refusal: the declaration's refusal, where that is what ended the command.
-        is_internal: whether the error is a bug of Ebbtide's.
+        text: the error as plain, unwrapped text.
+        refusal: the declaration's validation error, if that ended the command.
+        is_internal: true for a bug in Ebbtide.
     """
 
     report: "Report"
@@ -32,7 +32,7 @@ class Explained:
     is_internal: bool = False
 
     def show(self) -> None:
-        """Write the text to standard error: wrapped and in colour in a terminal, else plain."""
+        """Write the text to standard error: wrapped and coloured on a terminal, plain otherwise."""
         from ebbtide.consoles import console  # noqa: PLC0415
 
         screen = console(sys.stderr)
@@ -52,25 +52,25 @@ def explain(error: BaseException, source: "Source | None" = None, advice: str | 
     """Explain an error to the user.
 
     Args:
-        error: what a command ended with.
-        source: the file that declares the cluster that the command is about.
-        advice: a message to print in place of the error's own, such as what to install.
+        error: the error that ended a command.
+        source: the file of the command's cluster declaration.
+        advice: a message to print instead of the error's own, such as an installation command.
     """
     from ebbtide.project.diagnostics import Diagnostic, Report, declaration_report, declaration_text  # noqa: PLC0415
     from ebbtide.project.source import Position  # noqa: PLC0415
 
     chain = list(_chain(error))
-    program = next((each for each in chain if _is(each, "ebbtide.recording.failures.ProgramError")), None)
+    program = next((cause for cause in chain if _is(cause, "ebbtide.recording.failures.ProgramError")), None)
     file, line = getattr(program, "file", "") or None, getattr(program, "line", 0) or None
-    refusal: DeclarationError | None = next((each for each in chain if hasattr(each, "faults")), None)  # pyright: ignore[reportAssignmentType]
+    refusal: DeclarationError | None = next((cause for cause in chain if hasattr(cause, "faults")), None)  # pyright: ignore[reportAssignmentType]
     if refusal is not None:
         position = Position(file, line) if file and line else None
         report = declaration_report(refusal, source, position)
         return Explained(report, declaration_text(refusal, source), refusal)
-    broken = next((each for each in chain if _is(each, "ebbtide.project.yaml_file.YamlFileError")), None)
+    broken = next((cause for cause in chain if _is(cause, "ebbtide.project.yaml_file.YamlFileError")), None)
     text = advice or message_of(error)
     if broken is not None and text:
-        found = Diagnostic(
+        diagnostic = Diagnostic(
             file=str(getattr(broken, "file", "")),
             line=getattr(broken, "line", 0) or None,
             column=getattr(broken, "column", 0) or None,
@@ -79,17 +79,17 @@ def explain(error: BaseException, source: "Source | None" = None, advice: str | 
             rule="yaml-syntax",
         )
     elif program is not None and text:
-        found = Diagnostic(file=file, line=line, message=text, rule="program")
+        diagnostic = Diagnostic(file=file, line=line, message=text, rule="program")
     else:
         is_file = _is(error, "ebbtide.preview.stack_config.StackFileError")
         rule = "internal" if text is None else "stack-file" if is_file else "command"
-        found = Diagnostic(message=text or bug_report(error), rule=rule)
-    return Explained(Report(errors=(found,)), text or bug_report(error), is_internal=text is None)
+        diagnostic = Diagnostic(message=text or bug_report(error), rule=rule)
+    return Explained(Report(errors=(diagnostic,)), text or bug_report(error), is_internal=text is None)
 
 
 def message_of(error: BaseException) -> str | None:
-    """The message of an error whose author wrote it for users; None for any other, which is a bug."""
-    # By name, so that reporting one kind of error does not import what raises the others.
+    """Return an error's message if it is written for users; None for any other, which is a bug."""
+    # By name, so that reporting one kind of error does not import the others' modules.
     if any(_is(error, name) for name in _FOR_USERS) or hasattr(error, "faults"):
         return str(error)
     if isinstance(error, OSError):
@@ -98,12 +98,12 @@ def message_of(error: BaseException) -> str | None:
 
 
 def bug_report(error: BaseException) -> str:
-    """The message for a bug of Ebbtide's, with the position to report."""
+    """The message for a bug in Ebbtide, with the position to report."""
     frames = traceback.extract_tb(error.__traceback__)
     position = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
     return (
-        f"Ebbtide itself failed: {type(error).__name__}: {error}{position}. The declaration is not at fault; "
-        "please report this line."
+        f"Internal error in Ebbtide: {type(error).__name__}: {error}{position}. "
+        "The declaration is not at fault; please report this line."
     )
 
 
@@ -128,9 +128,9 @@ def _is(error: BaseException, name: str) -> bool:
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """An error, and those that it came from, however it was raised."""
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
+    """Yield an error and its causes and contexts."""
+    visited: set[int] = set()
+    while error is not None and id(error) not in visited:
+        visited.add(id(error))
         yield error
         error = error.__cause__ or error.__context__

@@ -1,4 +1,4 @@
-"""The extras of the wheel, and which of them a command needs when a module is missing."""
+"""The wheel's extras, and those that a command needs when a module is missing."""
 
 import contextlib
 from collections.abc import Iterator, Mapping
@@ -17,24 +17,26 @@ MODULES: Final[Mapping[str, tuple[str, ...]]] = {
     "cluster": ("kubernetes",),
     "rehearsal": ("certifi", "filelock", "google.rpc", "kubernetes", "platformdirs", "trustme"),
 }
-"""By extra, the modules that it installs, as pyproject.toml lists their distributions."""
+"""The modules of each extra, as pyproject.toml lists their distributions."""
 
 OF_COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {"destroy": ("cluster",), "rehearse": ("rehearsal",)}
-"""By command, the extras that it needs besides a cloud's."""
+"""The extras of each command, besides a cloud's."""
 
 
 def advice(error: BaseException, command: str) -> str | None:
-    """Return what to install after an error of a command; None unless a module of an extra is missing.
+    """Return installation advice for a command's error; None unless a module of an extra is missing.
 
     Args:
-        error: the command's; the missing module may be among its causes.
+        error: the command's error; the missing module may be among its causes.
         command: its name.
     """
     for name in _missing_modules(error):
-        owners = [extra for extra, modules in MODULES.items() if any(_within(name, one) for one in modules)]
+        owners = [
+            extra for extra, modules in MODULES.items() if any(_within(name, module) for module in modules)
+        ]
         if owners:
             needed = [
-                extra for extra in OF_COMMANDS.get(command, ()) if extra not in owners and _lacks(extra)
+                extra for extra in OF_COMMANDS.get(command, ()) if extra not in owners and _is_missing(extra)
             ]
             either = (
                 " For a cluster on AKS write aks in place of gke." if owners[:2] == ["gke", "aks"] else ""
@@ -47,23 +49,23 @@ def advice(error: BaseException, command: str) -> str | None:
 
 
 def _missing_modules(error: BaseException | None) -> Iterator[str]:
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
+    visited: set[int] = set()
+    while error is not None and id(error) not in visited:
+        visited.add(id(error))
         if isinstance(error, ModuleNotFoundError) and error.name:
             yield error.name
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 
 def _within(name: str, module: str) -> bool:
-    """Return whether a missing module is a module of an extra, below one, or the package above one."""
+    """Check if a missing module is a module of an extra, a submodule or a parent package."""
     return f"{name}.".startswith(f"{module}.") or f"{module}.".startswith(f"{name}.")
 
 
-def _lacks(extra: str) -> bool:
+def _is_missing(extra: str) -> bool:
     for module in MODULES[extra]:
         spec = None
-        with contextlib.suppress(ModuleNotFoundError):  # of the package above
+        with contextlib.suppress(ModuleNotFoundError):  # of a missing parent package
             spec = find_spec(module)
         if spec is None:
             return True

@@ -1,4 +1,4 @@
-"""The command that follows a Job, and what `--submit` does. What is needed is imported when it runs."""
+"""The `follow` command and the `--submit` option. Dependencies are imported on execution."""
 
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 FAILED: Final = 1
 INTERRUPTED: Final = 130
-"""What a shell makes of Ctrl-C (128 and the signal's number): how the Job ends is not known."""
+"""A shell's exit status after Ctrl-C (128 and the signal's number): the Job's result is unknown."""
 
 Context = Annotated[
     str,
-    typer.Option(help="The kubeconfig's context; left out, the current one.", show_default=False),
+    typer.Option(help="The kubeconfig's context; by default the current one.", show_default=False),
 ]
 
 
@@ -26,7 +26,7 @@ def follow(
     namespace: Annotated[
         str,
         typer.Option(
-            "--namespace", "-n", help="Where the Job is. Left out: as kubectl says.", show_default=False
+            "--namespace", "-n", help="The Job's namespace; by default the context's.", show_default=False
         ),
     ] = "",
     context: Context = "",
@@ -35,14 +35,14 @@ def follow(
         typer.Option(
             "--profile",
             envvar="EBBTIDE_PROFILE",
-            help="The cluster's profile, for the link to the logs of what failed: a file, or the JSON.",
+            help="The cluster's profile, for the link to the logs of failed pods: a file, or the JSON.",
             show_default=False,
         ),
     ] = "",
 ) -> None:
     """Follow a Job or a sweep on the cluster to its end.
 
-    Ctrl-C leaves it running. Exit status 0 says that it completed, 1 that it failed.
+    Ctrl-C leaves it running. Exit status: 0 if it completed, 1 if it failed.
     """
     from ebbtide.kubernetes_api import Api  # noqa: PLC0415
     from ebbtide.placement import Profile  # noqa: PLC0415
@@ -66,17 +66,17 @@ def _check(name: str, namespace: str) -> None:
 
 
 def submit(manifest: dict[str, Any], *dependents: dict[str, Any], profile: "Profile", context: str) -> None:
-    """Create a Job on the cluster with what belongs to it, and follow it to its end.
+    """Create a Job and its dependent objects on the cluster, and follow it to its end.
 
     Args:
         manifest: the Job.
         *dependents: its Services.
-        profile: the cluster's, for the logs of what fails.
-        context: of the kubeconfig; empty for the current one.
+        profile: the cluster's profile, for the logs of failed pods.
+        context: the kubeconfig's context; empty for the current one.
 
     Raises:
-        ClusterError: the cluster refuses the Job, or cannot be asked.
-        KubeconfigError: no kubeconfig leads to one.
+        ClusterError: the cluster refuses the Job or is unreachable.
+        KubeconfigError: no usable kubeconfig.
         MissingClientError: the Kubernetes client is not installed.
     """
     from ebbtide.kubernetes_api import Api  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""A Job as whoever follows it sees it: a live line on a terminal, a line for each change in a log."""
+"""Progress of a Job: a live line on a terminal, a line per change in a log."""
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -9,10 +9,10 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 @contextmanager
 def narration(console: Console) -> Generator[Callable[[str], None]]:
-    """What a Job's state is said to.
+    """Return a callback for a Job's state.
 
     Args:
-        console: where to; a terminal gets a line that moves, anything else a line whenever it changes.
+        console: the output; a terminal gets a live line, anything else a line per change.
     """
     if not console.is_terminal:
         yield _Changes(console)
@@ -29,7 +29,7 @@ def narration(console: Console) -> Generator[Callable[[str], None]]:
 
 
 class _Changes:
-    """Plain lines, none twice in a row."""
+    """Print plain lines without consecutive duplicates."""
 
     def __init__(self, console: Console) -> None:
         self._console, self._last = console, ""

@@ -1,4 +1,4 @@
-"""Command lines in messages, written so that they run as printed in the shell that shows them."""
+"""Command lines in messages, quoted so that they run as printed in the user's shell."""
 
 import shlex
 import shutil
@@ -7,25 +7,25 @@ import sysconfig
 from pathlib import Path
 
 
-def command_line(*words: str) -> str:
+def command_line(*arguments: str) -> str:
     """Return the command line that runs this installation's `ebbtide` with these arguments.
 
-    `ebbtide` alone is printed only where PATH leads to the script of this environment.
+    The bare name `ebbtide` is printed only if PATH resolves it to this environment's script.
     """
     script = Path(sysconfig.get_path("scripts"), "ebbtide")
     if not script.is_file():
-        return shlex.join([_shown(Path(sys.executable)), "-m", "ebbtide", *words])
-    found = shutil.which("ebbtide")
-    first = "ebbtide" if found and Path(found).samefile(script) else _shown(script)
-    return shlex.join([first, *words])
+        return shlex.join([_relative(Path(sys.executable)), "-m", "ebbtide", *arguments])
+    installed = shutil.which("ebbtide")
+    first = "ebbtide" if installed and Path(installed).samefile(script) else _relative(script)
+    return shlex.join([first, *arguments])
 
 
 def pip_install(*extras: str) -> str:
     """Return the command line that adds extras of Ebbtide to this environment.
 
-    pip takes the extras of an installed package from its metadata and asks no index for the package itself
-    (run with pip 23.2.1, 2026-11): there need be no release. A checkout that is not
-    installed is installed by its path.
+    pip takes the extras of an installed package from its metadata without an index lookup of the package (run
+    with pip 23.2.1, 2026-11), so no release is required. A checkout that is not installed is installed by
+    path.
     """
     from importlib.metadata import PackageNotFoundError, distribution  # noqa: PLC0415 - takes 20 ms
 
@@ -35,10 +35,10 @@ def pip_install(*extras: str) -> str:
         package = [f"ebbtide[{listed}]"]
     except PackageNotFoundError:
         package = ["-e", f"{Path(__file__).parents[1]}[{listed}]"]
-    return shlex.join([_shown(Path(sys.executable)), "-m", "pip", "install", *package])
+    return shlex.join([_relative(Path(sys.executable)), "-m", "pip", "install", *package])
 
 
-def _shown(path: Path) -> str:
-    """A path relative to the working directory where it lies below it."""
-    here = Path.cwd()
-    return str(path.relative_to(here) if path.is_relative_to(here) else path)
+def _relative(path: Path) -> str:
+    """Return a path below the working directory as a relative path."""
+    working_directory = Path.cwd()
+    return str(path.relative_to(working_directory) if path.is_relative_to(working_directory) else path)

@@ -1,7 +1,7 @@
-"""Kubernetes' API as plain JSON, over the official client: its typed models know only the fields of one
-version of Kubernetes, and nothing of Kueue.
+"""The Kubernetes API as plain JSON, over the official client, whose typed models cover a single version of
+Kubernetes and no custom resources such as Kueue's.
 
-The one room that imports the client, and not before it is used: who only writes manifests need not have it.
+Only this package imports the client, and only on first use: code that only writes manifests does not need it.
 """
 
 from ebbtide.kubernetes_api.api import APPLY, JSON, JSON_PATCH, MERGE_PATCH, Api, Object

@@ -1,4 +1,4 @@
-"""An API server, asked with JSON."""
+"""A JSON client for an API server."""
 
 from collections.abc import Mapping
 from types import ModuleType
@@ -7,7 +7,7 @@ from typing import Any, Final, Self, TypeAlias, cast
 from ebbtide.kubernetes_api.errors import ApiError, MissingClientError
 
 Object: TypeAlias = dict[str, Any]
-"""A Kubernetes object, as JSON has it."""
+"""A Kubernetes object as JSON."""
 
 JSON: Final = "application/json"
 APPLY: Final = "application/apply-patch+yaml"  # JSON is YAML
@@ -19,24 +19,24 @@ _STRICT: Final = {"fieldValidation": "Strict"}
 
 
 class Api:
-    """An API server, as one identity. Threads may share it. Nothing is sent before something is asked.
+    """A client for an API server with a single identity. It is thread-safe and connects on first use.
 
-    Every method raises `ApiError` where the API server refuses or does not answer; nothing is asked twice.
-    A keyword is the API's own query parameter, such as `labelSelector`.
+    Every method raises `ApiError` if the API server refuses or does not answer; requests are not retried.
+    Keyword arguments are the API's query parameters, such as `labelSelector`.
 
     Attributes:
-        namespace: the one that the kubeconfig's context names, or else `default`.
+        namespace: the namespace of the kubeconfig's context, or else `default`.
     """
 
     def __init__(
         self, client: Any, namespace: str = "default", manager: str = _MANAGER, user: str = ""
     ) -> None:
-        """Over a client of the official library; the class methods make one.
+        """Wrap a client of the official library; use the class methods to create one.
 
         Args:
             client: an `ApiClient`.
             namespace: see the attribute.
-            manager: who owns the fields that are written (Kubernetes docs, server-side apply).
+            manager: the field manager of writes (Kubernetes docs, server-side apply).
             user: see `as_user`.
         """
         self._client, self.namespace, self._manager = client, namespace, manager
@@ -44,12 +44,12 @@ class Api:
 
     @classmethod
     def of_token(cls, server: str, authority: str, token: str, *, manager: str = _MANAGER) -> Self:
-        """A server as whoever a token speaks for.
+        """Connect to a server with a bearer token.
 
         Args:
             server: its URL.
-            authority: the file with the certificate that vouches for it.
-            token: who speaks.
+            authority: the file with its certificate authority.
+            token: the bearer token.
             manager: see the constructor.
 
         Raises:
@@ -59,15 +59,15 @@ class Api:
 
     @classmethod
     def of_kubeconfig(cls, kubeconfig: Mapping[str, Any], context: str = "") -> Self:
-        """The cluster of a kubeconfig, as its user: the program that its user names for a token is run now,
-        and again when the token ends.
+        """Connect to the cluster of a kubeconfig as its user. A credential plugin runs now, and again when
+        its token expires.
 
-        A kubeconfig without a certificate authority, as one for GKE's DNS endpoint is, trusts whom this
-        process trusts: `SSL_CERT_FILE`, which Go programs go by, too.
+        A kubeconfig without a certificate authority, such as one for GKE's DNS endpoint, trusts the process's
+        authorities: `SSL_CERT_FILE`, as in Go programs.
 
         Args:
-            kubeconfig: as it is.
-            context: which one of its contexts; the current one where it is empty.
+            kubeconfig: its content.
+            context: the context's name; empty for the current one.
 
         Raises:
             MissingClientError: the client is not installed.
@@ -77,10 +77,11 @@ class Api:
 
     @classmethod
     def of_user(cls, context: str = "") -> Self:
-        """The cluster that `kubectl` would ask: of the files that `KUBECONFIG` names, or `~/.kube/config`.
+        """Connect to the cluster that `kubectl` would use: from the files in `KUBECONFIG`, or
+        `~/.kube/config`.
 
         Args:
-            context: which one of its contexts; the current one where it is empty.
+            context: the context's name; empty for the current one.
 
         Raises:
             MissingClientError: the client is not installed.
@@ -94,11 +95,11 @@ class Api:
         return type(self)(self._client, self.namespace, self._manager, user)
 
     def get(self, path: str, *, accept: str = JSON, **query: str) -> Object:
-        """An object, or a list of them."""
+        """Return an object, or a list of objects."""
         return self._call("GET", path, query, accept=accept)
 
     def find(self, path: str, **query: str) -> Object | None:
-        """An object, where there is one."""
+        """Return an object; None if it does not exist."""
         try:
             return self.get(path, **query)
         except ApiError as error:
@@ -107,32 +108,32 @@ class Api:
             raise
 
     def items(self, path: str, **query: str) -> list[Object]:
-        """The objects of a list."""
+        """Return the objects of a list."""
         return cast("list[Object]", self.get(path, **query).get("items") or [])
 
     def create(self, path: str, body: Mapping[str, Any], **query: str) -> Object:
-        """Create an object; a field that the API does not know is an error."""
+        """Create an object; an unknown field is an error."""
         return self._call("POST", path, {"fieldManager": self._manager, **_STRICT, **query}, body)
 
     def apply(self, path: str, body: Mapping[str, Any]) -> Object:
-        """Make an object, or make it so (server-side apply), taking fields from others who own them."""
+        """Create or update an object by server-side apply, forcing ownership of conflicting fields."""
         query = {"fieldManager": self._manager, "force": "true", **_STRICT}
         return self._call("PATCH", path, query, body, content=APPLY)
 
     def put(self, path: str, body: Mapping[str, Any], **query: str) -> Object:
-        """Put an object in the place of the one that is there."""
+        """Replace an object."""
         return self._call("PUT", path, query, body)
 
     def patch(self, path: str, body: Any, kind: str = MERGE_PATCH, **query: str) -> Object:
-        """Change an object by a patch of one of the kinds above."""
+        """Patch an object with one of the patch types above."""
         return self._call("PATCH", path, query, body, content=kind)
 
     def delete(self, path: str, **options: Any) -> None:
-        """Ask for an object's end; one that is gone is no error.
+        """Delete an object; a missing object is no error.
 
         Args:
-            path: of the object.
-            options: of the deletion, such as `propagationPolicy`.
+            path: the object's path.
+            options: delete options, such as `propagationPolicy`.
         """
         try:
             self._call("DELETE", path, {}, {"apiVersion": "v1", "kind": "DeleteOptions", **options})
@@ -141,7 +142,7 @@ class Api:
                 raise
 
     def close(self) -> None:
-        """Close its connections."""
+        """Close the connections."""
         self._client.rest_client.pool_manager.clear()
 
     def _call(
@@ -161,7 +162,7 @@ class Api:
 
 
 def _official() -> ModuleType:
-    """What imports the official client, which takes half a second."""
+    """Import the official client, which takes half a second."""
     try:
         from ebbtide.kubernetes_api import official  # noqa: PLC0415
     except ModuleNotFoundError as error:

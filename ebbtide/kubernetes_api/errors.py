@@ -1,4 +1,4 @@
-"""What keeps one from an API server, and what it says when it refuses."""
+"""Errors of the Kubernetes API and of its client."""
 
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
@@ -8,13 +8,13 @@ from ebbtide.invocation import pip_install
 
 
 class ApiError(Exception):
-    """The API server refuses, or does not answer.
+    """The API server refused or did not answer.
 
     Attributes:
-        status: of HTTP; 0 where there was no answer.
-        message: the API server's own; where there was no answer, what kept it away.
-        reason: the API's word for it, such as `AlreadyExists`; empty where it gives none.
-        causes: what exactly is wrong, where the API says so: `reason`, `message`, `field`.
+        status: the HTTP status; 0 without an answer.
+        message: the API server's message; without an answer, the connection's error.
+        reason: the API's reason, such as `AlreadyExists`; empty if it gives none.
+        causes: details of the error, if the API gives them: `reason`, `message`, `field`.
     """
 
     def __init__(
@@ -31,27 +31,27 @@ class ApiError(Exception):
 
     @property
     def not_found(self) -> bool:
-        """Whether there is no such thing."""
+        """The object or the resource type does not exist."""
         return self.status == HTTPStatus.NOT_FOUND
 
     @property
     def forbidden(self) -> bool:
-        """Whether whoever asks may not."""
+        """The identity lacks permission."""
         return self.status == HTTPStatus.FORBIDDEN
 
     @property
     def conflict(self) -> bool:
-        """Whether others own what is to be changed, or have changed it."""
+        """Another field manager owns the field, or another client changed the object."""
         return self.reason == "Conflict"
 
     @property
     def already_exists(self) -> bool:
-        """Whether something of that name is there."""
+        """An object of that name exists."""
         return self.reason == "AlreadyExists"
 
     @property
     def unanswered(self) -> bool:
-        """Whether there was no answer, or none now: asking again later may do."""
+        """There was no answer, or a temporary error: a retry may succeed."""
         return (
             self.status in {0, HTTPStatus.TOO_MANY_REQUESTS}
             or self.status >= HTTPStatus.INTERNAL_SERVER_ERROR
@@ -59,14 +59,14 @@ class ApiError(Exception):
 
 
 class KubeconfigError(Exception):
-    """No kubeconfig leads to an API server; the message says why, and what to do."""
+    """No usable kubeconfig; the message has the reason and the fix."""
 
 
 class MissingClientError(Exception):
-    """The official client is not installed; the message says how to come by it."""
+    """The official client is not installed; the message has the command to install it."""
 
     def __init__(self) -> None:
         super().__init__(
-            "Speaking to a cluster needs the official Kubernetes client, which is not installed. Install it "
+            "Access to a cluster needs the official Kubernetes client, which is not installed. Install it "
             f"with: {pip_install('cluster')}."
         )

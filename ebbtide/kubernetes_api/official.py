@@ -1,4 +1,4 @@
-"""The official client: its settings, and a call with plain JSON."""
+"""The official client: its configuration, and calls with plain JSON."""
 
 import json
 import os
@@ -31,7 +31,7 @@ def of_token(server: str, authority: str, token: str) -> Any:
 
 
 def of_kubeconfig(kubeconfig: Mapping[str, Any], context: str) -> tuple[Any, str]:
-    """See `Api.of_kubeconfig`; the client, and the context's namespace."""
+    """See `Api.of_kubeconfig`; returns the client and the context's namespace."""
     settings: Any = client.Configuration()
     try:
         _config.load_kube_config_from_dict(
@@ -45,7 +45,7 @@ def of_kubeconfig(kubeconfig: Mapping[str, Any], context: str) -> tuple[Any, str
 
 
 def of_user(context: str) -> tuple[Any, str]:
-    """See `Api.of_user`; the client, and the context's namespace."""
+    """See `Api.of_user`; returns the client and the context's namespace."""
     settings: Any = client.Configuration()
     try:
         contexts, active = _config.list_kube_config_contexts()
@@ -57,20 +57,20 @@ def of_user(context: str) -> tuple[Any, str]:
 
 
 def call(
-    asked: Any,
+    api_client: Any,
     method: str,
     path: str,
     query: Mapping[str, str],
     headers: Mapping[str, str],
     body: Any,
 ) -> dict[str, Any]:
-    """Ask.
+    """Send a request.
 
     Raises:
         ApiError: refused, or not answered.
     """
     try:
-        return asked.call_api(
+        return api_client.call_api(
             path,
             method,
             query_params=list(query.items()),
@@ -84,12 +84,12 @@ def call(
     except ApiException as error:
         raise _refusal(error) from None
     except (HTTPError, HTTPException, OSError) as error:
-        host = asked.configuration.host
+        host = api_client.configuration.host
         raise ApiError(0, f"The API server at {host} cannot be reached ({_briefly(error)})") from None
 
 
 def _client(settings: Any) -> Any:
-    # Whoever asks knows whether to ask again; the client's own retries take minutes to say no.
+    # Callers decide about retries; the client's own take minutes to fail.
     settings.retries = False
     settings.proxy = _proxy(settings.host)
     settings.connection_pool_maxsize = _CONNECTIONS
@@ -111,16 +111,17 @@ def _without_config(context: str, why: str) -> str:
 
 
 def _proxy(server: str) -> str | None:
-    """The one that the environment names, as `kubectl` takes it: never to this machine itself (Go,
-    net/http, ProxyFromEnvironment). This client takes none by itself (30.1)."""
+    """Return the proxy from the environment as `kubectl` selects it, except for localhost (Go, net/http,
+    ProxyFromEnvironment). This client ignores the environment (30.1).
+    """
     parts = urlsplit(server)
     host = parts.hostname or ""
-    if _here(host) or proxy_bypass(host):
+    if _is_loopback(host) or proxy_bypass(host):
         return None
     return getproxies().get(parts.scheme)
 
 
-def _here(host: str) -> bool:
+def _is_loopback(host: str) -> bool:
     try:
         return ip_address(host).is_loopback
     except ValueError:
@@ -130,12 +131,12 @@ def _here(host: str) -> bool:
 def _refusal(error: Any) -> ApiError:
     status = int(error.status or 0)
     try:
-        said: Any = json.loads(error.body)
-        details: Any = said.get("details") or {}
+        status_object: Any = json.loads(error.body)
+        details: Any = status_object.get("details") or {}
         return ApiError(
             status,
-            str(said["message"]),
-            reason=str(said.get("reason") or ""),
+            str(status_object["message"]),
+            reason=str(status_object.get("reason") or ""),
             causes=details.get("causes") or (),
         )
     except (AttributeError, KeyError, TypeError, ValueError):
@@ -143,13 +144,13 @@ def _refusal(error: Any) -> ApiError:
 
 
 def _briefly(error: Exception) -> str:
-    """What lies under urllib3's layers: `Connection refused`, `certificate verify failed`."""
-    found: BaseException = error
-    while (cause := getattr(found, "reason", None) or found.__cause__) and isinstance(cause, BaseException):
-        found = cause
+    """Return the root cause below urllib3's exceptions: `Connection refused`, `certificate verify failed`."""
+    root: BaseException = error
+    while (cause := getattr(root, "reason", None) or root.__cause__) and isinstance(cause, BaseException):
+        root = cause
     return (
-        getattr(found, "strerror", None)
-        or str(found).rpartition(">: ")[2].partition(": ")[2]
-        or str(found)
-        or type(found).__name__
+        getattr(root, "strerror", None)
+        or str(root).rpartition(">: ")[2].partition(": ")[2]
+        or str(root)
+        or type(root).__name__
     )

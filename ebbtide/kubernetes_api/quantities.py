@@ -1,4 +1,4 @@
-"""Kubernetes' quantities as numbers, by the official client."""
+"""Kubernetes quantities as numbers, parsed by the official client."""
 
 from decimal import Decimal
 from typing import Any
@@ -9,9 +9,9 @@ _quantity: Any = untyped
 
 
 def parse_quantity(written: Any) -> Decimal:
-    """A quantity as a number: `500m` is 0.5, `1Gi` is 2^30.
+    """Parse a quantity: `500m` is 0.5, `1Gi` is 2^30.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the quantity is malformed.
     """
     return _quantity.parse_quantity(written)

@@ -1,1 +1,1 @@
-"""What is done to a stack of a project on disk, over the user's own `pulumi` and backend."""
+"""Operations on a stack of a project on disk, through the user's own `pulumi` and backend."""

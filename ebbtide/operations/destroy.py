@@ -1,4 +1,4 @@
-"""A stack's end: what still runs is named, the engine is asked, the stack goes, and what is left is said.
+"""Destroy a stack: list running work, destroy through the engine, remove the stack, report leftovers.
 
 Source of the order: docs/decisions/0008.
 """
@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 
 from rich.console import Console
 
-from ebbtide.interrupting import patience
+from ebbtide.interrupts import deferred_interrupts
 from ebbtide.invocation import command_line
 from ebbtide.kubernetes_api import ApiError
-from ebbtide.operations import finding, holding, words
+from ebbtide.operations import draining, inspection, messages
 from ebbtide.operations.errors import OperationError
-from ebbtide.operations.finding import Findings
+from ebbtide.operations.inspection import Inspection
 from ebbtide.operations.progress import narration
 from ebbtide.operations.stack import Stack
 from ebbtide.operations.state import State
@@ -22,97 +22,99 @@ from ebbtide.wording import several
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
-    """How it ended.
+class Outcome:
+    """The result of a destroy.
 
     Attributes:
-        done: whether all of the stack is gone.
-        interrupted: whether Ctrl-C ended it.
-        left: whether something of it goes on costing.
+        done: true if the whole stack is destroyed.
+        interrupted: true if Ctrl-C ended it.
+        leftovers: true if resources remain that cost money.
     """
 
     done: bool
     interrupted: bool = False
-    left: bool = False
+    leftovers: bool = False
 
 
-def destroy(stack: Stack, config_file: str, console: Console, ask: Callable[[str], bool]) -> Ending | None:
+def destroy(stack: Stack, config_file: str, console: Console, ask: Callable[[str], bool]) -> Outcome | None:
     """Destroy a stack.
 
     Args:
-        stack: which.
-        config_file: what the stack's file is called.
-        console: where all is said.
-        ask: is asked whether to go on.
+        stack: the stack.
+        config_file: the name of the stack's file.
+        console: the output.
+        ask: asks the user to confirm.
 
     Returns:
-        How it ended; None where the answer was no, and nothing was touched.
+        The result; None if the user declined, and nothing was changed.
 
     Raises:
-        OperationError: the engine refuses, or there is no such stack; nothing was touched.
+        OperationError: the engine refuses, or the stack does not exist; nothing was changed.
     """
     state = stack.state()
     if not state.resources:
-        _say(console, f"Stack {stack.name} has nothing to destroy.")
-        return Ending(done=True)
-    found = finding.find(stack.outputs(), state)
-    if found.trouble:
-        _say(console, found.trouble)
-    for line in words.running(found.work, datetime.now(UTC)):
-        _say(console, line)
+        _print(console, f"Stack {stack.name} has nothing to destroy.")
+        return Outcome(done=True)
+    cluster = inspection.inspect(stack.outputs(), state)
+    if cluster.error:
+        _print(console, cluster.error)
+    for line in messages.running(cluster.work, datetime.now(UTC)):
+        _print(console, line)
     if refusals := stack.refusals():
-        raise OperationError(words.protected(stack.name, config_file, state, refusals))
-    if not ask(words.question(stack.name, state, found.work)):
+        raise OperationError(messages.protected(stack.name, config_file, state, refusals))
+    if not ask(messages.question(stack.name, state, cluster.work)):
         return None
     try:
-        _hold(found, state, console)
+        _drain(cluster, state, console)
     except KeyboardInterrupt:
-        _say(console, words.held(stack.name, holding.queues(state)))
-        return Ending(done=False, interrupted=True)
-    ending = _gone(stack, state, console)
-    if not ending.done:
-        return ending
-    remains = finding.left(found, state)
-    for line in words.remains(state.buckets, remains, state.registries):
-        _say(console, line)
-    return Ending(done=True, left=bool(state.buckets or state.registries or remains))
+        _print(console, messages.drained(stack.name, draining.queues(state)))
+        return Outcome(done=False, interrupted=True)
+    outcome = _destroyed(stack, state, console)
+    if not outcome.done:
+        return outcome
+    remains = inspection.remaining_volumes(cluster, state)
+    for line in messages.remains(state.buckets, remains, state.registries):
+        _print(console, line)
+    return Outcome(done=True, leftovers=bool(state.buckets or state.registries or remains))
 
 
-def _hold(found: Findings, state: State, console: Console) -> None:
-    names = holding.queues(state)
-    if not names or not found.work or found.api is None:
+def _drain(cluster: Inspection, state: State, console: Console) -> None:
+    names = draining.queues(state)
+    if not names or not cluster.work or cluster.api is None:
         return
-    _say(console, "Queues are held until their work has ended; its pods have their grace period.")
+    _print(console, "Queues are drained before deletion; pods end within their grace period.")
     try:
-        using = holding.hold(found.api, names)
+        remaining = draining.drain(cluster.api, names)
     except ApiError as error:
-        _say(console, f"The queues cannot be held, and the engine may wait for them in vain: {error}")
+        _print(console, f"The queues cannot be drained, and the engine may time out deleting them: {error}")
         return
-    if using:
-        _say(console, f"{several(using, 'piece')} of work still hold quota: the engine waits for them.")
+    if remaining:
+        _print(
+            console, f"{several(remaining, 'piece')} of work still reserve quota; the engine waits for them."
+        )
 
 
-def _gone(stack: Stack, state: State, console: Console) -> Ending:
+def _destroyed(stack: Stack, state: State, console: Console) -> Outcome:
     with (
-        narration(console, state.resources) as tell,
-        patience(
-            lambda: _say(console, "The engine ends what it has begun; this takes a while.")
+        narration(console, state.resources) as watch,
+        deferred_interrupts(
+            lambda: _print(console, "The engine finishes its current operations; this takes a while.")
         ) as interrupts,
     ):
-        wrong = stack.destroy(tell)
-    # An engine that was interrupted ends with status 0 (pulumi 3.259): only its state tells.
+        errors = stack.destroy(watch)
+    # An interrupted engine exits with status 0 (pulumi 3.259); only its state reveals the interruption.
     remaining = stack.state().resources
-    if not wrong and not remaining:
+    if not errors and not remaining:
         # Without the flag the command also deletes the stack's file (pulumi 3.259, stack_remove.go).
         remove = f"pulumi stack rm {stack.name} --preserve-config"
-        _say(console, f"Stack {stack.name} is destroyed. `{remove}` removes its state and keeps its file.")
-        return Ending(done=True)
-    for line in wrong:
-        _say(console, line)
-    so_far = f"{remaining} of {several(state.resources, 'resource')} are still there"
-    _say(console, f"{so_far}, and the engine knows them. Go on with: {command_line('destroy', stack.name)}")
-    return Ending(done=False, interrupted=interrupts.seen)
+        _print(console, f"Stack {stack.name} is destroyed. `{remove}` removes its state and keeps its file.")
+        return Outcome(done=True)
+    for line in errors:
+        _print(console, line)
+    so_far = f"{remaining} of {several(state.resources, 'resource')} still exist"
+    _print(console, f"{so_far}. Continue with: {command_line('destroy', stack.name)}")
+    return Outcome(done=False, interrupted=interrupts.received)
 
 
-def _say(console: Console, line: str) -> None:
+def _print(console: Console, line: str) -> None:
     console.print(line, markup=False, soft_wrap=True)

@@ -1,5 +1,5 @@
-"""What keeps an operation from being done."""
+"""Errors of operations."""
 
 
 class OperationError(Exception):
-    """The operation was not done; the message says why, and what to do."""
+    """The operation was not performed; the message has the reason and the fix."""

@@ -1,4 +1,4 @@
-"""A destroy as whoever waits for it sees it: a live line on a terminal, a line a resource in a log."""
+"""Progress of a destroy: a live line on a terminal, a line per resource in a log."""
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -11,11 +11,11 @@ from ebbtide.operations.stack import Removal
 
 @contextmanager
 def narration(console: Console, total: int) -> Generator[Callable[[Removal], None]]:
-    """What removals are said to.
+    """Return a callback for removals.
 
     Args:
-        console: where to.
-        total: how many resources there are.
+        console: the output.
+        total: the number of resources.
     """
     if not console.is_terminal:
         yield lambda removal: _line(console, removal)

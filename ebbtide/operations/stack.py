@@ -1,7 +1,8 @@
-"""A stack of a project on disk, through the Automation API: the user's own `pulumi`, backend and login.
+"""A stack of a project on disk, through the Automation API, with the user's own `pulumi`, backend and
+login.
 
-The program is never run: a destroy goes by the engine's state alone, and so needs neither language plugin nor
-the program's packages (pulumi 3.259, `pulumi destroy` without `--run-program`).
+The program is not run: a destroy uses the engine's state alone, and needs neither language plugin nor the
+program's packages (pulumi 3.259, `pulumi destroy` without `--run-program`).
 """
 
 import re
@@ -24,12 +25,12 @@ _STACK: Final = "pulumi:pulumi:Stack"
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """A resource that the engine is removing, or has removed.
+    """A resource that the engine is removing or has removed.
 
     Attributes:
         type: its type token.
-        name: its name in the program.
-        done: whether it is gone.
+        name: its logical name.
+        done: true once it is removed.
     """
 
     type: str
@@ -39,16 +40,16 @@ class Removal:
 
 @dataclass(slots=True)
 class _Events:
-    """What the engine says while it runs."""
+    """A consumer of engine events."""
 
     watch: Callable[[Removal], None]
     errors: list[str] = field(default_factory=list[str])
 
     def take(self, event: EngineEvent) -> None:
-        said = event.diagnostic_event
-        if said and said.severity == "error":
-            name = f"{_name(said.urn)}: " if said.urn else ""
-            self.errors.append(name + _COLOURS.sub("", said.message).strip())
+        diagnostic = event.diagnostic_event
+        if diagnostic and diagnostic.severity == "error":
+            name = f"{_name(diagnostic.urn)}: " if diagnostic.urn else ""
+            self.errors.append(name + _COLOURS.sub("", diagnostic.message).strip())
         if event.resource_pre_event:
             self._step(event.resource_pre_event.metadata, done=False)
         if event.res_outputs_event:
@@ -60,10 +61,10 @@ class _Events:
 
 
 class Stack:
-    """A stack that is there.
+    """An existing stack.
 
     Attributes:
-        name: as it was asked for.
+        name: as requested.
     """
 
     def __init__(self, name: str, stack: automation.Stack, config_file: Path | None) -> None:
@@ -72,7 +73,7 @@ class Stack:
         self._config_file = str(config_file.resolve()) if config_file else None
 
     def outputs(self) -> Mapping[str, Any]:
-        """The stack's outputs, secret ones in plain.
+        """Return the stack's outputs, with secrets in plain text.
 
         Raises:
             OperationError: the engine cannot read them.
@@ -81,7 +82,7 @@ class Stack:
             return {name: output.value for name, output in self._stack.outputs().items()}
 
     def state(self) -> state.State:
-        """What the stack has.
+        """Return the stack's state.
 
         Raises:
             OperationError: the engine cannot read it.
@@ -90,11 +91,13 @@ class Stack:
             return state.read(self._stack.export_stack().deployment or {})
 
     def refusals(self) -> list[str]:
-        """Why the engine would refuse to destroy the stack; nothing where it would not. Its preview is where
-        it looks at `protect` (pulumi 3.259, pkg/resource/deploy/step_generator.go): nothing is touched.
+        """Return the reasons that the engine would refuse a destroy; none if it would not.
+
+        The preview checks `protect` (pulumi 3.259, pkg/resource/deploy/step_generator.go) and changes
+        nothing.
 
         Raises:
-            OperationError: another update is at work on the stack.
+            OperationError: another update of the stack is in progress.
         """
         events = _Events(_unwatched)
         with _sentences(self.name, events):
@@ -102,16 +105,16 @@ class Stack:
         return events.errors
 
     def destroy(self, watch: Callable[[Removal], None]) -> list[str]:
-        """Destroy it.
+        """Destroy the stack.
 
         Args:
-            watch: is told of each resource as it begins to go, and when it is gone, from another thread.
+            watch: called for each resource when its removal begins and ends, from another thread.
 
         Returns:
-            What went wrong; nothing where it is all gone.
+            The errors; empty if everything was removed.
 
         Raises:
-            OperationError: nothing was begun, since another update is at work on the stack.
+            OperationError: another update of the stack is in progress; nothing was changed.
         """
         events = _Events(watch)
         with _sentences(self.name, events):
@@ -120,29 +123,29 @@ class Stack:
 
 
 def opened(root: Path, name: str, config_file: Path | None) -> Stack:
-    """A stack of a project.
+    """Open a stack of a project.
 
     Args:
         root: the project's directory.
-        name: the stack's, with its organization where the backend has them.
-        config_file: the stack's file, where it is not beside the project's.
+        name: the stack's name, with its organization if the backend has organizations.
+        config_file: the stack's file, if it is not beside the project's.
 
     Raises:
-        OperationError: there is no `pulumi`, it is too old, nobody is logged in, or there is no such stack.
+        OperationError: `pulumi` is missing, too old or not logged in, or the stack does not exist.
     """
     try:
         with _sentences(name):
             workspace = automation.LocalWorkspace(work_dir=str(root))
             before = workspace.stack()
             stack = automation.Stack.select(name, workspace)
-            # To select a stack is to change what the user's next `pulumi up` is about.
+            # Selecting a stack would change the target of the user's next `pulumi up`.
             if before is not None and before.name != name:
                 workspace.select_stack(before.name)
             return Stack(name, stack, config_file)
     except FileNotFoundError:
         raise OperationError(
-            "The stack is destroyed by `pulumi`, which is not there: install it (https://www.pulumi.com/docs/"
-            "install), or put it on PATH."
+            "`pulumi` is not installed, and it destroys the stack: install it "
+            "(https://www.pulumi.com/docs/install), or put it on PATH."
         ) from None
     except errors.InvalidVersionError as error:
         raise OperationError(str(error)) from None
@@ -150,32 +153,31 @@ def opened(root: Path, name: str, config_file: Path | None) -> Stack:
 
 @contextmanager
 def _sentences(stack: str, events: _Events | None = None) -> Generator[None]:
-    """What the engine says of a failure, in place of a whole command's output; it goes to the events where
-    there are some."""
+    """Extract the engine's diagnostics of a failure; with an event stream they are in the events."""
     try:
         yield
     except errors.StackNotFoundError:
         raise OperationError(
             f"There is no stack {stack} in the backend that `pulumi` is logged in to: `pulumi stack ls "
-            "--all` shows those that are."
+            "--all` lists the existing ones."
         ) from None
     except errors.ConcurrentUpdateError:
         raise OperationError(
-            f"Another update of stack {stack} is at work. Wait for its end; where there is none any more, "
-            f"`pulumi cancel --stack {stack}` lets the next one in."
+            f"Another update of stack {stack} is in progress. Wait for its end; if it no longer runs, "
+            f"unlock the stack with `pulumi cancel --stack {stack}`."
         ) from None
     except errors.CommandError as error:
         if events is None:
-            raise OperationError(f"`pulumi` failed: {_said(error)}") from None
+            raise OperationError(f"`pulumi` failed: {_output(error)}") from None
         if not events.errors:
-            events.errors.append(_said(error))
+            events.errors.append(_output(error))
 
 
-def _said(error: errors.CommandError) -> str:
-    """What `pulumi` wrote to standard error, or else printed."""
+def _output(error: errors.CommandError) -> str:
+    """Return the standard error of `pulumi`, or else its standard output."""
     code, _, rest = str(error).partition("\n stdout: ")
-    printed, _, said = rest.partition("\n stderr: ")
-    return (said.strip() or printed.strip() or code.strip()).removeprefix("error: ")
+    stdout, _, stderr = rest.partition("\n stderr: ")
+    return (stderr.strip() or stdout.strip() or code.strip()).removeprefix("error: ")
 
 
 def _name(urn: str) -> str:
@@ -183,4 +185,4 @@ def _name(urn: str) -> str:
 
 
 def _unwatched(_: Removal) -> None:
-    """Of a preview nobody is told."""
+    """Ignore the events of a preview."""

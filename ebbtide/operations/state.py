@@ -1,4 +1,4 @@
-"""What a stack has, as the engine's state says it."""
+"""A stack's resources, from the engine's state."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -16,12 +16,12 @@ _REGISTRIES: Final = frozenset(
 )
 _KUBERNETES: Final = re.compile(r"^kubernetes:[^:]+:(?P<kind>\w+?)(?P<patch>Patch)?$")
 _TENANT: Final = "ebbtide:addons:Tenant$"
-"""What the URN of everything in a team's namespace has in it: the type of its parent."""
+"""The parent type in the URN of every resource in a team's namespace."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A Kubernetes object: its kind, and where it is."""
+    """A Kubernetes object: its kind and location."""
 
     kind: str
     namespace: str
@@ -30,16 +30,16 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What a stack has.
+    """The resources of a stack.
 
     Attributes:
-        resources: how many a destroy would remove or forget, components among them.
-        protected: the names of those that the engine refuses to remove.
-        owns_cluster: whether the cluster is the stack's own, and goes with it.
-        buckets: those that stay with all that is in them.
-        registries: container registries that stay with their images.
-        objects: the Kubernetes objects that the stack made.
-        teams: the namespaces in which it made something for a team.
+        resources: the number of resources that a destroy removes, including components.
+        protected: names of the resources that the engine refuses to remove.
+        owns_cluster: true if the stack created the cluster.
+        buckets: buckets that remain with their contents.
+        registries: container registries that remain with their images.
+        objects: the Kubernetes objects that the stack created.
+        teams: namespaces with resources for a team.
     """
 
     resources: int
@@ -52,60 +52,70 @@ class State:
 
     @property
     def namespaces(self) -> frozenset[str]:
-        """The namespaces that go with the stack."""
+        """The namespaces that the stack created."""
         return frozenset(item.name for item in self.objects if item.kind == "Namespace")
 
 
 def read(deployment: Mapping[str, Any]) -> State:
-    """The state of `pulumi stack export`.
+    """Parse the output of `pulumi stack export`.
 
     Args:
         deployment: its `deployment`.
     """
     resources: list[Mapping[str, Any]] = [
-        one for one in deployment.get("resources") or () if one["type"] != "pulumi:pulumi:Stack"
+        resource
+        for resource in deployment.get("resources") or ()
+        if resource["type"] != "pulumi:pulumi:Stack"
     ]
     objects: set[Item] = set()
     teams: set[str] = set()
-    for one in resources:
-        found = _object(one)
-        if found is None:
+    for resource in resources:
+        kubernetes = _object(resource)
+        if kubernetes is None:
             continue
-        item, patch = found
+        item, patch = kubernetes
         if not patch:
             objects.add(item)
-        if _TENANT in one["urn"] and (place := item.name if item.kind == "Namespace" else item.namespace):
-            teams.add(place)
+        if _TENANT in resource["urn"] and (
+            namespace := item.name if item.kind == "Namespace" else item.namespace
+        ):
+            teams.add(namespace)
     return State(
         resources=len(resources),
-        protected=tuple(_name(one) for one in resources if one.get("protect")),
-        owns_cluster=any(one["type"] in _CLUSTERS and not one.get("external") for one in resources),
-        buckets=_kept(resources, _BUCKETS),
-        registries=_kept(resources, _REGISTRIES),
+        protected=tuple(_name(resource) for resource in resources if resource.get("protect")),
+        owns_cluster=any(
+            resource["type"] in _CLUSTERS and not resource.get("external") for resource in resources
+        ),
+        buckets=_retained(resources, _BUCKETS),
+        registries=_retained(resources, _REGISTRIES),
         objects=frozenset(objects),
         teams=frozenset(teams),
     )
 
 
-def _kept(resources: Sequence[Mapping[str, Any]], types: frozenset[str]) -> tuple[str, ...]:
-    """Names of the resources of those types that stay after a destroy."""
-    return tuple(_called(one) for one in resources if one["type"] in types and one.get("retainOnDelete"))
+def _retained(resources: Sequence[Mapping[str, Any]], types: frozenset[str]) -> tuple[str, ...]:
+    """Return the names of those types' resources that remain after a destroy."""
+    return tuple(
+        _cloud_name(resource)
+        for resource in resources
+        if resource["type"] in types and resource.get("retainOnDelete")
+    )
 
 
 def _name(resource: Mapping[str, Any]) -> str:
     return str(resource["urn"]).rpartition("::")[2]
 
 
-def _called(resource: Mapping[str, Any]) -> str:
-    """What the cloud calls a resource."""
+def _cloud_name(resource: Mapping[str, Any]) -> str:
+    """Return a resource's name in the cloud."""
     return text(resource, "outputs", "name") or text(resource, "id") or _name(resource)
 
 
 def _object(resource: Mapping[str, Any]) -> tuple[Item, bool] | None:
-    """A resource's Kubernetes object, and whether only fields of it are the stack's."""
-    found = _KUBERNETES.match(resource["type"])
+    """Return a resource's Kubernetes object, and if the stack owns only some of its fields."""
+    match = _KUBERNETES.match(resource["type"])
     metadata = part(resource, "outputs", "metadata")
-    if found is None or not metadata:
+    if match is None or not metadata:
         return None
-    item = Item(found["kind"], text(metadata, "namespace"), text(metadata, "name"))
-    return item, bool(found["patch"])
+    item = Item(match["kind"], text(metadata, "namespace"), text(metadata, "name"))
+    return item, bool(match["patch"])

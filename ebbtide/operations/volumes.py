@@ -1,4 +1,4 @@
-"""Disks that outlive a stack, as far as its cluster shows them."""
+"""Disks that outlive a stack, derived from its cluster's PersistentVolumes."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,11 +13,11 @@ class Volume:
     """A PersistentVolume.
 
     Attributes:
-        name: what it is called.
-        disk: the disk's own name where the driver says one.
-        size: as Kubernetes writes it.
+        name: its name.
+        disk: the disk's name, if the driver reports it.
+        size: its capacity as a Kubernetes quantity.
         claim: namespace and name of the claim.
-        retained: whether its disk stays when the claim goes.
+        retained: true for reclaim policy Retain.
     """
 
     name: str
@@ -28,12 +28,12 @@ class Volume:
 
     @property
     def namespace(self) -> str:
-        """The claim's."""
+        """The claim's namespace."""
         return self.claim.partition("/")[0]
 
 
 def read(volume: Object) -> Volume:
-    """A PersistentVolume."""
+    """Parse a PersistentVolume."""
     claim = part(volume, "spec", "claimRef")
     return Volume(
         name=volume["metadata"]["name"],
@@ -44,24 +44,25 @@ def read(volume: Object) -> Volume:
     )
 
 
-def left(before: Iterable[Volume], after: Iterable[Volume] | None, state: State) -> list[Volume]:
-    """The volumes whose disks stay.
+def remaining(before: Iterable[Volume], after: Iterable[Volume] | None, state: State) -> list[Volume]:
+    """Return the volumes whose disks remain.
 
     Args:
-        before: those that there were.
-        after: those that there are when the stack is gone; None where nobody can be asked.
-        state: the stack's.
+        before: the volumes before the destroy.
+        after: the volumes after the destroy; None if the cluster is unreachable.
+        state: the stack's state.
 
     Returns:
-        On a cluster that stays, what is left of volumes in the namespaces that went. Of a cluster that went,
-        those whose claims the stack did not delete, and those that are retained: a cloud deletes no disk with
-        a cluster (GKE docs, deleting a cluster, 2026).
+        On an existing cluster, the remaining volumes of deleted namespaces. For a deleted cluster, retained
+            volumes and those whose claims the stack did not delete: a cloud deletes no disk with a cluster
+            (GKE docs, deleting a cluster, 2026).
     """
     if state.owns_cluster:
-        return [one for one in before if one.retained or one.namespace not in state.namespaces]
-    still = {one.name for one in after} if after is not None else None
+        return [volume for volume in before if volume.retained or volume.namespace not in state.namespaces]
+    existing = {volume.name for volume in after} if after is not None else None
     return [
-        one
-        for one in before
-        if one.namespace in state.namespaces and (one.retained if still is None else one.name in still)
+        volume
+        for volume in before
+        if volume.namespace in state.namespaces
+        and (volume.retained if existing is None else volume.name in existing)
     ]

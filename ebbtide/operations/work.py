@@ -1,7 +1,7 @@
-"""What work is on a cluster, of those whose pools and queues are to go.
+"""Work on a cluster whose pools and queues are to be deleted.
 
-Work is what people have started: a Job, a TrainJob, a Deployment, a pod by itself, and what waits in a queue.
-Whatever a cloud or the stack itself put on the cluster is none.
+Work is every object that users created: a Job, a TrainJob, a Deployment, a bare pod, and pending workloads of
+a queue. Objects of the cloud or of the stack itself are excluded.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,13 +11,14 @@ from typing import Any, Final
 
 from ebbtide.kubernetes_api import Object
 from ebbtide.kubernetes_api.parts import part, parts, text
-from ebbtide.operations.looking import Look
+from ebbtide.operations.snapshot import Snapshot
 from ebbtide.operations.state import Item, State
 from ebbtide.placement import Profile
 
 _CLOUDS_OWN: Final = ("kube-", "gke-", "gmp-", "aks-", "azure-", "calico-", "tigera-", "gatekeeper-")
-"""How namespaces begin that Kubernetes, GKE and AKS keep for themselves (GKE docs, system namespaces; AKS
-docs, support policies; 2026)."""
+"""Prefixes of namespaces reserved by Kubernetes, GKE and AKS (GKE docs, system namespaces; AKS docs, support
+policies; 2026).
+"""
 _OVER: Final = frozenset({"Succeeded", "Failed"})
 _ENDED: Final = frozenset({"Complete", "Completed", "Failed", "Finished"})
 _WAIT_FOR_KUEUE: Final = ("Job", "JobSet", "TrainJob")
@@ -25,16 +26,16 @@ _WAIT_FOR_KUEUE: Final = ("Job", "JobSet", "TrainJob")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """A piece of work.
+    """A user's workload.
 
     Attributes:
         kind: such as `Job`.
-        namespace: where it is.
-        name: what it is called.
-        since: when it was made.
-        pods: how many pods of it there are that have not ended.
-        pools: the pools that they are on, by name.
-        queue: the local queue that it waits in; empty where it does not.
+        namespace: its namespace.
+        name: its name.
+        since: its creation time.
+        pods: the number of its pods that have not terminated.
+        pools: the pools of those pods, by name.
+        queue: the local queue in which it is pending; empty if it is not.
     """
 
     kind: str
@@ -46,45 +47,47 @@ class Work:
     queue: str = ""
 
 
-def work(look: Look, profile: Profile, state: State) -> list[Work]:
-    """The work that ends with a stack, the oldest first: what is on its pools, in the namespaces that go with
-    it, and in its queues; all of it where the cluster goes.
+def work(look: Snapshot, profile: Profile, state: State) -> list[Work]:
+    """Return the work that ends with a stack, oldest first: on its pools, in its namespaces and in its
+    queues; all work if the cluster is deleted.
 
     Args:
-        look: what there is on the cluster.
-        profile: the stack's.
-        state: the stack's.
+        look: the cluster's snapshot.
+        profile: the stack's profile.
+        state: the stack's state.
     """
     queues = {(local.namespace, local.name) for queue in profile.queues for local in queue.local_queues}
     teams = {namespace for namespace, _ in queues} | state.teams
     addons = state.namespaces - teams
     pool_of = _pools(look.nodes, profile)
-    owners = {one["metadata"]["uid"]: (kind, one) for kind, many in look.makers.items() for one in many}
+    owners = {
+        obj["metadata"]["uid"]: (kind, obj) for kind, objects in look.controllers.items() for obj in objects
+    }
     roots: dict[Item, Object] = {}
     pods: dict[Item, list[Object]] = {}
 
-    def goes(namespace: str) -> bool:
+    def is_deleted(namespace: str) -> bool:
         return state.owns_cluster or namespace in state.namespaces
 
-    def counts(item: Item) -> bool:
+    def is_users(item: Item) -> bool:
         return item not in state.objects and item.namespace not in addons and not _is_clouds(item.namespace)
 
     for pod in look.pods:
         pool = pool_of.get(text(pod, "spec", "nodeName"))
-        if not _runs(pod) or not (pool or goes(_place(pod))):
+        if not _runs(pod) or not (pool or is_deleted(_namespace(pod))):
             continue
         item, root = _root("Pod", pod, owners)
-        if counts(item) and item.kind not in {"DaemonSet", "Node"}:
+        if is_users(item) and item.kind not in {"DaemonSet", "Node"}:
             roots.setdefault(item, root)
             pods.setdefault(item, []).append(pod)
-    waiting = dict(_waiting(look.workloads, owners))
+    waiting = dict(_pending(look.workloads, owners))
     for kind in _WAIT_FOR_KUEUE:
-        for one in look.makers.get(kind, ()):
-            item, root = _root(kind, one, owners)
+        for obj in look.controllers.get(kind, ()):
+            item, root = _root(kind, obj, owners)
             queued = (item.namespace, waiting.get(item, "")) in queues
-            if not _ended(one) and counts(item) and (queued or goes(item.namespace)):
+            if not _ended(obj) and is_users(item) and (queued or is_deleted(item.namespace)):
                 roots.setdefault(item, root)
-    found = [
+    running = [
         Work(
             kind=item.kind,
             namespace=item.namespace,
@@ -96,18 +99,18 @@ def work(look: Look, profile: Profile, state: State) -> list[Work]:
         )
         for item, root in roots.items()
     ]
-    return sorted(found, key=lambda one: (one.since, one.namespace, one.name))
+    return sorted(running, key=lambda obj: (obj.since, obj.namespace, obj.name))
 
 
 def _pools(nodes: Iterable[Object], profile: Profile) -> dict[str, str]:
-    """The pool that each node is of; nodes of pools that others made are left out."""
-    found: dict[str, str] = {}
+    """Map each node to its pool, without pools of other owners."""
+    pools: dict[str, str] = {}
     for node in nodes:
         labels = part(node, "metadata", "labels").items()
         pool = next((pool.name for pool in profile.pools if pool.labels.items() <= labels), None)
         if pool:
-            found[node["metadata"]["name"]] = pool
-    return found
+            pools[node["metadata"]["name"]] = pool
+    return pools
 
 
 def _on(pod: Object, pool_of: Mapping[str, str]) -> str:
@@ -115,49 +118,50 @@ def _on(pod: Object, pool_of: Mapping[str, str]) -> str:
 
 
 def _runs(pod: Object) -> bool:
-    """Whether a pod has not ended. What has a priority of the system is the cluster's own (Kubernetes docs,
-    guaranteed scheduling for critical add-on pods)."""
+    """Check that a pod has not terminated. Pods with a system priority belong to the cluster (Kubernetes
+    docs, guaranteed scheduling for critical add-on pods).
+    """
     critical = text(pod, "spec", "priorityClassName").startswith("system-")
     return text(pod, "status", "phase") not in _OVER and not critical
 
 
-def _root(kind: str, one: Object, owners: Mapping[str, tuple[str, Object]]) -> tuple[Item, Object]:
-    """What people know an object by: the owner of its owners, and the object that its age is taken from."""
+def _root(kind: str, obj: Object, owners: Mapping[str, tuple[str, Object]]) -> tuple[Item, Object]:
+    """Return the top owner of an object, and the object that determines its age."""
     while True:
-        owner = _controller(one)
+        owner = _controller(obj)
         if owner is None:
-            return Item(kind, _place(one), one["metadata"]["name"]), one
+            return Item(kind, _namespace(obj), obj["metadata"]["name"]), obj
         if owner["uid"] not in owners:
-            return Item(owner["kind"], _place(one), owner["name"]), one
-        kind, one = owners[owner["uid"]]
+            return Item(owner["kind"], _namespace(obj), owner["name"]), obj
+        kind, obj = owners[owner["uid"]]
 
 
-def _controller(one: Object) -> Mapping[str, Any] | None:
-    owners = parts(one, "metadata", "ownerReferences")
+def _controller(obj: Object) -> Mapping[str, Any] | None:
+    owners = parts(obj, "metadata", "ownerReferences")
     return next((owner for owner in owners if owner.get("controller")), None)
 
 
-def _waiting(
+def _pending(
     workloads: Iterable[Object], owners: Mapping[str, tuple[str, Object]]
 ) -> Iterator[tuple[Item, str]]:
-    """The queue that each piece of work waits in that Kueue has not let in."""
-    for one in workloads:
-        if not _is(one, "Admitted") and not _ended(one):
-            item, _ = _root("Workload", one, owners)
-            yield item, text(one, "spec", "queueName")
+    """Map each workload that Kueue has not admitted to its queue."""
+    for workload in workloads:
+        if not _is(workload, "Admitted") and not _ended(workload):
+            item, _ = _root("Workload", workload, owners)
+            yield item, text(workload, "spec", "queueName")
 
 
-def _ended(one: Object) -> bool:
-    return any(_is(one, kind) for kind in _ENDED)
+def _ended(obj: Object) -> bool:
+    return any(_is(obj, kind) for kind in _ENDED)
 
 
-def _is(one: Object, kind: str) -> bool:
-    conditions = parts(one, "status", "conditions")
-    return any(found["type"] == kind and found["status"] == "True" for found in conditions)
+def _is(obj: Object, kind: str) -> bool:
+    conditions = parts(obj, "status", "conditions")
+    return any(condition["type"] == kind and condition["status"] == "True" for condition in conditions)
 
 
-def _place(one: Object) -> str:
-    return text(one, "metadata", "namespace")
+def _namespace(obj: Object) -> str:
+    return text(obj, "metadata", "namespace")
 
 
 def _is_clouds(namespace: str) -> bool:

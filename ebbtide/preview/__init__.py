@@ -1,4 +1,4 @@
-"""The offline preview of a stack: its files read, its recording read back, and shown.
+"""Offline preview of a stack: read its files, run its program, and render the result.
 
-Nothing is imported here, so that a part can be had without the rest.
+The package imports nothing, so that its parts load separately.
 """

@@ -1,4 +1,4 @@
-"""Recording of a project's program for one of its stacks."""
+"""Recording of a project's program for a stack."""
 
 from ebbtide.preview.stack_files import StackFiles
 from ebbtide.recording.record import record
@@ -6,7 +6,7 @@ from ebbtide.recording.recording import Recording
 
 
 def record_stack(files: StackFiles) -> Recording:
-    """Run the program of a stack offline, with the configuration of the stack's file.
+    """Run a stack's program offline, with the stack's configuration.
 
     Raises:
         ProgramError: the program fails.

@@ -1,7 +1,6 @@
-"""The preview as text for a terminal, from the document alone.
+"""Terminal rendering of a preview, from its document alone.
 
-Wide or narrow, coloured or plain: everything is there at 80 columns too. Long lines are broken at spaces and
-indented below their beginning.
+The layout fits 80 columns without omissions. Long lines wrap at spaces, with a hanging indent.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +21,7 @@ from ebbtide.preview.words import (
     type_words,
     urn_name,
 )
-from ebbtide.recording.marks import assumed_spans
+from ebbtide.recording.assumed_values import assumed_spans
 from ebbtide.recording.values import SECRET_TEXT, UNKNOWN_TEXT
 
 _HEADING: Final = "bold"
@@ -33,13 +32,13 @@ _SEVERITY_STYLES: Final[Mapping[str, str]] = {"warning": "yellow", "error": "bol
 
 
 class Indented:
-    """Text with something before its first line and something before all others, and nothing after any."""
+    """Text with a prefix for its first line and another for all following lines."""
 
     def __init__(self, text: Text, first: str = "", rest: str = "") -> None:
         self._text, self._first, self._rest = text, first, rest
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """The lines, as long as the width allows."""
+        """Yield the lines, wrapped to the available width."""
         room = max(options.max_width - len(self._rest), 20)
         for number, line in enumerate(self._text.wrap(console, room)):
             line.rstrip()
@@ -51,7 +50,7 @@ def render(preview: Preview, console: Console) -> None:
 
     Args:
         preview: the document.
-        console: where to; its width and colours are respected.
+        console: the output; its width and colours are respected.
     """
     blocks = [
         _title(preview),
@@ -121,7 +120,7 @@ def _row(widths: Mapping[str, int], cells: Mapping[str, str]) -> str:
 
 
 def _resources(preview: Preview) -> Iterator[RenderableType]:
-    """All of them, none folded: names go on from their parent's, and signs stand for what they die with."""
+    """All resources: names are abbreviated by their parent's, and symbols mark `deleted_with`."""
     if not preview.resources:
         return
     signs = _signs(preview.resources)
@@ -131,14 +130,13 @@ def _resources(preview: Preview) -> Iterator[RenderableType]:
         label = Indented(_label(resource, signs), "", "  ")
         branches[resource.urn] = branches.get(resource.parent, tree).add(label)
     legend = [
-        Indented(Text(f"dies with {urn_name(urn)}, and needs no deletion of its own"), f"{sign} ", "  ")
-        for urn, sign in signs.items()
+        Indented(Text(f"deleted with {urn_name(urn)}"), f"{sign} ", "  ") for urn, sign in signs.items()
     ]
     yield Group(tree, *legend)
 
 
 def _signs(resources: Sequence[ResourceReport]) -> dict[str, str]:
-    """A sign for each resource that others die with, in order."""
+    """Assign a symbol to each resource that is the `deleted_with` of others, in order."""
     targets = dict.fromkeys(resource.deleted_with for resource in resources if resource.deleted_with)
     return {urn: "†" * number for number, urn in enumerate(targets, 1)}
 
@@ -166,7 +164,7 @@ def _outputs(outputs: Mapping[str, Any]) -> Iterator[RenderableType]:
 
 
 def _value(value: Any) -> Text:
-    """An output in a line; objects and lists are counted, since the JSON document has them whole."""
+    """Render an output on one line; objects and lists are counted, since the JSON document has them whole."""
     if isinstance(value, dict):
         return Text(f"an object: {', '.join(map(str, value))}", style=_QUIET)  # pyright: ignore[reportUnknownArgumentType]
     if isinstance(value, list):
@@ -201,22 +199,22 @@ def _summary(preview: Preview) -> RenderableType:
 
 
 _ASSUMED: Final = (
-    "No cloud was asked. What is called assumed stands for a cloud's answer; ids that a cloud makes of names "
-    "by a rule are taken for granted. `--format json` has every one."
+    "No cloud was contacted. Values marked assumed replace a cloud's response; ids that a cloud derives from "
+    "names are not marked. `--format json` lists all of them."
 )
 
 
 def _counted(counts: Counts) -> str:
     parts = [f"{counts.created} to create"]
-    for number, words in (
+    for number, label in (
         (counts.protected, "protected"),
-        (counts.dying, "dying with another"),
-        (counts.retained, "staying when deleted"),
-        (counts.read, "there already"),
+        (counts.dying, "deleted with another"),
+        (counts.retained, "retained on delete"),
+        (counts.read, "existing"),
         (counts.components, "component" if counts.components == 1 else "components"),
         (counts.opaque, "of them opaque"),
         (counts.providers, "provider" if counts.providers == 1 else "providers"),
     ):
         if number:
-            parts.append(f"{number} {words}")
+            parts.append(f"{number} {label}")
     return f"{counts.resources} resources: {', '.join(parts)}."

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from ebbtide.reading import ClusterFacts, PoolFacts, read_clusters, read_fallbacks, read_pools, read_queues
 from ebbtide.reading.admission import admits
-from ebbtide.recording.marks import is_assumed
+from ebbtide.recording.assumed_values import is_assumed
 from ebbtide.recording.recording import Message, Recording, Resource, Severity
 from ebbtide.recording.values import SECRET_TEXT, Plain, Secret, at, leaves, masked
 

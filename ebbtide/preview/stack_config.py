@@ -1,7 +1,8 @@
-"""A stack's configuration as the engine hands it to a program: full keys, values as strings, objects as JSON.
+"""A stack's configuration as the engine passes it to a program: full keys, values as strings, objects as
+JSON.
 
-An encrypted value is never decrypted and nobody is asked for a passphrase: a placeholder stands for it, and
-its key is secret.
+Encrypted values are not decrypted and need no passphrase: a placeholder replaces them, and their keys are
+secret.
 """
 
 import json
@@ -12,22 +13,22 @@ from typing import Final, NamedTuple
 from ebbtide.project.yaml_file import Yaml
 
 PLACEHOLDER: Final = "encrypted-in-the-stack-file"
-"""Stands for an encrypted value. A program that puts one into a name must not fail over its form."""
+"""Placeholder for an encrypted value, in a form that is valid in resource names."""
 
 _DECLARATION_KEYS: Final = {"type", "description", "items", "default", "value", "secret"}
 
 
 class StackFileError(Exception):
-    """A project's or stack's file is missing, broken or of the wrong shape; the message says what to do."""
+    """A project's or stack's file is missing, malformed or has the wrong structure."""
 
 
 class MergedConfig(NamedTuple):
-    """A stack's configuration.
+    """A stack's merged configuration.
 
     Attributes:
         values: the values by full key.
         secret_keys: the keys whose values are secret.
-        origins: the file of each value, and the keys that lead to it there.
+        origins: the file of each value, and its key path in that file.
     """
 
     values: dict[str, str]
@@ -42,24 +43,24 @@ def merged_config(
     project_file: Path,
     config_file: Path,
 ) -> MergedConfig:
-    """What a stack's file says, and for keys that it lacks what the project's file says.
+    """Merge a stack's configuration with the defaults of its project.
 
     Args:
-        project: the project's name, the namespace of keys that have none.
+        project: the project's name, the default namespace of keys.
         declared: `config` of `Pulumi.yaml`: values, or declarations with a `value` or `default`.
         written: `config` of the stack's file.
-        project_file: where `declared` stands, for messages.
-        config_file: where `written` stands, for messages.
+        project_file: the file of `declared`, for messages.
+        config_file: the file of `written`, for messages.
 
     Raises:
-        StackFileError: when a key is none, or one that the project asks for has no value.
+        StackFileError: a key is malformed, or a required key has no value.
     """
     config: dict[str, str] = {}
     secret_keys: set[str] = set()
     origins: dict[str, tuple[Path, tuple[str, ...]]] = {}
 
     def take(key: str, value: Yaml, file: Path, *path: str) -> None:
-        config[key], is_secret = _handed_over(value)
+        config[key], is_secret = _serialized(value)
         origins[key] = (file, ("config", *path))
         if is_secret:
             secret_keys.add(key)
@@ -76,8 +77,8 @@ def merged_config(
         value = declaration.get("value", declaration.get("default"))
         if value is None:
             raise StackFileError(
-                f"{config_file} has no value for `{full}`, which {project_file} asks of every stack. Write "
-                f"it under `config:`, or give it a `default` in {project_file.name}."
+                f"{config_file} has no value for `{full}`, which {project_file} requires of every stack. "
+                f"Write it under `config:`, or give it a `default` in {project_file.name}."
             )
         is_declared = declaration is entry
         field = "value" if "value" in declaration else "default"
@@ -86,7 +87,7 @@ def merged_config(
 
 
 def _full_key(key: str, project: str, file: Path) -> str:
-    """A key with its namespace, the project's unless written; `a:config:b` is an old form of `a:b`."""
+    """Return a key with its namespace, by default the project's; `a:config:b` is an old form of `a:b`."""
     match key.split(":"):
         case [name] if name:
             return f"{project}:{name}"
@@ -96,8 +97,8 @@ def _full_key(key: str, project: str, file: Path) -> str:
             raise StackFileError(f"{file} has the key `{key}`; a key is `name` or `namespace:name`.")
 
 
-def _handed_over(value: Yaml) -> tuple[str, bool]:
-    """A value as the engine hands it to a program, and whether any of it was encrypted."""
+def _serialized(value: Yaml) -> tuple[str, bool]:
+    """Return a value as the engine passes it to a program, and if any of it was encrypted."""
     plain, is_secret = _without_ciphertext(value)
     if isinstance(plain, str):
         return plain, is_secret
@@ -105,16 +106,18 @@ def _handed_over(value: Yaml) -> tuple[str, bool]:
 
 
 def _without_ciphertext(value: Yaml) -> tuple[Yaml, bool]:
-    """A value with the placeholder for each `secure:` in it, and whether there was one."""
+    """Replace each `secure:` in a value with the placeholder, and report if there was any."""
     match value:
         case {"secure": str()} if len(value) == 1:
             return PLACEHOLDER, True
         case dict():
             items = {key: _without_ciphertext(item) for key, item in value.items()}
-            return {key: plain for key, (plain, _) in items.items()}, any(hit for _, hit in items.values())
+            return {key: plain for key, (plain, _) in items.items()}, any(
+                is_encrypted for _, is_encrypted in items.values()
+            )
         case list():
             listed = [_without_ciphertext(item) for item in value]
-            return [plain for plain, _ in listed], any(hit for _, hit in listed)
+            return [plain for plain, _ in listed], any(is_encrypted for _, is_encrypted in listed)
         case float() if value.is_integer():
             return int(value), False
         case _:
@@ -122,7 +125,9 @@ def _without_ciphertext(value: Yaml) -> tuple[Yaml, bool]:
 
 
 def _declaration(entry: Yaml) -> dict[str, Yaml]:
-    """A key's declaration in `Pulumi.yaml`, `{type: string, default: …}`; a value alone is its own."""
+    """Return a key's declaration in `Pulumi.yaml`, `{type: string, default: …}`; a bare value is `{value:
+    …}`.
+    """
     if isinstance(entry, dict) and entry and set(entry) <= _DECLARATION_KEYS:
         return entry
     return {"value": entry}

@@ -1,8 +1,8 @@
 """A project's `Pulumi.yaml` and a stack's `Pulumi.<stack>.yaml`, read without the `pulumi` command.
 
-What a program sees is what the command would hand over: keys with a namespace, values as strings, objects as
-JSON. An encrypted value is never decrypted and nobody is asked for a passphrase: a placeholder stands for it,
-and its key is secret.
+Configuration has the form in which the command passes it to a program: keys with a namespace, values as
+strings, objects as JSON. Encrypted values are not decrypted and need no passphrase: a placeholder replaces
+them, and their keys are secret.
 """
 
 import json
@@ -22,7 +22,7 @@ from ebbtide.project.yaml_file import Document, Yaml
 __all__ = ["StackFileError", "StackFiles", "read_stack", "stack_named_by"]
 
 _REQUIRED: Final = ("name", "owner", "cloud", "pools")
-"""Fields whose absence is an error of the declaration, which then names the misplaced key."""
+"""Required fields: if one is missing, the declaration's own error names the misplaced key."""
 
 _PROJECT_FILES: Final = ("Pulumi.yaml", "Pulumi.yml")
 _STACK_FILE: Final = re.compile(r"^Pulumi\.(?P<stack>[\w.-]+)\.ya?ml$")
@@ -30,7 +30,7 @@ _STACK_FILE: Final = re.compile(r"^Pulumi\.(?P<stack>[\w.-]+)\.ya?ml$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackFiles:
-    """What the files of a project say about a stack.
+    """A stack as its project's files declare it.
 
     Attributes:
         project: the project's name.
@@ -38,11 +38,11 @@ class StackFiles:
         root: the directory of `Pulumi.yaml`.
         program: the directory or file of the program.
         config_file: the stack's file.
-        config: full keys and their values as the engine hands them to a program.
+        config: full keys and their values as the engine passes them to a program.
         secret_keys: the keys whose values are secret.
-        warnings: what a preview without the `pulumi` command cannot follow.
-        source: the position of the declaration, for its errors; None where there is none.
-        misplaced: keys of the stack's file that nothing reads.
+        warnings: settings that a preview without the `pulumi` command cannot apply.
+        source: the position of the declaration, for its errors; None without a declaration.
+        misplaced: unused keys of the stack's file.
     """
 
     project: str
@@ -58,11 +58,11 @@ class StackFiles:
 
     @property
     def cluster_name(self) -> str:
-        """What the cluster is called where its declaration has no name."""
+        """The cluster's default name."""
         return f"{self.project}-{self.stack}"
 
     def declaration(self) -> Any:
-        """What the stack declares, as it is written.
+        """Return the stack's declaration.
 
         Raises:
             StackFileError: it declares no cluster.
@@ -76,26 +76,26 @@ class StackFiles:
         return parsed(self.config[DECLARATION])
 
     def declaring(self, declaration: Mapping[str, Any]) -> Self:
-        """The same files, had they declared this cluster."""
+        """Return these files with the declaration replaced."""
         return replace(self, config={**self.config, DECLARATION: json.dumps(declaration)})
 
 
 def stack_named_by(config_file: Path) -> str | None:
-    """The stack that a file is of by its name: `dev` of `Pulumi.dev.yaml`."""
+    """Return the stack in a file's name: `dev` of `Pulumi.dev.yaml`."""
     match = _STACK_FILE.match(config_file.name)
     return match["stack"] if match else None
 
 
 def read_stack(directory: Path, stack: str, *, config_file: Path | None = None) -> StackFiles:
-    """Read a project's files for one stack.
+    """Read a project's files for a stack.
 
     Args:
-        directory: where the project is, or a directory below it, as for the `pulumi` command.
+        directory: the project's directory or one below it, as for the `pulumi` command.
         stack: the stack's name.
-        config_file: its file, where that is not beside `Pulumi.yaml`.
+        config_file: the stack's file, if it is not beside `Pulumi.yaml`.
 
     Raises:
-        StackFileError: when a file is missing, broken or of the wrong shape.
+        StackFileError: a file is missing, malformed or has the wrong structure.
     """
     project_file = _project_file(directory)
     project_document = _read(project_file)
@@ -105,9 +105,9 @@ def read_stack(directory: Path, stack: str, *, config_file: Path | None = None) 
         raise StackFileError(f"{project_file} has no `name`. Write one there, such as `name: ebbtide`.")
     _check_runtime(settings.get("runtime"), project_file)
 
-    home = project_file.parent
+    root = project_file.parent
     if config_file is None:
-        config_dir = home / str(settings.get("stackConfigDir") or "")
+        config_dir = root / str(settings.get("stackConfigDir") or "")
         config_file = _stack_file(config_dir, stack)
     elif not config_file.is_file():
         raise StackFileError(f"There is no file {config_file}, which --config-file names.")
@@ -136,8 +136,8 @@ def read_stack(directory: Path, stack: str, *, config_file: Path | None = None) 
     return StackFiles(
         project=project,
         stack=stack,
-        root=home,
-        program=home / str(settings.get("main") or ""),
+        root=root,
+        program=root / str(settings.get("main") or ""),
         config_file=config_file,
         config=merged.values,
         secret_keys=merged.secret_keys,
@@ -165,10 +165,10 @@ def _source(
 def _project_file(directory: Path) -> Path:
     if not directory.is_dir():
         raise StackFileError(f"There is no directory {directory}.")
-    for place in (directory, *directory.resolve().parents):
+    for parent in (directory, *directory.resolve().parents):
         for name in _PROJECT_FILES:
-            if (place / name).is_file():
-                return place / name
+            if (parent / name).is_file():
+                return parent / name
     raise StackFileError(
         f"There is no Pulumi project in {directory.resolve()} or above it: no Pulumi.yaml. Run this in the "
         "project's directory, or name that with --cwd."
@@ -179,19 +179,19 @@ def _stack_file(directory: Path, stack: str) -> Path:
     for suffix in ("yaml", "yml"):
         if (path := directory / f"Pulumi.{stack}.{suffix}").is_file():
             return path
-    there = sorted(
+    stacks = sorted(
         name
         for path in directory.glob("Pulumi.*")
         if path.is_file() and (name := stack_named_by(path)) is not None
     )
-    near = get_close_matches(stack, there, n=1)
+    near = get_close_matches(stack, stacks, n=1)
     message = f"There is no stack {stack}: no file {directory / f'Pulumi.{stack}.yaml'}."
     if near:
         message += f" Did you mean {near[0]}?"
-    if there:
-        message += f" Stacks that are there: {', '.join(there)}."
+    if stacks:
+        message += f" Existing stacks: {', '.join(stacks)}."
     else:
-        message += " No other stack is there either. Write that file, or name another with --config-file."
+        message += " There are no other stacks. Write that file, or name another with --config-file."
     raise StackFileError(message)
 
 
@@ -202,18 +202,18 @@ def _read(path: Path) -> Document:
         raise StackFileError(str(error)) from error
 
 
-def _mapping(value: Yaml, what: str) -> dict[str, Yaml]:
+def _mapping(value: Yaml, name: str) -> dict[str, Yaml]:
     if isinstance(value, dict):
         return value
     kind = "empty" if value is None else "a list" if isinstance(value, list) else f"`{value}`"
-    raise StackFileError(f"{what} is {kind}; it has to be a mapping, one `key: value` a line.")
+    raise StackFileError(f"{name} is {kind}; it must be a mapping with one `key: value` per line.")
 
 
 def _check_runtime(runtime: Yaml, project_file: Path) -> None:
     name = runtime.get("name") if isinstance(runtime, dict) else runtime
     if name != "python":
         raise StackFileError(
-            f"{project_file} says `runtime: {name}`. The preview runs programs whose runtime is python."
+            f"{project_file} has `runtime: {name}`. The preview supports `runtime: python` only."
             if name
             else f"{project_file} has no `runtime`. Write `runtime: python` there."
         )

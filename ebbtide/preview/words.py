@@ -1,4 +1,4 @@
-"""Facts of a preview in words, short enough for a table or a tree."""
+"""Short descriptions of a preview's facts, for tables and trees."""
 
 import json
 from collections.abc import Mapping
@@ -9,9 +9,9 @@ from ebbtide.preview.report import NodesReport, PoolReport, ResourceReport
 
 
 def type_words(token: str) -> str:
-    """A type token as people say it: `gcp.container.NodePool` for `gcp:container/nodePool:NodePool`.
+    """Format a type token for display: `gcp.container.NodePool` for `gcp:container/nodePool:NodePool`.
 
-    Of a Kubernetes kind the group and version are left out, as `kubectl` does.
+    A Kubernetes kind omits group and version, as in `kubectl`.
     """
     package, module, name = [*token.split(":", 2), "", ""][:3]
     if (package, module) == ("pulumi", "providers"):
@@ -25,7 +25,7 @@ def type_words(token: str) -> str:
 
 
 def name_below(name: str, parent: str | None) -> str:
-    """A logical name below its parent's, which it usually begins with: `…-nat` for `train-network-nat`."""
+    """Abbreviate a logical name by its parent's: `…-nat` for `train-network-nat`."""
     if parent is None:
         return name
     if name == parent:
@@ -35,7 +35,7 @@ def name_below(name: str, parent: str | None) -> str:
 
 
 def urn_name(urn: str) -> str:
-    """The logical name in a URN."""
+    """Return the logical name in a URN."""
     return urn.rpartition("::")[2]
 
 
@@ -82,29 +82,29 @@ def _duration(seconds: int) -> str:
 
 
 def marks(resource: ResourceReport) -> list[tuple[str, str]]:
-    """What has to be said of a resource besides its name and type, each with the style that it is shown in.
+    """Return a resource's special properties, each with a display style.
 
-    What it dies with is not among them: nearly everything in a cluster dies with it, and a sign says so.
+    `deleted_with` is omitted: nearly every resource of a cluster has it, and a symbol shows it.
     """
-    found: list[tuple[str, str]] = []
+    texts: list[tuple[str, str]] = []
     if resource.kind == "read":
-        found.append(("exists already", "cyan"))
+        texts.append(("existing", "cyan"))
     if resource.import_id:
-        found.append((f"adopts {resource.import_id}", "cyan"))
+        texts.append((f"imports {resource.import_id}", "cyan"))
     if resource.protect and resource.kind != "component":
-        found.append(("protected", "bold green"))
+        texts.append(("protected", "bold green"))
     if resource.retain_on_delete and resource.kind != "component":
-        found.append(("stays when deleted", "yellow"))
+        texts.append(("retained on delete", "yellow"))
     if resource.secrets:
-        found.append((f"secret {', '.join(_last(path) for path in resource.secrets)}", "magenta"))
+        texts.append((f"secret {', '.join(_last(path) for path in resource.secrets)}", "magenta"))
     assumed = [_last(path) for path in resource.assumed_inputs if path not in resource.secrets]
     if assumed:
-        found.append((f"assumed {', '.join(assumed)}", "italic"))
+        texts.append((f"assumed {', '.join(assumed)}", "italic"))
     if resource.remote:
-        found.append(("its parts are made by its provider", "italic"))
-    return found
+        texts.append(("children created by its provider", "italic"))
+    return texts
 
 
 def _last(path: str) -> str:
-    """The last step of a property path, without its quotes."""
+    """Return the last segment of a property path, without its quotes."""
     return path.rpartition('["')[2].removesuffix('"]') if path.endswith('"]') else path.rpartition(".")[2]

@@ -1,4 +1,4 @@
-"""Errors as data: one document for bots, and the same as text for people."""
+"""Errors as data: a document for tools, and the same as text for users."""
 
 from collections.abc import Iterator
 from textwrap import fill
@@ -29,11 +29,11 @@ OTHER_RULES: Final = {
     "command": "Whatever else the command needs: a file, a tool, a cluster.",
     "internal": "Ebbtide has no bug; exit status 3.",
 }
-"""Ids of what is checked besides the rules of docs/rules.md, and what each wants."""
+"""Ids of checks outside docs/rules.md, with their requirements."""
 
 
 class _Part(BaseModel):
-    """A part of the document: frozen."""
+    """A part of the document; frozen."""
 
     model_config = ConfigDict(frozen=True, use_attribute_docstrings=True, extra="forbid")
 
@@ -73,7 +73,7 @@ class Report(_Part):
     """The errors, in the order of the file."""
 
     def json_document(self) -> str:
-        """The document, as JSON."""
+        """The document as JSON."""
         return self.model_dump_json(indent=2)
 
 
@@ -86,14 +86,14 @@ def report_schema() -> dict[str, Any]:
 def declaration_report(
     error: DeclarationError, source: Source | None = None, program: Position | None = None
 ) -> Report:
-    """The faults of a declaration with their positions.
+    """Return the errors of a declaration with their positions.
 
     Args:
-        error: the refusal.
-        source: the file that declares it.
-        program: the position in a program that made the refused object in Python.
+        error: the validation error.
+        source: the file of the declaration.
+        program: the position in a Python program that created the invalid object.
     """
-    found: list[Diagnostic] = []
+    diagnostics: list[Diagnostic] = []
     for fault in error.faults:
         position, suggestion = program, fault.fix
         if error.declared is not ...:
@@ -101,7 +101,7 @@ def declaration_report(
             if moved := _moved(fault, source):
                 position = Position(str(moved.file), moved.line, moved.column)
                 suggestion = f"{moved.problem} {moved.fix}"
-        found.append(
+        diagnostics.append(
             Diagnostic(
                 path=fault.path,
                 file=position.file if position else None,
@@ -112,12 +112,19 @@ def declaration_report(
                 rule=fault.rule,
             )
         )
-    # The engine hands a declaration over with its keys sorted; people read the file from top to bottom.
-    return Report(errors=tuple(sorted(found, key=lambda each: (each.line is None, each.line, each.column))))
+    # The engine sorts the keys of a declaration; users read the file from top to bottom.
+    return Report(
+        errors=tuple(
+            sorted(
+                diagnostics,
+                key=lambda diagnostic: (diagnostic.line is None, diagnostic.line, diagnostic.column),
+            )
+        )
+    )
 
 
 def _moved(fault: Fault, source: Source | None) -> MisplacedKey | None:
-    """The key that was meant for a missing field, and stands elsewhere in the file."""
+    """Return the misplaced key that was meant for a missing field."""
     if source is None or fault.rule != "required-field":
         return None
     return next((key for key in source.misplaced if key.field == fault.path != ""), None)
@@ -126,10 +133,10 @@ def _moved(fault: Fault, source: Source | None) -> MisplacedKey | None:
 def declaration_lines(
     error: DeclarationError, report: Report, width: int | None = None
 ) -> Iterator[tuple[Style, str]]:
-    """The faults of a declaration as text: a heading for each, its message and its suggestion.
+    """Yield the errors of a declaration as text: a heading, message and suggestion for each.
 
     Args:
-        error: the refusal.
+        error: the validation error.
         report: its report.
         width: columns to wrap at; None for one line for each sentence.
 
@@ -138,22 +145,22 @@ def declaration_lines(
     """
     count = len(report.errors)
     yield "", f"{error.subject} has {several(count, 'error')}."
-    for each in report.errors:
+    for diagnostic in report.errors:
         yield "", ""
-        yield "bold", each.heading or error.subject
-        yield "", wrapped(each.message, width, "  ")
-        if each.suggestion:
-            yield "green", wrapped(each.suggestion, width, "  ")
+        yield "bold", diagnostic.heading or error.subject
+        yield "", wrapped(diagnostic.message, width, "  ")
+        if diagnostic.suggestion:
+            yield "green", wrapped(diagnostic.suggestion, width, "  ")
 
 
 def declaration_text(error: DeclarationError, source: Source | None = None) -> str:
-    """The faults of a declaration as plain text, not wrapped: for logs and for the engine's messages."""
+    """Return the errors of a declaration as plain, unwrapped text: for logs and the engine's messages."""
     report = declaration_report(error, source)
     return "\n".join(line for _, line in declaration_lines(error, report))
 
 
 def wrapped(text: str, width: int | None, indent: str = "") -> str:
-    """A text wrapped at word boundaries; names and paths stay whole."""
+    """Wrap a text at word boundaries; names and paths stay whole."""
     if width is None:
         return indent + text
     return fill(

@@ -1,4 +1,4 @@
-"""Keys of a stack's file that are indented wrongly or misspelt, so that nothing reads them."""
+"""Keys of a stack's file that are unused because of wrong indentation or spelling."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -13,24 +13,24 @@ from ebbtide.model.shape.places import aliases_of
 from ebbtide.project.yaml_file import Document
 
 NAMESPACE: Final = "ebbtide"
-"""Configuration namespace: the same whatever the project is called."""
+"""The configuration namespace, independent of the project's name."""
 
 _LIKENESS: Final = 0.7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MisplacedKey:
-    """A key that nothing reads, and the one that was probably meant.
+    """An unused key, and the probable intended one.
 
     Attributes:
-        field: the field of the declaration that was meant; empty for the declaration as a whole, and for a
-            field of a pool.
+        field: the intended field of the declaration; empty for the declaration as a whole, and for a field of
+            a pool.
         file: the stack's file.
         line: the line, from 1.
         column: the column, from 1.
-        problem: what is wrong, and what happens otherwise.
-        fix: what to write instead.
-        is_certain: whether the key can mean nothing else, so that the file is refused.
+        problem: the problem and its consequence.
+        fix: the suggested fix.
+        is_certain: true if the key has no other meaning, so that the file is rejected.
     """
 
     field: str
@@ -51,7 +51,7 @@ def misplaced_keys(file: Path, document: Document, project: str) -> Iterator[Mis
     Args:
         file: the stack's file.
         document: its content.
-        project: the project's name, the namespace of keys that have none.
+        project: the project's name, the default namespace of keys.
     """
     whole = document.value if isinstance(document.value, dict) else {}
     config = whole.get("config")
@@ -79,19 +79,17 @@ def misplaced_keys(file: Path, document: Document, project: str) -> Iterator[Mis
             continue
         if declared is None and (fix := _meant_cluster(namespace or project, name)):
             certain = (namespace or project) == NAMESPACE
-            yield at(
-                ("config", key), "", f"Nothing reads the configuration key `{key}`.", fix, is_certain=certain
-            )
+            yield at(("config", key), "", f"Unused configuration key `{key}`.", fix, is_certain=certain)
         elif isinstance(value, dict | list) and isinstance(declared, Mapping) and name not in declared:
             field, fix = _indented(name)
             if fix:
-                problem = f"`{key}` stands beside `{NAMESPACE}:cluster`, where nothing reads it."
+                problem = f"`{key}` is beside `{NAMESPACE}:cluster`, where it has no effect."
                 yield at(("config", key), field, problem, fix, is_certain=False)
 
 
 def _at_the_top(key: str, *, has_config: bool, is_declared: bool) -> tuple[str, str] | None:
-    """Return the problem of a key at the left margin and its fix; None for a key that may stand there."""
-    problem = f"`{key}` stands at the left margin, where Pulumi reads no configuration."
+    """Return the problem of a top-level key and its fix; None for a valid key."""
+    problem = f"`{key}` is not indented, and Pulumi ignores it there."
     if key.startswith(f"{NAMESPACE}:"):
         return problem, "Indent it under `config:`."
     if key in aliases_of(Cluster):
@@ -102,7 +100,7 @@ def _at_the_top(key: str, *, has_config: bool, is_declared: bool) -> tuple[str, 
 
 
 def _meant_cluster(namespace: str, name: str) -> str:
-    """Return the fix for a key that probably means the declaration; empty for any other."""
+    """Return the fix for a key that was probably intended as the declaration; empty for any other."""
     if name in aliases_of(Cluster):
         return f"Write `{NAMESPACE}:cluster:` above it, and indent it under that."
     near = get_close_matches(name.lower(), ["cluster"], cutoff=_LIKENESS)
@@ -110,7 +108,9 @@ def _meant_cluster(namespace: str, name: str) -> str:
 
 
 def _indented(name: str) -> tuple[str, str]:
-    """The field that a key beside the declaration probably means, and what to write; empty for none."""
+    """Return the field that was probably intended by a key beside the declaration, and its fix; empty for
+    none.
+    """
     if name in aliases_of(Cluster):
         return name, f"Indent it under `{NAMESPACE}:cluster:`, like `owner`."
     if name in aliases_of(Pool):

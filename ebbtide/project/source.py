@@ -1,4 +1,4 @@
-"""Source positions: the file, line and column that a part of a declaration comes from."""
+"""Source positions: file, line and column of a part of a declaration."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -11,12 +11,12 @@ from ebbtide.project.misplaced import NAMESPACE, MisplacedKey, misplaced_keys
 from ebbtide.project.yaml_file import Document, YamlFileError, read
 
 DECLARATION: Final = f"{NAMESPACE}:cluster"
-"""The key under which a stack declares its cluster."""
+"""The configuration key of a stack's cluster declaration."""
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A position in a file; line and column count from 1, and are 0 where they are not known."""
+    """A position in a file; line and column count from 1, and are 0 if unknown."""
 
     file: str
     line: int
@@ -28,14 +28,14 @@ class Position:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """The place of a declaration in a YAML file.
+    """A declaration's position in a YAML file.
 
     Attributes:
         file: the file.
-        prefix: the keys that lead to the declaration.
-        value: the declaration, as it is handed to the program.
-        positions: line and column of every key and list item of the file, by its path.
-        misplaced: keys of the file that nothing reads, and that were probably meant for the declaration.
+        prefix: the key path of the declaration.
+        value: the declaration, as passed to the program.
+        positions: line and column of every key and list item of the file, by path.
+        misplaced: unused keys of the file that were probably meant for the declaration.
     """
 
     file: Path
@@ -45,14 +45,14 @@ class Source:
     misplaced: tuple[MisplacedKey, ...] = ()
 
     def position(self, path: str, declared: object) -> Position | None:
-        """Return the position of a path; of what is missing, the position of the part that it is missing in.
+        """Return the position of a path; for a missing key, the position of its parent.
 
         Args:
             path: the path in the declaration, as `pools[2].machine`.
-            declared: the declaration that was read, which may have other values than the file.
+            declared: the declaration that was validated, which may differ from the file.
 
         Returns:
-            The position; None where the value did not come from this file.
+            The position; None if the value is not from this file.
         """
         keys = self.prefix
         written, read_as = self.value, declared
@@ -65,7 +65,7 @@ class Source:
             keys = (*keys, key)
         if keys != self.prefix and written != read_as:
             return None
-        while keys and keys not in self.positions:  # an alias has the positions of its anchor alone
+        while keys and keys not in self.positions:  # an alias has only its anchor's positions
             keys = keys[:-1]
         return Position(str(self.file), *self.positions[keys]) if keys else None
 
@@ -81,7 +81,7 @@ def _item(value: object, key: Key) -> object:
 
 
 def parsed(text: str) -> object:
-    """Return a declaration from its configuration value: JSON, or else the text as it is."""
+    """Parse a declaration's configuration value: JSON, or else plain text."""
     try:
         return json.loads(text)
     except ValueError:
@@ -89,14 +89,14 @@ def parsed(text: str) -> object:
 
 
 def find_source(directory: Path, stack: str) -> Source | None:
-    """Find the declaration of a stack in the project's files, for the positions of errors alone.
+    """Find a stack's declaration in the project's files, for error positions only.
 
     Args:
         directory: the project's directory, or one below it.
         stack: the stack's name.
 
     Returns:
-        The source; None where the stack's file declares no cluster, or there is none that can be read.
+        The source; None if no readable file of the stack declares a cluster.
     """
     match _stack_file(directory, stack):
         case (file, Document(value={"config": {"ebbtide:cluster": value}}) as document, project):
@@ -112,13 +112,13 @@ def find_source(directory: Path, stack: str) -> Source | None:
 
 
 def find_misplaced(directory: Path, stack: str) -> tuple[MisplacedKey, ...]:
-    """Find the keys of a stack's file that nothing reads; arguments as for `find_source`."""
+    """Find the unused keys of a stack's file; arguments as for `find_source`."""
     found = _stack_file(directory, stack)
     return tuple(misplaced_keys(*found)) if found else ()
 
 
 def _stack_file(directory: Path, stack: str) -> tuple[Path, Document, str] | None:
-    """A stack's file, its content and the project's name; None where one of them cannot be read."""
+    """Return a stack's file, its content and the project's name; None if any is unreadable."""
     above = (directory, *directory.parents)
     home = next((parent for parent in above if (parent / "Pulumi.yaml").is_file()), None)
     if home is None:

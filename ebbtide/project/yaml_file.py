@@ -1,4 +1,4 @@
-"""YAML as the `pulumi` command reads it, with the position of every value."""
+"""YAML as the `pulumi` command parses it, with the position of every value."""
 
 import re
 from collections.abc import Mapping
@@ -13,14 +13,14 @@ from ebbtide.project.yaml_syntax import explain_syntax
 
 
 class YamlFileError(Exception):
-    """A file that cannot be read, or is not valid YAML. The message names the file, the line and the column.
+    """A file that is unreadable or not valid YAML. The message has the file, the line and the column.
 
     Attributes:
         file: the file.
-        line: the line, from 1; 0 where the fault has none.
-        column: the column, from 1; 0 where the fault has none.
-        problem: what is wrong, without the position.
-        fix: what to write instead; empty where that is not known.
+        line: the line, from 1; 0 if unknown.
+        column: the column, from 1; 0 if unknown.
+        problem: the problem, without the position.
+        fix: the suggested fix; empty if unknown.
     """
 
     def __init__(self, file: Path, problem: str, mark: yaml.Mark | None = None, fix: str = "") -> None:
@@ -34,7 +34,7 @@ class YamlFileError(Exception):
 
 
 Yaml: TypeAlias = "bool | int | float | str | list[Yaml] | dict[str, Yaml] | None"
-"""The content of a file. Keys are strings, however they are written, as `pulumi` takes them."""
+"""The content of a file. All keys are strings, as in `pulumi`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +42,9 @@ class Document:
     """A file's content.
 
     Attributes:
-        value: the content; None of an empty file.
-        positions: line and column, from 1, of every key and list item by its path. What an alias or a merge
-            key brings has the position of its anchor.
+        value: the content; None for an empty file.
+        positions: line and column, from 1, of every key and list item by path. Values of an alias or a merge
+            key have the position of its anchor.
     """
 
     value: Yaml
@@ -60,10 +60,10 @@ else:
 
 
 class _Loader(_Base):
-    """Resolves plain scalars as Go's yaml.v3 does, which is what `pulumi` reads with.
+    """Resolve plain scalars as Go's yaml.v3 does, the parser of `pulumi`.
 
     PyYAML follows YAML 1.1, in which `on`, `no` and `yes` are booleans, 1:30 is a number and 2026-01-31 a
-    date; a label written so would be another in the preview than in the cloud.
+    date; such a label would differ between preview and cloud.
     """
 
 
@@ -74,7 +74,7 @@ _FLOAT: Final = re.compile(
     r"^(?:[-+]?(?:\.[0-9]+|[0-9][0-9_]*(?:\.[0-9_]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
 )
 
-# In the order in which they are tried.
+# In order of precedence.
 _Loader.yaml_implicit_resolvers = {}
 for _tag, _pattern, _first in (
     ("null", _NULL, ["~", "n", "N", ""]),
@@ -98,7 +98,7 @@ _Loader.add_constructor("tag:yaml.org,2002:int", _int)
 
 
 class _NodeError(Exception):
-    """A fault of a node, which the parser takes."""
+    """An error in a node, raised to the parser."""
 
     def __init__(self, problem: str, mark: yaml.Mark, fix: str) -> None:
         super().__init__(problem)
@@ -108,7 +108,7 @@ class _NodeError(Exception):
 
 
 class _Reader:
-    """Values and positions from the nodes of a file."""
+    """Build values and positions from the nodes of a file."""
 
     def __init__(self, loader: _Loader) -> None:
         self.positions: dict[tuple[Key, ...], tuple[int, int]] = {}
@@ -116,7 +116,7 @@ class _Reader:
         self._above: list[yaml.Node] = []
 
     def read(self, node: yaml.Node, path: tuple[Key, ...] = ()) -> Yaml:
-        """Return the value of a node, and keep the positions of all below it."""
+        """Return a node's value, and record the positions below it."""
         if node in self._above:
             raise _NodeError("An alias is inside its own anchor.", node.start_mark, "Write the value out.")
         self._above.append(node)
@@ -162,7 +162,7 @@ def read(path: Path) -> Document:
     """Read a YAML file.
 
     Raises:
-        YamlFileError: it cannot be read or parsed.
+        YamlFileError: the file is unreadable or malformed.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -188,9 +188,9 @@ def read(path: Path) -> Document:
 
 
 def load(path: Path) -> Yaml:
-    """Return the content of a YAML file; None of an empty one.
+    """Return the content of a YAML file; None for an empty file.
 
     Raises:
-        YamlFileError: it cannot be read or parsed.
+        YamlFileError: the file is unreadable or malformed.
     """
     return read(path).value

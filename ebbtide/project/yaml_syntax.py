@@ -1,4 +1,4 @@
-"""YAML syntax errors in plain sentences: the parser's own words presume its grammar."""
+"""YAML syntax errors in plain sentences: the parser's messages presume knowledge of its grammar."""
 
 import re
 from collections.abc import Callable
@@ -8,10 +8,10 @@ from typing import Final
 import yaml
 
 _NO_SPACE: Final = re.compile(r"^\s*(?:- )?[\w.\"'-]+:[^\s:/]")
-"""A key whose colon is followed by the value."""
+"""A key whose colon is directly followed by the value."""
 
 Sentences = tuple[str, str]
-"""A problem and its fix, which is empty where it is not known."""
+"""A problem and its fix, which is empty if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class _Error:
         words: its context and its problem.
         lines: the lines of the file.
         mark: the position of the problem.
-        start: the position at which what is broken begins.
+        start: the start of the malformed construct.
     """
 
     words: str
@@ -114,7 +114,7 @@ _EXPLAINED: Final[tuple[tuple[str, Callable[[_Error], Sentences]], ...]] = (
     ("undefined alias", _undefined_alias),
     ("single document", _second_document),
 )
-"""Patterns of the parser's words, in the order in which they are tried."""
+"""Patterns of the parser's messages, in order of precedence."""
 
 
 def explain_syntax(error: yaml.MarkedYAMLError, text: str) -> Sentences:

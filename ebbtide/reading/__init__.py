@@ -1,7 +1,7 @@
-"""The way back: from recorded resources to what they mean, without a look at the declaration.
+"""Facts derived from recorded resources, independently of the declaration.
 
-Cost, quotas and policy speak of what would really be there, so they read resources. Providers' names of
-fields stand here as data, in one module a cloud.
+Cost, quotas and policy describe real resources, so they read recordings. Provider field names are data, in
+one module per cloud.
 """
 
 from ebbtide.reading.facts import AcceleratorFacts, ClusterFacts, DiskFacts, NodeFacts, PoolFacts, TaintFacts

@@ -1,4 +1,4 @@
-"""What may run on a pool, said of its taints."""
+"""Pod admission to a pool, derived from its taints."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -11,10 +11,10 @@ _DEVICES: Final = {"nvidia.com/gpu", "google.com/tpu"}
 
 
 def admits(pool: PoolFacts) -> str:
-    """Which pods the scheduler lets onto a pool, as a sentence without its full stop.
+    """Describe which pods the scheduler admits to a pool, as a sentence without a full stop.
 
-    Pods that request a device get the toleration of its taint by themselves on GKE (admission controller
-    `ExtendedResourceToleration`; GKE docs, gpus), and nowhere else that is known here.
+    On GKE, pods that request a device get the toleration of its taint automatically (admission controller
+    `ExtendedResourceToleration`; GKE docs, gpus). No other known platform does this.
     """
     hard = [taint for taint in pool.taints if taint.effect != _SOFT]
     soft = [taint for taint in pool.taints if taint.effect == _SOFT]
@@ -29,5 +29,5 @@ def admits(pool: PoolFacts) -> str:
 
 
 def _joined(items: Iterable[str | TaintFacts]) -> str:
-    *most, last = map(str, items)
-    return f"{', '.join(most)} and {last}" if most else last
+    *rest, last = map(str, items)
+    return f"{', '.join(rest)} and {last}" if rest else last

@@ -1,7 +1,6 @@
-"""Azure's words for a node pool: `azure-native.containerservice.AgentPool`, and the pools inside a
-`ManagedCluster`.
+"""AKS node pools: `azure-native.containerservice.AgentPool` and the inline pools of a `ManagedCluster`.
 
-The fields are those of pulumi-azure-native 3.29; what AKS adds by itself is of azure-aks-docs,
+Fields are those of pulumi-azure-native 3.29; AKS's automatic additions follow azure-aks-docs,
 `spot-node-pool` (2026).
 """
 
@@ -30,7 +29,7 @@ _SPOT_TAINT: Final = TaintFacts(SPOT, "spot", "NoSchedule", automatic=True)
 
 
 def read_agent_pool(resource: Resource) -> PoolFacts:
-    """A pool of its own."""
+    """Read a separate node pool."""
     inputs = Inputs(resource.inputs)
     name, cluster = inputs.text("agentPoolName"), inputs.text("resourceName")
     return _pool(inputs, resource.urn, name, cluster, inline=False)
@@ -71,7 +70,7 @@ def _settings(inputs: Inputs) -> Iterator[str]:
 
 
 def read_inline_pools(resource: Resource) -> Iterator[PoolFacts]:
-    """Pools inside a cluster's own resource: AKS makes the system pool with the cluster."""
+    """Read the inline pools of a cluster: AKS creates the system pool with the cluster."""
     inputs = Inputs(resource.inputs)
     cluster, location = inputs.text("resourceName"), inputs.text("location")
     for pool in inputs.parts("agentPoolProfiles"):
@@ -79,7 +78,7 @@ def read_inline_pools(resource: Resource) -> Iterator[PoolFacts]:
 
 
 def read_location(resource: Resource) -> tuple[str, str]:
-    """Name and region of a cluster; pools of their own do not say where they are."""
+    """Return name and region of a cluster; separate pools have no location."""
     inputs = Inputs(resource.inputs)
     return inputs.text("resourceName"), inputs.text("location")
 
@@ -88,7 +87,7 @@ def _pool(
     inputs: Inputs, urn: str, name: str, cluster: str, location: str = "", *, inline: bool
 ) -> PoolFacts:
     machine = inputs.text("vmSize")
-    known = find_machine(CloudKind.AKS, machine)
+    machine_type = find_machine(CloudKind.AKS, machine)
     capacity = _capacity(inputs)
     price = inputs.amount("spotMaxPrice")
     return PoolFacts(
@@ -100,8 +99,8 @@ def _pool(
         location=location,
         role="system" if inputs.text("mode") == "System" else "work",
         machine=machine,
-        # Azure's accelerators are part of the machine type, and no field says so.
-        accelerator=_accelerator(inputs, known) if known and known.accelerator else None,
+        # Azure's accelerators are part of the machine type; the resource has no field for them.
+        accelerator=_accelerator(inputs, machine_type) if machine_type and machine_type.accelerator else None,
         capacity=capacity,
         reservation=inputs.text("capacityReservationGroupID"),
         max_price=price if price is not None and price >= 0 else None,
@@ -137,13 +136,13 @@ def _nodes(inputs: Inputs) -> NodeFacts:
 
 
 def _taints(inputs: Inputs, capacity: CapacityKind) -> tuple[TaintFacts, ...]:
-    """What is declared (`key=value:effect`), and the spot taint, which AKS adds where it is not."""
+    """Return declared taints (`key=value:effect`), and the spot taint, which AKS adds if missing."""
     taints = tuple(_taint(text) for text in inputs.texts("nodeTaints"))
     has_spot = any(taint.key == SPOT for taint in taints)
     return taints if capacity != "spot" or has_spot else (*taints, _SPOT_TAINT)
 
 
 def _taint(text: str) -> TaintFacts:
-    mark, _, effect = text.rpartition(":")
-    key, _, value = mark.partition("=")
+    taint, _, effect = text.rpartition(":")
+    key, _, value = taint.partition("=")
     return TaintFacts(key, value, effect)

@@ -1,4 +1,4 @@
-"""What is read of a node pool, in the same words for both clouds."""
+"""Facts about a node pool, in common terms for both clouds."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ class AcceleratorFacts:
 
 @dataclass(frozen=True, slots=True)
 class DiskFacts:
-    """The boot disk of one node; None for what the cloud decides."""
+    """The boot disk of one node; None for the cloud's default."""
 
     size_gib: int | None
     type: str | None
@@ -40,7 +40,7 @@ class DiskFacts:
 
 @dataclass(frozen=True, slots=True)
 class TaintFacts:
-    """A taint as Kubernetes spells it; `automatic` where the cloud adds it by itself."""
+    """A taint in Kubernetes' spelling; `automatic` if the cloud adds it."""
 
     key: str
     value: str
@@ -53,13 +53,13 @@ class TaintFacts:
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
-    """How many nodes a pool has, in all its zones together.
+    """The node counts of a pool, over all zones.
 
     Attributes:
-        minimum: the fewest that the autoscaler leaves; None where the number is fixed.
-        maximum: the most that it makes; None where the number is fixed.
-        fixed: a number without autoscaling.
-        at_birth: how many there are when the pool is made; None where the cloud starts at the minimum.
+        minimum: the autoscaler's minimum; None for a fixed count.
+        maximum: the autoscaler's maximum; None for a fixed count.
+        fixed: the count without autoscaling.
+        at_birth: the initial count; None if the cloud starts at the minimum.
     """
 
     minimum: int | None = None
@@ -69,43 +69,43 @@ class NodeFacts:
 
     @property
     def idle(self) -> int:
-        """How many nodes there are when nothing runs."""
+        """The node count without workloads."""
         return self.fixed if self.fixed is not None else self.minimum or 0
 
     @property
     def most(self) -> int:
-        """How many there can be at once."""
+        """The maximum node count."""
         return self.fixed if self.fixed is not None else self.maximum or self.idle
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolFacts:
-    """One node pool, as the resource has it.
+    """A node pool as declared by its resource.
 
     Attributes:
-        urn: the resource; of a pool inside the cluster's own resource, the cluster.
-        inline: whether it is part of the cluster's own resource.
-        cloud: whose it is.
-        name: in the cloud.
-        cluster: name of its cluster.
-        location: zone or region of the cluster; empty where nothing recorded says, as for a pool of an AKS
-            cluster that exists already.
-        role: `system` for the pool that runs what tolerates nothing: AKS has a mode for it; on GKE it is a
-            pool without taints that never is without nodes.
+        urn: the resource; for an inline pool, the cluster.
+        inline: true if it is part of the cluster's resource.
+        cloud: the cloud.
+        name: the name in the cloud.
+        cluster: the cluster's name.
+        location: zone or region of the cluster; empty if not recorded, as for a pool of an existing AKS
+            cluster.
+        role: `system` for the pool of pods without tolerations: a mode on AKS; on GKE a pool without taints
+            that never scales to zero.
         machine: machine type.
-        accelerator: of one node, declared or part of the machine type; None for a CPU pool.
-        capacity: how machines are bought.
-        reservation: the reservation that they come from, or `any`; empty where there is none.
-        max_price: the most to pay for a spot machine, USD per hour; None for up to the list price.
-        nodes: how many.
-        zones: where nodes may be; empty for wherever the cluster is.
+        accelerator: per node, declared or part of the machine type; None for a CPU pool.
+        capacity: the provisioning model.
+        reservation: the reservation of its machines, or `any`; empty for none.
+        max_price: maximum price of a spot machine, USD per hour; None for up to the list price.
+        nodes: node counts.
+        zones: zones of its nodes; empty for the cluster's zones.
         disk: boot disk of a node.
-        local_disks: disks of the machine itself that a node uses, in words; empty for none.
-        settings: what else its nodes are set to, in words.
-        labels: Kubernetes labels that the resource declares.
-        taints: what nodes carry, declared and automatic.
-        max_run_seconds: how long a node lives at most; None for no limit.
-        billing: labels of the bill, which Azure calls tags.
+        local_disks: local disks of the machine that a node uses, in words; empty for none.
+        settings: further settings of its nodes, in words.
+        labels: declared Kubernetes labels.
+        taints: declared and automatic taints.
+        max_run_seconds: maximum lifetime of a node; None for no limit.
+        billing: billing labels, which Azure calls tags.
         network_tags: network tags of nodes on Google Cloud.
         overrides: inputs of the resource that the declaration overrides, by path.
     """

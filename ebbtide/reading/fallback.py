@@ -1,5 +1,5 @@
-"""Which node pools stand in for which when a cloud has no stock: read from GKE's ComputeClasses
-(cloud.google.com, v1) and from the ConfigMap of AKS's priority expander.
+"""Fallback node pools for a stockout, from GKE's ComputeClasses (cloud.google.com, v1) and the ConfigMap of
+AKS's priority expander.
 """
 
 import re
@@ -23,13 +23,13 @@ _PRIORITIES: Final = TypeAdapter(dict[int, list[str]])
 def read_fallbacks(
     recording: Recording, pools: Sequence[PoolFacts], queues: Sequence[tuple[str, ...]]
 ) -> list[tuple[str, ...]]:
-    """The names of the pools that stand in for each of some pools, the next one first.
+    """Return the names of each pool's fallback pools, next first.
 
     Args:
-        recording: what is there.
+        recording: the recorded resources.
         pools: the pools.
-        queues: those that lead to each of them (see `read_queues`): pools of different queues never stand in
-            for one another, whatever the autoscaler's priorities.
+        queues: the queues of each pool (see `read_queues`): pools of different queues are never fallbacks for
+            one another, whatever the autoscaler's priorities.
     """
     chains = [*_classes(recording), *_expanded(recording, pools, queues)]
     return [
@@ -52,27 +52,27 @@ def _expanded(
         if inputs.text("metadata.name") != _EXPANDER:
             continue
         ranks = _ranks(_priorities(inputs.text("data.priorities")), pools)
-        led = [(pool.name, names) for pool, names in zip(pools, queues, strict=True) if names]
-        for _, together in groupby(sorted(led, key=_queues), _queues):
-            chain = sorted((name for name, _ in together), key=lambda name: -ranks[name])
+        queued = [(pool.name, names) for pool, names in zip(pools, queues, strict=True) if names]
+        for _, group in groupby(sorted(queued, key=_queues), _queues):
+            chain = sorted((name for name, _ in group), key=lambda name: -ranks[name])
             if len({ranks[name] for name in chain}) == len(chain):
                 yield tuple(chain)
 
 
 def _priorities(text: str) -> dict[int, list[str]]:
-    """Patterns by priority; none where the text is not what the expander reads: it then does without."""
+    """Return patterns by priority; none if the expander could not parse the text, which it then ignores."""
     try:
         return _PRIORITIES.validate_python(yaml.safe_load(text))
     except (yaml.YAMLError, ValidationError):
         return {}
 
 
-def _queues(led: tuple[str, tuple[str, ...]]) -> tuple[str, ...]:
-    return led[1]
+def _queues(pool: tuple[str, tuple[str, ...]]) -> tuple[str, ...]:
+    return pool[1]
 
 
 def _ranks(priorities: Mapping[int, list[str]], pools: Sequence[PoolFacts]) -> dict[str, int]:
-    """The highest priority of a pattern that the name of a pool's scale set matches."""
+    """Return the highest priority whose pattern matches the name of the pool's scale set."""
     return {
         pool.name: max(
             (rank for rank, patterns in priorities.items() if _any_matches(patterns, pool.name)), default=0

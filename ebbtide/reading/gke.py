@@ -1,8 +1,6 @@
-"""Google Cloud's words for a node pool: fields of `gcp.container.NodePool` and `gcp.container.Cluster`
-(pulumi-gcp 10.2).
+"""GKE node pools: fields of `gcp.container.NodePool` and `gcp.container.Cluster` (pulumi-gcp 10.2).
 
-What nodes get without being declared is of the GKE documentation (gpus, tpus, provisioningrequest; read
-2026).
+Automatic properties of nodes follow the GKE documentation (gpus, tpus, provisioningrequest; read 2026).
 """
 
 from collections.abc import Iterator
@@ -34,7 +32,7 @@ from ebbtide.wording import several
 NODE_POOL: Final = "gcp:container/nodePool:NodePool"
 CLUSTER: Final = "gcp:container/cluster:Cluster"
 
-# By the first that is there.
+# The first field that is set wins.
 _CAPACITY: Final[tuple[tuple[str, CapacityKind], ...]] = (
     ("queuedProvisioning.enabled", "queued"),
     ("nodeConfig.flexStart", "flex-start"),
@@ -53,13 +51,13 @@ _EFFECTS: Final = {
     "PREFER_NO_SCHEDULE": "PreferNoSchedule",
     "NO_EXECUTE": "NoExecute",
 }
-# What GKE takes where nothing is declared (container API, NodeConfig).
+# GKE's defaults (container API, NodeConfig).
 _MACHINE: Final = "e2-medium"
 _DISK: Final = DiskFacts(100, "pd-balanced")
 
 
 def read_node_pool(resource: Resource) -> PoolFacts:
-    """A pool of its own."""
+    """Read a separate node pool."""
     inputs = Inputs(resource.inputs)
     cluster = inputs.text("cluster").rpartition("/")[2]
     return _pool(inputs, resource.urn, cluster, inputs.text("location"), inline=False)
@@ -96,7 +94,7 @@ def _settings(inputs: Inputs) -> Iterator[str]:
 
 
 def read_inline_pools(resource: Resource) -> Iterator[PoolFacts]:
-    """Pools inside a cluster's own resource: those listed there, or the default one where it is kept."""
+    """Read the inline pools of a cluster: those listed in it, or the default pool if it is kept."""
     inputs = Inputs(resource.inputs)
     name, location = inputs.text("name"), inputs.text("location")
     if inputs.flag("enableAutopilot") or inputs.flag("removeDefaultNodePool"):
@@ -153,18 +151,18 @@ def _pool(
 
 
 def _accelerator(inputs: Inputs, machine: str) -> AcceleratorFacts | None:
-    """What is attached, or else what is part of the machine type."""
+    """Return the attached accelerator, or else the machine type's."""
     for attached in inputs.parts("nodeConfig.guestAccelerators"):
         return AcceleratorFacts(attached.text("type"), attached.number("count") or 1, *_sharing(attached))
-    known = find_machine(CloudKind.GKE, machine)
-    if known is None or not known.accelerator:
+    machine_type = find_machine(CloudKind.GKE, machine)
+    if machine_type is None or not machine_type.accelerator:
         return None
     topology = inputs.text("placementPolicy.tpuTopology")
-    return AcceleratorFacts(known.accelerator, known.accelerator_count, topology=topology)
+    return AcceleratorFacts(machine_type.accelerator, machine_type.accelerator_count, topology=topology)
 
 
 def _sharing(attached: Inputs) -> tuple[str, int]:
-    """How GPUs are divided and shared, and how many `nvidia.com/gpu` each counts as."""
+    """Return the division and sharing of GPUs in words, and the `nvidia.com/gpu` count of each."""
     size = attached.text("gpuPartitionSize")
     divided = partitions(CloudKind.GKE, attached.text("type")).get(size, 1)
     clients = attached.number("gpuSharingConfig.maxSharedClientsPerGpu") or 1
@@ -206,11 +204,11 @@ def _reserved(inputs: Inputs) -> str:
 
 
 def _nodes(inputs: Inputs, spread: int) -> NodeFacts:
-    """Totals. GKE counts `initialNodeCount`, `nodeCount` and the limits that are no totals per zone."""
-    birth = inputs.number("nodeCount")
-    if birth is None:
-        birth = inputs.number("initialNodeCount")
-    at_birth = None if birth is None else birth * spread
+    """Return totals. GKE counts `initialNodeCount`, `nodeCount` and limits other than totals per zone."""
+    initial = inputs.number("nodeCount")
+    if initial is None:
+        initial = inputs.number("initialNodeCount")
+    at_birth = None if initial is None else initial * spread
     if not inputs.has("autoscaling"):
         return NodeFacts(fixed=at_birth or 0, at_birth=at_birth)
     total = inputs.number("autoscaling.totalMaxNodeCount")
@@ -224,17 +222,17 @@ def _nodes(inputs: Inputs, spread: int) -> NodeFacts:
 def _taints(
     inputs: Inputs, accelerator: AcceleratorFacts | None, capacity: CapacityKind
 ) -> tuple[TaintFacts, ...]:
-    """What is declared, and what GKE adds: on queued nodes, and on nodes with accelerators."""
+    """Return declared taints and GKE's additions for queued nodes and nodes with accelerators."""
     declared = [_taint(taint) for taint in inputs.parts("nodeConfig.taints")]
     added: list[tuple[str, str]] = []
     if capacity == "queued":
         added.append((QUEUED, "true"))
     if accelerator is not None:
         added.append((resource_name(accelerator.type), "present"))
-    there = {(taint.key, taint.value) for taint in declared}
+    declared_taints = {(taint.key, taint.value) for taint in declared}
     return (
         *declared,
-        *(TaintFacts(*mark, "NoSchedule", automatic=True) for mark in added if mark not in there),
+        *(TaintFacts(*mark, "NoSchedule", automatic=True) for mark in added if mark not in declared_taints),
     )
 
 

@@ -1,4 +1,4 @@
-"""Reading inputs that may be absent, secret or unknown."""
+"""Access to inputs that may be absent, secret or unknown."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ from ebbtide.recording.values import Plain, at, revealed
 
 
 class Inputs:
-    """The inputs of a resource, or of a part of one, asked by property path."""
+    """The inputs of a resource, or of a part of it, by property path."""
 
     def __init__(self, values: Mapping[str, Plain]) -> None:
         self._values = dict(values)
@@ -15,41 +15,41 @@ class Inputs:
         return revealed(at(self._values, path))
 
     def text(self, path: str) -> str:
-        """Text; empty where there is none, or none that is known."""
+        """Return text; empty if absent or unknown."""
         value = self._at(path)
         return value if isinstance(value, str) else ""
 
     def number(self, path: str) -> int | None:
-        """A whole number; None where there is none."""
+        """Return an integer; None if absent."""
         value = self._at(path)
         return int(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
     def amount(self, path: str) -> float | None:
-        """A number; None where there is none."""
+        """Return a number; None if absent."""
         value = self._at(path)
         return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
     def flag(self, path: str) -> bool:
-        """Whether something is switched on."""
+        """Return a boolean; false if absent."""
         return self._at(path) is True
 
     def has(self, path: str) -> bool:
-        """Whether anything stands there."""
+        """Report if the path exists."""
         return self._at(path) is not None
 
     def texts(self, path: str) -> tuple[str, ...]:
-        """A list of text."""
+        """Return a list of text."""
         value = self._at(path)
         return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()
 
     def labels(self, path: str) -> dict[str, str]:
-        """A map of text to text."""
+        """Return a map of text to text."""
         value = self._at(path)
         items = value.items() if isinstance(value, dict) else ()
         return {key: item for key, item in items if isinstance(item, str)}
 
     def parts(self, path: str) -> tuple["Inputs", ...]:
-        """A list of objects."""
+        """Return a list of objects."""
         value = self._at(path)
         items = value if isinstance(value, list) else ()
         return tuple(Inputs(item) for item in items if isinstance(item, dict))

@@ -1,4 +1,4 @@
-"""The node pools of a recording, on whatever cloud."""
+"""The node pools of a recording, on any cloud."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,9 +11,9 @@ from ebbtide.recording.values import leaves
 
 
 def read_pools(recording: Recording) -> tuple[PoolFacts, ...]:
-    """Every node pool that the program would make, in the order of registration, system pools first.
+    """Return every node pool that the program creates, in order of registration, system pools first.
 
-    Pools that exist already and are only read are not among them: nothing is recorded of what they are like.
+    Existing pools that are only read are omitted: their properties are not recorded.
     """
     pools = (_with_overrides(pool, recording) for pool in _pools(recording))
     return tuple(sorted(pools, key=lambda pool: pool.role != "system"))

@@ -1,5 +1,5 @@
-"""Which Kueue queues lead to a node pool: local queue, cluster queue, flavor, node labels
-(kueue.x-k8s.io, v1beta2).
+"""The Kueue queues of a node pool: local queue, cluster queue, flavor, node labels (kueue.x-k8s.io,
+v1beta2).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,20 +13,20 @@ _GROUP: Final = "kubernetes:kueue.x-k8s.io/"
 
 
 def read_queues(recording: Recording, pools: Sequence[PoolFacts]) -> list[tuple[str, ...]]:
-    """The local queues, as `namespace/name`, that lead to each of some pools, in the order of the pools."""
-    marked: dict[tuple[str, str], list[int]] = {}
+    """Return the local queues, as `namespace/name`, of each pool, in the order of the pools."""
+    labelled: dict[tuple[str, str], list[int]] = {}
     for number, pool in enumerate(pools):
         for label in pool.labels.items():
-            marked.setdefault(label, []).append(number)
+            labelled.setdefault(label, []).append(number)
 
-    def lead_to(labels: Mapping[str, str]) -> list[int]:
-        # The rarest of a flavor's labels leaves few pools to look at, however many there are.
-        candidates = [marked[label] for label in labels.items() if label in marked]
+    def matching_pools(labels: Mapping[str, str]) -> list[int]:
+        # The rarest label of a flavor leaves few pools to check.
+        candidates = [labelled[label] for label in labels.items() if label in labelled]
         rarest = min(candidates, key=len) if candidates else []
         return [number for number in rarest if _matches(labels, pools[number])]
 
     flavors = {
-        item.text("metadata.name"): lead_to(item.labels("spec.nodeLabels"))
+        item.text("metadata.name"): matching_pools(item.labels("spec.nodeLabels"))
         for item in _kind(recording, "ResourceFlavor")
     }
     queues = {item.text("metadata.name"): list(_flavors(item)) for item in _kind(recording, "ClusterQueue")}
@@ -52,7 +52,7 @@ def _flavors(cluster_queue: Inputs) -> Iterator[str]:
 
 
 def _matches(node_labels: Mapping[str, str], pool: PoolFacts) -> bool:
-    """Whether a flavor's labels are a pool's: those that it declares; what the cloud adds is not known
+    """Check that a flavor's labels match a pool's declared labels; those that the cloud adds are not known
     here.
     """
     shared = node_labels.keys() & pool.labels.keys()

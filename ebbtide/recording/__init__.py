@@ -1,5 +1,5 @@
-"""Running a Pulumi program in this process, offline, and recording what it would create.
+"""Offline execution of a Pulumi program, and a recording of the resources that it registers.
 
-Nothing is imported here, so that a part can be had without the rest: `recording` is plain data, and
-`record` loads Pulumi.
+The package imports nothing, so that its parts load separately: `recording` is plain data, `record` loads
+Pulumi.
 """

@@ -1,9 +1,9 @@
-"""What Azure is assumed to answer.
+"""Assumed responses of Azure.
 
-Sources: names of inputs and outputs are those of pulumi-azure-native 3.29.0; ids are in Azure Resource
-Manager's form. Host names, the OIDC issuer's address and the shape of the kubeconfig are those of the AKS
-documentation (`use-oidc-issuer`, `kubelogin-authentication`). None was compared with a live cloud: they are
-shown, and nothing is decided by them.
+Sources: names of inputs and outputs are those of pulumi-azure-native 3.29.0; ids have Azure Resource
+Manager's format. Host names, the OIDC issuer URL and the kubeconfig follow the AKS documentation
+(`use-oidc-issuer`, `kubelogin-authentication`). Not compared with a live cloud: they are displayed only, and
+decide nothing.
 """
 
 import base64
@@ -11,8 +11,8 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
-from ebbtide.recording.asking import Answer, Assumptions, Question, ResourceRule
-from ebbtide.recording.marks import ADDRESS, CERTIFICATE_BASE64, WORD, uuid_for
+from ebbtide.recording.assumed_values import ADDRESS, CERTIFICATE_BASE64, WORD, uuid_for
+from ebbtide.recording.assumption_tables import Answer, Assumptions, Question, ResourceRule
 from ebbtide.recording.templates import (
     Derivation,
     Facts,
@@ -23,18 +23,17 @@ from ebbtide.recording.templates import (
 )
 from ebbtide.recording.values import Plain, revealed
 
-# Microsoft's own applications, the same in every tenant (AKS documentation, `kubelogin-authentication`).
+# Microsoft's own applications, equal in every tenant (AKS documentation, `kubelogin-authentication`).
 _AKS_SERVER: Final = "6dae42f8-4368-4678-94ff-3960e28e3630"
 _AKS_CLIENT: Final = "80faf920-1908-4b52-b5ef-a8e7bedfc67a"
 
-# One subscription and one tenant are assumed for everything, or two ids of one cloud would not belong
-# together.
+# A single subscription and tenant for all ids, so that they are consistent.
 _TENANT: Final = uuid_for("tenant")
 _SUBSCRIPTION: Final = uuid_for("subscription")
 
 
 def _named(key: str) -> Derivation:
-    """The name of a resource where none is declared: the logical one and random letters."""
+    """The name of a resource that declares none: the logical name and random letters."""
 
     def derive(facts: Facts) -> str | None:
         logical = facts.question.name
@@ -47,7 +46,7 @@ _GROUP: Final = "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupNa
 
 
 def _rule(name_key: str, path: str, outputs: Mapping[str, Template] | None = None) -> ResourceRule:
-    """A resource whose id is its group's, `/providers/` and a path that ends in its name."""
+    """Build a rule for ids of the form `RESOURCE_GROUP/providers/PATH/NAME`."""
     derived: dict[str, Derivation] = {
         "name": _named(name_key),
         name_key: _named(name_key),
@@ -65,7 +64,7 @@ _DERIVED: Final[Mapping[str, Derivation]] = {
 
 
 def _virtual_network(question: Question) -> Answer:
-    """The network, and an id for each subnet that is declared inside it."""
+    """Return the network, with an id for each subnet declared inline."""
     answer = _rule("virtualNetworkName", "Microsoft.Network/virtualNetworks/{name}")(question)
     declared = question.inputs.get("subnets")
     subnets: list[Plain] = []
@@ -76,23 +75,23 @@ def _virtual_network(question: Question) -> Answer:
 
 
 def _identified(rule: ResourceRule) -> ResourceRule:
-    """A rule that also answers for user-assigned identities: asked for as a list of ids, answered as an
-    object.
+    """Extend a rule with user-assigned identities, which are a list of ids in inputs and an object in
+    outputs.
     """
 
     def identified(question: Question) -> Answer:
         answer = rule(question)
         identity = revealed(question.inputs.get("identity"))
-        asked = identity.get("userAssignedIdentities") if isinstance(identity, dict) else None
-        if not isinstance(asked, list):
+        ids = identity.get("userAssignedIdentities") if isinstance(identity, dict) else None
+        if not isinstance(ids, list):
             return answer
-        given: dict[str, Plain] = {
+        identities: dict[str, Plain] = {
             id_: {"clientId": uuid_for(f"client {id_}"), "principalId": uuid_for(f"principal {id_}")}
-            for id_ in asked
+            for id_ in ids
             if isinstance(id_, str)
         }
-        # A cluster with an identity of its own making has no other.
-        return Answer(answer.id, {**answer.outputs, "identity": {"userAssignedIdentities": given}})
+        # A cluster with a system-assigned identity has no other.
+        return Answer(answer.id, {**answer.outputs, "identity": {"userAssignedIdentities": identities}})
 
     return identified
 
@@ -114,7 +113,7 @@ _CLUSTER_OUTPUTS: Final[Mapping[str, Template]] = {
 
 
 def _node_group(facts: Facts) -> str:
-    """The name that AKS gives to the group of a cluster's nodes."""
+    """AKS's default name for the node resource group."""
     return "MC_{resourceGroupName}_{name}_{location}".format_map(facts)
 
 
@@ -138,9 +137,7 @@ def _role_assignment(question: Question) -> Answer:
 
 
 def _credentials(question: Question) -> dict[str, Plain]:
-    """A kubeconfig as the credentials call gives it for a cluster with Entra: base64, signing in through
-    kubelogin.
-    """
+    """A kubeconfig as AKS returns it for a cluster with Entra ID: base64, with kubelogin authentication."""
     name = question.text("resourceName") or f"{WORD}-cluster"
     group = question.text("resourceGroupName") or f"{WORD}-group"
     user = f"clusterUser_{group}_{name}"
@@ -181,7 +178,7 @@ def _credentials(question: Question) -> dict[str, Plain]:
             }
         ],
     }
-    # JSON is YAML, and every reader of kubeconfigs takes it.
+    # JSON is valid YAML.
     text = json.dumps(kubeconfig, indent=2)
     return {"kubeconfigs": [{"name": "clusterUser", "value": base64.b64encode(text.encode()).decode()}]}
 
@@ -286,4 +283,4 @@ TABLES: Final = Assumptions(
         ),
     },
 )
-"""What is known of Azure."""
+"""Assumed responses of Azure."""

@@ -1,26 +1,25 @@
-"""What Google Cloud is assumed to answer.
+"""Assumed responses of Google Cloud.
 
-Sources: ids of compute, clusters, Filestore and Artifact Registry are those of the import sections of
-pulumi-gcp 10.2.0; names of outputs are its classes'. Self links, service accounts' addresses
-(`ACCOUNT@PROJECT.iam.gserviceaccount.com`), the DNS endpoint's host name and the other ids are in the form
-that Google's documentation gives them. None was compared with a live cloud: they are shown, and nothing is
-decided by them.
+Sources: ids of compute, clusters, Filestore and Artifact Registry follow the import sections of pulumi-gcp
+10.2.0; output names are those of its classes. Self links, service account addresses
+(`ACCOUNT@PROJECT.iam.gserviceaccount.com`), the DNS endpoint's host name and the other ids follow Google's
+documentation. Not compared with a live cloud: they are displayed only, and decide nothing.
 """
 
 from collections.abc import Mapping
 from typing import Final
 
 from ebbtide.catalog.clouds import account_host
-from ebbtide.recording.asking import Assumptions, Question
-from ebbtide.recording.marks import ADDRESS, CERTIFICATE_BASE64, WORD
+from ebbtide.recording.assumed_values import ADDRESS, CERTIFICATE_BASE64, WORD
+from ebbtide.recording.assumption_tables import Assumptions, Question
 from ebbtide.recording.templates import Derivation, Facts, Template, Text, invoke_rule, resource_rule
 from ebbtide.recording.values import Plain
 
-_NUMBER: Final = "000000000000"  # no project has it
+_NUMBER: Final = "000000000000"  # a project number that no project has
 
 
 def _name(facts: Facts) -> str | None:
-    """Pulumi makes a name of the logical one and random digits, where none is declared."""
+    """Pulumi's auto-name where no name is declared: the logical name and random digits."""
     return f"{facts.question.name}-{WORD}" if facts.question.name else None
 
 
@@ -29,8 +28,8 @@ def _location(facts: Facts) -> str | None:
 
 
 def _region(facts: Facts) -> str | None:
-    place = facts.known("location") or facts.known("zone")
-    return format(Text(place), "region") if place else None
+    location = facts.known("location") or facts.known("zone")
+    return format(Text(location), "region") if location else None
 
 
 _DERIVED: Final[Mapping[str, Derivation]] = {
@@ -46,7 +45,7 @@ _CLUSTER: Final = "projects/{project}/locations/{location}/clusters/{name}"
 _DNS_ENDPOINT: Final = f"gke-{WORD}-{{name}}-{_NUMBER}.{{region}}.gke.goog"
 _EMAIL: Final = "{accountId}@{accountHost}"
 
-# By type: the id, and the outputs that are not inputs. What is not here stays unknown.
+# By type: the id, and the outputs that are not inputs. Everything else stays unknown.
 _RESOURCES: Final[Mapping[str, tuple[str, Mapping[str, Template]]]] = {
     "gcp:compute/network:Network": (
         "projects/{project}/global/networks/{name}",
@@ -238,4 +237,4 @@ TABLES: Final = Assumptions(
         "gcp:compute/getZones:getZones": _zones,
     },
 )
-"""What is known of Google Cloud."""
+"""Assumed responses of Google Cloud."""

@@ -1,19 +1,19 @@
-"""What the clouds would answer, so that a program goes on past its first question without one.
+"""Assumed cloud responses, which let a program run to its end without a cloud.
 
-The tables stand in a module for each cloud; `asking` has the terms in which they are written.
+Each cloud's table has its own module; `assumption_tables` defines their classes.
 """
 
 from typing import Final
 
 from ebbtide.recording import assumed_azure, assumed_gcp, assumed_kubernetes
-from ebbtide.recording.asking import Answer, Assumptions, Question, UnansweredInvokeError
-from ebbtide.recording.marks import uuid_for
+from ebbtide.recording.assumed_values import uuid_for
+from ebbtide.recording.assumption_tables import Answer, Assumptions, Question, UnansweredInvokeError
 
 __all__ = ["ASSUMPTIONS", "Answer", "Assumptions", "Question", "UnansweredInvokeError"]
 
 
 def _provider(question: Question) -> Answer:
-    """The engine gives a provider a random UUID; a reference to a provider holds it."""
+    """A provider's id is a random UUID of the engine; provider references contain it."""
     return Answer(uuid_for(f"{question.token} {question.name}"))
 
 

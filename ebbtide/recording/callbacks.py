@@ -1,6 +1,6 @@
-"""Hooks and transforms of a program, noted and never called.
+"""Resource hooks and transforms of a program, recorded and never called.
 
-The SDK would start a gRPC server for the engine to call them on. No engine runs, and a preview opens no port.
+The SDK would start a gRPC server for the engine's calls. No engine runs, and a preview opens no port.
 """
 
 from pulumi.runtime._callbacks import _CallbackServicer  # pyright: ignore[reportPrivateUsage] - no public form
@@ -9,10 +9,10 @@ from ebbtide.recording.monitor import RecordingMonitor
 
 
 class Callbacks(_CallbackServicer):
-    """The SDK's register of callbacks, without its server."""
+    """The SDK's callback registry, without its server."""
 
     def __init__(self, monitor: RecordingMonitor) -> None:
-        # Deliberately not the base class's, which makes the server.
+        # Skips the base class's constructor, which starts the server.
         self._callbacks = {}
         self._transforms = {}
         self._state_migrations = {}
@@ -20,4 +20,4 @@ class Callbacks(_CallbackServicer):
         self._target = "none"
 
     async def serve(self) -> None:
-        """Serve nobody."""
+        """Start no server."""

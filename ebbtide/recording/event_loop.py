@@ -1,8 +1,8 @@
-"""The event loop that a program runs on: nothing on it goes through a thread, and it knows when it has
-nothing to do.
+"""The event loop of a program: it uses no threads and detects idleness.
 
-The SDK hands each call to a worker thread because a real engine is a process away. Ours is a method that
-returns in microseconds: the hop costs more than the call, and the workers leave unclosed event loops behind.
+The SDK sends each call to a worker thread because a real engine is a separate process. The recorder is a
+method that returns in microseconds: the thread switch costs more than the call, and the workers leave
+unclosed event loops behind.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from typing import Any
 
 
 class _IdleSelector(selectors.DefaultSelector):
-    """Says when the loop is about to wait: it asks for a timeout of 0 as long as anything is ready to run."""
+    """Detect that the loop is about to wait: it passes a timeout of 0 while any callback is ready."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -28,7 +28,7 @@ class _IdleSelector(selectors.DefaultSelector):
 
 
 class InlineLoop(asyncio.SelectorEventLoop):
-    """Runs what the SDK would hand to a thread right here; whatever else asks for a thread still gets one."""
+    """Run the SDK's calls inline; all other calls to an executor still get a thread."""
 
     def __init__(self) -> None:
         self._idle = _IdleSelector()
@@ -37,7 +37,9 @@ class InlineLoop(asyncio.SelectorEventLoop):
     def run_in_executor(  # pyright: ignore[reportIncompatibleMethodOverride] - typeshed's has variadic types
         self, executor: Any, func: Callable[..., Any], *args: Any
     ) -> asyncio.Future[Any]:
-        """The result of the call as a future, already done when the SDK made it (`wrap_with_context`)."""
+        """Return the result of the call as a future, already complete when the SDK made it
+        (`wrap_with_context`).
+        """
         if executor is not None or func.__module__ != "pulumi.runtime._context":
             return super().run_in_executor(executor, func, *args)
         future: asyncio.Future[Any] = self.create_future()
@@ -48,14 +50,12 @@ class InlineLoop(asyncio.SelectorEventLoop):
         return future
 
     async def idle(self) -> None:
-        """Return when everything that can run has run, and only time, threads or the network could bring
-        more.
-        """
-        nothing_left: asyncio.Future[None] = self.create_future()
+        """Return when no task can proceed without time, threads or the network."""
+        done: asyncio.Future[None] = self.create_future()
 
-        def say() -> None:
-            if not nothing_left.done():
-                nothing_left.set_result(None)
+        def finish() -> None:
+            if not done.done():
+                done.set_result(None)
 
-        self._idle.when_idle.append(say)
-        await nothing_left
+        self._idle.when_idle.append(finish)
+        await done

@@ -6,19 +6,19 @@ from pathlib import Path
 
 from pulumi import InputPropertiesError, InputPropertyError, RunError
 
-from ebbtide.recording.asking import UnansweredInvokeError
+from ebbtide.recording.assumption_tables import UnansweredInvokeError
 from ebbtide.recording.monitor import DuplicateResourceError, UnsupportedCallError
 
 _OURS = Path(__file__).parent
 
 
 class ProgramError(Exception):
-    """The program failed, or could not be run. The message is for its author; the cause is the exception.
+    """The program failed, or could not be run. The exception is the cause.
 
     Attributes:
-        file: the deepest of the program's own files that the exception passed through, relative to the
-            program's directory; empty where it passed through none.
-        line: the line of that file; 0 where there is none.
+        file: the deepest file of the program that the exception passed through, relative to the program's
+            directory; empty if none.
+        line: the line in that file; 0 if none.
     """
 
     def __init__(self, message: str, file: str = "", line: int = 0) -> None:
@@ -28,13 +28,13 @@ class ProgramError(Exception):
 
 
 class ProgramEndedError(Exception):
-    """The program called `sys.exit` with a status that is not 0."""
+    """The program called `sys.exit` with a nonzero status."""
 
     def __init__(self, status: object) -> None:
-        super().__init__(f"The program ended itself with status {status}.")
+        super().__init__(f"The program exited with status {status}.")
 
 
-# Their messages are complete sentences for the user who runs the program.
+# Exceptions whose messages are complete sentences for users.
 _COMPLETE = (
     DuplicateResourceError,
     ProgramEndedError,
@@ -45,38 +45,39 @@ _COMPLETE = (
 )
 
 
-def explained(error: Exception, *, clean: Callable[[str], str], home: Path | None) -> ProgramError:
-    """A program's failure as a `ProgramError`.
+def explained(error: Exception, *, clean: Callable[[str], str], program: Path | None) -> ProgramError:
+    """Convert a program's failure to a `ProgramError`.
 
     Args:
-        error: what was raised.
-        clean: takes the configuration's secrets out of a text.
-        home: the program's directory or file, absolute, to give file and line in; None for a callable.
+        error: the exception.
+        clean: removes the configuration's secrets from a text.
+        program: the program's directory or file, absolute, for file and line; None for a callable.
     """
-    file, line = _place(error, home)
+    file, line = _position(error, program)
     return ProgramError(clean(_message(error, f" ({file}, line {line})" if file else "")), file, line)
 
 
-def _message(error: Exception, place: str) -> str:
+def _message(error: Exception, position: str) -> str:
     if isinstance(error, _COMPLETE) or hasattr(error, "faults"):
         return str(error)
     if isinstance(error, InputPropertiesError):
         details = [f"{detail['property_path']}: {detail['reason']}" for detail in error.errors or []]
-        return "\n".join([error.message + place, *details])
+        return "\n".join([error.message + position, *details])
     if isinstance(error, InputPropertyError):
-        return f"{error.property_path}: {error.reason}{place}"
+        return f"{error.property_path}: {error.reason}{position}"
     if isinstance(error, SyntaxError):
-        return f"{error.msg}{place}"
+        return f"{error.msg}{position}"
     kind = type(error).__name__
-    return (f"{kind}: {error}" if str(error) else kind) + place
+    return (f"{kind}: {error}" if str(error) else kind) + position
 
 
-def _place(error: Exception, home: Path | None) -> tuple[str, int]:
-    """The deepest file and line of the program's own that an exception passed through; empty and 0 for
-    none."""
-    if home is None:
+def _position(error: Exception, program: Path | None) -> tuple[str, int]:
+    """Return the deepest file and line of the program that an exception passed through; empty and 0 if
+    none.
+    """
+    if program is None:
         return "", 0
-    directory = home if home.is_dir() else home.parent
+    directory = program if program.is_dir() else program.parent
     for file, line in _lines(error):
         path = Path(file).resolve()
         if path.is_relative_to(directory) and "site-packages" not in path.parts and path.parent != _OURS:
@@ -85,8 +86,9 @@ def _place(error: Exception, home: Path | None) -> tuple[str, int]:
 
 
 def _lines(error: Exception) -> Iterator[tuple[str, int | None]]:
-    """The files and lines that an exception passed through, deepest first; of a syntax error, its own
-    first."""
+    """Yield the files and lines that an exception passed through, deepest first; a syntax error's own file
+    comes first.
+    """
     if isinstance(error, SyntaxError) and error.filename:
         yield error.filename, error.lineno
     for frame in reversed(traceback.extract_tb(error.__traceback__)):

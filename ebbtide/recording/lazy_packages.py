@@ -1,10 +1,9 @@
-"""Import of a provider's large package module by module, as its parts are asked for.
+"""Lazy import of a provider's large packages, module by module.
 
-`pulumi_gcp.compute` has some 290 modules, and asking it for one class imports all of them: half a second of a
+`pulumi_gcp.compute` has some 290 modules, and accessing any class imports all of them: half a second of a
 second and a half that a preview takes, for the four classes of a network. Its modules are named after their
-classes, so that the right one can be imported alone. Whatever is not found so, and whoever asks for
-everything, has the package loaded whole, as it would have been. Only the command line installs this, in a
-process of its own.
+classes, so a single one can be imported. Any other access loads the whole package. Only the command line
+installs this, in its own process.
 """
 
 import importlib
@@ -18,11 +17,11 @@ from types import CodeType, ModuleType
 from typing import Any, Final, cast
 
 LARGE: Final = frozenset({"pulumi_gcp.compute", "pulumi_azure_native.network"})
-"""What it is worth it for: the others are loaded in a tenth of the time."""
+"""Packages that are slow to import; all others load in a tenth of the time."""
 
 
 def install() -> None:
-    """Make large packages lazy from now on; those that are loaded already stay as they are."""
+    """Make large packages lazy from now on; loaded ones are unchanged."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
 
@@ -40,7 +39,7 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 class _Loader(importlib.abc.Loader):
-    """Makes the package without running its `__init__`, which imports everything."""
+    """Create the package without running its `__init__`, which imports everything."""
 
     def __init__(self, loader: importlib.machinery.SourceFileLoader) -> None:
         self._loader = loader
@@ -51,7 +50,7 @@ class _Loader(importlib.abc.Loader):
 
 
 class _Package(ModuleType):
-    """A package whose members are imported when they are asked for."""
+    """A package that imports its members on first access."""
 
     def __getattr__(self, name: str) -> Any:
         if name == "__all__" or not name.startswith("__"):
@@ -64,8 +63,8 @@ class _Package(ModuleType):
         raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
 
     def __setattr__(self, name: str, value: Any) -> None:
-        # The import system binds a module's name when it has loaded it. A function's module has the
-        # function's name, and the function is what the package has under it.
+        # The import system binds a module's name after loading it. A function's module has the function's
+        # name, and the package exports the function under it.
         if isinstance(value, ModuleType) and value.__name__ == f"{self.__name__}.{name}":
             value = vars(value).get(name, value) if name in _exports(value) else value
         super().__setattr__(name, value)
@@ -75,10 +74,10 @@ class _Package(ModuleType):
         return sorted(self.__dict__)
 
     def _has(self, module: str) -> bool:
-        return any((Path(place) / f"{module}.py").is_file() for place in self.__path__)
+        return any((Path(directory) / f"{module}.py").is_file() for directory in self.__path__)
 
     def _imported(self, module: str) -> dict[str, Any]:
-        """The package's members once a module is imported: what that one exports is among them."""
+        """Import a module and return the package's members, including the module's exports."""
         loaded = importlib.import_module(f"{self.__name__}.{module}")
         for name in _exports(loaded):
             self.__dict__[name] = vars(loaded)[name]
@@ -86,7 +85,7 @@ class _Package(ModuleType):
         return self.__dict__
 
     def _load(self) -> None:
-        """Run the package's `__init__` after all; what is imported already is not imported again."""
+        """Run the package's `__init__`; modules that are already imported are not imported again."""
         load_code = self.__dict__.pop("_load_code", None)
         if load_code is not None:
             exec(cast("CodeType", load_code()), self.__dict__)  # noqa: S102 - the package's own code
@@ -97,7 +96,7 @@ def _exports(module: ModuleType) -> list[str]:
 
 
 def _candidates(name: str) -> list[str]:
-    """The modules that may have a member: `router_nat` for `RouterNat` and `RouterNatArgs`, `_inputs` for
+    """List modules that may define a member: `router_nat` for `RouterNat` and `RouterNatArgs`, `_inputs` for
     other Args.
     """
     snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()

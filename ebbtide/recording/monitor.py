@@ -1,10 +1,10 @@
-"""The engine's side of a run: what the SDK talks to, answering from assumptions and writing everything down.
+"""A resource monitor for the SDK that answers from assumptions and records every request.
 
-The SDK leaves some of a resource's options to the engine. What the engine does with them is done here, after
-its `inheritFromParent` and `generateURN` (pulumi `pkg/resource/deploy/source_eval.go` and
-`step_generator.go`), so that a recording says what a real run would do: `protect`, `deletedWith` and
-`retainOnDelete` flow from a parent to a child that has none, nothing else does, and a resource that is only
-read has none of them. Of these the SDK itself passes on `protect` alone, besides providers.
+The SDK leaves some resource options to the engine. They are applied here as in the engine's
+`inheritFromParent` and `generateURN` (pulumi `pkg/resource/deploy/source_eval.go` and `step_generator.go`),
+so that a recording matches a real run: a child inherits `protect`, `deletedWith` and `retainOnDelete` unless
+it sets them, and nothing else; a resource that is only read has none of them. The SDK itself passes on only
+`protect` and providers.
 """
 
 import dataclasses
@@ -15,40 +15,42 @@ from google.protobuf import empty_pb2
 from pulumi.runtime.mocks import MockCallArgs, MockMonitor, MockResourceArgs, Mocks
 from pulumi.runtime.proto import alias_pb2, callback_pb2, resource_pb2
 
-from ebbtide.recording.asking import Assumptions, Question, assumed_paths, overlaid
-from ebbtide.recording.notes import Notes
+from ebbtide.recording.assumption_tables import Assumptions, Question, assumed_paths, overlaid
+from ebbtide.recording.messages import MessageLog
 from ebbtide.recording.recording import Invocation, Recording, Resource
 from ebbtide.recording.values import Plain, Secret
 from ebbtide.recording.wire import fill_struct, properties
 
 _STACK: Final = "pulumi:pulumi:Stack"
 _GET_RESOURCE: Final = "pulumi:pulumi:getResource"
-_RESOURCE_MARK: Final = "@isPulumiResource"  # the SDK's note to the engine on exported resources
+_RESOURCE_MARK: Final = "@isPulumiResource"  # the SDK's marker on exported resources
 
 
 class DuplicateResourceError(Exception):
-    """Two resources of one URN, which the engine refuses and mocks let pass."""
+    """Two resources with the same URN, which the engine rejects and the SDK's mocks accept."""
 
     def __init__(self, urn: str) -> None:
         self.urn = urn
         super().__init__(
-            f"Two resources have the URN {urn}. Pulumi would refuse the second: a URN is made of the types "
-            "above a resource, its type and its name. Give one of them another name."
+            f"Two resources have the URN {urn}. Pulumi would reject the second, since a URN consists of "
+            "the parents' types, the type and the name. Rename one of them."
         )
 
 
 class UnsupportedCallError(Exception):
-    """A method of a resource, which only its running provider could answer."""
+    """A call to a resource method, which only a running provider can answer."""
 
     def __init__(self, token: str) -> None:
         super().__init__(
-            f"The program calls the resource method {token}. Its provider would answer it, and the preview "
-            "runs none."
+            f"The program calls the resource method {token}. Only its provider could answer it, and the "
+            "preview runs no provider."
         )
 
 
 class _NoMocks(Mocks):
-    """The base class wants mocks; every method of it that would ask them is replaced below."""
+    """Satisfies the base class, which requires mocks; every method that would use them is overridden
+    below.
+    """
 
     def call(self, args: MockCallArgs) -> NoReturn:
         raise AssertionError(args.token)
@@ -59,7 +61,7 @@ class _NoMocks(Mocks):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Goal:
-    """The options that children inherit; None where neither the resource nor any parent says."""
+    """Inherited resource options; None if neither the resource nor any parent sets them."""
 
     protect: bool | None = None
     deleted_with: str | None = None
@@ -77,7 +79,7 @@ _NO_GOAL: Final = _Goal()
 
 
 class RecordingMonitor(MockMonitor):
-    """Registers resources and answers functions for one run of a program."""
+    """Register resources and answer function calls for a single run of a program."""
 
     def __init__(
         self,
@@ -85,14 +87,14 @@ class RecordingMonitor(MockMonitor):
         stack: str,
         *,
         assumptions: Assumptions,
-        notes: Notes,
+        log: MessageLog,
         config: Mapping[str, str],
     ) -> None:
         super().__init__(_NoMocks())
         self._project = project
         self._stack = stack
         self._assumptions = assumptions
-        self._notes = notes
+        self._log = log
         self._config = config
         self._ambient: dict[str, dict[str, Plain]] = {}
         self._recorded: dict[str, Resource] = {}
@@ -102,20 +104,20 @@ class RecordingMonitor(MockMonitor):
         self._invocations: list[Invocation] = []
 
     def recording(self) -> Recording:
-        """What has been registered so far."""
+        """Return everything registered so far."""
         return Recording(
             project=self._project,
             stack=self._stack,
             resources=tuple(self._recorded.values()),
             outputs=self._outputs,
             invocations=tuple(self._invocations),
-            messages=tuple(self._notes.messages),
+            messages=tuple(self._log.messages),
         )
 
     def RegisterResource(  # noqa: N802 - the protocol's name
         self, request: resource_pb2.RegisterResourceRequest
     ) -> resource_pb2.RegisterResourceResponse:
-        """Record a resource and answer for its cloud.
+        """Record a resource and answer with its assumed outputs.
 
         Raises:
             DuplicateResourceError: when its URN is taken.
@@ -125,9 +127,9 @@ class RecordingMonitor(MockMonitor):
             return resource_pb2.RegisterResourceResponse(urn=urn)
         if urn in self._recorded:
             raise DuplicateResourceError(urn)
-        # Those of a component that its provider makes are for parts that are not in a recording anyway.
+        # Transforms of a remote component apply to its children, which are not recorded.
         if request.transforms and not request.remote:  # pyright: ignore[reportUnknownMemberType]
-            self._notes.say("warning", "Its transforms are not run in an offline preview.", urn)
+            self._log.add("warning", "Its transforms are not run in an offline preview.", urn)
 
         inputs = properties(request.object)
         provider = _provider(request.provider)
@@ -178,7 +180,7 @@ class RecordingMonitor(MockMonitor):
             version=request.version or None,
         )
 
-        # What was sent is copied as it is, in C; only what the answer adds is written field by field.
+        # The request's object is copied in C; only the answer's additions are written field by field.
         response = resource_pb2.RegisterResourceResponse(urn=urn, id=id_ or "", object=request.object)
         fill_struct(response.object, _changed(inputs, outputs))
         return response
@@ -186,7 +188,7 @@ class RecordingMonitor(MockMonitor):
     def ReadResource(  # noqa: N802
         self, request: resource_pb2.ReadResourceRequest
     ) -> resource_pb2.ReadResourceResponse:
-        """Record a resource that exists already, and answer for its cloud.
+        """Record an existing resource and answer with its assumed outputs.
 
         Raises:
             DuplicateResourceError: when its URN is taken.
@@ -225,7 +227,7 @@ class RecordingMonitor(MockMonitor):
     def RegisterResourceOutputs(  # noqa: N802
         self, request: resource_pb2.RegisterResourceOutputsRequest
     ) -> empty_pb2.Empty:
-        """Record the outputs of a component, or of the stack."""
+        """Record the outputs of a component or of the stack."""
         outputs = properties(request.outputs)
         if request.urn == self._stack_urn:
             self._outputs = {key: _unmarked(value) for key, value in outputs.items()}
@@ -236,7 +238,7 @@ class RecordingMonitor(MockMonitor):
     def Invoke(  # noqa: N802
         self, request: resource_pb2.ResourceInvokeRequest
     ) -> resource_pb2.ResourceInvokeResponse:
-        """Answer a function of a provider, and record that it was asked.
+        """Answer a provider function and record the call.
 
         Raises:
             UnansweredInvokeError: when there is no assumed answer.
@@ -252,13 +254,15 @@ class RecordingMonitor(MockMonitor):
             Question(token=request.tok, inputs=args, provider=self._settings(provider, request.tok))
         )
         # The SDK unwraps secrets before it calls.
-        shown = {key: self._notes.cleaned(value) for key, value in args.items()}
-        self._invocations.append(Invocation(token=request.tok, args=shown, answer=answer, provider=provider))
+        masked_args = {key: self._log.cleaned(value) for key, value in args.items()}
+        self._invocations.append(
+            Invocation(token=request.tok, args=masked_args, answer=answer, provider=provider)
+        )
         fill_struct(result, answer)
         return response
 
     def Call(self, request: resource_pb2.ResourceCallRequest) -> NoReturn:  # noqa: N802
-        """Refuse a method of a resource.
+        """Reject a resource method.
 
         Raises:
             UnsupportedCallError: always.
@@ -266,28 +270,26 @@ class RecordingMonitor(MockMonitor):
         raise UnsupportedCallError(request.tok)
 
     def RegisterStackTransform(self, request: callback_pb2.Callback) -> empty_pb2.Empty:  # noqa: ARG002, N802
-        """Say that a transform of the whole stack is not run."""
-        self._notes.say("warning", "The stack's resource transforms are not run in an offline preview.")
+        """Warn that stack transforms are not run."""
+        self._log.add("warning", "The stack's resource transforms are not run in an offline preview.")
         return empty_pb2.Empty()
 
     def RegisterStackInvokeTransform(self, request: callback_pb2.Callback) -> empty_pb2.Empty:  # noqa: ARG002, N802
-        """Say that an invoke transform of the whole stack is not run."""
-        self._notes.say("warning", "The stack's invoke transforms are not run in an offline preview.")
+        """Warn that invoke transforms are not run."""
+        self._log.add("warning", "The stack's invoke transforms are not run in an offline preview.")
         return empty_pb2.Empty()
 
     def _urn(self, parent: str, type_: str, name: str) -> str:
-        """A URN as the engine makes it: with the types of all parents but the stack's."""
-        above = parent.split("::")[2] if parent else _STACK
-        qualified = type_ if above == _STACK else f"{above}${type_}"
+        """Build a URN as the engine does: with the types of all parents except the stack."""
+        parent_types = parent.split("::")[2] if parent else _STACK
+        qualified = type_ if parent_types == _STACK else f"{parent_types}${type_}"
         return f"urn:pulumi:{self._stack}::{self._project}::{qualified}::{name}"
 
     def _parent(self, urn: str) -> str | None:
         return None if urn in ("", self._stack_urn) else urn
 
     def _settings(self, provider: str | None, token: str) -> Mapping[str, Plain]:
-        """What the provider knows: an explicit one's inputs, or the configuration of the package's default
-        one.
-        """
+        """Return an explicit provider's inputs, or the configuration of the package's default provider."""
         if provider is not None:
             return self._recorded[provider].inputs
         package = token.partition(":")[0]
@@ -303,7 +305,7 @@ class RecordingMonitor(MockMonitor):
     def _answer(
         self, question: Question, secret_outputs: Iterable[str]
     ) -> tuple[str, dict[str, Plain], tuple[str, ...]]:
-        """The id, the outputs, and which paths in them are assumed."""
+        """Return the id, the outputs and the assumed paths in them."""
         answer = self._assumptions.answer(question)
         outputs = {
             **question.inputs,
@@ -315,19 +317,19 @@ class RecordingMonitor(MockMonitor):
         return answer.id, outputs, assumed_paths(question, answer)
 
     def _state(self, urn: str) -> dict[str, Plain]:
-        """What the engine answers when a program looks up a resource of its own by URN.
+        """Return the state of a resource that the program looks up by URN.
 
         Raises:
             LookupError: when there is no such resource.
         """
         if urn not in self._recorded:
-            raise LookupError(f"The program looks up the resource {urn}, and there is none.")
+            raise LookupError(f"The program looks up the resource {urn}, which does not exist.")
         resource = self._recorded[urn]
         return {"urn": urn, "id": resource.id or "", "state": dict(resource.outputs)}
 
 
 def _provider(reference: str) -> str | None:
-    """The URN in a provider reference, which is a URN and an id joined by `::`."""
+    """Return the URN of a provider reference, `URN::ID`."""
     return reference.rpartition("::")[0] or None
 
 
@@ -336,14 +338,14 @@ def _changed(inputs: Mapping[str, Plain], outputs: Mapping[str, Plain]) -> dict[
 
 
 def _unmarked(value: Plain) -> Plain:
-    """A stack output without the SDK's mark on exported resources."""
+    """Remove the SDK's marker for exported resources from a stack output."""
     if isinstance(value, dict):
         return {key: _unmarked(item) for key, item in value.items() if key != _RESOURCE_MARK}
     return value
 
 
 def _aliases(request: resource_pb2.RegisterResourceRequest) -> tuple[str, ...]:
-    # The stubs do not know the messages of other files.
+    # The type stubs lack messages of other files.
     return tuple(_alias(cast("alias_pb2.Alias", alias)) for alias in request.aliases)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
 
 
@@ -361,7 +363,7 @@ def _alias(alias: alias_pb2.Alias) -> str:
     return " ".join(f"{key}={value}" for key, value in parts.items() if value)
 
 
-_MOMENTS: Final = (
+_EVENTS: Final = (
     "before_create",
     "after_create",
     "before_update",
@@ -373,11 +375,11 @@ _MOMENTS: Final = (
 
 
 def _hooks(binding: resource_pb2.RegisterResourceRequest.ResourceHooksBinding) -> dict[str, tuple[str, ...]]:
-    named = {moment: tuple[str, ...](getattr(binding, moment)) for moment in _MOMENTS}
-    return {moment: names for moment, names in named.items() if names}
+    named = {event: tuple[str, ...](getattr(binding, event)) for event in _EVENTS}
+    return {event: names for event, names in named.items() if names}
 
 
 def _timeouts(request: resource_pb2.RegisterResourceRequest) -> dict[str, str]:
-    given = request.customTimeouts
-    timeouts = {"create": given.create, "update": given.update, "delete": given.delete}
+    custom = request.customTimeouts
+    timeouts = {"create": custom.create, "update": custom.update, "delete": custom.delete}
     return {step: time for step, time in timeouts.items() if time}

@@ -1,6 +1,4 @@
-"""Running a directory's `__main__.py` in this process as `pulumi` would in one of its own, and leaving no
-trace.
-"""
+"""Run a program's `__main__.py` in this process, isolated as the `pulumi` command's process would be."""
 
 import contextlib
 import importlib
@@ -11,13 +9,12 @@ from collections.abc import Generator
 from pathlib import Path
 from types import ModuleType
 
-# The package that is running: a second copy of it beside the first would have classes that are not each
-# other's.
+# The running package: a second copy of it would define different classes.
 _OWN = __name__.partition(".")[0]
 
 
 def main_file(program: Path) -> Path:
-    """The file to run: `__main__.py` of a directory, or the file itself.
+    """Return the file to run: `__main__.py` of a directory, or the file itself.
 
     Raises:
         FileNotFoundError: when there is none.
@@ -29,37 +26,36 @@ def main_file(program: Path) -> Path:
 
 
 def run(main: Path) -> None:
-    """Run a program's main file to its end; what it awaits is left on the event loop."""
+    """Run a program's main file; pending tasks stay on the event loop."""
     runpy.run_path(str(main), run_name="__main__")
 
 
 @contextlib.contextmanager
-def at_home(directory: Path) -> Generator[None]:
-    """Be in a program's directory: it is the working directory and the first place to import from.
+def entered(directory: Path) -> Generator[None]:
+    """Enter a program's directory: make it the working directory and the first entry of the import path.
 
-    Modules that the program brings from there are forgotten at the end: the next run of it, or of another
-    program with modules of the same names, imports its own. Everything else that it imports stays, which is
-    what makes the second run fast. Modules of those names that come from elsewhere are out of the way for as
-    long.
+    Modules imported from the directory are removed at the end, so that the next run, or another program with
+    modules of the same names, imports its own. All other imports are kept, which makes the second run fast.
+    Modules of the same names from elsewhere are hidden meanwhile.
     """
     directory = directory.resolve()
-    offered = _importable(directory)
+    importable = _importable(directory)
     before = set(sys.modules)
     hidden = {
         name: module
         for name, module in sys.modules.items()
-        if _head(name) in offered and not _is_from(module, directory)
+        if _head(name) in importable and not _is_from(module, directory)
     }
     for name in hidden:
         del sys.modules[name]
-    path, here = list(sys.path), Path.cwd()
+    path, working_directory = list(sys.path), Path.cwd()
     sys.path.insert(0, str(directory))
     importlib.invalidate_caches()
     os.chdir(directory)
     try:
         yield
     finally:
-        os.chdir(here)
+        os.chdir(working_directory)
         sys.path[:] = path
         heads = {_head(name) for name in before} - {_head(name) for name in hidden}
         for name, module in list(sys.modules.items()):
@@ -73,7 +69,7 @@ def _head(name: str) -> str:
 
 
 def _importable(directory: Path) -> set[str]:
-    """Top-level modules and packages of a directory that are the program's: not ours, not the standard
+    """List the program's top-level modules and packages in a directory, without Ebbtide's and the standard
     library's.
     """
     modules = {entry.stem for entry in directory.glob("*.py")}
@@ -82,7 +78,7 @@ def _importable(directory: Path) -> set[str]:
 
 
 def _is_from(module: ModuleType, directory: Path) -> bool:
-    """Whether a module lies in the directory itself, not in a virtual environment inside it."""
+    """Check that a module is in the directory itself, not in a virtual environment inside it."""
     if _head(module.__name__) == _OWN:
         return False
     file = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), None)

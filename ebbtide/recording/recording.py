@@ -1,4 +1,4 @@
-"""What a program would create, as plain data: no Pulumi object, no future, nothing left to wait for."""
+"""A recorded run as plain data, without Pulumi objects or futures."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -14,36 +14,36 @@ Severity: TypeAlias = Literal["info", "warning", "error"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """One registered resource, with what the engine would have made of its options.
+    """A registered resource, with its options as the engine would resolve them.
 
     Attributes:
-        urn: as the engine builds it from parent, type and name.
+        urn: built from parent, type and name as by the engine.
         type: the type token, such as `gcp:container/nodePool:NodePool`.
         name: the logical name.
-        custom: whether a provider manages it; a component is only a place in the tree.
-        remote: whether the children of this component are made by its provider, out of sight of a preview.
-        read: whether it exists already and is only looked at (`Cluster.get`).
+        custom: true for a provider's resource, false for a component.
+        remote: true for a component whose provider creates its children, which a preview cannot show.
+        read: true for an existing resource that is only read (`Cluster.get`).
         parent: the parent's URN; None for a resource directly under the stack.
-        id: the cloud's name for it, assumed; None for a component.
-        inputs: what was asked for, by the provider's names of the fields.
-        outputs: the inputs with the assumed answers laid over them; a component's registered outputs.
-        assumed: paths in `outputs` (and `id`) that stand for the cloud's answer, such as
+        id: the cloud's id, assumed; None for a component.
+        inputs: declared values, by the provider's field names.
+        outputs: the inputs merged with assumed responses; a component's registered outputs.
+        assumed: paths in `outputs` (and `id`) that the cloud would determine, such as
             `masterAuth.clusterCaCertificate`.
-        dependencies: URNs of the resources that it waits for, in order.
+        dependencies: URNs of the resources that it depends on, in order.
         property_dependencies: the same, by input.
-        provider: URN of its explicit provider; None where the ambient default would be used.
-        protect: whether the engine would refuse to delete it; inherited from the parent.
-        deleted_with: URN of the resource whose deletion takes this one along; inherited from the parent.
-        retain_on_delete: whether deleting it leaves it in the cloud; inherited from the parent.
+        provider: URN of its explicit provider; None for the default provider.
+        protect: true if the engine would refuse deletion; inherited from the parent.
+        deleted_with: URN of the resource whose deletion also deletes this one; inherited from the parent.
+        retain_on_delete: true if deletion keeps it in the cloud; inherited from the parent.
         ignore_changes: property paths whose changes are ignored.
         replace_on_changes: property paths whose change replaces it.
-        delete_before_replace: None where the provider decides.
+        delete_before_replace: None if the provider decides.
         replace_with: URNs of the resources whose replacement replaces this one.
-        aliases: former URNs, or `parent=… type=… name=…` for those that were given in parts.
-        hooks: names of its hooks, by moment (`before_delete`).
+        aliases: former URNs, or `parent=… type=… name=…` for aliases given in parts.
+        hooks: names of its hooks, by event (`before_delete`).
         timeouts: custom timeouts, such as `{"create": "60m"}`.
-        import_id: the id of the existing resource that it would adopt.
-        version: the provider plugin's version that it asks for.
+        import_id: the id of the existing resource to import.
+        version: the requested version of the provider plugin.
     """
 
     urn: str
@@ -76,13 +76,13 @@ class Resource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invocation:
-    """A function of a provider that the program called, and what it was told.
+    """A call of a provider function, with its assumed result.
 
     Attributes:
         token: such as `gcp:container/getCluster:getCluster`.
-        args: what it was called with.
-        answer: all of it assumed.
-        provider: URN of the explicit provider; None for the ambient default.
+        args: its arguments.
+        answer: its result, all assumed.
+        provider: URN of the explicit provider; None for the default provider.
     """
 
     token: str
@@ -93,12 +93,12 @@ class Invocation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """Something that the program said while it ran.
+    """A message of a run.
 
     Attributes:
-        severity: `info` for what was printed or logged, `warning` and `error` as logged.
+        severity: `info` for printed or logged text, `warning` and `error` as logged.
         text: with every known secret masked.
-        urn: the resource that it speaks of, if any.
+        urn: the resource that it is about, if any.
     """
 
     severity: Severity
@@ -108,16 +108,15 @@ class Message:
 
 @dataclass(frozen=True, kw_only=True)
 class Recording:
-    """One run of a program.
+    """A single run of a program.
 
     Attributes:
         project: the Pulumi project's name.
         stack: the stack's name.
-        resources: in the order of their registration, parents before children; the stack itself is not among
-            them.
-        outputs: the stack's.
-        invocations: in the order of the calls.
-        messages: in the order in which they were said.
+        resources: in order of registration, parents before children, without the stack itself.
+        outputs: the stack's outputs.
+        invocations: in order of the calls.
+        messages: in order of arrival.
     """
 
     project: str
@@ -139,7 +138,7 @@ class Recording:
         return by_parent
 
     def __getitem__(self, urn: str) -> Resource:
-        """The resource of that URN.
+        """Return the resource with that URN.
 
         Raises:
             KeyError: when there is none.
@@ -156,34 +155,34 @@ class Recording:
         return len(self.resources)
 
     def of_type(self, type_: str) -> tuple[Resource, ...]:
-        """The resources of a type, in order."""
+        """Return the resources of a type, in order."""
         return tuple(resource for resource in self.resources if resource.type == type_)
 
     def named(self, name: str, type_: str | None = None) -> Resource:
-        """The one resource of that logical name, and of that type where names repeat.
+        """Return the only resource with that logical name, and of that type if names repeat.
 
         Raises:
             LookupError: when there is none, or more than one.
         """
-        found = [r for r in self.resources if r.name == name and type_ in (None, r.type)]
-        if len(found) != 1:
-            what = f"named {name!r}" + (f" of type {type_}" if type_ else "")
-            raise LookupError(f"{len(found) or 'no'} resources {what}")
-        return found[0]
+        matches = [r for r in self.resources if r.name == name and type_ in (None, r.type)]
+        if len(matches) != 1:
+            description = f"named {name!r}" + (f" of type {type_}" if type_ else "")
+            raise LookupError(f"{len(matches) or 'no'} resources {description}")
+        return matches[0]
 
     def children(self, urn: str | None = None) -> tuple[Resource, ...]:
-        """The children of a resource; of the stack, when no URN is given."""
+        """Return the children of a resource, or of the stack if no URN is given."""
         return tuple(self._by_parent.get(urn, ()))
 
     def ancestors(self, urn: str) -> tuple[Resource, ...]:
-        """The resources above one, the nearest first."""
-        above: list[Resource] = []
+        """Return the ancestors of a resource, nearest first."""
+        resources: list[Resource] = []
         parent = self[urn].parent
         while parent is not None:
-            above.append(self[parent])
-            parent = above[-1].parent
-        return tuple(above)
+            resources.append(self[parent])
+            parent = resources[-1].parent
+        return tuple(resources)
 
     def says(self, severity: Severity) -> tuple[Message, ...]:
-        """The messages of one severity."""
+        """Return the messages of a severity."""
         return tuple(message for message in self.messages if message.severity == severity)

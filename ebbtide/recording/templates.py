@@ -1,21 +1,23 @@
-"""Assumed answers as templates: most of what a cloud answers is made, by a rule, of what it was asked."""
+"""Assumed responses as templates: most of a cloud's response is derived from the request."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from ebbtide.recording.asking import Answer, InvokeRule, Question, ResourceRule
-from ebbtide.recording.marks import WORD, uuid_for
+from ebbtide.recording.assumed_values import WORD, uuid_for
+from ebbtide.recording.assumption_tables import Answer, InvokeRule, Question, ResourceRule
 from ebbtide.recording.values import Plain
 
 Template: TypeAlias = "str | bool | Mapping[str, Template] | Sequence[Template]"
-"""JSON whose strings name facts: `projects/{project}/zones/{zone}`."""
+"""JSON whose strings reference facts: `projects/{project}/zones/{zone}`."""
 
 Derivation = Callable[["Facts"], str | None]
-"""How a fact follows from others; None where it does not."""
+"""Derive a fact from others; None if impossible."""
 
 
 class Text(str):
-    """A fact in a template. `{cluster:last}` is the end of a path, `{location:region}` a zone's region."""
+    """A fact in a template. `{cluster:last}` is the last segment of a path, `{location:region}` a zone's
+    region.
+    """
 
     __slots__ = ()
 
@@ -33,11 +35,10 @@ class Text(str):
 
 
 class Facts(dict[str, str]):
-    """What a template may name.
+    """The facts that a template may reference.
 
-    In this order: an input, a part of the id of the existing resource, a setting of the provider, what the
-    cloud's table derives, and else an assumed word. `{uuid_anything}` is an assumed UUID, a different one for
-    each name.
+    In order of precedence: inputs, parts of an existing resource's id, provider settings, the cloud's
+    derivations, and an assumed word. `{uuid_anything}` is an assumed UUID, different for each name.
     """
 
     def __init__(self, question: Question, derivations: Mapping[str, Derivation]) -> None:
@@ -47,7 +48,7 @@ class Facts(dict[str, str]):
         self._parts = _parts(question.id)
 
     def known(self, key: str) -> str | None:
-        """A fact that is given, not assumed."""
+        """Return a fact that is given, not assumed."""
         return self.question.text(key) or self._parts.get(key) or self.question.setting(key)
 
     def __missing__(self, key: str) -> str:
@@ -58,7 +59,7 @@ class Facts(dict[str, str]):
         return self.setdefault(key, Text(text))
 
 
-# The words before the names in an id, and what the tables call those names.
+# Path segments that precede names in an id, and the tables' terms for those names.
 _PARTS: Final = {
     "projects": "project",
     "locations": "location",
@@ -73,18 +74,18 @@ _PARTS: Final = {
 
 
 def _parts(id_: str | None) -> dict[str, str]:
-    """What the id of an existing resource says: `projects/p/locations/l/clusters/c` has a project, a
-    location, a name.
+    """Parse an existing resource's id: `projects/p/locations/l/clusters/c` has a project, a location, a
+    name.
     """
     if not id_:
         return {}
-    words = id_.split("/")
-    parts = {_PARTS[word]: words[i + 1] for i, word in enumerate(words[:-1]) if word in _PARTS}
-    return {**parts, "name": words[-1]}
+    segments = id_.split("/")
+    parts = {_PARTS[segment]: segments[i + 1] for i, segment in enumerate(segments[:-1]) if segment in _PARTS}
+    return {**parts, "name": segments[-1]}
 
 
 def rendered(template: Template, facts: Facts) -> Plain:
-    """A template with its facts filled in."""
+    """Fill in a template."""
     if isinstance(template, str):
         return template.format_map(facts)
     if isinstance(template, bool):
@@ -95,14 +96,14 @@ def rendered(template: Template, facts: Facts) -> Plain:
 
 
 def rendered_properties(templates: Mapping[str, Template], facts: Facts) -> dict[str, Plain]:
-    """The properties of one resource, filled in."""
+    """Fill in the templates of a resource's properties."""
     return {key: rendered(item, facts) for key, item in templates.items()}
 
 
 def resource_rule(
     derivations: Mapping[str, Derivation], id_: str, outputs: Mapping[str, Template]
 ) -> ResourceRule:
-    """A rule that fills in templates for the id and the outputs."""
+    """Build a rule from templates for the id and the outputs."""
 
     def rule(question: Question) -> Answer:
         facts = Facts(question, derivations)
@@ -112,7 +113,7 @@ def resource_rule(
 
 
 def invoke_rule(derivations: Mapping[str, Derivation], result: Mapping[str, Template]) -> InvokeRule:
-    """A rule that fills in templates for a function's result."""
+    """Build a rule from templates for a function's result."""
 
     def rule(question: Question) -> dict[str, Plain]:
         return rendered_properties(result, Facts(question, derivations))

@@ -1,4 +1,4 @@
-"""Recorded values: JSON, and the two things that JSON cannot say, that a value is secret or not yet known."""
+"""Recorded values: JSON, extended with secret and unknown values."""
 
 import json
 import re
@@ -8,8 +8,8 @@ from typing import Any, Final, TypeAlias, final
 
 
 class Unknown(Enum):
-    """The type of `UNKNOWN`, an enumeration of one so that `value is UNKNOWN` narrows and copies stay the
-    same.
+    """The type of `UNKNOWN`: a single-member enum, so that `value is UNKNOWN` narrows and copies are
+    identical.
     """
 
     UNKNOWN = "unknown"
@@ -19,18 +19,18 @@ class Unknown(Enum):
 
 
 UNKNOWN: Final = Unknown.UNKNOWN
-"""A value that only the cloud knows, and for which nothing was assumed."""
+"""A value that only the cloud knows, without an assumed response."""
 
 SECRET_TEXT: Final = "[secret]"  # noqa: S105 - no password
-"""What is shown in place of a secret."""
+"""The display text of a secret."""
 
 UNKNOWN_TEXT: Final = "[unknown]"
-"""What is shown in place of an unknown value."""
+"""The display text of an unknown value."""
 
 
 @final
 class Secret:
-    """A value that Pulumi keeps encrypted. Neither `repr` nor `str` nor a format string ever shows it.
+    """A value that Pulumi encrypts; `repr`, `str` and format strings never reveal it.
 
     Not a dataclass: `dataclasses.asdict` would copy the value out of it.
     """
@@ -54,8 +54,8 @@ Plain: TypeAlias = "bool | int | float | str | list[Plain] | dict[str, Plain] | 
 
 
 def masked(value: Plain) -> Any:
-    """A recorded value as JSON data fit to be shown: `[secret]` for secrets, `[unknown]` for what is not
-    known.
+    """Convert a recorded value to JSON for display: `[secret]` for secrets, `[unknown]` for unknown
+    values.
     """
     if isinstance(value, Secret):
         return SECRET_TEXT
@@ -69,7 +69,7 @@ def masked(value: Plain) -> Any:
 
 
 def revealed(value: Plain) -> Plain:
-    """A value without the wrappers of its secrets, for computing with; never for showing."""
+    """Unwrap a value's secrets for computation; never for display."""
     if isinstance(value, Secret):
         return revealed(value.value)
     if isinstance(value, dict):
@@ -84,9 +84,9 @@ _PLAIN_KEY: Final = re.compile(r"^[A-Za-z_$][\w$-]*$")
 
 
 def at(value: Plain, path: str) -> Plain:
-    """What stands at a property path, Pulumi's: `nodeConfig.taints[0].key`, `labels["ebbtide.dev/pool"]`.
+    """Return the value at a Pulumi property path: `nodeConfig.taints[0].key`, `labels["ebbtide.dev/pool"]`.
 
-    None where there is nothing. Secrets are looked into, and what is below an unknown value is unknown.
+    None if it does not exist. Secrets are traversed; everything below an unknown value is unknown.
     """
     for quoted, index, key in _STEP.findall(path):
         if isinstance(value, Secret):
@@ -103,7 +103,7 @@ def at(value: Plain, path: str) -> Plain:
 
 
 def leaves(value: Plain, path: str = "") -> Iterator[tuple[str, Plain]]:
-    """Every scalar in a value with its property path; secrets are leaves."""
+    """Yield every scalar in a value with its property path; secrets are leaves."""
     if isinstance(value, dict):
         for key, item in value.items():
             if not _PLAIN_KEY.match(key):

@@ -1,7 +1,7 @@
-"""Between the protobuf structures that the SDK sends and plain data.
+"""Conversion between the SDK's protobuf structures and plain data.
 
-The SDK has its own way (`pulumi.runtime.rpc`), which makes an object of each asset and reference and pushes a
-secret up to the property that holds it: slower, and less exact than a recording wants.
+The SDK's own conversion (`pulumi.runtime.rpc`) builds an object for each asset and reference and moves a
+secret up to its property: slower, and less exact than a recording requires.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ _UNKNOWN: Final = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 
 
 def properties(struct: struct_pb2.Struct) -> dict[str, Plain]:
-    """The properties of a resource, keys in alphabetical order (protobuf keeps none)."""
+    """Return a resource's properties in alphabetical order (protobuf keeps none)."""
     fields = struct.fields
     return {key: _plain(fields[key]) for key in sorted(fields)}
 
@@ -54,8 +54,8 @@ def _signed(struct: struct_pb2.Struct) -> Plain:
         case signature if signature == _SECRET:
             return Secret(rest.get("value"))
         case signature if signature == _REFERENCE:
-            # A provider that takes no references, as those of the clouds, is given the id; components have
-            # only a URN.
+            # Providers without reference support, such as the clouds', receive the id; components have only a
+            # URN.
             return rest["id"] if "id" in rest else rest.get("urn")
         case signature if signature == _OUTPUT:
             value = rest.get("value", UNKNOWN)
@@ -69,9 +69,7 @@ def _signed(struct: struct_pb2.Struct) -> Plain:
 
 
 def fill(target: struct_pb2.Value, value: Plain) -> None:
-    """Write a plain value into a protobuf one, with secrets and unknown values in the form of the
-    protocol.
-    """
+    """Write a plain value into a protobuf value, encoding secrets and unknown values per the protocol."""
     if value is None:
         target.null_value = struct_pb2.NULL_VALUE
     elif value is UNKNOWN:
@@ -95,7 +93,7 @@ def fill(target: struct_pb2.Value, value: Plain) -> None:
 
 
 def fill_struct(target: struct_pb2.Struct, values: Mapping[str, Plain]) -> None:
-    """Write plain properties into a protobuf structure, over those that are there."""
+    """Write plain properties into a protobuf structure, over existing ones."""
     for key, value in values.items():
         target.fields[key].Clear()
         fill(target.fields[key], value)

@@ -1,7 +1,7 @@
-"""The stack on the real Pulumi engine and a real Kubernetes control plane, with a stand-in for the cloud, all
-on this machine.
+"""Rehearsal of a stack on this machine: the real Pulumi engine and a real Kubernetes control plane, with a
+fake cloud.
 
-What is real: the engine, the API server with its controllers and scheduler, Kueue, Helm. What stands in: the
-clouds' APIs, their node pools with autoscaler and queue for capacity, kubelets. A stand-in refuses what the
-real one refuses, with its kind of message.
+Real: the engine, the API server with its controllers and scheduler, Kueue, Helm. Fake: the clouds' APIs,
+their node pools with autoscaler and capacity queue, kubelets. A fake rejects the requests that the real API
+rejects, with an equivalent message.
 """

@@ -1,7 +1,7 @@
 """The real Pulumi engine on the project's own program, through the Automation API.
 
-The program runs in this process, as the Automation API has it: the engine then needs no language plugin.
-State and passphrase are the rehearsal's own; nothing of the user's Pulumi is read or written.
+The program runs in this process, as an inline program of the Automation API: the engine needs no language
+plugin. State and passphrase belong to the rehearsal; the user's Pulumi settings are neither read nor written.
 """
 
 import gc
@@ -16,7 +16,7 @@ from pulumi import automation
 from pulumi.automation.errors import CommandError
 from pulumi.automation.events import EngineEvent, OpType
 
-from ebbtide.interrupting import patience
+from ebbtide.interrupts import deferred_interrupts
 from ebbtide.preview.stack_files import StackFiles
 from ebbtide.recording import program
 
@@ -26,13 +26,13 @@ _QUIET: Final = frozenset({OpType.SAME, OpType.READ, OpType.READ_REPLACEMENT})
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What the engine did to a resource, or in a preview would do.
+    """An operation of the engine on a resource; in a preview, a planned one.
 
     Attributes:
-        operation: in the engine's words: `create`, `update`, `delete`, `replace`, `create-replacement`, …
+        operation: in the engine's terms: `create`, `update`, `delete`, `replace`, `create-replacement`, …
         type: the resource's type token.
-        name: its name in the program.
-        changed: the properties that made it do so.
+        name: its logical name.
+        changed: the properties that caused the operation.
     """
 
     operation: str
@@ -47,14 +47,14 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a run of the engine ended.
+    """The result of an engine run.
 
     Attributes:
         operation: `preview`, `up`, `refresh` or `destroy`.
-        errors: what the engine says went wrong; empty when all went well.
-        steps: what it did, in order, without what stayed as it was.
-        unchanged: how many resources stayed as they were.
-        seconds: how long it took by the wall clock.
+        errors: the engine's errors; empty on success.
+        steps: its operations, in order, without unchanged resources.
+        unchanged: the number of unchanged resources.
+        seconds: its duration by the wall clock.
     """
 
     operation: str
@@ -65,18 +65,18 @@ class Outcome:
 
     @property
     def done(self) -> bool:
-        """Whether it ended well."""
+        """True on success."""
         return not self.errors
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """How many resources each operation was done to."""
+        """The number of resources by operation."""
         return Counter(step.operation for step in self.steps)
 
 
 @dataclass(slots=True)
 class _Seen:
-    """What the engine says while it runs."""
+    """A consumer of engine events."""
 
     steps: list[Step] = field(default_factory=list[Step])
     errors: list[str] = field(default_factory=list[str])
@@ -99,20 +99,21 @@ class _Seen:
 def workspace(
     directory: Path, pulumi: Path, project: str, environment: Mapping[str, str]
 ) -> automation.LocalWorkspaceOptions:
-    """Where the engine works: with a state, settings and a home of its own, and nothing of the user's.
+    """Create the engine's workspace, with its own state, settings and home directory.
 
     Args:
-        directory: where all of that goes.
-        pulumi: the engine; it is linked to where the Automation API looks for it.
+        directory: the workspace's directory.
+        pulumi: the engine; it is linked to the path that the Automation API expects.
         project: the project's name.
-        environment: for the engine, beside what this process has: where the providers listen.
+        environment: environment variables for the engine, in addition to this process's: the providers'
+            addresses.
     """
     state, home, work, programs = (directory / name for name in ("state", "home", "project", "bin"))
-    for made in (state, home, work, programs):
-        made.mkdir(parents=True, exist_ok=True)
+    for created in (state, home, work, programs):
+        created.mkdir(parents=True, exist_ok=True)
     (programs / "pulumi").symlink_to(pulumi)
-    # The engine keeps a compressed log of all that passes between it and the providers: half of its time
-    # where definitions are large. Nothing turns it off; where it cannot write one it goes without.
+    # The engine keeps a compressed log of all provider traffic, which takes half of its time with large CRDs.
+    # No option disables it; without a writable directory the engine skips it.
     (home / "logs").touch()
     return automation.LocalWorkspaceOptions(
         work_dir=str(work),
@@ -131,11 +132,11 @@ def workspace(
 
 
 def forget_earlier_programs() -> None:
-    """Have done with programs that ran in this process before; to be called as the next one begins.
+    """Clean up earlier programs of this process; call at the start of the next.
 
-    The Automation API leaves one behind unfinished when the engine fails under it. Found by the garbage
-    collector while a later program runs, it stops that one's callbacks on its way out; found now, there are
-    none yet. Source: pulumi 3.259, sdk/python/lib/pulumi/runtime (`run_pulumi_func`, `_CallbackServicer`).
+    The Automation API leaves a program unfinished when the engine fails. If the garbage collector finds it
+    during a later program, its cleanup stops the later program's callbacks; at this point there are none yet.
+    Source: pulumi 3.259, sdk/python/lib/pulumi/runtime (`run_pulumi_func`, `_CallbackServicer`).
     """
     gc.collect()
 
@@ -144,9 +145,9 @@ class Engine:
     """A stack of the project on the real engine.
 
     Attributes:
-        name: the stack's.
-        project: the directory with the project's and the stack's file.
-        environment: in which the `pulumi` command has the same backend, settings and providers.
+        name: the stack's name.
+        project: the directory of the project's and the stack's file.
+        environment: environment in which the `pulumi` command has the same backend, settings and providers.
     """
 
     def __init__(
@@ -158,14 +159,15 @@ class Engine:
         environment: Mapping[str, str],
         end: Callable[[], None],
     ) -> None:
-        """Make the stack.
+        """Create the stack.
 
         Args:
-            files: the project and the stack; `declare` changes what it declares.
+            files: the project and the stack; `declare` changes its declaration.
             pulumi: the engine.
-            directory: where state and settings go.
-            environment: for the engine, beside what this process has: where the providers listen.
-            end: ends the providers, at Ctrl-C; the engine then ends by itself.
+            directory: the directory for state and settings.
+            environment: environment variables for the engine, in addition to this process's: the providers'
+                addresses.
+            end: stops the providers on Ctrl-C; the engine then exits by itself.
         """
         self._end = end
         self.name = files.stack
@@ -178,34 +180,34 @@ class Engine:
 
     @property
     def declaration(self) -> Any:
-        """What the stack declares now."""
+        """The stack's current declaration."""
         return self._files.declaration()
 
     def declare(self, declaration: Mapping[str, Any]) -> None:
-        """Let the stack declare something else from now on."""
+        """Replace the stack's declaration."""
         self._files = self._files.declaring(declaration)
 
     def outputs(self) -> Mapping[str, Any]:
-        """The stack's outputs, secret ones in plain."""
-        if self._outputs is None:  # asking is a process of its own, and they change with a run alone
+        """The stack's outputs, with secrets in plain text."""
+        if self._outputs is None:  # a query is a separate process, and only a run changes the outputs
             self._outputs = {name: output.value for name, output in self._stack.outputs().items()}
         return self._outputs
 
     def preview(self) -> Outcome:
-        """What `pulumi preview` says."""
+        """Run `pulumi preview`."""
         return self._do("preview", lambda take: self._stack.preview(on_event=take))
 
     def up(self) -> Outcome:
-        """`pulumi up`."""
+        """Run `pulumi up`."""
         return self._do("up", lambda take: self._stack.up(on_event=take))
 
     def refresh(self) -> Outcome:
-        """`pulumi refresh`: what of the state is no longer so."""
+        """Run `pulumi refresh`."""
         return self._do("refresh", lambda take: self._stack.refresh(on_event=take))
 
     def destroy(self) -> Outcome:
-        """`pulumi destroy`, its preview first: that is where a protected resource is refused, and the
-        Automation API leaves it out. Source: pulumi 3.259, pkg/resource/deploy/step_generator.go.
+        """Run `pulumi destroy` after its preview: the preview rejects protected resources, and the Automation
+        API skips it. Source: pulumi 3.259, pkg/resource/deploy/step_generator.go.
         """
         planned = self._do("destroy", lambda take: self._stack.destroy(on_event=take, preview_only=True))
         if not planned.done:
@@ -213,20 +215,20 @@ class Engine:
         return self._do("destroy", lambda take: self._stack.destroy(on_event=take))
 
     def _do(self, operation: str, run: Callable[[Callable[[EngineEvent], None]], object]) -> Outcome:
-        seen = _Seen()
+        events = _Seen()
         self._outputs = None
         started = time.monotonic()
-        with patience(self._end) as interrupts:
+        with deferred_interrupts(self._end) as interrupts:
             try:
                 self._configure()
-                run(seen.take)
+                run(events.take)
             except CommandError as error:
-                if not seen.errors:
-                    seen.errors.append(str(error))
-        if interrupts.seen:
+                if not events.errors:
+                    events.errors.append(str(error))
+        if interrupts.received:
             raise KeyboardInterrupt
         seconds = time.monotonic() - started
-        return Outcome(operation, tuple(seen.errors), tuple(seen.steps), seen.unchanged, seconds)
+        return Outcome(operation, tuple(events.errors), tuple(events.steps), events.unchanged, seconds)
 
     def _configure(self) -> None:
         settings = self._stack.workspace.stack_settings(self._stack.name)
@@ -235,5 +237,5 @@ class Engine:
 
     def _run(self) -> None:
         forget_earlier_programs()
-        with program.at_home(self._files.program if self._files.program.is_dir() else self._files.root):
+        with program.entered(self._files.program if self._files.program.is_dir() else self._files.root):
             program.run(program.main_file(self._files.program))

@@ -1,5 +1,5 @@
-"""What ends a rehearsal before it could show anything."""
+"""Errors that end a rehearsal before it has a result."""
 
 
 class RehearsalError(Exception):
-    """A rehearsal that could not take place; the message says why and what to do."""
+    """The rehearsal could not run; the message has the reason and the fix."""

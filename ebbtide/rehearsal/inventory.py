@@ -1,4 +1,4 @@
-"""Everything that is in a cluster, to compare before and after."""
+"""Inventory of a cluster, for comparison before and after."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -8,14 +8,14 @@ from ebbtide.kubernetes_api import Api
 _OF_ITSELF: Final = frozenset(
     {"CSINode", "ComponentStatus", "Endpoints", "EndpointSlice", "Event", "Lease", "Node", "Pod"}
 )
-"""Kinds whose objects Kubernetes and the cloud make and remove by themselves."""
+"""Kinds that Kubernetes and the cloud manage themselves."""
 
 
 def inventory(api: Api) -> frozenset[str]:
-    """All objects: kind, namespace and name of each.
+    """List all objects: kind, namespace and name.
 
     Raises:
-        ApiError: something of the API does not answer.
+        ApiError: a part of the API does not answer.
     """
     return frozenset(_objects(api))
 
@@ -28,7 +28,7 @@ def _objects(api: Api) -> Iterator[str]:
                 continue
             for one in api.items(f"{root}/{resource['name']}"):
                 metadata = one["metadata"]
-                # What a controller made for another object goes with that: a Deployment's ReplicaSets.
+                # Objects with a controller, such as a Deployment's ReplicaSets, are deleted with it.
                 if any(owner.get("controller") for owner in metadata.get("ownerReferences", ())):
                     continue
                 where = f" in {metadata['namespace']}" if "namespace" in metadata else ""

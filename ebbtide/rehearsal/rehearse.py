@@ -1,4 +1,4 @@
-"""A rehearsal from its tools to its report."""
+"""Run of a rehearsal, from its tools to its report."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -16,24 +16,23 @@ from ebbtide.rehearsal.report.document import Report
 from ebbtide.rehearsal.scenarios.argo import TOOLS
 from ebbtide.rehearsal.scenarios.general import general
 from ebbtide.rehearsal.scenarios.model import RunPipeline, Scenario, Up
-from ebbtide.rehearsal.scenarios.playing import Watch, play
+from ebbtide.rehearsal.scenarios.runner import Watch, play
 from ebbtide.rehearsal.stage import stage
 from ebbtide.rehearsal.tools import ITEMS, Say, Tools, ensure, needed
 
 
 def needs(files: StackFiles, scenario: Scenario, home: Path) -> tuple[str, ...]:
-    """The tools that a rehearsal asks for, by name: what can be used by one of the declarations that come up
-    in it.
+    """Return the names of the tools that the rehearsal's declarations need.
 
     Args:
-        files: as `rehearse` takes them.
-        scenario: what is played.
-        home: the directory that files of the scenario are relative to.
+        files: as for `rehearse`.
+        scenario: the scenario.
+        home: the base directory of the scenario's relative paths.
 
     Raises:
-        StackFileError: the stack's file cannot be read.
-        DeclarationError: what the stack declares has faults.
-        RehearsalError: the scenario's stack has no such file.
+        StackFileError: the stack's file is unreadable.
+        DeclarationError: the stack's declaration is invalid.
+        RehearsalError: the scenario's stack file does not exist.
     """
     files = _declaring(files, scenario, home)
     declared = files.declaration()
@@ -45,10 +44,10 @@ def needs(files: StackFiles, scenario: Scenario, home: Path) -> tuple[str, ...]:
 
 
 def tools(say: Say, names: Iterable[str] = ITEMS) -> Tools:
-    """What a rehearsal runs with; everything, where nothing is said of the stack.
+    """Find or build the tools of a rehearsal; all of them if no stack is given.
 
     Raises:
-        ToolError: something can be neither found nor built.
+        ToolError: a tool can be neither found nor built.
     """
     return ensure(names, say=say)
 
@@ -91,21 +90,21 @@ def rehearse(
     charts: tuple[Path, ...] = (),
     keep: Path | None = None,
 ) -> Report:
-    """Play a scenario on a stack.
+    """Run a scenario on a stack.
 
     Args:
-        files: the project and the stack that is rehearsed where the scenario names none.
-        scenario: what to do and what must come of it.
-        found: what `needs` names.
-        home: the directory that files of the scenario are relative to.
-        watch: is told of each step that has ended.
-        manifests: directories with what kustomize would render, for what a network would be needed for.
-        charts: directories with charts that the tools do not bring.
-        keep: a directory for all of it, which stays.
+        files: the project, and the default stack of the scenario.
+        scenario: the steps and expectations.
+        found: the tools that `needs` names.
+        home: the base directory of the scenario's relative paths.
+        watch: called after each step.
+        manifests: directories of rendered kustomizations, for offline use.
+        charts: directories of charts that are not among the tools.
+        keep: a directory for all files, which is kept.
 
     Raises:
-        DeclarationError: what the stack declares has faults; nothing is started.
-        RehearsalError: it cannot take place.
+        DeclarationError: the stack's declaration is invalid; nothing was started.
+        RehearsalError: the rehearsal could not run.
     """
     files = _declaring(files, scenario, home)
     _cluster(files)
@@ -120,7 +119,7 @@ def rehearse(
 
 
 def scenario_of(files: StackFiles) -> Scenario:
-    """The scenario for a stack of which nothing is known but its declaration.
+    """Build the default scenario of a stack from its declaration.
 
     Raises:
         DeclarationError: the declaration has faults.
@@ -129,11 +128,11 @@ def scenario_of(files: StackFiles) -> Scenario:
 
 
 def _cluster(files: StackFiles) -> Cluster:
-    """The declaration in the stack's file, which a scenario changes and the outcome is compared with.
+    """Return the declaration in the stack's file, the base of a scenario's changes and comparisons.
 
     Raises:
-        DeclarationError: it has faults.
-        RehearsalError: it is not whole, and the program completes it.
+        DeclarationError: it is invalid.
+        RehearsalError: it is incomplete, and the program completes it.
     """
     try:
         return declare(files.declaration(), default_name=files.cluster_name)
@@ -141,7 +140,7 @@ def _cluster(files: StackFiles) -> Cluster:
         missing = ", ".join(f"`{fault.path}`" for fault in error.faults)
         if not _is_accepted(files):
             raise
-    # Not raised above: there the faults would be taken for its cause and reported in its place.
+    # Not raised in the handler, which would report the validation errors as its cause.
     raise RehearsalError(
         f"{files.config_file} declares a part of the cluster, and the program adds the rest. A rehearsal "
         f"reads the file alone: write there what is missing or refused, {missing}, under `ebbtide:cluster`."
@@ -149,7 +148,7 @@ def _cluster(files: StackFiles) -> Cluster:
 
 
 def _is_accepted(files: StackFiles) -> bool:
-    """True where the program deploys the declaration in the stack's file."""
+    """Check that the program deploys the declaration in the stack's file."""
     try:
         record_stack(files)
     except ProgramError:
@@ -158,18 +157,18 @@ def _is_accepted(files: StackFiles) -> bool:
 
 
 def _declaring(files: StackFiles, scenario: Scenario, home: Path) -> StackFiles:
-    """The files of the stack that the scenario is about."""
+    """Return the files of the scenario's stack."""
     if scenario.stack is not None:
         config_file = home / scenario.stack
         named = stack_named_by(config_file)
         if named is None:
-            raise RehearsalError(f"{config_file} is no stack's file: those are called Pulumi.<stack>.yaml.")
+            raise RehearsalError(f"{config_file} is no stack's file: its name must be Pulumi.<stack>.yaml.")
         files = read_stack(files.root, named, config_file=config_file)
     return files if scenario.declaration is None else files.declaring(scenario.declaration)
 
 
 def _addons(written: Mapping[str, Any]) -> Iterator[str]:
-    """The add-ons that are named in a declaration, or in a change of one, which may have faults."""
+    """Return the add-ons named in a declaration or a change, which may be invalid."""
     addons = written.get("addons")
     if isinstance(addons, Mapping):
         yield from (

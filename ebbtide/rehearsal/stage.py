@@ -1,4 +1,4 @@
-"""Where a rehearsal takes place: directory, stand-in cloud, engine, and the cluster that comes of it."""
+"""The environment of a rehearsal: directory, fake cloud, engine and cluster."""
 
 import contextlib
 import json
@@ -31,15 +31,15 @@ from ebbtide.rehearsal.tools import Tools
 
 @dataclass(slots=True)
 class Stage:
-    """Where a rehearsal takes place.
+    """The environment of a rehearsal.
 
     Attributes:
-        directory: all of it is there.
-        cloud: the stand-in cloud's process.
+        directory: the directory of all files.
+        cloud: the fake cloud's process.
         engine: the real engine, with the stack.
-        before: what was there before the stack.
-        tools: what all of it runs with.
-        processes: the group of what runs beside the cloud.
+        before: the inventory before the stack.
+        tools: the programs and data in use.
+        processes: the process group of all programs except the cloud.
     """
 
     directory: Path
@@ -53,18 +53,18 @@ class Stage:
 
     @property
     def store(self) -> Store:
-        """The stand-in cloud's memory."""
+        """The fake cloud's store."""
         return self.cloud.store
 
     def api(self) -> Api:
-        """The cluster, with the kubeconfig that the stack gives out."""
+        """A client for the cluster, with the stack's kubeconfig output."""
         kubeconfig = str(self.engine.outputs()["kubeconfig"])
         if kubeconfig not in self._api:
             self._api[kubeconfig] = Api.of_kubeconfig(json.loads(kubeconfig))
         return self._api[kubeconfig]
 
     def argo(self) -> Argo:
-        """The stack's cluster with Argo's controller, which starts when it is first asked for.
+        """Return the stack's cluster with Argo's controller, which starts on first use.
 
         Raises:
             ControlPlaneError: it has ended.
@@ -78,18 +78,18 @@ class Stage:
         return self._argo
 
     def end_argo(self) -> None:
-        """End Argo's controller, where it runs, and remove what it needed."""
+        """Stop Argo's controller, if it runs, and remove its prerequisites."""
         if self._argo is not None:
             self._argo.remove()
             self._argo = None
 
     def declare(self, declaration: Mapping[str, Any]) -> None:
-        """Let the stack declare something else from now on."""
+        """Replace the stack's declaration."""
         self.engine.declare(declaration)
         introduce(declaration, self.store)
 
     def watch(self, seconds: float) -> None:
-        """Let seconds of the wall clock go by, and look whether all still runs.
+        """Wait by the wall clock, and check that all processes still run.
 
         Raises:
             RehearsalError: the stand-in cloud has ended.
@@ -100,28 +100,28 @@ class Stage:
         time.sleep(seconds)
 
     def memory(self) -> int:
-        """The most memory that the stand-in cloud and its control planes have had in use, bytes."""
+        """Peak memory of the fake cloud and its control planes, in bytes."""
         return self.cloud.memory()
 
     def leftovers(self) -> list[str]:
-        """What is there that was not there before the stack, a sentence each."""
-        return [f"{one} is left." for one in sorted(everything(self.store) - self.before)]
+        """List resources that did not exist before the stack, a sentence each."""
+        return [f"{item} is left." for item in sorted(everything(self.store) - self.before)]
 
 
 @contextlib.contextmanager
 def stage(
     files: StackFiles, settings: Settings, tools: Tools, *, keep: Path | None = None
 ) -> Generator[Stage]:
-    """Set everything up, and take it all down at the end.
+    """Set up the environment, and tear it down at the end.
 
     Args:
         files: the project and the stack.
-        settings: of the stand-in cloud, but for its tools.
-        tools: what it and the engine run with.
-        keep: an empty directory for all of it, which stays; left out, one that goes at the end.
+        settings: the fake cloud's settings, without its tools.
+        tools: programs and data for the cloud and the engine.
+        keep: an empty directory for all files, which is kept; a temporary one by default.
 
     Raises:
-        RehearsalError: it cannot be set up.
+        RehearsalError: setup failed.
     """
     with contextlib.ExitStack() as ending:
         if keep is None:
@@ -130,9 +130,7 @@ def stage(
             directory = keep.resolve()
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             if any(directory.iterdir()):
-                raise RehearsalError(
-                    f"{keep} is not empty; each rehearsal is kept in a directory of its own."
-                )
+                raise RehearsalError(f"{keep} is not empty; each rehearsal needs an empty directory.")
         programs = directory / "bin"
         programs.mkdir()
         for name in ("pulumi", "kubectl", "helm"):
@@ -163,20 +161,20 @@ def stage(
 
 
 def everything(store: Store) -> frozenset[str]:
-    """All that is in the cloud, and in clusters that are there."""
-    resources = [one for one in store.resources() if one.cloud not in (DIRECTORY, REGIONS)]
-    clusters = [one for one in resources if one.type == CLUSTER]
+    """List everything in the cloud and in its clusters."""
+    resources = [item for item in store.resources() if item.cloud not in (DIRECTORY, REGIONS)]
+    clusters = [item for item in resources if item.type == CLUSTER]
     inside = (
         f"{name} in the cluster {cluster.id}"
         for cluster in clusters
         for name in inventory(Api.of_kubeconfig(json.loads(Path(cluster.state["kubeconfig"]).read_text())))
     )
-    return frozenset((*(f"{one.type} {one.id}" for one in resources), *inside))
+    return frozenset((*(f"{item.type} {item.id}" for item in resources), *inside))
 
 
 @contextlib.contextmanager
 def _environment(variables: Mapping[str, str]) -> Generator[None]:
-    """Variables for this process and those that it starts, for as long."""
+    """Set environment variables of this process and its children for the duration of the block."""
     before: dict[str, Any] = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:

@@ -92,9 +92,9 @@ def test_what_is_guarded_stays(project: Project) -> None:
     project.holds("prod", {"type": "acme:gke:Cluster", "name": "train", "protect": True})
     status, _, said = project.destroy("prod", "--yes")
     assert status == 2
-    assert said.startswith("Nothing was touched: train of stack prod is guarded against deletion")
-    assert "Give the cluster a `lifetime` in Pulumi.prod.yaml" in said
-    assert said.endswith("run `pulumi up --stack prod`, and destroy it then.\n")
+    assert said.startswith("Nothing was changed: train of stack prod is protected")
+    assert "Write a `lifetime` in Pulumi.prod.yaml" in said
+    assert said.endswith("run `pulumi up --stack prod`, then destroy it.\n")
     assert "acme:gke:Cluster" in project.pulumi("stack", "export", "--stack", "prod")
 
 
@@ -107,10 +107,10 @@ def test_a_stack_goes_and_the_other_stays_selected(project: Project) -> None:
     status, out, said = project.destroy("old")
     assert (status, said) == (1, "")
     unknown, question = out.splitlines()
-    assert unknown == "The stack has no output `kubeconfig`: what runs on it is not known."
-    assert question.startswith("Destroy 2 resources of stack old? Nobody can be asked here")
+    assert unknown == "The stack has no output `kubeconfig`: running work is unknown."
+    assert question.startswith("Destroy 2 resources of stack old? There is no terminal to confirm")
     again = command_line("destroy", "old", "--yes", "--cwd", str(project.root))
-    assert question.endswith(f"Go on with: {again}")
+    assert question.endswith(f"Continue with: {again}")
     status, out, said = project.destroy("old", "--yes")
     assert (status, said) == (0, "")
     assert sorted(line for line in out.splitlines() if line.startswith("gone")) == [
@@ -134,5 +134,5 @@ def test_stacks_that_are_not_there(project: Project) -> None:
     assert "There is no stack prod: no file " in project.destroy("prod")[2]
     without = Project(project.root, project.environment | {"PATH": os.defpath})
     assert without.destroy("dev")[2].startswith(
-        "The stack is destroyed by `pulumi`, which is not there: install"
+        "`pulumi` is not installed, and it destroys the stack: install"
     )

@@ -94,10 +94,10 @@ def test_work_is_named_and_the_cluster_stays(added: Stage) -> None:
     leaves the cluster as it was."""
     status, out, said = _ended(_destroy(added))
     assert (status, said) == (1, "")
-    assert "Work that is not done: 2 pieces, 1 pod." in out
+    assert "Unfinished work: 2 pieces, 1 pod." in out
     assert "Job first in research: 1 pod on cpu-spot, for " in out
-    assert "Job second in research: waits in queue cpu, for " in out
-    assert f"Go on with: {command_line('destroy', added.engine.name, '--yes', '--cwd')}" in out
+    assert "Job second in research: pending in queue cpu, for " in out
+    assert f"Continue with: {command_line('destroy', added.engine.name, '--yes', '--cwd')}" in out
     assert {one["metadata"]["name"] for one in added.api().items(JOBS)} == {"first", "second"}
 
     begun = _destroy(added, "--yes")
@@ -108,8 +108,8 @@ def test_work_is_named_and_the_cluster_stays(added: Stage) -> None:
     os.killpg(begun.pid, signal.SIGINT)
     status, out, said = _ended(begun)
     assert (status, said) == (130, ""), out
-    assert "The engine ends what it has begun" in out
-    assert f"Go on with: {command_line('destroy', added.engine.name)}\n" in out
+    assert "The engine finishes its current operations" in out
+    assert f"Continue with: {command_line('destroy', added.engine.name)}\n" in out
 
     status, out, said = _ended(_destroy(added, "--yes"))
     assert (status, said) == (0, ""), out

@@ -74,6 +74,6 @@ def test_a_misspelt_declaration(project: Path) -> None:
     with pytest.raises(ProgramError) as caught:
         record(project, project="shop", stack="dev", config={"ebbtide:clutser": "{}"})
     assert str(caught.value) == (
-        "The stack dev declares no cluster. Pulumi.dev.yaml:2:3: Nothing reads the configuration key "
+        "The stack dev declares no cluster. Pulumi.dev.yaml:2:3: Unused configuration key "
         "`ebbtide:clutser`. Write `ebbtide:cluster:`."
     )

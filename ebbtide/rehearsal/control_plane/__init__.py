@@ -1,10 +1,9 @@
 """A real Kubernetes control plane on this machine: etcd, API server, controllers, scheduler, kwok, and the
 controllers of Kueue, Trainer, JobSet and Katib.
 
-Everything listens on 127.0.0.1 and ends with whoever started it, also when that is killed. Several run at
-once. What is no part of Kubernetes itself stands in for a cloud: kwok for kubelets, `program_pods` for the
-kubelet of pods whose program really runs, `volumes` for the storage driver, `egress` for the network between
-control plane and cluster.
+All processes listen on 127.0.0.1 and end with their parent, even if it is killed. Several control planes can
+run in parallel. Parts of a cloud are faked: kubelets by kwok, the kubelet of pods whose program really runs
+by `program_pods`, the storage driver by `volumes`, the network between control plane and cluster by `egress`.
 """
 
 from ebbtide.rehearsal.control_plane.control_plane import ControlPlane, Settings

@@ -1,4 +1,4 @@
-"""The arguments of the programs that a control plane is made of: pure functions of the plan.
+"""Command-line arguments of a control plane's programs: pure functions of the plan.
 
 Sources: the command line references of Kubernetes 1.36, etcd 3.6 and kwok 0.8.
 """
@@ -8,18 +8,18 @@ from ebbtide.rehearsal.control_plane.plan import Plan
 from ebbtide.rehearsal.control_plane.ports import LOCALHOST
 
 SERVICES = "10.96.0.0/16"
-"""Addresses of services; nothing listens there. See `egress`."""
+"""Service addresses, without listeners. See `egress`."""
 
 POD_NETWORK = "10.64.0.1/12"
-"""Addresses of pods that kwok says are running."""
+"""Addresses of kwok's running pods."""
 
 
 def etcd(plan: Plan) -> list[str]:
-    """An etcd with one member. What it keeps need not survive the machine, so that it does not wait for
-    disks. It is reached with a certificate alone: whoever can write to it could run pods as whoever
-    rehearses."""
+    """A single-member etcd. Its data may be lost with the machine, so fsync is disabled. Clients need a
+    certificate: write access to etcd would allow running pods as the user.
+    """
     url, pair = f"https://{LOCALHOST}:{plan.etcd_port}", plan.certificates.etcd
-    peers = f"http://{LOCALHOST}:0"  # a port of the system's choice: there is no other member
+    peers = f"http://{LOCALHOST}:0"  # a port chosen by the system: there is no other member
     return [
         f"--data-dir={plan.directory / 'etcd'}",
         "--unsafe-no-fsync",
@@ -37,10 +37,10 @@ def etcd(plan: Plan) -> list[str]:
 
 
 def api_server(plan: Plan) -> list[str]:
-    """The API server, with the admission plugins that are on by default.
+    """The API server, with the default admission plugins.
 
     Services and aggregated APIs are reached through a proxy, as in a cloud, where the control plane has no
-    way of its own into the cluster's network.
+    direct route to the cluster's network.
     """
     issued = plan.certificates
     return [
@@ -51,7 +51,7 @@ def api_server(plan: Plan) -> list[str]:
         f"--bind-address={LOCALHOST}",
         f"--advertise-address={LOCALHOST}",
         f"--secure-port={plan.api_port}",
-        # Nothing has to know the API server as an endpoint, and an endpoint cannot be on this machine.
+        # No client needs the API server's endpoint, and an endpoint cannot be a loopback address.
         "--endpoint-reconciler-type=none",
         f"--tls-cert-file={issued.api_server.certificate}",
         f"--tls-private-key-file={issued.api_server.key}",
@@ -75,10 +75,10 @@ def api_server(plan: Plan) -> list[str]:
 
 
 def controller_manager(plan: Plan) -> list[str]:
-    """The controllers, but for the one that attaches disks to machines: there are none."""
+    """The controller manager, without the attach-detach controller: there are no machines."""
     return [
         f"--kubeconfig={plan.kubeconfig}",
-        # As in a cloud, each controller acts as a service account of its own, by which admission knows it.
+        # As in a cloud, each controller uses its own service account, which admission recognizes.
         "--use-service-account-credentials",
         f"--service-account-private-key-file={plan.certificates.accounts_key}",
         f"--root-ca-file={plan.certificates.authority}",
@@ -102,7 +102,7 @@ def scheduler(plan: Plan) -> list[str]:
 
 
 def kwok(plan: Plan) -> list[str]:
-    """What stands in for the kubelets of all nodes."""
+    """kwok, the fake kubelet of all nodes."""
     return [
         f"--kubeconfig={plan.kubeconfig}",
         f"--config={plan.stages}",
@@ -113,8 +113,9 @@ def kwok(plan: Plan) -> list[str]:
 
 
 def egress(plan: Plan) -> dict[str, object]:
-    """How the API server reaches what runs in the cluster (Kubernetes docs, Konnectivity; API
-    apiserver.k8s.io/v1beta1)."""
+    """The API server's egress configuration for the cluster's network (Kubernetes docs, Konnectivity; API
+    apiserver.k8s.io/v1beta1).
+    """
     transport = {"uds": {"udsName": str(plan.egress_socket)}}
     return {
         "apiVersion": "apiserver.k8s.io/v1beta1",

@@ -1,4 +1,4 @@
-"""One certificate authority for each control plane, and what it has issued."""
+"""A certificate authority per control plane, and its certificates."""
 
 import base64
 from collections.abc import Sequence
@@ -12,14 +12,14 @@ import trustme
 from ebbtide.rehearsal.control_plane.ports import LOCALHOST
 
 FRONT_PROXY = "front-proxy-client"
-"""Common name of the API server where it speaks to an aggregated API for someone else."""
+"""Common name of the API server as a proxy for aggregated APIs."""
 
 _VALID = timedelta(days=30)
 
 
 @dataclass(frozen=True, slots=True)
 class KeyPair:
-    """Files in PEM."""
+    """PEM files."""
 
     certificate: Path
     key: Path
@@ -27,16 +27,16 @@ class KeyPair:
 
 @dataclass(frozen=True, slots=True)
 class Certificates:
-    """What the control plane shows and trusts.
+    """The control plane's certificates and trust.
 
     Attributes:
         authority: certificate of the authority, PEM.
-        bundle: the public authorities and this one. With `SSL_CERT_FILE` naming it, a client whose kubeconfig
-            names no authority verifies the API server: GKE's DNS endpoint has a publicly trusted certificate.
-        api_server: served by the API server.
-        etcd: served by etcd, and shown to it.
-        front_proxy: shown by the API server to aggregated APIs.
-        accounts_key: signs the tokens of service accounts; the public half is in it.
+        bundle: the public authorities and this one. As `SSL_CERT_FILE` it lets a client whose kubeconfig has
+            no authority verify the API server: GKE's DNS endpoint has a publicly trusted certificate.
+        api_server: the API server's serving certificate.
+        etcd: etcd's serving and client certificate.
+        front_proxy: the API server's client certificate for aggregated APIs.
+        accounts_key: the signing key of service account tokens, including its public half.
     """
 
     authority: Path
@@ -47,16 +47,16 @@ class Certificates:
     accounts_key: Path
 
     def authority_data(self) -> str:
-        """The authority as a kubeconfig has it: PEM in base64."""
+        """The authority in kubeconfig format: PEM in base64."""
         return base64.b64encode(self.authority.read_bytes()).decode()
 
 
 def issue(directory: Path, names: Sequence[str] = ()) -> Certificates:
-    """A new authority, and a certificate for each purpose.
+    """Create an authority, and a certificate for each purpose.
 
     Args:
-        directory: where the files go; it must not be readable by others.
-        names: names and addresses of the API server beside this machine's own.
+        directory: the directory of the files; it must not be readable by others.
+        names: additional names and addresses of the API server.
     """
     directory.mkdir(parents=True, exist_ok=True)
     authority = trustme.CA(organization_name="Ebbtide rehearsal")

@@ -1,8 +1,8 @@
-"""The definition of ComputeClass, which every GKE cluster has.
+"""The ComputeClass CRD, which every GKE cluster has.
 
-Google publishes the reference and not the definition: fields and their types are the reference's (GKE docs,
-reference/crds/computeclass, 2026), scope and plural as `kubectl get computeclasses` shows them. What only
-auto-created pools have (`nodePoolConfig`, a rule's hardware) is taken as it comes.
+Google publishes its reference only: fields and types are from the reference (GKE docs,
+reference/crds/computeclass, 2026), scope and plural from `kubectl get computeclasses`. Fields for
+auto-created pools (`nodePoolConfig`, a rule's hardware) are not validated.
 """
 
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""A whole control plane: started, watched, stopped."""
+"""Start, supervision and stop of a whole control plane."""
 
 import json
 import shutil
@@ -14,7 +14,7 @@ import yaml
 
 from ebbtide.kubernetes_api import Api, ApiError
 from ebbtide.rehearsal.control_plane import arguments
-from ebbtide.rehearsal.control_plane.at_hand import at_hand
+from ebbtide.rehearsal.control_plane.available import available_programs
 from ebbtide.rehearsal.control_plane.certificates import issue
 from ebbtide.rehearsal.control_plane.egress import EgressProxy
 from ebbtide.rehearsal.control_plane.failures import AddressTakenError, ControlPlaneError
@@ -30,22 +30,23 @@ from ebbtide.rehearsal.control_plane.volumes import Disk, Volumes
 
 _TRIES = 3
 _MANAGER = "ebbtide-rehearsal"
-_PATIENCE = 60.0
+_TIMEOUT = 60.0
 _STEP = 0.1
 _EVERY = 0.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What is said of a control plane.
+    """Settings of a control plane.
 
     Attributes:
-        name: of the cluster.
-        cloud: whose additions a new cluster has.
-        person: whom the clouds' credential helpers speak for; may do everything.
-        members: people of teams, by name, with the groups that their cloud says they are in.
-        names: of the API server in its certificate, beside this machine's.
-        open_ports: the ports of nodes and pods on which the cloud lets its control plane in; None for all.
+        name: the cluster's name.
+        cloud: the cloud whose defaults a new cluster has.
+        person: the user of the clouds' credential helpers; a cluster administrator.
+        members: team members by name, with their groups in the cloud.
+        names: additional names of the API server in its certificate.
+        open_ports: the ports of nodes and pods that the cloud's firewall opens to the control plane; None for
+            all.
     """
 
     name: str
@@ -57,12 +58,12 @@ class Settings:
 
 
 class ControlPlane:
-    """etcd, API server, controllers, scheduler and kwok on this machine, with Kueue, Trainer and Katib once
+    """etcd, API server, controllers, scheduler and kwok on this machine, and Kueue, Trainer and Katib once
     they are installed.
 
     Attributes:
         plan: its directory, addresses and identities.
-        api: it, as its administrator.
+        api: an administrator's client.
     """
 
     def __init__(self, plan: Plan, tools: Tools, settings: Settings, processes: Processes) -> None:
@@ -75,7 +76,7 @@ class ControlPlane:
         self._routes = Routes(self.api, settings.open_ports)
         self._egress = EgressProxy(plan.egress_socket, self._routes)
         self._volumes = Volumes(self.api, plan.directory / "disks")
-        self._pods = ProgramPods(plan, self.api, processes, self._routes, at_hand(tools))
+        self._pods = ProgramPods(plan, self.api, processes, self._routes, available_programs(tools))
         self._core: list[Process] = []
         self._failure: Exception | None = None
         self._ending = threading.Event()
@@ -83,17 +84,17 @@ class ControlPlane:
 
     @classmethod
     def start(cls, directory: Path, tools: Tools, settings: Settings) -> Self:
-        """Start a control plane and wait until it can be used.
+        """Start a control plane and wait until it is ready.
 
         Args:
-            directory: its own; what it keeps and says is in it. A cluster that was there before is forgotten,
-                but for its disks.
-            tools: with what `NAMES` lists. The pods of Trainer and Katib run their programs where they are
-                among the tools.
-            settings: what is said of it.
+            directory: its directory, for data and logs. An earlier cluster's state in it is discarded, except
+                for its disks.
+            tools: with the tools in `NAMES`. Pods of Trainer and Katib run their programs if those are among
+                the tools.
+            settings: its settings.
 
         Raises:
-            ControlPlaneError: a program of it would not start; nothing of it is left running.
+            ControlPlaneError: a program failed to start; all others were stopped.
         """
         for _ in range(_TRIES - 1):
             try:
@@ -140,11 +141,11 @@ class ControlPlane:
         return self.plan.server
 
     def check(self) -> None:
-        """Whether all of it still runs.
+        """Check that all programs still run.
 
         Raises:
-            ControlPlaneError: a program has ended by itself.
-            Exception: what stands in for storage driver and kubelet has failed, which is a fault of ours.
+            ControlPlaneError: a program has ended.
+            Exception: the fake storage driver or kubelet has failed, which is a bug.
         """
         if self._failure is not None:
             raise self._failure
@@ -153,21 +154,20 @@ class ControlPlane:
                 raise process.ended()
 
     def reconcile(self) -> None:
-        """What stands in for storage driver and kubelet looks at the cluster once. It does so by itself a
-        few times a second."""
+        """Run the fake storage driver and kubelet once. They also run automatically a few times a second."""
         self._volumes.reconcile()
         self._pods.reconcile()
 
     def disks(self) -> tuple[Disk, ...]:
-        """The disks that there are, which a cloud would charge for."""
+        """List the existing disks, which a cloud would charge for."""
         return self._volumes.disks()
 
     def memory(self) -> int:
-        """Bytes of memory that its processes have in use together."""
+        """Return the resident memory of its processes, in bytes."""
         return self._processes.memory()
 
     def stop(self) -> None:
-        """End all of it. What was in it is still in its directory."""
+        """Stop all programs; data stays in the directory."""
         self._ending.set()
         if self._keeper.is_alive():
             self._keeper.join()
@@ -202,7 +202,7 @@ class ControlPlane:
         self._core.append(self._processes.start(name, command, log=log, directory=home))
 
     def _wait(self, what: str, there: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + _TIMEOUT
         while time.monotonic() < deadline:
             self.check()
             try:
@@ -213,7 +213,7 @@ class ControlPlane:
             time.sleep(_STEP)
         last = self._core[-1]
         raise ControlPlaneError(
-            f"{self.plan.name}: {what} did not come within {_PATIENCE:.0f} s. {last.name} said last:\n"
+            f"{self.plan.name}: {what} was not ready within {_TIMEOUT:.0f} s. Last output of {last.name}:\n"
             f"{last.last_words()}"
         )
 
@@ -222,16 +222,16 @@ class ControlPlane:
             try:
                 self.reconcile()
             except ApiError:
-                continue  # someone else was quicker, or the API server is busy; the next look sees
+                continue  # a conflict, or the API server is busy; the next reconciliation retries
             except Exception as error:  # noqa: BLE001 # a thread has nobody to raise to; `check` does
                 self._failure = error
                 return
 
 
 def _write(plan: Plan, tools: Tools) -> None:
-    """What its programs read as they start."""
+    """Write the programs' configuration files."""
     identities, issued = plan.identities, plan.certificates
-    others = [item.program.labels for item in at_hand(tools)]
+    others = [item.program.labels for item in available_programs(tools)]
     plan.token_file.touch(mode=0o600)
     plan.token_file.write_text(identities.token_file())
     plan.egress_file.write_text(yaml.safe_dump(arguments.egress(plan)))

@@ -1,10 +1,9 @@
-"""The way from the API server into the cluster's network, where nothing has a real address.
+"""The proxy from the API server to the cluster's network, whose addresses are fake.
 
 In a cloud, the control plane reaches webhooks and aggregated APIs through a proxy (Konnectivity on GKE and
-AKS). This is one: it takes a connection to a service's address, looks up which pod is behind it, as
-kube-proxy does, and leads to the process on this machine that stands for that pod. So no object has to be
-changed for a rehearsal: a service with a wrong port, a webhook without a pod behind it and a port that the
-cloud's firewall closes fail here as they do there.
+AKS). This proxy accepts a connection to a service's address, selects a pod behind it, as kube-proxy does, and
+connects to the local process of that pod. Rehearsals therefore use unchanged objects: a service with a wrong
+port, a webhook without a pod and a port closed by the cloud's firewall fail as they do in a cloud.
 """
 
 import asyncio
@@ -16,18 +15,18 @@ from pathlib import Path
 from ebbtide.kubernetes_api import ApiError
 
 Route = Callable[[str, int], tuple[str, int]]
-"""From the address and port of a service to those of a process. Raises `NoRouteError`."""
+"""Map address and port of a service to those of a process. Raises `NoRouteError`."""
 
 _CHUNK = 64 * 1024
 _HEADERS = 8 * 1024
 
 
 class NoRouteError(Exception):
-    """Nothing can be reached there. The message says why, and the API server hands it on."""
+    """The address is unreachable. The API server passes the message on."""
 
 
 class EgressProxy:
-    """A proxy for `CONNECT` on a Unix socket, in a thread of its own."""
+    """A proxy for `CONNECT` on a Unix socket, in its own thread."""
 
     def __init__(self, socket: Path, route: Route) -> None:
         self._socket, self._route = socket, route
@@ -36,12 +35,12 @@ class EgressProxy:
         self._listening = threading.Event()
 
     def start(self) -> None:
-        """Listen; returns once it does."""
+        """Listen; returns when ready."""
         self._thread.start()
         self._listening.wait()
 
     def close(self) -> None:
-        """Close every connection and end the thread."""
+        """Close every connection and stop the thread."""
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
@@ -60,7 +59,7 @@ class EgressProxy:
             for task in tasks:
                 task.cancel()
             self._loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
-            self._loop.run_until_complete(asyncio.sleep(0))  # connections close in the next round
+            self._loop.run_until_complete(asyncio.sleep(0))  # connections close in the next iteration
             self._loop.run_until_complete(self._loop.shutdown_default_executor())
             self._loop.close()
 
@@ -81,7 +80,7 @@ class EgressProxy:
 
 
 def _destination(request: bytes) -> tuple[str, int]:
-    """Address and port of `CONNECT address:port HTTP/1.1`."""
+    """Parse address and port of `CONNECT address:port HTTP/1.1`."""
     host, _, port = request.split(maxsplit=2)[1].decode().rpartition(":")
     return host.strip("[]"), int(port)
 
@@ -93,7 +92,7 @@ async def _copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> N
 
 
 async def _first_of(*ways: Awaitable[None]) -> None:
-    """Copy both ways until one side closes; TLS leaves nothing to say after that."""
+    """Copy in both directions until either side closes; TLS sends nothing afterwards."""
     tasks = [asyncio.ensure_future(way) for way in ways]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

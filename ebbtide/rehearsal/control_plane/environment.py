@@ -1,4 +1,4 @@
-"""The variables that a kubelet gives to a container."""
+"""Environment variables of a container."""
 
 from typing import Any, cast
 
@@ -7,10 +7,10 @@ from ebbtide.rehearsal.control_plane.mounts import NotMountedError
 
 
 def environment(pod: Object) -> dict[str, str]:
-    """Those of the pod's only container: words, and fields of the pod itself.
+    """Return the variables of the pod's only container: literals and fields of the pod.
 
     Raises:
-        NotMountedError: one comes from elsewhere, or from a field that the pod does not have.
+        NotMountedError: a variable has another source, or a field that the pod lacks.
     """
     (container,) = pod["spec"]["containers"]
     return {item["name"]: _value(item, pod) for item in container.get("env", [])}

@@ -1,10 +1,11 @@
-"""What can go wrong with a control plane, in words for whoever rehearses."""
+"""Errors of a control plane, for the user of a rehearsal."""
 
 
 class ControlPlaneError(Exception):
-    """A program of the control plane would not start, or ended. The message says which, and ends with the
-    last lines of its log."""
+    """A program of the control plane failed to start, or ended. The message names it and has the last lines
+    of its log.
+    """
 
 
 class AddressTakenError(ControlPlaneError):
-    """Someone else took a port between its choice and its use: another port will do."""
+    """Another process took a port between its selection and its use; a retry with another port succeeds."""

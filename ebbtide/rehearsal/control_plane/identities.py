@@ -1,4 +1,4 @@
-"""Who may come in, and with what: tokens that the API server knows, and kubeconfigs with them."""
+"""Identities of an API server's clients: tokens and kubeconfigs."""
 
 import csv
 import io
@@ -12,12 +12,12 @@ MASTERS = "system:masters"
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Someone whom the API server knows by a token.
+    """A token's identity.
 
     Attributes:
-        user: the name that bindings of roles name.
-        groups: the groups, which bindings may name, too.
-        token: what is shown.
+        user: the user name in role bindings.
+        groups: the groups in role bindings.
+        token: the bearer token.
     """
 
     user: str
@@ -26,18 +26,18 @@ class Identity:
 
     @classmethod
     def new(cls, user: str, groups: Iterable[str] = ()) -> "Identity":
-        """Someone new, with a token of their own."""
+        """Create an identity with a random token."""
         return cls(user, tuple(groups), secrets.token_urlsafe(24))
 
 
 @dataclass(frozen=True, slots=True)
 class Identities:
-    """Everyone whom the API server knows.
+    """All identities of an API server.
 
     Attributes:
-        admin: the control plane's own programs; may do everything.
-        person: whom the clouds' credential helpers speak for.
-        members: people of teams, by name, with the groups that their cloud says they are in.
+        admin: the control plane's own programs; a cluster administrator.
+        person: the user of the clouds' credential helpers.
+        members: team members by name, with their groups in the cloud.
     """
 
     admin: Identity
@@ -46,7 +46,7 @@ class Identities:
 
     @classmethod
     def new(cls, person: str, members: Mapping[str, Iterable[str]]) -> "Identities":
-        """An administrator, the person who makes the cluster, who may do everything in it, and members."""
+        """Create an administrator, the cluster's creator, also an administrator, and members."""
         return cls(
             Identity.new("ebbtide:control-plane", [MASTERS]),
             Identity.new(person, [MASTERS]),
@@ -54,8 +54,9 @@ class Identities:
         )
 
     def token_file(self) -> str:
-        """All of them as the API server reads them: token, user, uid, groups (Kubernetes docs, static token
-        file)."""
+        """Format the identities as a static token file: token, user, uid, groups (Kubernetes docs, static
+        token file).
+        """
         text = io.StringIO()
         lines = csv.writer(text, lineterminator="\n")
         for one in (self.admin, self.person, *self.members.values()):
@@ -66,13 +67,13 @@ class Identities:
 def kubeconfig(
     *, server: str, authority: str, user: Mapping[str, Any], namespace: str = ""
 ) -> dict[str, Any]:
-    """A kubeconfig with one context.
+    """Build a kubeconfig with one context.
 
     Args:
         server: URL of the API server.
-        authority: PEM in base64; empty where a trusted authority vouches for the server.
-        user: how to show who one is, such as `{"token": …}`.
-        namespace: where the context is; empty for `default`.
+        authority: PEM in base64; empty if a trusted authority issued the server's certificate.
+        user: credentials, such as `{"token": …}`.
+        namespace: the context's namespace; empty for `default`.
     """
     trust = {"certificate-authority-data": authority} if authority else {}
     place = {"namespace": namespace} if namespace else {}

@@ -1,4 +1,4 @@
-"""What a cloud puts into a new cluster of its own accord."""
+"""Objects that a cloud installs in a new cluster."""
 
 from pathlib import Path
 
@@ -14,13 +14,13 @@ _KINDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 def install(api: Api, cloud: CloudName, provisioning_requests: Path) -> None:
-    """Storage classes, the kind by which capacity is asked for, and on GKE the classes of nodes.
+    """Install storage classes, the ProvisioningRequest CRD, and on GKE the ComputeClass CRD.
 
     Args:
-        api: the API server, as its administrator.
-        cloud: whose additions.
-        provisioning_requests: the directory with that kind's definition. GKE has it in every cluster (GKE
-            docs, provisioningrequest, 2026-04), AKS with its cluster autoscaler (AKS docs,
+        api: an administrator's client.
+        cloud: the cloud.
+        provisioning_requests: the directory of the ProvisioningRequest CRD. GKE installs it in every cluster
+            (GKE docs, provisioningrequest, 2026-04), AKS with its cluster autoscaler (AKS docs,
             configure-kueue-with-cluster-autoscaler, 2026).
     """
     for item in storage_classes(cloud):

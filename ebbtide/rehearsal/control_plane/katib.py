@@ -11,7 +11,8 @@ _WEBHOOK, _METRICS, _HEALTH = 8443, 8080, 18080
 
 
 def outside(configuration: Mapping[str, Any], place: Place) -> tuple[dict[str, Any], Listening]:
-    """Where it listens. Its webhooks' address and the place of its certificates are decided when it is built.
+    """Katib's configuration outside of a cluster. The webhook address and certificate path are patched at
+    build time.
 
     API config.kubeflow.org/v1beta1; defaults of Katib 0.19.0 (pkg/apis/config/v1beta1/defaults.go).
     """
@@ -33,7 +34,7 @@ def outside(configuration: Mapping[str, Any], place: Place) -> tuple[dict[str, A
 
 KATIB = Program(
     tool="katib-controller",
-    # Of the kustomization of Katib 0.19.0.
+    # From the kustomization of Katib 0.19.0.
     labels={"katib.kubeflow.org/component": "controller"},
     flag="--katib-config",
     ports=SERVERS,

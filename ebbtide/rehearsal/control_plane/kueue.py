@@ -1,4 +1,4 @@
-"""Kueue, which admits work."""
+"""Kueue's controller."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,9 +13,10 @@ _CERTIFICATES = "/tmp/k8s-webhook-server/serving-certs"  # noqa: S108 # a path i
 
 
 def outside(configuration: Mapping[str, Any], place: Place) -> tuple[dict[str, Any], Listening]:
-    """As of any controller manager, with the visibility server, and the namespace that Kueue is in. That
-    server's certificates are in the directory `visibility` below where it runs, which is decided when it is
-    built. API config.kueue.x-k8s.io/v1beta2."""
+    """Kueue's configuration outside of a cluster: as for any controller manager, with the visibility server
+    and Kueue's namespace. That server's certificates are in `visibility` below the working directory, a path
+    fixed at build time. API config.kueue.x-k8s.io/v1beta2.
+    """
     told, listening = managed(configuration, place)
     visibility = section(told, "visibilityServer")
     port = int(visibility.get("bindPort") or _VISIBILITY)
@@ -28,7 +29,7 @@ def outside(configuration: Mapping[str, Any], place: Place) -> tuple[dict[str, A
 
 KUEUE = Program(
     tool="kueue",
-    # Of the chart of Kueue 0.19.2.
+    # From the chart of Kueue 0.19.2.
     labels={"app.kubernetes.io/name": "kueue", "control-plane": "controller-manager"},
     ports=SERVERS + 1,
     outside=outside,

@@ -1,4 +1,4 @@
-"""What a kubelet puts into a container's file system, below a directory that stands for its root."""
+"""A container's mounts, below a directory that serves as its root."""
 
 import base64
 import shutil
@@ -14,20 +14,21 @@ _SERVICE_ACCOUNTS = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 
 class NotMountedError(Exception):
-    """Something that a pod mounts is not there (yet). The message is what a kubelet says of it."""
+    """A mounted object does not exist (yet). The message is the kubelet's."""
 
 
 def inside(root: Path, path: str) -> Path:
-    """Where a path of the container is."""
+    """Return the local path of a container's path."""
     return root / path.lstrip("/")
 
 
 def mount(api: Api, pod: Object, root: Path) -> None:
-    """Write ConfigMaps, Secrets and empty directories where the pod's only container has them; again, to
-    bring them up to date. Of its service account it is the namespace: for the token see `account_token`.
+    """Write ConfigMaps, Secrets and empty directories to the mount paths of the pod's only container;
+    repeated calls update them. Of a service account only the namespace is written: for the token see
+    `account_token`.
 
     Raises:
-        NotMountedError: one of them is missing and not optional.
+        NotMountedError: a required object does not exist.
     """
     namespace = pod["metadata"]["namespace"]
     volumes = {volume["name"]: volume for volume in pod["spec"].get("volumes", [])}
@@ -45,8 +46,9 @@ def mount(api: Api, pod: Object, root: Path) -> None:
 
 
 def account_token(api: Api, pod: Object, target: Path) -> None:
-    """A token of the pod's service account, so that the pod's program may do what its roles allow and no
-    more."""
+    """Request a token of the pod's service account, so that the pod's program has the permissions of its
+    roles.
+    """
     namespace = pod["metadata"]["namespace"]
     account = pod["spec"].get("serviceAccountName", "default")
     asked = {
@@ -61,15 +63,16 @@ def account_token(api: Api, pod: Object, target: Path) -> None:
 
 
 def _write(target: Path, content: bytes) -> None:
-    """A single file, which a container never sees change (Kubernetes docs, volumes, subPath)."""
+    """Write a single file, which never changes in a container (Kubernetes docs, volumes, subPath)."""
     if not target.is_file():
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(content)
 
 
 def _publish(target: Path, files: Mapping[str, bytes]) -> None:
-    """A directory whose files change all at once, as a kubelet's do: a certificate never stands beside
-    another's key. They are links through a link, which is what is changed."""
+    """Publish a directory atomically, as a kubelet does, so that a certificate always matches its key. The
+    files are symlinks through a second symlink, which is replaced.
+    """
     target.mkdir(parents=True, exist_ok=True)
     current = target / _DATA
     before = current.resolve()
@@ -91,7 +94,7 @@ def _publish(target: Path, files: Mapping[str, bytes]) -> None:
 
 
 def _files(api: Api, namespace: str, volume: Mapping[str, Any]) -> dict[str, bytes]:
-    """What a volume has in it, by path."""
+    """Return the files of a volume by path."""
     if "emptyDir" in volume:
         return {}
     if "configMap" in volume:
@@ -113,7 +116,7 @@ def _data(api: Api, namespace: str, kind: str, name: str, source: Mapping[str, A
 
 
 def _chosen(data: Mapping[str, bytes], source: Mapping[str, Any]) -> dict[str, bytes]:
-    """What the volume takes of it: everything, or the items that it lists, under their paths."""
+    """Select everything, or the volume's listed items under their paths."""
     if "items" not in source:
         return dict(data)
     return {item["path"]: data[item["key"]] for item in source["items"] if item["key"] in data}

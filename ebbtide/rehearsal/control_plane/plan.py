@@ -1,4 +1,4 @@
-"""What a control plane will be like, settled before anything of it starts."""
+"""Parameters of a control plane, determined before its start."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,15 +20,14 @@ NAMES = (
     "kwok-stages",
     "provisioning-request-crds",
 )
-"""What a control plane is made of, as the tools call it. The programs of `at_hand` are used where they are
-there, too."""
+"""Names of a control plane's tools. The programs of `available` are used if present, too."""
 
 
 class Tools(Protocol):
-    """Where the programs and data are that a control plane is made of; `NAMES` are those that it takes."""
+    """Locations of programs and data, at least of those in `NAMES`."""
 
     def path(self, name: str) -> Path:
-        """A program's file, or a directory of data.
+        """Return a program's file, or a directory of data.
 
         Raises:
             KeyError: it is not there.
@@ -38,17 +37,17 @@ class Tools(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """A control plane's directory, ports, and who and what it trusts.
+    """A control plane's directory, ports, certificates and identities.
 
     Attributes:
-        name: of the cluster.
-        cloud: whose additions a new cluster has.
-        directory: its own, which nobody else can read.
+        name: the cluster's name.
+        cloud: the cloud whose defaults a new cluster has.
+        directory: its directory, readable by the user only.
         sockets: a directory with a short path, for Unix sockets.
-        etcd_port: etcd's.
-        api_port: the API server's.
-        certificates: what it shows and trusts.
-        identities: whom it lets in.
+        etcd_port: etcd's port.
+        api_port: the API server's port.
+        certificates: its certificates.
+        identities: its clients' identities.
     """
 
     name: str
@@ -67,27 +66,27 @@ class Plan:
 
     @property
     def kubeconfig(self) -> Path:
-        """The administrator's."""
+        """The administrator's kubeconfig."""
         return self.directory / "admin.kubeconfig"
 
     @property
     def token_file(self) -> Path:
-        """Whom the API server lets in."""
+        """The static token file."""
         return self.directory / "tokens.csv"
 
     @property
     def egress_file(self) -> Path:
-        """How the API server reaches what runs in the cluster."""
+        """The egress configuration file."""
         return self.directory / "egress.yaml"
 
     @property
     def egress_socket(self) -> Path:
-        """Where it does."""
+        """The egress proxy's socket."""
         return self.sockets / "egress"
 
     @property
     def stages(self) -> Path:
-        """What kwok does with nodes and pods."""
+        """The stages of kwok."""
         return self.directory / "stages.yaml"
 
     def log(self, name: str) -> Path:

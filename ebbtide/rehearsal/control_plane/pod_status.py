@@ -1,4 +1,4 @@
-"""The status that a kubelet gives to a pod of one container."""
+"""The status of a pod with one container."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -7,12 +7,12 @@ from ebbtide.kubernetes_api import Object
 
 
 def now() -> str:
-    """The present moment, as Kubernetes writes it."""
+    """Return the current time in Kubernetes' format."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def waiting(pod: Object, reason: str, message: str, *, restarts: int = 0) -> dict[str, Any]:
-    """A container that cannot start yet, or not again yet."""
+    """The status of a container that is waiting, or in backoff."""
     state = {"waiting": {"reason": reason, "message": message}}
     return {
         "phase": "Pending",
@@ -22,7 +22,7 @@ def waiting(pod: Object, reason: str, message: str, *, restarts: int = 0) -> dic
 
 
 def running(pod: Object, address: str, *, ready: bool, restarts: int) -> dict[str, Any]:
-    """A container that runs, and is ready or not."""
+    """The status of a running container, ready or not."""
     began = pod.get("status", {}).get("startTime") or now()
     return {
         "phase": "Running",

@@ -1,4 +1,4 @@
-"""Free ports, chosen so that several rehearsals at once do not choose the same ones."""
+"""Free ports, reserved so that parallel rehearsals use different ones."""
 
 import socket
 from contextlib import ExitStack
@@ -9,11 +9,10 @@ LOCALHOST = "127.0.0.1"
 
 
 class Reservation:
-    """Ports that nobody else is given while they are held.
+    """Reserved ports.
 
-    They are bound, so that the system hands them to no one who asks for a free port. Release them just before
-    the program starts that is told to use them; where someone is quicker, it says so and is started again
-    with others.
+    They are bound, so that the system does not assign them. Release them just before their program starts; if
+    another process takes one first, the program fails and is restarted with other ports.
 
     Attributes:
         ports: their numbers.
@@ -27,7 +26,7 @@ class Reservation:
         self.ports = tuple(int(item.getsockname()[1]) for item in sockets)
 
     def release(self) -> None:
-        """Let go of them all."""
+        """Release all ports."""
         self._held.close()
 
     def __enter__(self) -> Self:

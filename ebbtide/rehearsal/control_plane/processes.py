@@ -1,4 +1,4 @@
-"""Child processes that never outlive this one, whatever becomes of it."""
+"""Child processes that always end with this process."""
 
 import contextlib
 import os
@@ -24,21 +24,21 @@ sleep 1
 rm -rf -- "$1"
 kill -KILL 0
 """
-# Zero is the group. Waits for the end of a pipe that only the parent holds, which comes also when the parent
-# is killed, and then ends its process group, in which every child is. A parent-death signal (prctl) would
-# come when the thread ends that started the child, and only on Linux.
+# Zero is the process group. Waits for the end of a pipe that only the parent holds open, which is reached
+# even if the parent is killed, and then kills its process group with all children. A parent-death signal
+# (prctl) would be sent when the thread that started the child ends, and only on Linux.
 
-_PATIENCE = 2.0
+_TIMEOUT = 2.0
 _TAIL = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A program that was started.
+    """A started program.
 
     Attributes:
-        name: what it is called in messages.
-        log: the file with all that it has said.
+        name: its name in messages.
+        log: the file with its output.
         child: the process.
     """
 
@@ -48,29 +48,29 @@ class Process:
 
     @property
     def running(self) -> bool:
-        """Whether it has not ended yet."""
+        """True until it ends."""
         return self.child.poll() is None
 
     def last_words(self) -> str:
-        """The last lines of its log."""
+        """Return the last lines of its log."""
         lines = self.log.read_text(errors="replace").splitlines() if self.log.is_file() else []
         return "\n".join(lines[-_TAIL:])
 
     def ended(self) -> ControlPlaneError:
-        """The error that says that it ended when it should not have."""
+        """Build the error for an unexpected end."""
         said = self.last_words()
         kind = AddressTakenError if "address already in use" in said else ControlPlaneError
-        return kind(f"{self.name} ended with status {self.child.returncode}. It said last:\n{said}")
+        return kind(f"{self.name} ended with status {self.child.returncode}. Its last output:\n{said}")
 
 
 class Processes:
-    """Processes in one group, with a keeper that ends them when this process is gone.
+    """Processes in a process group, with a watchdog that kills them when this process ends.
 
-    What a forked child of this process inherits keeps the keeper waiting: start others with `subprocess`,
-    which closes what it does not need.
+    A forked child inherits the pipe and delays the watchdog: start children with `subprocess`, which closes
+    unneeded descriptors.
 
     Attributes:
-        sockets: a directory with a path short enough for Unix sockets (104 bytes on macOS); it goes with the
+        sockets: a directory with a path short enough for Unix sockets (104 bytes on macOS); removed with the
             processes.
     """
 
@@ -98,15 +98,15 @@ class Processes:
         """Start a program.
 
         Args:
-            name: what it is called in messages.
+            name: its name in messages.
             command: the program and its arguments.
-            log: the file that all it says is appended to.
-            directory: where it runs, and its home.
-            environment: what it is told beside `PATH` and `HOME`; nothing of ours is handed on, proxies least
-                of all.
+            log: the file to which its output is appended.
+            directory: its working and home directory.
+            environment: its environment besides `PATH` and `HOME`; this process's variables, such as proxies,
+                are not inherited.
 
         Raises:
-            ControlPlaneError: it cannot be run at all.
+            ControlPlaneError: it cannot be executed.
         """
         told = {"PATH": os.defpath, "HOME": str(directory), **(environment or {})}
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -129,27 +129,27 @@ class Processes:
         return process
 
     def stop(self, process: Process) -> None:
-        """End a process: by signal, and where it takes longer than it should, by force."""
+        """Stop a process: by signal, then by kill after a timeout."""
         process.child.terminate()
-        _wait([process], _PATIENCE)
+        _wait([process], _TIMEOUT)
         with self._lock, contextlib.suppress(ValueError):
             self._started.remove(process)
 
     def close(self) -> None:
-        """End all of them, the last started first, and the keeper."""
+        """Stop all processes in reverse order, and the watchdog."""
         with self._lock:
             started, self._started = self._started, []
         for process in reversed(started):
             process.child.terminate()
-        _wait(started, _PATIENCE)
-        with self._keeper:  # closes its pipe, too
+        _wait(started, _TIMEOUT)
+        with self._keeper:  # also closes its pipe
             self._keeper.poll()
             if self._keeper.returncode is None:
                 os.killpg(self._keeper.pid, signal.SIGKILL)
         shutil.rmtree(self.sockets, ignore_errors=True)
 
     def memory(self) -> int:
-        """Bytes of memory that the processes have in use together (their resident sets)."""
+        """Return the resident memory of all processes, in bytes."""
         with self._lock:
             ids = [str(process.child.pid) for process in self._started if process.running]
         if not ids:
@@ -167,9 +167,9 @@ class Processes:
         self.close()
 
 
-def _wait(processes: Sequence[Process], patience: float) -> None:
-    """Wait for the end of processes that were asked to end, so many seconds for all of them together."""
-    deadline = time.monotonic() + patience
+def _wait(processes: Sequence[Process], timeout: float) -> None:
+    """Wait for terminated processes, with a common timeout in seconds."""
+    deadline = time.monotonic() + timeout
     for process in processes:
         try:
             process.child.wait(max(0.0, deadline - time.monotonic()))

@@ -1,7 +1,7 @@
-"""The kubelet of pods whose program really runs, such as Kueue's: as a process of this machine.
+"""A kubelet for pods whose program really runs, such as Kueue's, as a local process.
 
-What is declared decides, as in a cluster: the process runs while a pod of the Deployment is on a node, with
-the configuration, arguments and service account of that pod, and ends with the pod or its node.
+The process follows the declared objects, as in a cluster: it runs while a pod of the Deployment is on a node,
+with that pod's configuration, arguments and service account, and ends with the pod or its node.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from ebbtide.kubernetes_api import Api, ApiError, Object
-from ebbtide.rehearsal.control_plane.at_hand import AtHand
+from ebbtide.rehearsal.control_plane.available import AvailableProgram
 from ebbtide.rehearsal.control_plane.environment import environment
 from ebbtide.rehearsal.control_plane.failures import ControlPlaneError
 from ebbtide.rehearsal.control_plane.identities import kubeconfig
@@ -37,18 +37,18 @@ class _Running:
     """A pod's process.
 
     Attributes:
-        runs: which program.
-        pod: as it was when the process was first started.
-        root: the directory that stands for the root of its container.
-        address: the pod's.
-        process: that runs, or ended last.
-        listening: where it listens.
-        restarts: how often it was started again.
-        again: when it is started again, by the monotonic clock; 0 while it runs.
-        ready: what its status says; None before the first word.
+        runs: the program.
+        pod: the pod at the first start of the process.
+        root: the directory that serves as its container's root.
+        address: the pod's address.
+        process: the current or last process.
+        listening: its addresses.
+        restarts: the number of restarts.
+        again: the time of the next restart, by the monotonic clock; 0 while it runs.
+        ready: the reported readiness; None before the first report.
     """
 
-    runs: AtHand
+    runs: AvailableProgram
     pod: Object
     root: Path
     address: str
@@ -60,19 +60,19 @@ class _Running:
 
 
 class ProgramPods:
-    """Starts and stops the processes of such pods, each time it is asked to."""
+    """Start and stop the processes of such pods, on each reconciliation."""
 
     def __init__(
-        self, plan: Plan, api: Api, processes: Processes, routes: Routes, programs: Sequence[AtHand]
+        self, plan: Plan, api: Api, processes: Processes, routes: Routes, programs: Sequence[AvailableProgram]
     ) -> None:
         """Run the pods of a control plane.
 
         Args:
-            plan: the control plane's.
-            api: it, as its administrator.
-            processes: among which theirs are.
-            routes: where their ports are made known.
-            programs: those that there are.
+            plan: the control plane's plan.
+            api: an administrator's client.
+            processes: the process group.
+            routes: the routes to register their ports with.
+            programs: the available programs.
         """
         self._plan, self._api, self._processes = plan, api, processes
         self._routes, self._programs = routes, programs
@@ -80,7 +80,7 @@ class ProgramPods:
         self._addresses = 0
 
     def reconcile(self) -> None:
-        """One look at all such pods."""
+        """Reconcile all such pods once."""
         pods = [
             (item, pod)
             for item in self._programs
@@ -103,7 +103,7 @@ class ProgramPods:
         self._routes.remove(there.address)
         self._processes.stop(there.process)
 
-    def _keep(self, uid: str, item: AtHand, pod: Object) -> None:
+    def _keep(self, uid: str, item: AvailableProgram, pod: Object) -> None:
         there = self._running.get(uid)
         try:
             if there is None:
@@ -120,17 +120,16 @@ class ProgramPods:
             there.ready = ready
             self._say(pod, running(pod, there.address, ready=ready, restarts=there.restarts))
 
-    def _start(self, item: AtHand, pod: Object) -> _Running:
+    def _start(self, item: AvailableProgram, pod: Object) -> _Running:
         root = self._plan.directory / "pods" / pod["metadata"]["uid"]
         mount(self._api, pod, root)
         self._addresses += 1
-        address = f"10.80.0.{self._addresses}"  # above kwok's pods
+        address = f"10.80.0.{self._addresses}"  # outside kwok's range
         process, listening = self._run(item, pod, root, address)
         return _Running(item, pod, root, address, process, listening)
 
     def _backs_off(self, there: _Running) -> bool:
-        """Whether it is too early to start a container again: each time it is after twice as long, as a
-        kubelet does it."""
+        """Check if a container is in backoff, which doubles with each restart, as a kubelet's does."""
         if not there.again:
             self._routes.remove(there.address)
             there.again = time.monotonic() + min(2**there.restarts, _BACK_OFF)
@@ -144,7 +143,9 @@ class ProgramPods:
         there.restarts, there.again, there.ready = there.restarts + 1, 0, None
         return False
 
-    def _run(self, item: AtHand, pod: Object, root: Path, address: str) -> tuple[Process, Listening]:
+    def _run(
+        self, item: AvailableProgram, pod: Object, root: Path, address: str
+    ) -> tuple[Process, Listening]:
         (container,) = pod["spec"]["containers"]
         about, program = pod["metadata"], item.program
         given = [str(word) for word in container.get("args", [])]
@@ -180,12 +181,12 @@ class ProgramPods:
         return process, listening
 
     def _say(self, pod: Object, status: dict[str, Any]) -> None:
-        with contextlib.suppress(ApiError):  # it is gone; the next look sees that
+        with contextlib.suppress(ApiError):  # the pod is deleted; the next reconciliation handles that
             self._api.patch(f"{_path(pod)}/status", {"status": status})
 
 
 def _runs(pod: Object, nodes: set[str]) -> bool:
-    """Whether a node has the pod, and it is neither on its way out nor at its end."""
+    """Check that the pod is on a node, not terminating and not terminated."""
     return (
         pod["spec"].get("nodeName") in nodes
         and "deletionTimestamp" not in pod["metadata"]
@@ -198,7 +199,7 @@ def _path(pod: Object) -> str:
 
 
 def _answers(port: int) -> bool:
-    """Whether a process says that it is ready."""
+    """Check that a process reports readiness."""
     asked = http.client.HTTPConnection(LOCALHOST, port, timeout=1)
     try:
         asked.request("GET", "/readyz")

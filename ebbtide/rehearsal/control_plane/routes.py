@@ -1,4 +1,4 @@
-"""From the address of a service to the process that stands for a pod behind it."""
+"""Routes from a service's address to the local process of a pod behind it."""
 
 import threading
 from collections.abc import Mapping
@@ -10,11 +10,11 @@ from ebbtide.rehearsal.control_plane.ports import LOCALHOST
 
 
 class Routes:
-    """Services and endpoints as the API server knows them, and the pods that are processes on this machine.
+    """Services and endpoints of the API server, and the pods that are local processes.
 
     Attributes:
-        open_ports: the ports of nodes and pods on which the cloud lets its control plane in; None for all.
-            On a private GKE cluster they are 443 and 10250 (GKE docs, private clusters, firewall rules,
+        open_ports: the ports of nodes and pods that the cloud's firewall opens to the control plane; None for
+            all. On a private GKE cluster they are 443 and 10250 (GKE docs, private clusters, firewall rules,
             2026).
     """
 
@@ -24,20 +24,20 @@ class Routes:
         self._lock = threading.Lock()
 
     def add(self, address: str, ports: Mapping[int, int]) -> None:
-        """A pod's address leads here: each of its ports to a port of this machine."""
+        """Route a pod's address to local ports."""
         with self._lock:
             self._pods[address] = dict(ports)
 
     def remove(self, address: str) -> None:
-        """A pod's process is gone."""
+        """Remove a pod's routes."""
         with self._lock:
             self._pods.pop(address, None)
 
     def __call__(self, host: str, port: int) -> tuple[str, int]:
-        """Where a service's address and port lead.
+        """Resolve a service's address and port.
 
         Raises:
-            NoRouteError: nowhere.
+            NoRouteError: there is no route.
         """
         service = next(
             (
@@ -53,16 +53,16 @@ class Routes:
             if self.open_ports is not None and target not in self.open_ports:
                 allowed = ", ".join(map(str, sorted(self.open_ports)))
                 raise NoRouteError(
-                    f"port {target} is closed to the control plane, which gets to {allowed} alone"
+                    f"port {target} is closed to the control plane, which reaches {allowed} only"
                 )
             with self._lock:
                 local = self._pods.get(address, {}).get(target)
             if local is not None:
                 return LOCALHOST, local
-        raise NoRouteError(f"nothing is ready behind port {port} of service {_name(service)}")
+        raise NoRouteError(f"no ready pod behind port {port} of service {_name(service)}")
 
     def _endpoints(self, service: Object, port: int) -> list[tuple[str, int]]:
-        """Addresses and ports of the ready pods behind a port of a service."""
+        """Return addresses and ports of the ready pods behind a service's port."""
         about = service["metadata"]
         names = {item.get("name") for item in service["spec"].get("ports", []) if item["port"] == port}
         found: list[tuple[str, int]] = []

@@ -1,7 +1,7 @@
-"""What kwok does with nodes and pods: its own stages, and ours for work that ends.
+"""kwok's stages for nodes and pods: its own, and additional ones for pods that end.
 
-kwok 0.8 ends the pods of Jobs at once, or after a delay that is the same for success and no other ending.
-Here a pod that is meant to end runs for as long as it is told and ends as it is told.
+kwok 0.8 ends the pods of Jobs at once, or after a delay that supports success only. Here annotations
+determine a pod's duration and exit status.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,19 +11,19 @@ from typing import Any
 import yaml
 
 RUNS = "rehearsal.ebbtide.dev/runs"
-"""Annotation of a pod: `process` where its command is really run, on this machine."""
+"""Pod annotation: `process` to run its command on this machine."""
 
 RUNS_FOR = "rehearsal.ebbtide.dev/runs-for"
-"""Annotation of a pod that is meant to end: seconds until it does."""
+"""Pod annotation: seconds until the pod ends."""
 
 EXIT_CODE = "rehearsal.ebbtide.dev/exit-code"
-"""Annotation of a pod that is meant to end: the exit status of its containers; 0 where there is none."""
+"""Pod annotation: the exit status of a pod's containers; 0 by default."""
 
 KUBELET, FAKE = "kwok.x-k8s.io/node", "fake"
-"""Annotation of a node whose kubelet kwok is; without it a node is as if its kubelet had fallen silent."""
+"""Node annotation for kwok's nodes; without it a node appears to have a silent kubelet."""
 
 SECONDS = 3
-"""How long work runs that does not say."""
+"""Default duration of work."""
 
 Stage = dict[str, Any]
 
@@ -36,10 +36,10 @@ def _matches(key: str, operator: str, *values: str) -> dict[str, Any]:
     return {"key": key, "operator": operator} | ({"values": list(values)} if values else {})
 
 
-def _left_alone(others: Iterable[Mapping[str, str]]) -> list[dict[str, Any]]:
-    """Which pods are kwok's at all: not those that someone else is the kubelet of, by their labels."""
+def _selection(excluded: Iterable[Mapping[str, str]]) -> list[dict[str, Any]]:
+    """Select kwok's pods: exclude pods with another kubelet, by their labels."""
     same = " or ".join(
-        " and ".join(f'.["{label}"] == "{value}"' for label, value in labels.items()) for labels in others
+        " and ".join(f'.["{label}"] == "{value}"' for label, value in labels.items()) for labels in excluded
     )
     return [
         _matches(f'.metadata.annotations["{RUNS}"]', "NotIn", "process"),
@@ -101,7 +101,7 @@ phase: Running
 
 
 def _ending(name: str, which: list[dict[str, Any]], status: str) -> Stage:
-    """Something that comes to a running pod that is meant to end, after its seconds."""
+    """Build a stage that ends a running pod after its seconds."""
     return {
         "apiVersion": "kwok.x-k8s.io/v1alpha1",
         "kind": "Stage",
@@ -143,14 +143,14 @@ def _read(file: Path) -> Stage:
 
 
 def stages(directory: Path, others: Iterable[Mapping[str, str]]) -> list[Stage]:
-    """All stages.
+    """Return all stages.
 
     Args:
-        directory: kwok's own (`kustomize/stage` of its module).
+        directory: kwok's own stages (`kustomize/stage` of its module).
         others: labels of the pods whose program really runs.
     """
     pods = [*(_read(directory / file) for file in (_READY, _DELETED)), *_endings()]
-    left_alone = _left_alone(others)
+    left_alone = _selection(others)
     for stage in pods:
         stage["spec"]["selector"]["matchExpressions"] += left_alone
     nodes = [_read(directory / file) for file in _NODES]

@@ -1,4 +1,4 @@
-"""The storage classes that a new cluster has, as each cloud makes them."""
+"""Default storage classes of a new cluster, by cloud."""
 
 from typing import Any, assert_never
 
@@ -29,7 +29,7 @@ def _class(
 
 
 def storage_classes(cloud: CloudName) -> tuple[dict[str, Any], ...]:
-    """The classes of a cloud's new cluster, one of them the default.
+    """Return the storage classes of a cloud's new cluster, including the default one.
 
     Sources: GKE docs, persistent-volumes/gce-pd-csi-driver (2026); AKS docs, concepts-storage and
     azure-disk-csi, azure-files-csi (2026).

@@ -1,8 +1,8 @@
-"""The storage driver's stand-in: disks for claims, and their end.
+"""A fake storage driver: creates disks for claims and deletes them.
 
-Binding is the real controller's and choosing a node the real scheduler's; this does what the driver's
-provisioner does for them (kubernetes-csi/external-provisioner). A disk is a file, which outlives the API
-server: what is left when a cluster is gone is what a cloud would go on charging for.
+The real controller binds volumes and the real scheduler selects nodes; this module replaces the driver's
+provisioner (kubernetes-csi/external-provisioner). A disk is a file, which outlives the API server: disks that
+remain after their cluster is deleted would still cost money in a cloud.
 """
 
 import http
@@ -24,14 +24,14 @@ _FINALIZER = "external-provisioner.volume.kubernetes.io/finalizer"
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """A disk as the cloud knows it.
+    """A disk of the cloud.
 
     Attributes:
-        name: of the disk and of its volume.
+        name: name of the disk and its volume.
         size: a quantity, such as `20Gi`.
-        storage_class: what it was asked for by.
-        driver: the storage driver that made it.
-        claim: namespace and name of the claim that it was made for.
+        storage_class: its storage class.
+        driver: its storage driver.
+        claim: namespace and name of its claim.
     """
 
     name: str
@@ -42,15 +42,15 @@ class Disk:
 
 
 class Volumes:
-    """Makes volumes for claims and deletes those that are released, each time it is asked to."""
+    """Create volumes for claims and delete released ones, on each reconciliation."""
 
     def __init__(self, api: Api, directory: Path) -> None:
-        """Keep the disks of a cluster in a directory."""
+        """Store the disks of a cluster in a directory."""
         self._api, self._directory = api, directory
         directory.mkdir(parents=True, exist_ok=True)
 
     def reconcile(self) -> None:
-        """One look at all claims and volumes."""
+        """Reconcile all claims and volumes once."""
         waiting = list(filter(_waits, self._api.items(_CLAIMS)))
         if waiting:
             classes = {item["metadata"]["name"]: item for item in self._api.items(_CLASSES)}
@@ -63,7 +63,7 @@ class Volumes:
                 self._delete(volume["metadata"]["name"])
 
     def disks(self) -> tuple[Disk, ...]:
-        """All disks that there are."""
+        """List all disks."""
         return tuple(left_disks(self._directory))
 
     def _provision(self, claim: Object, storage: Object) -> None:
@@ -76,7 +76,7 @@ class Volumes:
         try:
             self._api.create(_VOLUMES, _volume(claim, storage, disk))
         except ApiError as error:
-            if error.status != http.HTTPStatus.CONFLICT:  # it was made before, and is not bound yet
+            if error.status != http.HTTPStatus.CONFLICT:  # it exists, and is not bound yet
                 raise
 
     def _delete(self, name: str) -> None:
@@ -85,18 +85,20 @@ class Volumes:
         self._api.delete(path)
         volume = self._api.find(path)
         if volume is not None:
-            others = [item for item in volume["metadata"].get("finalizers", ()) if item != _FINALIZER]
-            self._api.patch(path, {"metadata": {"finalizers": others}})
+            claims = [item for item in volume["metadata"].get("finalizers", ()) if item != _FINALIZER]
+            self._api.patch(path, {"metadata": {"finalizers": claims}})
 
 
 def left_disks(directory: Path) -> Iterator[Disk]:
-    """The disks in a directory, also when their cluster is gone."""
+    """List the disks in a directory, which may outlive their cluster."""
     for file in sorted(directory.glob("*.json")):
         yield Disk(**json.loads(file.read_text()))
 
 
 def _waits(claim: Object) -> bool:
-    """Whether the controller asks a driver for a volume: with a node where the class waits for a consumer."""
+    """Check if the controller requests a volume of a driver: with a node if the class waits for a
+    consumer.
+    """
     about = claim["metadata"]
     told: Mapping[str, str] = about.get("annotations") or {}
     return (
@@ -108,7 +110,9 @@ def _waits(claim: Object) -> bool:
 
 
 def _done_with(volume: Object) -> bool:
-    """Whether a volume of ours is to go: its claim is gone and its policy says so, or someone deletes it."""
+    """Check if a volume of this driver is to be deleted: released with policy Delete, or deleted by a
+    client.
+    """
     if _PROVISIONED_BY not in (volume["metadata"].get("annotations") or {}):
         return False
     deletes = volume["spec"].get("persistentVolumeReclaimPolicy") == "Delete"

@@ -1,4 +1,4 @@
-"""A compiled pipeline: what `kfp.compiler` writes, with its platform's part."""
+"""A compiled pipeline: output of `kfp.compiler`, with its platform specification."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ PLATFORM_FIELDS: Final = frozenset(
         "tolerations",
     }
 )
-"""Fields of a step's Kubernetes configuration that are translated."""
+"""Supported fields of a step's Kubernetes configuration."""
 _TASK_FIELDS: Final = frozenset(
     {
         "cachingOptions",
@@ -45,12 +45,12 @@ _DEFERRED: Final = ('{"IfPresent"', '{"Concat"')
 
 
 class UnsupportedPipelineError(Exception):
-    """A pipeline uses something that a rehearsal does not translate."""
+    """A pipeline uses a feature that a rehearsal does not support."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A pipeline specification (`pipeline_spec.proto`) with its Kubernetes part.
+    """A pipeline specification (`pipeline_spec.proto`) with its Kubernetes platform configuration.
 
     Attributes:
         spec: the pipeline.
@@ -62,7 +62,7 @@ class Compiled:
 
     @property
     def name(self) -> str:
-        """Name of the pipeline."""
+        """The pipeline's name."""
         return text(self.spec, "pipelineInfo", "name")
 
     def component(self, name: str) -> Object:
@@ -83,7 +83,7 @@ def read(content: str) -> Compiled:
     """Parse a compiled pipeline.
 
     Raises:
-        UnsupportedPipelineError: with everything that is not translated.
+        UnsupportedPipelineError: lists all unsupported features.
     """
     documents = [document for document in yaml.safe_load_all(content) if document]
     if not documents or "pipelineInfo" not in documents[0]:
@@ -92,13 +92,13 @@ def read(content: str) -> Compiled:
         )
     platforms = part(next(iter(documents[1:]), dict[str, Any]()), "platforms")
     executors = part(platforms, "kubernetes", "deploymentSpec", "executors")
-    found = Compiled(documents[0], executors)
-    problems = [*_platform_problems(platforms), *_problems(found, "root", part(found.spec, "root"))]
-    for name, component in part(found.spec, "components").items():
-        problems += _problems(found, name, component)
+    compiled = Compiled(documents[0], executors)
+    problems = [*_platform_problems(platforms), *_problems(compiled, "root", part(compiled.spec, "root"))]
+    for name, component in part(compiled.spec, "components").items():
+        problems += _problems(compiled, name, component)
     if problems:
         raise UnsupportedPipelineError("\n".join(dict.fromkeys(problems)))
-    return found
+    return compiled
 
 
 def _platform_problems(platforms: Object) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The conditions of tasks: the part of CEL that kfp's compiler writes.
+"""Task conditions: the subset of CEL that kfp's compiler writes.
 
 kfp writes comparisons of an input parameter with a literal or with another parameter, `!(…)`, `&&`, and the
 conversions `int()`, `double()`, `string()` and `bool()` (kfp 2.17.0, compiler/pipeline_spec_builder.py).
@@ -34,11 +34,11 @@ def holds(condition: str, parameters: Mapping[str, Any]) -> bool:
     """Evaluate a task's condition.
 
     Args:
-        condition: CEL, as in `triggerPolicy.condition`; its strings are read as Python's.
+        condition: CEL, as in `triggerPolicy.condition`; its strings are parsed as Python's.
         parameters: the values of the task's input parameters.
 
     Raises:
-        UnsupportedPipelineError: it is more than kfp's compiler writes.
+        UnsupportedPipelineError: it is outside the subset that kfp's compiler writes.
     """
     python = _TOKEN.sub(lambda found: _PYTHON.get(found[0], found[0]), condition)
     try:

@@ -1,5 +1,5 @@
-"""The program in place of KFP's driver: it resolves a task's inputs, evaluates its condition, and writes the
-patch for its pod (driver/driver.go, container.go, dag.go, root_dag.go, resolve.go; 2.17.0).
+"""A replacement for KFP's driver: it resolves a task's inputs, evaluates its condition, and writes the patch
+for its pod (driver/driver.go, container.go, dag.go, root_dag.go, resolve.go; 2.17.0).
 
 There is no cache: every step runs. Options are those of KFP's driver.
 """
@@ -38,12 +38,12 @@ _OPTIONS: Final = (
 )
 
 
-def main(words: Sequence[str]) -> None:
+def main(argv: Sequence[str]) -> None:
     """Run the driver with its arguments."""
     parser = argparse.ArgumentParser(prog="driver")
     for option in _OPTIONS:
         parser.add_argument(f"--{option}", default="")
-    options = parser.parse_args(words)
+    options = parser.parse_args(argv)
     run = Run.of(options.run_id)
     component: Object = json.loads(options.component)
     if options.type == "ROOT_DAG":
@@ -66,7 +66,7 @@ def main(words: Sequence[str]) -> None:
 
 
 def resolve(run: Run, options: argparse.Namespace, component: Object, task: Object) -> Outputs:
-    """Return what a task is given: constants, inputs of its graph, outputs of its siblings, and defaults."""
+    """Return a task's inputs: constants, inputs of its graph, outputs of its siblings, and defaults."""
     parameters = {
         name: value_of(run, options, source) for name, source in part(task, "inputs", "parameters").items()
     }
@@ -85,8 +85,8 @@ def resolve(run: Run, options: argparse.Namespace, component: Object, task: Obje
 def value_of(run: Run, options: argparse.Namespace, source: Object) -> Any:
     """Return the value of an input parameter's specification.
 
-    A constant is replaced where all of it is a placeholder of the run; within a longer text KFP's driver
-    leaves one as it is, and so does its launcher.
+    A constant is replaced only if it is exactly a placeholder of the run; KFP's driver and launcher keep
+    placeholders within longer texts.
     """
     graph = options.dag_execution_id
     if made := part(source, "taskOutputParameter"):
@@ -106,7 +106,7 @@ def value_of(run: Run, options: argparse.Namespace, source: Object) -> Any:
 
 
 def _plain(given: Object, component: Object) -> dict[str, Any]:
-    """Values with the component's defaults; whole numbers without a fraction, as protobuf's JSON has them."""
+    """Return values with the component's defaults; integers without a fraction, as in protobuf's JSON."""
     definitions = part(component, "inputDefinitions", "parameters")
     defaults = {name: each["defaultValue"] for name, each in definitions.items() if "defaultValue" in each}
     return {

@@ -1,8 +1,8 @@
-"""The program in place of KFP's launcher in the pod of a step: it replaces placeholders, runs the step's own
-command, and records its outputs (component/launcher_v2.go, 2.17.0).
+"""A replacement for KFP's launcher in a step's pod: it replaces placeholders, runs the step's command, and
+records its outputs (component/launcher_v2.go, 2.17.0).
 
-Artifacts are files of this machine rather than objects of a store. Like KFP's launcher it passes no signal
-on: one that ends it ends the step.
+Artifacts are local files rather than objects of a store. Like KFP's launcher it forwards no signals: a signal
+that ends it ends the step.
 """
 
 import argparse
@@ -23,17 +23,17 @@ _ROOT: Final = "EBBTIDE_REHEARSAL_ROOT"
 _OPTIONS: Final = ("run_id", "dag_execution_id", "task_name", "executor_input", "component_spec")
 
 
-def main(words: Sequence[str]) -> int:
+def main(argv: Sequence[str]) -> int:
     """Run a step with the launcher's arguments, and return the step's exit status."""
     parser = argparse.ArgumentParser(prog="launch")
     for option in _OPTIONS:
         parser.add_argument(f"--{option}", required=True)
-    end = words.index("--")
-    options = parser.parse_args(words[:end])
+    end = argv.index("--")
+    options = parser.parse_args(argv[:end])
     executor_input = _placed(json.loads(options.executor_input))
     placeholders = placeholders_of(executor_input)
-    command = [replaced(word, executor_input, placeholders) for word in words[end + 1 :]]
-    # Nothing is installed on this machine: what a component asks pip for has to be there.
+    command = [replaced(word, executor_input, placeholders) for word in argv[end + 1 :]]
+    # Nothing is installed on this machine: a component's pip packages must already be installed.
     done = subprocess.run(command, check=False, env={**os.environ, "PIP_NO_INDEX": "1"})  # noqa: S603 - the pipeline's own
     if done.returncode == 0:
         outputs = collected(executor_input, json.loads(options.component_spec))
@@ -42,8 +42,9 @@ def main(words: Sequence[str]) -> int:
 
 
 def _placed(executor_input: dict[str, Any]) -> dict[str, Any]:
-    """The executor input with its output files below the directory that stands for the container's root, and
-    their directories made."""
+    """Return the executor input with its output files below the container's root directory, and create their
+    directories.
+    """
     root = os.environ.get(_ROOT, "")
     outputs = executor_input["outputs"]
     for each in outputs["parameters"].values():
@@ -56,7 +57,7 @@ def _placed(executor_input: dict[str, Any]) -> dict[str, Any]:
 
 
 def placeholders_of(executor_input: Object) -> dict[str, str]:
-    """Return the placeholders that the launcher replaces, with their values."""
+    """Return the launcher's placeholders with their values."""
     inputs, outputs = part(executor_input, "inputs"), part(executor_input, "outputs")
     found = {
         f"{{{{$.inputs.parameters['{name}']}}}}": _text(value)
@@ -72,7 +73,7 @@ def placeholders_of(executor_input: Object) -> dict[str, str]:
 
 
 def replaced(word: str, executor_input: Object, placeholders: Mapping[str, str]) -> str:
-    """Replace the executor input's own placeholder first, and then those in it."""
+    """Replace the executor input's own placeholder first, then the placeholders in it."""
     word = word.replace("{{$}}", json.dumps(executor_input))
     for placeholder, value in placeholders.items():
         word = word.replace(placeholder, value)
@@ -86,15 +87,15 @@ def _text(value: Any) -> str:
 
 
 def collected(executor_input: Object, component: Object) -> Outputs:
-    """Return a step's outputs: from the file that kfp's executor writes, and from a file for each parameter.
+    """Return a step's outputs: from the file that kfp's executor writes, and from each parameter's file.
 
     Raises:
-        ValueError: a parameter's file does not have a value of its type.
+        ValueError: the value in a parameter's file does not have its type.
     """
     outputs = part(executor_input, "outputs")
     written = Path(outputs["outputFile"])
-    told: Object = json.loads(written.read_text(encoding="utf-8")) if written.exists() else {}
-    parameters = dict(part(told, "parameterValues"))
+    declared: Object = json.loads(written.read_text(encoding="utf-8")) if written.exists() else {}
+    parameters = dict(part(declared, "parameterValues"))
     definitions = part(component, "outputDefinitions", "parameters")
     for name, each in part(outputs, "parameters").items():
         file = Path(each["outputFile"])
@@ -103,15 +104,15 @@ def collected(executor_input: Object, component: Object) -> Outputs:
             is_text = text(definitions, name, "parameterType") == "STRING"
             parameters[name] = content if is_text else json.loads(content)
     artifacts = {
-        name: {"artifacts": [{**each["artifacts"][0], **_written(told, name)}]}
+        name: {"artifacts": [{**each["artifacts"][0], **_written(declared, name)}]}
         for name, each in part(outputs, "artifacts").items()
     }
     return Outputs(parameters, artifacts)
 
 
-def _written(told: Object, name: str) -> Object:
-    """The name, location and metadata of an artifact that the step wrote, without its type."""
-    return next(iter(parts(told, "artifacts", name, "artifacts")), dict[str, Any]())
+def _written(artifact: Object, name: str) -> Object:
+    """Return name, location and metadata of an artifact that the step wrote, without its type."""
+    return next(iter(parts(artifact, "artifacts", name, "artifacts")), dict[str, Any]())
 
 
 if __name__ == "__main__":

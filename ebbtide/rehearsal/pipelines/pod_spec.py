@@ -33,7 +33,7 @@ def pod_spec_patch(
         container: the executor's container.
         config: the executor's Kubernetes configuration.
         parameters: the step's input parameters.
-        launcher_arguments: what the launcher is told before the step's own command.
+        launcher_arguments: the launcher's arguments before the step's own command.
         source: the value of an input parameter's specification, by which the configuration names objects.
     """
     main: Object = {
@@ -70,7 +70,7 @@ def pod_spec_patch(
 
 
 def _resources(given: Config, parameters: Mapping[str, Any]) -> Object:
-    """Limits and requests: the fields that take placeholders, or else the older numbers."""
+    """Return limits and requests: the fields with placeholders, or else the older numbers."""
 
     def amount(field: str, older: str, unit: str) -> str:
         if asked := text(given, field):
@@ -95,7 +95,7 @@ def _resources(given: Config, parameters: Mapping[str, Any]) -> Object:
 
 
 def _volumes(config: Config, source: Source) -> Iterator[tuple[Object, Object]]:
-    """Volumes, each with where it is mounted: claims, Secrets, ConfigMaps, empty directories."""
+    """Yield volumes with their mounts: claims, Secrets, ConfigMaps, empty directories."""
     for each in parts(config, "pvcMount"):
         name = _named(each, "pvcName", source)
         mount = {"name": name, "mountPath": each["mountPath"]}
@@ -134,7 +134,7 @@ def _environment(config: Config, source: Source) -> Iterator[Object]:
 
 
 def _named(each: Config, field: str, source: Source) -> str:
-    """A name: as an input parameter's specification, or as the older fields have it."""
+    """Return a name from an input parameter's specification, or from the older fields."""
     if given := part(each, f"{field}Parameter"):
         return str(source(given))
     if "taskOutputParameter" in each or "componentInputParameter" in each:
@@ -142,17 +142,19 @@ def _named(each: Config, field: str, source: Source) -> str:
     return text(each, field) or text(each, "constant")
 
 
-def _toleration(each: Config) -> Object:
+def _toleration(toleration: Config) -> Object:
     found: Object = {
-        key: each[key] for key in ("key", "operator", "value", "effect") if each.get(key) not in (None, "")
+        key: toleration[key]
+        for key in ("key", "operator", "value", "effect")
+        if toleration.get(key) not in (None, "")
     }
-    if "tolerationSeconds" in each:
-        found["tolerationSeconds"] = int(each["tolerationSeconds"])
+    if "tolerationSeconds" in toleration:
+        found["tolerationSeconds"] = int(toleration["tolerationSeconds"])
     return found
 
 
 def _affinity(config: Config) -> Object:
-    """Required terms, of which one must hold, and preferred ones, which have a weight."""
+    """Return required terms, of which one must match, and preferred terms with weights."""
     required: list[Object] = []
     preferred: list[Object] = []
     for term in parts(config, "nodeAffinity"):

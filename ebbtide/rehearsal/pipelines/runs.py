@@ -1,7 +1,8 @@
-"""The record of pipeline runs, in place of the metadata store: the graphs of a run, and what its tasks gave.
+"""The record of pipeline runs, replacing the metadata store: the graphs of a run, and the outputs of its
+tasks.
 
-A directory each run, a JSON file each graph and each task, replaced as a whole: a step that is run again
-writes the same file again.
+A directory per run, and a JSON file per graph and task, replaced atomically: a repeated step writes the same
+file again.
 """
 
 import contextlib
@@ -20,7 +21,7 @@ RUNS: Final = "EBBTIDE_REHEARSAL_RUNS"
 
 
 class NotPublishedError(Exception):
-    """A task's output that is asked for was not written."""
+    """A task did not write a requested output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class Run:
     """A run's record.
 
     Attributes:
-        directory: where it is.
+        directory: its directory.
     """
 
     directory: Path
@@ -52,17 +53,17 @@ class Run:
         return cls(Path(os.environ[RUNS]) / run_id)
 
     def open_graph(self, given: Outputs) -> str:
-        """Record a graph with what it is given, and return its execution id."""
+        """Record a graph with its inputs, and return its execution id."""
         graph = uuid.uuid4().hex
         self._write(f"graphs/{graph}.json", asdict(given))
         return graph
 
     def graph(self, graph: str) -> Outputs:
-        """Return what a graph was given."""
+        """Return a graph's inputs."""
         return Outputs(**self._read(f"graphs/{graph}.json"))
 
     def publish(self, graph: str, task: str, outputs: Outputs) -> None:
-        """Record what a task gave."""
+        """Record a task's outputs."""
         self._write(f"tasks/{graph}/{task}.json", asdict(outputs))
 
     def publish_graph(self, graph: str, task: str, of: str, selectors: Mapping[str, Any]) -> None:
@@ -71,16 +72,16 @@ class Run:
         Args:
             graph: the execution id of the graph that has the task.
             task: its name.
-            of: the execution id of the graph that it is.
+            of: its execution id as a graph.
             selectors: that graph's outputs (`DagOutputsSpec`): which of its tasks each comes from.
         """
         self._write(f"tasks/{graph}/{task}.json", {"graph": of, "selectors": selectors})
 
     def parameter(self, graph: str, task: str, name: str) -> Any:
-        """Return an output parameter of a task, or of a task of the graph that it is.
+        """Return an output parameter of a task, or of a task of its subgraph.
 
         Raises:
-            NotPublishedError: the task gave no such thing, or has not run.
+            NotPublishedError: the task has no such output, or has not run.
         """
         found = self._task(graph, task)
         if "graph" not in found:
@@ -95,10 +96,10 @@ class Run:
         raise NotPublishedError(f"Task {task} gave no {name}: none of the tasks that it comes from has run.")
 
     def artifact(self, graph: str, task: str, name: str) -> Any:
-        """Return an output artifact's list of a task, or of a task of the graph that it is.
+        """Return an output artifact's list of a task, or of a task of its subgraph.
 
         Raises:
-            NotPublishedError: the task gave no such thing, or has not run.
+            NotPublishedError: the task has no such output, or has not run.
         """
         found = self._task(graph, task)
         if "graph" not in found:
@@ -110,7 +111,7 @@ class Run:
         raise NotPublishedError(f"Task {task} gave no {name}: none of the tasks that it comes from has run.")
 
     def artifacts(self, task: str) -> Path:
-        """Return a new directory for a task's artifacts, in place of the object store."""
+        """Create a directory for a task's artifacts, replacing the object store."""
         return self.directory / "artifacts" / task / uuid.uuid4().hex
 
     def _task(self, graph: str, task: str) -> dict[str, Any]:

@@ -1,9 +1,9 @@
-"""The Argo Workflow of a compiled pipeline, as the API server's compiler writes it (argocompiler/argo.go,
-container.go, dag.go; 2.17.0).
+"""The Argo Workflow of a compiled pipeline, equivalent to the output of the API server's compiler
+(argocompiler/argo.go, container.go, dag.go; 2.17.0).
 
-The drivers' addresses of services that a rehearsal does not have, and what KFP writes for its pages alone,
-are omitted. Each step has its pair of a driver, without tolerations, and an executor; a retried step's
-executor has a retry strategy; a graph is a template that its own driver comes before.
+The drivers' service addresses, and fields for KFP's UI, are omitted. Each step has a driver, without
+tolerations, and an executor; a retried step's executor has a retry strategy; a graph is a template with its
+own driver.
 """
 
 import copy
@@ -56,7 +56,7 @@ def workflow(
     Args:
         compiled: the pipeline.
         arguments: values of its inputs; the others have their defaults.
-        annotations: of all of its pods, besides KFP's own.
+        annotations: for all its pods, besides KFP's own.
     """
     templates: dict[str, Object] = {}
     parameters: dict[str, str] = {}
@@ -113,12 +113,12 @@ def _output(task: str, name: str) -> str:
 
 
 def _depends(tasks: list[str]) -> Object:
-    """Upstream tasks must have succeeded: one that was skipped skips what comes after it."""
+    """Upstream tasks must have succeeded: a skipped task skips its downstream tasks."""
     return {"depends": " && ".join(f"{task}.Succeeded" for task in tasks)} if tasks else {}
 
 
 def _upstream(spec: Mapping[str, Any]) -> list[str]:
-    """The tasks that a task names, and those whose outputs it takes."""
+    """Return the tasks that a task names, and those whose outputs it uses."""
     producers = {
         text(each, kind, "producerTask")
         for inputs, kind in (("parameters", "taskOutputParameter"), ("artifacts", "taskOutputArtifact"))
@@ -154,7 +154,7 @@ def _entry(compiled: Compiled, arguments: Mapping[str, Any]) -> Iterator[Object]
 def _task(
     compiled: Compiled, name: str, spec: Mapping[str, Any], templates: dict[str, Object]
 ) -> Iterator[Object]:
-    """A driver, and the graph or the executor that comes after it."""
+    """Return a driver, and its graph or executor."""
     component = text(spec, "componentRef", "name")
     conditional = bool(text(spec, "triggerPolicy", "condition"))
     driver = f"{name}-driver"
@@ -207,7 +207,7 @@ def _task(
 
 
 def _retries(spec: Mapping[str, Any]) -> dict[str, str]:
-    """A step's retries, durations in seconds."""
+    """Return a step's retries, durations in seconds."""
     policy = part(spec, "retryPolicy")
     if not policy:
         return {}
@@ -225,8 +225,10 @@ def _retries(spec: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _metadata(platform: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """A step's annotations and labels as numbered parameters: Argo's patches take no metadata."""
-    found: dict[str, dict[str, str]] = {}
+    """Return a step's annotations and labels as numbered parameters: Argo's patches do not support
+    metadata.
+    """
+    metadata: dict[str, dict[str, str]] = {}
     for field, kind in (("annotations", "annotation"), ("labels", "label")):
         pairs = sorted(part(platform, "podMetadata", field).items())
         numbered: dict[str, str] = {}
@@ -234,14 +236,14 @@ def _metadata(platform: Mapping[str, Any]) -> dict[str, dict[str, str]]:
             suffix = f"-{number}" if len(pairs) > 1 else ""
             numbered[f"pod-metadata-{kind}-key{suffix}"] = key
             numbered[f"pod-metadata-{kind}-val{suffix}"] = str(value)
-        found[field] = numbered
-    return found
+        metadata[field] = numbered
+    return metadata
 
 
 def _executor(
     templates: dict[str, Object], metadata: Mapping[str, Mapping[str, str]], *, retried: bool
 ) -> str:
-    """Add the two templates of executors of a kind, unless they are there; return the outer one's name."""
+    """Add the two executor templates of a kind if they are missing; return the outer one's name."""
     prefix = "retry-" if retried else ""
     count = {field: len(pairs) // 2 for field, pairs in metadata.items()}
     if any(count.values()):
@@ -320,7 +322,7 @@ def _implementation(
 
 
 def _drivers(compiled: Compiled) -> Iterator[Object]:
-    """The two drivers' templates. Outputs with a default need not be written."""
+    """Return the two driver templates. Outputs with a default are optional."""
     shared = {
         "run_id": "{{workflow.uid}}",
         "run_name": "{{workflow.name}}",

@@ -1,1 +1,1 @@
-"""What came of a rehearsal: a timeline for people, the same as JSON for programs."""
+"""The report of a rehearsal: a timeline as text and as JSON."""

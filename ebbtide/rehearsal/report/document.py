@@ -15,51 +15,51 @@ class StepReport(_Part):
     """A step of the scenario."""
 
     title: str
-    """What was done or expected."""
+    """The step's action or expectation."""
     at: float
-    """When it began, simulated seconds after the start."""
+    """Its start, simulated seconds after the start of the rehearsal."""
     seconds: float
-    """How long it took, by the wall clock."""
+    """Its duration by the wall clock."""
     misses: tuple[str, ...]
-    """What did not come as it must, a sentence each; empty when all did."""
+    """Unmet expectations, a sentence each; empty if all were met."""
 
 
 class EventReport(_Part):
-    """Something that happened."""
+    """An event of the timeline."""
 
     at: float
-    """When, simulated seconds after the start."""
+    """Simulated seconds after the start."""
     kind: str
-    """What sort of thing, such as `node-added`."""
+    """The kind of event, such as `node-added`."""
     text: str
     """A sentence."""
     facts: dict[str, Any]
-    """The same for programs."""
+    """The same as data."""
 
 
 class Report(_Part):
-    """A rehearsal."""
+    """A rehearsal's report."""
 
     version: Literal["ebbtide.dev/rehearsal/v1"] = VERSION
-    """Of this form."""
+    """Version of this document's format."""
     title: str
-    """What the scenario shows."""
+    """The scenario's title."""
     stack: str
-    """Which stack was rehearsed."""
+    """The rehearsed stack."""
     speed: float
-    """Simulated seconds in a second."""
+    """Simulated seconds per second."""
     steps: tuple[StepReport, ...]
-    """In order; after one that missed something, only the end."""
+    """In order; after a failed step, only the final destroy."""
     events: tuple[EventReport, ...]
     """In order."""
     cost: dict[str, float]
-    """US dollars that each pool's nodes would have cost in simulated time."""
+    """Simulated cost of each pool's nodes, in US dollars."""
     seconds: float
-    """How long all of it took, by the wall clock."""
+    """Total duration by the wall clock."""
     memory_mib: int
-    """Most memory that the stand-in cloud and its control planes took, MiB."""
+    """Peak memory of the fake cloud and its control planes, MiB."""
 
     @property
     def met(self) -> bool:
-        """Whether every expectation was met."""
+        """True if every expectation was met."""
         return not any(step.misses for step in self.steps)

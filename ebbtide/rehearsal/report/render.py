@@ -1,4 +1,4 @@
-"""A rehearsal as text: each step as it ends, then the timeline and what it would have cost."""
+"""A rehearsal as text: each completed step, then the timeline and the simulated cost."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -17,14 +17,14 @@ _MET, _MISSED = Text("met   ", style="green"), Text("missed", style="bold red")
 
 
 def heading(title: str, stack: str, speed: float) -> RenderableType:
-    """What is about to be rehearsed."""
+    """Print the rehearsal's heading."""
     return Text.assemble(
         (title, "bold"), f"\nstack {stack}; what the cloud takes goes {speed:g} times as fast\n"
     )
 
 
 def step(report: StepReport) -> RenderableType:
-    """A step that has ended, and what it missed."""
+    """Print a completed step and its unmet expectations."""
     head = Text.assemble(
         _MISSED if report.misses else _MET, f"  {report.title} ", (f"{report.seconds:.1f} s", "dim")
     )
@@ -32,15 +32,15 @@ def step(report: StepReport) -> RenderableType:
 
 
 def ending(report: Report) -> RenderableType:
-    """The timeline, what it cost, and how it went."""
+    """Print the timeline, the cost and the result."""
     return Group(*_blocks(report))
 
 
 def write(report: Report, console: Console) -> None:
-    """All of a report."""
+    """Print a whole report."""
     console.print(heading(report.title, report.stack, report.speed))
-    for one in report.steps:
-        console.print(step(one))
+    for report_step in report.steps:
+        console.print(step(report_step))
     console.print(ending(report))
 
 
@@ -74,7 +74,7 @@ def _verdict(report: Report) -> str:
 
 
 def _clock(seconds: float) -> str:
-    """`0:07:30`; days are counted in hours."""
+    """Format a time as `0:07:30`; days are counted in hours."""
     whole = timedelta(seconds=round(seconds))
     hours, rest = divmod(int(whole.total_seconds()), 3600)
     return f"{hours}:{rest // 60:02}:{rest % 60:02}"

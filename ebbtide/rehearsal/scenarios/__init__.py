@@ -1,10 +1,10 @@
-"""Scenarios: what is done to a stack, and what must come of it.
+"""Scenarios: steps on a stack, and expectations of their results.
 
-`model` is the file as it is written, `conditions` what may be expected, `observing` where it is looked up,
-`steps` what each step does, `playing` the whole.
+`model` defines the file format, `conditions` the expectations, `observing` the snapshots they are checked
+against, `performing` the steps, `playing` the whole.
 """
 
+from ebbtide.rehearsal.scenarios.files import ScenarioError, built_in, chosen, read
 from ebbtide.rehearsal.scenarios.model import Scenario
-from ebbtide.rehearsal.scenarios.reading import ScenarioError, built_in, chosen, read
 
 __all__ = ["Scenario", "ScenarioError", "built_in", "chosen", "read"]

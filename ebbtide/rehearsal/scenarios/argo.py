@@ -1,7 +1,7 @@
-"""Argo's workflow controller for a cluster of a rehearsal, and what Kubeflow Pipelines installs for it.
+"""Argo's workflow controller for a rehearsal's cluster, with its prerequisites from Kubeflow Pipelines.
 
-A cluster with Kubeflow Pipelines has its own ConfigMap with the retries, kinds, namespace and service
-account. What a cluster lacks is installed as Kubeflow Pipelines 2.17.0 has it, and removed at the end.
+A cluster with Kubeflow Pipelines has its own ConfigMap with the retries, CRDs, namespace and service account.
+Missing prerequisites are installed as in Kubeflow Pipelines 2.17.0, and removed at the end.
 """
 
 import json
@@ -30,7 +30,7 @@ _KINDS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _CONFIG: Final = "workflow-controller-configmap"
 _OWN_CONFIG: Final = "rehearsal-workflow-controller"
 _STOCK: Final = {
-    # Argo takes a value without a line's end for a word.
+    # Argo parses a value without a trailing newline as a word.
     "workflowDefaults": "spec: {templateDefaults: {retryStrategy: {limit: '2', retryPolicy: OnError}}}\n"
 }
 """The retry strategy of Kubeflow Pipelines 2.17.0."""
@@ -39,7 +39,7 @@ _ENVIRONMENT: Final = {
     "TRANSIENT_ERROR_PATTERN": (
         "(?i)(imminent node shutdown|node is shutting down|preempt|evict|spot|pod deleted)"
     ),
-    # Without these the controller waits 10 s each before it looks again, and before it misses a pod.
+    # The defaults delay each requeue and each check for a missing pod by 10 s.
     "DEFAULT_REQUEUE_TIME": "1s",
     "RECENTLY_STARTED_POD_DURATION": "2s",
 }
@@ -52,9 +52,9 @@ class Argo:
 
     Attributes:
         api: the cluster.
-        processes: the group that it runs in.
+        processes: its process group.
         process: the controller.
-        made: paths of what was installed for it, in order.
+        made: paths of the installed prerequisites, in order.
     """
 
     api: Api
@@ -72,7 +72,7 @@ class Argo:
             raise self.process.ended()
 
     def remove(self) -> None:
-        """End the controller and remove what was installed for it.
+        """Stop the controller and remove its prerequisites.
 
         Raises:
             RehearsalError: something of it stays.
@@ -94,13 +94,13 @@ class Argo:
 
 
 def start(api: Api, kubeconfig: Path, tools: Tools, processes: Processes, directory: Path) -> Argo:
-    """Start the controller of a cluster, with what it needs.
+    """Start the controller of a cluster, with its prerequisites.
 
     Args:
         api: the cluster.
-        kubeconfig: an administrator's.
+        kubeconfig: an administrator's kubeconfig.
         tools: with `TOOLS`.
-        processes: the group that it runs in.
+        processes: its process group.
         directory: for its log.
     """
     made = list(_installed(api, tools))
@@ -120,8 +120,9 @@ def start(api: Api, kubeconfig: Path, tools: Tools, processes: Processes, direct
 
 
 def spec_patch(api: Api) -> Object:
-    """Return what the API server of an installed Kubeflow Pipelines merges into the spec of every compiled
-    Workflow; empty without one (kubeflow/pipelines 2.17.0, argocompiler/spec_patch.go)."""
+    """Return the patch that an installed Kubeflow Pipelines merges into the spec of every compiled Workflow;
+    empty without one (kubeflow/pipelines 2.17.0, argocompiler/spec_patch.go).
+    """
     server = api.find(f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{NAME}")
     containers: list[Object] = server["spec"]["template"]["spec"]["containers"] if server else []
     values = [
@@ -134,7 +135,7 @@ def spec_patch(api: Api) -> Object:
 
 
 def _installed(api: Api, tools: Tools) -> Iterator[str]:
-    """Install what the cluster lacks, and yield the paths of what was installed."""
+    """Install missing prerequisites, and yield their paths."""
     for file in sorted(tools.path("argo-crds").glob("argoproj.io_*.yaml")):
         kind: Object = yaml.safe_load(file.read_text(encoding="utf-8"))
         yield from _lacking(api, _KINDS, kind)
@@ -143,7 +144,7 @@ def _installed(api: Api, tools: Tools) -> Iterator[str]:
     yield from _lacking(api, f"{within}/serviceaccounts", _object("ServiceAccount", SERVICE_ACCOUNT))
     found = api.find(f"{within}/configmaps/{_CONFIG}")
     config = _object("ConfigMap", _OWN_CONFIG)
-    # Its metrics would be served on a fixed port of this machine.
+    # Metrics would use a fixed port of this machine.
     config["data"] = {**(found["data"] if found else _STOCK), "metricsConfig": "enabled: false\n"}
     yield from _lacking(api, f"{within}/configmaps", config)
 

@@ -1,4 +1,4 @@
-"""What may be expected of a rehearsal, and whether it is so: pure functions of what is seen."""
+"""Expectations of a rehearsal, evaluated by pure functions on a snapshot."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,15 +12,15 @@ from ebbtide.rehearsal.cloud.store import Event
 
 
 class Range(Declared):
-    """A number that is expected: `3`, or `{min: 1, max: 4}`."""
+    """An expected number: `3`, or `{min: 1, max: 4}`."""
 
     min: Count = 0
-    """At least."""
+    """Minimum."""
     max: Count | None = None
-    """At most."""
+    """Maximum."""
 
     def holds(self, number: int) -> bool:
-        """Whether a number is in it."""
+        """Check that a number is in the range."""
         return self.min <= number and (self.max is None or number <= self.max)
 
     def __str__(self) -> str:
@@ -37,37 +37,36 @@ Number = Annotated[Range, BeforeValidator(_range, json_schema_input_type=int | R
 
 
 class Jobs(Declared):
-    """Jobs and TrainJobs that were submitted, counted by how they are; those of a name alone where one is
-    given."""
+    """Submitted Jobs and TrainJobs by status, optionally filtered by name."""
 
     name: str = "*"
-    """Of which name; `*` and `?` as in file names."""
+    """Name pattern; `*` and `?` as in file names."""
     succeeded: Number | None = None
     """Complete."""
     failed: Number | None = None
-    """Failed for good."""
+    """Failed permanently."""
     active: Number | None = None
-    """With a pod that has not ended."""
+    """With a pod that has not terminated."""
     suspended: Number | None = None
-    """Waiting in a queue."""
+    """Suspended in a queue."""
 
 
 class Indexes(Declared):
-    """Indexes of sweeps that were submitted."""
+    """Indexes of submitted sweeps."""
 
     name: str = "*"
-    """Of which name; `*` and `?` as in file names."""
+    """Name pattern; `*` and `?` as in file names."""
     succeeded: Number | None = None
     """Complete."""
     failed: Number | None = None
-    """Failed for good."""
+    """Failed permanently."""
 
 
 class Pipelines(Declared):
-    """Runs of pipelines, counted by how they are."""
+    """Pipeline runs by status."""
 
     succeeded: Number | None = None
-    """Ended well."""
+    """Succeeded."""
     failed: Number | None = None
     """Ended with a failed step."""
     running: Number | None = None
@@ -80,47 +79,49 @@ class Step(Declared):
     name: str
     """The step's name in the pipeline."""
     ran_on: list[str]
-    """Every pod of it that ran did so on one of these pools, and one did; `*` and `?` as in file names."""
+    """Its pods ran only on these pools, and at least one ran; `*` and `?` as in file names."""
     pods: Number | None = None
     """Number of pods: one for each attempt."""
 
 
 class Happened(Declared):
-    """Something in the timeline."""
+    """An event in the timeline."""
 
     kind: str = "*"
-    """What sort of thing; `*` and `?` as in file names."""
+    """Kind pattern; `*` and `?` as in file names."""
     says: str = ""
-    """Words of it."""
+    """Text that the event contains."""
     times: Number = Range(min=1)
-    """How often so far."""
+    """Number of occurrences so far."""
 
 
 class Condition(Declared):
-    """What is expected; what is left out does not matter."""
+    """An expectation; omitted fields are not checked."""
 
     jobs: Jobs | None = None
-    """How many Jobs are how."""
+    """Number of Jobs by status."""
     indexes: Indexes | None = None
-    """How many indexes of sweeps are how."""
+    """Number of sweep indexes by status."""
     pipelines: Pipelines | None = None
     """Number of pipeline runs by status."""
     steps: tuple[Step, ...] = ()
-    """Pools that steps of pipelines ran on, and number of pods."""
+    """Pools of pipeline steps, and number of pods."""
     failures_counted: Number | None = None
-    """Pods whose failure counts against their Job's retries; a disruption does not."""
+    """Pods whose failure counts against their Job's backoff limit; a disruption does not."""
     nodes: dict[str, Number] = Field(default_factory=dict[str, Number])
-    """How many nodes a pool has; `*` and `?` as in file names, counted together."""
+    """Number of nodes per pool; `*` and `?` as in file names, summed over matches."""
     ran_on: list[str] | None = None
-    """Every pod of a Job that ran did so on one of these pools; `*` and `?` as in file names."""
+    """Pools of each Job's pods: all ran on these pools, and at least one ran; `*` and `?` as in file
+    names.
+    """
     waiting: str | None = None
-    """Words of why a pod or a Job waits, or why pods of a Job are refused."""
+    """Text in the reason for a pending pod or Workload, or for the refusal of a Job's pods."""
     log: str | None = None
-    """Words in the log of a pod that ran as a process."""
+    """Text in the log of a pod that ran as a process."""
     happened: tuple[Happened, ...] = ()
-    """What is in the timeline."""
+    """Events in the timeline."""
     costs_at_most: NonNegativeFloat | None = None
-    """US dollars that nodes have cost so far, in simulated time."""
+    """Maximum cost of nodes so far in US dollars, in simulated time."""
 
     @model_validator(mode="after")
     def _something(self) -> "Condition":
@@ -131,15 +132,15 @@ class Condition(Declared):
 
 @dataclass(frozen=True, slots=True)
 class JobSeen:
-    """A Job as the cluster has it.
+    """A Job's status.
 
     Attributes:
         name: its name.
         succeeded: complete.
-        failed: failed for good.
-        active: with a pod that has not ended.
+        failed: failed permanently.
+        active: with a pod that has not terminated.
         suspended: not started.
-        failures: pods whose failure counts against its retries.
+        failures: pods whose failure counts against its backoff limit.
         indexes_succeeded: of a sweep.
         indexes_failed: of a sweep.
     """
@@ -156,18 +157,18 @@ class JobSeen:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What is seen of a cluster at one time.
+    """A snapshot of a cluster.
 
     Attributes:
         jobs: the Jobs.
-        nodes: how many nodes each pool has.
-        ran_on: on which pools pods of Jobs have run.
-        waits: why pods and workloads wait, in the scheduler's, the autoscaler's and the queue's words.
-        logs: what pods that ran as processes have written.
+        nodes: the number of nodes of each pool.
+        ran_on: the pools on which pods of Jobs have run.
+        waits: reasons for pending pods and workloads, from the scheduler, the autoscaler and the queue.
+        logs: output of pods that ran as processes.
         events: the timeline.
         cost: US dollars so far.
-        runs: the phase of each run of a pipeline.
-        steps: of each step of a pipeline, the pool of each pod that ran, by its uid.
+        runs: the phase of each pipeline run.
+        steps: by pipeline step, the pool of each pod that ran, by its uid.
     """
 
     jobs: Sequence[JobSeen]
@@ -181,29 +182,29 @@ class Seen:
     steps: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
 
 
-def misses(condition: Condition, seen: Seen) -> list[str]:
-    """What of a condition does not hold, a sentence each."""
+def misses(condition: Condition, snapshot: Seen) -> list[str]:
+    """List the unmet expectations of a condition, a sentence each."""
     return [
-        *_jobs(condition, seen),
-        *_pipelines(condition, seen),
-        *_nodes(condition, seen),
-        *_words(condition, seen),
-        *_past(condition, seen),
+        *_jobs(condition, snapshot),
+        *_pipelines(condition, snapshot),
+        *_nodes(condition, snapshot),
+        *_words(condition, snapshot),
+        *_past(condition, snapshot),
     ]
 
 
-def _jobs(condition: Condition, seen: Seen) -> Iterator[str]:
+def _jobs(condition: Condition, snapshot: Seen) -> Iterator[str]:
     if condition.jobs:
-        named = [job for job in seen.jobs if fnmatchcase(job.name, condition.jobs.name)]
+        named = [job for job in snapshot.jobs if fnmatchcase(job.name, condition.jobs.name)]
         for state in ("succeeded", "failed", "active", "suspended"):
             number = sum(getattr(job, state) for job in named)
             yield from _miss(getattr(condition.jobs, state), number, f"Jobs {state}")
     if condition.indexes:
-        named = [job for job in seen.jobs if fnmatchcase(job.name, condition.indexes.name)]
+        named = [job for job in snapshot.jobs if fnmatchcase(job.name, condition.indexes.name)]
         for state in ("succeeded", "failed"):
             number = sum(getattr(job, f"indexes_{state}") for job in named)
             yield from _miss(getattr(condition.indexes, state), number, f"indexes {state}")
-    failures = sum(job.failures for job in seen.jobs)
+    failures = sum(job.failures for job in snapshot.jobs)
     yield from _miss(condition.failures_counted, failures, "failures counted against retries")
 
 
@@ -211,13 +212,13 @@ _ENDED = {"Succeeded": "succeeded", "Failed": "failed", "Error": "failed"}
 """Argo's phases of a run that has ended."""
 
 
-def _pipelines(condition: Condition, seen: Seen) -> Iterator[str]:
+def _pipelines(condition: Condition, snapshot: Seen) -> Iterator[str]:
     if condition.pipelines:
-        states = [_ENDED.get(phase, "running") for phase in seen.runs]
+        states = [_ENDED.get(phase, "running") for phase in snapshot.runs]
         for state in ("succeeded", "failed", "running"):
             yield from _miss(getattr(condition.pipelines, state), states.count(state), f"pipelines {state}")
     for step in condition.steps:
-        pools = seen.steps.get(step.name, {}).values()
+        pools = snapshot.steps.get(step.name, {}).values()
         strayed = sorted({pool for pool in pools if not any(fnmatchcase(pool, name) for name in step.ran_on)})
         if not pools:
             yield f"Step {step.name} has not run."
@@ -226,38 +227,39 @@ def _pipelines(condition: Condition, seen: Seen) -> Iterator[str]:
         yield from _miss(step.pods, len(pools), f"pods of step {step.name}")
 
 
-def _nodes(condition: Condition, seen: Seen) -> Iterator[str]:
-    for pattern, wanted in condition.nodes.items():
-        number = sum(count for pool, count in seen.nodes.items() if fnmatchcase(pool, pattern))
-        yield from _miss(wanted, number, f"nodes of {pattern}")
+def _nodes(condition: Condition, snapshot: Seen) -> Iterator[str]:
+    for pattern, expected in condition.nodes.items():
+        number = sum(count for pool, count in snapshot.nodes.items() if fnmatchcase(pool, pattern))
+        yield from _miss(expected, number, f"nodes of {pattern}")
     if condition.ran_on is not None:
         strayed = {
-            pool for pool in seen.ran_on if not any(fnmatchcase(pool, name) for name in condition.ran_on)
+            pool for pool in snapshot.ran_on if not any(fnmatchcase(pool, name) for name in condition.ran_on)
         }
         if strayed:
             yield f"Pods ran on {', '.join(sorted(strayed))}, not only on {', '.join(condition.ran_on)}."
 
 
-def _words(condition: Condition, seen: Seen) -> Iterator[str]:
-    wanted = condition.waiting
-    if wanted is not None and not any(wanted.lower() in text.lower() for text in seen.waits):
-        yield f"Nothing waits because of “{wanted}”: {' | '.join(seen.waits) or 'nothing waits'}."
-    if condition.log is not None and condition.log not in seen.logs:
-        yield f"No log has “{condition.log}”."
+def _words(condition: Condition, snapshot: Seen) -> Iterator[str]:
+    expected = condition.waiting
+    if expected is not None and not any(expected.lower() in text.lower() for text in snapshot.waits):
+        reasons = " | ".join(snapshot.waits) or "none is pending"
+        yield f"No pod or Workload is pending because of “{expected}”: {reasons}."
+    if condition.log is not None and condition.log not in snapshot.logs:
+        yield f"No log contains “{condition.log}”."
 
 
-def _past(condition: Condition, seen: Seen) -> Iterator[str]:
+def _past(condition: Condition, snapshot: Seen) -> Iterator[str]:
     for happened in condition.happened:
         number = sum(
             fnmatchcase(event.kind, happened.kind) and happened.says.lower() in event.text.lower()
-            for event in seen.events
+            for event in snapshot.events
         )
-        words = f" saying “{happened.says}”" if happened.says else ""
-        yield from _miss(happened.times, number, f"events {happened.kind}{words}")
-    if condition.costs_at_most is not None and seen.cost > condition.costs_at_most:
-        yield f"Nodes cost ${seen.cost:.2f} so far, more than ${condition.costs_at_most:.2f}."
+        text = f" saying “{happened.says}”" if happened.says else ""
+        yield from _miss(happened.times, number, f"events {happened.kind}{text}")
+    if condition.costs_at_most is not None and snapshot.cost > condition.costs_at_most:
+        yield f"Nodes cost ${snapshot.cost:.2f} so far, more than ${condition.costs_at_most:.2f}."
 
 
-def _miss(wanted: Range | None, number: int, what: str) -> Iterator[str]:
-    if wanted is not None and not wanted.holds(number):
-        yield f"{number} {what}, expected {wanted}."
+def _miss(expected: Range | None, number: int, subject: str) -> Iterator[str]:
+    if expected is not None and not expected.holds(number):
+        yield f"{number} {subject}, expected {expected}."

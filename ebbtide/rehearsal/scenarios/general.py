@@ -1,16 +1,17 @@
-"""The scenario for a stack of which nothing is known but its declaration."""
+"""The default scenario of a stack, built from its declaration."""
 
 from typing import Any
 
 from ebbtide.model import Cluster
 from ebbtide.rehearsal.scenarios.model import Scenario
 
-_STARTING = 240.0  # seconds of the wall clock that every Job may take, nodes and all
-_IDLE = 120.0  # until every work pool is at zero again
+_STARTING = 240.0  # wall-clock seconds for each Job, including node startup
+_IDLE = 120.0  # wall-clock seconds until every work pool is scaled down to zero
 
 
 def general(cluster: Cluster) -> Scenario:
-    """Up, refresh and up without a change, a Job on every work pool, all of them at their minimum, destroy.
+    """Build the scenario: up, refresh and up without changes, a Job on every work pool, scale-down of all
+    pools to their minimum, destroy.
 
     Args:
         cluster: the declaration.

@@ -1,4 +1,4 @@
-"""A scenario as it is written: YAML, camelCase as in the declaration, unknown keys refused."""
+"""The scenario file format: YAML, camelCase as in the declaration, unknown keys rejected."""
 
 from typing import Annotated, Any, Final, Literal
 
@@ -17,73 +17,74 @@ _SWEEP: Final = _TASK | {"grid", "parallelism", "max_failed"}
 
 
 def _known(fields: dict[str, Any], known: frozenset[str]) -> dict[str, Any]:
-    """Fields as Python has them; unknown ones are refused."""
+    """Convert keys to Python's field names; unknown ones are rejected."""
     given = {to_snake(key): value for key, value in fields.items()}
     unknown = sorted(set(given) - known)
     if unknown:
-        raise ValueError(f"there is no field {', '.join(unknown)}; there are {', '.join(sorted(known))}")
+        raise ValueError(f"unknown field {', '.join(unknown)}; valid fields: {', '.join(sorted(known))}")
     return given
 
 
 class Up(Declared):
-    """`pulumi up`, after a change of the declaration if one is given."""
+    """`pulumi up`, optionally after a change of the declaration."""
 
     do: Literal["up"]
     change: dict[str, Any] = Field(default_factory=dict[str, Any])
-    """What to change of `ebbtide:cluster` first, key by key; null removes one."""
+    """Changes of `ebbtide:cluster` by key; null removes a key."""
     pools: dict[str, dict[str, Any]] = Field(default_factory=dict[str, dict[str, Any]])
-    """What to change of single pools first, by name, key by key; null removes one."""
+    """Changes of pools by name and key; null removes a key."""
     refresh: bool = False
     """Run `pulumi refresh` first."""
     unchanged: bool = False
-    """Whether every resource must stay as it is."""
+    """Require that every resource is unchanged."""
     keeps: tuple[str, ...] = ()
-    """Resources that may be updated, and must neither be replaced nor deleted: parts of their names."""
+    """Resources that may be updated, but not replaced or deleted: parts of their names."""
     refused: str | None = None
-    """Words of the refusal that must come; nothing may be changed then."""
+    """Text of the expected error; nothing may be changed then."""
 
 
 class Submit(Declared):
-    """Work that is submitted, with the kubeconfig that the stack gives out."""
+    """Submission of work, with the kubeconfig from the stack's outputs."""
 
     do: Literal["submit"]
     manifests: str | None = None
-    """A YAML file of objects, relative to the scenario's own."""
+    """A YAML file of objects, relative to the scenario file."""
     program: str | None = None
-    """A Python program that prints objects as YAML, relative to the scenario's own file; `EBBTIDE_PROFILE` is
-    the stack's profile."""
+    """A Python program that prints objects as YAML, relative to the scenario file; `EBBTIDE_PROFILE` is the
+    stack's profile.
+    """
     job: Annotated[dict[str, Any], AfterValidator(lambda fields: _known(fields, _TASK))] | None = None
-    """A Job made from the profile: the fields of `ebbtide.workloads.jobs.job`."""
+    """A Job built from the profile: the fields of `ebbtide.workloads.jobs.job`."""
     sweep: Annotated[dict[str, Any], AfterValidator(lambda fields: _known(fields, _SWEEP))] | None = None
-    """A sweep made from the profile: `grid` and the fields of `ebbtide.workloads.sweeps.sweep`."""
+    """A sweep built from the profile: `grid` and the fields of `ebbtide.workloads.sweeps.sweep`."""
     count: PositiveInt = 1
-    """How many of them; a number is put behind the name of each where there are several."""
+    """Number of copies; a number is appended to each name if there are several."""
     runs_for: PositiveFloat | None = None
-    """Seconds of the wall clock until a pod ends."""
+    """Wall-clock seconds until a pod ends."""
     exit_code: Count | None = None
-    """What a pod ends with: 0 unless said."""
+    """Exit status of a pod; 0 by default."""
     process: bool = False
-    """Whether a pod's command really runs, as a process of this machine."""
+    """Run a pod's command as a process of this machine."""
     namespace: str | None = None
-    """Where, for objects that do not say."""
+    """Default namespace of the objects."""
     as_: str | None = None
-    """User as whom it is submitted, such as a team's member, by impersonation. Default: the stack's own."""
+    """User to impersonate, such as a member of a team. Default: the identity of the stack's kubeconfig."""
     refused: str | None = None
-    """Words of the refusal that must come, from the profile or the API server."""
+    """Text of the expected error, from the profile or the API server."""
 
     @model_validator(mode="after")
     def _one_of(self) -> "Submit":
         if sum(given is not None for given in (self.manifests, self.program, self.job, self.sweep)) != 1:
-            raise ValueError("one of `manifests`, `program`, `job` and `sweep` is what is submitted")
+            raise ValueError("write exactly one of `manifests`, `program`, `job` and `sweep`")
         return self
 
 
 class EveryPool(Declared):
-    """A short Job on each work pool, or in its queue where it only runs queued work."""
+    """A short Job on each work pool, or in its queue if the pool runs only queued work."""
 
     do: Literal["every-pool"]
     runs_for: PositiveFloat = 3
-    """Seconds of the wall clock until a pod ends."""
+    """Wall-clock seconds until a pod ends."""
 
 
 class RunPipeline(Declared):
@@ -91,41 +92,42 @@ class RunPipeline(Declared):
 
     do: Literal["run-pipeline"]
     program: str
-    """A Python program that writes compiled pipelines into the working directory, relative to the scenario's
-    own file; `EBBTIDE_PROFILE` is the stack's profile."""
+    """A Python program that writes compiled pipelines into the working directory, relative to the scenario
+    file; `EBBTIDE_PROFILE` is the stack's profile.
+    """
     pipeline: str = ""
-    """Which of the files that the program writes, without `.yaml`; needed where it writes several."""
+    """Name of the program's output file to run, without `.yaml`; required if it writes several."""
     arguments: dict[str, Any] = Field(default_factory=dict[str, Any])
     """Values of the pipeline's inputs; `{home}` in them is the scenario's directory."""
 
 
-class GoWrong(Declared):
-    """A fault of the cloud."""
+class FailureInjection(Declared):
+    """Injection of a cloud failure."""
 
     do: Literal["fault"]
     kind: Literal["no-stock", "quota", "reclaim", "api-error", "slow"]
-    """What goes wrong."""
+    """Kind of failure."""
     target: str = "*"
-    """What it strikes: a pool, a quota, or an operation and a type; `*` and `?` as in file names."""
+    """Its target: a pool, a quota, or an operation and a type; `*` and `?` as in file names."""
     name: str | None = None
-    """To lift it by."""
+    """Name for a later `lift`."""
     times: PositiveInt | None = None
-    """How often it strikes; until it is lifted, unless said. A reclaim strikes once."""
+    """Number of occurrences; unlimited until lifted by default, once for a reclaim."""
     share: Share | None = None
-    """Of a reclaim: which part of the nodes."""
+    """For a reclaim: the share of nodes."""
     count: PositiveInt | None = None
-    """Of a reclaim: how many nodes instead."""
+    """For a reclaim: the number of nodes, in place of a share."""
     graceful: bool = True
-    """Of a reclaim: whether the nodes are told beforehand."""
+    """For a reclaim: notify nodes beforehand."""
     limit: Count | None = None
-    """Of a quota: what is left of it."""
+    """For a quota: the remaining limit."""
     message: str | None = None
-    """Of an API error: what the API says."""
+    """For an API error: its message."""
     seconds: PositiveFloat | None = None
-    """Of a slow answer: how much longer it takes, by the wall clock."""
+    """For a slow response: its delay by the wall clock."""
 
     @model_validator(mode="after")
-    def _complete(self) -> "GoWrong":
+    def _complete(self) -> "FailureInjection":
         needed = {"quota": "limit", "api-error": "message", "slow": "seconds"}.get(self.kind)
         if needed and getattr(self, needed) is None:
             raise ValueError(f"a fault of the kind {self.kind} needs `{needed}`")
@@ -135,7 +137,7 @@ class GoWrong(Declared):
 
 
 class Lift(Declared):
-    """The end of a fault."""
+    """Removal of an injected failure."""
 
     do: Literal["lift"]
     fault: str
@@ -143,43 +145,45 @@ class Lift(Declared):
 
 
 class Pause(Declared):
-    """Time that goes by."""
+    """A wait."""
 
     do: Literal["pause"]
     seconds: PositiveFloat
-    """Of the wall clock."""
+    """Wall-clock seconds."""
 
 
 class Expect(Declared):
-    """What must be so, or become so in time."""
+    """An expectation that must become true in time."""
 
     do: Literal["expect"]
     within: PositiveFloat = 1
-    """Seconds of the wall clock that it may take."""
+    """Timeout in wall-clock seconds."""
     that: Condition
-    """All of it must hold at once."""
+    """Conditions that must hold simultaneously."""
 
 
 class Delete(Declared):
-    """Objects that their owner removes."""
+    """Deletion of objects by their owner."""
 
     do: Literal["delete"]
     kind: Literal["Job", "PersistentVolumeClaim", "Pod"]
-    """Of which kind."""
+    """Their kind."""
     name: str
-    """Of which name; `*` and `?` as in file names."""
+    """Name pattern; `*` and `?` as in file names."""
 
 
 class Destroy(Declared):
-    """`pulumi destroy`, after which nothing may be left, neither in the cloud nor of ours in the cluster."""
+    """`pulumi destroy`, which must leave no resources in the cloud and no objects of the stack in the
+    cluster.
+    """
 
     do: Literal["destroy"]
     refused: str | None = None
-    """Words of the refusal that must come; nothing may be gone then."""
+    """Text of the expected error; nothing may be deleted then."""
 
 
 Step = Annotated[
-    Up | Submit | EveryPool | RunPipeline | GoWrong | Lift | Pause | Expect | Delete | Destroy,
+    Up | Submit | EveryPool | RunPipeline | FailureInjection | Lift | Pause | Expect | Delete | Destroy,
     Field(discriminator="do"),
 ]
 
@@ -188,12 +192,12 @@ class Scenario(Declared):
     """A scenario."""
 
     title: str
-    """What it shows, in a line."""
+    """Its purpose, in a line."""
     stack: str | None = None
-    """A stack's file, relative to the scenario's own; left out, the stack that is rehearsed."""
+    """A stack's file, relative to the scenario file; the rehearsed stack by default."""
     declaration: dict[str, Any] | None = None
-    """What to declare under `ebbtide:cluster` instead of what the stack's file says."""
+    """Declaration under `ebbtide:cluster` that replaces the one in the stack's file."""
     speed: Annotated[float, Field(ge=1, le=600)] = 60
-    """Simulated seconds in a second, for what the cloud takes: starting a node, waiting before one goes."""
+    """Simulated seconds per second, for the cloud's delays: node startup, scale-down delay."""
     steps: list[Step]
-    """What is done, in order. A stack that is still up at the end is destroyed."""
+    """Steps, in order. A remaining stack is destroyed at the end."""

@@ -1,4 +1,4 @@
-"""Steps in words."""
+"""Titles of steps."""
 
 from collections.abc import Iterator
 from typing import assert_never
@@ -9,7 +9,7 @@ from ebbtide.rehearsal.scenarios.model import (
     Destroy,
     EveryPool,
     Expect,
-    GoWrong,
+    FailureInjection,
     Lift,
     Pause,
     RunPipeline,
@@ -21,7 +21,7 @@ from ebbtide.wording import several
 
 
 def title(step: Step) -> str:  # noqa: C901 - a case each
-    """What a step does, in a line."""
+    """Describe a step in a line."""
     match step:
         case Up():
             text = _up(step)
@@ -34,8 +34,8 @@ def title(step: Step) -> str:  # noqa: C901 - a case each
             text = f"run the pipeline {step.pipeline or step.program}"
         case EveryPool():
             text = "submit a Job for every work pool"
-        case GoWrong():
-            text = f"fault: {step.kind} of {step.target}{_how(step)}"
+        case FailureInjection():
+            text = f"fault: {step.kind} of {step.target}{_injection_details(step)}"
         case Lift():
             text = f"lift the fault {step.fault}"
         case Pause():
@@ -73,11 +73,11 @@ def _work(step: Submit) -> str:
         return f"{times}what {file} has"
     work = step.job or step.sweep or {}
     kind = "Job" if step.job is not None else "sweep"
-    place = work.get("pool") or f"queue {work.get('queue')}"
-    return f"{times}{kind} {work.get('name', '')} to {place}"
+    namespace = work.get("pool") or f"queue {work.get('queue')}"
+    return f"{times}{kind} {work.get('name', '')} to {namespace}"
 
 
-def _how(step: GoWrong) -> str:
+def _injection_details(step: FailureInjection) -> str:
     match step.kind:
         case "reclaim":
             share = (

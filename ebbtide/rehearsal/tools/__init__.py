@@ -1,7 +1,7 @@
-"""The programs that a rehearsal runs, and the charts and manifests that it installs from: found on this
-machine, or built once from pinned Go modules.
+"""The programs, charts and manifests of a rehearsal: found on this machine, or built once from pinned Go
+modules.
 
-Binaries are never committed and never downloaded: what is built is what `modules/*/go.sum` has the hashes of.
+Binaries are never committed or downloaded: every build is verified by the hashes in `modules/*/go.sum`.
 """
 
 from ebbtide.rehearsal.tools.errors import ToolError

@@ -1,6 +1,6 @@
-"""`python -m ebbtide.rehearsal.tools`: find or build all that a rehearsal needs, and say where it is.
+"""`python -m ebbtide.rehearsal.tools`: find or build all tools of a rehearsal, and list their paths.
 
-Exit status: 0 done; 2 something cannot be had; 130 stopped by Ctrl-C.
+Exit status: 0 done; 2 a tool is unavailable; 130 stopped by Ctrl-C.
 """
 
 import sys
@@ -21,7 +21,7 @@ _HEAD: Final = ("name", "version", "from", "path")
 
 
 def table(found: Iterable[Found]) -> str:
-    """A row each: name, version, where from, path; never cut, since paths are there to be copied."""
+    """Tabulate name, version, origin and path; paths are not truncated, so that they can be copied."""
     rows = [_HEAD, *((item.name, item.version, item.origin.value, str(item.path)) for item in found)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
@@ -29,7 +29,7 @@ def table(found: Iterable[Found]) -> str:
 
 
 def main() -> int:
-    """Find or build everything."""
+    """Find or build all tools."""
     errors = Console(stderr=True)
     try:
         with narration(errors) as say:
@@ -38,7 +38,7 @@ def main() -> int:
         errors.print(message_of(error) or str(error), markup=False, highlight=False, soft_wrap=True)
         return _WRONG
     except KeyboardInterrupt:
-        errors.print("Stopped; what was built so far stays in the cache.")
+        errors.print("Stopped; completed builds stay in the cache.")
         return _STOPPED
     sys.stdout.write(f"{table(tools.found.values())}\n")
     return 0

@@ -1,4 +1,4 @@
-"""Building a program, or putting data together, in a directory that appears only when all of it is there."""
+"""Build of a program or data directory, published atomically."""
 
 import json
 import shutil
@@ -12,15 +12,15 @@ from ebbtide.rehearsal.tools.toolchain import Go
 
 
 def build(go: Go, root: Path, item: Item) -> None:
-    """Build an item, or fetch it, into the cache.
+    """Build or fetch an item into the cache.
 
     Args:
-        go: what it is built with.
-        root: the cache; the caller has the right to build into it.
-        item: what.
+        go: the Go toolchain.
+        root: the cache; the caller holds its build lock.
+        item: the item.
 
     Raises:
-        ToolError: it could not be had; the cache is as it was.
+        ToolError: the build failed; the cache is unchanged.
     """
     logs = root / "logs"
     logs.mkdir(exist_ok=True)
@@ -49,13 +49,13 @@ def _compile(go: Go, tool: Tool, work: Path, target: Path, log: Path) -> None:
         purpose=f"{tool.name} {tool.version} could not be built",
     )
     if not (target / tool.name).is_file():
-        raise ToolError(f"Go built no {tool.name} of {tool.package}, and did not say why: {log}.")
+        raise ToolError(f"Go built no {tool.name} of {tool.package}, and reported no reason: {log}.")
 
 
 def _change(go: Go, tool: Tool, work: Path, log: Path) -> None:
-    """Have the module that a tool is in built from a copy with other words in it.
+    """Build a tool's module from a patched copy.
 
-    Go's own overlays do not reach into its cache of modules (cmd/go, modload, 1.26).
+    Go's overlays do not apply to its module cache (cmd/go, modload, 1.26).
     """
     source = work.parent / "source"
     _writable_copy(module_directory(go, tool.module, f"v{tool.version}", work, log), source)
@@ -72,24 +72,26 @@ def _change(go: Go, tool: Tool, work: Path, log: Path) -> None:
 
 
 def module_directory(go: Go, module: str, version: str, work: Path, log: Path) -> Path:
-    """The files of a module, checked against go.sum, in Go's own cache.
+    """Return the directory of a module in Go's cache, verified by go.sum.
 
     Args:
-        go: what fetches it.
+        go: the Go toolchain.
         module: the module.
-        version: as Go asks for it.
-        work: a directory with the go.mod that requires it, and the go.sum.
-        log: a file that gets what Go says of its work.
+        version: its Go version string.
+        work: a directory with a go.mod that requires it, and the go.sum.
+        log: a file for Go's output.
 
     Raises:
-        ToolError: the module cannot be had, or is not the one that go.sum knows.
+        ToolError: the module is unavailable or does not match go.sum.
     """
-    asked = f"{module}@{version}"
-    purpose = f"{asked} could not be fetched"
-    # Twice, since with -json Go says what went wrong on standard output; the second one finds it fetched.
-    go.run(["mod", "download", asked], directory=work, log=log, purpose=purpose)
-    told = json.loads(go.run(["mod", "download", "-json", asked], directory=work, log=log, purpose=purpose))
-    return Path(told["Dir"])
+    request = f"{module}@{version}"
+    purpose = f"{request} could not be fetched"
+    # Two calls, since -json prints errors on standard output; the second call finds the module in the cache.
+    go.run(["mod", "download", request], directory=work, log=log, purpose=purpose)
+    result = json.loads(
+        go.run(["mod", "download", "-json", request], directory=work, log=log, purpose=purpose)
+    )
+    return Path(result["Dir"])
 
 
 def _copy(module: Path, part: Part, target: Path) -> None:
@@ -101,6 +103,6 @@ def _copy(module: Path, part: Part, target: Path) -> None:
 
 def _writable_copy(source: Path, copy: Path) -> None:
     shutil.copytree(source, copy, dirs_exist_ok=True)
-    # Go's cache is read-only, directories too; a copy has to be removable.
+    # Go's cache is read-only, including directories; a copy must be removable.
     for path in (copy, *copy.rglob("*")):
         path.chmod(path.stat().st_mode | stat.S_IWUSR)

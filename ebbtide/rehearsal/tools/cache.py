@@ -1,4 +1,4 @@
-"""Where what was built stays: a directory an item, named by all that decides what comes of it."""
+"""The build cache: a directory per item, named by the hash of its build inputs."""
 
 import hashlib
 import os
@@ -22,22 +22,21 @@ _UNFINISHED: Final = ".building-"
 
 
 def directory() -> Path:
-    """The cache of tools: below `$EBBTIDE_CACHE`, or else where this system keeps a user's caches."""
+    """Return the cache directory: `$EBBTIDE_CACHE`, or a directory in the user's cache."""
     chosen = os.environ.get(_CACHE)
     return (Path(chosen).expanduser().absolute() if chosen else user_cache_path("ebbtide")) / "tools"
 
 
 def pins(group: str) -> tuple[Path, Path]:
-    """The go.mod and the go.sum of a group."""
+    """Return the go.mod and the go.sum of a group."""
     return MODULES / group / "go.mod", MODULES / group / "go.sum"
 
 
 def key(item: Item) -> str:
-    """What decides what comes of an item: go.mod, go.sum, package and flags, and the platform, as 12
-    hexadecimal digits.
+    """Hash an item's build inputs: go.mod, go.sum, package, flags and platform, as 12 hexadecimal digits.
 
-    Go's own version does not: with a newer Go the same program would be built once more, for a quarter of an
-    hour, and without Go the cache could not be read.
+    Go's version is excluded: a newer Go would otherwise rebuild the same program for a quarter of an hour,
+    and the cache would be unreadable without Go.
     """
     decisive = hashlib.sha256()
     for text in (*(path.read_bytes() for path in pins(item.group)), *map(str.encode, item.recipe)):
@@ -47,25 +46,25 @@ def key(item: Item) -> str:
     return decisive.hexdigest()[:12]
 
 
-def place(root: Path, item: Item) -> Path:
-    """The directory of an item, which is there only when all of it is."""
+def location(root: Path, item: Item) -> Path:
+    """Return an item's directory, which exists only if complete."""
     return root / f"{item.name}-{item.version}-{key(item)}"
 
 
 def content(root: Path, item: Item) -> Path:
-    """A program's file; the directory of data."""
+    """Return a program's file or a data directory."""
     match item:
         case Tool():
-            return place(root, item) / item.name
+            return location(root, item) / item.name
         case Data():
-            return place(root, item)
+            return location(root, item)
 
 
 @contextmanager
 def building(root: Path, say: Say) -> Generator[None]:
-    """The right to build into a cache, which one process at a time has, and which ends with it.
+    """Hold the cache's build lock, which is exclusive and ends with the process.
 
-    What a process left that was killed is removed first.
+    Leftovers of killed processes are removed first.
     """
     root.mkdir(parents=True, exist_ok=True)
     lock = FileLock(root / ".lock")
@@ -75,8 +74,8 @@ def building(root: Path, say: Say) -> Generator[None]:
         say(Waiting())
         lock.acquire()
     try:
-        for left in root.glob(f"{_UNFINISHED}*"):
-            shutil.rmtree(left, ignore_errors=True)
+        for leftover in root.glob(f"{_UNFINISHED}*"):
+            shutil.rmtree(leftover, ignore_errors=True)
         yield
     finally:
         lock.release()
@@ -84,9 +83,9 @@ def building(root: Path, say: Say) -> Generator[None]:
 
 @contextmanager
 def adding(root: Path, item: Item) -> Generator[Path]:
-    """An empty directory, which becomes the item's when the block ends well, and else is gone."""
-    with tempfile.TemporaryDirectory(prefix=_UNFINISHED, dir=root) as made:
-        unfinished = Path(made) / "content"
+    """Yield an empty directory, which becomes the item's on success and is removed on failure."""
+    with tempfile.TemporaryDirectory(prefix=_UNFINISHED, dir=root) as temporary:
+        unfinished = Path(temporary) / "content"
         unfinished.mkdir()
         yield unfinished
-        unfinished.rename(place(root, item))
+        unfinished.rename(location(root, item))

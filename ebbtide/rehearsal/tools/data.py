@@ -1,4 +1,4 @@
-"""Every piece of data that a rehearsal needs: what modules carry beside programs."""
+"""The data of a rehearsal: files that Go modules contain besides programs."""
 
 from typing import Final
 
@@ -16,19 +16,22 @@ def _from_module(
 
 
 DATA: Final = (
-    _from_module(
-        "kueue-chart", "kueue", "sigs.k8s.io/kueue", "kueue", "charts/kueue", "Kueue as it is installed."
-    ),
+    _from_module("kueue-chart", "kueue", "sigs.k8s.io/kueue", "kueue", "charts/kueue", "Kueue's manifests."),
     _from_module(
         "provisioning-request-crds",
         "kueue",
         "k8s.io/autoscaler/cluster-autoscaler/apis",
         "provisioning-request",
         "config/crd",
-        "The kind by which Kueue asks for capacity, which GKE brings along.",
+        "The ProvisioningRequest CRD, which GKE preinstalls.",
     ),
     _from_module(
-        "kwok-stages", "kwok", "sigs.k8s.io/kwok", "kwok", "kustomize/stage", "How nodes and pods go on."
+        "kwok-stages",
+        "kwok",
+        "sigs.k8s.io/kwok",
+        "kwok",
+        "kustomize/stage",
+        "kwok's stages for nodes and pods.",
     ),
     _from_module(
         "pulumi-language-python-exec",
@@ -36,7 +39,7 @@ DATA: Final = (
         "github.com/pulumi/pulumi/sdk/v3",
         "pulumi",
         "python/cmd",
-        "The script by which the language host starts a program.",
+        "The language host's script that starts a program.",
         When.BY_NAME,
     ),
     _from_module(
@@ -66,7 +69,7 @@ DATA: Final = (
                 into="charts/lws",
             ),
         ),
-        why="Trainer as it is installed, with the charts that it depends on.",
+        why="Trainer's chart, with its dependencies.",
         when=When.TRAINER,
     ),
     _from_module(
@@ -75,7 +78,7 @@ DATA: Final = (
         _TRAINER,
         "trainer",
         "manifests",
-        "Trainer's kinds and runtimes.",
+        "Trainer's CRDs and runtimes.",
         When.TRAINER,
     ),
     _from_module(
@@ -84,7 +87,7 @@ DATA: Final = (
         "github.com/kubeflow/katib",
         "katib",
         "manifests/v1beta1",
-        "Katib as it is installed.",
+        "Katib's manifests.",
         When.KATIB,
     ),
 )

@@ -1,5 +1,5 @@
-"""What cannot be had, and what to do about it."""
+"""Errors of tools."""
 
 
 class ToolError(Exception):
-    """A program or data that this machine can neither find nor build; the text is for the user."""
+    """A program or data that can be neither found nor built; the message is for the user."""

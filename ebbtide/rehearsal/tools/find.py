@@ -1,4 +1,4 @@
-"""Everything that is asked for: on PATH, else in the cache, else built."""
+"""Lookup of tools: on PATH, else in the cache, else built."""
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ from ebbtide.rehearsal.tools.toolchain import find_go
 
 
 class Origin(StrEnum):
-    """Where something was found."""
+    """The origin of a tool."""
 
     PATH = "PATH"
     CACHE = "cache"
@@ -26,12 +26,12 @@ class Origin(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Something that a rehearsal needs.
+    """An available tool.
 
     Attributes:
         name: its name in the table.
-        version: the one that was found.
-        origin: where.
+        version: its version.
+        origin: its origin.
         path: the program, or the directory of data.
     """
 
@@ -43,16 +43,16 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """All that was asked for.
+    """The requested tools.
 
     Attributes:
-        found: by name, in the order asked for.
+        found: by name, in order of request.
     """
 
     found: Mapping[str, Found]
 
     def path(self, name: str) -> Path:
-        """A program's file, or the directory of data.
+        """Return a program's file, or a directory of data.
 
         Raises:
             KeyError: it was not asked for.
@@ -61,27 +61,29 @@ class Tools:
 
 
 def ensure(names: Iterable[str], *, say: Say) -> Tools:
-    """Programs and data by name, built where they have to be.
+    """Find tools by name, and build missing ones.
 
     Args:
-        names: of the table; twice is once.
-        say: is told what is being built, since that can take a quarter of an hour.
+        names: names in the table; duplicates are ignored.
+        say: called with build progress, since a build can take a quarter of an hour.
 
     Raises:
         KeyError: the table has no such name.
-        ToolError: something can be neither found nor built. What was built before it stays in the cache.
+        ToolError: a tool can be neither found nor built. Completed builds stay in the cache.
     """
     items = [ITEMS[name] for name in dict.fromkeys(names)]
     root = cache.directory()
-    found = _there(root, items)
+    found = _available(root, items)
     missing = [item for item in items if item.name not in found]
     if missing:
         found |= _built(root, missing, say)
     return Tools({item.name: found[item.name] for item in items})
 
 
-def _there(root: Path, items: Sequence[Item]) -> dict[str, Found]:
-    """What need not be built. Versions are asked for side by side: some programs take half a second."""
+def _available(root: Path, items: Sequence[Item]) -> dict[str, Found]:
+    """Return tools that need no build. Versions are queried concurrently: some programs take half a
+    second.
+    """
     tools = [item for item in items if isinstance(item, Tool)]
     with ThreadPoolExecutor(max_workers=max(len(tools), 1)) as pool:
         answers = dict(zip((tool.name for tool in tools), pool.map(on_path, tools), strict=True))
@@ -102,13 +104,13 @@ def _cached(root: Path, item: Item, origin: Origin) -> Found | None:
 
 
 def _built(root: Path, missing: Sequence[Item], say: Say) -> dict[str, Found]:
-    """What was missing: built, or found after all, where another process built it while this one waited."""
+    """Build missing tools, except those that another process built meanwhile."""
     go = find_go(missing, say)
     with cache.building(root, say):
-        found = {item.name: there for item in missing if (there := _cached(root, item, Origin.CACHE))}
-        still = [item for item in missing if item.name not in found]
-        for number, item in enumerate(still, 1):
-            say(Started(item.name, item.version, number, len(still), item.minutes))
+        found = {item.name: available for item in missing if (available := _cached(root, item, Origin.CACHE))}
+        unbuilt = [item for item in missing if item.name not in found]
+        for number, item in enumerate(unbuilt, 1):
+            say(Started(item.name, item.version, number, len(unbuilt), item.minutes))
             start = time.monotonic()
             build(go, root, item)
             say(Finished(item.name, time.monotonic() - start))

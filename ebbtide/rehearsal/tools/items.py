@@ -1,4 +1,4 @@
-"""What a thing that a rehearsal needs is, and where it comes from."""
+"""Definition of a tool and its source."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,37 +7,37 @@ from typing import Final
 from ebbtide.catalog import PINS
 
 BUILD_FLAGS: Final = ("-mod=readonly", "-trimpath", "-pgo=off", "-buildvcs=false")
-"""How everything is built: from what go.sum has, the same wherever it is built, without the
-profiles that make it take twice as long."""
+"""Flags of every build: reproducible, from go.sum alone, without the profiles that double its duration."""
 
 
 class Suits(StrEnum):
-    """Which versions on PATH will do."""
+    """Accepted versions on PATH."""
 
     SAME_MINOR = "the same minor version"
-    """Of Kubernetes, whose components work together within a minor version (kubernetes.io, version skew
-    policy) and whose fields are those of a minor version."""
+    """For Kubernetes, whose components are compatible within a minor version (kubernetes.io, version skew
+    policy) and whose fields depend on the minor version.
+    """
 
     NO_OLDER = "the same major version, no older"
 
 
 class When(StrEnum):
-    """When a rehearsal asks for something; add-ons by their names in the declaration."""
+    """Condition for a tool; add-ons by their names in the declaration."""
 
     ALWAYS = "always"
     TRAINER = "trainer"
     KATIB = "katib"
     BY_NAME = "by name"
-    """Never by itself: a test asks for it, or a scenario that runs a pipeline."""
+    """Only on explicit request: by a test, or by a scenario that runs a pipeline."""
 
 
 @dataclass(frozen=True, slots=True)
 class OnPath:
-    """When a program on PATH will do.
+    """Acceptance of a program on PATH.
 
     Attributes:
-        suits: in which versions.
-        ask: arguments that make it print its version, the first `1.2.3` of its standard output.
+        suits: accepted versions.
+        ask: arguments that print its version, the first `1.2.3` of its standard output.
     """
 
     suits: Suits
@@ -46,13 +46,12 @@ class OnPath:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Words of a module's source that are others in what is built of it: a constant that only holds in a
-    container, where it cannot be set otherwise.
+    """A source patch: replaces a constant that is valid only in a container and has no option.
 
     Attributes:
         file: in the module.
-        before: the words, which are there once.
-        after: the others.
+        before: the text to replace, which occurs once.
+        after: the replacement.
     """
 
     file: str
@@ -67,16 +66,16 @@ class Tool:
     Attributes:
         name: the file's name.
         group: the directory below `modules` that pins it.
-        module: the Go module that it is in, whose version it has.
+        module: its Go module, which determines its version.
         package: its main package.
         pin: its version's name in the catalogue.
-        why: what a rehearsal needs it for.
-        minutes: a cold build on 2 cores, once what is before it in the table is built (measured, 2026-11).
-        when: when it is asked for.
+        why: its purpose in a rehearsal.
+        minutes: a cold build on 2 cores, after the preceding tools of the table (measured, 2026-11).
+        when: the condition for it.
         stamps: linker variables (`-X`) with their values.
         tags: build tags.
-        changes: of its source.
-        on_path: when one on PATH will do; None for never, since nobody has it there for this.
+        changes: source patches.
+        on_path: acceptance of a program on PATH; None for never, since users do not install it for this.
     """
 
     name: str
@@ -106,7 +105,7 @@ class Tool:
 
     @property
     def recipe(self) -> tuple[str, ...]:
-        """What, beside go.mod and go.sum, decides what comes of it."""
+        """Build inputs besides go.mod and go.sum."""
         return (self.package, *self.flags, *map(repr, self.changes))
 
 
@@ -118,7 +117,7 @@ class Part:
         module: the module.
         pin: its version's name in the catalogue.
         source: the directory in the module.
-        into: where it goes in the data; empty for the top.
+        into: its destination in the data; empty for the top.
     """
 
     module: str
@@ -128,21 +127,21 @@ class Part:
 
     @property
     def version(self) -> str:
-        """As Go asks for it."""
+        """The Go version string."""
         return f"v{PINS[self.pin].version}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Data:
-    """Files that modules carry: kinds, charts, manifests.
+    """Files of Go modules: CRDs, charts, manifests.
 
     Attributes:
-        name: what it is asked for by.
+        name: its name in the table.
         group: the directory below `modules` that pins it.
-        parts: what it is put together from; the first is what it is named after.
-        why: what a rehearsal needs it for.
-        when: when it is asked for.
-        minutes: copying takes none; downloading was not measured apart.
+        parts: its source directories; the first determines its version.
+        why: its purpose in a rehearsal.
+        when: the condition for it.
+        minutes: zero: copying is instant, and downloads were not measured separately.
     """
 
     name: str
@@ -159,7 +158,7 @@ class Data:
 
     @property
     def recipe(self) -> tuple[str, ...]:
-        """What, beside go.mod and go.sum, decides what comes of it."""
+        """Build inputs besides go.mod and go.sum."""
         return tuple(map(repr, self.parts))
 
 

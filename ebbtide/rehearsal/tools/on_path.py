@@ -1,4 +1,4 @@
-"""Programs that are on PATH already, in a version that will do."""
+"""Programs on PATH with an accepted version."""
 
 import os
 import re
@@ -11,14 +11,14 @@ from typing import Final, assert_never
 from ebbtide.rehearsal.tools.items import Suits, Tool
 
 _VERSION: Final = re.compile(r"(?<![\d.])(\d+)\.(\d+)\.(\d+)")
-_SECONDS: Final = 60  # on a busy machine; one that never answers is built instead
+_SECONDS: Final = 60  # for a busy machine; a program that does not answer is built instead
 _QUIET: Final = {"PULUMI_SKIP_UPDATE_CHECK": "true"}
-"""So that no network is asked for a version."""
+"""Disables version checks over the network."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Version:
-    """A version's three numbers; what stands behind them (`-dispatcher`, `+k3s1`) says who built it."""
+    """A semantic version without suffixes such as `-dispatcher` and `+k3s1`, which identify the builder."""
 
     major: int
     minor: int
@@ -29,13 +29,13 @@ class Version:
 
 
 def version_in(text: str) -> Version | None:
-    """The first version in a text, as `v1.36.2` or `etcd Version: 3.6.14`."""
-    found = _VERSION.search(text)
-    return Version(*map(int, found.groups())) if found else None
+    """Return the first version in a text, as `v1.36.2` or `etcd Version: 3.6.14`."""
+    match = _VERSION.search(text)
+    return Version(*map(int, match.groups())) if match else None
 
 
 def suits(has: Version, pinned: Version, rule: Suits) -> bool:
-    """Whether a version will do in place of the pinned one."""
+    """Check that a version can replace the pinned one."""
     match rule:
         case Suits.SAME_MINOR:
             return (has.major, has.minor) == (pinned.major, pinned.minor)
@@ -45,17 +45,17 @@ def suits(has: Version, pinned: Version, rule: Suits) -> bool:
 
 
 def on_path(tool: Tool) -> tuple[Path, Version] | None:
-    """A program on PATH, with its version, if that will do; None where there is none, or it does not say."""
+    """Return a program on PATH with its version if accepted; None if it is missing or reports no version."""
     path = shutil.which(tool.name)
     if tool.on_path is None or path is None:
         return None
-    has, pinned = _asked(path, tool.on_path.ask), version_in(tool.version)
+    has, pinned = _reported_version(path, tool.on_path.ask), version_in(tool.version)
     if has is None or pinned is None or not suits(has, pinned, tool.on_path.suits):
         return None
     return Path(path).absolute(), has
 
 
-def _asked(path: str, arguments: tuple[str, ...]) -> Version | None:
+def _reported_version(path: str, arguments: tuple[str, ...]) -> Version | None:
     try:
         answer = subprocess.run(  # noqa: S603
             [path, *arguments],

@@ -1,4 +1,4 @@
-"""Building as a person sees it: a live line on a terminal, plain lines in a log."""
+"""Build progress: a live line on a terminal, plain lines in a log."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -15,10 +15,10 @@ _WAITING: Final = "Another rehearsal is building; waiting for it."
 
 @contextmanager
 def narration(console: Console) -> Generator[Say]:
-    """What `ensure` tells its steps to.
+    """Return a callback for the steps of `ensure`.
 
     Args:
-        console: where to; a terminal gets a line that moves, anything else a line for each start and end.
+        console: the output; a terminal gets a live line, anything else a line for each start and end.
     """
     if not console.is_terminal:
         yield lambda step: _plain(console, step)
@@ -35,7 +35,7 @@ def narration(console: Console) -> Generator[Say]:
 
 
 class _Live:
-    """One moving line: what is built, for how long, and what Go is doing. What is done stays above it."""
+    """A live line with the current build, its duration and Go's current action, below completed builds."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
@@ -82,10 +82,10 @@ def _plain(console: Console, step: Step) -> None:
 
 
 def _started(step: Started) -> str:
-    what = f"[{step.number}/{step.of}] {step.name} {step.version}"
+    name = f"[{step.number}/{step.of}] {step.name} {step.version}"
     if not step.minutes:
-        return f"{what}: fetching"
-    return f"{what}: building, {_minutes(step.minutes)} from nothing on 2 cores"
+        return f"{name}: fetching"
+    return f"{name}: building, {_minutes(step.minutes)} from scratch on 2 cores"
 
 
 def _minutes(minutes: float) -> str:
@@ -98,4 +98,4 @@ def _minutes(minutes: float) -> str:
 def _finished(step: Finished) -> str:
     seconds = round(step.seconds)
     spent = f"{seconds} s" if seconds < _MINUTE else f"{seconds // _MINUTE} min {seconds % _MINUTE} s"
-    return f"{step.name}: there after {spent}"
+    return f"{step.name}: ready after {spent}"

@@ -1,4 +1,4 @@
-"""What happens while things are found or built, as whoever waits is told."""
+"""Progress events of tool lookup and builds."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,19 +6,19 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Another rehearsal is building; what it builds need not be built again."""
+    """Another rehearsal holds the build lock; its builds are reused."""
 
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """Something is being built or fetched.
+    """A build or download has started.
 
     Attributes:
-        name: what.
-        version: which.
-        number: its place among what has to be built, from 1.
-        of: how much has to be built.
-        minutes: what it takes from nothing on 2 cores; 0 for a download.
+        name: the item's name.
+        version: its version.
+        number: its position among the pending builds, from 1.
+        of: the number of pending builds.
+        minutes: duration of a cold build on 2 cores; 0 for a download.
     """
 
     name: str
@@ -30,18 +30,18 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Worked:
-    """Go said a line: a module that is downloaded, or a package that is compiled."""
+    """A line of Go's output: a downloaded module or a compiled package."""
 
     line: str
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """It is in the cache.
+    """The item is in the cache.
 
     Attributes:
-        name: what.
-        seconds: what it took.
+        name: the item's name.
+        seconds: its duration.
     """
 
     name: str

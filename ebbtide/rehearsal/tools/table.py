@@ -1,10 +1,10 @@
-"""Every program and every piece of data that a rehearsal needs, in the order in which they are built.
+"""All programs and data of a rehearsal, in build order.
 
-Versions are in `ebbtide.catalog.versions`, hashes in `modules/*/go.sum`. Four modules' hashes come from
-elsewhere than Go's checksum database: those of argo-workflows from the go.sum of Kubeflow Pipelines 2.17.0,
-those of sigs.k8s.io/scheduler-library from the go.sum of Kueue 0.19.2, those of go-containerregistry's
-k8schain from the go.sum of Katib 0.19.0, and those of katib were computed from the files of its tag v0.19.0
-(commit 578e60f1).
+Versions are in `ebbtide.catalog.versions`, hashes in `modules/*/go.sum`. Four modules' hashes are not from
+Go's checksum database: those of argo-workflows are from the go.sum of Kubeflow Pipelines 2.17.0, those of
+sigs.k8s.io/scheduler-library from the go.sum of Kueue 0.19.2, those of go-containerregistry's k8schain from
+the go.sum of Katib 0.19.0, and those of katib were computed from the files of its tag v0.19.0 (commit
+578e60f1).
 """
 
 from collections.abc import Container
@@ -27,7 +27,7 @@ _IN_THE_CONTAINER: Final = (
     "/tmp/k8s-webhook-server/serving-certs",  # noqa: S108 - of the container, whose root is below where it runs
     "/var/run/secrets/kubernetes.io/serviceaccount/namespace",
 )
-"""Where Trainer and JobSet look for certificates and for the namespace that they are in: constants."""
+"""Hard-coded paths of Trainer and JobSet for certificates and for their namespace."""
 
 
 def _kubernetes(name: str, why: str, minutes: float, ask: tuple[str, ...] = ("--version",)) -> Tool:
@@ -51,21 +51,21 @@ TOOLS: Final = (
         module="go.etcd.io/etcd/server/v3",
         package="go.etcd.io/etcd/server/v3",
         pin="etcd",
-        why="The API server keeps its objects in it.",
+        why="Stores the API server's objects.",
         minutes=1,
         on_path=OnPath(Suits.NO_OLDER),
     ),
-    _kubernetes("kube-apiserver", "Accepts or refuses every object, field by field.", 2.5),
-    _kubernetes("kube-controller-manager", "Makes pods of Jobs, and watches over nodes and namespaces.", 1),
-    _kubernetes("kube-scheduler", "Puts pods on the nodes that they fit.", 0.1),
-    _kubernetes("kubectl", "Builds kustomizations, and shows what went wrong.", 0.5, ("version", "--client")),
+    _kubernetes("kube-apiserver", "Validates and stores every object.", 2.5),
+    _kubernetes("kube-controller-manager", "Creates pods for Jobs, and manages nodes and namespaces.", 1),
+    _kubernetes("kube-scheduler", "Assigns pods to nodes.", 0.1),
+    _kubernetes("kubectl", "Builds kustomizations, and helps with debugging.", 0.5, ("version", "--client")),
     Tool(
         name="kwok",
         group="kwok",
         module="sigs.k8s.io/kwok",
         package="sigs.k8s.io/kwok/cmd/kwok",
         pin="kwok",
-        why="Stands in for the kubelets of nodes that have no machine.",
+        why="Fakes the kubelets of nodes without a machine.",
         minutes=2,
         stamps=(("sigs.k8s.io/kwok/pkg/consts.Version", PINS["kwok"].version),),
     ),
@@ -75,11 +75,11 @@ TOOLS: Final = (
         module="sigs.k8s.io/kueue",
         package="sigs.k8s.io/kueue/cmd/kueue",
         pin="kueue",
-        why="Admits Jobs by quota, and asks for capacity.",
+        why="Admits Jobs by quota, and requests capacity.",
         minutes=4,
         stamps=(
             ("sigs.k8s.io/kueue/pkg/version.GitVersion", _V["kueue"]),
-            # Its own default is at the root of the file system, which only a container of its own has.
+            # The default is at the root of the file system, which only a container owns.
             ("sigs.k8s.io/kueue/pkg/visibility.certDir", "visibility"),
         ),
     ),
@@ -89,7 +89,7 @@ TOOLS: Final = (
         module="github.com/kubeflow/trainer/v2",
         package="github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager",
         pin="trainer",
-        why="Makes JobSets of TrainJobs, and refuses those that are wrong.",
+        why="Creates JobSets for TrainJobs, and validates them.",
         minutes=1,
         when=When.TRAINER,
         changes=tuple(
@@ -102,7 +102,7 @@ TOOLS: Final = (
         module="sigs.k8s.io/jobset",
         package="sigs.k8s.io/jobset",
         pin="jobset",
-        why="Makes the Jobs of training, all of them or none.",
+        why="Creates the Jobs of a JobSet, all or none.",
         minutes=0.2,
         when=When.TRAINER,
         stamps=(("sigs.k8s.io/jobset/pkg/version.GitVersion", _V["jobset"]),),
@@ -116,12 +116,12 @@ TOOLS: Final = (
         module="github.com/kubeflow/katib",
         package="github.com/kubeflow/katib/cmd/katib-controller/v1beta1",
         pin="katib",
-        why="Admits the pods of teams, and refuses experiments that are wrong.",
+        why="Mutates the pods of trials, and validates experiments.",
         minutes=1.5,
         when=When.KATIB,
         changes=(
             Change("pkg/controller.v1beta1/consts/const.go", '"/tmp/cert"', '"./tmp/cert"'),
-            # Its configuration has no address to listen on, and what runs here is for this machine alone.
+            # The configuration has no listen address; here it must be the loopback interface.
             Change(
                 "cmd/katib-controller/v1beta1/main.go",
                 "webhook.NewServer(webhook.Options{",
@@ -135,9 +135,9 @@ TOOLS: Final = (
         module="helm.sh/helm/v3",
         package="helm.sh/helm/v3/cmd/helm",
         pin="helm",
-        why="Renders charts with the library that pulumi-kubernetes has in it.",
+        why="Renders charts with pulumi-kubernetes' own library.",
         minutes=1,
-        # Helm's own default is Kubernetes 1.20, which charts refuse; its Makefile sets these, too.
+        # Helm's default is Kubernetes 1.20, which charts reject; its Makefile sets these as well.
         stamps=(
             ("helm.sh/helm/v3/internal/version.version", _V["helm"]),
             ("helm.sh/helm/v3/pkg/chartutil.k8sVersionMajor", _MAJOR),
@@ -187,14 +187,14 @@ TOOLS: Final = (
 
 
 ITEMS: Final[dict[str, Item]] = {item.name: item for item in (*DATA, *TOOLS)}
-"""By name; data first, since it takes no time and shows early whether modules can be had at all."""
+"""By name; data first, since it is fast and reveals early if modules are available."""
 
 
 def needed(addons: Container[str]) -> tuple[str, ...]:
-    """What a rehearsal asks for, by name.
+    """Return the names of the tools that a rehearsal needs.
 
     Args:
-        addons: those that are declared, by their names in the declaration.
+        addons: declared add-ons, by their names in the declaration.
     """
     return tuple(
         name for name, item in ITEMS.items() if item.when is When.ALWAYS or item.when.value in addons

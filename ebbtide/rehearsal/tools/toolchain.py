@@ -1,4 +1,4 @@
-"""The Go that things are built with: found, checked, and run with its output shown and kept."""
+"""The Go toolchain: found, version-checked, and run with its output displayed and logged."""
 
 import os
 import re
@@ -26,41 +26,41 @@ _DECIDED_HERE: Final = {
     "CGO_ENABLED": "0",
     "GOFLAGS": "-mod=readonly",
 }
-"""What decides what is built. Where modules come from and how they are checked stays the user's setting."""
+"""Fixed build settings. Module sources and their verification stay the user's settings."""
 _CROSS: Final = frozenset({"GOOS", "GOARCH"})
 
 
 @dataclass(frozen=True, slots=True)
 class Go:
-    """Go's command.
+    """The `go` command.
 
     Attributes:
         path: the program.
-        say: is told every line that Go says of its work.
+        say: called with every line of progress output.
     """
 
     path: str
     say: Say
 
     def run(self, arguments: Sequence[str], *, directory: Path, log: Path, purpose: str) -> str:
-        """Run a command of Go and wait for it; Go and its compilers end with this, however this ends.
+        """Run a Go command and wait for it; Go and its compilers are terminated with this call.
 
         Args:
-            arguments: of the command.
-            directory: where go.mod is.
-            log: a file that gets what Go says of its work, at its end.
-            purpose: what it is run for, as the beginning of a sentence: `kwok 0.8.0 could not be built`.
+            arguments: the command's arguments.
+            directory: the directory of go.mod.
+            log: a file for Go's output.
+            purpose: the beginning of an error message: `kwok 0.8.0 could not be built`.
 
         Returns:
             Its standard output.
 
         Raises:
-            ToolError: Go failed; with its own last lines.
+            ToolError: Go failed; with the last lines of its output.
         """
         said: list[str] = []
         with (
             tempfile.TemporaryFile("w+", encoding="utf-8") as output,
-            log.open("a", encoding="utf-8") as kept,
+            log.open("a", encoding="utf-8") as lines,
             subprocess.Popen(  # noqa: S603
                 [self.path, *arguments],
                 cwd=directory,
@@ -75,7 +75,7 @@ class Go:
         ):
             try:
                 for line in process.stderr or ():
-                    kept.write(line)
+                    lines.write(line)
                     said.append(line.strip())
                     self.say(Worked(line.strip()))
                 status = process.wait()
@@ -86,19 +86,19 @@ class Go:
             result = output.read()
         if status:
             last = " / ".join([line for line in said if line][-_LAST_LINES:]) or f"exit status {status}"
-            raise ToolError(f"{purpose}; Go's last words: {last} (all of them: {log}).")
+            raise ToolError(f"{purpose}; Go's last output: {last} (full log: {log}).")
         return result
 
 
 def find_go(items: Iterable[Item], say: Say) -> Go:
-    """The Go on PATH.
+    """Return the Go on PATH.
 
     Args:
-        items: what has to be built, all of it, for the sentence that says what is missing.
-        say: is told what Go says.
+        items: all items to build, for the error message.
+        say: called with progress output.
 
     Raises:
-        ToolError: there is none, or it is too old for the go.mod of what has to be built.
+        ToolError: Go is missing, or too old for the go.mod of an item.
     """
     wanted = tuple(items)
     needed = max(_needed(item.group) for item in wanted)
@@ -107,10 +107,10 @@ def find_go(items: Iterable[Item], say: Say) -> Go:
     path = shutil.which("go")
     if path is None:
         raise ToolError(
-            f"Not on PATH in a version that will do, nor built yet: {missing}; building needs Go {release} "
+            f"Neither on PATH in an accepted version nor built yet: {missing}; building needs Go {release} "
             f"or later, which is not on PATH either: {_INSTALL}."
         )
-    asked = subprocess.run(  # noqa: S603
+    reported = subprocess.run(  # noqa: S603
         [path, "env", "GOVERSION"],
         env=_environment(),
         stdin=subprocess.DEVNULL,
@@ -118,15 +118,15 @@ def find_go(items: Iterable[Item], say: Say) -> Go:
         text=True,
         check=False,
     )
-    match _HAS.search(asked.stdout):
+    match _HAS.search(reported.stdout):
         case None:
             raise ToolError(
-                f"`{path} env GOVERSION` does not say Go's version; building {missing} needs Go {release} or "
-                f"later: {_INSTALL}."
+                f"`{path} env GOVERSION` does not report Go's version; building {missing} needs Go {release} "
+                f"or later: {_INSTALL}."
             )
         case found if (int(found[1]), int(found[2])) < needed:
             raise ToolError(
-                f"Building {missing} needs Go {release} or later, and {path} is {asked.stdout.strip()}: "
+                f"Building {missing} needs Go {release} or later, and {path} is {reported.stdout.strip()}: "
                 f"{_INSTALL}."
             )
         case _:
@@ -135,10 +135,10 @@ def find_go(items: Iterable[Item], say: Say) -> Go:
 
 def _needed(group: str) -> tuple[int, int]:
     go_mod, _ = pins(group)
-    found = _NEEDS.search(go_mod.read_text(encoding="utf-8"))
-    if found is None:
+    match = _NEEDS.search(go_mod.read_text(encoding="utf-8"))
+    if match is None:
         raise ValueError(f"{go_mod} has no go line.")
-    return int(found[1]), int(found[2])
+    return int(match[1]), int(match[2])
 
 
 def _environment() -> dict[str, str]:

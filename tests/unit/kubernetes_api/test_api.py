@@ -205,7 +205,7 @@ def test_without_the_client() -> None:
         "try: Api.of_user()\n"
         "except MissingClientError as error: print(error)"
     )
-    assert said.startswith("Speaking to a cluster needs the official Kubernetes client")
+    assert said.startswith("Access to a cluster needs the official Kubernetes client")
     assert said.endswith(f"Install it with: {pip_install('cluster')}.\n")
 
 

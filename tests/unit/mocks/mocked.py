@@ -8,7 +8,7 @@ from pulumi.runtime.mocks import MockCallArgs, MockResourceArgs
 
 from components.clouds import require_cloud
 from ebbtide.model import Aks, Cluster, Gke, Team, declare
-from ebbtide.recording.asking import Question
+from ebbtide.recording.assumption_tables import Question
 from ebbtide.recording.assumptions import ASSUMPTIONS
 from tests.running import full
 

@@ -92,4 +92,4 @@ def test_disks_that_stay(owns: bool, after: list[str] | None, left: list[str]) -
     before = [_volume("gone"), _volume("there"), _volume("kept", retained=True), _volume("theirs", "default")]
     still = None if after is None else [_volume(name) for name in after]
     state = replace(STATE, owns_cluster=owns)
-    assert [one.name for one in volumes.left(before, still, state)] == left
+    assert [one.name for one in volumes.remaining(before, still, state)] == left

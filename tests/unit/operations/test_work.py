@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from ebbtide.operations.looking import Look
+from ebbtide.operations.snapshot import Snapshot
 from ebbtide.operations.state import Item, State
 from ebbtide.operations.work import Work, work
 from tests.unit.operations.objects import NOW, PROFILE, STATE, Object, condition, made, node, pod
@@ -12,9 +12,11 @@ NODES = (node("n", "spot"), node("m", "system"), {"metadata": {"name": "theirs"}
 
 
 def _found(
-    *pods: Object, workloads: tuple[Object, ...] = (), state: State = STATE, **makers: tuple[Object, ...]
+    *pods: Object, workloads: tuple[Object, ...] = (), state: State = STATE, **controllers: tuple[Object, ...]
 ) -> list[Work]:
-    return work(Look(nodes=NODES, pods=pods, makers=makers, workloads=workloads), PROFILE, state)
+    return work(
+        Snapshot(nodes=NODES, pods=pods, controllers=controllers, workloads=workloads), PROFILE, state
+    )
 
 
 def _names(*pods: Object, **more: Any) -> list[str]:

@@ -92,9 +92,9 @@ Resources
 │   ├── …-cluster  gcp.container.Cluster, protected
 │   ├── …-system  gcp.container.NodePool †
 │   ├── …-t4-spot  gcp.container.NodePool †, secret token
-│   └── vpc  gcp.compute.Network, stays when deleted, assumed description
-└── old  gcp.compute.Network, exists already
-† dies with train-cluster, and needs no deletion of its own
+│   └── vpc  gcp.compute.Network, retained on delete, assumed description
+└── old  gcp.compute.Network, existing
+† deleted with train-cluster
 
 Outputs
 clusterName  train
@@ -110,10 +110,10 @@ Messages
 Warnings
 - warning: The control plane is open to all networks, which is not what most people want.
 
-6 resources: 4 to create, 1 protected, 2 dying with another, 1 staying when deleted, 1 there
-already, 1 component.
-No cloud was asked. What is called assumed stands for a cloud's answer; ids that a cloud makes of
-names by a rule are taken for granted. `--format json` has every one.
+6 resources: 4 to create, 1 protected, 2 deleted with another, 1 retained on delete, 1 existing, 1
+component.
+No cloud was contacted. Values marked assumed replace a cloud's response; ids that a cloud derives
+from names are not marked. `--format json` lists all of them.
 """
 
 

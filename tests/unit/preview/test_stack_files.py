@@ -204,11 +204,11 @@ def test_a_stack_that_is_not_there(tmp_path: Path) -> None:
     _files(tmp_path, dev="", pr="")
     (tmp_path / "Pulumi.dev-aks.yaml").write_text("")
     assert _refused(tmp_path, "dve") == (
-        "There is no stack dve: no file DIR/Pulumi.dve.yaml. Did you mean dev? Stacks that are there: "
+        "There is no stack dve: no file DIR/Pulumi.dve.yaml. Did you mean dev? Existing stacks: "
         "dev, dev-aks, pr."
     )
     assert _refused(tmp_path, "zzz") == (
-        "There is no stack zzz: no file DIR/Pulumi.zzz.yaml. Stacks that are there: dev, dev-aks, pr."
+        "There is no stack zzz: no file DIR/Pulumi.zzz.yaml. Existing stacks: dev, dev-aks, pr."
     )
 
 
@@ -216,7 +216,7 @@ def test_no_stack_at_all(tmp_path: Path) -> None:
     """The message says what to do."""
     _files(tmp_path)
     assert _refused(tmp_path) == (
-        "There is no stack dev: no file DIR/Pulumi.dev.yaml. No other stack is there either. Write that "
+        "There is no stack dev: no file DIR/Pulumi.dev.yaml. There are no other stacks. Write that "
         "file, or name another with --config-file."
     )
 
@@ -256,8 +256,8 @@ def test_no_configuration_file(tmp_path: Path) -> None:
             "config:\n  a: 1\n  b: 2\n  a: 3\n",
             ":4:3: The key `a` is written twice, first in line 2. Remove one of the two.",
         ),
-        ("- a\n", " is a list; it has to be a mapping, one `key: value` a line."),
-        ("text\n", " is `text`; it has to be a mapping, one `key: value` a line."),
+        ("- a\n", " is a list; it must be a mapping with one `key: value` per line."),
+        ("text\n", " is `text`; it must be a mapping with one `key: value` per line."),
         ("config: {'a:b:c': 1}\n", " has the key `a:b:c`; a key is `name` or `namespace:name`."),
         ("config: {'a:': 1}\n", " has the key `a:`; a key is `name` or `namespace:name`."),
     ],
@@ -272,19 +272,19 @@ def test_a_configuration_that_is_no_mapping(tmp_path: Path) -> None:
     """What it is is said, and what it has to be."""
     _files(tmp_path, dev="config: [a]\n")
     assert _refused(tmp_path) == (
-        "`config` in DIR/Pulumi.dev.yaml is a list; it has to be a mapping, one `key: value` a line."
+        "`config` in DIR/Pulumi.dev.yaml is a list; it must be a mapping with one `key: value` per line."
     )
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "DIR/Pulumi.yaml is empty; it has to be a mapping, one `key: value` a line."),
+        ("", "DIR/Pulumi.yaml is empty; it must be a mapping with one `key: value` per line."),
         ("runtime: python", "DIR/Pulumi.yaml has no `name`. Write one there, such as `name: ebbtide`."),
         ("name: shop", "DIR/Pulumi.yaml has no `runtime`. Write `runtime: python` there."),
         (
             "name: shop\nruntime: nodejs",
-            "DIR/Pulumi.yaml says `runtime: nodejs`. The preview runs programs whose runtime is python.",
+            "DIR/Pulumi.yaml has `runtime: nodejs`. The preview supports `runtime: python` only.",
         ),
     ],
 )
@@ -298,8 +298,8 @@ def test_a_value_that_the_project_asks_for(tmp_path: Path) -> None:
     """A key with a type and no default needs a value in every stack."""
     _files(tmp_path, yaml=f"{PROJECT}config: {{size: {{type: string}}}}\n", dev="")
     assert _refused(tmp_path) == (
-        "DIR/Pulumi.dev.yaml has no value for `shop:size`, which DIR/Pulumi.yaml asks of every stack. Write "
-        "it under `config:`, or give it a `default` in Pulumi.yaml."
+        "DIR/Pulumi.dev.yaml has no value for `shop:size`, which DIR/Pulumi.yaml requires of every stack. "
+        "Write it under `config:`, or give it a `default` in Pulumi.yaml."
     )
 
 

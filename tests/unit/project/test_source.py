@@ -78,7 +78,7 @@ def test_pools_one_indent_too_far_left(tmp_path: Path, project: str) -> None:
         "The declaration has 1 error.\n\n"
         "Pulumi.dev.yaml:5:3: pools\n"
         "  pools is missing. Nothing can be made without it.\n"
-        "  `pools` stands beside `ebbtide:cluster`, where nothing reads it. "
+        "  `pools` is beside `ebbtide:cluster`, where it has no effect. "
         "Indent it under `ebbtide:cluster:`, like `owner`."
     )
 
@@ -88,11 +88,11 @@ def test_optional_fields_beside_the_declaration_are_a_warning(tmp_path: Path) ->
     files = _files(tmp_path, f"{_DEV}  queues: [{{name: cpu, pools: [cpu]}}]\n  nodes: {{max: 4}}\n")
     queues, nodes = (warning.replace(f"{tmp_path}/", "") for warning in files.warnings)
     assert queues == (
-        "Pulumi.dev.yaml:10:3: `queues` stands beside `ebbtide:cluster`, where nothing reads it. Indent it "
+        "Pulumi.dev.yaml:10:3: `queues` is beside `ebbtide:cluster`, where it has no effect. Indent it "
         "under `ebbtide:cluster:`, like `owner`."
     )
     assert nodes == (
-        "Pulumi.dev.yaml:11:3: `nodes` stands beside `ebbtide:cluster`, where nothing reads it. Indent it "
+        "Pulumi.dev.yaml:11:3: `nodes` is beside `ebbtide:cluster`, where it has no effect. Indent it "
         "under the pool that it belongs to."
     )
 
@@ -108,23 +108,23 @@ def test_other_configuration_is_the_programs(tmp_path: Path) -> None:
     [
         (
             _DEV.replace("cluster", "clutser"),
-            ":2:3: Nothing reads the configuration key `ebbtide:clutser`. Write `ebbtide:cluster:`.",
+            ":2:3: Unused configuration key `ebbtide:clutser`. Write `ebbtide:cluster:`.",
         ),
         (
             _DEV.replace("cluster", "Cluster"),
-            ":2:3: Nothing reads the configuration key `ebbtide:Cluster`. Write `ebbtide:cluster:`.",
+            ":2:3: Unused configuration key `ebbtide:Cluster`. Write `ebbtide:cluster:`.",
         ),
         (
             "ebbtide:cluster: {}\n",
             (
-                ":1:1: `ebbtide:cluster` stands at the left margin, where Pulumi reads no configuration. "
+                ":1:1: `ebbtide:cluster` is not indented, and Pulumi ignores it there. "
                 "Indent it under `config:`."
             ),
         ),
         (
             f"{_DEV}queues: []\n",
             (
-                ":10:1: `queues` stands at the left margin, where Pulumi reads no configuration. "
+                ":10:1: `queues` is not indented, and Pulumi ignores it there. "
                 "Indent it under `ebbtide:cluster:`."
             ),
         ),
@@ -147,7 +147,7 @@ def test_a_cluster_without_the_namespace(tmp_path: Path) -> None:
     with pytest.raises(StackFileError) as refused:
         files.declaration()
     assert str(refused.value).endswith(
-        "Pulumi.dev.yaml:1:10: Nothing reads the configuration key `cluster`. Write `ebbtide:cluster:`."
+        "Pulumi.dev.yaml:1:10: Unused configuration key `cluster`. Write `ebbtide:cluster:`."
     )
 
 

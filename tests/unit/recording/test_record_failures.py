@@ -113,13 +113,13 @@ def test_the_first_of_several_failed_resources_is_named() -> None:
         twin = network("net")
         network("after", pulumi.ResourceOptions(depends_on=[twin]))
 
-    assert "Network::net. Pulumi would refuse" in str(_fails(program))
+    assert "Network::net. Pulumi would reject" in str(_fails(program))
 
 
 def test_a_status_that_is_not_zero() -> None:
     """`sys.exit` ends the program, not the preview."""
-    assert str(_fails(lambda: sys.exit(3))) == "The program ended itself with status 3."
-    assert str(_fails(lambda: sys.exit("no"))) == "The program ended itself with status no."
+    assert str(_fails(lambda: sys.exit(3))) == "The program exited with status 3."
+    assert str(_fails(lambda: sys.exit("no"))) == "The program exited with status no."
 
 
 def test_an_interrupt_is_not_swallowed() -> None:
@@ -195,6 +195,6 @@ def test_a_method_that_only_a_provider_answers() -> None:
         pulumi.runtime.call("kubernetes:index:Thing/describe", {}, network("net"))
 
     assert str(_fails(program)) == (
-        "The program calls the resource method kubernetes:index:Thing/describe. Its provider would answer "
-        "it, and the preview runs none."
+        "The program calls the resource method kubernetes:index:Thing/describe. Only its provider could "
+        "answer it, and the preview runs no provider."
     )

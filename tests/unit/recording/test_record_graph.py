@@ -98,8 +98,8 @@ def test_two_resources_of_one_urn_are_refused() -> None:
         run(program)
     assert str(caught.value) == (
         "Two resources have the URN urn:pulumi:dev::shop::gcp:compute/network:Network::net. Pulumi would "
-        "refuse the second: a URN is made of the types above a resource, its type and its name. Give one of "
-        "them another name."
+        "reject the second, since a URN consists of the parents' types, the type and the name. Rename one of "
+        "them."
     )
 
 
@@ -110,7 +110,7 @@ def test_a_resource_that_is_read_has_a_urn_too() -> None:
         network("net")
         gcp.compute.Network.get("net", "projects/acme/global/networks/net")
 
-    with pytest.raises(ProgramError, match=r"gcp:compute/network:Network::net\. Pulumi would refuse"):
+    with pytest.raises(ProgramError, match=r"gcp:compute/network:Network::net\. Pulumi would reject"):
         run(program)
 
 

@@ -9,10 +9,10 @@ import pulumi_gcp as gcp
 import pytest
 from pulumi import InvokeOptions, Output
 
-from ebbtide.recording.asking import Assumptions
+from ebbtide.recording.assumed_values import is_assumed
+from ebbtide.recording.assumption_tables import Assumptions
 from ebbtide.recording.assumptions import ASSUMPTIONS
 from ebbtide.recording.failures import ProgramError
-from ebbtide.recording.marks import is_assumed
 from ebbtide.recording.record import record
 from ebbtide.recording.values import UNKNOWN
 from tests.unit.recording.programs import network, run
@@ -72,9 +72,8 @@ def test_an_invoke_without_an_answer_is_named() -> None:
     with pytest.raises(ProgramError) as caught:
         run(program)
     assert str(caught.value) == (
-        "The program calls gcp:compute/getImage:getImage, which asks a cloud, and the preview has no assumed "
-        "answer for it. Declare the value instead of asking for it, or give record() an assumption for that "
-        "token."
+        "The program calls gcp:compute/getImage:getImage, and the preview has no assumed response for it. "
+        "Declare the value instead, or pass record() an assumption for that token."
     )
 
 

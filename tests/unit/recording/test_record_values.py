@@ -7,7 +7,7 @@ import pulumi_azure_native as azure
 import pulumi_gcp as gcp
 from pulumi import Output, ResourceOptions
 
-from ebbtide.recording.marks import is_assumed
+from ebbtide.recording.assumed_values import is_assumed
 from ebbtide.recording.record import record
 from ebbtide.recording.values import UNKNOWN, Secret, at
 from tests.unit.recording.programs import network, run

@@ -86,7 +86,7 @@ def test_an_end_is_said_with_the_last_words(processes: Processes, tmp_path: Path
     process = processes.start("cart", command, log=tmp_path / "log", directory=tmp_path)
     process.child.wait()
     assert not process.running
-    assert str(process.ended()) == "cart ended with status 7. It said last:\nthe wheel came off"
+    assert str(process.ended()) == "cart ended with status 7. Its last output:\nthe wheel came off"
 
 
 def test_a_lost_race_for_a_port_is_told_apart(processes: Processes, tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def proxy(processes: Processes) -> Iterator[Path]:
 
     def route(host: str, port: int) -> tuple[str, int]:
         if port == 1:
-            raise NoRouteError(f"nothing is ready behind {host}")
+            raise NoRouteError(f"no ready pod behind {host}")
         return server.getsockname()
 
     worker = threading.Thread(target=serve, daemon=True)
@@ -181,4 +181,4 @@ def test_no_way_is_said_with_its_reason(proxy: Path) -> None:
     """The API server hands the reason on to whoever asked it."""
     asking, answer = _ask(proxy, 1)
     with asking:
-        assert answer.startswith("HTTP/1.1 503 nothing is ready behind 10.96.0.7\r\n")
+        assert answer.startswith("HTTP/1.1 503 no ready pod behind 10.96.0.7\r\n")

@@ -9,7 +9,7 @@ import yaml
 from components.addons.katib_objects import CONFIG
 from components.addons.objects import Object, containers
 from components.addons.patches import CONTROL_PLANE_PORT
-from ebbtide.rehearsal.control_plane.at_hand import PROGRAMS, at_hand
+from ebbtide.rehearsal.control_plane.available import PROGRAMS, available_programs
 from ebbtide.rehearsal.control_plane.environment import environment
 from ebbtide.rehearsal.control_plane.failures import ControlPlaneError
 from ebbtide.rehearsal.control_plane.katib import KATIB
@@ -39,7 +39,9 @@ def test_every_program_is_a_tool() -> None:
 
 def test_only_programs_that_are_there_are_run() -> None:
     """The tools decide."""
-    assert [(item.program, item.binary) for item in at_hand(_Some())] == [(JOBSET, Path("/bin/jobset"))]
+    assert [(item.program, item.binary) for item in available_programs(_Some())] == [
+        (JOBSET, Path("/bin/jobset"))
+    ]
 
 
 @pytest.mark.parametrize("program", [TRAINER, JOBSET])

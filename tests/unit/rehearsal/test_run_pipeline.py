@@ -7,7 +7,7 @@ import pytest
 
 from ebbtide.rehearsal.failures import RehearsalError
 from ebbtide.rehearsal.scenarios.model import RunPipeline
-from ebbtide.rehearsal.scenarios.running import run_of
+from ebbtide.rehearsal.scenarios.pipeline_runs import run_of
 from tests.examples.workloads import EXAMPLES, profile_of
 from tests.unit.workloads.clusters import DEV
 
@@ -34,7 +34,7 @@ def test_the_storys_pipeline_is_compiled_as_its_author_does() -> None:
     [
         ("raise SystemExit('no such pool')", {}, "no such pool"),
         ("", {}, "writes no file"),
-        ("open('a.yaml', 'w'); open('b.yaml', 'w')", {}, "writes a.yaml, b.yaml: name the pipeline"),
+        ("open('a.yaml', 'w'); open('b.yaml', 'w')", {}, "writes a.yaml, b.yaml: select one with"),
         ("open('a.yaml', 'w')", {"pipeline": "b"}, "writes a.yaml"),
         ("open('a.yaml', 'w')", {"pipeline": "a"}, "cannot be rehearsed: This is no compiled pipeline"),
     ],

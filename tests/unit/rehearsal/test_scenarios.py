@@ -43,7 +43,7 @@ def test_ours_are_readable_and_declare_what_is_valid(name: str) -> None:
         ({"do": "fault", "kind": "quota"}, "needs `limit`"),
         ({"do": "fault", "kind": "slow"}, "needs `seconds`"),
         ({"do": "submit"}, "one of `manifests`, `program`, `job` and `sweep`"),
-        ({"do": "submit", "job": {"name": "a", "qeue": "b"}}, "no field qeue"),
+        ({"do": "submit", "job": {"name": "a", "qeue": "b"}}, "unknown field qeue"),
         ({"do": "expect", "that": {}}, "nothing is expected"),
         ({"do": "expect", "that": {"nodes": {"a": "many"}}}, "nodes.a"),
     ],

@@ -96,7 +96,7 @@ def test_without_go_one_sentence_says_what_is_missing(machine: Machine) -> None:
     with pytest.raises(ToolError) as raised:
         ensure(["kubectl", "etcd", "kueue-chart"], say=silent)
     assert str(raised.value) == (
-        f"Not on PATH in a version that will do, nor built yet: etcd {ITEMS['etcd'].version}, "
+        f"Neither on PATH in an accepted version nor built yet: etcd {ITEMS['etcd'].version}, "
         f"kueue-chart {ITEMS['kueue-chart'].version}; building needs Go 1.26 or later, which is not on PATH "
         "either: install it (https://go.dev/doc/install) and run this again."
     )
@@ -136,7 +136,7 @@ def test_the_command_shows_what_was_found(machine: Machine, capsys: pytest.Captu
     assert [row.split()[0] for row in rows[1:]] == list(ITEMS)
     assert f"[{len(ITEMS)}/{len(ITEMS)}]" in output.err
     assert (
-        f"kube-apiserver {ITEMS['kube-apiserver'].version}: building, about 2 minutes from nothing on 2 cores"
+        f"kube-apiserver {ITEMS['kube-apiserver'].version}: building, about 2 minutes from scratch on 2 cores"
         in output.err
     )
 

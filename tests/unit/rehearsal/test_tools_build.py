@@ -102,8 +102,8 @@ def test_a_failed_build_says_why(machine: Machine, monkeypatch: pytest.MonkeyPat
     version = ITEMS["kwok"].version
     log = directory() / "logs" / f"kwok-{version}.log"
     assert str(raised.value) == (
-        f"kwok {version} could not be built; Go's last words: # sigs.k8s.io/kwok/cmd/kwok / "
-        f"main.go:7:2: undefined: nothing / too many errors (all of them: {log})."
+        f"kwok {version} could not be built; Go's last output: # sigs.k8s.io/kwok/cmd/kwok / "
+        f"main.go:7:2: undefined: nothing / too many errors (full log: {log})."
     )
     assert "first\n" in log.read_text()
     assert {name.split("-")[0] for name in entries()} == {"etcd"}

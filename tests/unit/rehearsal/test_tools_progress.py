@@ -33,16 +33,16 @@ def test_a_log_gets_a_line_for_each_start_and_end() -> None:
     """Never broken, and none for every package."""
     assert _seen(terminal=False).splitlines() == [
         "Another rehearsal is building; waiting for it.",
-        "[1/3] kwok 0.8.0: building, about 2 minutes from nothing on 2 cores",
-        "kwok: there after 2 min 5 s",
+        "[1/3] kwok 0.8.0: building, about 2 minutes from scratch on 2 cores",
+        "kwok: ready after 2 min 5 s",
         "[2/3] kueue-crds 0.19.2: fetching",
-        "kueue-crds: there after 2 s",
-        "[3/3] kube-scheduler 1.36.2: building, less than a minute from nothing on 2 cores",
-        "kube-scheduler: there after 7 s",
+        "kueue-crds: ready after 2 s",
+        "[3/3] kube-scheduler 1.36.2: building, less than a minute from scratch on 2 cores",
+        "kube-scheduler: ready after 7 s",
     ]
 
 
-@pytest.mark.parametrize("line", ["kwok: there after 2 min 5 s", "kube-scheduler: there after 7 s"])
+@pytest.mark.parametrize("line", ["kwok: ready after 2 min 5 s", "kube-scheduler: ready after 7 s"])
 def test_a_terminal_keeps_what_is_done(line: str) -> None:
     """Above the line that moves."""
     assert line in _seen(terminal=True)

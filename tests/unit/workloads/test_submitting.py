@@ -103,7 +103,7 @@ def test_without_the_client() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert done.stderr.startswith("Speaking to a cluster needs the official Kubernetes client")
+    assert done.stderr.startswith("Access to a cluster needs the official Kubernetes client")
     assert done.stderr.endswith(f"Install it with: {pip_install('cluster')}.\n")
 
 

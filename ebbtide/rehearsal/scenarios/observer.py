@@ -1,4 +1,4 @@
-"""What is seen of a cluster: read over its own API, with the kubeconfig that the stack gives out."""
+"""Snapshots of a cluster through its API, with the stack's kubeconfig output."""
 
 import re
 from collections import Counter
@@ -11,10 +11,10 @@ from ebbtide.rehearsal.report.cost import spent
 from ebbtide.rehearsal.scenarios.conditions import JobSeen, Seen
 
 MARK: Final = "rehearsal.ebbtide.dev/submitted"
-"""The label of what a scenario has submitted."""
+"""The label of submitted objects."""
 
 POOL_LABELS: Final = ("cloud.google.com/gke-nodepool", "kubernetes.azure.com/agentpool")
-"""The labels by which GKE and AKS themselves say which pool a node is of."""
+"""GKE's and AKS's node labels with the pool's name."""
 
 _WAITING: Final = {"Pod": ("FailedScheduling", "NotTriggerScaleUp", "Pending"), "Job": ("FailedCreate",)}
 _KUEUE: Final = "/apis/kueue.x-k8s.io/v1beta2/workloads"
@@ -24,18 +24,18 @@ _RUN: Final = "workflows.argoproj.io/workflow"
 _NODE_NAME: Final = "workflows.argoproj.io/node-name"
 _ROLE: Final = "pipelines.kubeflow.org/runtime-role"
 _OWNERS: Final = ("batch.kubernetes.io/job-name", "jobset.sigs.k8s.io/jobset-name")
-"""The labels by which pods say of which Job they are, or of which TrainJob: its JobSet has its name."""
+"""Pod labels with the name of the Job, or of the TrainJob: its JobSet has the same name."""
 
 
 class Observer:
-    """Looks at a cluster again and again, and remembers of what is gone on which pools pods ran."""
+    """Take snapshots of a cluster, and remember the pools of pods that no longer exist."""
 
     def __init__(self, api: Api, store: Store) -> None:
-        """Look at a cluster.
+        """Observe a cluster.
 
         Args:
-            api: of the cluster.
-            store: the stand-in cloud's memory.
+            api: the cluster.
+            store: the fake cloud's store.
         """
         self._api = api
         self._store = store
@@ -43,7 +43,7 @@ class Observer:
         self._steps: dict[str, dict[str, str]] = {}
 
     def look(self) -> Seen:
-        """The cluster as it is now."""
+        """Take a snapshot."""
         pools = {_name(node): _pool(node) for node in self._api.items("/api/v1/nodes")}
         pods = self._api.items("/api/v1/pods")
         jobs = self._api.items("/apis/batch/v1/jobs", labelSelector=MARK)
@@ -74,8 +74,9 @@ class Observer:
         )
 
     def _step(self, pod: Mapping[str, Any], runs: set[str], pools: Mapping[str, str]) -> None:
-        """Remember a pod of a pipeline's step that has run: its own, and not its driver's. Its task is the
-        last but one part of its node's name, before `executor`."""
+        """Remember a pod of a pipeline's step that has run, but not its driver's pod. Its task is the second
+        to last segment of its node's name, before `executor`.
+        """
         metadata = pod["metadata"]
         about = metadata.get("annotations", {})
         if metadata.get("labels", {}).get(_RUN) not in runs or about.get(_ROLE) != "launcher":
@@ -92,7 +93,7 @@ class Observer:
                     yield str(event.get("message", ""))
 
     def _queued(self) -> Iterable[str]:
-        """Why Kueue lets workloads wait; nothing where it is not installed."""
+        """Return Kueue's reasons for pending workloads; empty if it is not installed."""
         for workload in self._found(_KUEUE):
             yield from (
                 str(one.get("message", ""))
@@ -101,7 +102,7 @@ class Observer:
             )
 
     def _found(self, path: str, **query: str) -> list[dict[str, Any]]:
-        """The objects of a kind that not every cluster has."""
+        """Return the objects of a kind that may not be installed."""
         found = self._api.find(path, **query)
         return found["items"] if found else []
 
@@ -116,20 +117,21 @@ def _pool(node: Mapping[str, Any]) -> str:
 
 
 def _train_job(job: Mapping[str, Any]) -> JobSeen:
-    """A TrainJob (API trainer.kubeflow.org/v1alpha1), whose status counts its Jobs by how they are."""
+    """Convert a TrainJob (API trainer.kubeflow.org/v1alpha1), whose status counts its Jobs by status."""
     conditions = _conditions(job)
     ended = bool(conditions & {"Complete", "Failed"})
     return JobSeen(
         name=_name(job),
         succeeded="Complete" in conditions,
         failed="Failed" in conditions,
-        active=not ended and any(one.get("active") for one in job.get("status", {}).get("jobsStatus", [])),
+        active=not ended
+        and any(train_job.get("active") for train_job in job.get("status", {}).get("jobsStatus", [])),
         suspended=not ended and bool(job["spec"].get("suspend")),
     )
 
 
 def _conditions(job: Mapping[str, Any]) -> set[str]:
-    return {one["type"] for one in job.get("status", {}).get("conditions", []) if one["status"] == "True"}
+    return {obj["type"] for obj in job.get("status", {}).get("conditions", []) if obj["status"] == "True"}
 
 
 def _job(job: Mapping[str, Any]) -> JobSeen:
@@ -148,7 +150,7 @@ def _job(job: Mapping[str, Any]) -> JobSeen:
 
 
 def _count(indexes: str) -> int:
-    """How many indexes a list such as `1,3-5,7` has."""
+    """Count the indexes of a list such as `1,3-5,7`."""
     bounds = (part.partition("-") for part in indexes.split(",") if part)
     return sum(int(last or first) - int(first) + 1 for first, _, last in bounds)
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from ebbtide.invocation import command_line
-from ebbtide.operations import words
+from ebbtide.operations import messages
 from ebbtide.operations.volumes import Volume
 from ebbtide.operations.work import Work
 from tests.unit.operations.objects import NOW, STATE
@@ -21,22 +21,22 @@ def test_work_is_a_line_each() -> None:
     waiting = replace(WORK, name="second", pods=0, pools=(), queue="ours")
     elsewhere = replace(WORK, name="third", pods=1, pools=())
     bare = replace(WORK, name="fourth", pods=0, pools=())
-    assert list(words.running([WORK, waiting, elsewhere, bare], NOW)) == [
-        "Work that is not done: 4 pieces, 3 pods.",
+    assert list(messages.running([WORK, waiting, elsewhere, bare], NOW)) == [
+        "Unfinished work: 4 pieces, 3 pods.",
         "  Job train in research: 2 pods on spot, for 2 hours",
-        "  Job second in research: waits in queue ours, for 2 hours",
+        "  Job second in research: pending in queue ours, for 2 hours",
         "  Job third in research: 1 pod, on none of its pools, for 2 hours",
         "  Job fourth in research: no pod, for 2 hours",
     ]
-    assert list(words.running([], NOW)) == []
+    assert list(messages.running([], NOW)) == []
 
 
 def test_a_long_list_is_cut() -> None:
     """The oldest are shown, the others counted."""
-    lines = list(words.running([WORK] * 103, NOW))
-    assert lines[0] == "Work that is not done: 103 pieces, 206 pods."
+    lines = list(messages.running([WORK] * 103, NOW))
+    assert lines[0] == "Unfinished work: 103 pieces, 206 pods."
     assert len(lines) == 22
-    assert lines[-1] == "  … and 83 more, made later."
+    assert lines[-1] == "  … and 83 more, created later."
 
 
 @pytest.mark.parametrize(
@@ -50,38 +50,41 @@ def test_a_long_list_is_cut() -> None:
 )
 def test_ages(lasted: timedelta, said: str) -> None:
     """In the largest unit that there is one of."""
-    assert words.age(lasted) == said
+    assert messages.age(lasted) == said
 
 
 def test_the_question() -> None:
     """It says how much goes, and whether work does."""
-    assert words.question("dev", STATE, []) == "Destroy 3 resources of stack dev?"
+    assert messages.question("dev", STATE, []) == "Destroy 3 resources of stack dev?"
     assert (
-        words.question("dev", STATE, [WORK]) == "Destroy 3 resources of stack dev, and end 1 piece of work?"
+        messages.question("dev", STATE, [WORK])
+        == "Destroy 3 resources of stack dev, and end 1 piece of work?"
     )
 
 
 def test_what_is_guarded() -> None:
     """A permanent cluster needs a lifetime; anything else is in the engine's words."""
-    said = words.protected("prod", "Pulumi.prod.yaml", replace(STATE, protected=("train",)), ["…"])
-    assert said.startswith("Nothing was touched: train of stack prod is guarded against deletion")
+    said = messages.protected("prod", "Pulumi.prod.yaml", replace(STATE, protected=("train",)), ["…"])
+    assert said.startswith("Nothing was changed: train of stack prod is protected")
     assert "`lifetime` in Pulumi.prod.yaml" in said
-    assert words.protected("prod", "x", STATE, ["no such provider"]).endswith("stack prod.\nno such provider")
+    assert messages.protected("prod", "x", STATE, ["no such provider"]).endswith(
+        "stack prod.\nno such provider"
+    )
 
 
 def test_what_remains() -> None:
     """Buckets and disks are named, and nothing is said where nothing remains."""
     volume = Volume(name="pvc-1", disk="pd-1", size="10Gi", claim="research/data", retained=True)
-    assert list(words.remains(["acme-checkpoints"], [volume])) == [
-        "What is left, and goes on costing:",
-        "  bucket acme-checkpoints, with what is in it, as declared (`keep`)",
+    assert list(messages.remains(["acme-checkpoints"], [volume])) == [
+        "Remaining resources that cost money:",
+        "  bucket acme-checkpoints, with its contents, as declared (`keep`)",
         "  volume pvc-1 of claim research/data, 10Gi, disk pd-1",
     ]
-    assert list(words.remains([], [])) == []
+    assert list(messages.remains([], [])) == []
 
 
 def test_held_queues() -> None:
     """Somebody who stops before anything is destroyed learns what is held, and both ways on."""
-    said = words.held("dev", {"b", "a"})
-    assert f"the queues a, b are held. Go on with: {command_line('destroy', 'dev')}." in said
+    said = messages.drained("dev", {"b", "a"})
+    assert f"the queues a, b are drained. Continue with: {command_line('destroy', 'dev')}." in said
     assert "stopPolicy: None" in said

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ebbtide.interrupting import patience
+from ebbtide.interrupts import deferred_interrupts
 
 
 @pytest.fixture(autouse=True)
@@ -19,12 +19,12 @@ def interruptible() -> Iterator[None]:
 def test_the_first_interruption_is_acted_on_and_nothing_is_cut_short() -> None:
     """Two of them: one call, what runs goes on to its end, and after it Ctrl-C is what it was."""
     said: list[str] = []
-    with patience(lambda: said.append("first")) as interrupts:
-        assert not interrupts.seen
+    with deferred_interrupts(lambda: said.append("first")) as interrupts:
+        assert not interrupts.received
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGINT)
         said.append("ran to its end")
-    assert interrupts.seen
+    assert interrupts.received
     assert said == ["first", "ran to its end"]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
@@ -32,7 +32,7 @@ def test_the_first_interruption_is_acted_on_and_nothing_is_cut_short() -> None:
 def test_ignored_interruptions_stay_ignored() -> None:
     """In the background of a shell nothing is changed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with patience(lambda: pytest.fail("It was noted.")) as interrupts:
+    with deferred_interrupts(lambda: pytest.fail("It was noted.")) as interrupts:
         signal.raise_signal(signal.SIGINT)
-    assert not interrupts.seen
+    assert not interrupts.received
     assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN

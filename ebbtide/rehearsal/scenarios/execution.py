@@ -1,4 +1,4 @@
-"""What each step does. A step returns what did not come as it must, a sentence each."""
+"""Execution of steps. A step returns its unmet expectations, a sentence each."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -21,7 +21,7 @@ from ebbtide.rehearsal.scenarios.model import (
     Destroy,
     EveryPool,
     Expect,
-    GoWrong,
+    FailureInjection,
     Lift,
     Pause,
     RunPipeline,
@@ -29,9 +29,9 @@ from ebbtide.rehearsal.scenarios.model import (
     Submit,
     Up,
 )
-from ebbtide.rehearsal.scenarios.observing import Observer
-from ebbtide.rehearsal.scenarios.running import run_of
-from ebbtide.rehearsal.scenarios.submitting import Object, on_every_pool, submitted
+from ebbtide.rehearsal.scenarios.observer import Observer
+from ebbtide.rehearsal.scenarios.pipeline_runs import run_of
+from ebbtide.rehearsal.scenarios.submission import Object, on_every_pool, submitted
 from ebbtide.rehearsal.stage import Stage
 from ebbtide.workloads.errors import WorkloadError
 
@@ -41,14 +41,14 @@ _SHOWN: Final = 8
 
 @dataclass(slots=True)
 class Play:
-    """A scenario while it is played.
+    """The state of a running scenario.
 
     Attributes:
-        stage: where.
+        stage: the environment.
         home: the scenario's directory.
-        is_up: whether there is something to destroy.
-        observer: looks at the cluster; None before it is up.
-        faults: those that were asked for under a name.
+        is_up: true if there is a stack to destroy.
+        observer: takes snapshots of the cluster; None before `up`.
+        faults: named injected failures.
     """
 
     stage: Stage
@@ -58,7 +58,7 @@ class Play:
     faults: dict[str, int] = field(default_factory=dict[str, int])
 
     def perform(self, step: Step) -> list[str]:
-        """Do a step."""
+        """Run a step."""
         return list(self._done(step))
 
     def _done(self, step: Step) -> Iterator[str]:  # noqa: C901 - a case each
@@ -76,8 +76,8 @@ class Play:
                 yield from self._submit(lambda profile: on_every_pool(step, profile))
             case Delete():
                 yield from self._delete(step)
-            case GoWrong():
-                self._go_wrong(step)
+            case FailureInjection():
+                self._inject_failure(step)
             case Lift():
                 yield from self._lift(step)
             case Pause():
@@ -90,10 +90,10 @@ class Play:
     def _run(self, step: RunPipeline) -> None:
         made = run_of(step, self._profile(), self.home)
         api = self.stage.argo().api
-        # A compiled pipeline has none of the fields that a patch of ours sets: nothing has to be merged.
+        # A compiled pipeline has none of the fields of the spec patch, so no merge is needed.
         api.create(WORKFLOWS, {**made, "spec": {**made["spec"], **spec_patch(api)}})
 
-    def _go_wrong(self, step: GoWrong) -> None:
+    def _inject_failure(self, step: FailureInjection) -> None:
         number = self.stage.store.ask(_fault(step))
         if step.name:
             self.faults[step.name] = number
@@ -101,7 +101,7 @@ class Play:
     def _lift(self, step: Lift) -> Iterator[str]:
         number = self.faults.pop(step.fault, None)
         if number is None:
-            yield f"No fault is called {step.fault}."
+            yield f"There is no fault {step.fault}."
         else:
             self.stage.store.lift(number)
 
@@ -158,7 +158,7 @@ class Play:
                 yield from _said(str(error), refused)
                 return
         if refused is not None:
-            yield f"It was taken, and should have been refused with “{refused}”."
+            yield f"It was accepted, and should have been refused with “{refused}”."
 
     def _delete(self, step: Delete) -> Iterator[str]:
         api = self.stage.api()
@@ -191,7 +191,7 @@ class Play:
         return Profile.load(cast("Mapping[str, Any]", self.stage.engine.outputs()["placementProfile"]))
 
 
-def _fault(step: GoWrong) -> Fault:
+def _fault(step: FailureInjection) -> Fault:
     details = {
         name: value
         for name in ("share", "count", "graceful", "limit", "message", "seconds")
@@ -212,13 +212,13 @@ def _with(document: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, A
 
 def _refused(outcome: Outcome, words: str) -> Iterator[str]:
     if outcome.done:
-        yield f"It was done, and should have been refused with “{words}”."
+        yield f"It succeeded, and should have been refused with “{words}”."
     else:
         yield from _said("\n".join(outcome.errors), words)
 
 
 def _said(text: str, words: str | None) -> Iterator[str]:
-    """Nothing where a refusal says what it should."""
+    """Compare an error with the expected text; empty if it contains it."""
     if words is None:
         yield text
     elif words.lower() not in text.lower():

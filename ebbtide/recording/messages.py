@@ -1,4 +1,4 @@
-"""What a run says while it runs, kept in place of being printed."""
+"""Messages of a run, recorded instead of stdout."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -9,25 +9,27 @@ from pulumi.runtime.proto import engine_pb2
 from ebbtide.recording.recording import Message, Severity
 from ebbtide.recording.values import SECRET_TEXT, Plain
 
-_TELLING: Final = 6
-"""Shorter secrets are not searched for: masking every `a` or `true` would spoil the text and hide nothing."""
+_MIN_SECRET_LENGTH: Final = 6
+"""Shorter secrets are not masked: masking every `a` or `true` would garble the text and hide nothing."""
 
 
-class Notes:
-    """The messages of one run, with the secrets of its configuration taken out, as the engine does."""
+class MessageLog:
+    """The messages of a run, with the configuration's secrets masked, as the engine does."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        self._secrets = sorted({text for text in secrets if len(text) >= _TELLING}, key=len, reverse=True)
+        self._secrets = sorted(
+            {text for text in secrets if len(text) >= _MIN_SECRET_LENGTH}, key=len, reverse=True
+        )
         self.messages: list[Message] = []
 
     def clean(self, text: str) -> str:
-        """A text without the configuration's secrets."""
+        """Mask the configuration's secrets in a text."""
         for secret in self._secrets:
             text = text.replace(secret, SECRET_TEXT)
         return text
 
     def cleaned(self, value: Plain) -> Plain:
-        """A value without the configuration's secrets, for what reaches the monitor unwrapped."""
+        """Mask the configuration's secrets in a value that reaches the monitor unwrapped."""
         if not self._secrets:
             return value
         if isinstance(value, str):
@@ -38,7 +40,7 @@ class Notes:
             return [self.cleaned(item) for item in value]
         return value
 
-    def say(self, severity: Severity, text: str, urn: str = "") -> None:
+    def add(self, severity: Severity, text: str, urn: str = "") -> None:
         """Record a message."""
         self.messages.append(Message(severity=severity, text=self.clean(text), urn=urn or None))
 
@@ -51,17 +53,17 @@ _SEVERITIES: Final[dict[int, Severity]] = {
 
 
 class RecordingEngine(MockEngine):
-    """Where `pulumi.log` goes. Debug messages, some six for each resource, are dropped."""
+    """Record `pulumi.log` messages. Debug messages, some six for each resource, are dropped."""
 
-    def __init__(self, notes: Notes) -> None:
+    def __init__(self, log: MessageLog) -> None:
         super().__init__(None)
-        self._notes = notes
+        self._log = log
 
     def Log(self, request: engine_pb2.LogRequest) -> None:  # noqa: N802 - the protocol's name
-        """Record one message."""
+        """Record a message."""
         severity = _SEVERITIES.get(request.severity)
         if severity is not None:
-            self._notes.say(severity, request.message, request.urn)
+            self._log.add(severity, request.message, request.urn)
 
     def RequirePulumiVersion(self, request: engine_pb2.RequirePulumiVersionRequest) -> None:  # noqa: N802
-        """No engine runs, so that none is too old."""
+        """Accept every version: no engine runs."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.console import Console
 
-from ebbtide.operations.finding import Findings, find, left
+from ebbtide.operations.inspection import Inspection, inspect, remaining_volumes
 from ebbtide.operations.progress import narration
 from ebbtide.operations.stack import Removal
 from tests.unit.operations.objects import PROFILE, STATE
@@ -24,13 +24,13 @@ def _kubeconfig(server: str) -> dict[str, Any]:
 def test_outputs_that_lead_nowhere() -> None:
     """What is wrong with them is said, and that is all."""
     profile = PROFILE.data()
-    assert find({}, STATE).trouble == "The stack has no output `kubeconfig`: what runs on it is not known."
-    assert find({"kubeconfig": "{}"}, STATE).trouble.startswith(
-        "The stack's output `placementProfile` cannot be read, and what runs on it is not known: "
+    assert inspect({}, STATE).error == "The stack has no output `kubeconfig`: running work is unknown."
+    assert inspect({"kubeconfig": "{}"}, STATE).error.startswith(
+        "The stack's output `placementProfile` is unreadable, and running work is unknown: "
     )
     for bad in ("no JSON", "[]", "{}"):
-        trouble = find({"kubeconfig": bad, "placementProfile": profile}, STATE).trouble
-        assert trouble.startswith("The cluster cannot be asked, and what runs on it is not known: ")
+        error = inspect({"kubeconfig": bad, "placementProfile": profile}, STATE).error
+        assert error.startswith("The cluster is unreachable, and running work is unknown: ")
 
 
 def test_a_cluster_that_does_not_answer() -> None:
@@ -38,12 +38,12 @@ def test_a_cluster_that_does_not_answer() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # and does not listen
         server = f"https://127.0.0.1:{taken.getsockname()[1]}"
-        found = find({"kubeconfig": _kubeconfig(server), "placementProfile": PROFILE.data()}, STATE)
-    assert found == Findings(
-        trouble="The cluster does not answer, and what runs on it is not known: The API server at "
+        found = inspect({"kubeconfig": _kubeconfig(server), "placementProfile": PROFILE.data()}, STATE)
+    assert found == Inspection(
+        error="The cluster does not answer, and running work is unknown: The API server at "
         f"{server} cannot be reached (Connection refused)"
     )
-    assert left(found, STATE) == []
+    assert remaining_volumes(found, STATE) == []
 
 
 def test_a_log_has_a_line_for_what_is_gone() -> None:

@@ -1,4 +1,4 @@
-"""Scenario files, and those that come with Ebbtide."""
+"""Scenario files, including the built-in ones."""
 
 from difflib import get_close_matches
 from pathlib import Path
@@ -14,14 +14,14 @@ _LIBRARY: Final = Path(__file__).parent / "library"
 
 
 class ScenarioError(RehearsalError):
-    """A scenario that cannot be read; the message says all that is wrong with it."""
+    """An unreadable or invalid scenario; the message lists all errors."""
 
 
 def read(path: Path) -> Scenario:
-    """A scenario from its file.
+    """Read a scenario file.
 
     Raises:
-        ScenarioError: it cannot be read, or has faults.
+        ScenarioError: it is unreadable or invalid.
     """
     try:
         written = yaml_file.load(path)
@@ -32,31 +32,31 @@ def read(path: Path) -> Scenario:
     try:
         return Scenario.model_validate(written)
     except ValidationError as error:
-        faults = "\n".join(
+        errors = "\n".join(
             f"  {'.'.join(str(part) for part in fault['loc']) or 'the scenario'}: {fault['msg']}"
             for fault in error.errors()
         )
-        raise ScenarioError(f"{path} is no scenario; nothing was started.\n{faults}") from error
+        raise ScenarioError(f"{path} is no scenario; nothing was started.\n{errors}") from error
 
 
 def chosen(name: str) -> Path:
-    """The file of a scenario: one of ours by its name, or any.
+    """Return the file of a scenario: a built-in one by name, or any path.
 
     Raises:
         ScenarioError: there is no such scenario.
     """
-    ours = built_in()
-    if name in ours:
-        return ours[name]
+    names = built_in()
+    if name in names:
+        return names[name]
     if Path(name).is_file():
         return Path(name)
-    near = get_close_matches(name, ours, n=1)
+    near = get_close_matches(name, names, n=1)
     meant = f" Did you mean {near[0]}?" if near else ""
     raise ScenarioError(
-        f"There is no file {name}, and no scenario of that name.{meant} There are: {', '.join(ours)}."
+        f"There is no file {name}, and no scenario of that name.{meant} There are: {', '.join(names)}."
     )
 
 
 def built_in() -> dict[str, Path]:
-    """The scenarios that come with Ebbtide: their files by name."""
+    """Return the files of the built-in scenarios by name."""
     return {path.stem: path for path in sorted(_LIBRARY.glob("*.yaml"))}

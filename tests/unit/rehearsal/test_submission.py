@@ -8,7 +8,7 @@ import yaml
 
 from ebbtide.rehearsal.failures import RehearsalError
 from ebbtide.rehearsal.scenarios.model import EveryPool, Submit
-from ebbtide.rehearsal.scenarios.submitting import on_every_pool, submitted
+from ebbtide.rehearsal.scenarios.submission import on_every_pool, submitted
 from tests.repository import ROOT, declaration
 from tests.unit.workloads.clusters import DEV, derived
 

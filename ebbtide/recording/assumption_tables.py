@@ -1,19 +1,19 @@
-"""How the tables of assumed answers are asked.
+"""Tables of assumed cloud responses.
 
-Inputs are always echoed; what a table adds is an assumption, and is recorded as one. A type that no table
-lists gets an id and nothing else: its other outputs stay unknown, which is the honest answer.
+Inputs are always echoed; everything that a table adds is recorded as an assumption. A type that no table
+lists gets an id only, and its other outputs stay unknown.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from ebbtide.recording.marks import WORD
+from ebbtide.recording.assumed_values import WORD
 from ebbtide.recording.values import Plain, at, leaves, revealed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What is known when the cloud would be asked.
+    """A resource registration or function call that a cloud would answer.
 
     Attributes:
         token: type token of the resource, or token of the function.
@@ -30,11 +30,11 @@ class Question:
     id: str | None = None
 
     def text(self, key: str) -> str | None:
-        """An input as text; None where it is absent, unknown or no scalar."""
+        """Return an input as text; None if it is absent, unknown or not a scalar."""
         return _text(self.inputs.get(key))
 
     def setting(self, key: str) -> str | None:
-        """A setting of the provider as text."""
+        """Return a provider setting as text."""
         return _text(self.provider.get(key))
 
 
@@ -47,11 +47,11 @@ def _text(value: Plain) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a cloud is assumed to answer for a resource.
+    """The assumed response of a cloud for a resource.
 
     Attributes:
-        id: in the form that the cloud's ids have.
-        outputs: laid over the inputs, dictionaries key by key and lists item by item.
+        id: in the format of the cloud's ids.
+        outputs: merged over the inputs, dictionaries by key and lists by item.
     """
 
     id: str
@@ -63,19 +63,19 @@ InvokeRule = Callable[[Question], dict[str, Plain]]
 
 
 class UnansweredInvokeError(Exception):
-    """The program asked a cloud something that no table has an answer for."""
+    """A function call for which no table has a response."""
 
     def __init__(self, token: str) -> None:
         self.token = token
         super().__init__(
-            f"The program calls {token}, which asks a cloud, and the preview has no assumed answer for it. "
-            "Declare the value instead of asking for it, or give record() an assumption for that token."
+            f"The program calls {token}, and the preview has no assumed response for it. "
+            "Declare the value instead, or pass record() an assumption for that token."
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Assumptions:
-    """The tables that are asked.
+    """Tables of assumed responses.
 
     Attributes:
         resources: by type token.
@@ -88,13 +88,13 @@ class Assumptions:
     invokes: Mapping[str, InvokeRule] = field(default_factory=dict[str, InvokeRule])
 
     def answer(self, question: Question) -> Answer:
-        """What is assumed of a resource; at least an id."""
+        """Return the assumed response for a resource; at least an id."""
         rule = self.resources.get(question.token) or self.packages.get(question.token.partition(":")[0])
         answer = rule(question) if rule else Answer(f"{question.name}-{WORD}-id")
         return Answer(question.id, answer.outputs) if question.id else answer
 
     def invoke(self, question: Question) -> dict[str, Plain]:
-        """What is assumed of a function's result.
+        """Return the assumed result of a function.
 
         Raises:
             UnansweredInvokeError: when no table has it.
@@ -105,7 +105,7 @@ class Assumptions:
         return rule(question)
 
     def __or__(self, other: "Assumptions") -> "Assumptions":
-        """Both sets of tables; where both have an entry, the right one's counts."""
+        """Merge both sets of tables; the right one's entries win."""
         return Assumptions(
             {**self.resources, **other.resources},
             {**self.packages, **other.packages},
@@ -114,10 +114,10 @@ class Assumptions:
 
 
 def overlaid(inputs: Plain, answer: Plain) -> Plain:
-    """An answer laid over the inputs: what was asked for stays, what is new comes from the answer.
+    """Merge an answer over the inputs: inputs are kept, new values come from the answer.
 
-    A secret or unknown input stays as it is: an assumption must not make it known. Where a list is asked for
-    and an object answered, as with Azure's identities, the answer counts: the SDK would not take the list.
+    A secret or unknown input is kept: an assumption must not reveal it. A list input with an object answer,
+    such as Azure's identities, takes the answer, because the SDK rejects the list.
     """
     if isinstance(inputs, dict) and isinstance(answer, dict):
         merged = dict(inputs)
@@ -133,19 +133,18 @@ def overlaid(inputs: Plain, answer: Plain) -> Plain:
 
 
 def assumed_paths(question: Question, answer: Answer) -> tuple[str, ...]:
-    """The paths in an answer, and `id`, that were not given: by the inputs, the provider or the id that is
-    read.
+    """Return the paths in an answer, and `id`, that neither the inputs, the provider nor the existing id
+    determine.
 
-    A name that the cloud repeats is no assumption; an id that it makes of the name by a rule is, though a
-    safe one.
+    A name that the cloud repeats is no assumption. An id that it derives from the name is one.
     """
     inputs = dict(question.inputs)
-    given = {leaf for _, leaf in leaves(inputs) if isinstance(leaf, str)}
-    given.update(value for value in question.provider.values() if isinstance(value, str))
-    given.update((question.id or "").split("/"))
+    known_values = {leaf for _, leaf in leaves(inputs) if isinstance(leaf, str)}
+    known_values.update(value for value in question.provider.values() if isinstance(value, str))
+    known_values.update((question.id or "").split("/"))
     paths = tuple(
         path
         for path, leaf in leaves(dict(answer.outputs))
-        if not (isinstance(leaf, str) and leaf in given) and at(inputs, path) is None
+        if not (isinstance(leaf, str) and leaf in known_values) and at(inputs, path) is None
     )
     return paths if question.id else ("id", *paths)

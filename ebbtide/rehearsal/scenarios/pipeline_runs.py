@@ -15,7 +15,7 @@ from ebbtide.rehearsal.failures import RehearsalError
 from ebbtide.rehearsal.pipelines.compiled import UnsupportedPipelineError, read
 from ebbtide.rehearsal.pipelines.workflow import workflow
 from ebbtide.rehearsal.scenarios.model import RunPipeline
-from ebbtide.rehearsal.scenarios.observing import MARK
+from ebbtide.rehearsal.scenarios.observer import MARK
 
 _HOME: Final = "{home}"
 
@@ -24,12 +24,12 @@ def run_of(step: RunPipeline, profile: Profile, home: Path) -> dict[str, Any]:
     """Return the Workflow of a pipeline's run.
 
     Args:
-        step: which pipeline, with which arguments.
-        profile: the cluster's.
+        step: the pipeline and its arguments.
+        profile: the cluster's profile.
         home: the scenario's directory.
 
     Raises:
-        RehearsalError: its program fails or writes no such file, or the pipeline cannot be translated.
+        RehearsalError: the program fails or writes no such file, or the pipeline uses an unsupported feature.
     """
     content = _compiled(step, profile, home)
     try:
@@ -49,7 +49,7 @@ def _arguments(given: Mapping[str, Any], home: Path) -> dict[str, Any]:
 
 
 def _compiled(step: RunPipeline, profile: Profile, home: Path) -> str:
-    """Run the program in an empty directory, and return the compiled pipeline that it writes there."""
+    """Run the program in an empty directory, and return the compiled pipeline that it writes."""
     package = Path(ebbtide.__file__).parent.parent
     environment = os.environ | {"EBBTIDE_PROFILE": profile.json(), "PYTHONPATH": str(package)}
     program = (home / step.program).resolve()
@@ -68,7 +68,5 @@ def _compiled(step: RunPipeline, profile: Profile, home: Path) -> str:
         chosen = step.pipeline or next(iter(files), "")
         if chosen not in files or (len(files) > 1 and not step.pipeline):
             written = ", ".join(f"{name}.yaml" for name in files) or "no file"
-            raise RehearsalError(
-                f"{program} writes {written}: name the pipeline that is meant by `pipeline`, without .yaml."
-            )
+            raise RehearsalError(f"{program} writes {written}: select one with `pipeline`, without .yaml.")
         return files[chosen].read_text(encoding="utf-8")

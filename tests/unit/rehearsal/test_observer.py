@@ -8,7 +8,7 @@ import pytest
 from ebbtide.kubernetes_api import Api
 from ebbtide.rehearsal.cloud.store import Store
 from ebbtide.rehearsal.scenarios.conditions import JobSeen
-from ebbtide.rehearsal.scenarios.observing import Observer
+from ebbtide.rehearsal.scenarios.observer import Observer
 
 TRAINING = "/apis/trainer.kubeflow.org/v1alpha1/trainjobs"
 

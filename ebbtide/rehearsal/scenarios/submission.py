@@ -1,4 +1,4 @@
-"""Work of a scenario as objects for the API server."""
+"""Objects for the API server from a scenario's steps."""
 
 import copy
 import os
@@ -15,7 +15,7 @@ from ebbtide.placement import Profile
 from ebbtide.rehearsal.control_plane.stages import EXIT_CODE, RUNS, RUNS_FOR
 from ebbtide.rehearsal.failures import RehearsalError
 from ebbtide.rehearsal.scenarios.model import EveryPool, Submit
-from ebbtide.rehearsal.scenarios.observing import MARK
+from ebbtide.rehearsal.scenarios.observer import MARK
 from ebbtide.workloads.jobs import job
 from ebbtide.workloads.sweeps import sweep
 
@@ -25,18 +25,17 @@ _IMAGE: Final = "registry.k8s.io/pause:3.10"  # never pulled: no container runs 
 
 
 def submitted(step: Submit, profile: Profile, home: Path) -> Iterator[Object]:
-    """The objects of a step.
+    """Return the objects of a step.
 
     Args:
-        step: what to submit.
-        profile: the cluster's.
+        step: the submission.
+        profile: the cluster's profile.
         home: the scenario's directory.
 
     Raises:
-        WorkloadError: the profile refuses it.
-        OSError: there is no such file of objects.
-        RehearsalError: a program that should print them fails, or the step says something of pods and there
-            are none.
+        WorkloadError: the profile rejects it.
+        OSError: the file of objects does not exist.
+        RehearsalError: the program fails, or the step has pod settings and its objects have no pods.
     """
     for number in range(step.count):
         objects = _objects(step, profile, home)
@@ -54,7 +53,7 @@ def submitted(step: Submit, profile: Profile, home: Path) -> Iterator[Object]:
 
 
 def on_every_pool(step: EveryPool, profile: Profile) -> Iterator[Object]:
-    """A short Job on each work pool: in a queue, of whichever team, where only queued work gets nodes."""
+    """Return a short Job for each work pool; pools that run only queued work use the queue of any team."""
     for pool in profile.pools:
         if pool.role == "system":
             continue
@@ -89,15 +88,15 @@ def _loaded(text: str) -> list[Object]:
 
 
 def _printed(program: Path, profile: Profile) -> str:
-    """What a program prints that is told the profile.
+    """Return the output of a program that reads the profile.
 
     Raises:
-        RehearsalError: it fails; with the last of what it says.
+        RehearsalError: the program fails; with the last lines of its output.
     """
     package = Path(ebbtide.__file__).parent.parent
-    told = os.environ | {"EBBTIDE_PROFILE": profile.json(), "PYTHONPATH": str(package)}
+    environment = os.environ | {"EBBTIDE_PROFILE": profile.json(), "PYTHONPATH": str(package)}
     command = [sys.executable, str(program)]
-    done = subprocess.run(command, env=told, capture_output=True, text=True, check=False)  # noqa: S603 - the user's own
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)  # noqa: S603 - the user's own
     if done.returncode:
         raise RehearsalError(f"{program} fails: {''.join(done.stderr.strip().splitlines()[-1:])}")
     return done.stdout
@@ -115,7 +114,7 @@ def _marked(made: Object, step: Submit) -> Object:
 
 
 def _annotations(step: Submit) -> dict[str, str]:
-    """What a step says of pods."""
+    """Return the pod annotations of a step."""
     annotations = {
         RUNS_FOR: None if step.runs_for is None else f"{step.runs_for:g}",
         EXIT_CODE: None if step.exit_code is None else str(step.exit_code),
@@ -125,7 +124,7 @@ def _annotations(step: Submit) -> dict[str, str]:
 
 
 def _pods(part: Any) -> list[Object]:
-    """The pods, and the templates of pods, that an object is or has in it, however deep."""
+    """Yield the pods and pod templates in an object, at any depth."""
     if isinstance(part, list):
         return [pod for item in cast("list[Any]", part) for pod in _pods(item)]
     if not isinstance(part, dict):

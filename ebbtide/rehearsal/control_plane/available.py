@@ -1,4 +1,4 @@
-"""The programs of which pods really run, as far as they are at hand."""
+"""Available programs whose pods really run."""
 
 import contextlib
 from dataclasses import dataclass
@@ -12,15 +12,15 @@ from ebbtide.rehearsal.control_plane.program import Program
 from ebbtide.rehearsal.control_plane.trainer import JOBSET, TRAINER
 
 PROGRAMS: Final = (KUEUE, TRAINER, JOBSET, KATIB)
-"""All that are known."""
+"""All known programs."""
 
 
 @dataclass(frozen=True, slots=True)
-class AtHand:
-    """A program that can be run.
+class AvailableProgram:
+    """An available program.
 
     Attributes:
-        program: which.
+        program: the program.
         binary: its file.
     """
 
@@ -28,11 +28,12 @@ class AtHand:
     binary: Path
 
 
-def at_hand(tools: Tools) -> tuple[AtHand, ...]:
-    """The programs that the tools have. The pods of others are like any pods: they become ready, and nothing
-    answers."""
-    found: list[AtHand] = []
+def available_programs(tools: Tools) -> tuple[AvailableProgram, ...]:
+    """Return the programs among the tools. Pods of other programs become ready like any pod, and answer no
+    requests.
+    """
+    found: list[AvailableProgram] = []
     for program in PROGRAMS:
         with contextlib.suppress(KeyError):
-            found.append(AtHand(program, tools.path(program.tool)))
+            found.append(AvailableProgram(program, tools.path(program.tool)))
     return tuple(found)

@@ -1,7 +1,7 @@
-"""How a value that stands for a cloud's answer is made, and how it is recognised again in any text.
+"""Assumed values, recognizable in any text.
 
-Such a value travels: it is concatenated, put into JSON, encoded. So the mark is in the text itself, in a form
-that the thing it stands for allows (a host name, a UUID, an address), and nothing that parses it breaks.
+Programs concatenate, serialize and encode these values. The marker is therefore part of the text, in a form
+that is valid for its type (a host name, a UUID, an address), so that parsers accept it.
 """
 
 import base64
@@ -10,16 +10,16 @@ import re
 from typing import Final
 
 WORD: Final = "assumed"
-"""Stands in every assumed name; legal in a DNS label, an e-mail address, a path, a cloud's resource name."""
+"""Part of every assumed name; valid in a DNS label, an e-mail address, a path and a cloud's resource name."""
 
 _UUID_PREFIX: Final = "a550ed00-0000-4000-8000-"
 ADDRESS: Final = "192.0.2.10"
-"""An assumed IP address, of a block that is reserved for documentation (RFC 5737)."""
+"""An assumed IP address, from a block reserved for documentation (RFC 5737)."""
 
 _PATTERN: Final = re.compile(rf"[\w.@:/-]*{WORD}[\w.@:/-]*|{_UUID_PREFIX}[0-9a-f]{{12}}|{re.escape(ADDRESS)}")
 
-# Made once for this file (`openssl req -x509 -newkey ec`, its key thrown away), so that what decodes and
-# parses a cluster's certificate finds one. It signs nothing.
+# Generated once for this file (`openssl req -x509 -newkey ec`, private key discarded), so that code that
+# decodes a cluster's certificate works. It signs nothing.
 CERTIFICATE: Final = """\
 -----BEGIN CERTIFICATE-----
 MIIBqTCCAU+gAwIBAgIUUHYL7WFczHt2wwkcmvFWtwfNs44wCgYIKoZIzj0EAwIw
@@ -35,19 +35,19 @@ BROTCtrsVoQaegIhAPBLZWI8Z2YzXNYQMt8yvC7mQhVouMqytkMrduCESf1l
 """
 
 CERTIFICATE_BASE64: Final = base64.b64encode(CERTIFICATE.encode()).decode()
-"""`CERTIFICATE` as the clouds give it."""
+"""`CERTIFICATE` in the clouds' encoding."""
 
 
 def uuid_for(seed: str) -> str:
-    """An assumed UUID: the same for the same seed, so that a preview says the same thing twice."""
+    """Return an assumed UUID, deterministic for the seed, so that previews are reproducible."""
     return _UUID_PREFIX + hashlib.sha256(seed.encode()).hexdigest()[:12]
 
 
 def is_assumed(text: str) -> bool:
-    """Whether anything in a text was assumed."""
+    """Report if any part of a text is assumed."""
     return _PATTERN.search(text) is not None or text == CERTIFICATE_BASE64
 
 
 def assumed_spans(text: str) -> list[tuple[int, int]]:
-    """Where in a text the assumed words stand, as start and end, for a renderer to highlight."""
+    """Return start and end of each assumed word in a text, for highlighting."""
     return [match.span() for match in _PATTERN.finditer(text)]

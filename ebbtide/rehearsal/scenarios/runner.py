@@ -1,4 +1,4 @@
-"""A scenario from beginning to end."""
+"""Run of a whole scenario."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -7,8 +7,8 @@ from typing import Final
 
 from ebbtide.rehearsal.report.cost import spent
 from ebbtide.rehearsal.report.document import EventReport, Report, StepReport
+from ebbtide.rehearsal.scenarios.execution import Play
 from ebbtide.rehearsal.scenarios.model import Destroy, Scenario, Step
-from ebbtide.rehearsal.scenarios.performing import Play
 from ebbtide.rehearsal.scenarios.titles import title
 from ebbtide.rehearsal.stage import Stage
 
@@ -18,16 +18,16 @@ _MIB: Final = 1024 * 1024
 
 
 def play(scenario: Scenario, stage: Stage, home: Path, watch: Watch) -> Report:
-    """Play a scenario. After a step that missed something nothing more is tried, but what is up is destroyed.
+    """Run a scenario. A failed step ends it, and the stack is destroyed.
 
     Args:
-        scenario: what to do and what must come of it.
-        stage: where.
-        home: the directory that files of the scenario are relative to.
-        watch: is told of each step that has ended.
+        scenario: the steps and expectations.
+        stage: the environment.
+        home: the base directory of the scenario's relative paths.
+        watch: called after each step.
 
     Raises:
-        RehearsalError: it cannot go on.
+        RehearsalError: it cannot continue.
     """
     started, opened = time.monotonic(), stage.store.clock.now()
     playing = Play(stage, home)

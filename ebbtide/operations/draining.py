@@ -1,0 +1,64 @@
+"""Stop of queues before deletion: Kueue keeps a ClusterQueue while workloads reserve its quota (finalizer
+`kueue.x-k8s.io/resource-in-use`), and the engine would wait for its deletion in vain.
+
+With stop policy HoldAndDrain a queue admits nothing, and its admitted workloads are evicted: their pods end
+within the grace period, and a Job in another namespace remains, to be queued elsewhere (Kueue docs,
+ClusterQueue, stop policy, 0.19).
+"""
+
+import time
+from typing import Final
+
+from ebbtide.kubernetes_api import Api, Object
+from ebbtide.kubernetes_api.parts import parts, text
+from ebbtide.operations.state import State
+
+_KUEUE: Final = "/apis/kueue.x-k8s.io/v1beta2"
+_TIMEOUT: Final = 600.0  # seconds; pods may have a long grace period
+_STEP: Final = 1.0
+
+
+def queues(state: State) -> frozenset[str]:
+    """Return the ClusterQueues to stop: none on a cluster that is itself deleted."""
+    if state.owns_cluster:
+        return frozenset()
+    return frozenset(item.name for item in state.objects if item.kind == "ClusterQueue")
+
+
+def drain(api: Api, names: frozenset[str]) -> int:
+    """Stop queues and wait until no workload reserves their quota.
+
+    Args:
+        api: the cluster.
+        names: names of the ClusterQueues.
+
+    Returns:
+        The number of workloads that still reserve quota after ten minutes.
+
+    Raises:
+        ApiError: the API server does not answer or forbids it.
+    """
+    for name in sorted(names):
+        path = f"{_KUEUE}/clusterqueues/{name}"
+        if api.find(path) is not None:
+            api.patch(path, {"spec": {"stopPolicy": "HoldAndDrain"}})
+    end = time.monotonic() + _TIMEOUT
+    while (remaining := _reserving(api, names)) and time.monotonic() < end:
+        time.sleep(_STEP)
+    return remaining
+
+
+def _reserving(api: Api, names: frozenset[str]) -> int:
+    workloads = api.find(f"{_KUEUE}/workloads") or {}
+    return sum(reserves_quota(workload, names) for workload in workloads.get("items") or ())
+
+
+def reserves_quota(workload: Object, names: frozenset[str]) -> bool:
+    """Check if a Workload reserves quota of one of the ClusterQueues."""
+    true = {
+        condition["type"]
+        for condition in parts(workload, "status", "conditions")
+        if condition["status"] == "True"
+    }
+    queue = text(workload, "status", "admission", "clusterQueue")
+    return queue in names and "QuotaReserved" in true and "Finished" not in true
