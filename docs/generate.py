@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from docs.benchmarks import BENCHMARKS, Item, Property
 from ebbtide.catalog import CloudKind
 from ebbtide.model import declaration_schema
 from ebbtide.model.rules import RULES, Severity
@@ -39,6 +40,17 @@ adds, has its path alone. A pool that a program makes in Python has the program'
 _RULES: Final = """\
 What a declaration is held to before any resource is made. All faults are reported together. A rule that
 refuses stops everything; one that warns is said and goes on."""
+
+_SECURITY: Final = """\
+Items of the CIS Benchmarks that a declaration decides. `default`: a new cluster has it unasked. `option`: it
+is had by a field of the declaration, or an option of `ebbtide job`. `not covered`: it is the cloud's or the
+project's own setting, or not there. A test records a stack on each cloud and holds every default against its
+resources; nothing here has been audited on a real cluster. Sections 2 and 3 of the benchmarks, on the control
+plane's and the nodes' own files, are for the cloud, except for what is listed.
+
+Paths are those of resources as Pulumi names them, after their type; `Job` is what `ebbtide job` makes. On an
+existing cluster, its owner decides what is here a property of the cluster. [SECURITY](../SECURITY.md) has the
+rest."""
 
 Schema = dict[str, Any]
 
@@ -173,6 +185,30 @@ def rules() -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def security() -> str:
+    """The items of benchmarks, with what decides each."""
+    parts = [NOTE, "# Security", _SECURITY]
+    for name, items in BENCHMARKS.items():
+        rows = [(item.number, item.subject, _state(item), _decided(item), item.note) for item in items]
+        head = ("item", "subject", "state", "decided by", "notes")
+        parts += [f"## {name}", _table(head, rows)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _state(item: Item) -> str:
+    states = [("default", item.default), ("option", item.option)]
+    return ", ".join(state for state, given in states if given) or "not covered"
+
+
+def _decided(item: Item) -> str:
+    option = f"`ebbtide job {item.option}`" if item.option.startswith("--") else f"`{item.option}`"
+    return "; ".join([*([_named(item.default)] if item.default else []), *([option] if item.option else [])])
+
+
+def _named(decides: Property) -> str:
+    return f"`{decides.type}` `{decides.path}`: {decides.expected.text}"
+
+
 def readme() -> str:
     """The first page, with what the preview shows of the dev stack's pools."""
     before, start, rest = (ROOT / "README.md").read_text(encoding="utf-8").partition("<!-- preview -->\n")
@@ -199,6 +235,7 @@ PAGES: Final = {
     "docs/errors.md": errors,
     "docs/rules.md": rules,
     "docs/scenarios.md": scenarios,
+    "docs/security.md": security,
 }
 
 if __name__ == "__main__":

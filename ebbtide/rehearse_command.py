@@ -100,6 +100,7 @@ def rehearse(  # noqa: PLR0913 - one parameter an option
             screen.print(table(rehearsing.tools(say).found.values()))
         return
     files = stack_files(stack, config_file, cwd)
+    rehearsing.check_directories(tuple(manifests or ()), tuple(charts or ()))
     file = chosen(scenario) if scenario else None
     played = read(file) if file else rehearsing.scenario_of(files)
     home = file.parent if file else files.root

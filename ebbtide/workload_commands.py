@@ -45,6 +45,23 @@ Gpus = Annotated[
 ]
 Cpu = Annotated[str, typer.Option(help="CPU that each pod requests: 4, 500m.", show_default=False)]
 Memory = Annotated[str, typer.Option(help="Memory of each pod, request and limit: 48Gi.", show_default=False)]
+SharedMemory = Annotated[
+    str,
+    typer.Option(metavar="SIZE", help="Size of /dev/shm, a part of the memory: 8Gi.", show_default=False),
+]
+Priority = Annotated[
+    str,
+    typer.Option(help="WorkloadPriorityClass, in a queue: ebbtide-low, ebbtide-high.", show_default=False),
+]
+ImagePullSecrets = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--image-pull-secret",
+        metavar="NAME",
+        help="A Secret with which the image is pulled; more than once for several.",
+        show_default=False,
+    ),
+]
 Retries = Annotated[
     int,
     typer.Option(help="How often a failure is tried again, in a sweep each index; disruptions do not count."),
@@ -61,6 +78,12 @@ Env = Annotated[
     list[str] | None, typer.Option(metavar="NAME=VALUE", help="An environment variable.", show_default=False)
 ]
 ServiceAccount = Annotated[str, typer.Option(help="The pods' service account.", show_default=False)]
+RunAsUser = Annotated[
+    int | None,
+    typer.Option(
+        help="Id of the user that the container runs as; left out, the image's own.", show_default=False
+    ),
+]
 Volume = Annotated[str, typer.Option(help="A claim to mount, for checkpoints.", show_default=False)]
 MountPath = Annotated[str, typer.Option(help="Where it is mounted.")]
 Submit = Annotated[
@@ -98,6 +121,8 @@ def _shared(  # noqa: PLR0913 - one parameter an option
     gpus: Gpus = None,
     cpu: Cpu = "",
     memory: Memory = "",
+    shared_memory: SharedMemory = "",
+    priority: Priority = "",
     retries: Retries = 3,
     fail_on: FailOn = None,
     ttl: Ttl = "1d",
@@ -105,7 +130,9 @@ def _shared(  # noqa: PLR0913 - one parameter an option
     env: Env = None,
     secret_env: SecretEnv = None,
     secret_volumes: SecretVolumes = None,
+    image_pull_secrets: ImagePullSecrets = None,
     service_account: ServiceAccount = "",
+    run_as_user: RunAsUser = None,
     volume: Volume = "",
     mount_path: MountPath = "/checkpoints",
     submit: Submit = False,

@@ -75,7 +75,6 @@ _GKE_GPU = st.sampled_from(
         {"machine": "a2-highgpu-1g"},
     ]
 )
-_GKE_MACHINES = st.one_of(_GKE_CPU.map(lambda name: {"machine": name}), _GKE_GPU)
 _AKS_MACHINES = st.sampled_from(
     [
         {"machine": "Standard_D8s_v5"},
@@ -88,9 +87,15 @@ _AKS_MACHINES = st.sampled_from(
 _RUN = st.sampled_from([{}, {"maxRunDuration": "12h"}, {"maxRunDuration": "7d"}])
 _GKE_CAPACITIES = st.one_of(
     st.sampled_from([{"kind": "on-demand"}, {"kind": "spot"}, {"kind": "preemptible"}]),
+    st.just({"kind": "reservation", "name": "held-for-us"}),
+)
+_GKE_SCHEDULED = st.one_of(
     _RUN.map(lambda run: {"kind": "flex-start", **run}),
     _RUN.map(lambda run: {"kind": "queued", **run}),
-    st.just({"kind": "reservation", "name": "held-for-us"}),
+)
+_GKE_HARDWARE = st.one_of(
+    st.tuples(_GKE_CPU.map(lambda name: {"machine": name}), _GKE_CAPACITIES),
+    st.tuples(_GKE_GPU, st.one_of(_GKE_CAPACITIES, _GKE_SCHEDULED)),
 )
 _AKS_CAPACITIES = st.one_of(
     st.just({"kind": "on-demand"}),
@@ -98,6 +103,7 @@ _AKS_CAPACITIES = st.one_of(
         lambda given: {"kind": "spot", **given}
     ),
 )
+_AKS_HARDWARE = st.tuples(_AKS_MACHINES, _AKS_CAPACITIES)
 
 _LABELS = st.dictionaries(
     st.sampled_from(["team", "acme.example/tier"]), st.sampled_from(["a", "gold"]), max_size=2
@@ -113,15 +119,16 @@ _TAINTS = st.sampled_from(
 
 @st.composite
 def _work_pool(draw: st.DrawFn, name: str, cloud: str) -> Declaration:
-    machines, capacities, zones = (
-        (_GKE_MACHINES, _GKE_CAPACITIES, [[], ["us-central1-a"], ["us-central1-a", "us-central1-c"]])
+    hardware, zones = (
+        (_GKE_HARDWARE, [[], ["us-central1-a"], ["us-central1-a", "us-central1-c"]])
         if cloud == "gke"
-        else (_AKS_MACHINES, _AKS_CAPACITIES, [[], ["1"], ["1", "2", "3"]])
+        else (_AKS_HARDWARE, [[], ["1"], ["1", "2", "3"]])
     )
+    machine, capacity = draw(hardware)
     pool: Declaration = {
         "name": name,
-        **draw(machines),
-        "capacity": draw(capacities),
+        **machine,
+        "capacity": capacity,
         "nodes": {"max": draw(st.integers(1, 50))},
         "zones": draw(st.sampled_from(zones)),
         "labels": draw(_LABELS),

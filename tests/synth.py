@@ -1,16 +1,22 @@
 """The one way in which tests run the program: the repository's own, recorded, from a declaration."""
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from ebbtide.recording.record import record
 from ebbtide.recording.recording import Recording
-
-ROOT = Path(__file__).parent.parent
+from tests.repository import ROOT, declaration
 
 
 def synth(declaration: dict[str, Any], *, stack: str = "test") -> Recording:
     """What `__main__.py` would create for a declaration, written as YAML has it."""
     config = {"ebbtide:cluster": json.dumps(declaration)}
     return record(ROOT, project="ebbtide", stack=stack, config=config)
+
+
+@cache
+def synth_stack(stack_file: Path) -> Recording:
+    """Return what the program creates for a stack of the repository; recorded once."""
+    return synth(declaration(stack_file), stack=stack_file.name.split(".")[1])

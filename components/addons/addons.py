@@ -15,6 +15,7 @@ from .existing_pipelines import ExistingPipelines, ExistingPipelinesArgs
 from .home import home
 from .katib import Katib, KatibArgs
 from .kueue import Kueue, KueueArgs
+from .members import readers
 from .pipelines import Pipelines, PipelinesArgs
 from .queues import Queues, QueuesArgs
 from .team_objects import namespace_labels
@@ -93,7 +94,8 @@ class Addons(pulumi.ComponentResource):
     def _trainer(self) -> Ready:
         if self._args.declaration.addons.trainer is None:
             return ()
-        args = TrainerArgs(home=home(self._args.declaration), dies_with=self._args.dies_with)
+        declaration, dies_with = self._args.declaration, self._args.dies_with
+        args = TrainerArgs(home=home(declaration), readers=readers(declaration), dies_with=dies_with)
         return Trainer(f"{self._name}-trainer", args, self._inside).ready
 
     def _kueue(self, trainer: Ready) -> Ready:
@@ -131,6 +133,7 @@ class Addons(pulumi.ComponentResource):
         args = PipelinesArgs(
             declared=declared,
             home=home(self._args.declaration),
+            readers=readers(self._args.declaration),
             namespace_labels=namespace_labels(self._args.declaration, team),
             store=self._args.artifacts,
             waits_for=kinds,

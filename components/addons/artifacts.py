@@ -10,12 +10,10 @@ from dataclasses import dataclass, field
 import pulumi
 from pulumi_gcp import serviceaccount, storage
 
-from ebbtide.model.physical_names import fitting
+from ebbtide.model.physical_names import BUCKET, SERVICE_ACCOUNT, fitting
 
 from .artifact_store import ArtifactStore
 
-_ACCOUNT_ID_LIMIT = 30
-_BUCKET_LIMIT = 63
 IDENTITY = "iam.gke.io/gcp-service-account"
 """Annotation of a service account of Kubernetes with the one of Google Cloud that it acts as."""
 _ROLE = "roles/storage.objectUser"
@@ -63,7 +61,7 @@ class ArtifactBucket(pulumi.ComponentResource):
         inside = pulumi.ResourceOptions(parent=self)
         bucket = storage.Bucket(
             f"{name}-bucket",
-            name=fitting(f"{args.project}-{args.cluster}-pipelines", _BUCKET_LIMIT),
+            name=fitting(f"{args.project}-{args.cluster}-pipelines", BUCKET),
             project=args.project,
             location=args.region,
             uniform_bucket_level_access=True,
@@ -74,7 +72,7 @@ class ArtifactBucket(pulumi.ComponentResource):
         )
         account = serviceaccount.Account(
             f"{name}-account",
-            account_id=fitting(f"{args.cluster}-kfp", _ACCOUNT_ID_LIMIT),
+            account_id=fitting(f"{args.cluster}-kfp", SERVICE_ACCOUNT),
             display_name=f"Pipelines of cluster {args.cluster}",
             project=args.project,
             opts=inside,

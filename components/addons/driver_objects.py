@@ -216,7 +216,11 @@ def _device_plugin(name: str, pools: Sequence[Pool], *, mig: bool = False) -> di
         name,
         pools,
         CloudKind.AKS,
-        {"volumes": volumes, "containers": [container]},
+        {
+            "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
+            "volumes": volumes,
+            "containers": [container],
+        },
     )
 
 

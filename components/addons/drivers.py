@@ -18,7 +18,8 @@ from .driver_objects import (
 )
 from .home import home
 from .leaves import dying_inside, leaf
-from .manifest import Manifest, obj
+from .manifest import Manifest
+from .pod_security import driver_namespace
 
 _REPOSITORY = "https://helm.ngc.nvidia.com/nvidia"
 
@@ -63,7 +64,7 @@ class Drivers(pulumi.ComponentResource):
     def _operator(self, name: str, args: DriversArgs) -> None:
         namespace = Manifest(
             f"{name}-operator-namespace",
-            obj("v1", "Namespace", OPERATOR_NAMESPACE),
+            driver_namespace(OPERATOR_NAMESPACE),
             leaf(self, args.dies_with, args.waits_for),
         )
         first: list[pulumi.Resource] = [namespace]

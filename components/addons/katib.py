@@ -7,9 +7,12 @@ from pulumi_kubernetes.kustomize import v2 as kustomize
 
 from ebbtide.catalog import PINS
 
+from . import network_policies
 from .credentials import generated
 from .home import Home
 from .katib_objects import DATABASE_SECRET, NAMESPACE, patches
+from .leaves import leaf
+from .manifest import Manifest
 from .patching import applied
 
 _SOURCE = "github.com/kubeflow/katib/manifests/v1beta1/installs/katib-standalone"
@@ -56,6 +59,9 @@ class Katib(pulumi.ComponentResource):
                 transforms=[applied(patches(args.home, credentials), args.dies_with, tuple(credentials))],
             ),
         )
+        for policy in network_policies.katib(NAMESPACE):
+            role = f"{name}-policy-{policy['metadata']['name']}"
+            Manifest(role, policy, leaf(self, args.dies_with, [objects]))
         self.namespace_name = NAMESPACE
         self.ready = (objects,)
         self.register_outputs({})

@@ -11,18 +11,23 @@ from .objects import Object, Patch, each_container, is_, updated
 from .patches import (
     CONTROL_PLANE_PORT,
     at_home,
+    filled_in_the_cluster,
     holding,
+    labelled_namespaces,
     movable,
     unawaited_claims,
     webhook_ports,
     with_requests,
 )
+from .pod_security import pod_security
 
 NAMESPACE = "katib"
 """Ours: upstream's is `kubeflow`, which Kubeflow Pipelines brings, too."""
 
 _UPSTREAM = "kubeflow"
 DATABASE_SECRET = "katib-mysql-secrets"  # noqa: S105 - a Secret's name
+_CERTIFICATE = "katib-webhook-cert"
+"""The Secret that Katib's controller fills (0.19.0, pkg/certgenerator/v1beta1)."""
 CONFIG = "katib-config"
 
 INJECTED = "katib.kubeflow.org/metrics-collector-injection"
@@ -34,13 +39,15 @@ _DATABASE = {"katib-mysql": {"cpu": "100m", "memory": "512Mi"}}
 """Upstream names none at all (0.19.0): estimates, the database's by what MySQL 8 takes when it is idle."""
 
 
-def _listening(manifest: Object) -> Object:
-    """The controller serves its webhooks where the control plane of a private cluster reaches it."""
+def _configured(manifest: Object) -> Object:
+    """The controller serves its webhooks where the control plane of a private cluster reaches it, and gives
+    the metrics collector the trial's own security context."""
     if not is_(manifest, "ConfigMap", CONFIG):
         return manifest
     key = "katib-config.yaml"
     config: Object = yaml.safe_load(manifest["data"][key])
     wanted = updated(config, ("init", "controller", "webhookPort"), CONTROL_PLANE_PORT)
+    wanted = updated(wanted, ("init", "controller", "injectSecurityContext"), value=True)
     return updated(manifest, ("data",), {**manifest["data"], key: yaml.safe_dump(wanted, sort_keys=False)})
 
 
@@ -67,11 +74,13 @@ def patches(home: Home, credentials: Mapping[str, Mapping[str, Any]]) -> tuple[P
     """
     return (
         moved(_UPSTREAM, NAMESPACE, (INJECTED,)),
+        labelled_namespaces(pod_security("restricted")),
         at_home(home),
         with_requests(_REQUESTS, _DATABASE),
         movable,
-        _listening,
+        _configured,
         webhook_ports(),
+        filled_in_the_cluster(_CERTIFICATE),
         unawaited_claims,
         *(holding(name, data) for name, data in credentials.items()),
         _only_with_password,

@@ -4,13 +4,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import pulumi
-from pulumi_kubernetes import core, helm
+from pulumi_kubernetes import helm
 
 from ebbtide.catalog import PINS
 from ebbtide.model import Cluster
 
+from . import network_policies
 from .kueue_values import VISIBILITY_PORT, values
 from .leaves import dying_inside, leaf
+from .manifest import Manifest
+from .pod_security import system_namespace
 
 NAMESPACE = "kueue-system"
 RELEASE = "kueue"
@@ -51,9 +54,12 @@ class Kueue(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: KueueArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ebbtide:addons:Kueue", name, {}, opts)
-        namespace = core.v1.Namespace(
-            f"{name}-namespace", metadata={"name": NAMESPACE}, opts=leaf(self, args.dies_with)
+        namespace = Manifest(
+            f"{name}-namespace", system_namespace(NAMESPACE, "restricted"), leaf(self, args.dies_with)
         )
+        for policy in network_policies.kueue(NAMESPACE):
+            role = f"{name}-policy-{policy['metadata']['name']}"
+            Manifest(role, policy, leaf(self, args.dies_with, [namespace]))
         chart = helm.v4.Chart(
             f"{name}-chart",
             chart=_CHART,

@@ -99,6 +99,22 @@ def _replicas(declaration: Cluster) -> int:
     return declaration.addons.kueue.replicas if declaration.addons.kueue is not None else 1
 
 
+def _spread() -> list[dict[str, Any]]:
+    """Replicas on nodes of their own, where there are several: on the only node of a system pool all start.
+
+    The labels are those that the chart's Deployment selects (Kueue 0.19.2, charts/kueue, _helpers.tpl).
+    """
+    selected = {"app.kubernetes.io/name": "kueue", "control-plane": "controller-manager"}
+    return [
+        {
+            "maxSkew": 1,
+            "topologyKey": "kubernetes.io/hostname",
+            "whenUnsatisfiable": "ScheduleAnyway",
+            "labelSelector": {"matchLabels": selected},
+        }
+    ]
+
+
 def values(declaration: Cluster) -> dict[str, Any]:
     """Values of the chart, the released image among them: the chart in the repository names one of a
     branch."""
@@ -127,6 +143,7 @@ def values(declaration: Cluster) -> dict[str, Any]:
             },
             "nodeSelector": place.node_selector,
             "tolerations": place.tolerations,
+            "topologySpreadConstraints": _spread() if replicas > 1 else [],
             # With one replica a budget would keep its node from ever being drained.
             "podDisruptionBudget": {"enabled": replicas > 1, "minAvailable": 1},
         },

@@ -1,6 +1,7 @@
-"""Logs of pods, those that are gone among them, by Container insights in a Log Analytics workspace.
+"""Logs of pods, those that are gone among them, and audit logs of the control plane, in a Log Analytics
+workspace.
 
-Google Cloud has them in Cloud Logging without anything being made.
+Google Cloud has both in Cloud Logging without anything being made.
 """
 
 from collections.abc import Mapping
@@ -10,6 +11,7 @@ import pulumi
 from pulumi_azure_native import monitor, operationalinsights
 
 from ebbtide.model import Logs
+from ebbtide.model.physical_names import WORKSPACE, fitting
 
 _STREAMS = ["Microsoft-ContainerLogV2", "Microsoft-KubeEvents", "Microsoft-KubePodInventory"]
 """What pods write, what happened to them, and which there were: enough to follow one that is gone. Metrics
@@ -19,6 +21,11 @@ _EXTENSION = "ContainerInsightsExtension"
 """Name of the association; the agent knows no other."""
 
 _DESTINATION = "ciworkspace"
+
+
+_AUDIT = ("kube-audit-admin", "guard")
+"""Categories of the control plane's logs: requests that change something, and who signed in by Entra. Reads
+are in `kube-audit` alone, which costs many times as much (azure-aks-docs, monitor-aks-reference, 2026)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +58,8 @@ class LogStore(pulumi.ComponentResource):
 
     rule: pulumi.Output[str]
     """Resource id of the rule."""
+    workspace: pulumi.Output[str]
+    """Resource id of the workspace."""
     addon_profiles: Mapping[str, Mapping[str, pulumi.Input[object]]]
     """For the cluster: `addonProfiles` that run Container insights' agent, signed in as the cluster."""
 
@@ -58,9 +67,10 @@ class LogStore(pulumi.ComponentResource):
         super().__init__("ebbtide:addons:LogStore", name, {}, opts)
         inside = pulumi.ResourceOptions(parent=self)
         limit = args.logs.daily_gib
+        called = fitting(f"{args.name}-logs", WORKSPACE)
         workspace = operationalinsights.Workspace(
             f"{name}-workspace",
-            workspace_name=f"{args.name}-logs",
+            workspace_name=called,
             resource_group_name=args.resource_group,
             location=args.location,
             sku={"name": operationalinsights.WorkspaceSkuNameEnum.PER_GB2018},
@@ -71,7 +81,7 @@ class LogStore(pulumi.ComponentResource):
         )
         rule = monitor.DataCollectionRule(
             f"{name}-rule",
-            data_collection_rule_name=f"{args.name}-logs",
+            data_collection_rule_name=called,
             resource_group_name=args.resource_group,
             location=args.location,
             kind="Linux",
@@ -96,7 +106,7 @@ class LogStore(pulumi.ComponentResource):
             tags=dict(args.labels),
             opts=inside,
         )
-        self.rule = rule.id
+        self.rule, self.workspace = rule.id, workspace.id
         self.addon_profiles = {
             "omsagent": {
                 "enabled": True,
@@ -112,18 +122,20 @@ class LogCollectionArgs:
 
     Attributes:
         rule: resource id of the rule.
+        workspace: resource id of the workspace.
         cluster: resource id of the cluster.
         dies_with: the cluster, with which the association ends.
     """
 
     rule: pulumi.Input[str]
+    workspace: pulumi.Input[str]
     cluster: pulumi.Input[str]
     dies_with: pulumi.Resource | None = None
 
 
 class LogCollection(pulumi.ComponentResource):
-    """A cluster's part in a rule: from then on its logs come in. It waits for the cluster, and nothing waits
-    for it."""
+    """A cluster's part in a rule, and its diagnostic setting: from then on its logs come in. Both depend on
+    the cluster, and nothing depends on them."""
 
     def __init__(
         self, name: str, args: LogCollectionArgs, opts: pulumi.ResourceOptions | None = None
@@ -135,5 +147,16 @@ class LogCollection(pulumi.ComponentResource):
             resource_uri=args.cluster,
             data_collection_rule_id=args.rule,
             opts=pulumi.ResourceOptions(parent=self, deleted_with=args.dies_with),
+        )
+        monitor.DiagnosticSetting(
+            f"{name}-audit",
+            name="audit",
+            resource_uri=args.cluster,
+            workspace_id=args.workspace,
+            log_analytics_destination_type="Dedicated",
+            logs=[{"category": category, "enabled": True} for category in _AUDIT],
+            # Azure keeps the setting of a deleted cluster, and a new one of its name has it again
+            # (azure-monitor docs, diagnostic-settings, 2026): it is deleted for real.
+            opts=pulumi.ResourceOptions(parent=self),
         )
         self.register_outputs({})

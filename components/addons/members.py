@@ -9,6 +9,7 @@ from ebbtide.model.members import is_group, is_object_id, name_of
 
 Rule = dict[str, Any]
 
+_RBAC = "rbac.authorization.k8s.io"
 _READ = ["get", "list", "watch"]
 _WORK = [*_READ, "create", "update", "patch", "delete"]
 
@@ -59,6 +60,16 @@ def member_rules(declaration: Cluster, team: Team) -> list[Rule]:
     return rules + _of_addons(declaration.addons)
 
 
+def readers(declaration: Cluster) -> tuple[dict[str, str], ...]:
+    """Return subjects for those who work on the cluster: all members, and all service accounts."""
+    members = dict.fromkeys(member for team in declaration.teams for member in team.members)
+    accounts = {"kind": "Group", "name": "system:serviceaccounts", "apiGroup": _RBAC}
+    return (
+        accounts,
+        *(item for member in members for item in subjects(member, declaration.site.cloud)),
+    )
+
+
 def _kinds(member: str, cloud: CloudKind) -> tuple[str, ...]:
     """What a member is. On AKS an object id does not say whether it is a user's or a group's, and no two
     identities share one."""
@@ -73,7 +84,4 @@ def _kinds(member: str, cloud: CloudKind) -> tuple[str, ...]:
 
 def subjects(member: str, cloud: CloudKind) -> list[dict[str, str]]:
     """A member as subjects of a binding."""
-    return [
-        {"kind": kind, "name": name_of(member), "apiGroup": "rbac.authorization.k8s.io"}
-        for kind in _kinds(member, cloud)
-    ]
+    return [{"kind": kind, "name": name_of(member), "apiGroup": _RBAC} for kind in _kinds(member, cloud)]

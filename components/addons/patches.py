@@ -1,7 +1,7 @@
 """Patches over the objects of any add-on: pure functions, tested on upstream's real objects."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -21,6 +21,7 @@ from .objects import (
 )
 
 SKIP_AWAIT = "pulumi.com/skipAwait"
+EVERYONE = "system:authenticated"
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 
 CONTROL_PLANE_PORT = 10250
@@ -82,6 +83,20 @@ def movable(manifest: Object) -> Object:
 def _annotations(manifest: Object) -> Object:
     template = manifest["spec"]["template"]
     return {**template.get("metadata", {}).get("annotations", {}), SAFE_TO_EVICT: "true"}
+
+
+def for_readers(readers: Sequence[Object]) -> Patch:
+    """Bindings to everyone are to those who work on the cluster: on GKE, everyone is whoever has a Google
+    account, and clusters with insecure bindings off admit no such binding."""
+
+    def patch(manifest: Object) -> Object:
+        if kind_of(manifest) not in ("RoleBinding", "ClusterRoleBinding"):
+            return manifest
+        bound: list[Object] = manifest.get("subjects") or []
+        named = [item for item in bound if item.get("name") != EVERYONE]
+        return manifest if named == bound else {**manifest, "subjects": [*named, *readers]}
+
+    return patch
 
 
 def left_out(*deployments: str) -> Patch:
@@ -147,6 +162,18 @@ def holding(name: str, data: Mapping[str, Any]) -> Patch:
             return manifest
         rest = {key: value for key, value in manifest.items() if key != "stringData"}
         return {**rest, "data": dict(data)}
+
+    return patch
+
+
+def filled_in_the_cluster(name: str) -> Patch:
+    """A Secret whose data a controller writes has none of ours: a key in both is a conflict of server-side
+    apply once the state is refreshed, and an empty `data` is written again by every update."""
+
+    def patch(manifest: Object) -> Object:
+        if not is_(manifest, "Secret", name):
+            return manifest
+        return {key: value for key, value in manifest.items() if key not in ("data", "stringData")}
 
     return patch
 

@@ -9,9 +9,13 @@ from pulumi_kubernetes.kustomize import v2 as kustomize
 from ebbtide.catalog import PINS
 from ebbtide.model import Pipelines as Declared
 
+from . import network_policies
 from .artifact_store import ArtifactStore
 from .credentials import encoded, generated
 from .home import Home
+from .leaves import leaf
+from .manifest import Manifest
+from .patches import for_readers
 from .patching import applied
 from .pipelines_objects import DATABASE_SECRET, NAMESPACE, STORE_SECRET, cluster_patches, patches
 from .retry import retry_strategy
@@ -31,6 +35,7 @@ class PipelinesArgs:
     Attributes:
         declared: the add-on, as it is declared.
         home: where its controllers run.
+        readers: subjects that may read its public settings.
         namespace_labels: labels of its namespace, by which Kueue covers it, or Katib. Its namespace is a
             tenant's like any other, but made here, since it comes with the kustomization.
         store: where artifacts are kept; None for in the cluster.
@@ -42,6 +47,7 @@ class PipelinesArgs:
 
     declared: Declared
     home: Home
+    readers: tuple[dict[str, str], ...] = ()
     namespace_labels: Mapping[str, str] = field(default_factory=dict[str, str])
     store: ArtifactStore | None = None
     waits_for: tuple[pulumi.Resource, ...] = ()
@@ -85,12 +91,15 @@ class Pipelines(pulumi.ComponentResource):
             STORE_SECRET: {"accesskey": generated(), "secretkey": generated()},
             DATABASE_SECRET: {"username": encoded("root"), "password": generated()},
         }
-        wanted = patches(
-            args.declared,
-            args.home,
-            credentials,
-            args.store.root if args.store else None,
-            args.store.identity if args.store else None,
+        wanted = (
+            *patches(
+                args.declared,
+                args.home,
+                credentials,
+                args.store.root if args.store else None,
+                args.store.identity if args.store else None,
+            ),
+            for_readers(args.readers),
         )
         objects = kustomize.Directory(
             f"{name}-objects",
@@ -101,6 +110,9 @@ class Pipelines(pulumi.ComponentResource):
                 transforms=[applied(wanted, args.dies_with, tuple(credentials))],
             ),
         )
+        for policy in network_policies.pipelines(NAMESPACE):
+            role = f"{name}-policy-{policy['metadata']['name']}"
+            Manifest(role, policy, leaf(self, args.dies_with, [kinds]))
         self.namespace_name = NAMESPACE
         self.namespace = (kinds,)
         self.ready = (objects,)

@@ -1,5 +1,9 @@
 """Pod Security Standards, as labels of a namespace."""
 
+from typing import Any
+
+from .manifest import obj
+
 _PREFIX = "pod-security.kubernetes.io"
 
 
@@ -14,3 +18,15 @@ def pod_security(enforced: str) -> dict[str, str]:
         f"{_PREFIX}/warn": "restricted",
         f"{_PREFIX}/audit": "restricted",
     }
+
+
+def system_namespace(name: str, enforced: str) -> dict[str, Any]:
+    """Return the namespace of an add-on, which no team works in."""
+    return obj("v1", "Namespace", name, metadata={"labels": pod_security(enforced)})
+
+
+def driver_namespace(name: str) -> dict[str, Any]:
+    """Return the namespace of what installs drivers on nodes. Its pods have to be privileged, and warnings of
+    each would tell nothing; members have no rights in it."""
+    labels = {f"{_PREFIX}/{mode}": "privileged" for mode in ("enforce", "warn", "audit")}
+    return obj("v1", "Namespace", name, metadata={"labels": labels})

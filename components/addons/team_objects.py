@@ -6,6 +6,7 @@ from typing import Any
 import pulumi
 
 from ebbtide.model import Cluster, Team
+from ebbtide.model.tenants import pod_security_of
 from ebbtide.placement.derive import profile
 from ebbtide.placement.kueue import QUEUES_LABEL
 from ebbtide.placement.queue_policy import QUEUE_REQUIRED_LABEL, requires_queue
@@ -16,6 +17,7 @@ from .backing import ACCOUNT, Backing, SharedDisk
 from .katib_objects import INJECTED
 from .manifest import obj
 from .members import member_rules, subjects
+from .network_policies import own_namespace, suggestions
 from .pod_security import pod_security
 
 VOLUME = "shared"
@@ -30,8 +32,9 @@ _RBAC = "rbac.authorization.k8s.io"
 def namespace_labels(declaration: Cluster, team: Team) -> dict[str, str]:
     """Labels of a tenant's namespace: its team, its Pod Security Standard, the controllers that watch it."""
     labels = {"ebbtide.dev/team": team.name}
-    if team.pod_security is not None:
-        labels |= pod_security(team.pod_security)
+    standard = pod_security_of(declaration, team)
+    if standard is not None:
+        labels |= pod_security(standard)
     if declaration.has_kueue:
         labels[QUEUES_LABEL] = "true"
     if requires_queue(declaration, team):
@@ -95,20 +98,12 @@ def nothing_left_behind(team: Team) -> dict[str, Any]:
     )
 
 
-def network_policy(team: Team) -> dict[str, Any]:
-    """Pods are reached from their own namespace alone; where they reach is not limited: data sets and
-    registries are anywhere."""
-    return obj(
-        "networking.k8s.io/v1",
-        "NetworkPolicy",
-        "own-namespace",
-        team.namespace_name,
-        spec={
-            "podSelector": {},
-            "policyTypes": ["Ingress"],
-            "ingress": [{"from": [{"podSelector": {}}]}],
-        },
-    )
+def network_policies(declaration: Cluster, team: Team) -> Iterator[dict[str, Any]]:
+    """Pods are reached from their own namespace alone, and by Katib's controller where it has to; where they
+    reach is not limited: data sets and registries are anywhere."""
+    yield own_namespace(team.namespace_name)
+    if declaration.addons.katib is not None:
+        yield suggestions(team.namespace_name)
 
 
 def members(declaration: Cluster, team: Team) -> Iterator[dict[str, Any]]:

@@ -66,7 +66,8 @@ class Tenant(pulumi.ComponentResource):
         self.bucket = args.backing.bucket if args.backing else None
         made(team_objects.profile_map(declaration, team), *self.namespace)
         if ours:
-            made(team_objects.network_policy(team), *self.namespace)
+            for manifest in team_objects.network_policies(declaration, team):
+                made(manifest, *self.namespace)
             made(team_objects.nothing_left_behind(team), *self.namespace)
             limits = team_objects.limits(declaration, team)
             if limits is not None:

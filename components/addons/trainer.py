@@ -3,15 +3,19 @@
 from dataclasses import dataclass
 
 import pulumi
-from pulumi_kubernetes import core, helm
+from pulumi_kubernetes import helm
 from pulumi_kubernetes.kustomize import v2 as kustomize
 
 from ebbtide.catalog import PINS
 
+from . import network_policies
 from .home import Home
 from .leaves import leaf
+from .manifest import Manifest
+from .patches import for_readers
 from .patching import applied
-from .trainer_objects import PATCHES, values
+from .pod_security import system_namespace
+from .trainer_objects import PATCHES, RUNTIME_PATCHES, values
 
 NAMESPACE = "kubeflow-system"
 RELEASE = "kubeflow-trainer"
@@ -26,10 +30,12 @@ class TrainerArgs:
 
     Attributes:
         home: where its controllers run.
+        readers: subjects that may read its version, which its SDK asks for.
         dies_with: the cluster, where its end is the objects' end, too.
     """
 
     home: Home
+    readers: tuple[dict[str, str], ...] = ()
     dies_with: pulumi.Resource | None = None
 
 
@@ -49,11 +55,12 @@ class Trainer(pulumi.ComponentResource):
     def __init__(self, name: str, args: TrainerArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ebbtide:addons:Trainer", name, {}, opts)
         version = PINS["trainer"].version
-        namespace = core.v1.Namespace(
-            f"{name}-namespace",
-            metadata={"name": NAMESPACE},
-            opts=leaf(self, args.dies_with),
+        namespace = Manifest(
+            f"{name}-namespace", system_namespace(NAMESPACE, "restricted"), leaf(self, args.dies_with)
         )
+        for policy in network_policies.trainer(NAMESPACE):
+            role = f"{name}-policy-{policy['metadata']['name']}"
+            Manifest(role, policy, leaf(self, args.dies_with, [namespace]))
         chart = helm.v4.Chart(
             f"{name}-chart",
             chart=_CHART,
@@ -64,14 +71,14 @@ class Trainer(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(
                 parent=self,
                 depends_on=[namespace],
-                transforms=[applied(PATCHES, args.dies_with)],
+                transforms=[applied((*PATCHES, for_readers(args.readers)), args.dies_with)],
             ),
         )
         runtimes = kustomize.Directory(
             f"{name}-runtimes",
             directory=f"{_RUNTIMES}?ref=v{version}",
             opts=pulumi.ResourceOptions(
-                parent=self, depends_on=[chart], transforms=[applied((), args.dies_with)]
+                parent=self, depends_on=[chart], transforms=[applied(RUNTIME_PATCHES, args.dies_with)]
             ),
         )
         self.ready = (chart, runtimes)

@@ -7,8 +7,8 @@ import yaml
 from ebbtide.catalog import PINS
 
 from .home import Home
-from .objects import Object, Patch, data_of, is_, updated
-from .patches import CONTROL_PLANE_PORT, movable, webhook_ports
+from .objects import Object, Patch, data_of, is_, kind_of, updated
+from .patches import CONTROL_PLANE_PORT, filled_in_the_cluster, movable, webhook_ports
 
 _MANAGER = {"requests": {"cpu": "100m", "memory": "300Mi"}, "limits": {"memory": "300Mi"}}
 """The chart's own suggestion (2.3.0, values.yaml)."""
@@ -58,5 +58,45 @@ def _jobset_listening(manifest: Object) -> Object:
     return updated(manifest, ("data",), {**manifest["data"], key: yaml.safe_dump(wanted, sort_keys=False)})
 
 
-PATCHES: tuple[Patch, ...] = (movable, _jobset_listening, webhook_ports())
+def _secured(manifest: Object) -> Object:
+    """Training pods of a runtime run as those of Jobs do: see `ebbtide.workloads.security`. None of Trainer's
+    own needs the Kubernetes API, except those that name a service account."""
+    if kind_of(manifest) != "ClusterTrainingRuntime":
+        return manifest
+    path = ("spec", "template", "spec", "replicatedJobs")
+    jobs: list[Object] = manifest["spec"]["template"]["spec"].get("replicatedJobs") or []
+    return updated(manifest, path, [_job_secured(job) for job in jobs]) if jobs else manifest
+
+
+def _job_secured(job: Object) -> Object:
+    path = ("template", "spec", "template", "spec")
+    pod: Object = job["template"]["spec"]["template"]["spec"]
+    wanted = updated(pod, ("securityContext", "seccompProfile"), {"type": "RuntimeDefault"})
+    if "serviceAccountName" not in pod:
+        wanted["automountServiceAccountToken"] = False
+    for field in ("initContainers", "containers"):
+        if pod.get(field):
+            wanted[field] = [_container_secured(container) for container in pod[field]]
+    return updated(job, path, wanted)
+
+
+def _container_secured(container: Object) -> Object:
+    return {**container, "securityContext": {**(container.get("securityContext") or {}), **_SECURITY}}
+
+
+_SECURITY = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["NET_RAW"]}}
+
+RUNTIME_PATCHES: tuple[Patch, ...] = (_secured,)
+"""Patches over the runtimes."""
+
+_CERTIFICATE = "jobset-webhook-server-cert"
+"""The Secret that JobSet's controller fills; its chart writes four empty keys (JobSet 0.12.0,
+charts/jobset/templates/webhook)."""
+
+PATCHES: tuple[Patch, ...] = (
+    movable,
+    _jobset_listening,
+    webhook_ports(),
+    filled_in_the_cluster(_CERTIFICATE),
+)
 """Patches over the chart's objects, for what it has no values for."""

@@ -107,7 +107,9 @@ def _count(pool: Pool) -> _CountInputs:
     """Limits for the autoscaler, or a fixed count; never both.
 
     An update is a PUT of the whole pool: a count in it would take away the nodes that the autoscaler has
-    added. Left out, AKS keeps the count that it has (Azure/AKS#1627).
+    added. Left out, AKS keeps the count that it has and begins with the minimum, also in the cluster's own
+    list (Azure/AKS#1627, 2020-05; Azure/ARO-HCP#3659, 2025-12, removes it from an inline system pool). That
+    azurerm always sends one dates from a client that required it (terraform-provider-azurerm#6094).
     """
     if pool.nodes.count is not None:
         return {"enable_auto_scaling": False, "count": pool.nodes.count}

@@ -87,6 +87,7 @@ def backing(topology: Topology, declaration: Declaration, cloud: Aks) -> MakeBac
             resource_group=topology.resource_group,
             location=cloud.location,
             issuer=_issuer(declaration, topology),
+            subnet=topology.own_subnet,
             keep=not declaration.is_ephemeral,
             labels=billing_labels(declaration),
         )

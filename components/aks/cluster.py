@@ -3,23 +3,26 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_network
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import pulumi
 from pulumi_azure_native import authorization, containerservice
 
-from ebbtide.model import Aks, Pool
+from ebbtide.model import Aks
 from ebbtide.model import Cluster as Declaration
 from ebbtide.model.fallback import queues_falling_back
-from ebbtide.model.physical_names import fitting
+from ebbtide.model.physical_names import DNS_PREFIX, fitting
 
+from ..inputs import given
+from ..overrides import overridden, overridden_item
 from ..ownership import billing_labels
 from . import roles
-from .agent_pool import PoolInputs, pool_inputs
+from .agent_pool import pool_inputs
 from .immutable import fixed_inputs
+from .kubeconfig import PUBLIC_NAME
 from .refusal import refusing
 
-_DNS_PREFIX_LIMIT = 54
+_TYPE: Final = "azure-native:containerservice:ManagedCluster"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,48 +103,26 @@ class Cluster(pulumi.ComponentResource):
         pool = declaration.system_pool
         if pool is None:
             raise ValueError(f"{declaration.name} declares no system pool, and AKS makes no cluster without.")
-        system = pool_inputs(pool, declaration.site, subnet=args.subnet, labels=billing_labels(declaration))
+        labels = billing_labels(declaration)
+        system = overridden_item(
+            _TYPE,
+            "agentPoolProfiles",
+            pool_inputs(pool, declaration.site, subnet=args.subnet, labels=labels),
+            pool.overrides,
+        )
         super().__init__(
             "ebbtide:aks:Cluster",
             name,
-            fixed_inputs(pool.name, system),
+            {
+                **fixed_inputs(pool.name, system),
+                **given({"overrides": cloud.overrides or None, "poolOverrides": pool.overrides or None}),
+            },
             pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(hooks=refusing())),
         )
+        inputs = _inputs(args, {"name": pool.name, **system})
         self.resource = _ManagedCluster(
             name,
-            resource_name_=declaration.name,
-            resource_group_name=args.resource_group,
-            location=cloud.location,
-            sku={"name": "Base", "tier": cloud.tier.capitalize()},
-            # A prefix of host names: a cluster's name may have an underscore, a host's may not.
-            dns_prefix=fitting(declaration.name.replace("_", "-"), _DNS_PREFIX_LIMIT),
-            kubernetes_version=cloud.kubernetes_version,
-            auto_upgrade_profile=_upgrades(cloud),
-            identity={
-                "type": containerservice.ResourceIdentityType.USER_ASSIGNED,
-                "user_assigned_identities": [args.identity],
-            },
-            enable_rbac=True,
-            aad_profile={
-                "managed": True,
-                "enable_azure_rbac": True,
-                "admin_group_object_ids": list(cloud.access.admins),
-            },
-            disable_local_accounts=True,
-            api_server_access_profile={
-                # Sent when empty, too: a list that is left out leaves the old one in force.
-                "authorized_ip_ranges": list(cloud.access.networks),
-                # It would go round those ranges.
-                "disable_run_command": True,
-            },
-            oidc_issuer_profile={"enabled": True},
-            security_profile={"workload_identity": {"enabled": True}},
-            network_profile=_network(cloud),
-            auto_scaler_profile=_autoscaler(declaration),
-            storage_profile=_storage(declaration),
-            addon_profiles=_addon_profiles(args),
-            agent_pool_profiles=[_inline(pool, system)],
-            tags=billing_labels(declaration),
+            **overridden(_TYPE, inputs, cloud.overrides),
             opts=pulumi.ResourceOptions(
                 parent=self,
                 protect=not declaration.is_ephemeral,
@@ -151,6 +132,71 @@ class Cluster(pulumi.ComponentResource):
         self.cluster_name = self.resource.name
         self.administrators = _administrators(name, cloud, self)
         self.register_outputs({"cluster_name": self.cluster_name})
+
+
+def _inputs(args: ClusterArgs, pool: Mapping[str, Any]) -> dict[str, Any]:
+    declaration, cloud = args.declaration, args.cloud
+    return {
+        "resource_name_": declaration.name,
+        "resource_group_name": args.resource_group,
+        "location": cloud.location,
+        "sku": {"name": "Base", "tier": cloud.tier.capitalize()},
+        # A prefix of host names: a cluster's name may have an underscore, a host's may not.
+        "dns_prefix": fitting(declaration.name.replace("_", "-"), DNS_PREFIX),
+        "kubernetes_version": cloud.kubernetes_version,
+        "auto_upgrade_profile": _upgrades(cloud),
+        "identity": {
+            "type": containerservice.ResourceIdentityType.USER_ASSIGNED,
+            "user_assigned_identities": [args.identity],
+        },
+        "enable_rbac": True,
+        "aad_profile": {
+            "managed": True,
+            "enable_azure_rbac": True,
+            "admin_group_object_ids": list(cloud.access.admins),
+        },
+        "disable_local_accounts": True,
+        "api_server_access_profile": _access(cloud),
+        "oidc_issuer_profile": {"enabled": True},
+        "security_profile": _security(cloud),
+        "disk_encryption_set_id": cloud.keys.disks,
+        "network_profile": _network(cloud),
+        "auto_scaler_profile": _autoscaler(declaration),
+        "storage_profile": _storage(declaration),
+        "addon_profiles": _addon_profiles(args),
+        "agent_pool_profiles": [dict(pool)],
+        "tags": billing_labels(declaration),
+    }
+
+
+def _security(cloud: Aks) -> containerservice.ManagedClusterSecurityProfileArgsDict:
+    """Identities for pods, and the key that Secrets are encrypted with. A vault without public access needs
+    an API server in the virtual network (azure-aks-docs, use-kms-etcd-encryption, 2025-12)."""
+    profile: containerservice.ManagedClusterSecurityProfileArgsDict = {"workload_identity": {"enabled": True}}
+    if cloud.keys.secrets is None:
+        return profile
+    key = cloud.keys.secrets
+    return {
+        **profile,
+        "azure_key_vault_kms": {"enabled": True, "key_id": key, "key_vault_network_access": "Public"},
+    }
+
+
+def _access(cloud: Aks) -> containerservice.ManagedClusterAPIServerAccessProfileArgsDict:
+    """Who reaches the API server. A private one without a private zone needs its public name, which leads to
+    the private address (azure-aks-docs, private-clusters, 2026-08)."""
+    # It would go round those ranges, and into the network of a private cluster.
+    access: containerservice.ManagedClusterAPIServerAccessProfileArgsDict = {"disable_run_command": True}
+    if cloud.access.private:
+        zone = cloud.access.private_dns_zone
+        return {
+            **access,
+            "enable_private_cluster": True,
+            "private_dns_zone": zone,
+            "enable_private_cluster_public_fqdn": zone == PUBLIC_NAME,
+        }
+    # Sent when empty, too: a list that is left out leaves the old one in force.
+    return {**access, "authorized_ip_ranges": list(cloud.access.networks)}
 
 
 def _autoscaler(
@@ -221,10 +267,6 @@ def _dns_address(services: str) -> str:
     last but one. Never the first, which the API server has."""
     addresses = ip_network(services)
     return str(addresses[min(10, addresses.num_addresses - 2)])
-
-
-def _inline(pool: Pool, inputs: PoolInputs) -> containerservice.ManagedClusterAgentPoolProfileArgsDict:
-    return {"name": pool.name, **inputs}
 
 
 def _administrators(name: str, cloud: Aks, cluster: Cluster) -> tuple[pulumi.Resource, ...]:

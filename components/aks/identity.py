@@ -1,10 +1,12 @@
 """The control plane's own identity."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pulumi
 from pulumi_azure_native import authorization, managedidentity
+
+from ebbtide.model.keys import AksKeys
 
 from . import roles
 
@@ -20,6 +22,9 @@ class IdentityArgs:
         subscription: subscription id, whose role definitions are referred to.
         subnet: resource id of the nodes' subnet.
         reservations: resource ids of capacity reservation groups that pools take their machines from.
+        dns_zone: resource id of the private DNS zone that a private cluster has its name in, where it is not
+        AKS's.
+        keys: declared keys.
         labels: labels of the bill.
     """
 
@@ -29,6 +34,8 @@ class IdentityArgs:
     subscription: str
     subnet: pulumi.Input[str]
     reservations: tuple[str, ...] = ()
+    dns_zone: str | None = None
+    keys: AksKeys = field(default_factory=AksKeys)
     labels: Mapping[str, str]
 
 
@@ -39,7 +46,10 @@ class Identity(pulumi.ComponentResource):
     granted the subnet that the cluster is made in. Grants: Network Contributor on the subnet
     (azure-aks-docs, concepts-network-cni-overview, 2026), and for a pool on reserved capacity Contributor
     on the resource group of the reservations (use-capacity-reservation-groups, 2026-05; that page allows an
-    hour for it to take effect).
+    hour for it to take effect). For a declared private DNS zone: Private DNS Zone Contributor on
+    it, and Network Contributor on the network (private-clusters, 2026-08). For a key of Secrets Key Vault
+    Crypto User on its vault (use-kms-etcd-encryption, 2025-12), and for a disk encryption set Reader on it
+    (azure-disk-customer-managed-keys, 2024-02).
     """
 
     identity: pulumi.Output[str]
@@ -57,11 +67,26 @@ class Identity(pulumi.ComponentResource):
             tags=dict(args.labels),
             opts=pulumi.ResourceOptions(parent=self),
         )
-        scopes = [(f"{name}-subnet", args.subnet, roles.NETWORK_CONTRIBUTOR)]
+        scopes: list[tuple[str, pulumi.Input[str], str]] = [
+            (f"{name}-subnet", args.subnet, roles.NETWORK_CONTRIBUTOR)
+        ]
         scopes += [
             (f"{name}-reservations{group.replace('/', '-')}", group, roles.CONTRIBUTOR)
             for group in reservation_groups(args.reservations)
         ]
+        if args.dns_zone is not None:
+            # It links the zone to the network, whose id is that of the subnet without its last two parts.
+            vnet = pulumi.Output.from_input(args.subnet).apply(
+                lambda subnet: subnet.partition("/subnets/")[0]
+            )
+            scopes += [
+                (f"{name}-dns-zone", args.dns_zone, roles.PRIVATE_DNS_ZONE_CONTRIBUTOR),
+                (f"{name}-network", vnet, roles.NETWORK_CONTRIBUTOR),
+            ]
+        if args.keys.grant and args.keys.vault is not None:
+            scopes.append((f"{name}-vault", args.keys.vault, roles.KEY_VAULT_CRYPTO_USER))
+        if args.keys.grant and args.keys.disks is not None:
+            scopes.append((f"{name}-disk-encryption-set", args.keys.disks, roles.READER))
         self.grants = tuple(
             authorization.RoleAssignment(
                 leaf,

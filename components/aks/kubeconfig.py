@@ -14,6 +14,9 @@ _SERVER = "6dae42f8-4368-4678-94ff-3960e28e3630"
 """Azure Kubernetes Service AAD Server, Microsoft's own application, the same in every tenant (azure-aks-docs,
 kubelogin-authentication, 2026)."""
 
+PUBLIC_NAME = "none"
+"""The private DNS zone of a private cluster that has no such zone, and so is reached by its public name."""
+
 _INSTALL_HINT = "Install kubelogin: az aks install-cli, or https://azure.github.io/kubelogin/install.html"
 
 
@@ -93,6 +96,7 @@ def kubeconfig(
     resource_group: pulumi.Input[str],
     login: str,
     *,
+    zone: str | None = None,
     opts: pulumi.InvokeOutputOptions,
 ) -> pulumi.Output[str]:
     """The kubeconfig of a cluster, a secret: server and authority from the credentials call, the rest from
@@ -102,10 +106,14 @@ def kubeconfig(
         cluster: name of the cluster.
         resource_group: name of the resource group that it is in.
         login: where kubelogin has its token from.
+        zone: private DNS zone of a private cluster of ours.
         opts: for the credentials call; the cluster, where it is ours, among what it depends on.
     """
     found = containerservice.list_managed_cluster_user_credentials_output(
-        resource_group_name=resource_group, resource_name=cluster, opts=opts
+        resource_group_name=resource_group,
+        resource_name=cluster,
+        server_fqdn="public" if zone == PUBLIC_NAME else None,
+        opts=opts,
     )
 
     def text(of: list[Any]) -> str:

@@ -7,6 +7,7 @@ import pulumi
 from pulumi_azure_native import network
 
 from ebbtide.model import AksNetwork
+from ebbtide.model.physical_names import VIRTUAL_NETWORK, fitting
 
 _SUBNET = "nodes"
 
@@ -20,6 +21,7 @@ class NetworkArgs:
         resource_group: name of that group.
         location: region.
         network: range of the nodes, or the subnet that is there already.
+        storage: whether storage accounts that are closed to other networks are reached from it.
         labels: labels of the bill.
     """
 
@@ -27,6 +29,7 @@ class NetworkArgs:
     resource_group: pulumi.Input[str]
     location: str
     network: AksNetwork
+    storage: bool
     labels: Mapping[str, str]
 
 
@@ -58,7 +61,7 @@ def _own(name: str, args: NetworkArgs, parent: Network) -> "network.Subnet":
     """
     vnet = network.VirtualNetwork(
         f"{name}-vnet",
-        virtual_network_name=args.name,
+        virtual_network_name=fitting(args.name, VIRTUAL_NETWORK),
         resource_group_name=args.resource_group,
         location=args.location,
         address_space={"address_prefixes": [args.network.nodes]},
@@ -72,5 +75,6 @@ def _own(name: str, args: NetworkArgs, parent: Network) -> "network.Subnet":
         resource_group_name=args.resource_group,
         address_prefix=args.network.nodes,
         default_outbound_access=False,
+        service_endpoints=[{"service": "Microsoft.Storage"}] if args.storage else None,
         opts=pulumi.ResourceOptions(parent=parent),
     )

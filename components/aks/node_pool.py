@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 import pulumi
 from pulumi_azure_native import containerservice
@@ -9,10 +10,14 @@ from pulumi_azure_native import containerservice
 from ebbtide.model import Pool, Site
 
 from ..faults import checked_pool
+from ..inputs import given
+from ..overrides import overridden
 from .agent_pool import pool_inputs
 from .immutable import fixed_inputs
 from .refusal import refusing
 from .unaliased import without_aliases
+
+_TYPE: Final = "azure-native:containerservice:AgentPool"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,11 +64,15 @@ class NodePool(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: NodePoolArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         pool = checked_pool(args.pool, args.site)
-        inputs = pool_inputs(pool, args.site, subnet=args.subnet, labels=args.labels)
+        inputs = overridden(
+            _TYPE,
+            pool_inputs(pool, args.site, subnet=args.subnet, labels=args.labels),
+            pool.overrides,
+        )
         super().__init__(
             "ebbtide:aks:NodePool",
             name,
-            fixed_inputs(pool.name, inputs),
+            {**fixed_inputs(pool.name, inputs), **given({"overrides": pool.overrides or None})},
             pulumi.ResourceOptions.merge(
                 opts, pulumi.ResourceOptions(hooks=refusing(), transformations=[without_aliases])
             ),

@@ -7,11 +7,9 @@ import pulumi
 from pulumi_azure_native import authorization, containerregistry, resources
 
 from ebbtide.model.members import is_object_id
-from ebbtide.model.physical_names import fitting
+from ebbtide.model.physical_names import RESOURCE_GROUP, fitting
 
 from . import roles
-
-_GROUP_LIMIT = 90
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +57,7 @@ class Registry(pulumi.ComponentResource):
         if args.keep:
             group = resources.ResourceGroup(
                 f"{name}-kept",
-                resource_group_name=fitting(args.group_name, _GROUP_LIMIT),
+                resource_group_name=fitting(args.group_name, RESOURCE_GROUP),
                 location=args.location,
                 tags=dict(args.labels),
                 opts=stays,

@@ -7,13 +7,17 @@ import pulumi
 from pulumi_azure_native import authorization, managedidentity, resources, storage
 
 from ebbtide.model import Team
-from ebbtide.model.physical_names import account_name, fitting
+from ebbtide.model.physical_names import (
+    FEDERATED_CREDENTIAL,
+    IDENTITY,
+    RESOURCE_GROUP,
+    account_name,
+    fitting,
+)
 
 from ..addons.backing import ACCOUNT, MOUNT_SECRET, Backing, SharedDisk, adopted_accounts
 from . import roles
 
-_IDENTITY_LIMIT = 128
-_GROUP_LIMIT = 90
 _FILES_GIB = 100
 _BUCKET_SAYS_GIB = 1024
 _CONTAINER = "shared"
@@ -30,6 +34,8 @@ class TenantArgs:
         resource_group: name of the resource group to make it in.
         location: region.
         issuer: address of the cluster's OIDC issuer, whose tokens Azure is to believe.
+        subnet: resource id of the subnet that alone reaches file shares; None for a network that is there
+            already, whose subnets may lack the service endpoint that it takes.
         keep: whether a bucket stays when the stack goes, where the team does not say.
         labels: labels of the bill.
     """
@@ -40,6 +46,7 @@ class TenantArgs:
     resource_group: pulumi.Input[str]
     location: str
     issuer: pulumi.Input[str]
+    subnet: pulumi.Input[str] | None
     keep: bool
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
 
@@ -57,7 +64,7 @@ class Tenant(pulumi.ComponentResource):
         super().__init__("ebbtide:aks:Tenant", name, {}, opts)
         identity = managedidentity.UserAssignedIdentity(
             f"{name}-identity",
-            resource_name_=fitting(f"{args.cluster}-team-{args.team.name}", _IDENTITY_LIMIT),
+            resource_name_=fitting(f"{args.cluster}-team-{args.team.name}", IDENTITY),
             resource_group_name=args.resource_group,
             location=args.location,
             tags=dict(args.labels),
@@ -72,7 +79,7 @@ class Tenant(pulumi.ComponentResource):
             grants.append(
                 managedidentity.FederatedIdentityCredential(
                     f"{name}-{role}",
-                    federated_identity_credential_resource_name=credential,
+                    federated_identity_credential_resource_name=fitting(credential, FEDERATED_CREDENTIAL),
                     resource_name_=identity.name,
                     resource_group_name=args.resource_group,
                     issuer=args.issuer,
@@ -148,7 +155,7 @@ def _bucket(name: str, args: TenantArgs, parent: Tenant) -> storage.StorageAccou
 def _group_that_stays(name: str, args: TenantArgs, opts: pulumi.ResourceOptions) -> pulumi.Output[str]:
     return resources.ResourceGroup(
         f"{name}-kept",
-        resource_group_name=fitting(f"{args.cluster}-{args.team.name}-kept", _GROUP_LIMIT),
+        resource_group_name=fitting(f"{args.cluster}-{args.team.name}-kept", RESOURCE_GROUP),
         location=args.location,
         tags=dict(args.labels),
         opts=opts,
@@ -187,9 +194,25 @@ def _disk(
     return _files(name, args, parent, volume.size_gib or _FILES_GIB)
 
 
+def _closed(subnet: pulumi.Input[str] | None) -> storage.NetworkRuleSetArgsDict | None:
+    """Who reaches a storage account: the nodes. What Azure's own management asks of it is not affected."""
+    if subnet is None:
+        return None
+    rule: storage.VirtualNetworkRuleArgsDict = {"virtual_network_resource_id": subnet}
+    return {
+        "default_action": storage.DefaultAction.DENY,
+        "bypass": storage.Bypass.NONE,
+        "virtual_network_rules": [rule],
+    }
+
+
 def _files(name: str, args: TenantArgs, parent: Tenant, size: int) -> SharedDisk:
-    """A share of Azure Files, premium, mounted with the account's key, which stays in a secret: it takes no
-    identity over SMB."""
+    """A share of Azure Files, premium, mounted with the account's key, which stays in a secret.
+
+    The driver mounts it by a pod's identity from 1.35.0 on alone. By that of the nodes, which 1.34.0 takes,
+    pods of any team could read every share (kubernetes-sigs/azurefile-csi-driver, docs,
+    workload-identity-static-pv-mount and managed-identity-mount, 2026).
+    """
     opts = pulumi.ResourceOptions(parent=parent)
     account = storage.StorageAccount(
         f"{name}-files",
@@ -201,6 +224,7 @@ def _files(name: str, args: TenantArgs, parent: Tenant, size: int) -> SharedDisk
         allow_blob_public_access=False,
         minimum_tls_version="TLS1_2",
         enable_https_traffic_only=True,
+        network_rule_set=_closed(args.subnet),
         tags=dict(args.labels),
         opts=opts,
     )

@@ -17,6 +17,7 @@ from ..ownership import billing_labels
 from .cluster import Cluster, ClusterArgs
 from .identity import Identity, IdentityArgs
 from .kubeconfig import kubeconfig
+from .maintenance import MaintenanceSchedules, MaintenanceSchedulesArgs
 from .members import Members, MembersArgs
 from .network import Network, NetworkArgs
 from .node_pool import NodePool, NodePoolArgs
@@ -30,6 +31,7 @@ class _Base:
     cluster_name: pulumi.Output[str]
     resource_group: pulumi.Output[str]
     subnet: pulumi.Input[str] | None
+    own_subnet: pulumi.Output[str] | None = None
     cluster: Cluster | None = None
     waits_for: tuple[pulumi.Resource, ...] = ()
 
@@ -56,6 +58,8 @@ class Topology(pulumi.ComponentResource):
     """The work pools, by name; the system pool of a cluster of ours is part of the cluster."""
     cluster: Cluster | None
     """None where the cluster is there already."""
+    own_subnet: pulumi.Output[str] | None
+    """Resource id of the nodes' subnet; None where the network is there already."""
 
     def __init__(
         self, name: str, declaration: Declaration, opts: pulumi.ResourceOptions | None = None
@@ -67,10 +71,12 @@ class Topology(pulumi.ComponentResource):
         self.cluster = base.cluster
         self.cluster_name = base.cluster_name
         self.resource_group = base.resource_group
+        self.own_subnet = base.own_subnet
         self.kubeconfig = kubeconfig(
             base.cluster_name,
             base.resource_group,
             cloud.access.login,
+            zone=cloud.access.private_dns_zone if cloud.access.private else None,
             opts=pulumi.InvokeOutputOptions(
                 parent=self, depends_on=[base.cluster.resource] if base.cluster else None
             ),
@@ -121,6 +127,9 @@ def _own(name: str, declaration: Declaration, cloud: Aks, parent: Topology) -> _
             resource_group=group.name,
             location=cloud.location,
             network=cloud.network,
+            storage=any(
+                team.volume is not None and team.volume.kind == "azure-files" for team in declaration.teams
+            ),
             labels=labels,
         ),
         inside,
@@ -134,6 +143,8 @@ def _own(name: str, declaration: Declaration, cloud: Aks, parent: Topology) -> _
             subscription=cloud.subscription,
             subnet=network.subnet,
             reservations=_reservations(declaration),
+            dns_zone=_dns_zone(cloud),
+            keys=cloud.keys,
             labels=labels,
         ),
         inside,
@@ -152,19 +163,33 @@ def _own(name: str, declaration: Declaration, cloud: Aks, parent: Topology) -> _
         ),
         inside,
     )
+    if cloud.maintenance is not None:
+        schedules = MaintenanceSchedulesArgs(
+            maintenance=cloud.maintenance,
+            cluster=cluster.cluster_name,
+            resource_group=group.name,
+            dies_with=cluster.resource,
+        )
+        MaintenanceSchedules(f"{name}-maintenance", schedules, inside)
     if members_of(declaration):
         members = MembersArgs(declaration=declaration, cloud=cloud, cluster=cluster.resource.id)
         Members(f"{name}-members", members, inside)
     if logs is not None:
         LogCollection(
             f"{name}-log-collection",
-            LogCollectionArgs(rule=logs.rule, cluster=cluster.resource.id, dies_with=cluster.resource),
+            LogCollectionArgs(
+                rule=logs.rule,
+                workspace=logs.workspace,
+                cluster=cluster.resource.id,
+                dies_with=cluster.resource,
+            ),
             inside,
         )
     return _Base(
         cluster_name=cluster.cluster_name,
         resource_group=group.name,
         subnet=network.subnet,
+        own_subnet=None if cloud.network.subnet else network.subnet,
         cluster=cluster,
         waits_for=identity.grants,
     )
@@ -189,6 +214,12 @@ def _log_store(
         labels=billing_labels(declaration),
     )
     return LogStore(f"{name}-logs", args, inside)
+
+
+def _dns_zone(cloud: Aks) -> str | None:
+    """Resource id of the declared private DNS zone; None where AKS makes one, or there is none."""
+    zone = cloud.access.private_dns_zone
+    return zone if cloud.access.private and zone.startswith("/") else None
 
 
 def _reservations(declaration: Declaration) -> tuple[str, ...]:

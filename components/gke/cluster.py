@@ -1,6 +1,7 @@
 """The cluster itself: control plane, and no node."""
 
 from dataclasses import dataclass
+from typing import Any, Final
 
 import pulumi
 from pulumi_gcp import container
@@ -9,8 +10,13 @@ from ebbtide.model import Cluster as Declaration
 from ebbtide.model import Gke
 from ebbtide.model.members import groups_domain
 
+from ..inputs import given
+from ..overrides import overridden
 from ..ownership import billing_labels
+from .maintenance import maintenance_policy
 from .network import Network
+
+_TYPE: Final = "gcp:container/cluster:Cluster"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,12 +29,14 @@ class ClusterArgs:
         cloud: its cloud.
         network: the network that it stands in.
         node_account: e-mail of the nodes' service account, for the short-lived default pool.
+        waits_for: grants on the key of secrets, and on that of the default pool's disk.
     """
 
     declaration: Declaration
     cloud: Gke
     network: Network
     node_account: pulumi.Input[str]
+    waits_for: tuple[pulumi.Resource, ...] = ()
 
 
 class Cluster(pulumi.ComponentResource):
@@ -46,51 +54,14 @@ class Cluster(pulumi.ComponentResource):
     cluster_name: pulumi.Output[str]
 
     def __init__(self, name: str, args: ClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("ebbtide:gke:Cluster", name, {}, opts)
         declaration, cloud = args.declaration, args.cloud
+        super().__init__("ebbtide:gke:Cluster", name, given({"overrides": cloud.overrides or None}), opts)
         self.resource = container.Cluster(
             name,
-            name=declaration.name,
-            project=cloud.project,
-            location=cloud.location,
-            description=f"Ebbtide cluster of {declaration.owner}",
-            release_channel={"channel": cloud.release_channel.upper()},
-            min_master_version=cloud.kubernetes_version,
-            network=args.network.vpc,
-            subnetwork=args.network.subnet,
-            networking_mode="VPC_NATIVE",
-            ip_allocation_policy={
-                "cluster_secondary_range_name": args.network.pods_range,
-                "services_secondary_range_name": args.network.services_range,
-            },
-            private_cluster_config={"enable_private_nodes": True},
-            control_plane_endpoints_config={
-                "dns_endpoint_config": {"allow_external_traffic": True},
-                "ip_endpoints_config": {"enabled": bool(cloud.access.networks)},
-            },
-            master_authorized_networks_config=_authorized(cloud),
-            authenticator_groups_config=_groups(declaration),
-            datapath_provider="ADVANCED_DATAPATH",
-            enable_shielded_nodes=True,
-            workload_identity_config={"workload_pool": f"{cloud.project}.svc.id.goog"},
-            cluster_autoscaling={"enabled": False, "autoscaling_profile": "OPTIMIZE_UTILIZATION"},
-            addons_config={
-                "gcs_fuse_csi_driver_config": {"enabled": True},
-                "gce_persistent_disk_csi_driver_config": {"enabled": True},
-            },
-            logging_config={"enable_components": ["SYSTEM_COMPONENTS", "WORKLOADS"]},
-            # Managed Prometheus runs collectors on every node, and bills by the sample.
-            monitoring_config={
-                "enable_components": ["SYSTEM_COMPONENTS"],
-                "managed_prometheus": {"enabled": False},
-            },
-            remove_default_node_pool=True,
-            initial_node_count=1,
-            node_config=_default_pool(args),
-            deletion_protection=not declaration.is_ephemeral,
-            resource_labels=billing_labels(declaration),
+            **overridden(_TYPE, _inputs(args), cloud.overrides),
             opts=pulumi.ResourceOptions(
                 parent=self,
+                depends_on=args.waits_for,
                 # GKE's own guard comes too late: when it refuses, the engine has already dropped every pool
                 # that dies with the cluster from its state. This one refuses before anything is done.
                 protect=not declaration.is_ephemeral,
@@ -103,10 +74,73 @@ class Cluster(pulumi.ComponentResource):
         self.register_outputs({"cluster_name": self.cluster_name})
 
 
+def _inputs(args: ClusterArgs) -> dict[str, Any]:
+    declaration, cloud = args.declaration, args.cloud
+    return {
+        "name": declaration.name,
+        "project": cloud.project,
+        "location": cloud.location,
+        "description": f"Ebbtide cluster of {declaration.owner}",
+        "release_channel": {"channel": cloud.release_channel.upper()},
+        "min_master_version": cloud.kubernetes_version,
+        "network": args.network.vpc,
+        "subnetwork": args.network.subnet,
+        "networking_mode": "VPC_NATIVE",
+        "ip_allocation_policy": {
+            "cluster_secondary_range_name": args.network.pods_range,
+            "services_secondary_range_name": args.network.services_range,
+        },
+        "private_cluster_config": {
+            "enable_private_nodes": True,
+            **({"enable_private_endpoint": True} if cloud.access.private else {}),
+        },
+        "control_plane_endpoints_config": {
+            "dns_endpoint_config": {"allow_external_traffic": not cloud.access.private},
+            "ip_endpoints_config": {"enabled": cloud.access.private or bool(cloud.access.networks)},
+        },
+        "master_authorized_networks_config": _authorized(cloud),
+        "authenticator_groups_config": _groups(declaration),
+        "maintenance_policy": maintenance_policy(cloud.maintenance) if cloud.maintenance else None,
+        "database_encryption": _secrets(cloud),
+        "datapath_provider": "ADVANCED_DATAPATH",
+        "enable_shielded_nodes": True,
+        # `system:authenticated` is everyone with a Google account (GKE docs, rbac best practices, 2026).
+        "rbac_binding_config": {
+            "enable_insecure_binding_system_authenticated": False,
+            "enable_insecure_binding_system_unauthenticated": False,
+        },
+        "workload_identity_config": {"workload_pool": f"{cloud.project}.svc.id.goog"},
+        "cluster_autoscaling": {"enabled": False, "autoscaling_profile": "OPTIMIZE_UTILIZATION"},
+        "addons_config": {
+            "gcs_fuse_csi_driver_config": {"enabled": True},
+            "gce_persistent_disk_csi_driver_config": {"enabled": True},
+        },
+        "logging_config": {"enable_components": ["SYSTEM_COMPONENTS", "WORKLOADS"]},
+        # Managed Prometheus runs collectors on every node, and bills by the sample.
+        "monitoring_config": {
+            "enable_components": ["SYSTEM_COMPONENTS"],
+            "managed_prometheus": {"enabled": False},
+        },
+        "remove_default_node_pool": True,
+        "initial_node_count": 1,
+        "node_config": _default_pool(args),
+        "deletion_protection": not declaration.is_ephemeral,
+        "resource_labels": billing_labels(declaration),
+    }
+
+
 def _authorized(cloud: Gke) -> container.ClusterMasterAuthorizedNetworksConfigArgsDict | None:
-    if not cloud.access.networks:
+    """The ranges that reach the IP endpoint; sent empty for a private one, which then lets in the cluster's
+    own subnet alone, where without it any network that is connected could."""
+    if not cloud.access.networks and not cloud.access.private:
         return None
     return {"cidr_blocks": [{"cidr_block": block, "display_name": block} for block in cloud.access.networks]}
+
+
+def _secrets(cloud: Gke) -> container.ClusterDatabaseEncryptionArgsDict | None:
+    if cloud.keys.secrets is None:
+        return None
+    return {"state": "ENCRYPTED", "key_name": cloud.keys.secrets}
 
 
 def _groups(declaration: Declaration) -> container.ClusterAuthenticatorGroupsConfigArgsDict | None:
@@ -122,6 +156,8 @@ def _default_pool(args: ClusterArgs) -> container.ClusterNodeConfigArgsDict:
     return {
         "machine_type": "e2-small",
         "disk_size_gb": 20,
+        **({"tags": list(args.cloud.network_tags)} if args.cloud.network_tags else {}),
+        **({"boot_disk_kms_key": args.cloud.keys.disks} if args.cloud.keys.disks else {}),
         "service_account": args.node_account,
         "oauth_scopes": ["https://www.googleapis.com/auth/cloud-platform"],
         "workload_metadata_config": {"mode": "GKE_METADATA"},

@@ -5,12 +5,10 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_gcp import projects, serviceaccount
 
-from ebbtide.model.physical_names import fitting
+from ebbtide.model.physical_names import SERVICE_ACCOUNT, fitting
 
 GRANTS = ("roles/container.defaultNodeServiceAccount", "roles/artifactregistry.reader")
 """All that a node needs: to write logs and metrics, and to pull images (GKE docs, hardening, 2026)."""
-
-_ACCOUNT_ID_LIMIT = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +40,7 @@ class Identity(pulumi.ComponentResource):
         inside = pulumi.ResourceOptions(parent=self)
         account = serviceaccount.Account(
             f"{name}-account",
-            account_id=fitting(f"{args.name}-nodes", _ACCOUNT_ID_LIMIT),
+            account_id=fitting(f"{args.name}-nodes", SERVICE_ACCOUNT),
             display_name=f"Nodes of cluster {args.name}",
             project=args.project,
             opts=inside,

@@ -37,8 +37,14 @@ def _dns_host(config: container.outputs.ClusterControlPlaneEndpointsConfig) -> s
     return (endpoint.endpoint if endpoint else None) or ""
 
 
-def own_kubeconfig(cluster: Cluster) -> pulumi.Output[str]:
-    """The kubeconfig of a cluster of ours, a secret: over the DNS endpoint, guarded by IAM."""
+def own_kubeconfig(cluster: Cluster, *, private: bool) -> pulumi.Output[str]:
+    """The kubeconfig of a cluster of ours, a secret: over the DNS endpoint, guarded by IAM; of a private one,
+    over its address in the cluster's network."""
+    if private:
+        resource = cluster.resource
+        authority = resource.master_auth.apply(lambda auth: auth.cluster_ca_certificate)
+        reached = pulumi.Output.all(cluster.cluster_name, resource.endpoint, authority)
+        return pulumi.Output.secret(reached.apply(lambda of: kubeconfig_text(of[0], of[1], of[2])))
     host = cluster.resource.control_plane_endpoints_config.apply(_dns_host)
     parts = pulumi.Output.all(cluster.cluster_name, host)
     return pulumi.Output.secret(parts.apply(lambda of: kubeconfig_text(of[0], of[1], None)))

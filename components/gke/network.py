@@ -6,6 +6,7 @@ import pulumi
 from pulumi_gcp import compute
 
 from ebbtide.model import GkeNetwork
+from ebbtide.model.physical_names import ROUTER_NAT, fitting
 
 PODS_RANGE = "pods"
 SERVICES_RANGE = "services"
@@ -88,7 +89,7 @@ def _own(
     router = compute.Router(f"{name}-router", name=args.name, network=vpc.id, region=args.region, opts=inside)
     nat = compute.RouterNat(
         f"{name}-nat",
-        name=args.name,
+        name=fitting(args.name, ROUTER_NAT),
         router=router.name,
         region=args.region,
         nat_ip_allocate_option="AUTO_ONLY",

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import assert_never
+from typing import Any, Final, assert_never
 
 import pulumi
 from pulumi_gcp import container
@@ -30,7 +30,9 @@ from ebbtide.placement.marks import marks
 
 from ..faults import checked_pool
 from ..inputs import given
+from ..overrides import overridden
 
+_TYPE: Final = "gcp:container/nodePool:NodePool"
 _EFFECTS = {
     "NoSchedule": "NO_SCHEDULE",
     "PreferNoSchedule": "PREFER_NO_SCHEDULE",
@@ -55,6 +57,8 @@ class NodePoolArgs:
         service_account: e-mail of the nodes' service account, where the pool declares none. Left out: the
         project's
             default account, which usually may do far more than a node needs.
+        disk_key: name of the key of Cloud KMS that boot disks are encrypted with. Left out: Google's.
+        network_tags: network tags of all nodes of the cluster; the pool's are added.
         labels: labels of the bill.
         dies_with: the cluster, where its end is the pool's end too, so that destroying it deletes no pool
         one by one.
@@ -67,6 +71,8 @@ class NodePoolArgs:
     cluster: pulumi.Input[str]
     project: pulumi.Input[str]
     service_account: pulumi.Input[str] | None = None
+    disk_key: str | None = None
+    network_tags: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
     dies_with: pulumi.Resource | None = None
     waits_for: tuple[pulumi.Resource, ...] = ()
@@ -90,24 +96,11 @@ class NodePool(pulumi.ComponentResource):
     pool_name: pulumi.Output[str]
 
     def __init__(self, name: str, args: NodePoolArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("ebbtide:gke:NodePool", name, {}, opts)
         pool = checked_pool(args.pool, args.site)
+        super().__init__("ebbtide:gke:NodePool", name, given({"overrides": pool.overrides or None}), opts)
         self.resource = container.NodePool(
             name,
-            name=pool.name,
-            cluster=args.cluster,
-            project=args.project,
-            location=args.site.location,
-            node_locations=list(pool.zones) or None,
-            node_count=_node_count(pool, args.site),
-            initial_node_count=_initial_node_count(pool, args.site),
-            autoscaling=_autoscaling(pool),
-            management={"auto_repair": pool.auto_repair, "auto_upgrade": pool.auto_upgrade},
-            upgrade_settings=_upgrade(pool),
-            max_pods_per_node=pool.max_pods_per_node,
-            placement_policy=_placement(pool, args.site),
-            queued_provisioning={"enabled": True} if isinstance(pool.capacity, Queued) else None,
-            node_config=_node_config(pool, args),
+            **overridden(_TYPE, _inputs(pool, args), pool.overrides),
             opts=pulumi.ResourceOptions(
                 parent=self,
                 ignore_changes=_ignored(pool, placed=_placement(pool, args.site) is not None),
@@ -117,6 +110,25 @@ class NodePool(pulumi.ComponentResource):
         )
         self.pool_name = self.resource.name
         self.register_outputs({"pool_name": self.pool_name})
+
+
+def _inputs(pool: Pool, args: NodePoolArgs) -> dict[str, Any]:
+    return {
+        "name": pool.name,
+        "cluster": args.cluster,
+        "project": args.project,
+        "location": args.site.location,
+        "node_locations": list(pool.zones) or None,
+        "node_count": _node_count(pool, args.site),
+        "initial_node_count": _initial_node_count(pool, args.site),
+        "autoscaling": _autoscaling(pool),
+        "management": {"auto_repair": pool.auto_repair, "auto_upgrade": pool.auto_upgrade},
+        "upgrade_settings": _upgrade(pool),
+        "max_pods_per_node": pool.max_pods_per_node,
+        "placement_policy": _placement(pool, args.site),
+        "queued_provisioning": {"enabled": True} if isinstance(pool.capacity, Queued) else None,
+        "node_config": _node_config(pool, args),
+    }
 
 
 def _node_count(pool: Pool, site: Site) -> int | None:
@@ -201,6 +213,7 @@ def _node_config(pool: Pool, args: NodePoolArgs) -> container.NodePoolNodeConfig
             "reservation_affinity": _reservation(pool),
             "disk_size_gb": pool.disk.size_gib,
             "disk_type": pool.disk.type,
+            "boot_disk_kms_key": args.disk_key,
             "ephemeral_storage_local_ssd_config": _ephemeral_ssds(pool),
             "local_nvme_ssd_block_config": _block_ssds(pool),
             "secondary_boot_disks": [_secondary(disk) for disk in pool.secondary_boot_disks] or None,
@@ -211,18 +224,29 @@ def _node_config(pool: Pool, args: NodePoolArgs) -> container.NodePoolNodeConfig
             # What a node may do is its account's grants; narrower scopes only hide which grant is missing.
             "oauth_scopes": [_SCOPE],
             "labels": dict(found.labels),
+            "tags": list(dict.fromkeys((*args.network_tags, *pool.network_tags))) or None,
             "taints": [_taint(taint) for taint in found.taints] or None,
             "kubelet_config": _kubelet(pool),
             "workload_metadata_config": {"mode": "GKE_METADATA"},
-            # Secure boot refuses the NVIDIA modules that are built on the node.
             "shielded_instance_config": {
-                "enable_secure_boot": gpus is None,
+                "enable_secure_boot": gpus is None or _has_signed_driver(pool, gpus),
                 "enable_integrity_monitoring": True,
             },
             "metadata": {"disable-legacy-endpoints": "true"},
             "resource_labels": dict(args.labels),
         }
     )
+
+
+def _has_signed_driver(pool: Pool, gpus: Accelerator) -> bool:
+    """Return whether the driver of a pool is signed; secure boot refuses one that is built on the node.
+
+    Google signs those that GKE installs on Container-Optimized OS (cos.googlesource.com/cos/tools@a19a377b,
+    cos-gpu-installer, signature.go), and Google's toolkit enables secure boot with them
+    (GoogleCloudPlatform/cluster-toolkit@01df6b26, gke-node-pool). On Ubuntu, and where something else
+    installs the driver, it may be built on the node.
+    """
+    return (pool.image or "cos") == "cos" and gpus.driver != "none"
 
 
 def _ephemeral_ssds(pool: Pool) -> container.NodePoolNodeConfigEphemeralStorageLocalSsdConfigArgsDict | None:

@@ -7,13 +7,11 @@ import pulumi
 from pulumi_gcp import filestore, serviceaccount, storage
 
 from ebbtide.model import Team
-from ebbtide.model.physical_names import fitting
+from ebbtide.model.physical_names import BUCKET, FILESTORE, SERVICE_ACCOUNT, fitting
 
 from ..addons.artifacts import IDENTITY
 from ..addons.backing import ACCOUNT, Backing, SharedDisk, adopted_accounts
 
-_ACCOUNT_ID_LIMIT = 30
-_BUCKET_LIMIT = 63
 _FILESTORE_GIB = 1024
 _BUCKET_SAYS_GIB = 1024
 
@@ -62,7 +60,7 @@ class Tenant(pulumi.ComponentResource):
         inside = pulumi.ResourceOptions(parent=self)
         account = serviceaccount.Account(
             f"{name}-account",
-            account_id=fitting(f"{args.cluster}-team-{args.team.name}", _ACCOUNT_ID_LIMIT),
+            account_id=fitting(f"{args.cluster}-team-{args.team.name}", SERVICE_ACCOUNT),
             display_name=f"Team {args.team.name} on cluster {args.cluster}",
             project=args.project,
             opts=inside,
@@ -116,7 +114,7 @@ class Tenant(pulumi.ComponentResource):
         size = volume.size_gib or _FILESTORE_GIB
         instance = filestore.Instance(
             f"{name}-files",
-            name=fitting(f"{args.cluster}-{args.team.name}", _BUCKET_LIMIT),
+            name=fitting(f"{args.cluster}-{args.team.name}", FILESTORE),
             project=args.project,
             location=args.zone,
             tier="BASIC_HDD",
@@ -136,7 +134,7 @@ def _bucket(name: str, args: TenantArgs, parent: Tenant) -> storage.Bucket:
     keep = args.keep if declared is None else declared
     return storage.Bucket(
         f"{name}-bucket",
-        name=fitting(f"{args.project}-{args.cluster}-{args.team.name}", _BUCKET_LIMIT),
+        name=fitting(f"{args.project}-{args.cluster}-{args.team.name}", BUCKET),
         project=args.project,
         location=args.region.upper(),
         uniform_bucket_level_access=True,

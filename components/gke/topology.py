@@ -14,6 +14,7 @@ from ..clouds import require_cloud
 from ..ownership import billing_labels
 from .cluster import Cluster, ClusterArgs
 from .identity import Identity, IdentityArgs
+from .keys import KeyGrants, KeyGrantsArgs
 from .kubeconfig import existing_kubeconfig, own_kubeconfig
 from .members import Members, MembersArgs
 from .network import Network, NetworkArgs
@@ -29,6 +30,7 @@ class _Base:
     cluster: Cluster | None = None
     node_account: pulumi.Output[str] | None = None
     waits_for: tuple[pulumi.Resource, ...] = ()
+    key_grants: KeyGrants | None = None
 
 
 class Topology(pulumi.ComponentResource):
@@ -54,11 +56,16 @@ class Topology(pulumi.ComponentResource):
     ) -> None:
         super().__init__("ebbtide:gke:Topology", name, {}, opts)
         cloud = require_cloud(declaration, Gke)
-        base = _existing(declaration, cloud) if cloud.existing else _own(name, declaration, cloud, self)
+        base = (
+            _existing(name, declaration, cloud, self)
+            if cloud.existing
+            else _own(name, declaration, cloud, self)
+        )
         self.cluster = base.cluster
         self.cluster_name = base.cluster_name
         self.kubeconfig = base.kubeconfig
         labels = billing_labels(declaration)
+        waits_for = (*base.waits_for, *(base.key_grants.disks if base.key_grants else ()))
         self.pools = {
             pool.name: NodePool(
                 f"{name}-{pool.name}",
@@ -70,7 +77,9 @@ class Topology(pulumi.ComponentResource):
                     service_account=base.node_account,
                     labels=labels,
                     dies_with=base.cluster.resource if base.cluster else None,
-                    waits_for=base.waits_for,
+                    disk_key=cloud.keys.disks,
+                    network_tags=cloud.network_tags,
+                    waits_for=waits_for,
                 ),
                 pulumi.ResourceOptions(parent=self),
             )
@@ -95,24 +104,40 @@ def _own(name: str, declaration: Declaration, cloud: Gke, parent: Topology) -> _
     identity = Identity(
         f"{name}-identity", IdentityArgs(name=declaration.name, project=cloud.project), inside
     )
+    grants = _key_grants(name, cloud, inside)
     cluster = Cluster(
         f"{name}-cluster",
-        ClusterArgs(declaration=declaration, cloud=cloud, network=network, node_account=identity.email),
+        ClusterArgs(
+            declaration=declaration,
+            cloud=cloud,
+            network=network,
+            node_account=identity.email,
+            waits_for=(*grants.secrets, *grants.disks) if grants else (),
+        ),
         inside,
     )
     if members_of(declaration):
         Members(f"{name}-members", MembersArgs(declaration=declaration, cloud=cloud), inside)
     return _Base(
         cluster_name=cluster.cluster_name,
-        kubeconfig=own_kubeconfig(cluster),
+        kubeconfig=own_kubeconfig(cluster, private=cloud.access.private),
         cluster=cluster,
         node_account=identity.email,
         waits_for=(*network.way_out, *identity.grants),
+        key_grants=grants,
     )
 
 
-def _existing(declaration: Declaration, cloud: Gke) -> _Base:
+def _key_grants(name: str, cloud: Gke, inside: pulumi.ResourceOptions) -> KeyGrants | None:
+    if not cloud.keys.grant or not (cloud.keys.secrets or cloud.keys.disks):
+        return None
+    args = KeyGrantsArgs(keys=cloud.keys, project=cloud.project, secrets=cloud.existing is None)
+    return KeyGrants(f"{name}-keys", args, inside)
+
+
+def _existing(name: str, declaration: Declaration, cloud: Gke, parent: Topology) -> _Base:
     return _Base(
         cluster_name=pulumi.Output.from_input(declaration.physical_name),
         kubeconfig=existing_kubeconfig(cloud, declaration.physical_name),
+        key_grants=_key_grants(name, cloud, pulumi.ResourceOptions(parent=parent)),
     )

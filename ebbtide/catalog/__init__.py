@@ -1,14 +1,20 @@
 """Facts about the clouds, as dated data files with a source in every row, and their look-up.
 
 The data files stand in `data/`: `machines.csv`, `attachable.csv`, `prices.csv`, `quotas.csv`,
-`footprints.csv`, `locations.csv`, `local_ssds.csv`, `machine_series.csv`, `offerings.csv`, `partitions.csv`,
-`retirements.csv`. A fact that turns out wrong is fixed there; no code carries one.
+`ephemeral.csv`, `footprints.csv`, `local_ssds.csv`, `locations.csv`, `machine_series.csv`, `offerings.csv`,
+`partitions.csv`, `retirements.csv`, `series.csv`. A fact that turns out wrong is fixed there; no code carries
+one.
 """
 
 from ebbtide.catalog.accelerators import chips_of, is_tpu, one_host_topology, resource_name, short_for
 from ebbtide.catalog.allocatable import Resources, allocatable
 from ebbtide.catalog.clouds import GKE_REGION_ZONES, PREEMPTIBLE_SECONDS, CloudKind
-from ebbtide.catalog.disks import boot_disk_types, has_temporary_disk
+from ebbtide.catalog.disks import (
+    LARGEST_EPHEMERAL_GIB,
+    boot_disk_types,
+    ephemeral_gib,
+    has_temporary_disk,
+)
 from ebbtide.catalog.footprints import Footprint, footprint
 from ebbtide.catalog.local_ssds import LOCAL_SSD_GIB, LocalSsds, local_ssds
 from ebbtide.catalog.locations import Locations, Offering, Region
@@ -25,10 +31,12 @@ from ebbtide.catalog.partitions import partitions
 from ebbtide.catalog.prices import Price, find_price, machine_price
 from ebbtide.catalog.quotas import quota_names
 from ebbtide.catalog.retirements import Retirement, retired_names, retirement
+from ebbtide.catalog.series import series_of, takes
 from ebbtide.catalog.versions import PINS, Pin
 
 __all__ = [
     "GKE_REGION_ZONES",
+    "LARGEST_EPHEMERAL_GIB",
     "LOCAL_SSD_GIB",
     "PINS",
     "PREEMPTIBLE_SECONDS",
@@ -50,6 +58,7 @@ __all__ = [
     "boot_disk_types",
     "cheapest",
     "chips_of",
+    "ephemeral_gib",
     "find_machine",
     "find_price",
     "footprint",
@@ -65,5 +74,7 @@ __all__ = [
     "resource_name",
     "retired_names",
     "retirement",
+    "series_of",
     "short_for",
+    "takes",
 ]

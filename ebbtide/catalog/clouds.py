@@ -30,3 +30,13 @@ def region_of(location: str) -> str:
 def is_gke_zone(location: str) -> bool:
     """Whether a GKE location is a zone (`us-central1-a`) and not a region (`us-central1`)."""
     return _ZONE.match(location) is not None
+
+
+def account_host(project: str) -> str:
+    """Host name of the service accounts of a Google Cloud project.
+
+    A project of a domain, `acme.example:ml`, is written backwards, as `ml.acme.example` (addresses of
+    google.com:skia-buildbots, in google/skia-buildbot, 2026).
+    """
+    domain, _, name = project.rpartition(":")
+    return f"{name}.{domain}.iam.gserviceaccount.com" if domain else f"{name}.iam.gserviceaccount.com"

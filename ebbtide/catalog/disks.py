@@ -1,8 +1,10 @@
 """Boot disk types that a node can have."""
 
+from functools import cache
 from typing import assert_never
 
 from ebbtide.catalog.clouds import CloudKind
+from ebbtide.catalog.tables import rows
 
 _PERSISTENT = ("pd-balanced", "pd-standard", "pd-ssd", "hyperdisk-balanced")
 _HYPERDISK = ("hyperdisk-balanced",)
@@ -58,3 +60,19 @@ azure-vms-no-temp-disk, 2026)."""
 def has_temporary_disk(family: str) -> bool:
     """Whether Azure machines of a family have a temporary disk; assumed where the family is not known."""
     return family not in _NO_TEMPORARY_DISK
+
+
+LARGEST_EPHEMERAL_GIB = 2040
+"""The largest ephemeral disk of any size (azure-docs, ephemeral-os-disks.md, 2023)."""
+
+
+@cache
+def _ephemeral() -> dict[str, int]:
+    return {name: int(row["gib"]) for row in rows("ephemeral") for name in row["machine_types"].split()}
+
+
+def ephemeral_gib(machine_type: str) -> int | None:
+    """The largest disk that a machine of AKS keeps on itself, GiB: its cache, or its temporary disk where it
+    has no cache; 0 for none, None where it is not known."""
+    room = _ephemeral().get(machine_type)
+    return None if room is None else min(room, LARGEST_EPHEMERAL_GIB)

@@ -12,13 +12,11 @@ class MachineSeries:
 
     Attributes:
         name: such as `a3`.
-        compact: whether its nodes can have compact placement.
         compact_max_nodes: the most nodes of one compact placement; None where that is not known.
         gvnic_only: whether its machines have no other network interface than gVNIC.
     """
 
     name: str
-    compact: bool
     compact_max_nodes: int | None
     gvnic_only: bool
 
@@ -28,7 +26,6 @@ def _table() -> dict[str, MachineSeries]:
     return {
         row["series"]: MachineSeries(
             name=row["series"],
-            compact=row["compact"] == "yes",
             compact_max_nodes=int(row["compact_max_nodes"]) if row["compact_max_nodes"] else None,
             gvnic_only=row["gvnic_only"] == "yes",
         )

@@ -28,15 +28,19 @@ class Api:
         namespace: the one that the kubeconfig's context names, or else `default`.
     """
 
-    def __init__(self, client: Any, namespace: str = "default", manager: str = _MANAGER) -> None:
+    def __init__(
+        self, client: Any, namespace: str = "default", manager: str = _MANAGER, user: str = ""
+    ) -> None:
         """Over a client of the official library; the class methods make one.
 
         Args:
             client: an `ApiClient`.
             namespace: see the attribute.
             manager: who owns the fields that are written (Kubernetes docs, server-side apply).
+            user: see `as_user`.
         """
         self._client, self.namespace, self._manager = client, namespace, manager
+        self._user = user
 
     @classmethod
     def of_token(cls, server: str, authority: str, token: str, *, manager: str = _MANAGER) -> Self:
@@ -83,6 +87,11 @@ class Api:
             KubeconfigError: there is no kubeconfig, or none has the context.
         """
         return cls(*_official().of_user(context))
+
+    def as_user(self, user: str) -> Self:
+        """The same server as another user, by impersonation (Kubernetes docs, user impersonation); as itself
+        where none is named."""
+        return type(self)(self._client, self.namespace, self._manager, user)
 
     def get(self, path: str, *, accept: str = JSON, **query: str) -> Object:
         """An object, or a list of them."""
@@ -146,6 +155,8 @@ class Api:
         accept: str = JSON,
     ) -> Object:
         headers = {"Accept": accept, "Content-Type": content}
+        if self._user:
+            headers["Impersonate-User"] = self._user
         return _official().call(self._client, method, path, query, headers, body)
 
 

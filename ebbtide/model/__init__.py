@@ -7,6 +7,8 @@ from ebbtide.model.cloud import Aks, AksAccess, AksNetwork, Existing, Gke, GkeAc
 from ebbtide.model.cluster import Cluster, Lifetime
 from ebbtide.model.declare import advice, check_pool, declaration_schema, declare
 from ebbtide.model.faults import DeclarationError, Fault
+from ebbtide.model.keys import AksKeys, GkeKeys
+from ebbtide.model.maintenance import Maintenance, MaintenanceExclusion, MaintenanceWindow
 from ebbtide.model.pool import (
     Accelerator,
     Disk,
@@ -23,13 +25,14 @@ from ebbtide.model.pool import (
 )
 from ebbtide.model.region import Region
 from ebbtide.model.site import Site
-from ebbtide.model.tenancy import Namespace, Queue, QueueUse, Registry, Team
+from ebbtide.model.tenancy import LocalQueue, Namespace, Queue, QueueUse, Registry, Team
 
 __all__ = [
     "Accelerator",
     "Addons",
     "Aks",
     "AksAccess",
+    "AksKeys",
     "AksNetwork",
     "Capacity",
     "Cluster",
@@ -40,14 +43,19 @@ __all__ = [
     "FlexStart",
     "Gke",
     "GkeAccess",
+    "GkeKeys",
     "GkeNetwork",
     "GpuSharingConfig",
     "Katib",
     "Kueue",
     "Lifetime",
+    "LocalQueue",
     "LocalSsdConfig",
     "Logs",
     "MachineShape",
+    "Maintenance",
+    "MaintenanceExclusion",
+    "MaintenanceWindow",
     "Namespace",
     "Nodes",
     "OnDemand",

@@ -14,7 +14,8 @@ class Kueue(Declared):
     """Kueue, which admits work to the pools. There by itself where queues or a queued pool are declared."""
 
     replicas: Annotated[int, Field(strict=True, ge=1, le=3)] = 1
-    """Controllers. With two the webhooks answer while a system node is replaced; each takes room there."""
+    """Controllers. Several are spread over the system nodes where there are several, and the webhooks go on
+    answering while one of those is replaced; each takes room there."""
     frameworks: Names = default(())
     """Kinds of work that are queued besides Jobs, pods and what the declared add-ons bring, as Kueue names
     them (`ray.io/rayjob`)."""
@@ -43,8 +44,8 @@ class Katib(Declared):
 
 
 class Logs(Declared):
-    """AKS: logs of pods, those that are gone among them, in a Log Analytics workspace, by Container insights.
-    Billed by the GiB. GKE has them in Cloud Logging by itself."""
+    """AKS: logs of pods, those that are gone among them, and audit logs of the control plane, in a Log
+    Analytics workspace. Billed by the GiB. GKE has both in Cloud Logging by itself."""
 
     retention_days: Annotated[int, Field(strict=True, ge=30, le=730)] = 30
     """Days that they are kept; the first 30 cost nothing more."""

@@ -106,3 +106,6 @@ Name = Annotated[str, Field(strict=True, min_length=1)]
 
 Names = Converted[tuple[Name, ...], list[str] | tuple[str, ...]]
 """Names, in order."""
+
+Overrides = dict[str, Any]
+"""Inputs of a provider's resource, by their names in camel case, applied last."""

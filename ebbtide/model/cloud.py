@@ -5,7 +5,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ebbtide.catalog import CloudKind
-from ebbtide.model.base import Converted, Declared, Name, Names, default
+from ebbtide.model.base import Converted, Declared, Name, Names, Overrides, default
+from ebbtide.model.keys import AksKeys, GkeKeys
+from ebbtide.model.maintenance import Maintenance
 from ebbtide.model.region import Region
 from ebbtide.model.site import Site
 
@@ -19,10 +21,14 @@ class Existing(Declared):
 
 
 class GkeAccess(Declared):
-    """Who reaches the control plane. The DNS endpoint, guarded by IAM, is always there."""
+    """Who reaches the control plane. Unless it is private, the DNS endpoint, guarded by IAM, is there."""
 
     networks: Converted[tuple[str, ...], list[str] | tuple[str, ...]] = default(())
-    """Ranges (CIDR) from which the IP endpoint is reached. Left out: there is no IP endpoint."""
+    """Ranges (CIDR) from which the IP endpoint is reached. Left out: there is no IP endpoint; of a private
+    cluster, it is reached from its own nodes and pods alone."""
+    private: bool = False
+    """Whether the control plane has an address in the cluster's network alone, and no DNS endpoint. Whatever
+    deploys or submits work runs in that network, or in one of `networks` that is connected with it."""
 
 
 class GkeNetwork(Declared):
@@ -60,8 +66,17 @@ class Gke(Declared):
     plane's."""
     access: GkeAccess = GkeAccess()
     network: GkeNetwork = GkeNetwork()
+    keys: GkeKeys = GkeKeys()
+    """Keys of one's own for what is at rest. Left out: Google's."""
+    network_tags: Names = default(())
+    """Network tags of the nodes of every pool, for the firewall rules and routes of their network."""
+    maintenance: Maintenance | None = None
+    """When GKE upgrades the cluster and its nodes. Left out: at any time."""
     regions: tuple[Region, ...] = ()
     """Regions, zones and hardware that are newer than Ebbtide's tables."""
+    overrides: Overrides = Field(default_factory=Overrides)
+    """Inputs of the provider's resource of the cluster that nothing here declares, applied last, as Pulumi's
+    YAML has them: of `gcp.container.Cluster`. Mappings are merged with what is derived; lists replace it."""
     existing: Existing | None = None
 
     @property
@@ -77,7 +92,14 @@ class AksAccess(Declared):
     """Object ids of the Entra groups that administer the cluster. Left out: whoever deploys it."""
     networks: Converted[tuple[str, ...], list[str] | tuple[str, ...]] = default(())
     """Ranges (CIDR) from which the API server is reached. Left out: it is open to the world, guarded by
-    Entra."""
+    Entra. Not for a private cluster, which such ranges do not apply to."""
+    private: bool = False
+    """Whether the API server has an address in the cluster's network alone. Whatever deploys or submits work
+    runs in that network, or in one that is connected with it. It is fixed when the cluster is created."""
+    private_dns_zone: Name = "system"
+    """Zone in which a private API server has its name: `system` for one that AKS makes, `none` for a public
+    name of the private address, or the resource id of a zone `privatelink.<region>.azmk8s.io`. It is fixed
+    when the cluster is created."""
     login: Literal["azurecli", "workloadidentity"] = "azurecli"
     """How kubelogin obtains a token: from the Azure CLI, or from a federated workload identity, as in CI."""
 
@@ -114,8 +136,16 @@ class Aks(Declared):
     """Version of the control plane and the nodes, where it must be pinned."""
     access: AksAccess = AksAccess()
     network: AksNetwork = AksNetwork()
+    keys: AksKeys = AksKeys()
+    """Keys of one's own for what is at rest. Left out: Microsoft's."""
+    maintenance: Maintenance | None = None
+    """When AKS upgrades the cluster and its nodes, as `upgradeChannel` has it. Left out: at any time."""
     regions: tuple[Region, ...] = ()
     """Regions, zones and hardware that are newer than Ebbtide's tables."""
+    overrides: Overrides = Field(default_factory=Overrides)
+    """Inputs of the provider's resource of the cluster that nothing here declares, applied last, as Pulumi's
+    YAML has them: of `azure-native.containerservice.ManagedCluster`. Mappings are merged with what is
+    derived; lists replace it."""
     existing: Existing | None = None
 
     @property

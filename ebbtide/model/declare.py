@@ -11,6 +11,7 @@ from ebbtide.model.faults import DeclarationError, Fault
 from ebbtide.model.paths import position
 from ebbtide.model.pool import Pool
 from ebbtide.model.rules import PoolIn, Severity, cluster_faults, pool_faults
+from ebbtide.model.rules.overrides import unchecked
 from ebbtide.model.shape.findings import Finding, findings
 from ebbtide.model.shape.salvage import rests_on, salvage
 from ebbtide.model.site import Site
@@ -79,7 +80,7 @@ def check_pool(pool: Pool, site: Site) -> Pool:
 
 def advice(cluster: Cluster) -> tuple[Fault, ...]:
     """What is worth a warning in a valid declaration."""
-    return tuple(cluster_faults(cluster, Severity.WARNED))
+    return (*cluster_faults(cluster, Severity.WARNED), *unchecked(cluster))
 
 
 def declaration_schema() -> dict[str, Any]:

@@ -1,24 +1,75 @@
-"""Names that have to fit a cloud's limit."""
+"""Names of what is derived from a declaration, each within the limits of its type."""
 
+import re
+from dataclasses import dataclass
 from hashlib import sha256
 
 _HASH = 6
-_ACCOUNT_LIMIT = 24
+_ACCOUNT_HASH = 12
+_ARM = "Azure resource-name-rules (learn.microsoft.com/azure/azure-resource-manager/management, 2026)"
+_GOOGLE = "hashicorp/terraform-provider-google-beta 7.45"
 
 
-def fitting(name: str, limit: int) -> str:
-    """A name of at most `limit` characters: the name itself, or its beginning with a hash of the whole.
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What a name of a type may be.
+
+    Attributes:
+        shortest: fewest characters.
+        longest: most characters.
+        characters: those that may be in it, as a class of a regular expression.
+        source: where the limit is written down.
+        reserved: a regular expression of what may not be in it; empty for nothing.
+    """
+
+    shortest: int
+    longest: int
+    characters: str
+    source: str
+    reserved: str = ""
+
+    def holds(self, name: str) -> bool:
+        """True if a name is within the limit."""
+        within = self.shortest <= len(name) <= self.longest
+        allowed = re.fullmatch(f"[{self.characters}]*", name) is not None
+        return within and allowed and not (self.reserved and re.search(self.reserved, name))
+
+
+SERVICE_ACCOUNT = Limit(6, 30, "a-z0-9-", f"{_GOOGLE}, services/resourcemanager: account_id")
+BUCKET = Limit(
+    3,
+    63,
+    "a-z0-9-",
+    "Cloud Storage docs, buckets (2026): a name with dots needs a verified domain",
+    reserved="^goog|google|g00gle",
+)
+FILESTORE = Limit(1, 63, "a-z0-9-", "Filestore v1 API, instances.create (2026): instanceId")
+REPOSITORY = Limit(1, 63, "a-z0-9-", "Artifact Registry docs, repositories/create-repos (2026)")
+ROUTER_NAT = Limit(2, 63, "a-z0-9-", f"{_GOOGLE}, services/compute, router_nat: ValidateRFC1035Name(2, 63)")
+IDENTITY = Limit(3, 128, "A-Za-z0-9_-", f"{_ARM}, Microsoft.ManagedIdentity")
+FEDERATED_CREDENTIAL = Limit(
+    3, 120, "A-Za-z0-9_-", "azure-rest-api-specs, Microsoft.ManagedIdentity (2024-11)"
+)
+RESOURCE_GROUP = Limit(1, 90, "A-Za-z0-9_.()-", f"{_ARM}, Microsoft.Resources")
+DNS_PREFIX = Limit(1, 54, "A-Za-z0-9-", "azure-rest-api-specs, Microsoft.ContainerService: dnsPrefix")
+VIRTUAL_NETWORK = Limit(2, 64, "A-Za-z0-9_.-", f"{_ARM}, Microsoft.Network")
+WORKSPACE = Limit(4, 63, "A-Za-z0-9-", f"{_ARM}, Microsoft.OperationalInsights")
+STORAGE_ACCOUNT = Limit(3, 24, "a-z0-9", f"{_ARM}, Microsoft.Storage")
+CONTAINER_REGISTRY = Limit(5, 50, "A-Za-z0-9", f"{_ARM}, Microsoft.ContainerRegistry")
+
+
+def fitting(name: str, limit: Limit) -> str:
+    """A name within a limit: the name itself, or its beginning with a hash of the whole.
 
     A name that is merely cut off lets two clusters of one project collide.
-
-    Raises:
-        ValueError: the limit leaves no room for a name and a hash.
     """
-    if len(name) <= limit:
+    if limit.holds(name):
         return name
-    if limit <= _HASH + 1:
-        raise ValueError(f"{name} cannot be fitted into {limit} characters.")
-    return f"{name[: limit - _HASH - 1].rstrip('-')}-{sha256(name.encode()).hexdigest()[:_HASH]}"
+    digest = sha256(name.encode()).hexdigest()[:_HASH]
+    allowed = re.sub(f"[^{limit.characters}]", "-", name)
+    if limit.reserved:
+        allowed = re.sub(limit.reserved, "g", allowed)
+    return f"{allowed[: limit.longest - _HASH - 1].rstrip('-')}-{digest}"
 
 
 def account_name(*parts: str) -> str:
@@ -26,4 +77,5 @@ def account_name(*parts: str) -> str:
     may have it, so a hash of all parts stands at its end."""
     text = "-".join(parts)
     letters = "".join(letter for letter in parts[-1].lower() if letter.isascii() and letter.isalnum())
-    return f"{letters[:12]}{sha256(text.encode()).hexdigest()[: _ACCOUNT_LIMIT - 12]}"
+    digits = STORAGE_ACCOUNT.longest - _ACCOUNT_HASH
+    return f"{letters[:_ACCOUNT_HASH]}{sha256(text.encode()).hexdigest()[:digits]}"

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from ebbtide.model.base import Converted, Count, Declared, Name, Names, OptionalDuration, default
+from ebbtide.model.base import Converted, Count, Declared, Name, Names, OptionalDuration, Overrides, default
 from ebbtide.model.capacity import Capacity, OnDemand
 
 
@@ -179,6 +179,9 @@ class Pool(Declared):
     """Taints in place of the derived one. Those that the cloud adds by itself stay."""
     service_account: str | None = None
     """GKE: e-mail of the nodes' service account, in place of the cluster's own."""
+    network_tags: Names = default(())
+    """GKE: network tags of the nodes, besides those of the cluster (`cloud.networkTags`), for firewall rules
+    and routes."""
     max_pods_per_node: Annotated[int, Field(strict=True, ge=1)] | None = None
     """The most pods on a node. Left out: the cloud's own number."""
     compact: bool = False
@@ -200,6 +203,10 @@ class Pool(Declared):
     auto_upgrade: bool | None = None
     """GKE: follow the cluster's version. Default: yes, which a release channel requires; on an existing
     cluster without one, `false` is possible."""
+    overrides: Overrides = Field(default_factory=Overrides)
+    """Inputs of the provider's resource that nothing here declares, applied last, as Pulumi's YAML has them:
+    of `gcp.container.NodePool` (`nodeConfig: {gvnic: {enabled: true}}`) or
+    `azure-native.containerservice.AgentPool`. Mappings are merged with what is derived; lists replace it."""
 
     @property
     def is_system(self) -> bool:

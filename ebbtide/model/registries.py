@@ -1,13 +1,11 @@
 """Container registries of teams: their names, and the prefix of the images in them."""
 
-from typing import Final, assert_never
+from typing import assert_never
 
 from ebbtide.model.cloud import Aks, Gke
 from ebbtide.model.cluster import Cluster
-from ebbtide.model.physical_names import account_name, fitting
+from ebbtide.model.physical_names import REPOSITORY, account_name, fitting
 from ebbtide.model.tenancy import Team
-
-_REPOSITORY_LIMIT: Final = 63
 
 
 def registry_name(cluster: Cluster, team: Team) -> str:
@@ -20,7 +18,7 @@ def registry_name(cluster: Cluster, team: Team) -> str:
     """
     match cluster.cloud:
         case Gke():
-            return fitting(f"{cluster.name}-{team.name}", _REPOSITORY_LIMIT)
+            return fitting(f"{cluster.name}-{team.name}", REPOSITORY)
         case Aks() as cloud:
             return account_name(cloud.subscription, cluster.name, f"{team.name}-images")
         case _:

@@ -1,10 +1,22 @@
 """Who shares the pools: queues over pools, and teams that use the queues."""
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
 from ebbtide.model.base import Converted, Count, Declared, Name, Names, default
+
+
+class LocalQueue(Declared):
+    """A Kueue LocalQueue in a namespace that exists and is not a team's, such as `default`. The namespace is
+    labelled for Kueue, and gets neither service account, bucket nor RBAC; it is never removed. Work there may
+    name the queue, and is not required to: the API server requires a queue in a team's namespace alone."""
+
+    namespace: Name
+    """The namespace."""
+    name: Name | None = None
+    """Its name. Default: the queue's."""
 
 
 class Queue(Declared):
@@ -21,6 +33,8 @@ class Queue(Declared):
     together: bool = False
     """AKS: the nodes that a job needs are asked for at once, before it is admitted, and come all or not at
     all. GKE has that on pools whose capacity is `queued`."""
+    local_queues: Converted[tuple[LocalQueue, ...], Sequence[LocalQueue]] = default(())
+    """Local queues in namespaces without a team. Teams have their own."""
 
 
 class Namespace(Declared):

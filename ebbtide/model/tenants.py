@@ -2,7 +2,7 @@
 team's."""
 
 from ebbtide.model.cluster import Cluster
-from ebbtide.model.tenancy import Namespace, Team
+from ebbtide.model.tenancy import Namespace, QueueUse, Team
 
 PIPELINES_NAMESPACE = "kubeflow"
 """Where Kubeflow Pipelines runs its steps; upstream's manifests name it in too many places to change."""
@@ -14,16 +14,40 @@ def pipelines_tenant() -> Team:
     return Team(name=PIPELINES_NAMESPACE, namespace=Namespace(name=PIPELINES_NAMESPACE, create=False))
 
 
+def pod_security_of(cluster: Cluster, team: Team) -> str | None:
+    """Return the Pod Security Standard that a tenant's namespace enforces; None for its own labels.
+
+    That of Kubeflow Pipelines comes with `baseline` (2.17.0, manifests/kustomize, cluster-scoped-resources).
+    """
+    comes_with_it = (
+        team.namespace_name == PIPELINES_NAMESPACE and cluster.addons.installed_pipelines is not None
+    )
+    return team.pod_security or ("baseline" if comes_with_it else None)
+
+
 def default_tenant() -> Team:
     """Whoever works in `default`, where no team is declared: a queue that no namespace leads to is of no
     use."""
     return Team(name="default", namespace=Namespace(name="default", create=False))
 
 
+def local_queue_tenants(cluster: Cluster) -> tuple[Team, ...]:
+    """Namespaces without a team that have local queues, in the order of the declaration."""
+    uses: dict[str, list[QueueUse]] = {}
+    for queue in cluster.queues:
+        for local in queue.local_queues:
+            uses.setdefault(local.namespace, []).append(QueueUse(queue=queue.name, as_=local.name))
+    return tuple(
+        Team(name=name, namespace=Namespace(name=name, create=False), queues=queues)
+        for name, queues in uses.items()
+    )
+
+
 def tenants_of(cluster: Cluster) -> tuple[Team, ...]:
-    """Every tenant: the declared teams; the namespace of the pipelines where they are declared and no team
-    works in it by declaration; `default` where there would be nobody else and work is queued."""
-    tenants = cluster.teams
+    """Every tenant: the declared teams; the namespaces that have local queues without one; the namespace of
+    the pipelines where they are declared and neither is in it; `default` where there would be no other and
+    work is queued."""
+    tenants = (*cluster.teams, *local_queue_tenants(cluster))
     pipelines = cluster.addons.pipelines
     # In an existing installation nothing but local queues is needed.
     needed = pipelines is not None and (not pipelines.existing or cluster.has_kueue)

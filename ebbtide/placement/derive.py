@@ -26,6 +26,7 @@ from ebbtide.model.registries import image_prefix
 from ebbtide.model.tenants import tenants_of
 from ebbtide.model.tpus import slice_nodes
 from ebbtide.placement.marks import Marks, marks
+from ebbtide.placement.priorities import PRIORITIES
 from ebbtide.placement.profile import (
     UNCONFIGURED,
     AcceleratorProfile,
@@ -158,4 +159,5 @@ def profile(cluster: Cluster) -> Profile:
             for team in cluster.teams
             if team.registry is not None
         ),
+        priorities=tuple(PRIORITIES) if cluster.has_kueue and queues else (),
     )

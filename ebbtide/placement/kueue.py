@@ -4,6 +4,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ebbtide.placement.priorities import PRIORITIES
 from ebbtide.placement.queueing import Check, ClusterQueue, Cohort, LocalQueue, Queueing
 from ebbtide.placement.quotas import Flavor, covered, quantity
 
@@ -16,12 +17,6 @@ RETRIES = {"backoffLimitCount": 10, "backoffBaseSeconds": 60, "backoffMaxSeconds
 """How often nodes are asked for again, waiting twice as long each time up to half an hour: three hours in
 all. After the last try Kueue gives the work up, which upstream's three tries do within seven minutes: too
 soon for hardware that is waited for."""
-
-PRIORITIES = {
-    "ebbtide-low": (-1000, "Gives way to everything else: sweeps, what can wait for the night."),
-    "ebbtide-normal": (0, "What work has that asks for no other."),
-    "ebbtide-high": (1000, "Goes first within its team; may take the place of the team's lower work."),
-}
 
 Manifest = dict[str, Any]
 
@@ -80,8 +75,16 @@ def cohort_object(cohort: Cohort) -> Manifest:
     return _object("Cohort", cohort.name, spec | {"resourceGroups": _group(cohort.owned)})
 
 
+def _named(namespaces: Sequence[str]) -> Manifest:
+    """A selector of namespaces by name."""
+    key = "kubernetes.io/metadata.name"
+    if len(namespaces) == 1:
+        return {"matchLabels": {key: namespaces[0]}}
+    return {"matchExpressions": [{"key": key, "operator": "In", "values": list(namespaces)}]}
+
+
 def cluster_queue_object(queue: ClusterQueue) -> Manifest:
-    """The ClusterQueue of a team, or of everyone.
+    """The ClusterQueue of a team, or of namespaces without one.
 
     The first flavor with room, borrowed or not, is taken: flavors stand in order of preference. What is
     guaranteed is taken back from whoever borrowed it; within a queue, lower priority gives way.
@@ -89,7 +92,7 @@ def cluster_queue_object(queue: ClusterQueue) -> Manifest:
     spec: Manifest = {
         "cohortName": queue.cohort,
         "queueingStrategy": "BestEffortFIFO",
-        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": queue.namespace}},
+        "namespaceSelector": _named(queue.namespaces),
         "resourceGroups": _group(queue.flavors),
         "flavorFungibility": {"whenCanBorrow": "MayStopSearch", "whenCanPreempt": "TryNextFlavor"},
         "preemption": {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"},

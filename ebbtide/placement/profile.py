@@ -17,6 +17,9 @@ VERSION = f"{_NAME}1"
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 """Label by which work names its LocalQueue (Kueue docs, run Jobs, 2026)."""
 
+PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
+"""Label by which work names its WorkloadPriorityClass (Kueue docs, run Jobs with WorkloadPriority, 2026)."""
+
 UNCONFIGURED = "unconfigured"
 UNKNOWN = "unknown"
 
@@ -185,6 +188,8 @@ class Profile:
         pipeline_retries: failures that retry a step of a pipeline, as the stack configures Kubeflow
             Pipelines: `disruptions` or `any`; `unconfigured` where it does not; `unknown` in a profile that
             an older Ebbtide wrote.
+        priorities: names of the WorkloadPriorityClasses, the lowest first; empty in a profile that an older
+            Ebbtide wrote.
     """
 
     cluster: str
@@ -195,6 +200,7 @@ class Profile:
     logs: LogsProfile
     pipeline_retries: str = UNKNOWN
     registries: tuple[RegistryProfile, ...] = ()
+    priorities: tuple[str, ...] = ()
     version: str = VERSION
 
     def pool(self, name: str) -> PoolProfile:
@@ -321,4 +327,5 @@ def _profile(data: Mapping[str, Any]) -> Profile:
         registries=tuple(
             RegistryProfile(**_known(RegistryProfile, item)) for item in data.get("registries", ())
         ),
+        priorities=tuple(data.get("priorities", ())),
     )

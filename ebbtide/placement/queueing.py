@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ebbtide.model import Cluster, Queue, Team
 from ebbtide.model.queues import queues_of
-from ebbtide.model.tenants import tenants_of
+from ebbtide.model.tenants import local_queue_tenants, tenants_of
 from ebbtide.placement.quotas import Flavor, fallback_flavor, flavor
 
 FLAVORS_IN_A_GROUP = 64
@@ -31,13 +31,13 @@ class Cohort:
 
 @dataclass(frozen=True, slots=True)
 class ClusterQueue:
-    """A queue as one team, or everyone, has it.
+    """A queue as one team has it, or namespaces without a team share it.
 
     Attributes:
         name: its name.
         cohort: where it borrows.
         flavors: in order of preference, with the nodes of each of their pools that are its own.
-        namespace: where its work comes from.
+        namespaces: where its work comes from.
         weight: its share of what is borrowed.
         checks: names of the admission checks, with the flavors that each is for.
     """
@@ -45,7 +45,7 @@ class ClusterQueue:
     name: str
     cohort: str
     flavors: tuple[tuple[Flavor, Mapping[str, int]], ...]
-    namespace: str
+    namespaces: tuple[str, ...]
     weight: int
     checks: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
@@ -92,7 +92,7 @@ class Queueing:
         found = {
             item.name: item
             for queue in self.cluster_queues
-            if queue.namespace == namespace
+            if namespace in queue.namespaces
             for item, _ in queue.flavors
         }
         return tuple(found.values())
@@ -193,25 +193,26 @@ def queueing(cluster: Cluster) -> Queueing:
     tenants = tenants_of(cluster)
     by_queue = {queue.name: _flavors_of(queue, cluster) for queue in queues}
     flavors = _in_order((item for found in by_queue.values() for item in found), cluster)
-    cluster_queues: list[ClusterQueue] = []
+    shared = {tenant.name for tenant in local_queue_tenants(cluster)}
+    cluster_queues: dict[str, ClusterQueue] = {}
     local_queues: list[LocalQueue] = []
     for tenant in tenants:
         used = [queue for queue in queues if tenant.queues_used(queue.name)]
         guaranteed = _guarantees(tenant, used)
         for queue in used:
-            name = f"{tenant.name}.{queue.name}" if cluster.teams else queue.name
+            is_shared = not cluster.teams or tenant.name in shared
+            name = queue.name if is_shared else f"{tenant.name}.{queue.name}"
             mine, own = by_queue[queue.name], guaranteed[queue.name]
-            cluster_queues.append(
-                ClusterQueue(
-                    name=name,
-                    cohort=cohort_name(cluster),
-                    flavors=tuple(
-                        (item, {one.pool: own.get(one.pool, 0) for one in item.offers}) for item in mine
-                    ),
-                    namespace=tenant.namespace_name,
-                    weight=tenant.weight,
-                    checks=_checks_of(queue, mine),
-                )
+            before = cluster_queues[name].namespaces if name in cluster_queues else ()
+            cluster_queues[name] = ClusterQueue(
+                name=name,
+                cohort=cohort_name(cluster),
+                flavors=tuple(
+                    (item, {one.pool: own.get(one.pool, 0) for one in item.offers}) for item in mine
+                ),
+                namespaces=(*before, tenant.namespace_name),
+                weight=tenant.weight,
+                checks=_checks_of(queue, mine),
             )
             local_queues += [
                 LocalQueue(use.as_ or use.queue, tenant.namespace_name, name)
@@ -224,6 +225,6 @@ def queueing(cluster: Cluster) -> Queueing:
             *((_TOGETHER,) if any(queue.together for queue in queues) else ()),
         ),
         cohorts=_cohorts(cohort_name(cluster), flavors, tenants),
-        cluster_queues=tuple(cluster_queues),
+        cluster_queues=tuple(cluster_queues.values()),
         local_queues=tuple(local_queues),
     )

@@ -18,6 +18,7 @@ from ebbtide.preview.words import (
     marks,
     name_below,
     nodes_words,
+    overrides_words,
     type_words,
     urn_name,
 )
@@ -70,9 +71,12 @@ def render(preview: Preview, console: Console) -> None:
 def _title(preview: Preview) -> RenderableType:
     title = Text.assemble((f"{preview.project}/{preview.stack}", _HEADING), ": an offline preview")
     clusters = dict.fromkeys((pool.cluster, pool.cloud.upper(), pool.location) for pool in preview.pools)
-    lines = [title]
+    lines: list[RenderableType] = [title]
     for cluster, cloud, location in clusters:
         lines.append(Text(f"Cluster {cluster} on {cloud}" + (f" in {location}" if location else "")))
+        made = [one for one in preview.clusters if one.name == cluster]
+        details = [text for one in made for text in (*one.settings, overrides_words(one.overrides)) if text]
+        lines += [Indented(Text(detail), _BELOW, _BELOW) for detail in details]
     return Group(*lines)
 
 
@@ -104,6 +108,8 @@ def _pools(pools: Sequence[PoolReport], width: int) -> Iterator[RenderableType]:
         details += pool.settings
         details += [f"queues {', '.join(pool.queues)}"] if pool.queues else []
         details += [f"falls back to {', '.join(pool.falls_back_to)}"] if pool.falls_back_to else []
+        details += [f"network tags {', '.join(pool.network_tags)}"] if pool.network_tags else []
+        details += [overrides] if (overrides := overrides_words(pool.overrides)) else []
         if details:
             lines.append(Indented(Text("; ".join(details)), _BELOW, _BELOW))
         lines.append(Indented(Text.assemble(("runs ", _QUIET), pool.admits), _BELOW, _BELOW))

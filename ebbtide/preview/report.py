@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from ebbtide.reading import PoolFacts, read_fallbacks, read_pools, read_queues
+from ebbtide.reading import ClusterFacts, PoolFacts, read_clusters, read_fallbacks, read_pools, read_queues
 from ebbtide.reading.admission import admits
 from ebbtide.recording.marks import is_assumed
 from ebbtide.recording.recording import Message, Recording, Resource, Severity
@@ -120,10 +120,31 @@ class PoolReport(_Part):
     """How long a node lives at most; null for no limit."""
     billing: dict[str, str]
     """Labels of the bill, which Azure calls tags."""
+    network_tags: tuple[str, ...] = ()
+    """Network tags of nodes on Google Cloud."""
+    overrides: dict[str, Any]
+    """Inputs of the pool's resource that the declaration overrides, by path."""
     urn: str
     """The pool's resource; the cluster's where the pool is part of it."""
     inline: bool
     """Whether the pool is part of its cluster's resource."""
+
+
+class ClusterReport(_Part):
+    """A cluster, as its resource has it."""
+
+    name: str
+    """What it is called in the cloud."""
+    cloud: str
+    """`gke` or `aks`."""
+    location: str
+    """Zone or region."""
+    settings: tuple[str, ...]
+    """What a reviewer should see of it, each in a few words."""
+    overrides: dict[str, Any]
+    """Inputs of the cluster's resource that the declaration overrides, by path."""
+    urn: str
+    """The cluster's resource."""
 
 
 class ResourceReport(_Part):
@@ -235,6 +256,8 @@ class Preview(_Part):
     """Name of the Pulumi project."""
     stack: str
     """Name of the stack."""
+    clusters: tuple[ClusterReport, ...]
+    """Clusters that the stack makes."""
     pools: tuple[PoolReport, ...]
     """Node pools, system pools first."""
     resources: tuple[ResourceReport, ...]
@@ -271,6 +294,7 @@ def preview_of(recording: Recording, warnings: Iterable[str] = ()) -> Preview:
     return Preview(
         project=recording.project,
         stack=recording.stack,
+        clusters=tuple(map(_cluster, read_clusters(recording))),
         pools=tuple(map(_pool, pools, queues, fallbacks)),
         resources=tuple(_resource(resource) for resource in recording),
         outputs=masked(dict(recording.outputs)),
@@ -322,8 +346,21 @@ def _pool(pool: PoolFacts, queues: tuple[str, ...], falls_back_to: tuple[str, ..
         falls_back_to=falls_back_to,
         max_run_seconds=pool.max_run_seconds,
         billing=dict(pool.billing),
+        network_tags=pool.network_tags,
+        overrides=masked(dict(pool.overrides)),
         urn=pool.urn,
         inline=pool.inline,
+    )
+
+
+def _cluster(cluster: ClusterFacts) -> ClusterReport:
+    return ClusterReport(
+        name=cluster.name,
+        cloud=cluster.cloud.value,
+        location=cluster.location,
+        settings=cluster.settings,
+        overrides=masked(dict(cluster.overrides)),
+        urn=cluster.urn,
     )
 
 

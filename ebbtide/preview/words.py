@@ -1,6 +1,9 @@
 """Facts of a preview in words, short enough for a table or a tree."""
 
+import json
+from collections.abc import Mapping
 from datetime import timedelta
+from typing import Any
 
 from ebbtide.preview.report import NodesReport, PoolReport, ResourceReport
 
@@ -62,6 +65,12 @@ def capacity_words(pool: PoolReport) -> str:
     if pool.max_price is not None:
         details.append(f"at most {pool.max_price} USD/h")
     return ", ".join([pool.capacity, *details])
+
+
+def overrides_words(overrides: Mapping[str, Any]) -> str:
+    """Overridden inputs: `overrides: nodeConfig.gvnic.enabled = true`; empty where there are none."""
+    written = ", ".join(f"{path} = {json.dumps(value)}" for path, value in overrides.items())
+    return f"overrides: {written}" if written else ""
 
 
 def _duration(seconds: int) -> str:

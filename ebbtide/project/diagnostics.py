@@ -22,6 +22,7 @@ OTHER_RULES: Final = {
     "value-type": "The value is text, a number, a list or a mapping, as the field wants.",
     "value-range": "The number is not below the least that the field takes.",
     "duration": "A duration has a unit, as `30s` and `7d`.",
+    "provider-installed": "The provider whose types say what overrides may be is installed; a warning.",
     "yaml-syntax": "The file is YAML that Pulumi reads.",
     "stack-file": "The project and the stack have their files, with keys that something reads.",
     "program": "The program runs to its end.",

@@ -13,6 +13,7 @@ from ebbtide.placement.aks_marks import SPOT
 from ebbtide.reading.facts import (
     AcceleratorFacts,
     CapacityKind,
+    ClusterFacts,
     DiskFacts,
     NodeFacts,
     PoolFacts,
@@ -22,6 +23,7 @@ from ebbtide.reading.inputs import Inputs
 from ebbtide.recording.recording import Resource
 
 AGENT_POOL: Final = "azure-native:containerservice:AgentPool"
+MAINTENANCE: Final = "azure-native:containerservice:MaintenanceConfiguration"
 CLUSTER: Final = "azure-native:containerservice:ManagedCluster"
 
 _SPOT_TAINT: Final = TaintFacts(SPOT, "spot", "NoSchedule", automatic=True)
@@ -32,6 +34,40 @@ def read_agent_pool(resource: Resource) -> PoolFacts:
     inputs = Inputs(resource.inputs)
     name, cluster = inputs.text("agentPoolName"), inputs.text("resourceName")
     return _pool(inputs, resource.urn, name, cluster, inline=False)
+
+
+def read_cluster(resource: Resource) -> ClusterFacts:
+    """A cluster."""
+    inputs = Inputs(resource.inputs)
+    return ClusterFacts(
+        urn=resource.urn,
+        cloud=CloudKind.AKS,
+        name=inputs.text("resourceName"),
+        location=inputs.text("location"),
+        settings=tuple(_settings(inputs)),
+    )
+
+
+def read_maintenance(resource: Resource) -> tuple[str, str]:
+    """Name of the cluster that a maintenance configuration is of, and what it says in a few words."""
+    inputs = Inputs(resource.inputs)
+    window = "maintenanceWindow"
+    day = inputs.text(f"{window}.schedule.weekly.dayOfWeek") or "every day"
+    hours, start = inputs.number(f"{window}.durationHours"), inputs.text(f"{window}.startTime")
+    without = [
+        f"{span.text('start')} to {span.text('end')}" for span in inputs.parts(f"{window}.notAllowedDates")
+    ]
+    words = f"{inputs.text('configName')} {day} from {start} UTC for {hours} h"
+    return inputs.text("resourceName"), ", not ".join([words, *without])
+
+
+def _settings(inputs: Inputs) -> Iterator[str]:
+    if inputs.flag("apiServerAccessProfile.enablePrivateCluster"):
+        yield "control plane reached from its network alone"
+    if key := inputs.text("securityProfile.azureKeyVaultKms.keyId"):
+        yield f"secrets encrypted with {key}"
+    if key := inputs.text("diskEncryptionSetID"):
+        yield f"disks encrypted by {key}"
 
 
 def read_inline_pools(resource: Resource) -> Iterator[PoolFacts]:

@@ -1,10 +1,11 @@
 """What is read of a node pool, in the same words for both clouds."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from ebbtide.catalog import CloudKind
+from ebbtide.recording.values import Plain
 
 CapacityKind: TypeAlias = Literal["on-demand", "spot", "preemptible", "flex-start", "queued", "reservation"]
 Role: TypeAlias = Literal["system", "work"]
@@ -105,6 +106,8 @@ class PoolFacts:
         taints: what nodes carry, declared and automatic.
         max_run_seconds: how long a node lives at most; None for no limit.
         billing: labels of the bill, which Azure calls tags.
+        network_tags: network tags of nodes on Google Cloud.
+        overrides: inputs of the resource that the declaration overrides, by path.
     """
 
     urn: str
@@ -128,3 +131,26 @@ class PoolFacts:
     taints: tuple[TaintFacts, ...]
     max_run_seconds: int | None = None
     billing: Mapping[str, str]
+    network_tags: tuple[str, ...] = ()
+    overrides: Mapping[str, Plain] = field(default_factory=dict[str, Plain])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterFacts:
+    """One cluster, as the resource has it.
+
+    Attributes:
+        urn: the resource.
+        cloud: whose it is.
+        name: in the cloud.
+        location: zone or region.
+        settings: what a reviewer should see of it, each in a few words.
+        overrides: inputs of the resource that the declaration overrides, by path.
+    """
+
+    urn: str
+    cloud: CloudKind
+    name: str
+    location: str
+    settings: tuple[str, ...] = ()
+    overrides: Mapping[str, Plain] = field(default_factory=dict[str, Plain])

@@ -21,6 +21,7 @@ from ebbtide.placement.gke_marks import QUEUED
 from ebbtide.reading.facts import (
     AcceleratorFacts,
     CapacityKind,
+    ClusterFacts,
     DiskFacts,
     NodeFacts,
     PoolFacts,
@@ -62,6 +63,36 @@ def read_node_pool(resource: Resource) -> PoolFacts:
     inputs = Inputs(resource.inputs)
     cluster = inputs.text("cluster").rpartition("/")[2]
     return _pool(inputs, resource.urn, cluster, inputs.text("location"), inline=False)
+
+
+def read_cluster(resource: Resource) -> ClusterFacts:
+    """A cluster."""
+    inputs = Inputs(resource.inputs)
+    return ClusterFacts(
+        urn=resource.urn,
+        cloud=CloudKind.GKE,
+        name=inputs.text("name"),
+        location=inputs.text("location"),
+        settings=tuple(_settings(inputs)),
+    )
+
+
+def _settings(inputs: Inputs) -> Iterator[str]:
+    if inputs.flag("privateClusterConfig.enablePrivateEndpoint"):
+        yield "control plane reached from its network alone"
+    if recurrence := inputs.text("maintenancePolicy.recurringWindow.recurrence"):
+        start, end = (
+            inputs.text(f"maintenancePolicy.recurringWindow.{name}")[11:16]
+            for name in ("startTime", "endTime")
+        )
+        yield f"maintenance {recurrence}, {start} to {end} UTC"
+    for exclusion in inputs.parts("maintenancePolicy.maintenanceExclusions"):
+        start, end = (exclusion.text(name)[:10] for name in ("startTime", "endTime"))
+        yield f"{exclusion.text('exclusionOptions.scope')} from {start} until {end}"
+    if key := inputs.text("databaseEncryption.keyName"):
+        yield f"secrets encrypted with {key}"
+    if key := inputs.text("nodeConfig.bootDiskKmsKey"):
+        yield f"boot disks encrypted with {key}"
 
 
 def read_inline_pools(resource: Resource) -> Iterator[PoolFacts]:
@@ -117,6 +148,7 @@ def _pool(
         taints=taints,
         max_run_seconds=PREEMPTIBLE_SECONDS if capacity == "preemptible" else int(limit) if limit else None,
         billing=inputs.labels("nodeConfig.resourceLabels"),
+        network_tags=inputs.texts("nodeConfig.tags"),
     )
 
 

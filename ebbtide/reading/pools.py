@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Final
 
 from ebbtide.reading import aks, gke
-from ebbtide.reading.facts import PoolFacts
-from ebbtide.recording.recording import Recording
+from ebbtide.reading.facts import ClusterFacts, PoolFacts
+from ebbtide.recording.recording import Plain, Recording, Resource
+from ebbtide.recording.values import leaves
 
 
 def read_pools(recording: Recording) -> tuple[PoolFacts, ...]:
@@ -13,7 +15,41 @@ def read_pools(recording: Recording) -> tuple[PoolFacts, ...]:
 
     Pools that exist already and are only read are not among them: nothing is recorded of what they are like.
     """
-    return tuple(sorted(_pools(recording), key=lambda pool: pool.role != "system"))
+    pools = (_with_overrides(pool, recording) for pool in _pools(recording))
+    return tuple(sorted(pools, key=lambda pool: pool.role != "system"))
+
+
+def read_clusters(recording: Recording) -> tuple[ClusterFacts, ...]:
+    """Every cluster that the program would make, in the order of registration."""
+    maintenance = [aks.read_maintenance(resource) for resource in recording.of_type(aks.MAINTENANCE)]
+    return tuple(
+        replace(
+            cluster,
+            settings=(*cluster.settings, *(words for name, words in maintenance if name == cluster.name)),
+            overrides=_overrides(recording[cluster.urn], recording, "overrides"),
+        )
+        for cluster in (
+            _CLUSTERS[resource.type](resource)
+            for resource in recording
+            if resource.type in _CLUSTERS and not resource.read
+        )
+    )
+
+
+_CLUSTERS: Final = {gke.CLUSTER: gke.read_cluster, aks.CLUSTER: aks.read_cluster}
+
+
+def _with_overrides(pool: PoolFacts, recording: Recording) -> PoolFacts:
+    resource = recording[pool.urn]
+    name = "poolOverrides" if pool.inline else "overrides"
+    return replace(pool, overrides=_overrides(resource, recording, name))
+
+
+def _overrides(resource: Resource, recording: Recording, name: str) -> dict[str, Plain]:
+    """What the component above a resource says that the declaration overrides, by path."""
+    parent = recording[resource.parent] if resource.parent else None
+    overrides = parent.inputs.get(name) if parent is not None else None
+    return dict(leaves(overrides)) if isinstance(overrides, dict) else {}
 
 
 def _pools(recording: Recording) -> Iterator[PoolFacts]:

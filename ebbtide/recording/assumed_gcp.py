@@ -10,6 +10,7 @@ decided by them.
 from collections.abc import Mapping
 from typing import Final
 
+from ebbtide.catalog.clouds import account_host
 from ebbtide.recording.asking import Assumptions, Question
 from ebbtide.recording.marks import ADDRESS, CERTIFICATE_BASE64, WORD
 from ebbtide.recording.templates import Derivation, Facts, Template, Text, invoke_rule, resource_rule
@@ -32,13 +33,18 @@ def _region(facts: Facts) -> str | None:
     return format(Text(place), "region") if place else None
 
 
-_DERIVED: Final[Mapping[str, Derivation]] = {"name": _name, "location": _location, "region": _region}
+_DERIVED: Final[Mapping[str, Derivation]] = {
+    "name": _name,
+    "location": _location,
+    "region": _region,
+    "accountHost": lambda facts: account_host("{project}".format_map(facts)),
+}
 
 _COMPUTE: Final = "https://www.googleapis.com/compute/v1/"
 _CONTAINER: Final = "https://container.googleapis.com/v1/"
 _CLUSTER: Final = "projects/{project}/locations/{location}/clusters/{name}"
 _DNS_ENDPOINT: Final = f"gke-{WORD}-{{name}}-{_NUMBER}.{{region}}.gke.goog"
-_EMAIL: Final = "{accountId}@{project}.iam.gserviceaccount.com"
+_EMAIL: Final = "{accountId}@{accountHost}"
 
 # By type: the id, and the outputs that are not inputs. What is not here stays unknown.
 _RESOURCES: Final[Mapping[str, tuple[str, Mapping[str, Template]]]] = {

@@ -8,6 +8,8 @@ from ebbtide.model import Cluster, DeclarationError, declare
 from ebbtide.preview.record_stack import record_stack
 from ebbtide.preview.stack_files import StackFiles, read_stack, stack_named_by
 from ebbtide.recording.failures import ProgramError
+from ebbtide.rehearsal.cloud.kubernetes.sources import INDEX, indexed
+from ebbtide.rehearsal.cloud.provider import RefusedError
 from ebbtide.rehearsal.cloud.settings import Settings
 from ebbtide.rehearsal.failures import RehearsalError
 from ebbtide.rehearsal.report.document import Report
@@ -49,6 +51,33 @@ def tools(say: Say, names: Iterable[str] = ITEMS) -> Tools:
         ToolError: something can be neither found nor built.
     """
     return ensure(names, say=say)
+
+
+def check_directories(manifests: tuple[Path, ...], charts: tuple[Path, ...]) -> None:
+    """Check the directories of `--manifests` and `--charts` before anything is built.
+
+    Raises:
+        RehearsalError: one does not exist, or the index of manifests is missing or names a missing file.
+    """
+    for option, directories in (("manifests", manifests), ("charts", charts)):
+        for directory in directories:
+            if not directory.is_dir():
+                raise RehearsalError(f"`--{option} {directory}`: there is no such directory.")
+    for directory in manifests:
+        try:
+            missing = [path.name for path in indexed(directory).values() if not path.exists()]
+        except RefusedError as error:
+            raise RehearsalError(f"{error}. {_INDEX}") from None
+        if missing:
+            raise RehearsalError(
+                f"{directory / INDEX} names {', '.join(missing)}, which is not in {directory}. {_INDEX}"
+            )
+
+
+_INDEX = (
+    f"Write an {INDEX} with a line for each kustomization: its address as the program gives it, a colon, and "
+    "the name of a file beside it with what `kubectl kustomize ADDRESS` prints."
+)
 
 
 def rehearse(

@@ -37,8 +37,12 @@ def millicores(text: str) -> int:
             raise WorkloadError(f"cpu is {text!r}, which is no amount of CPU: write cores, as 4, or 500m.")
 
 
-def memory_bytes(text: str) -> int:
+def memory_bytes(text: str, name: str = "memory") -> int:
     """Memory as Kubernetes has it (`48Gi`, `48G`), in bytes.
+
+    Args:
+        text: the amount.
+        name: of the field, for the message.
 
     Raises:
         WorkloadError: it is no amount of memory.
@@ -48,7 +52,7 @@ def memory_bytes(text: str) -> int:
             return whole
         case _:
             raise WorkloadError(
-                f"memory is {text!r}, which is no amount of memory for a pod: write it as 48Gi or 512Mi."
+                f"{name} is {text!r}, which is no amount of memory for a pod: write it as 48Gi or 512Mi."
             )
 
 

@@ -7,7 +7,14 @@ from ebbtide.workloads.capacity import check_capacity
 from ebbtide.workloads.errors import Problems, WorkloadError
 from ebbtide.workloads.names import LABEL_LENGTH
 from ebbtide.workloads.placing import Place, place
-from ebbtide.workloads.secrets import secret_mounts, secret_variables, secret_volumes
+from ebbtide.workloads.secrets import (
+    image_pull_references,
+    secret_mounts,
+    secret_variables,
+    secret_volumes,
+)
+from ebbtide.workloads.security import container_security, pod_security
+from ebbtide.workloads.shared_memory import memory_mounts, memory_volumes
 from ebbtide.workloads.tasks import Task, TaskFields, check
 
 Manifest = dict[str, Any]
@@ -123,11 +130,21 @@ def _pod(task: Task, found: Place) -> Manifest:
     # The limit of a run is the pod's, not the Job's: the Job's clock goes on while a node is waited for.
     limit = task.max_run_seconds
     claim = [{"name": _VOLUME, "persistentVolumeClaim": {"claimName": task.volume}}] if task.volume else []
-    volumes = [*claim, *secret_volumes(task.secret_volumes)]
+    volumes = [*claim, *memory_volumes(task), *secret_volumes(task.secret_volumes)]
+    pull = image_pull_references(task.image_pull_secrets)
+    # The cloud's identities need no token of the Kubernetes API: GKE has its metadata server, and on AKS a
+    # webhook mounts a token of its own (Azure/azure-workload-identity, pkg/webhook/webhook.go, 2026).
+    account: Manifest = (
+        {"serviceAccountName": task.service_account}
+        if task.service_account
+        else {"automountServiceAccountToken": False}
+    )
     return {
         "restartPolicy": "Never",
         **({"activeDeadlineSeconds": limit} if limit else {}),
-        **({"serviceAccountName": task.service_account} if task.service_account else {}),
+        **account,
+        **({"imagePullSecrets": pull} if pull else {}),
+        "securityContext": pod_security(task),
         **found.pod,
         "containers": [_container(task, found)],
         **({"volumes": volumes} if volumes else {}),
@@ -152,6 +169,11 @@ def _container(task: Task, found: Place) -> Manifest:
             *secret_variables(task.secret_env),
         ],
         "resources": {kind: amounts for kind, amounts in resources.items() if amounts},
-        "volumeMounts": [*mounts, *secret_mounts(task.secret_volumes)],
+        "volumeMounts": [*mounts, *memory_mounts(task), *secret_mounts(task.secret_volumes)],
     }
-    return {"name": CONTAINER, "image": task.image, **{name: part for name, part in parts.items() if part}}
+    return {
+        "name": CONTAINER,
+        "image": task.image,
+        **{name: part for name, part in parts.items() if part},
+        "securityContext": container_security(task),
+    }

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from ebbtide.placement import PoolProfile, Profile, ProfileError, QueueProfile
-from ebbtide.placement.profile import QUEUE_LABEL
+from ebbtide.placement.profile import PRIORITY_LABEL, QUEUE_LABEL
 from ebbtide.workloads.amounts import MEBIBYTE, in_words
 from ebbtide.workloads.errors import Problems, WorkloadError
+from ebbtide.workloads.shared_memory import check_shared_memory
 from ebbtide.workloads.tasks import Sidecar, Task
 
 MAX_RUN_ANNOTATION: Final = "provreq.kueue.x-k8s.io/maxRunDurationSeconds"
@@ -94,6 +95,11 @@ def _known(profile: Profile) -> str:
 def _on_pool(profile: Profile, task: Task) -> Place:
     pool = profile.pool(task.pool)
     problems = Problems()
+    check_shared_memory(task, problems)
+    problems.check(
+        not task.priority,
+        f"priority is {task.priority}, and orders work in a queue: name a queue instead of pool {pool.name}.",
+    )
     if pool.capacity == _QUEUED:
         queues = " or ".join(f"queue {name}" for name in pool.queues) or "a queue over it"
         problems.add(
@@ -138,6 +144,8 @@ def _pod(pool: PoolProfile) -> dict[str, Any]:
 def _in_queue(profile: Profile, task: Task) -> Place:
     queue = _queue(profile, task)
     problems = Problems()
+    check_shared_memory(task, problems)
+    _check_priority(profile, task, problems)
     problems.check(
         task.cpu and task.memory,
         "cpu and memory are both needed in a queue: it counts what is requested, and would let in more than "
@@ -160,11 +168,23 @@ def _in_queue(profile: Profile, task: Task) -> Place:
     problems.end()
     return Place(
         namespace=namespace,
-        labels={QUEUE_LABEL: label},
+        labels={QUEUE_LABEL: label, **({PRIORITY_LABEL: task.priority} if task.priority else {})},
         annotations=annotations,
         suspended=True,
         accelerator=accelerator,
         pools=tuple(fitting),
+    )
+
+
+def _check_priority(profile: Profile, task: Task, problems: Problems) -> None:
+    """Note a priority that the cluster does not have; Kueue would not admit work that names it (0.19.2,
+    pkg/util/priority)."""
+    known = ", ".join(profile.priorities)
+    instead = f"write one of {known}" if known else "its profile lists none: write it again, or omit priority"
+    problems.check(
+        not task.priority or task.priority in profile.priorities,
+        f"priority is {task.priority!r}, which is no WorkloadPriorityClass of cluster {profile.cluster}: "
+        f"{instead}.",
     )
 
 

@@ -1,7 +1,7 @@
 """Secrets of the namespace in a container, by reference: no value of one is ever in a manifest."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ebbtide.workloads.errors import Problems
@@ -62,6 +62,20 @@ def check_secrets(
     paths = list(secret_volumes.values())
     for path in dict.fromkeys(path for path in paths if paths.count(path) > 1):
         problems.add(f"secret_volumes has {path} twice: only one Secret can be mounted there.")
+
+
+def check_image_pull_secrets(names: Sequence[str], problems: Problems) -> None:
+    """Note what can be no Secret's name."""
+    if isinstance(names, str):
+        problems.add(f"image_pull_secrets is one text; write a list, [{names!r}].")
+        return
+    for name in names:
+        problems.check(is_subdomain(name), f"image_pull_secrets has {name!r}, which can be no Secret's name.")
+
+
+def image_pull_references(names: Sequence[str]) -> list[Manifest]:
+    """References of a pod to the Secrets with which its images are pulled."""
+    return [{"name": name} for name in names]
 
 
 def key_reference(reference: str) -> tuple[str, str]:

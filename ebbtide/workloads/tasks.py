@@ -8,10 +8,12 @@ from typing import Final, Required, TypedDict
 from ebbtide.workloads.amounts import memory_bytes, millicores, seconds
 from ebbtide.workloads.errors import Problems
 from ebbtide.workloads.names import LABEL_LENGTH, is_label, is_subdomain
-from ebbtide.workloads.secrets import check_env, check_secrets
+from ebbtide.workloads.secrets import check_env, check_image_pull_secrets, check_secrets
 
 _STOPPED: Final = {137: "SIGKILL", 143: "SIGTERM"}
 _HIGHEST_EXIT_CODE: Final = 255
+_HIGHEST_USER: Final = 2**31 - 1
+"""The highest id that Kubernetes takes (apimachinery, validation.IsValidUserID)."""
 
 
 class TaskFields(TypedDict, total=False):
@@ -37,6 +39,12 @@ class TaskFields(TypedDict, total=False):
     """CPU that each pod requests: cores, as `4`, or `500m`. It may use more where the node has it."""
     memory: str
     """Memory that each pod requests, and its limit: `48Gi`."""
+    shared_memory: str
+    """Size of a volume in memory at `/dev/shm`, for data loaders and NCCL: `8Gi`. It is a part of `memory`.
+    Default: the 64 MiB of the container runtime."""
+    priority: str
+    """In a queue: the WorkloadPriorityClass, one of the profile's `priorities`. It orders the queue's work
+    and decides what is preempted. Default: priority 0, as `ebbtide-normal` has."""
     retries: int
     """How often a failure is tried again, 3 unless said; disruptions do not count. In a sweep: for each
     index."""
@@ -52,8 +60,13 @@ class TaskFields(TypedDict, total=False):
     """Environment variables from keys of Secrets in the namespace: `{"WANDB_API_KEY": "tracker/api-key"}`."""
     secret_volumes: Mapping[str, str]
     """Secrets to mount, a file for each key, by name: `{"tracker": "/secrets/tracker"}`."""
+    image_pull_secrets: Sequence[str]
+    """Secrets in the namespace with which images are pulled, as of a registry with its own login."""
     service_account: str
     """The pods' service account, for what they may do in the cloud."""
+    run_as_user: int
+    """Id of the user that the container runs as, 1 or more, with a group of the same id. The pods then
+    satisfy the Pod Security Standard `restricted`. Default: the image's own user, which may be root."""
     volume: str
     """Name of a claim to mount, where checkpoints outlive the pod; a team's own is called `shared`. On GKE it
     is taken to be a bucket mount, which runs beside the work and needs 250m CPU and 256Mi of the node."""
@@ -94,6 +107,8 @@ class Task:
     gpus: int | None = None
     cpu: str = ""
     memory: str = ""
+    shared_memory: str = ""
+    priority: str = ""
     retries: int = 3
     fail_on: Sequence[int] = ()
     ttl: str | timedelta = "1d"
@@ -101,7 +116,9 @@ class Task:
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     secret_env: Mapping[str, str] = field(default_factory=dict[str, str])
     secret_volumes: Mapping[str, str] = field(default_factory=dict[str, str])
+    image_pull_secrets: Sequence[str] = ()
     service_account: str = ""
+    run_as_user: int | None = None
     volume: str = ""
     mount_path: str = "/checkpoints"
     sidecars: tuple[Sidecar, ...] = ()
@@ -120,6 +137,11 @@ class Task:
     def memory_b(self) -> int:
         """Memory of a pod, bytes; 0 where it is not said."""
         return memory_bytes(self.memory) if self.memory else 0
+
+    @property
+    def shared_memory_b(self) -> int:
+        """Size of the volume at /dev/shm, bytes; 0 for the container runtime's own."""
+        return memory_bytes(self.shared_memory, "shared_memory") if self.shared_memory else 0
 
     @property
     def ttl_seconds(self) -> int:
@@ -155,10 +177,15 @@ def check(task: Task, problems: Problems, *, name_length: int = LABEL_LENGTH) ->
             f"{what} is one text; write its words as a list, ['python', 'train.py'].",
         )
     check_secrets(task.secret_env, task.secret_volumes, problems)
+    check_image_pull_secrets(task.image_pull_secrets, problems)
     check_env(task.env, task.secret_env, problems)
     problems.check(
         not task.volume or task.mount_path not in task.secret_volumes.values(),
         f"mount_path and secret_volumes both have {task.mount_path}: only one volume can be mounted there.",
+    )
+    problems.check(
+        task.run_as_user is None or 0 < task.run_as_user <= _HIGHEST_USER,
+        f"run_as_user is {task.run_as_user}; write 1 to {_HIGHEST_USER}. 0 is root: leave it out for that.",
     )
     problems.check(task.gpu_count >= 0, f"gpus is {task.gpus}; write 0 or more.")
     problems.check(task.retries >= 0, f"retries is {task.retries}; write 0 or more.")

@@ -15,7 +15,15 @@ from ebbtide.placement import Profile
 from ebbtide.workloads.capacity import check_capacity
 from ebbtide.workloads.errors import Problems, WorkloadError
 from ebbtide.workloads.placing import Place, place
-from ebbtide.workloads.secrets import check_secrets, secret_mounts, secret_variables, secret_volumes
+from ebbtide.workloads.secrets import (
+    check_image_pull_secrets,
+    check_secrets,
+    image_pull_references,
+    secret_mounts,
+    secret_variables,
+    secret_volumes,
+)
+from ebbtide.workloads.shared_memory import memory_mounts, memory_volumes
 from ebbtide.workloads.tasks import Task
 
 Manifest = dict[str, Any]
@@ -26,6 +34,8 @@ MANAGER: Final = "ebbtide.dev/placement"
 
 _CONTAINER: Final = "node"
 """The container that trains, in every runtime of Trainer's own (Trainer 2.3.0, manifests/base/runtimes)."""
+_SDK_NAMES: Final = {"imagePullSecrets": "image_pull_secrets"}
+"""Fields of a pod that the SDK writes in snake case."""
 
 
 class TrainFields(TypedDict, total=False):
@@ -43,6 +53,10 @@ class TrainFields(TypedDict, total=False):
     """CPU for each pod: cores, as `4`, or `500m`."""
     memory: str
     """Memory for each pod: `48Gi`."""
+    shared_memory: str
+    """Size of a volume in memory at `/dev/shm`, a part of `memory`: `8Gi`."""
+    priority: str
+    """In a queue: the WorkloadPriorityClass, one of the profile's `priorities`."""
     max_run: str | timedelta
     """For how long nodes are asked for, where the queue leads to a pool whose capacity is queued."""
     secret_env: Mapping[str, str]
@@ -50,6 +64,8 @@ class TrainFields(TypedDict, total=False):
     For `manifest()`; the SDK's options have no way to set them (kubeflow 0.5.0)."""
     secret_volumes: Mapping[str, str]
     """Secrets to mount, a file for each key, by name: `{"tracker": "/secrets/tracker"}`."""
+    image_pull_secrets: Sequence[str]
+    """Secrets in the namespace with which images are pulled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,12 +184,13 @@ def train_job(
     task = Task(name="train", image="train", **fields)
     try:
         check_secrets(task.secret_env, task.secret_volumes, problems)
+        check_image_pull_secrets(task.image_pull_secrets, problems)
         found = place(profile, task)
     except WorkloadError as error:
         raise problems.error(*error.problems) from None
     check_capacity(found.pools, task, nodes, problems)
     problems.end()
-    pod = found.pod | _secrets_of(task)
+    pod = found.pod | _pod_of(task)
     return TrainPlacement(
         nodes=nodes,
         resources=_resources(task, found),
@@ -192,14 +209,20 @@ def _resources(task: Task, found: Place) -> dict[str, str]:
     return {name: amount for name, amount in asked.items() if amount}
 
 
-def _secrets_of(task: Task) -> dict[str, Any]:
-    """Fields of the pods' spec that mount Secrets."""
-    if not task.secret_volumes:
-        return {}
-    mounts = secret_mounts(task.secret_volumes)
+def _pod_of(task: Task) -> dict[str, Any]:
+    """Fields of the pods' spec besides their placement."""
+    pull = image_pull_references(task.image_pull_secrets)
+    mounts = [*memory_mounts(task), *secret_mounts(task.secret_volumes)]
     return {
-        "volumes": secret_volumes(task.secret_volumes),
-        "containers": [{"name": _CONTAINER, "volumeMounts": mounts}],
+        **({"imagePullSecrets": pull} if pull else {}),
+        **(
+            {
+                "volumes": [*memory_volumes(task), *secret_volumes(task.secret_volumes)],
+                "containers": [{"name": _CONTAINER, "volumeMounts": mounts}],
+            }
+            if mounts
+            else {}
+        ),
     }
 
 
@@ -209,7 +232,8 @@ def _as_option(pod: dict[str, Any], options: Any) -> Any:
         options.ContainerPatch(name=item["name"], volume_mounts=item["volumeMounts"])
         for item in pod.get("containers", ())
     ]
-    return options.PodSpecPatch(**{**pod, "containers": containers or None})
+    fields = {_SDK_NAMES.get(name, name): part for name, part in pod.items()}
+    return options.PodSpecPatch(**{**fields, "containers": containers or None})
 
 
 def _patch(pods: dict[str, dict[str, Any]]) -> Manifest:

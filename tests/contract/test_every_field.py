@@ -77,6 +77,20 @@ GROUP = (
     "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/held/providers"
     "/Microsoft.Compute/capacityReservationGroups/ours"
 )
+RING = "projects/acme-ml/locations/us-central1/keyRings/ml/cryptoKeys"
+VAULT = (
+    "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/keys/providers"
+    "/Microsoft.KeyVault/vaults/ours"
+)
+SET = (
+    "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/keys/providers"
+    "/Microsoft.Compute/diskEncryptionSets/ours"
+)
+AKS_KEYS = {"secrets": "https://ours.vault.azure.net/keys/secrets/0123", "vault": VAULT}
+MAINTENANCE = {
+    "window": {"days": ["saturday"], "start": "02:00", "duration": "12h"},
+    "exclusions": [{"name": "launch", "start": "2026-12-20", "end": "2027-01-04"}],
+}
 ADMINS = ["11111111-1111-1111-1111-111111111111"]
 UNKNOWN = {"type": "n9-standard-8", "vcpus": 8, "memoryGib": 32.0}
 
@@ -104,6 +118,7 @@ GKE_CLOUD = [
     flip("Gke.kubernetes_version", GKE, "cloud.kubernetesVersion", "1.35.2-gke.1200000"),
     flip("Gke.access", GKE, "cloud.access", {"networks": ["203.0.113.0/24"]}),
     flip("GkeAccess.networks", GKE, "cloud.access.networks", ["203.0.113.0/24"], ["198.51.100.0/24"]),
+    flip("GkeAccess.private", GKE, "cloud.access", {"private": True}),
     flip("Gke.network", GKE, "cloud.network", {"nodes": "10.32.0.0/20"}),
     flip("GkeNetwork.nodes", GKE, "cloud.network.nodes", "10.32.0.0/20"),
     flip("GkeNetwork.pods", GKE, "cloud.network.pods", "10.36.0.0/14"),
@@ -112,6 +127,33 @@ GKE_CLOUD = [
     flip("GkeNetwork.subnet", GKE_VPC, "cloud.network.subnet", "other"),
     flip("GkeNetwork.pods_range", GKE_VPC, "cloud.network.podsRange", "other"),
     flip("GkeNetwork.services_range", GKE_VPC, "cloud.network.servicesRange", "other"),
+    flip("Gke.keys", GKE, "cloud.keys", {"secrets": f"{RING}/secrets"}),
+    flip("GkeKeys.secrets", GKE, "cloud.keys", {"secrets": f"{RING}/secrets"}),
+    flip("GkeKeys.disks", GKE, "cloud.keys", {"disks": f"{RING}/disks"}),
+    flip(
+        "GkeKeys.grant",
+        GKE,
+        "cloud.keys",
+        {"disks": f"{RING}/disks", "grant": False},
+        {"disks": f"{RING}/disks"},
+    ),
+    flip("Gke.maintenance", GKE, "cloud.maintenance", MAINTENANCE),
+    *(
+        flip(field, _with(GKE, "cloud.maintenance", MAINTENANCE), f"cloud.maintenance.{path}", value)
+        for field, path, value in (
+            ("Maintenance.window", "window.start", "04:00"),
+            ("MaintenanceWindow.days", "window.days", ["sunday"]),
+            ("MaintenanceWindow.start", "window.start", "04:00"),
+            ("MaintenanceWindow.duration", "window.duration", "14h"),
+            ("Maintenance.exclusions", "exclusions", []),
+            ("MaintenanceExclusion.name", "exclusions.0.name", "holidays"),
+            ("MaintenanceExclusion.start", "exclusions.0.start", "2026-12-21"),
+            ("MaintenanceExclusion.end", "exclusions.0.end", "2027-01-03"),
+            ("MaintenanceExclusion.scope", "exclusions.0.scope", "no-minor-upgrades"),
+        )
+    ),
+    flip("Gke.network_tags", GKE, "cloud.networkTags", ["allow-ssh"]),
+    flip("Gke.overrides", GKE, "cloud.overrides", {"enableIntranodeVisibility": True}),
     Flip("Gke.existing", GKE_SPOT, GKE_EXISTING),
     flip("Existing.name", GKE_EXISTING, "cloud.existing.name", "others"),
 ]
@@ -126,12 +168,27 @@ AKS_CLOUD = [
     flip("Aks.access", AKS, "cloud.access", {"admins": ADMINS}),
     flip("AksAccess.admins", AKS, "cloud.access.admins", ADMINS),
     flip("AksAccess.networks", AKS, "cloud.access.networks", ["203.0.113.0/24"]),
+    flip("AksAccess.private", AKS, "cloud.access", {"private": True}),
+    flip(
+        "AksAccess.private_dns_zone",
+        AKS,
+        "cloud.access",
+        {"private": True, "privateDnsZone": "none"},
+        {"private": True},
+    ),
     flip("AksAccess.login", AKS, "cloud.access.login", "workloadidentity"),
     flip("Aks.network", AKS, "cloud.network", {"nodes": "10.225.0.0/16"}),
     flip("AksNetwork.nodes", AKS, "cloud.network.nodes", "10.225.0.0/16"),
     flip("AksNetwork.pods", AKS, "cloud.network.pods", "10.246.0.0/16"),
     flip("AksNetwork.services", AKS, "cloud.network.services", "10.2.0.0/16"),
     flip("AksNetwork.subnet", AKS, "cloud.network.subnet", SUBNET),
+    flip("Aks.keys", AKS, "cloud.keys", AKS_KEYS),
+    flip("AksKeys.secrets", AKS, "cloud.keys", AKS_KEYS),
+    flip("AksKeys.vault", AKS, "cloud.keys", AKS_KEYS, {"secrets": AKS_KEYS["secrets"], "grant": False}),
+    flip("AksKeys.disks", AKS, "cloud.keys", {"disks": SET}),
+    flip("AksKeys.grant", AKS, "cloud.keys", {"disks": SET, "grant": False}, {"disks": SET}),
+    flip("Aks.maintenance", AKS, "cloud.maintenance", MAINTENANCE),
+    flip("Aks.overrides", AKS, "cloud.overrides", {"supportPlan": "AKSLongTermSupport"}),
     Flip("Aks.existing", AKS_SPOT, AKS_EXISTING),
     flip("Existing.name", AKS_EXISTING, "cloud.existing.name", "others"),
     flip("AksNetwork.subnet", AKS_EXISTING, "cloud.network.subnet", SUBNET),
@@ -229,6 +286,7 @@ GKE_POOL = [
     work("Taint.value", GKE_CPU, "taints", [{"key": "lab", "value": "x"}], [{"key": "lab"}]),
     work("Taint.effect", GKE_CPU, "taints", [{"key": "lab", "effect": "NoExecute"}], [{"key": "lab"}]),
     work("Pool.service_account", GKE_CPU, "serviceAccount", "nodes@acme-ml.iam.gserviceaccount.com"),
+    work("Pool.network_tags", GKE_CPU, "networkTags", ["allow-ssh"]),
     work("Pool.max_pods_per_node", GKE_CPU, "maxPodsPerNode", 32),
     work("Pool.compact", GKE_CPU, "compact", True),  # noqa: FBT003 - a value of the declaration
     work("Pool.image_streaming", GKE_CPU, "imageStreaming", True),  # noqa: FBT003 - a value of the declaration
@@ -252,6 +310,7 @@ GKE_POOL = [
     work("Pool.upgrade", GKE_CPU, "upgrade", {"maxSurge": 2}),
     work("Upgrade.max_surge", GKE_CPU, "upgrade", {"maxSurge": 2}, {"maxSurge": 1}),
     work("Upgrade.max_unavailable", GKE_CPU, "upgrade", {"maxUnavailable": 2}, {"maxUnavailable": 1}),
+    work("Pool.overrides", GKE_CPU, "overrides", {"nodeConfig": {"minCpuPlatform": "Intel Ice Lake"}}),
     work("Pool.auto_repair", GKE_CPU, "autoRepair", False),  # noqa: FBT003 - a value of the declaration
     flip("Pool.auto_upgrade", GKE_EXISTING, "pools.0.autoUpgrade", False),  # noqa: FBT003 - a value of the declaration
 ]
@@ -291,6 +350,7 @@ AKS_POOL = [
     work("Pool.labels", AKS_CPU, "labels", {"tier": "gold"}),
     work("Pool.taints", AKS_CPU, "taints", [{"key": "lab"}]),
     work("Pool.max_pods_per_node", AKS_CPU, "maxPodsPerNode", 32),
+    work("Pool.overrides", AKS_CPU, "overrides", {"enableFIPS": True}),
     work("Upgrade.max_surge", AKS_CPU, "upgrade", {"maxSurge": 2}),
     work("Upgrade.max_unavailable", AKS_CPU, "upgrade", {"maxUnavailable": 2}),
 ]
@@ -306,6 +366,21 @@ AKS_ROOMY = _with(AKS, "pools.0.machine", "Standard_D8s_v5")
 TENANCY = [
     flip("Queue.name", TEAM, "queues.0.name", "others"),
     flip("Queue.pools", TEAM, "queues.0.pools", ["t4", "a100"]),
+    flip("Queue.local_queues", TEAM, "queues.0.localQueues", [{"namespace": "default"}]),
+    flip(
+        "LocalQueue.namespace",
+        TEAM,
+        "queues.0.localQueues",
+        [{"namespace": "lab"}],
+        [{"namespace": "default"}],
+    ),
+    flip(
+        "LocalQueue.name",
+        TEAM,
+        "queues.0.localQueues",
+        [{"namespace": "default", "name": "mine"}],
+        [{"namespace": "default"}],
+    ),
     flip("Queue.fallback", STEADY, "queues.0.fallback", True),  # noqa: FBT003 - a value of the declaration
     flip("Queue.fallback", AKS_STEADY, "queues.0.fallback", True),  # noqa: FBT003 - a value of the declaration
     Flip(

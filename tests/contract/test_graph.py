@@ -44,6 +44,7 @@ _UNLABELLED = {
     "azure-native:authorization:RoleAssignment",
     "azure-native:managedidentity:FederatedIdentityCredential",
     "azure-native:monitor:DataCollectionRuleAssociation",
+    "azure-native:monitor:DiagnosticSetting",
     "gcp:serviceaccount/iAMMember:IAMMember",
     "gcp:storage/bucketIAMMember:BucketIAMMember",
     # Billed with the storage account that they are in.

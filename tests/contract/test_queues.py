@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from ebbtide.model import declare
 from ebbtide.placement.derive import profile
 from ebbtide.placement.profile import PoolProfile
-from tests.declarations import Declaration
+from ebbtide.workloads.jobs import job
+from tests.declarations import GKE, Declaration, changed
 from tests.repository import ROOT
 from tests.running import after, in_cluster, manifest
 from tests.synth import synth
@@ -117,3 +118,41 @@ def test_the_job_of_the_queued_story_would_be_admitted() -> None:
     assert all(asked[name] <= offered[name] for name in asked)
     assert queue["spec"]["namespaceSelector"]["matchLabels"] == {"kubernetes.io/metadata.name": "default"}
     assert "LimitRange" not in by_kind
+
+
+def test_local_queues_without_a_team() -> None:
+    """Two namespaces share a cluster queue, beside that of a team. Each is labelled and gets the profile, and
+    nothing else is created for it, in the cluster or in the cloud."""
+    alone = changed(GKE, queues=[{"name": "t4", "pools": ["t4"]}], teams=[{"name": "vision"}])
+    locals_ = [{"namespace": "default", "name": "gpu"}, {"namespace": "lab"}]
+    both = changed(alone, queues=[{**alone["queues"][0], "localQueues": locals_}])
+    before = {item.urn for item in synth(alone)}
+    added = [item for item in synth(both) if item.urn not in before]
+    assert sorted(
+        (manifest(item)["kind"], manifest(item)["metadata"]["name"])
+        for item in added
+        if item.type.startswith("kubernetes:")
+    ) == [
+        ("ClusterQueue", "t4"),
+        ("ConfigMap", "ebbtide-profile"),
+        ("ConfigMap", "ebbtide-profile"),
+        ("LocalQueue", "gpu"),
+        ("LocalQueue", "t4"),
+        ("Namespace", "default"),
+        ("Namespace", "lab"),
+    ]
+    assert {item.type for item in added if not item.type.startswith("kubernetes:")} == {
+        "ebbtide:addons:Tenant"
+    }
+    (shared,) = [
+        item for item in added if item.type.startswith("kubernetes:") and "ClusterQueue" in item.type
+    ]
+    assert manifest(shared)["spec"]["namespaceSelector"]["matchExpressions"][0]["values"] == [
+        "default",
+        "lab",
+    ]
+    patches = [manifest(item) for item in added if item.type.endswith(":NamespacePatch")]
+    assert all("ebbtide.dev/queue-required" not in item["metadata"]["labels"] for item in patches)
+    derived = profile(declare(both))
+    made = job(derived, name="a", image="b", queue="t4", namespace="default", gpus=1, cpu="1", memory="1Gi")
+    assert made["metadata"]["labels"] == {"kueue.x-k8s.io/queue-name": "gpu"}

@@ -219,6 +219,7 @@ def test_teams_and_logs_come_and_go(tmp_path: Path) -> None:
             "BlobContainer",
             "DataCollectionRule",
             "DataCollectionRuleAssociation",
+            "DiagnosticSetting",
             "FederatedIdentityCredential",
             "FileShare",
             "StorageAccount",

@@ -8,7 +8,7 @@ from ebbtide.model import declare
 from ebbtide.placement import Profile
 from ebbtide.placement.derive import profile
 from tests.repository import ROOT, STACK_FILES, STORIES, declaration, relative
-from tests.synth import synth
+from tests.synth import synth_stack
 
 
 @pytest.mark.parametrize("file", STACK_FILES, ids=relative)
@@ -20,7 +20,7 @@ def test_is_a_declaration(file: Path) -> None:
 @pytest.mark.parametrize("file", STACK_FILES, ids=relative)
 def test_previews(file: Path) -> None:
     """The real program makes its cluster and every declared pool of it, and says nothing is wrong."""
-    recording = synth(declaration(file), stack=file.name.split(".")[1])
+    recording = synth_stack(file)
     cluster = declare(declaration(file), default_name=f"ebbtide-{file.name.split('.')[1]}")
     assert recording.says("error") == ()
     assert recording.outputs["clusterName"] == cluster.physical_name

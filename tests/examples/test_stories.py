@@ -1,7 +1,6 @@
 """The five stories: what is created has the names and parameters that their authors published."""
 
 import re
-from functools import cache
 from typing import Any, cast
 
 import pytest
@@ -9,8 +8,8 @@ import pytest
 from ebbtide.recording.recording import Recording
 from ebbtide.workloads.pipelines.queues import NAMESPACE
 from tests.examples.workloads import compiled, module
-from tests.repository import ROOT, STORIES, declaration
-from tests.synth import synth
+from tests.repository import ROOT, STORIES
+from tests.synth import synth_stack
 
 _GKE_CLUSTER = "gcp:container/cluster:Cluster"
 _GKE_POOL = "gcp:container/nodePool:NodePool"
@@ -18,9 +17,8 @@ _AKS_CLUSTER = "azure-native:containerservice:ManagedCluster"
 _AKS_POOL = "azure-native:containerservice:AgentPool"
 
 
-@cache
 def _told(story: str) -> Recording:
-    return synth(declaration(ROOT / "examples" / story / f"Pulumi.{story}.yaml"), stack=story)
+    return synth_stack(ROOT / "examples" / story / f"Pulumi.{story}.yaml")
 
 
 def _at(data: Any, path: str) -> Any:
@@ -124,7 +122,9 @@ PARAMETERS: list[tuple[str, str, str, dict[str, Any]]] = [
         "gpu",
         {
             "nodeConfig.taints": [{"key": "gpu-jobs", "value": "only", "effect": "NO_SCHEDULE"}],
-            "nodeConfig.guestAccelerators[0].gpuDriverInstallationConfig.gpuDriverVersion": "DEFAULT",
+            "nodeConfig.guestAccelerators[0].gpuDriverInstallationConfig.gpuDriverVersion": (
+                "INSTALLATION_DISABLED"
+            ),
             "autoscaling.totalMinNodeCount": 0,
         },
     ),
@@ -287,7 +287,7 @@ def test_job_of_the_queue_story_finds_its_queue() -> None:
             "name": "dws",
             "pools": ["dws-t4-nodepool", "dws-a100-nodepool", "dws-h100-nodepool"],
             "local_queues": [
-                {"team": "dws-test", "namespace": "default", "name": "dws-local-queue", "required": False}
+                {"team": "default", "namespace": "default", "name": "dws-local-queue", "required": False}
             ],
         }
     ]
@@ -301,3 +301,14 @@ def test_plain_tasks_of_the_spot_story_have_a_home() -> None:
     key = "kubernetes.azure.com/scalesetpriority"
     assert spot["tolerations"] == [{"key": key, "operator": "Equal", "value": "spot", "effect": "NoSchedule"}]
     assert {"key": key, "operator": "In", "values": ["spot"]} in spot["affinity"]
+
+
+def test_drivers_of_the_research_story_come_from_a_daemon_set() -> None:
+    """It is for Container-Optimized OS, on the GPU pool alone, whose keyword it tolerates."""
+    (installer,) = _told("research-cluster").of_type("kubernetes:apps/v1:DaemonSet")
+    pod = _at(installer.inputs, "spec.template.spec")
+    assert _at(pod, "initContainers[0].image") == "cos-nvidia-installer:fixed"
+    terms = _at(pod, "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms")
+    assert terms == [{"matchExpressions": [{"key": "ebbtide.dev/pool", "operator": "In", "values": ["gpu"]}]}]
+    keyword = {"key": "gpu-jobs", "operator": "Equal", "value": "only", "effect": "NoSchedule"}
+    assert keyword in pod["tolerations"]

@@ -28,6 +28,7 @@ PS = shutil.which("ps") or "ps"
 
 SHORT = (
     "checkpointed-training-pipeline",
+    "members",
     "no-stock",
     "preemptible-pipelines",
     "queued-gpus",

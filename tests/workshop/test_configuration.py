@@ -1,9 +1,8 @@
 """Where settings come from: a stack's configuration has one reader, and the environment has none."""
 
 import ast
+from collections.abc import Iterable
 from pathlib import Path
-
-import pytest
 
 from tests.repository import ROOT, relative, sources, syntax
 
@@ -21,16 +20,19 @@ def _attributes(path: Path) -> set[str]:
     return {node.attr for node in ast.walk(syntax(path)) if isinstance(node, ast.Attribute)}
 
 
-@pytest.mark.parametrize("path", [path for path in _PROGRAM if path != _READER], ids=relative)
-def test_configuration_has_one_reader(path: Path) -> None:
+def _readers(paths: Iterable[Path], *names: str) -> list[str]:
+    """The files that use an attribute of one of these names."""
+    return [relative(path) for path in paths if _attributes(path) & {*names}]
+
+
+def test_configuration_has_one_reader() -> None:
     """Nothing in the program but `stacks/settings.py` reads `pulumi.Config`."""
-    assert not {"Config", "get_all_config"} & _attributes(path)
+    assert _readers(_PROGRAM, "Config", "get_all_config") == [relative(_READER)]
 
 
-@pytest.mark.parametrize("path", [*_PROGRAM, *_MODEL], ids=relative)
-def test_environment_has_no_reader(path: Path) -> None:
-    """What is created depends on the declaration alone, never on the environment of whoever runs it."""
-    assert not {"environ", "getenv"} & _attributes(path)
+def test_environment_has_no_reader() -> None:
+    """The declaration alone decides what is created, never the user's environment."""
+    assert _readers([*_PROGRAM, *_MODEL], "environ", "getenv") == []
 
 
 def test_keys_have_no_schema_in_the_project() -> None:

@@ -20,7 +20,7 @@ from ebbtide.placement.derive import profile
 from tests.pages import BLOCKS, FILES, Block, commands, of_kind
 from tests.repository import ROOT, STACK_FILES, declaration, makefile_targets, relative
 
-_OF_OTHERS = {"az", "cd", "cp", "docker", "export", "gcloud", "kfp", "kubectl", "mkdir"}
+_OF_OTHERS = {"az", "cd", "cp", "docker", "export", "gcloud", "kfp", "kubectl", "mkdir", "python3"}
 """Commands that a page may name and a test cannot try; those of pulumi are run in tests/engine."""
 
 _PULUMI = {"destroy", "install", "login", "new", "stack", "up"}
@@ -29,10 +29,10 @@ _PATH = re.compile(r"`((?:components|ebbtide|examples|stacks|template|tests)/[\w
 """A path of the repository as a page writes it."""
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=str)
-def test_every_block_is_of_a_kind(block: Block) -> None:
+def test_every_block_is_of_a_kind() -> None:
     """A block says what it is, so that none escapes the tests below."""
-    assert block.kind in {"json", "mermaid", "python", "sh", "text", "yaml"}
+    kinds = {"json", "mermaid", "python", "sh", "text", "yaml"}
+    assert [str(block) for block in BLOCKS if block.kind not in kinds] == []
 
 
 @pytest.mark.parametrize("block", of_kind("yaml"), ids=str)
@@ -61,9 +61,8 @@ def test_python_runs(block: Block, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("block", [it for it in of_kind("python") if _is_test(it)], ids=str)
-def test_tests_pass(block: Block, tmp_path: Path) -> None:
-    """A test that a page shows passes in a project made from the template for GKE."""
+def test_tests_pass(tmp_path: Path) -> None:
+    """The tests that the pages show pass in a project made from the template for GKE."""
     template = ROOT / "template" / "gke"
     answers = {"ebbtide:owner": "us", "ebbtide:project": "acme-ml", "ebbtide:location": "us-central1-a"}
     written = yaml.safe_load((template / "Pulumi.dev.yaml").read_text(encoding="utf-8"))
@@ -71,7 +70,8 @@ def test_tests_pass(block: Block, tmp_path: Path) -> None:
     (tmp_path / "Pulumi.dev.yaml").write_text(stack_file, encoding="utf-8")
     (tmp_path / "Pulumi.yaml").write_text("name: my-cluster\nruntime: python\n", encoding="utf-8")
     (tmp_path / "conftest.py").write_text(_AS_INSTALLED, encoding="utf-8")
-    (tmp_path / "test_page.py").write_text(block.text, encoding="utf-8")
+    for number, block in enumerate(it for it in of_kind("python") if _is_test(it)):
+        (tmp_path / f"test_page_{number}.py").write_text(block.text, encoding="utf-8")
     shutil.copy(template / "__main__.py", tmp_path)
     command = [sys.executable, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -158,30 +158,38 @@ def test_commands_are_there(where: str, command: str) -> None:
             assert (ROOT / Path(where).parent / file).is_file(), where
         case [".venv/bin/python", "-m", "pytest", *paths]:
             assert all((ROOT / path).exists() for path in paths), where
+        case [".venv/bin/python", "-m", module]:
+            assert (ROOT / module.replace(".", "/")).with_suffix(".py").is_file(), where
         case [".venv/bin/python", file]:
             assert (ROOT / file).is_file(), where
         case ["pulumi", *words]:
             _check_pulumi(words)
-        case ["python3", "-m", "venv", _]:
-            pass
         case [word, *_]:
             assert word in _OF_OTHERS, where
         case _:
             pytest.fail(where)
 
 
-@pytest.mark.parametrize("path", FILES, ids=relative)
-def test_links_lead_somewhere(path: Path) -> None:
+def _matches(pattern: re.Pattern[str]) -> list[tuple[Path, str]]:
+    """Each match of a pattern in the documentation, with the page it is on."""
+    return [(page, match) for page in FILES for match in pattern.findall(page.read_text(encoding="utf-8"))]
+
+
+def test_links_lead_somewhere() -> None:
     """A link to a file of the repository has one at its end."""
-    targets = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", path.read_text(encoding="utf-8"))
-    assert [it for it in targets if "://" not in it and not (path.parent / it).exists()] == []
+    links = _matches(re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)"))
+    assert [
+        (relative(page), target)
+        for page, target in links
+        if "://" not in target and not (page.parent / target).exists()
+    ] == []
 
 
-@pytest.mark.parametrize("path", FILES, ids=relative)
-def test_paths_exist(path: Path) -> None:
+def test_paths_exist() -> None:
     """A file or directory of the repository that a page names exists."""
-    named = _PATH.findall(path.read_text(encoding="utf-8"))
-    assert [name for name in named if not any(ROOT.glob(name.rstrip("/")))] == []
+    assert [
+        (relative(page), name) for page, name in _matches(_PATH) if not any(ROOT.glob(name.rstrip("/")))
+    ] == []
 
 
 def test_contributing_names_files_for_each_kind_of_change() -> None:
@@ -192,13 +200,9 @@ def test_contributing_names_files_for_each_kind_of_change() -> None:
         assert named[f"Add {change}"] >= 3
 
 
-@pytest.mark.parametrize("path", FILES, ids=relative)
-def test_no_page_sets_the_path_of_python(path: Path) -> None:
+def test_no_page_sets_the_path_of_python() -> None:
     """The package is installed: no page finds it through PYTHONPATH or the working directory."""
-    text = path.read_text(encoding="utf-8")
-    assert "PYTHONPATH" not in text
-    assert "-m ebbtide" not in text
-    assert not re.search(r"(?<!-m )pip install", text)
+    assert _matches(re.compile(r"PYTHONPATH|-m ebbtide|(?<!-m )pip install")) == []
 
 
 @pytest.mark.parametrize("page", PAGES)

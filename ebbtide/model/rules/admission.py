@@ -7,6 +7,7 @@ from ebbtide.model.faults import Fault
 from ebbtide.model.queues import queues_of
 from ebbtide.model.rules.rule import ClusterRule, Severity
 from ebbtide.model.tenancy import Team
+from ebbtide.model.tenants import pod_security_of
 
 _POD_SECURITY = "Kubernetes docs, Pod Security Standards and Pod Security Admission (2026)"
 _POLICY = "Kubernetes docs, ValidatingAdmissionPolicy (2026)"
@@ -41,7 +42,7 @@ def _interactive_members(cluster: Cluster) -> Iterator[Fault]:
 
 def _existing_namespaces_are_open(cluster: Cluster) -> Iterator[Fault]:
     for index, team in enumerate(cluster.teams):
-        if team.members and team.pod_security is None:
+        if team.members and pod_security_of(cluster, team) is None:
             yield Fault(
                 f"teams[{index}].namespace",
                 f"The existing namespace {team.namespace_name} keeps its own Pod Security labels, if any.",

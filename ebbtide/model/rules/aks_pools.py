@@ -1,16 +1,19 @@
-"""What AKS prescribes for spot pools and for upgrades."""
+"""What AKS prescribes for spot pools, ephemeral disks, sizes and upgrades."""
 
 from collections.abc import Iterator
 from decimal import Decimal
 
-from ebbtide.catalog import CloudKind
+from ebbtide.catalog import LARGEST_EPHEMERAL_GIB, CloudKind, ephemeral_gib, takes
 from ebbtide.model.capacity import Spot
+from ebbtide.model.completion import complete_pool
 from ebbtide.model.faults import Fault
 from ebbtide.model.rules.rule import PoolIn, PoolRule, Severity
 
 _SPOT_DOCS = "azure-aks-docs spot-node-pool.md (2025-04-06)"
 _UPGRADE_DOCS = "azure-aks-docs upgrade-aks-node-pools-rolling.md (2026-05-29)"
 _DECIMALS = 5
+_NO_POOL = "The node pool could not be created."
+_MOST_NODES = 1000
 
 
 def _spot_is_no_system_pool(pool: PoolIn) -> Iterator[Fault]:
@@ -21,6 +24,54 @@ def _spot_is_no_system_pool(pool: PoolIn) -> Iterator[Fault]:
             "The cluster could not be created.",
             "Leave capacity out for on-demand.",
         )
+
+
+def _spot_of_a_series_that_has_it(pool: PoolIn) -> Iterator[Fault]:
+    machine = pool.machine
+    if isinstance(pool.pool.capacity, Spot) and machine is not None and not takes(machine, "spot"):
+        yield Fault(
+            pool.at("capacity"),
+            f"Azure sells no {machine.name} as spot.",
+            _NO_POOL,
+            "Write a machine of another series, such as Standard_D2as_v5, or leave capacity out for "
+            "on-demand.",
+        )
+
+
+def _ephemeral_disk_fits(pool: PoolIn) -> Iterator[Fault]:
+    machine = pool.machine
+    disk = complete_pool(pool.pool, pool.site).disk
+    if machine is None or disk.type != "ephemeral" or disk.size_gib is None:
+        return
+    known = ephemeral_gib(machine.name)
+    room = LARGEST_EPHEMERAL_GIB if known is None else known
+    if room == 0:
+        yield Fault(
+            pool.at("disk.type"),
+            f"{machine.name} has neither a cache nor a temporary disk that a node's disk could be on.",
+            _NO_POOL,
+            "Write type: managed, or leave it out; or take a machine such as Standard_D4ds_v5.",
+        )
+    elif disk.size_gib > room:
+        yield Fault(
+            pool.at("disk.sizeGib"),
+            f"{machine.name} holds an ephemeral disk of at most {room} GiB, and this one has "
+            f"{disk.size_gib}.",
+            _NO_POOL,
+            f"Write sizeGib: {room} or less, or leave type out for a managed disk.",
+        )
+
+
+def _not_too_many_nodes(pool: PoolIn) -> Iterator[Fault]:
+    nodes = pool.pool.nodes
+    for field, number in (("max", nodes.max), ("count", nodes.count)):
+        if number is not None and number > _MOST_NODES:
+            yield Fault(
+                pool.at(f"nodes.{field}"),
+                f"A node pool on AKS has at most {_MOST_NODES} nodes, and {field} is {number}.",
+                _NO_POOL,
+                f"Write {field}: {_MOST_NODES} or less, and a second pool for more.",
+            )
 
 
 def _max_price(pool: PoolIn) -> Iterator[Fault]:
@@ -90,6 +141,24 @@ RULES: tuple[PoolRule, ...] = (
         "spot is no system pool",
         f"{_SPOT_DOCS}; use-system-pools.md (2026-04-30)",
         _spot_is_no_system_pool,
+        CloudKind.AKS,
+    ),
+    PoolRule(
+        "spot of a series that has it",
+        "catalog/data/series.csv, a source in each row",
+        _spot_of_a_series_that_has_it,
+        CloudKind.AKS,
+    ),
+    PoolRule(
+        "an ephemeral disk that the machine holds",
+        "azure-aks-docs concepts-storage.md (2024-05-02); catalog/data/ephemeral.csv, a source in each row",
+        _ephemeral_disk_fits,
+        CloudKind.AKS,
+    ),
+    PoolRule(
+        "at most 1000 nodes in a pool of AKS",
+        "azure-aks-docs quotas-skus-regions.md (2026)",
+        _not_too_many_nodes,
         CloudKind.AKS,
     ),
     PoolRule("maximum price -1 or at most five decimals", _SPOT_DOCS, _max_price, CloudKind.AKS),

@@ -3,10 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import attrgetter
+from typing import assert_never
 
 from ebbtide.catalog import CloudKind
+from ebbtide.catalog.clouds import account_host
 from ebbtide.model.base import Declared
-from ebbtide.model.cloud import Gke
+from ebbtide.model.cloud import Aks, Cloud, Gke
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
 from ebbtide.model.rules.rule import ClusterRule, Severity, pools_of
@@ -30,13 +32,24 @@ _RANGE = "by the network that it stands in"
 ROWS: tuple[MadeWith, ...] = (
     MadeWith(CloudKind.GKE, "releaseChannel", "release_channel", _CHANNEL),
     MadeWith(CloudKind.GKE, "access.networks", "access.networks", _ACCESS),
+    MadeWith(CloudKind.GKE, "access.private", "access.private", _ACCESS),
+    MadeWith(CloudKind.GKE, "maintenance", "maintenance", _ACCESS),
+    MadeWith(CloudKind.GKE, "keys.secrets", "keys.secrets", _ACCESS),
     MadeWith(CloudKind.GKE, "network.nodes", "network.nodes", _RANGE),
     MadeWith(CloudKind.GKE, "network.pods", "network.pods", _RANGE),
     MadeWith(CloudKind.GKE, "network.services", "network.services", _RANGE),
+    MadeWith(CloudKind.GKE, "overrides", "overrides", _ACCESS),
+    MadeWith(CloudKind.AKS, "overrides", "overrides", _ACCESS),
     MadeWith(CloudKind.AKS, "tier", "tier", _ACCESS),
     MadeWith(CloudKind.AKS, "upgradeChannel", "upgrade_channel", _ACCESS),
     MadeWith(CloudKind.AKS, "access.admins", "access.admins", _ACCESS),
     MadeWith(CloudKind.AKS, "access.networks", "access.networks", _ACCESS),
+    MadeWith(CloudKind.AKS, "access.private", "access.private", _ACCESS),
+    MadeWith(CloudKind.AKS, "access.privateDnsZone", "access.private_dns_zone", _ACCESS),
+    MadeWith(CloudKind.AKS, "maintenance", "maintenance", _ACCESS),
+    MadeWith(CloudKind.AKS, "keys.secrets", "keys.secrets", _ACCESS),
+    MadeWith(CloudKind.AKS, "keys.vault", "keys.vault", _ACCESS),
+    MadeWith(CloudKind.AKS, "keys.disks", "keys.disks", _ACCESS),
     MadeWith(CloudKind.AKS, "network.nodes", "network.nodes", _RANGE),
     MadeWith(CloudKind.AKS, "network.pods", "network.pods", _RANGE),
     MadeWith(CloudKind.AKS, "network.services", "network.services", _RANGE),
@@ -47,7 +60,7 @@ def _as_left_out(cluster: Cluster, attribute: str) -> object:
     """What the field is where nothing is written."""
     *way, last = attribute.split(".")
     part: Declared = attrgetter(".".join(way))(cluster.cloud) if way else cluster.cloud
-    return type(part).model_fields[last].get_default()
+    return type(part).model_fields[last].get_default(call_default_factory=True)
 
 
 def _made_with(cluster: Cluster) -> Iterator[Fault]:
@@ -74,7 +87,7 @@ def _service_account(cluster: Cluster) -> Iterator[Fault]:
         return
     names = both([pool.pool.name for pool in pools])
     has = "has" if len(pools) == 1 else "have"
-    email = f"gke-nodes@{cloud.project}.iam.gserviceaccount.com"
+    email = f"gke-nodes@{account_host(cloud.project)}"
     yield Fault(
         pools[0].at("serviceAccount"),
         f"{names} {has} no serviceAccount, and Ebbtide creates none for an existing cluster.",
@@ -85,6 +98,42 @@ def _service_account(cluster: Cluster) -> Iterator[Fault]:
         f"--member serviceAccount:{email} --role roles/container.defaultNodeServiceAccount`, and write "
         f"serviceAccount: {email}. Grant roles/artifactregistry.reader, too, for images of the project.",
     )
+
+
+def _network_policies(cluster: Cluster) -> Iterator[Fault]:
+    """Every API server accepts a NetworkPolicy, and no cluster enforces one without an engine for it."""
+    existing, addons = cluster.cloud.existing, cluster.addons
+    needed = (
+        any(team.creates_namespace for team in cluster.teams)
+        or cluster.has_kueue
+        or any((addons.installed_pipelines, addons.trainer, addons.katib))
+    )
+    if existing is None or not needed:
+        return
+    yield Fault(
+        "cloud.existing",
+        f"Whether {existing.name} enforces network policies is not ours to set.",
+        "If it does not, pods of any namespace reach those of the teams, and APIs of add-ons that ask for no "
+        "password.",
+        _how_to_look(cluster.cloud, existing.name),
+    )
+
+
+def _how_to_look(cloud: Cloud, name: str) -> str:
+    match cloud:
+        case Gke():
+            command = (
+                f"gcloud container clusters describe {name} --project {cloud.project} --location "
+                f"{cloud.location} --format 'value(networkConfig.datapathProvider,networkPolicy.enabled)'"
+            )
+            wanted, engine = "ADVANCED_DATAPATH or True", "network policy enforcement"
+        case Aks():
+            group = cloud.resource_group or name
+            command = f"az aks show --name {name} --resource-group {group} --query networkProfile"
+            wanted, engine = "a networkPolicy of cilium, azure or calico", "one of them"
+        case _:
+            assert_never(cloud)
+    return f"Look with `{command}`: unless it prints {wanted}, have its owner enable {engine}."
 
 
 RULES: tuple[ClusterRule, ...] = (
@@ -99,5 +148,11 @@ RULES: tuple[ClusterRule, ...] = (
         _service_account,
         CloudKind.GKE,
         Severity.WARNED,
+    ),
+    ClusterRule(
+        "an existing cluster enforces network policies",
+        "GKE docs, network-policy, and azure-aks-docs, use-network-policies (2026)",
+        _network_policies,
+        severity=Severity.WARNED,
     ),
 )

@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 
-from ebbtide.catalog import CloudKind, machine_series
+from ebbtide.catalog import CloudKind, machine_series, series_of, takes
 from ebbtide.model.base import Declared
 from ebbtide.model.capacity import FlexStart, OnDemand, Preemptible, Queued, Reservation, Spot
 from ebbtide.model.cloud import Gke
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
-from ebbtide.model.gpus import has_tpus
+from ebbtide.model.gpus import accelerators_of, has_tpus
 from ebbtide.model.nodes import most_nodes
 from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule, Severity
 from ebbtide.model.rules.words import span
@@ -26,6 +26,8 @@ _GRACE_DOCS = "GKE docs, spot-vms (2026-08); pulumi-gcp 10.2.0 kubeletConfig.shu
 _SHORTEST_RUN, _LONGEST_RUN = timedelta(minutes=10), timedelta(days=7)
 _GRACES = tuple(timedelta(seconds=seconds) for seconds in (0, 30, 120))
 _COMPACT_FLEX = ("a3-ultragpu-", "a4-", "h4d-")
+_SCHEDULED_SERIES = ("h4d",)
+"""Series without accelerators that flex-start has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,20 +91,26 @@ def _compact_not_for_flex(pool: PoolIn) -> str | None:
     return machine if machine and not machine.startswith(_COMPACT_FLEX) else None
 
 
-def _compact_series(pool: PoolIn) -> str | None:
-    machine = _compact(pool)
-    series = machine_series(machine) if machine else None
-    if series is None or series.compact or has_tpus(pool.pool, pool.site):
-        return None
-    return series.name
-
-
 def _too_many_for_compact(pool: PoolIn) -> str | None:
     machine = _compact(pool)
     series = machine_series(machine) if machine else None
     most = series.compact_max_nodes if series else None
     nodes = most_nodes(pool.pool)
     return f"{nodes} nodes of {machine}, of which {most}" if most and nodes > most else None
+
+
+def _not_compact(pool: PoolIn) -> str | None:
+    machine = pool.machine
+    if machine is None or has_tpus(pool.pool, pool.site) or takes(machine, "compact"):
+        return None
+    return f"{machine.name}, of the series {series_of(machine)}," if pool.pool.compact else None
+
+
+def _not_scheduled(pool: PoolIn) -> str | None:
+    machine = pool.machine
+    if machine is None or pool.pool.is_system or accelerators_of(pool.pool, pool.site)[0]:
+        return None
+    return None if series_of(machine) in _SCHEDULED_SERIES else machine.name
 
 
 def _zones_of_compact(pool: PoolIn) -> str | None:
@@ -154,16 +162,6 @@ ROWS = (
         source="cluster-toolkit modules/compute/gke-node-pool (2026)",
     ),
     Row(
-        name="compact on the series that take it",
-        kinds=_ALL,
-        field="compact",
-        offence=_compact_series,
-        problem="Nodes of the {value} series cannot be placed close together.",
-        consequence=_NO_POOL,
-        fix="Leave compact out, or take a machine of a series such as c2, n2, g2, a2, a3 or a4.",
-        source="GKE docs, compact-placement (2026); catalog/data/machine_series.csv",
-    ),
-    Row(
         name="no more nodes than a compact placement takes",
         kinds=_ALL,
         field="nodes",
@@ -172,6 +170,26 @@ ROWS = (
         consequence="The autoscaler stops at that number.",
         fix="Write fewer, or leave compact out.",
         source="GKE docs, compact-placement (2026); catalog/data/machine_series.csv",
+    ),
+    Row(
+        name="compact on a series that takes it",
+        kinds=_ALL,
+        field="compact",
+        offence=_not_compact,
+        problem="Nodes of {value} cannot be placed close together.",
+        consequence=_NO_POOL,
+        fix="Leave compact out, or take a machine of a series such as n2, c3, g2 or a2.",
+        source="catalog/data/series.csv, a source in each row",
+    ),
+    Row(
+        name="queued and flex-start on accelerators or H4D",
+        kinds=_SCHEDULED,
+        field="machine",
+        offence=_not_scheduled,
+        problem="GKE has no {kind} for {value}: it is for GPUs, TPUs and the series H4D.",
+        consequence="No node would ever start: the request for it fails.",
+        fix="Write a machine with accelerators, or capacity: spot.",
+        source="GKE docs, concepts/dws (docs.cloud.google.com, 2026)",
     ),
     Row(
         name="compact needs one zone",

@@ -5,10 +5,11 @@ from collections.abc import Iterator
 
 from ebbtide.catalog import CloudKind, Locations
 from ebbtide.catalog.clouds import is_gke_zone, region_of
+from ebbtide.catalog.locations import is_ai_zone
 from ebbtide.model.cloud import Aks, Gke
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault, did_you_mean
-from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule
+from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule, Severity
 from ebbtide.model.rules.words import both, either
 
 _GKE_REGION = re.compile(r"[a-z]+-[a-z]+[0-9]+")
@@ -185,6 +186,19 @@ def _aks_zones(pool: PoolIn) -> Iterator[Fault]:
         )
 
 
+def _ai_zone(cluster: Cluster) -> Iterator[Fault]:
+    location, site = cluster.cloud.location, cluster.site
+    if isinstance(cluster.cloud, Gke) and cluster.cloud.existing is None and is_ai_zone(location):
+        yield Fault(
+            _PATH,
+            f"{location} is an AI zone, and the control plane and every pool without zones are in it.",
+            "AI zones are for accelerators, far from the region's other zones, and depend on one of them; "
+            "common machine types may not be offered there.",
+            f"Write location: {site.region}, or one of its other zones, and zones: [{location}] on the pools "
+            "with accelerators.",
+        )
+
+
 def _zone_twice(pool: PoolIn) -> Iterator[Fault]:
     zones = pool.pool.zones
     for index, zone in enumerate(zones):
@@ -202,6 +216,13 @@ _TABLE = "catalog/data/locations.csv, a source in each row"
 RULES: tuple[ClusterRule | PoolRule, ...] = (
     ClusterRule("a location of Google Cloud", _TABLE, _gke_location, CloudKind.GKE),
     ClusterRule("a location of Azure", _TABLE, _aks_location, CloudKind.AKS),
+    ClusterRule(
+        "an AI zone for accelerators",
+        "Compute docs, ai-zones (2026); Cloud Storage docs, ai-zones (2026-04-08)",
+        _ai_zone,
+        CloudKind.GKE,
+        Severity.WARNED,
+    ),
     ClusterRule("an added region with something to add", _TABLE, _adds_nothing),
     ClusterRule(
         "an added region with its zones",

@@ -33,7 +33,8 @@ def _is_written(pool: PoolIn) -> Iterator[Fault]:
 
 def _is_known(pool: PoolIn) -> Iterator[Fault]:
     shape, cloud = pool.pool.machine, pool.site.cloud
-    if shape is None or pool.machine is not None or retirement(cloud, shape.type) is not None:
+    gone = retirement(cloud, shape.type) if shape else None
+    if shape is None or pool.machine is not None or (gone is not None and gone.is_past):
         return
     other = next((kind for kind in CloudKind if kind is not cloud and find_machine(kind, shape.type)), None)
     near = (

@@ -52,7 +52,27 @@ def _reservation(pool: PoolIn) -> Texts:
         yield pool.at("capacity.name"), pool.pool.capacity.name
 
 
+_NETWORK_TAG = r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?"
+_NETWORK_TAG_WORDS = (
+    "at most 63 lower-case letters, digits and hyphens, the first a letter and the last no hyphen"
+)
+_NETWORK_TAG_SOURCE = "Compute docs, add-remove-network-tags (2026)"
+
 CLUSTER_RULES: tuple[ClusterRule, ...] = cluster_rules(
+    Syntax(
+        what="network tag of all nodes",
+        whose="Compute Engine",
+        pattern=_NETWORK_TAG,
+        wants=_NETWORK_TAG_WORDS,
+        example="allow-ssh",
+        consequence=_NO_POOL,
+        source=_NETWORK_TAG_SOURCE,
+        texts=lambda cluster: [
+            (f"cloud.networkTags[{index}]", tag)
+            for index, tag in enumerate(cluster.cloud.network_tags if isinstance(cluster.cloud, Gke) else ())
+        ],
+        cloud=CloudKind.GKE,
+    ),
     Syntax(
         what="cluster name",
         whose="GKE",
@@ -213,6 +233,19 @@ POOL_RULES: tuple[PoolRule, ...] = pool_rules(
         source="GKE docs, consuming-reservations (cloud.google.com, 2026); cluster-toolkit "
         "gke-node-pool/main.tf@01a7a3ed; AI-Hypercomputer/xpk, parse_reservation (2026): blocks",
         texts=_reservation,
+        cloud=CloudKind.GKE,
+    ),
+    Syntax(
+        what="network tag",
+        whose="Compute Engine",
+        pattern=_NETWORK_TAG,
+        wants=_NETWORK_TAG_WORDS,
+        example="allow-ssh",
+        consequence=_NO_POOL,
+        source=_NETWORK_TAG_SOURCE,
+        texts=lambda pool: [
+            (pool.at(f"networkTags[{index}]"), tag) for index, tag in enumerate(pool.pool.network_tags)
+        ],
         cloud=CloudKind.GKE,
     ),
     Syntax(

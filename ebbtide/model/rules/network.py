@@ -8,6 +8,7 @@ from ebbtide.catalog import CloudKind
 from ebbtide.model.cloud import Aks, AksNetwork, GkeNetwork
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
+from ebbtide.model.rules import private_access
 from ebbtide.model.rules.rule import ClusterRule, Severity
 
 _PATH = "cloud.network"
@@ -163,6 +164,7 @@ def _aks_open_server(cluster: Cluster) -> Iterator[Fault]:
     if (
         isinstance(cluster.cloud, Aks)
         and not cluster.cloud.access.networks
+        and not cluster.cloud.access.private
         and cluster.cloud.existing is None
     ):
         yield Fault(
@@ -174,6 +176,7 @@ def _aks_open_server(cluster: Cluster) -> Iterator[Fault]:
 
 
 RULES: tuple[ClusterRule, ...] = (
+    *private_access.RULES,
     ClusterRule("ranges that parse", _CIDR_SOURCE, _ranges_parse),
     ClusterRule("ranges without overlap", _CIDR_SOURCE, _no_overlap),
     ClusterRule(

@@ -58,6 +58,14 @@ ROWS = (
     ),
     OnlyOn(
         _GKE,
+        "networkTags",
+        lambda pool: bool(pool.network_tags),
+        "Firewalls on Azure go by subnet, not by tag.",
+        "Leave networkTags out.",
+        "azure-native 3.29.0, AgentPool; learn.microsoft.com, network-security-groups-overview (2026)",
+    ),
+    OnlyOn(
+        _GKE,
         "locationPolicy",
         lambda pool: pool.location_policy is not None,
         "AKS spreads a pool over its zones by itself.",

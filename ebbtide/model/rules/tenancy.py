@@ -38,6 +38,9 @@ def _declared_namespaces(cluster: Cluster) -> Texts:
     for index, team in enumerate(cluster.teams):
         if team.namespace is not None:
             yield _namespace_path(index, team), team.namespace.name
+    for number, queue in enumerate(cluster.queues):
+        for index, local in enumerate(queue.local_queues):
+            yield f"queues[{number}].localQueues[{index}].namespace", local.namespace
 
 
 def _namespaces(cluster: Cluster) -> Texts:
@@ -48,6 +51,9 @@ def _local_queue_names(cluster: Cluster) -> Texts:
     for number, team in enumerate(cluster.teams):
         for index, use in enumerate(team.queues):
             yield f"teams[{number}].queues[{index}].as", use.as_
+    for number, queue in enumerate(cluster.queues):
+        for index, local in enumerate(queue.local_queues):
+            yield f"queues[{number}].localQueues[{index}].name", local.name
 
 
 def _once(

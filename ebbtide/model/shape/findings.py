@@ -41,8 +41,20 @@ _EXAMPLES = {
     "GkeAccess.networks": "[203.0.113.0/24]",
     "Gke.location": "us-central1-a",
     "Gke.project": "acme-ml",
+    "Gke.maintenance": '{window: {days: [saturday], start: "02:00", duration: 12h}}',
+    "Aks.maintenance": '{window: {days: [saturday], start: "02:00", duration: 4h}}',
     "Lifetime.hours": "8",
+    "LocalQueue": "{namespace: default}",
+    "LocalQueue.name": "dws-local-queue",
+    "LocalQueue.namespace": "default",
     "MachineShape.type": "n2-standard-8",
+    "Maintenance.window": '{days: [saturday], start: "02:00", duration: 12h}',
+    "MaintenanceExclusion": '{name: launch, start: "2026-12-20", end: "2027-01-04"}',
+    "MaintenanceExclusion.name": "launch",
+    "MaintenanceExclusion.start": '"2026-12-20"',
+    "MaintenanceExclusion.end": '"2027-01-04"',
+    "MaintenanceWindow.duration": "12h",
+    "MaintenanceWindow.start": '"02:00"',
     "Namespace.name": "vision",
     "Pool": "{name: cpu-spot, machine: n2-standard-8, capacity: spot, nodes: {max: 4}}",
     "Pool.accelerator": "{type: nvidia-tesla-t4, count: 1}",
@@ -55,6 +67,7 @@ _EXAMPLES = {
     "Pool.taints": "[{key: preemptible, value: 'true'}]",
     "Pool.upgrade": "{maxSurge: 1}",
     "Queue": "{name: t4, pools: [t4-spot]}",
+    "Queue.localQueues": "[{namespace: default}]",
     "Queue.name": "t4",
     "Queue.pools": "[t4-spot]",
     "QueueUse": "t4",
@@ -121,7 +134,8 @@ class Finding:
     meant: str = ""
 
 
-def _described(value: object) -> str:
+def described(value: object) -> str:
+    """Return a value in a sentence: `the text "4"`, `a mapping`."""
     if value is None or value == "":
         return "left empty"
     if isinstance(value, bool):
@@ -188,7 +202,7 @@ def _by_example(place: Place, wanted: str, own: str) -> str:
 
 def _wrong_type(place: Place, error: ErrorDetails) -> Fault:
     wanted = "a word or a mapping" if place.name in _WORDS_TOO else _WANTED[error["type"]]
-    problem = f"{place.name} is {_described(place.value)}, and {wanted} is wanted."
+    problem = f"{place.name} is {described(place.value)}, and {wanted} is wanted."
     if not place.keys:
         problem = problem.replace("the declaration is", "The declaration is", 1)
         return Fault("", problem, UNREADABLE, "Write name, owner, cloud and pools under ebbtide:cluster.")
@@ -259,7 +273,7 @@ def _duration(place: Place, _: ErrorDetails) -> Fault:
     wrong = "and a duration needs a unit" if bare else "which is no duration in whole seconds"
     return Fault(
         place.path,
-        f"{place.name} is {_described(place.value)}, {wrong}.",
+        f"{place.name} is {described(place.value)}, {wrong}.",
         UNREADABLE,
         "Write a number with its unit: 30s, 90m, 12h or 7d.",
     )
@@ -273,7 +287,7 @@ def _key_of_no_text(place: Place) -> Fault:
 
 def _other(place: Place, _: ErrorDetails) -> Fault:
     return Fault(
-        place.path, f"{place.name} cannot be {_described(place.value)}.", UNREADABLE, _how_to_write(place, "")
+        place.path, f"{place.name} cannot be {described(place.value)}.", UNREADABLE, _how_to_write(place, "")
     )
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, timedelta
 from typing import Any, Literal, TypeVar, cast, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
@@ -15,6 +16,8 @@ _ROUNDS = 4
 
 _STAND_IN = "stand-in"
 
+_STAND_INS: dict[object, object] = {int: 1, float: 1, timedelta: "24h", date: "2000-01-01"}
+
 _NOTHING_WITHOUT = ((), ("cloud",))
 """Places without which no rule can be held against the rest: the whole, and the cloud with its kind."""
 
@@ -22,6 +25,9 @@ _RESTS_ON = re.compile(
     r"""
       pools                              \s pools\[\d+\](\.role)?
     | pools                              \s cloud\.existing(\..*)?
+    | cloud\.maintenance\.window\..*      \s cloud\.maintenance\.window\..*
+    | (?P<without>cloud\.maintenance\.exclusions\[\d+\])\..*
+                                         \s (?P=without)\..*
     | pools\[\d+\]\.capacity             \s (cloud\.existing(\..*)?|pools\[\d+\](\.role|\.capacity.*)?)
     | pools\[\d+\]\.(zones.*|compact)    \s cloud\.location
     | cloud\.network\..*                \s cloud\.network\..*
@@ -60,7 +66,7 @@ def _stand_in(annotation: object) -> Any:
         return [_stand_in(item_of(leaf))]
     if get_origin(leaf) is Literal:
         return get_args(leaf)[0]
-    return 1 if leaf is int or leaf is float else _STAND_IN
+    return _STAND_INS.get(leaf, _STAND_IN)
 
 
 def _mend(data: Any, place: Place) -> None:

@@ -104,7 +104,7 @@ def _aks(declaration: Cluster, cloud: Aks, store: Store, clusters: Clusters) -> 
         store,
         clusters,
         subscription=cloud.subscription,
-        resource_group=cloud.resource_group or declaration.name,
+        resource_group=cloud.resource_group or declaration.physical_name,
         name=cloud.existing.name,
         location=cloud.location,
     )

@@ -1,4 +1,4 @@
-"""Namespaces in a cluster that exists before the stack, and what teams use in them."""
+"""Namespaces in a cluster that exist before the stack uses them, and what teams use in them."""
 
 import http
 import json
@@ -7,14 +7,14 @@ from typing import Any
 
 from ebbtide.kubernetes_api import Api, ApiError
 from ebbtide.model import Cluster
-from ebbtide.model.tenants import PIPELINES_NAMESPACE
+from ebbtide.model.tenants import PIPELINES_NAMESPACE, local_queue_tenants
 from ebbtide.rehearsal.cloud.clusters import BEHIND
 from ebbtide.rehearsal.cloud.store import Store
 
 
 def seed_namespaces(declaration: Cluster, store: Store, cluster: str) -> None:
-    """Create the namespaces that teams work in and that the stack does not make. That of Kubeflow Pipelines
-    has the service account of their steps (kubeflow/pipelines 2.17.0,
+    """Create the namespaces that teams and local queues use and the stack does not make. That of Kubeflow
+    Pipelines has the service account of their steps (kubeflow/pipelines 2.17.0,
     manifests/kustomize/base/pipeline/pipeline-runner-sa.yaml).
 
     Args:
@@ -27,7 +27,9 @@ def seed_namespaces(declaration: Cluster, store: Store, cluster: str) -> None:
         ApiError: its API server refuses.
     """
     names = [
-        team.namespace_name for team in declaration.teams if team.namespace and not team.namespace.create
+        team.namespace_name
+        for team in (*declaration.teams, *local_queue_tenants(declaration))
+        if not team.creates_namespace
     ]
     if declaration.addons.installed_pipelines is not None:
         names = [name for name in names if name != PIPELINES_NAMESPACE]

@@ -114,7 +114,7 @@ class Condition(Declared):
     ran_on: list[str] | None = None
     """Every pod of a Job that ran did so on one of these pools; `*` and `?` as in file names."""
     waiting: str | None = None
-    """Words of why a pod or a queued Job waits."""
+    """Words of why a pod or a Job waits, or why pods of a Job are refused."""
     log: str | None = None
     """Words in the log of a pod that ran as a process."""
     happened: tuple[Happened, ...] = ()

@@ -10,13 +10,13 @@ _IDLE = 120.0  # until every work pool is at zero again
 
 
 def general(cluster: Cluster) -> Scenario:
-    """Up, up again without a change, a Job on every work pool, all of them at their minimum again, destroyed.
+    """Up, refresh and up without a change, a Job on every work pool, all of them at their minimum, destroy.
 
     Args:
         cluster: the declaration.
     """
     work = [pool for pool in cluster.pools if not pool.is_system]
-    steps: list[dict[str, Any]] = [{"do": "up"}, {"do": "up", "unchanged": True}]
+    steps: list[dict[str, Any]] = [{"do": "up"}, {"do": "up", "unchanged": True, "refresh": True}]
     if work:
         steps += [
             {"do": "every-pool"},

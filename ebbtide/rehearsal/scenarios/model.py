@@ -33,6 +33,8 @@ class Up(Declared):
     """What to change of `ebbtide:cluster` first, key by key; null removes one."""
     pools: dict[str, dict[str, Any]] = Field(default_factory=dict[str, dict[str, Any]])
     """What to change of single pools first, by name, key by key; null removes one."""
+    refresh: bool = False
+    """Run `pulumi refresh` first."""
     unchanged: bool = False
     """Whether every resource must stay as it is."""
     keeps: tuple[str, ...] = ()
@@ -64,6 +66,8 @@ class Submit(Declared):
     """Whether a pod's command really runs, as a process of this machine."""
     namespace: str | None = None
     """Where, for objects that do not say."""
+    as_: str | None = None
+    """User as whom it is submitted, such as a team's member, by impersonation. Default: the stack's own."""
     refused: str | None = None
     """Words of the refusal that must come, from the profile or the API server."""
 

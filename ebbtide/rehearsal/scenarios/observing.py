@@ -16,7 +16,7 @@ MARK: Final = "rehearsal.ebbtide.dev/submitted"
 POOL_LABELS: Final = ("cloud.google.com/gke-nodepool", "kubernetes.azure.com/agentpool")
 """The labels by which GKE and AKS themselves say which pool a node is of."""
 
-_WAITING: Final = ("FailedScheduling", "NotTriggerScaleUp", "Pending")
+_WAITING: Final = {"Pod": ("FailedScheduling", "NotTriggerScaleUp", "Pending"), "Job": ("FailedCreate",)}
 _KUEUE: Final = "/apis/kueue.x-k8s.io/v1beta2/workloads"
 _TRAINER: Final = "/apis/trainer.kubeflow.org/v1alpha1/trainjobs"
 _RUNS: Final = "/apis/argoproj.io/v1alpha1/workflows"
@@ -86,9 +86,10 @@ class Observer:
             self._steps.setdefault(name, {})[metadata["uid"]] = pools[node]
 
     def _events_wait(self) -> Iterable[str]:
-        for event in self._api.items("/api/v1/events", fieldSelector="involvedObject.kind=Pod"):
-            if event.get("reason") in _WAITING:
-                yield str(event.get("message", ""))
+        for kind, reasons in _WAITING.items():
+            for event in self._api.items("/api/v1/events", fieldSelector=f"involvedObject.kind={kind}"):
+                if event.get("reason") in reasons:
+                    yield str(event.get("message", ""))
 
     def _queued(self) -> Iterable[str]:
         """Why Kueue lets workloads wait; nothing where it is not installed."""

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, assert_never, cast
 
@@ -67,7 +68,8 @@ class Play:
             case Destroy():
                 yield from self._destroy(step)
             case Submit():
-                yield from self._submit(lambda profile: submitted(step, profile, self.home), step.refused)
+                made = partial(submitted, step, home=self.home)
+                yield from self._submit(made, step.refused, step.as_ or "")
             case RunPipeline():
                 self._run(step)
             case EveryPool():
@@ -108,6 +110,8 @@ class Play:
         if step.change or step.pools:
             self.stage.declare(_changed(engine.declaration, step))
         self.is_up = True
+        if step.refresh:
+            yield from engine.refresh().errors
         outcome = engine.up()
         if step.refused is not None:
             yield from _refused(outcome, step.refused)
@@ -132,7 +136,7 @@ class Play:
             yield from self.stage.leftovers()
 
     def _submit(
-        self, made: Callable[[Profile], Iterator[Object]], refused: str | None = None
+        self, made: Callable[[Profile], Iterator[Object]], refused: str | None = None, user: str = ""
     ) -> Iterator[str]:
         try:
             objects = list(made(self._profile()))
@@ -141,11 +145,11 @@ class Play:
         except OSError as error:
             yield f"{error.filename}: {error.strerror}."
         else:
-            yield from self._apply(objects, refused)
+            yield from self._apply(objects, refused, user)
 
-    def _apply(self, made: list[Object], refused: str | None) -> Iterator[str]:
-        api = self.stage.api()
-        known = Discovery(api)
+    def _apply(self, made: list[Object], refused: str | None, user: str) -> Iterator[str]:
+        known = Discovery(self.stage.api())
+        api = self.stage.api().as_user(user)
         for one in made:
             path = known.find(kind_of(one)).path(one["metadata"].get("namespace", "default"))
             try:

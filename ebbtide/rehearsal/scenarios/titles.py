@@ -28,7 +28,8 @@ def title(step: Step) -> str:  # noqa: C901 - a case each
         case Destroy():
             text = f"pulumi destroy{_refused(step.refused) or ', and nothing is left'}"
         case Submit():
-            text = f"submit {_work(step)}{_refused(step.refused)}"
+            user = f" as {step.as_}" if step.as_ else ""
+            text = f"submit {_work(step)}{user}{_refused(step.refused)}"
         case RunPipeline():
             text = f"run the pipeline {step.pipeline or step.program}"
         case EveryPool():
@@ -53,7 +54,7 @@ def _refused(words: str | None) -> str:
 
 
 def _up(step: Up) -> str:
-    parts = ["pulumi up"]
+    parts = ["pulumi refresh and up" if step.refresh else "pulumi up"]
     changed = [*step.change, *(f"pool {name}" for name in step.pools)]
     if changed:
         parts.append(f"with another {', '.join(changed)}")

@@ -7,6 +7,7 @@ from typing import TypedDict
 from ebbtide.workloads.amounts import seconds
 from ebbtide.workloads.errors import Problems
 from ebbtide.workloads.pipelines.steps import Step
+from ebbtide.workloads.shared_memory import PATH, VOLUME
 from ebbtide.workloads.tasks import Task
 
 
@@ -20,6 +21,8 @@ class Needs(TypedDict, total=False):
     """CPU as a limit, which is then the request too: cores, as `4`, or `500m`."""
     memory: str
     """Memory as a limit, which is then the request too: `48G`, `48Gi`."""
+    shared_memory: str
+    """Size of a volume in memory at `/dev/shm`, a part of `memory`: `8Gi`."""
     lasts: str | timedelta
     """How long the step is expected to run: `6h`. It limits nothing, and is what is warned by."""
     checkpoints: bool
@@ -34,6 +37,7 @@ class Asked:
         gpus: accelerators; None where nothing was said, 1 where a parameter of the run says how many.
         cpu: CPU; empty where it is not known at compile time.
         memory: the same.
+        shared_memory: size of a volume in memory at /dev/shm; empty for the container runtime's own.
         lasts: how long it is expected to run, seconds; None where that is not said.
         checkpoints: whether it goes on from its last checkpoint.
         mounts_bucket: whether it mounts a bucket on GKE.
@@ -42,11 +46,12 @@ class Asked:
     gpus: int | None
     cpu: str
     memory: str
+    shared_memory: str
     lasts: int | None
     checkpoints: bool
     mounts_bucket: bool
 
-    def task(self, *, pool: str = "", queue: str = "", namespace: str = "") -> Task:
+    def task(self, *, pool: str = "", queue: str = "", namespace: str = "", priority: str = "") -> Task:
         """The same as a task of a Job, which is placed by the same rules. A step has neither a Job's name
         nor its image, and which claim it mounts does not matter."""
         return Task(
@@ -58,6 +63,8 @@ class Asked:
             gpus=self.gpus,
             cpu=self.cpu,
             memory=self.memory,
+            shared_memory=self.shared_memory,
+            priority=priority,
             volume="step" if self.mounts_bucket else "",
         )
 
@@ -70,12 +77,13 @@ def asked(step: Step, needs: Needs, problems: Problems) -> Asked:
         gpus=None if gpus is None else max(0, gpus),
         cpu=needs.get("cpu", step.cpu),
         memory=needs.get("memory", step.memory),
+        shared_memory=needs.get("shared_memory", ""),
         lasts=_lasts(needs, problems),
         checkpoints=needs.get("checkpoints", False),
         mounts_bucket=step.mounts_bucket,
     )
     task = found.task()
-    for amount in ("cpu_m", "memory_b"):
+    for amount in ("cpu_m", "memory_b", "shared_memory_b"):
         with problems.collecting():
             getattr(task, amount)
     return found
@@ -88,10 +96,12 @@ def _lasts(needs: Needs, problems: Problems) -> int | None:
 
 
 def limit(step: Step, needs: Needs, accelerator: str) -> None:
-    """Tell kfp what is said here, and what kind of accelerator the limit is of."""
+    """Pass what is given here to kfp, and what kind of accelerator the limit is of."""
     if "cpu" in needs:
         step.limit_cpu(needs["cpu"])
     if "memory" in needs:
         step.limit_memory(needs["memory"])
+    if "shared_memory" in needs:
+        step.mount_memory(VOLUME, PATH, needs["shared_memory"])
     if accelerator:
         step.limit_accelerators(accelerator, needs.get("gpus"))

@@ -23,6 +23,7 @@ def use_queue(
     *,
     profile: Profile | None = None,
     namespace: str = NAMESPACE,
+    priority: str = "",
     **needs: Unpack[Needs],
 ) -> "PipelineTask":
     """Let a step wait in a queue for a node.
@@ -38,6 +39,7 @@ def use_queue(
         queue: a queue of the profile, or its name there.
         profile: the cluster; left out, the one that `EBBTIDE_PROFILE` names.
         namespace: where the pipeline's pods are.
+        priority: the WorkloadPriorityClass, one of the profile's `priorities`. Default: priority 0.
         **needs: what it needs of a node, and how long; see `Needs`. CPU and memory must be said, here or to
             kfp: the queue counts them.
 
@@ -57,7 +59,7 @@ def use_queue(
     with faults_of(step) as problems:
         check_free(step, problems)
         needed = asked(step, needs, problems)
-        found = place(cluster, needed.task(queue=name, namespace=namespace))
+        found = place(cluster, needed.task(queue=name, namespace=namespace, priority=priority))
         check_kind(step, filter(None, [found.accelerator]), needed, problems)
         check_slices(found.pools, needed, problems)
     limit(step, needs, found.accelerator)

@@ -1,18 +1,22 @@
 """Secrets in steps."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ebbtide.workloads.pipelines.faults import faults_of
 from ebbtide.workloads.pipelines.steps import Step
-from ebbtide.workloads.secrets import check_secrets, key_reference
+from ebbtide.workloads.secrets import check_image_pull_secrets, check_secrets, key_reference
 
 if TYPE_CHECKING:
     from kfp.dsl import PipelineTask
 
 
 def use_secrets(
-    task: "PipelineTask", *, env: Mapping[str, str] | None = None, volumes: Mapping[str, str] | None = None
+    task: "PipelineTask",
+    *,
+    env: Mapping[str, str] | None = None,
+    volumes: Mapping[str, str] | None = None,
+    image_pull_secrets: Sequence[str] = (),
 ) -> "PipelineTask":
     """Give a step Secrets of the namespace in which the pipeline runs: by reference, and never as a parameter
     of the run, which Kubeflow Pipelines shows and keeps.
@@ -21,6 +25,7 @@ def use_secrets(
         task: a step with a container of its own.
         env: environment variables from keys of Secrets: `{"WANDB_API_KEY": "tracker/api-key"}`.
         volumes: Secrets to mount, a file for each key, by name: `{"tracker": "/secrets/tracker"}`.
+        image_pull_secrets: Secrets with which the step's image is pulled.
 
     Returns:
         The task.
@@ -34,11 +39,16 @@ def use_secrets(
         problems.check(
             step.has_pod, "it is a pipeline or an importer: give its steps their Secrets where they are made."
         )
-        problems.check(env or volumes, "no Secret is named: write env, volumes or both.")
+        problems.check(
+            env or volumes or image_pull_secrets,
+            "no Secret is named: write env, volumes or image_pull_secrets.",
+        )
         check_secrets(env, volumes, problems)
+        check_image_pull_secrets(image_pull_secrets, problems)
     for name, reference in env.items():
         secret, key = key_reference(reference)
         step.read_secret(secret, key, name)
     for secret, path in volumes.items():
         step.mount_secret(secret, path)
+    step.pull_with(image_pull_secrets)
     return task

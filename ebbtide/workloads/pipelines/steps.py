@@ -156,6 +156,18 @@ class Step:
 
         kubernetes.mount_pvc(self.task, claim, path)
 
+    def mount_memory(self, name: str, path: str, size: str) -> None:
+        """Mount a volume in memory."""
+        from kfp import kubernetes  # noqa: PLC0415
+
+        kubernetes.empty_dir_mount(self.task, name, path, medium="Memory", size_limit=size)
+
+    def pull_with(self, secrets: Iterable[str]) -> None:
+        """Name Secrets with which its image is pulled."""
+        from kfp import kubernetes  # noqa: PLC0415
+
+        kubernetes.set_image_pull_secrets(self.task, list(secrets))
+
     def limit_cpu(self, cpu: str) -> None:
         """Set its CPU limit."""
         self.task.set_cpu_limit(cpu)

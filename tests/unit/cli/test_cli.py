@@ -58,6 +58,7 @@ def _refused(done: subprocess.CompletedProcess[str]) -> str:
 
 
 def test_help_names_the_commands() -> None:
+    """The first thing that a user reads lists what there is to call."""
     done = _ebbtide("--help")
     assert done.returncode == 0
     for command in ("preview", "schema", "profile"):

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from ebbtide.cli import app
@@ -38,6 +39,30 @@ def test_a_stack_with_faults_is_refused_before_anything_is_built(tmp_path: Path)
     status, text = _said("--config-file", str(faulty))
     assert status == 2
     assert "cloud.project" in text
+
+
+@pytest.mark.parametrize(
+    ("index", "wrong"),
+    [(None, "has no index.yaml"), ("- a", "has no index.yaml"), ("github.com/x/y: y.yaml", "names y.yaml")],
+)
+def test_manifests_without_an_index_are_refused_before_anything_is_built(
+    tmp_path: Path, index: str | None, wrong: str
+) -> None:
+    """Status 2, what is wrong with the index, and what to write in it."""
+    if index is not None:
+        (tmp_path / "index.yaml").write_text(index)
+    status, text = _said("dev", "--manifests", str(tmp_path))
+    assert status == 2
+    assert wrong in " ".join(text.split())
+    assert "its address as the program gives it" in " ".join(text.split())
+
+
+@pytest.mark.parametrize("option", ["--manifests", "--charts"])
+def test_a_directory_that_is_not_there_is_named(tmp_path: Path, option: str) -> None:
+    """Status 2, before anything is built."""
+    status, text = _said("dev", option, str(tmp_path / "none"))
+    assert status == 2
+    assert "there is no such directory" in " ".join(text.split())
 
 
 def test_a_program_that_completes_its_declaration_cannot_be_rehearsed(tmp_path: Path) -> None:

@@ -47,6 +47,7 @@ class _Answering(BaseHTTPRequestHandler):
                 "query": {key: value[0] for key, value in parse_qs(parts.query).items()},
                 "type": self.headers["Content-Type"],
                 "token": self.headers["Authorization"],
+                "user": self.headers["Impersonate-User"],
                 "body": json.loads(body) if body else None,
             }
         )
@@ -109,6 +110,13 @@ def test_what_is_sent(server: _Server, api: Api) -> None:
     assert got["query"] == {"labelSelector": "a=b"}
     assert {one["token"] for one in server.asked} == {"Bearer secret"}
     assert api.namespace == "vision"
+
+
+def test_as_another_user(server: _Server, api: Api) -> None:
+    """By impersonation; named by no one, as itself."""
+    for user in ("ada@acme.example", ""):
+        api.as_user(user).get(_PODS)
+    assert [one["user"] for one in server.asked] == ["ada@acme.example", None]
 
 
 def test_a_token(server: _Server) -> None:

@@ -119,7 +119,9 @@ def test_log_collection(mocks: Mocks) -> None:
 
     @pulumi.runtime.test
     def program() -> None:
-        LogCollection("collection", LogCollectionArgs(rule="the-rule", cluster="the-cluster"))
+        LogCollection(
+            "collection", LogCollectionArgs(rule="the-rule", workspace="the-workspace", cluster="the-cluster")
+        )
 
     program()
     (association,) = mocks.of_type("azure-native:monitor:DataCollectionRuleAssociation")

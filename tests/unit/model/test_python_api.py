@@ -1,11 +1,26 @@
 """The declaration's types as a Python program writes them."""
 
+import copy
 import runpy
 
 import pytest
 
-from ebbtide.model import DeclarationError, Pool, Queue, QueueUse, Site, Spot, Team
+from ebbtide.model import (
+    DeclarationError,
+    Nodes,
+    Pool,
+    Queue,
+    QueueUse,
+    Site,
+    Spot,
+    Team,
+    advice,
+    check_pool,
+    declare,
+)
+from ebbtide.model.rules import overrides
 from ebbtide.model.site import CloudKind
+from tests.declarations import GKE
 from tests.repository import ROOT
 
 
@@ -25,6 +40,34 @@ def test_a_local_queues_name_is_as_in_yaml_and_as_underscore_in_python() -> None
     written = QueueUse.model_validate({"queue": "a100", "as": "big"})
     assert written == QueueUse(queue="a100", as_="big")
     assert written.model_dump(by_alias=True) == {"queue": "a100", "as": "big"}
+
+
+def test_overrides_are_the_providers_names_in_python_too() -> None:
+    """They are data, and a fault names the field."""
+    pool = Pool(name="t4", machine="n2-standard-8", overrides={"nodeConfig": {"gvnic": {"enabled": True}}})
+    site = Site("gke", "us-central1-a")
+    sized = pool.model_copy(update={"nodes": Nodes(max=2)})
+    assert check_pool(sized, site).overrides == {"nodeConfig": {"gvnic": {"enabled": True}}}
+    with pytest.raises(DeclarationError) as refused:
+        check_pool(sized.model_copy(update={"overrides": {"node_config": {}}}), site)
+    assert [fault.path for fault in refused.value.faults] == ["overrides.node_config"]
+
+
+def test_overrides_without_the_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names and types wait for the provider, with a warning; what is derived is refused all the same."""
+
+    def is_checkable(_: CloudKind) -> bool:
+        return False
+
+    monkeypatch.setattr(overrides, "is_checkable", is_checkable)
+    declaration = copy.deepcopy(GKE)
+    declaration["pools"][1]["overrides"] = {"nodeConfig": {"gvnik": {}}}
+    (warning,) = [one for one in advice(declare(declaration)) if one.rule == "provider-installed"]
+    assert warning.path == "pools[1].overrides"
+    assert "ebbtide[gke]" in warning.fix
+    declaration["pools"][1]["overrides"] = {"nodeConfig": {"spot": False}}
+    with pytest.raises(DeclarationError, match="capacity"):
+        declare(declaration)
 
 
 def test_a_cloud_that_does_not_exist_is_refused() -> None:

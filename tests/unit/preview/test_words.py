@@ -26,6 +26,7 @@ _POOL = PoolReport(
     falls_back_to=(),
     max_run_seconds=None,
     billing={},
+    overrides={},
     urn="",
     inline=False,
 )

@@ -5,11 +5,9 @@ import gc
 import os
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pulumi
-import pulumi_gcp as gcp
 import pytest
 from pulumi import Output, ResourceOptions
 from pulumi.runtime import settings
@@ -261,7 +259,6 @@ def test_a_program_may_end_itself() -> None:
         sys.exit(0)
 
     assert len(run(program)) == 1
-
 
 
 def test_the_environment_of_a_program_is_the_callers() -> None:

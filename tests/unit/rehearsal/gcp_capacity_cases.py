@@ -30,13 +30,6 @@ CAPACITY: list[tuple[str, dict[str, Any], str, str]] = [
         "Queued_provisioning is not supported on spot",
     ),
     ("cpu", FLEX | {"nodeConfig__spot": True}, "one kind of capacity", "Flex start is not supported on spot"),
-    # AI-Hypercomputer/xpk#900
-    (
-        "a100",
-        {"nodeConfig__machineType": "ct5lp-hightpu-1t", "nodeConfig__guestAccelerators": None},
-        "queued takes no TPUs",
-        "Flex start node pools don't support TPUs with queued provisioning.",
-    ),
     # GoogleCloudPlatform/k8s-config-connector#11085
     ("a100", {"autoscaling": None}, "queued begins at zero", "requires autoscaling to be enabled"),
     ("a100", total(1, 4), "queued begins at zero", "requires the minimum node count to be 0"),
@@ -136,8 +129,15 @@ CAPACITY: list[tuple[str, dict[str, Any], str, str]] = [
         "compact placement",
         "not supported for flex start node pools of n2-standard-8",
     ),
+    # dstackai/dstack#2591
     (
         "system",
+        {"placementPolicy": {"type": "COMPACT"}},
+        "compact placement",
+        "Placement policy is not applicable to machine type e2-standard-4.",
+    ),
+    (
+        "cpu",
         {"placementPolicy": {"type": "COMPACT"}, "nodeLocations": ["us-central1-a", "us-central1-b"]},
         "compact placement",
         "must be in a single zone",

@@ -95,7 +95,7 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
         "t4",
         {"placementPolicy": {"type": "COMPACT"}},
         "compact placement",
-        "not supported for machine type n1-highmem-8",
+        "Placement policy is not applicable to machine type n1-highmem-8",
     ),
     (
         "t4",
@@ -249,6 +249,12 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
         {"nodeConfig__metadata": {"kube-env": "x"}},
         "no metadata of GKE's own",
         'Metadata key "kube-env" is reserved.',
+    ),
+    (
+        "cpu",
+        {"nodeConfig__tags": ["Allow SSH"]},
+        "network tags",
+        "Invalid value for field 'tags': 'Allow SSH'.",
     ),
     (
         "cpu",

@@ -49,6 +49,19 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
         {"apiServerAccessProfile": {"authorizedIPRanges": ["office"]}},
         "apiServerAccessProfile.authorizedIPRanges is invalid",
     ),
+    "a private API server": (
+        {"apiServerAccessProfile": {"enablePrivateCluster": True, "authorizedIPRanges": ["203.0.113.0/24"]}},
+        "apiServerAccessProfile.authorizedIPRanges is invalid",
+    ),
+    "keys": (
+        {
+            "securityProfile": {
+                **MANAGED_CLUSTER["securityProfile"],
+                "azureKeyVaultKms": {"enabled": True},
+            }
+        },
+        "securityProfile.azureKeyVaultKms.keyId",
+    ),
     "a node resource group of its own": (
         {"nodeResourceGroup": "train"},
         "the resource group train is there already",

@@ -5,9 +5,9 @@ import json
 
 import pytest
 
+from ebbtide import provider_schema
 from ebbtide.recording.record import record
 from ebbtide.recording.recording import Recording
-from ebbtide.rehearsal.cloud import schema
 from ebbtide.rehearsal.cloud.azure.functions import FUNCTIONS
 from ebbtide.rehearsal.cloud.azure.ids import names
 from ebbtide.rehearsal.cloud.azure.kind import Kind
@@ -39,7 +39,7 @@ def test_there_is_a_stand_in_for_all_that_the_program_asks_for(existing: bool) -
 @pytest.mark.parametrize("kind", KINDS.values(), ids=list(KINDS))
 def test_rows_name_properties_that_the_sdk_has(kind: Kind) -> None:
     """No row of the tables speaks of a property that a program could not give."""
-    known = set(schema.properties(kind.token))
+    known = set(provider_schema.properties(kind.token))
     tops = {path.partition(".")[0].removesuffix("[]") for path in (*kind.replaces, *kind.limits)}
     assert {*names(kind.path), *kind.needed, *tops} <= known
 

@@ -38,8 +38,8 @@ MAKING: dict[str, list[tuple[dict[str, Any], dict[str, Any], str]]] = {
     "a machine for an ephemeral disk": [
         (
             POOL,
-            {"vmSize": "Standard_B4ms", "osDiskType": "Ephemeral", "osDiskSizeGB": 30},
-            "The Virtual Machine size Standard_B4ms does not support Ephemeral OS disk",
+            {"vmSize": "Standard_D8s_v5", "osDiskType": "Ephemeral", "osDiskSizeGB": 30},
+            "The Virtual Machine size Standard_D8s_v5 does not support Ephemeral OS disk",
         ),
     ],
     "an ephemeral disk that fits": [
@@ -50,8 +50,8 @@ MAKING: dict[str, list[tuple[dict[str, Any], dict[str, Any], str]]] = {
         ),
         (
             POOL,
-            {"vmSize": "Standard_D8s_v5", "osDiskType": "Ephemeral", "osDiskSizeGB": 128},
-            "has a cache size of 0 bytes, but the OS disk requires 137438953472 bytes",
+            {"vmSize": "Standard_D2ds_v5", "osDiskType": "Ephemeral", "osDiskSizeGB": 100},
+            "has a cache size of 80530636800 bytes, but the OS disk requires 107374182400 bytes",
         ),
     ],
     "10 to 250 pods a node": [
@@ -72,6 +72,9 @@ MAKING: dict[str, list[tuple[dict[str, Any], dict[str, Any], str]]] = {
     ],
     "spot is no system pool": [
         (SPOT, {"mode": "System", "minCount": 1}, "System node pools can't be spot"),
+    ],
+    "spot of a series that has it": [
+        (SPOT, {"vmSize": "Standard_B4ms"}, "'Standard_B4ms' is not supported for Azure Spot"),
     ],
     "spot is a scale set": [
         (SPOT, {"type": "AvailabilitySet"}, "Spot pools must use Virtual Machine Scale Sets"),

@@ -322,6 +322,53 @@ def test_associations_of_nothing(tmp_path: Path, changes: dict[str, Any], says: 
         azure.make("monitor:DataCollectionRuleAssociation", **{**given, **changes})
 
 
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"resourceUri": f"{CLUSTER}2"}, "managedClusters/train2"),
+        ({"workspaceId": f"{_WORKSPACE}2"}, "logs2"),
+        ({"workspaceId": None}, "At least one data sink"),
+    ],
+)
+def test_diagnostic_settings_of_nothing(tmp_path: Path, changes: dict[str, Any], says: str) -> None:
+    """Cluster and workspace have to be there, and one sink has to be named."""
+    azure = Azure(tmp_path).with_cluster()
+    azure.make("operationalinsights:Workspace", resourceGroupName="train", workspaceName="logs")
+    logs = [{"category": "kube-audit-admin", "enabled": True}]
+    given = {"resourceUri": CLUSTER, "name": "audit", "workspaceId": _WORKSPACE, "logs": logs}
+    made = azure.make("monitor:DiagnosticSetting", **given)
+    assert made.id == f"{CLUSTER}/providers/Microsoft.Insights/diagnosticSettings/audit"
+    with pytest.raises(RefusedError, match=says):
+        azure.make("monitor:DiagnosticSetting", **{**given, "name": "other", **changes})
+
+
+def test_a_share_for_a_subnet_needs_its_endpoint(tmp_path: Path) -> None:
+    """Azure refuses a rule for a subnet that has no service endpoint for storage."""
+    azure = Azure(tmp_path).with_cluster()
+    azure.make(
+        "network:VirtualNetwork",
+        resourceGroupName="train",
+        virtualNetworkName="files",
+        addressSpace={"addressPrefixes": ["10.9.0.0/16"]},
+    )
+    subnet = {
+        "resourceGroupName": "train",
+        "virtualNetworkName": "files",
+        "addressPrefix": "10.9.0.0/24",
+    }
+    bare = azure.make("network:Subnet", subnetName="bare", **subnet).id
+    endpoint = {"serviceEndpoints": [{"service": "Microsoft.Storage"}], "addressPrefix": "10.9.1.0/24"}
+    ready = azure.make("network:Subnet", subnetName="ready", **{**subnet, **endpoint}).id
+
+    def account(name: str) -> dict[str, Any]:
+        rules = {"defaultAction": "Deny", "virtualNetworkRules": [{"virtualNetworkResourceId": name}]}
+        return {**_FILES, "networkRuleSet": rules}
+
+    with pytest.raises(RefusedError, match="SubnetsHaveNoServiceEndpointsConfigured"):
+        azure.make("storage:StorageAccount", **account(bare))
+    assert azure.make("storage:StorageAccount", **account(ready))
+
+
 def test_who_runs_the_program(tmp_path: Path) -> None:
     """The service principal that deploys, and the provider's own subscription."""
     answer = Azure(tmp_path).provider.invoke("azure-native:authorization:getClientConfig", {})

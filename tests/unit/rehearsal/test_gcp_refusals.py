@@ -73,6 +73,32 @@ CLUSTERS: list[tuple[dict[str, Any], str, str]] = [
     ),
     ({"networkPolicy": {"enabled": True}}, "one network policy engine", "ADVANCED_DATAPATH is not allowed"),
     ({"loggingConfig__enableComponents": ["PODS"]}, "components that log", '"PODS"'),
+    (
+        {"privateClusterConfig": {"enablePrivateNodes": False, "enablePrivateEndpoint": True}},
+        "private nodes are VPC-native",
+        "only for clusters with private nodes",
+    ),
+    (
+        {"databaseEncryption": {"state": "ENCRYPTED", "keyName": "secrets"}},
+        "keys by their names",
+        "Invalid Cloud KMS key name: secrets.",
+    ),
+    (
+        {
+            "maintenancePolicy": {
+                "maintenanceExclusions": [
+                    {
+                        "exclusionName": "launch",
+                        "startTime": "2026-12-01T00:00:00Z",
+                        "endTime": "2027-01-15T00:00:00Z",
+                        "exclusionOptions": {"scope": "NO_UPGRADES"},
+                    }
+                ]
+            }
+        },
+        "exclusions within limits",
+        "Maintenance exclusion launch is longer than 30 days",
+    ),
     ({"networkingMode": "ROUTES"}, "private nodes are VPC-native", "must be VPC-native"),
 ]
 
@@ -142,18 +168,18 @@ OTHERS: list[tuple[str, dict[str, Any], str]] = [
     (ROUTER, {"name": "a", "network": "nobody"}, "networks/nobody' was not found"),
     (
         ROUTER_NAT,
-        {"name": "a", "router": "nobody", "sourceSubnetworkIpRangesToNat": "LIST_OF_SUBNETWORKS"},
+        {"name": "nat", "router": "nobody", "sourceSubnetworkIpRangesToNat": "LIST_OF_SUBNETWORKS"},
         "routers/nobody' was not found",
     ),
     (
         ROUTER_NAT,
-        {"name": "a", "router": "train", "sourceSubnetworkIpRangesToNat": "LIST_OF_SUBNETWORKS"},
+        {"name": "nat", "router": "train", "sourceSubnetworkIpRangesToNat": "LIST_OF_SUBNETWORKS"},
         "At least one subnetwork must be specified",
     ),
     (
         ROUTER_NAT,
         {
-            "name": "a",
+            "name": "nat",
             "router": "train",
             "sourceSubnetworkIpRangesToNat": "LIST_OF_SUBNETWORKS",
             "subnetworks": [{"name": "nobody", "sourceIpRangesToNats": ["ALL_IP_RANGES"]}],
@@ -249,3 +275,15 @@ def test_identities_come_with_the_first_cluster(tmp_path: Path) -> None:
     cloud.create(SUBNETWORK, base("train-network-subnet"))
     cloud.create(CLUSTER, base("train-cluster"))
     assert cloud.create(ACCOUNT_MEMBER, bound).id.startswith(account.id)
+
+
+def test_a_gateway_has_two_letters_or_more(tmp_path: Path) -> None:
+    """A router may be called by one, its NAT gateway may not."""
+    _, failures = Cloud(tmp_path).check(ROUTER_NAT, base("train-network-nat", name="x"))
+    assert [failure.property for failure in failures] == ["name"]
+
+
+def test_an_account_of_a_domains_project(tmp_path: Path) -> None:
+    """Its address has the project before the domain."""
+    account = Cloud(tmp_path, "acme.example:ml").create(ACCOUNT, {"accountId": "train-nodes"})
+    assert account.state["email"] == "train-nodes@ml.acme.example.iam.gserviceaccount.com"

@@ -7,7 +7,7 @@ from ebbtide.rehearsal.cloud.nodes.queueing import decide, run_seconds
 from ebbtide.rehearsal.cloud.nodes.rooms import booked
 from ebbtide.rehearsal.cloud.nodes.settings import Settings
 from ebbtide.rehearsal.cloud.nodes.verdicts import QUEUED, Condition, Order, Verdict
-from tests.unit.rehearsal.node_pool import a_gpu_pool, a_machine, a_pod, seen
+from tests.unit.rehearsal.node_pool import a_gpu_pool, a_machine, a_pod, a_pool, seen
 
 POOL = a_gpu_pool("q", capacity="queued", maximum=4)
 
@@ -62,6 +62,18 @@ def test_a_booking_expires_and_lost_capacity_is_revoked() -> None:
     assert _decide(over, seen(POOL, machines=machines, now=9999)) is None
     assert _kind(_decide(over, seen(POOL, now=9999))) == "CapacityRevoked"
     assert _decide(_request(1, "Accepted", "Failed"), seen(POOL, now=9999)) is None
+
+
+def test_machines_without_accelerators_are_not_queued() -> None:
+    """GKE takes the request, and fails it when it is to be provisioned."""
+    pool = a_pool("q", capacity="queued", maximum=4)
+    request = Request("default", "r", "uid", QUEUED, (PodSet(a_pod(), 1),), {}, frozenset({"Accepted"}))
+    verdict = _decide(request, seen(pool, now=600))
+    assert isinstance(verdict, Condition)
+    assert (verdict.kind, verdict.message) == (
+        "Failed",
+        "Resize requests without accelerators are not supported.",
+    )
 
 
 def test_nodes_wait_for_the_pods_of_their_request() -> None:

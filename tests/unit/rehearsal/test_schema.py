@@ -2,8 +2,9 @@
 
 import pytest
 
+from ebbtide.provider_schema import properties
 from ebbtide.recording.values import UNKNOWN, Plain, Secret
-from ebbtide.rehearsal.cloud.schema import Misfit, misfits, properties
+from ebbtide.rehearsal.cloud.schema import Misfit, misfits
 
 NODE_POOL = "gcp:container/nodePool:NodePool"
 NETWORK = "azure-native:network:VirtualNetwork"

@@ -81,6 +81,8 @@ def test_a_job_with_everything(profile: Path) -> None:
         ),
         *("--ttl", "2h", "--max-run", "6h", "--env", "A=1", "--env", "B=x=y", "--service-account", "vision"),
         *("--secret-env", "WANDB_API_KEY=tracker/api-key", "--secret-volume", "tracker=/secrets"),
+        *("--shared-memory", "8Gi", "--image-pull-secret", "ours", "--image-pull-secret", "theirs"),
+        *("--run-as-user", "1000"),
         *("--volume", "shared", "--mount-path", "/work", "--", "python", "train.py", "--fast"),
     )
     assert done.returncode == 0, done.stderr
@@ -100,7 +102,10 @@ def test_a_job_with_everything(profile: Path) -> None:
         env={"A": "1", "B": "x=y"},
         secret_env={"WANDB_API_KEY": "tracker/api-key"},
         secret_volumes={"tracker": "/secrets"},
+        shared_memory="8Gi",
+        image_pull_secrets=["ours", "theirs"],
         service_account="vision",
+        run_as_user=1000,
         volume="shared",
         mount_path="/work",
         command=["python", "train.py", "--fast"],
@@ -116,10 +121,32 @@ def test_a_job_over_several_nodes(profile: Path) -> None:
     assert list(yaml.safe_load_all(done.stdout)) == list(made)
 
 
+def test_a_priority(profile: Path) -> None:
+    """Is the Job's label, and one that the cluster has."""
+    call = ("job", "train", "--image", "busybox", "--queue", "a100", "--gpus", "1", "--cpu", "1")
+    call += ("--memory", "1Gi", "--priority")
+    done = _ebbtide(*call, "ebbtide-high", EBBTIDE_PROFILE=str(profile))
+    assert done.returncode == 0, done.stderr
+    labels = yaml.safe_load(done.stdout)["metadata"]["labels"]
+    assert labels["kueue.x-k8s.io/priority-class"] == "ebbtide-high"
+    said = _refused(*call, "high", EBBTIDE_PROFILE=str(profile))
+    assert "write one of ebbtide-low, ebbtide-normal, ebbtide-high." in said
+
+
 def test_options_are_shared() -> None:
     """A sweep has every option of a task that a Job has, each with a sentence."""
     job_help, sweep_help = (_ebbtide(command, "--help", COLUMNS="200").stdout for command in ("job", "sweep"))
-    for option in ("--gpus", "--secret-env", "--secret-volume", "--submit", "--context", "--fail-on"):
+    for option in (
+        "--gpus",
+        "--priority",
+        "--shared-memory",
+        "--image-pull-secret",
+        "--secret-env",
+        "--secret-volume",
+        "--submit",
+        "--context",
+        "--fail-on",
+    ):
         assert option in job_help
         assert option in sweep_help
 

@@ -113,10 +113,34 @@ def test_a_job_on_a_pool() -> None:
                 "limits": {"memory": "40Gi", "nvidia.com/gpu": "4"},
             },
             "volumeMounts": [{"name": "checkpoints", "mountPath": "/work"}],
+            "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["NET_RAW"]}},
         }
     ]
     assert pod["volumes"] == [{"name": "checkpoints", "persistentVolumeClaim": {"claimName": "shared"}}]
     assert spec["template"]["metadata"] == {"annotations": {"gke-gcsfuse/volumes": "true"}}
+
+
+def test_a_token_is_mounted_for_a_named_account_alone() -> None:
+    """The account's own setting decides then; a team's `worker` mounts none either."""
+    alone: TaskFields = {"name": "train", "image": "busybox", "pool": "cpu-spot"}
+    assert _pod(job(DEV, **alone))["automountServiceAccountToken"] is False
+    named: TaskFields = {**alone, "service_account": "vision"}
+    assert "automountServiceAccountToken" not in _pod(job(DEV, **named))
+
+
+def test_a_user_that_is_not_root_satisfies_restricted() -> None:
+    """Everything that the standard asks for, and a group that volumes are writable for."""
+    pod = _pod(job(DEV, name="train", image="busybox", pool="cpu-spot", run_as_user=1000))
+    assert pod["securityContext"] == {
+        "runAsNonRoot": True,
+        "runAsUser": 1000,
+        "runAsGroup": 1000,
+        "fsGroup": 1000,
+        "fsGroupChangePolicy": "OnRootMismatch",
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    (container,) = pod["containers"]
+    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
 
 
 @pytest.mark.parametrize("profile", [DEV, DEV_AKS])
@@ -242,6 +266,7 @@ def test_the_bucket_mount_needs_room() -> None:
         ({"pool": "cpu-spot", "env": {"A=B": "1"}}, "env has 'A=B', which can be no variable's name."),
         ({"pool": "cpu-spot", "volume": "_"}, "volume is '_', which can be nothing's name."),
         ({"pool": "cpu-spot", "mount_path": "here"}, "mount_path is 'here'; it is an absolute path"),
+        ({"pool": "cpu-spot", "run_as_user": 0}, "run_as_user is 0; write 1 to 2147483647. 0 is root"),
         ({"queue": "t4", "gpus": 1}, "cpu and memory are both needed in a queue"),
         (
             {"queue": "t4", "gpus": 1, "cpu": "1", "memory": "1Gi", "namespace": "speech"},

@@ -28,3 +28,11 @@ def use_secret_as_env(
 def use_secret_as_volume(
     task: PipelineTask, secret_name: str, mount_path: str, optional: bool = False
 ) -> PipelineTask: ...
+def empty_dir_mount(
+    task: PipelineTask,
+    volume_name: str,
+    mount_path: str,
+    medium: str | None = None,
+    size_limit: str | None = None,
+) -> PipelineTask: ...
+def set_image_pull_secrets(task: PipelineTask, secret_names: list[str]) -> PipelineTask: ...

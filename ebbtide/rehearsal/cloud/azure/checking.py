@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 from uuid import uuid4
 
+from ebbtide import provider_schema
 from ebbtide.recording.values import UNKNOWN
 from ebbtide.rehearsal.cloud import schema
 from ebbtide.rehearsal.cloud.azure import ids
@@ -31,7 +32,7 @@ def completed(kind: Kind, arm: Arm, name: str, old: Properties, new: Properties)
         made = str(uuid4()) if is_uuid else f"{name}{uuid4().hex[:_RANDOM]}"
         inputs[own] = old.get(own) or made
         inputs[RANDOMLY_NAMED] = True
-    if "location" in schema.properties(kind.token) and "location" not in inputs:
+    if "location" in provider_schema.properties(kind.token) and "location" not in inputs:
         place = old.get("location") or arm.location or _place_of_group(arm, inputs)
         if place is not None:
             inputs["location"] = place

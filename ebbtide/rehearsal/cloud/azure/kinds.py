@@ -3,7 +3,7 @@
 from typing import Final
 
 from ebbtide.rehearsal.cloud.azure import groups, identities, logs, network, registries, roles, storage
-from ebbtide.rehearsal.cloud.azure.aks import agent_pools, clusters
+from ebbtide.rehearsal.cloud.azure.aks import agent_pools, clusters, maintenance
 from ebbtide.rehearsal.cloud.azure.kind import Kind
 from ebbtide.rehearsal.cloud.provider import RefusedError
 
@@ -14,6 +14,7 @@ _ALL: Final = (
     *roles.KINDS,
     *clusters.KINDS,
     *agent_pools.KINDS,
+    *maintenance.KINDS,
     *storage.KINDS,
     *registries.KINDS,
     *logs.KINDS,

@@ -14,6 +14,7 @@ from ebbtide.rehearsal.cloud.provider import RefusedError
 _DOCS: Final = "learn.microsoft.com, azure/azure-monitor"
 _RULES: Final = f"{_DOCS}/essentials/data-collection-rule-structure (2026)"
 _JOINS: Final = "learn.microsoft.com, rest/api/monitor/data-collection-rule-associations (2022-06-01)"
+_SETTINGS: Final = "learn.microsoft.com, rest/api/monitor/diagnostic-settings (2021-05-01-preview)"
 _LEAST_DAYS: Final = 30
 _MOST_DAYS: Final = 730
 
@@ -74,6 +75,21 @@ def _joins_what_is_there(arm: Arm, wish: Wish) -> RefusedError | None:
     return None
 
 
+def _audits_into_what_is_there(arm: Arm, wish: Wish) -> RefusedError | None:
+    for name in ("resourceUri", "workspaceId"):
+        found = wish.inputs.get(name)
+        if found is not None and arm.lacks(str(found)):
+            return not_found(str(found))
+    return None
+
+
+def _audits_somewhere(_arm: Arm, wish: Wish) -> RefusedError | None:
+    sinks = ("workspaceId", "storageAccountId", "eventHubAuthorizationRuleId", "marketplacePartnerId")
+    if any(wish.inputs.get(name) for name in sinks):
+        return None
+    return refused("BadRequest", "At least one data sink needs to be specified.")
+
+
 def _one_of_two(_arm: Arm, wish: Wish) -> RefusedError | None:
     given = [name for name in ("dataCollectionRuleId", "dataCollectionEndpointId") if wish.inputs.get(name)]
     if len(given) == 1:
@@ -123,5 +139,14 @@ KINDS: Final = (
             Refusal("either a rule or an endpoint", _JOINS, _one_of_two),
         ),
         outputs=lambda _arm, _wish: {"provisioningState": "Succeeded"},
+    ),
+    Kind(
+        token="azure-native:monitor:DiagnosticSetting",  # noqa: S106 - a type's name
+        api_version="2021-05-01-preview",
+        path="{resourceUri}/providers/Microsoft.Insights/diagnosticSettings/{name}",
+        refusals=(
+            Refusal("resource and workspace are there", _SETTINGS, _audits_into_what_is_there),
+            Refusal("at least one sink", _SETTINGS, _audits_somewhere),
+        ),
     ),
 )

@@ -19,7 +19,8 @@ Range: TypeAlias = IPv4Network | IPv6Network
 
 _PATH: Final = f"{ids.GROUP}/providers/Microsoft.Network/virtualNetworks/{{virtualNetworkName}}"
 _DOCS: Final = "learn.microsoft.com, azure/virtual-network/manage-virtual-network (2026)"
-_NAME: Final = Limit(shortest=1, longest=80)
+_NETWORK_NAME: Final = Limit(shortest=2, longest=64)
+_SUBNET_NAME: Final = Limit(shortest=1, longest=80)
 
 
 def network_of(subnet: str) -> str:
@@ -143,7 +144,7 @@ KINDS: Final = (
         api_version="2024-05-01",
         path=_PATH,
         replaces=frozenset({"location"}),
-        limits={"virtualNetworkName": _NAME},
+        limits={"virtualNetworkName": _NETWORK_NAME},
         inside=("subnets", "virtualNetworkPeerings"),
         refusals=(
             Refusal("ranges that parse", _DOCS, _well_formed),
@@ -158,7 +159,7 @@ KINDS: Final = (
         api_version="2024-05-01",
         path=f"{_PATH}/subnets/{{subnetName}}",
         parent=NETWORK,
-        limits={"subnetName": _NAME},
+        limits={"subnetName": _SUBNET_NAME},
         refusals=(
             Refusal("ranges that parse", _DOCS, _well_formed),
             Refusal(

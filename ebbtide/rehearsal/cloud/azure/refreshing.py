@@ -6,7 +6,7 @@ and the one read.
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
-from ebbtide.rehearsal.cloud import schema
+from ebbtide import provider_schema
 from ebbtide.rehearsal.cloud.azure import ids
 from ebbtide.rehearsal.cloud.azure.checking import API_VERSION
 from ebbtide.rehearsal.cloud.azure.kind import Kind
@@ -40,7 +40,7 @@ def imported(kind: Kind, identity: str, now: Properties) -> dict[str, Any]:
 
 def _projected(kind: Kind, state: Properties) -> dict[str, Any]:
     """The part of a state that can be asked for, in the form in which it is."""
-    takes = schema.properties(kind.token)
+    takes = provider_schema.properties(kind.token)
     found = {name: value for name, value in state.items() if name in takes}
     assigned = inner(inner(state, "identity"), "userAssignedIdentities")
     if assigned:

@@ -9,6 +9,7 @@ from ebbtide.rehearsal.cloud.azure import ids
 from ebbtide.rehearsal.cloud.azure.arm import CLOUD, Arm
 from ebbtide.rehearsal.cloud.azure.errors import CONFLICT, invalid, refused
 from ebbtide.rehearsal.cloud.azure.kind import Kind, Limit, Refusal, Wish
+from ebbtide.rehearsal.cloud.azure.values import inner, items
 from ebbtide.rehearsal.cloud.provider import RefusedError
 from ebbtide.rehearsal.cloud.store import Resource
 
@@ -25,6 +26,7 @@ _ENDPOINTS: Final = {
 _ALL_ENDPOINTS: Final = ("blob", "dfs", "file", "queue", "table", "web")
 _SHARED: Final = "[a-z0-9](?:[a-z0-9]|-(?=[a-z0-9]))+"
 _PREMIUM_LEAST_GIB: Final = 100
+_SERVICES: Final = ("Microsoft.Storage", "Microsoft.Storage.Global")
 
 
 def _name_is_free(arm: Arm, wish: Wish) -> RefusedError | None:
@@ -44,6 +46,21 @@ def _premium_files(_arm: Arm, wish: Wish) -> RefusedError | None:
         "InvalidValuesForRequestParameters",
         f"Values for request parameters are invalid: sku. FileStorage accounts have no {sku}.",
     )
+
+
+def _reached_from_subnets(arm: Arm, wish: Wish) -> RefusedError | None:
+    for rule in items(inner(wish.inputs, "networkRuleSet"), "virtualNetworkRules"):
+        subnet = arm.find(str(rule.get("virtualNetworkResourceId") or ""))
+        endpoints = items(subnet.state, "serviceEndpoints") if subnet else []
+        if all(one.get("service") not in _SERVICES for one in endpoints):
+            named = rule.get("virtualNetworkResourceId")
+            return refused(
+                "NetworkAclsValidationFailure",
+                "Validation of network acls failure: SubnetsHaveNoServiceEndpointsConfigured:Subnets "
+                f"{ids.last(str(named))} do not have ServiceEndpoints for Microsoft.Storage resources "
+                "configured.",
+            )
+    return None
 
 
 def _account_answers(arm: Arm, wish: Wish) -> Mapping[str, Any]:
@@ -113,6 +130,11 @@ KINDS: Final = (
                 "a name that nobody in the world has",
                 "hashicorp/terraform#11485; OfficeDev/microsoft-teams-apps-timetally#50",
                 _name_is_free,
+            ),
+            Refusal(
+                "subnets with a service endpoint",
+                "hashicorp/terraform-provider-azurerm#16547; Azure/azure-cli#32434",
+                _reached_from_subnets,
             ),
             Refusal(
                 "files on a premium account", f"{_DOCS}/common/storage-account-create (2026)", _premium_files

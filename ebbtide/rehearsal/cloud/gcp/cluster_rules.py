@@ -2,6 +2,7 @@
 
 import ipaddress
 import re
+from datetime import datetime, timedelta
 from typing import Final
 
 from ebbtide.catalog import CloudKind
@@ -116,6 +117,29 @@ def _networks(asked: Asked) -> str | None:
     return None
 
 
+_LONGEST_EXCLUSION: Final = timedelta(days=30)
+_KEY: Final = re.compile(r"^projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+$")
+
+
+def _keys(asked: Asked) -> str | None:
+    for path in ("databaseEncryption.keyName", "nodeConfig.bootDiskKmsKey"):
+        key = asked.said.text(path)
+        if key and not _KEY.match(key):
+            return _bad(f"Invalid Cloud KMS key name: {key}.")
+    return None
+
+
+def _maintenance(asked: Asked) -> str | None:
+    """Exclusions of all upgrades are short."""
+    for exclusion in asked.said.parts("maintenancePolicy.maintenanceExclusions"):
+        moments = [datetime.fromisoformat(exclusion.text(name)) for name in ("startTime", "endTime")]
+        scope = exclusion.text("exclusionOptions.scope") or "NO_UPGRADES"
+        if scope == "NO_UPGRADES" and moments[1] - moments[0] > _LONGEST_EXCLUSION:
+            name = exclusion.text("exclusionName")
+            return _bad(f"Maintenance exclusion {name} is longer than 30 days, the limit for NO_UPGRADES.")
+    return None
+
+
 def _policy(asked: Asked) -> str | None:
     said = asked.said
     if said.text("datapathProvider") == "ADVANCED_DATAPATH" and said.flag("networkPolicy.enabled"):
@@ -136,7 +160,10 @@ def _components(asked: Asked) -> str | None:
 def _private(asked: Asked) -> str | None:
     """Private nodes need addresses of their own network, not routes."""
     said = asked.said
-    if said.flag("privateClusterConfig.enablePrivateNodes") and said.text("networkingMode") == "ROUTES":
+    private_nodes = said.flag("privateClusterConfig.enablePrivateNodes")
+    if said.flag("privateClusterConfig.enablePrivateEndpoint") and not private_nodes:
+        return _bad("Private endpoint can be enabled only for clusters with private nodes.")
+    if private_nodes and said.text("networkingMode") == "ROUTES":
         return _bad("Private clusters must be VPC-native: ip_allocation_policy.use_ip_aliases must be true.")
     return None
 
@@ -160,6 +187,8 @@ RULES: Final = (
     Refusal("the project's own identities", "GKE docs, workload-identity (2026)", _workload_pool),
     Refusal("a version", f"{_CLUSTER_API}, initialClusterVersion", _version),
     Refusal("labels", "Resource Manager docs, creating-managing-labels (2026)", _labels),
+    Refusal("keys by their names", "GKE docs, encrypting-secrets and using-cmek (2026)", _keys),
+    Refusal("exclusions within limits", "GKE docs, maintenance-windows-and-exclusions (2026)", _maintenance),
     Refusal("authorized networks", "GKE docs, authorized-networks (2026): up to 100", _networks),
     Refusal("one network policy engine", "GKE docs, dataplane-v2 (2026)", _policy),
     Refusal("components that log", f"{_CLUSTER_API}, LoggingComponentConfig", _components),

@@ -65,7 +65,15 @@ def _get_cluster(asked: Asked) -> Properties:
     }
 
 
+def _get_project(asked: Asked) -> Properties:
+    """Any project; its number is made up, and is the same each time."""
+    project = asked.said.text("projectId") or asked.project
+    number = str(int.from_bytes(project.encode()[:5], "big")).zfill(12)
+    return {"id": f"projects/{project}", "projectId": project, "name": project, "number": number}
+
+
 FUNCTIONS: Final[Mapping[str, Callable[[Asked], Properties]]] = {
     "gcp:container/getCluster:getCluster": _get_cluster,
+    "gcp:organizations/getProject:getProject": _get_project,
 }
 """By token."""

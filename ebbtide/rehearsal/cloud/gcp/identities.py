@@ -7,6 +7,7 @@ ForceNew and validation are those of hashicorp/terraform-provider-google-beta 7.
 import re
 from typing import Any, Final
 
+from ebbtide.catalog.clouds import account_host
 from ebbtide.rehearsal.cloud.gcp.asked import (
     ACCOUNT_MEMBER,
     BAD_REQUEST,
@@ -35,7 +36,7 @@ def _account_id(value: Any) -> str | None:
 
 def email_of(asked: Asked) -> str:
     """Address of the service account that is asked for."""
-    return f"{asked.said.text('accountId')}@{asked.project}.iam.gserviceaccount.com"
+    return f"{asked.said.text('accountId')}@{account_host(asked.project)}"
 
 
 def _account(asked: Asked) -> str:
@@ -183,6 +184,18 @@ BUCKET_MEMBER_KIND: Final = Kind(
         MEMBERS,
     ),
     failing="Error applying IAM policy for storage bucket",
+)
+
+
+KEY_MEMBER_KIND: Final = Kind(
+    identity=lambda asked: "/".join(
+        (asked.said.text("cryptoKeyId"), asked.said.text("role"), asked.said.text("member"))
+    ),
+    outputs=lambda _asked: {"etag": "BwYAAAAAAAA="},
+    replaces=MEMBER_REPLACES | {"cryptoKeyId"},
+    checks=MEMBER_CHECKS,
+    refusals=(ROLES, MEMBERS),
+    failing="Error applying IAM policy for KMS CryptoKey",
 )
 
 

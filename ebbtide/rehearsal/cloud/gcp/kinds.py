@@ -9,6 +9,7 @@ from ebbtide.rehearsal.cloud.gcp.identities import (
     ACCOUNT_KIND,
     ACCOUNT_MEMBER_KIND,
     BUCKET_MEMBER_KIND,
+    KEY_MEMBER_KIND,
     PROJECT_MEMBER_KIND,
 )
 from ebbtide.rehearsal.cloud.gcp.kind import Kind
@@ -28,6 +29,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     asked.ACCOUNT: ACCOUNT_KIND,
     asked.ACCOUNT_MEMBER: ACCOUNT_MEMBER_KIND,
     asked.PROJECT_MEMBER: PROJECT_MEMBER_KIND,
+    asked.KEY_MEMBER: KEY_MEMBER_KIND,
     asked.BUCKET: BUCKET_KIND,
     asked.BUCKET_MEMBER: BUCKET_MEMBER_KIND,
     asked.FILESTORE: FILESTORE_KIND,

@@ -1,11 +1,13 @@
 """Routers and their NAT gateways."""
 
-from typing import Final
+from typing import Any, Final
 
 from ebbtide.rehearsal.cloud.gcp.asked import CLOUD, ROUTER_NAT, Asked, World, api_error, last, resource_id
 from ebbtide.rehearsal.cloud.gcp.compute import COMPUTE, SCHEMA, gce_name, invalid, links, no_network, taken
 from ebbtide.rehearsal.cloud.gcp.kind import Check, Kind, Refusal, one_of
 from ebbtide.rehearsal.cloud.store import Resource
+
+_SHORTEST_NAT: Final = 2
 
 
 def _router_id(asked: Asked) -> str:
@@ -42,6 +44,13 @@ ROUTER_KIND: Final = Kind(
     taken=taken("Router"),
     gone=_without_gateways,
 )
+
+
+def _nat_name(value: Any) -> str | None:
+    """Terraform's `ValidateRFC1035Name(2, 63)`, which a router's own name need not keep."""
+    if len(str(value)) < _SHORTEST_NAT:
+        return f'"name" ("{value}") must be at least {_SHORTEST_NAT} characters long'
+    return gce_name(value)
 
 
 def _nat_id(asked: Asked) -> str:
@@ -93,6 +102,7 @@ ROUTER_NAT_KIND: Final = Kind(
     replaces=frozenset({"name", "router", "region", "project", "endpointTypes", "initialNatIps", "type"}),
     same=frozenset({"router", "region", "subnetworks.name"}),
     checks=(
+        Check("name", SCHEMA, _nat_name),
         one_of(
             "sourceSubnetworkIpRangesToNat",
             "ALL_SUBNETWORKS_ALL_IP_RANGES",

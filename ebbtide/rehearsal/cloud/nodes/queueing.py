@@ -70,6 +70,8 @@ def _provision(request: Request, seen: Seen, since: float, settings: Settings) -
     orders = [order for pool in pools for zone in pool.zones if (order := _order(request, pool, zone, seen))]
     if not orders:
         return _failed("NoFittingNodePool", _why_not(request, pools, seen))
+    if not any(_is_scheduled(order.pool) for order in orders):
+        return _failed("ResizeRequestFailed", "Resize requests without accelerators are not supported.")
     possible = [order for order in orders if len(order.zones) <= order.pool.maximum]
     if not possible:
         largest = max(order.pool.maximum for order in orders)
@@ -86,6 +88,11 @@ def _provision(request: Request, seen: Seen, since: float, settings: Settings) -
     if seen.now - since < settings.dws_wait_seconds or not free:
         return None
     return min(free, key=lambda order: (len(order.zones) * order.pool.hourly, order.pool.name, order.zones))
+
+
+def _is_scheduled(pool: NodePool) -> bool:
+    """Flex-start is for accelerators and the series H4D (GKE docs, concepts/dws, 2026)."""
+    return pool.accelerator is not None or pool.machine.startswith("h4d-")
 
 
 def _provisioned(request: Request) -> Condition:

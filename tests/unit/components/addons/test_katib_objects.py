@@ -58,11 +58,11 @@ def test_its_webhooks_are_reached() -> None:
 
 
 def test_its_settings_are_otherwise_upstreams() -> None:
-    """Nothing but the port is changed."""
+    """Nothing but the port is changed, and the collector's security context."""
     before = after(upstream(KATIB), ())[f"ConfigMap/{CONFIG}"]["data"]["katib-config.yaml"]
     config = yaml.safe_load(objects()[f"ConfigMap/{CONFIG}"]["data"]["katib-config.yaml"])
     stock = yaml.safe_load(before)
-    stock["init"]["controller"]["webhookPort"] = CONTROL_PLANE_PORT
+    stock["init"]["controller"] |= {"webhookPort": CONTROL_PLANE_PORT, "injectSecurityContext": True}
     assert config == stock
 
 
@@ -85,3 +85,9 @@ def test_what_is_patched_is_valid(version: str) -> None:
     for key, item in objects().items():
         if not key.startswith("CustomResourceDefinition/"):
             assert_valid(item, version)
+
+
+def test_the_certificate_is_its_controllers() -> None:
+    """An empty `data` would be written again by every update."""
+    assert any("data" in item for item in upstream(KATIB) if item["metadata"]["name"] == "katib-webhook-cert")
+    assert "data" not in objects()["Secret/katib-webhook-cert"]

@@ -96,6 +96,20 @@ def test_a_budget_only_where_one_may_go(replicas: int, budget: bool) -> None:  #
     assert (manager["replicas"], manager["podDisruptionBudget"]["enabled"]) == (replicas, budget)
 
 
+def test_replicas_are_spread_over_nodes() -> None:
+    """Several prefer nodes of their own, and start on one node nevertheless."""
+    alone, several = (
+        values(declare(changed(GKE, addons={"kueue": {"replicas": count}})))["controllerManager"]
+        for count in (1, 2)
+    )
+    assert alone["topologySpreadConstraints"] == []
+    (constraint,) = several["topologySpreadConstraints"]
+    assert (constraint["topologyKey"], constraint["whenUnsatisfiable"]) == (
+        "kubernetes.io/hostname",
+        "ScheduleAnyway",
+    )
+
+
 def test_it_is_at_home_on_the_system_pool() -> None:
     """On AKS past the taint that keeps work away; on a cluster that is there, on the nodes that AKS calls
     system."""

@@ -34,7 +34,11 @@ def made(**declared: Any) -> tuple[Recording, dict[str, Any]]:
             opts,
         )
         told.update(store.addon_profiles)
-        LogCollection("collection", LogCollectionArgs(rule=store.rule, cluster="/the/cluster"), opts)
+        LogCollection(
+            "collection",
+            LogCollectionArgs(rule=store.rule, workspace=store.workspace, cluster="/the/cluster"),
+            opts,
+        )
 
     return record(program, project="test", stack="test"), told
 
@@ -73,6 +77,18 @@ def test_the_cluster_is_part_of_the_rule() -> None:
     assert association.inputs["associationName"] == "ContainerInsightsExtension"
     assert association.inputs["resourceUri"] == "/the/cluster"
     assert association.inputs["dataCollectionRuleId"] == found.of_type(RULE)[0].id
+
+
+def test_changes_and_sign_ins_are_audited() -> None:
+    """Into tables of their own; reads are left out, whose volume is many times as large."""
+    found, _ = made()
+    (setting,) = found.of_type("azure-native:monitor:DiagnosticSetting")
+    inputs: Any = setting.inputs
+    assert inputs["resourceUri"] == "/the/cluster"
+    assert inputs["workspaceId"] == found.of_type(WORKSPACE)[0].id
+    assert inputs["logAnalyticsDestinationType"] == "Dedicated"
+    assert [item["category"] for item in inputs["logs"] if item["enabled"]] == ["kube-audit-admin", "guard"]
+    assert setting.deleted_with is None
 
 
 def test_the_agent_signs_in_as_the_cluster() -> None:

@@ -205,3 +205,14 @@ def test_images_are_found_wherever_they_are_named() -> None:
     assert patches.floating(item) == ["c:latest", "a:latest", "b:latest"]
     settings = other("ConfigMap", data={"cacheImage": "d", "config.yaml": "runtime:\n  - image: e:latest\n"})
     assert patches.floating(settings) == ["d", "e:latest"]
+
+
+def test_bindings_to_everyone_are_narrowed() -> None:
+    """Everyone makes place for those who work on the cluster; other bindings stay as they are."""
+    group = {"kind": "Group", "name": "system:authenticated", "apiGroup": "rbac.authorization.k8s.io"}
+    account = {"kind": "ServiceAccount", "name": "ml-pipeline", "namespace": "kubeflow"}
+    readers = [{"kind": "Group", "name": "system:serviceaccounts"}]
+    binding = {"kind": "RoleBinding", "metadata": {"name": "public"}, "subjects": [account, group]}
+    assert patches.for_readers(readers)(binding)["subjects"] == [account, *readers]
+    private = {**binding, "subjects": [account]}
+    assert patches.for_readers(readers)(private) is private

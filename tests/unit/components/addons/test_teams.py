@@ -17,6 +17,12 @@ from tests.synth import synth
 QUEUED = changed(GKE, queues=[{"name": "gpus", "pools": ["t4", "cpu"]}], teams=[{"name": "vision"}])
 
 
+SUBNET = (
+    "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/shared/providers/Microsoft.Network"
+    "/virtualNetworks/shared/subnets/nodes"
+)
+
+
 def team(cloud: str, **fields: Any) -> Recording:
     """A cluster with one team."""
     return synth(changed(BASES[cloud], teams=[{"name": "vision"} | fields]))
@@ -320,6 +326,23 @@ def test_the_key_of_a_share_is_a_secret() -> None:
     assert isinstance(secret["stringData"], Secret) or isinstance(
         secret["stringData"]["azurestorageaccountkey"], Secret
     )
+
+
+def test_a_share_is_reached_from_the_nodes_alone() -> None:
+    """On a network of the stack's own; an existing one may lack the endpoint, and the account stays open."""
+    volume = {"volume": {"kind": "azure-files"}}
+    own = team("aks", **volume)
+    (subnet,) = own.of_type("azure-native:network:Subnet")
+    assert subnet.inputs["serviceEndpoints"] == [{"service": "Microsoft.Storage"}]
+    assert inputs(own, "azure-native:storage:StorageAccount")["networkRuleSet"] == {
+        "defaultAction": "Deny",
+        "bypass": "None",
+        "virtualNetworkRules": [{"virtualNetworkResourceId": subnet.id}],
+    }
+    assert "serviceEndpoints" not in team("aks").of_type("azure-native:network:Subnet")[0].inputs
+    theirs = changed(AKS, teams=[{"name": "vision"} | volume])
+    theirs["cloud"] = AKS["cloud"] | {"network": {"subnet": SUBNET}}
+    assert "networkRuleSet" not in inputs(synth(theirs), "azure-native:storage:StorageAccount")
 
 
 def test_storage_accounts_are_the_worlds() -> None:

@@ -4,7 +4,7 @@ import yaml
 
 from components.addons.objects import Object, containers, patched, pod_spec
 from components.addons.patches import CONTROL_PLANE_PORT, SAFE_TO_EVICT
-from components.addons.trainer_objects import PATCHES, values
+from components.addons.trainer_objects import PATCHES, RUNTIME_PATCHES, values
 from ebbtide.catalog import PINS, footprint
 from tests.manifests import HOME, mebibytes, millicores
 
@@ -74,3 +74,41 @@ def test_trainer_is_told_by_its_value() -> None:
     assert values(HOME)["manager"]["config"]["webhook"]["port"] == CONTROL_PLANE_PORT
     item = config("config.trainer.kubeflow.org/v1alpha1")
     assert patched(item, PATCHES) == item
+
+
+def test_training_pods_are_secured() -> None:
+    """Those of every replicated job, as Jobs are; a user that a runtime names stays."""
+    spec = {
+        "securityContext": {"fsGroup": 1000},
+        "containers": [{"name": "node", "image": "mpi", "securityContext": {"runAsUser": 1000}}],
+    }
+    job = {"name": "node", "template": {"spec": {"template": {"spec": spec}}}}
+    runtime = {
+        "kind": "ClusterTrainingRuntime",
+        "metadata": {"name": "deepspeed-distributed"},
+        "spec": {"template": {"spec": {"network": {}, "replicatedJobs": [job]}}},
+    }
+    found = patched(runtime, RUNTIME_PATCHES)["spec"]["template"]["spec"]
+    assert found["network"] == {}
+    (made,) = found["replicatedJobs"]
+    pod = made["template"]["spec"]["template"]["spec"]
+    assert pod["securityContext"] == {"fsGroup": 1000, "seccompProfile": {"type": "RuntimeDefault"}}
+    assert pod["automountServiceAccountToken"] is False
+    (container,) = pod["containers"]
+    assert container["securityContext"] == {
+        "runAsUser": 1000,
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["NET_RAW"]},
+    }
+
+
+def test_jobsets_certificate_is_its_controllers() -> None:
+    """The chart's empty keys are not ours: JobSet writes them."""
+    secret: Object = {
+        "kind": "Secret",
+        "metadata": {"name": "jobset-webhook-server-cert"},
+        "data": {"ca.crt": ""},
+    }
+    assert "data" not in patched(secret, PATCHES)
+    other: Object = {"kind": "Secret", "metadata": {"name": "other"}, "data": {"ca.crt": ""}}
+    assert patched(other, PATCHES) == other

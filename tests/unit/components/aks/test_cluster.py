@@ -42,6 +42,89 @@ def test_only_entra_lets_anyone_in() -> None:
     assert inputs["apiServerAccessProfile"] == {"authorizedIPRanges": [], "disableRunCommand": True}
 
 
+ZONE = (
+    "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/dns/providers/Microsoft.Network"
+    "/privateDnsZones/privatelink.eastus.azmk8s.io"
+)
+
+
+@pytest.mark.parametrize(("zone", "public"), [("system", False), ("none", True), (ZONE, False)])
+def test_a_private_api_server_has_its_name_in_a_zone(zone: str, public: bool) -> None:  # noqa: FBT001
+    """It has a public name only where there is no zone, and the kubeconfig is for that name then."""
+    recording = synth(cloud(access={"private": True, "privateDnsZone": zone}))
+    assert cluster(recording)["apiServerAccessProfile"] == {
+        "disableRunCommand": True,
+        "enablePrivateCluster": True,
+        "privateDNSZone": zone,
+        "enablePrivateClusterPublicFQDN": public,
+    }
+    (call,) = [one for one in recording.invocations if "UserCredentials" in one.token]
+    assert call.args.get("serverFqdn") == ("public" if public else None)
+
+
+def test_the_identity_may_use_a_declared_private_dns_zone() -> None:
+    """It links the zone to the network, before the cluster is made."""
+    recording = synth(cloud(access={"private": True, "privateDnsZone": ZONE}, network={"subnet": SUBNET}))
+    grants = {one.name: one for one in recording.of_type(GRANT)}
+    zone = grants["train-identity-dns-zone"]
+    assert zone.inputs["scope"] == ZONE
+    assert str(zone.inputs["roleDefinitionId"]).endswith("b12aa53e-6015-4669-85d0-8515ebb3ae7f")
+    assert grants["train-identity-network"].inputs["scope"] == SUBNET.partition("/subnets/")[0]
+    (made,) = recording.of_type(CLUSTER)
+    assert {"train-identity-dns-zone", "train-identity-network"} <= waited_for(recording, made)
+
+
+_OURS = "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/keys/providers"
+VAULT = f"{_OURS}/Microsoft.KeyVault/vaults/ours"
+SET = f"{_OURS}/Microsoft.Compute/diskEncryptionSets/ours"
+KEY = "https://ours.vault.azure.net/keys/secrets/0123"
+
+
+def test_declared_keys_encrypt_secrets_and_disks() -> None:
+    """The cluster's identity may use them before the cluster is made."""
+    recording = synth(cloud(keys={"secrets": KEY, "vault": VAULT, "disks": SET}))
+    inputs = cluster(recording)
+    assert inputs["securityProfile"] == {
+        "workloadIdentity": {"enabled": True},
+        "azureKeyVaultKms": {"enabled": True, "keyId": KEY, "keyVaultNetworkAccess": "Public"},
+    }
+    assert inputs["diskEncryptionSetID"] == SET
+    (made,) = recording.of_type(CLUSTER)
+    grants = {one.inputs["scope"]: one for one in recording.of_type(GRANT)}
+    roles = {str(grants[scope].inputs["roleDefinitionId"]).rpartition("/")[2] for scope in (VAULT, SET)}
+    assert roles == {"12338af0-0e69-4776-bea7-57ae8d297424", "acdd72a7-3385-48ef-bd42-f606fba81ae7"}
+    assert {grants[VAULT].urn, grants[SET].urn} <= set(made.dependencies)
+
+
+@pytest.mark.parametrize(
+    ("days", "schedule"),
+    [
+        ([], {"daily": {"intervalDays": 1}}),
+        (["saturday"], {"weekly": {"dayOfWeek": "Saturday", "intervalWeeks": 1}}),
+    ],
+)
+def test_maintenance_is_scheduled_for_versions_and_images(days: list[str], schedule: dict[str, Any]) -> None:
+    """Both have the same window, and go with the cluster."""
+    launch = {"name": "launch", "start": "2026-12-20", "end": "2027-01-04"}
+    window = {"days": days, "start": "02:00", "duration": "4h"}
+    recording = synth(cloud(maintenance={"window": window, "exclusions": [launch]}))
+    made = recording.of_type("azure-native:containerservice:MaintenanceConfiguration")
+    assert {one.inputs["configName"] for one in made} == {
+        "aksManagedAutoUpgradeSchedule",
+        "aksManagedNodeOSUpgradeSchedule",
+    }
+    (of_cluster,) = recording.of_type(CLUSTER)
+    for one in made:
+        assert one.deleted_with == of_cluster.urn
+        assert one.inputs["maintenanceWindow"] == {
+            "startTime": "02:00",
+            "utcOffset": "+00:00",
+            "durationHours": 4,
+            "schedule": schedule,
+            "notAllowedDates": [{"start": "2026-12-20", "end": "2027-01-04"}],
+        }
+
+
 def test_pods_have_identities_of_their_own() -> None:
     """The cluster issues tokens that Entra can be told to trust."""
     inputs = cluster(synth(AKS))

@@ -43,6 +43,101 @@ def test_declared_networks_open_the_address_to_themselves() -> None:
     }
 
 
+def test_a_private_control_plane_has_an_address_in_its_network_alone() -> None:
+    """There is no DNS endpoint, and what is in other networks gets in by their ranges; the kubeconfig has the
+    address and its authority."""
+    recording = synth(cloud(access={"private": True, "networks": ["10.60.0.0/16"]}))
+    inputs = cluster(recording)
+    assert inputs["privateClusterConfig"] == {"enablePrivateNodes": True, "enablePrivateEndpoint": True}
+    assert inputs["controlPlaneEndpointsConfig"] == {
+        "dnsEndpointConfig": {"allowExternalTraffic": False},
+        "ipEndpointsConfig": {"enabled": True},
+    }
+    blocks = inputs["masterAuthorizedNetworksConfig"]["cidrBlocks"]
+    assert [block["cidrBlock"] for block in blocks] == ["10.60.0.0/16"]
+    kubeconfig = recording.outputs["kubeconfig"]
+    assert isinstance(kubeconfig, Secret)
+    server = json.loads(str(kubeconfig.value))["clusters"][0]["cluster"]
+    assert "certificate-authority-data" in server
+    assert "gke.goog" not in server["server"]
+
+
+def test_a_private_control_plane_lets_in_no_other_network_by_default() -> None:
+    """Without ranges the list is sent empty, which is not the same as none."""
+    inputs = cluster(synth(cloud(access={"private": True})))
+    assert inputs["masterAuthorizedNetworksConfig"] == {"cidrBlocks": []}
+
+
+RING = "projects/acme-keys/locations/us-central1/keyRings/ml/cryptoKeys"
+KEY_MEMBER = "gcp:kms/cryptoKeyIAMMember:CryptoKeyIAMMember"
+
+
+def test_declared_keys_encrypt_secrets_and_disks() -> None:
+    """The service agents may use them before the cluster and any pool is made, the default pool too."""
+    recording = synth(cloud(keys={"secrets": f"{RING}/secrets", "disks": f"{RING}/disks"}))
+    inputs = cluster(recording)
+    assert inputs["databaseEncryption"] == {"state": "ENCRYPTED", "keyName": f"{RING}/secrets"}
+    assert inputs["nodeConfig"]["bootDiskKmsKey"] == f"{RING}/disks"
+    grants = {one.inputs["cryptoKeyId"]: one for one in recording.of_type(KEY_MEMBER)}
+    agents = {key: str(one.inputs["member"]).partition("@")[2] for key, one in grants.items()}
+    assert agents == {
+        f"{RING}/secrets": "container-engine-robot.iam.gserviceaccount.com",
+        f"{RING}/disks": "compute-system.iam.gserviceaccount.com",
+    }
+    assert {one.inputs["role"] for one in grants.values()} == {"roles/cloudkms.cryptoKeyEncrypterDecrypter"}
+    (made,) = recording.of_type(CLUSTER)
+    assert {one.urn for one in grants.values()} <= set(made.dependencies)
+    for pool in recording.of_type("gcp:container/nodePool:NodePool"):
+        assert isinstance(pool.inputs["nodeConfig"], dict)
+        assert pool.inputs["nodeConfig"]["bootDiskKmsKey"] == f"{RING}/disks"
+        assert grants[f"{RING}/disks"].urn in pool.dependencies
+
+
+def test_keys_that_others_have_granted_are_only_used() -> None:
+    """No policy of theirs is touched."""
+    recording = synth(cloud(keys={"secrets": f"{RING}/secrets", "grant": False}))
+    assert cluster(recording)["databaseEncryption"]["keyName"] == f"{RING}/secrets"
+    assert recording.of_type(KEY_MEMBER) == ()
+
+
+def test_maintenance_is_a_recurring_window_with_exclusions() -> None:
+    """It begins on a day that it recurs on, and the last day of an exclusion is part of it."""
+    window = {"days": ["sunday", "saturday"], "start": "22:00", "duration": "6h"}
+    launch = {"name": "launch", "start": "2026-12-20", "end": "2027-01-04"}
+    inputs = cluster(synth(cloud(maintenance={"window": window, "exclusions": [launch]})))
+    assert inputs["maintenancePolicy"] == {
+        "recurringWindow": {
+            "startTime": "2024-01-06T22:00:00Z",
+            "endTime": "2024-01-07T04:00:00Z",
+            "recurrence": "FREQ=WEEKLY;BYDAY=SA,SU",
+        },
+        "maintenanceExclusions": [
+            {
+                "exclusionName": "launch",
+                "startTime": "2026-12-20T00:00:00Z",
+                "endTime": "2027-01-05T00:00:00Z",
+                "exclusionOptions": {"scope": "NO_UPGRADES"},
+            }
+        ],
+    }
+    daily = cluster(synth(cloud(maintenance={"window": {"start": "02:00", "duration": "4h"}})))
+    assert daily["maintenancePolicy"]["recurringWindow"]["recurrence"] == "FREQ=DAILY"
+
+
+def test_network_tags_of_the_cluster_and_of_the_pool_are_on_the_nodes() -> None:
+    """The default pool has the cluster's, since a firewall may ask for them."""
+    declaration = cloud(networkTags=["ml", "no-egress"])
+    declaration["pools"][1]["networkTags"] = ["allow-ssh", "ml"]
+    recording = synth(declaration)
+    tags: dict[str, Any] = {}
+    for pool in recording.of_type("gcp:container/nodePool:NodePool"):
+        assert isinstance(pool.inputs["nodeConfig"], dict)
+        tags[str(pool.inputs["name"])] = pool.inputs["nodeConfig"]["tags"]
+    assert tags["cpu"] == ["ml", "no-egress", "allow-ssh"]
+    assert tags["t4"] == ["ml", "no-egress"]
+    assert cluster(recording)["nodeConfig"]["tags"] == ["ml", "no-egress"]
+
+
 def test_the_cluster_is_safe_and_cheap_by_default() -> None:
     """Workload Identity, shielded nodes, Dataplane V2, early scale-down, no pool but the declared ones."""
     inputs = cluster(synth(GKE))
@@ -75,6 +170,14 @@ def test_the_nodes_have_an_account_that_can_do_little() -> None:
     recording = synth(GKE)
     roles = {str(grant.inputs["role"]) for grant in recording.of_type("gcp:projects/iAMMember:IAMMember")}
     assert roles == {"roles/container.defaultNodeServiceAccount", "roles/artifactregistry.reader"}
+
+
+def test_no_role_is_bound_to_everyone() -> None:
+    """GKE refuses bindings to anonymous users, and to everyone with a Google account."""
+    assert cluster(synth(GKE))["rbacBindingConfig"] == {
+        "enableInsecureBindingSystemAuthenticated": False,
+        "enableInsecureBindingSystemUnauthenticated": False,
+    }
 
 
 def test_an_existing_network_is_used_and_not_made() -> None:

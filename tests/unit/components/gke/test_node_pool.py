@@ -67,7 +67,7 @@ _KEYS = {"spot", "preemptible", "flexStart", "maxRunDuration", "reservationAffin
 @pytest.mark.parametrize(("capacity", "expected"), CAPACITIES, ids=[str(row[0]) for row in CAPACITIES])
 def test_a_capacity_kind_sets_its_own_fields_and_no_other(capacity: Any, expected: dict[str, Any]) -> None:
     """What a capacity kind does not have is not set at all."""
-    config = made(machine="n2-standard-8", capacity=capacity)["nodeConfig"]
+    config = made(machine="g2-standard-8", capacity=capacity)["nodeConfig"]
     assert {key: value for key, value in config.items() if key in _KEYS} == expected
 
 
@@ -162,7 +162,19 @@ def test_accelerators_and_their_driver() -> None:
             "gpuDriverInstallationConfig": {"gpuDriverVersion": "LATEST"},
         }
     ]
-    assert config["shieldedInstanceConfig"]["enableSecureBoot"] is False
+
+
+@pytest.mark.parametrize(
+    ("driver", "image", "on"),
+    [("default", "cos", True), ("latest", "cos", True), ("none", "cos", False), ("default", "ubuntu", False)],
+)
+def test_secure_boot_with_signed_drivers(driver: str, image: str, *, on: bool) -> None:
+    """GKE's own drivers on Container-Optimized OS are signed; others may be built on the node."""
+    accelerator = {"type": "nvidia-tesla-t4", "driver": driver}
+    declaration = only(GKE, machine="n1-standard-8", image=image, accelerator=accelerator)
+    declaration["addons"] = {"drivers": "none" if driver == "none" else "managed"}
+    config: Any = synth(declaration).named("train-work", POOL).inputs["nodeConfig"]
+    assert config["shieldedInstanceConfig"] == {"enableSecureBoot": on, "enableIntegrityMonitoring": True}
 
 
 def test_accelerators_of_the_machine_type_are_known() -> None:

@@ -3,6 +3,7 @@
 from decimal import Decimal
 from typing import Any, Final
 
+from ebbtide.catalog import takes
 from ebbtide.rehearsal.cloud.azure.aks.asked import PoolAsked, PoolRefusal
 from ebbtide.rehearsal.cloud.azure.errors import invalid, refused
 from ebbtide.rehearsal.cloud.azure.values import inner
@@ -24,6 +25,15 @@ def _spot_is_a_scale_set(pool: PoolAsked) -> RefusedError | None:
     if not pool.is_spot or pool.properties["type"] == "VirtualMachineScaleSets":
         return None
     return invalid("agentPoolProfile.type", "Spot pools must use Virtual Machine Scale Sets")
+
+
+def _spot_of_a_series_that_has_it(pool: PoolAsked) -> RefusedError | None:
+    if not pool.is_spot or takes(pool.machine, "spot"):
+        return None
+    return refused(
+        "BadRequest",
+        f"The requested VM size '{pool.machine.name}' is not supported for Azure Spot Virtual Machines.",
+    )
 
 
 def _standard_load_balancer(pool: PoolAsked) -> RefusedError | None:
@@ -102,6 +112,7 @@ def _system_nodes_stay(pool: PoolAsked) -> RefusedError | None:
 RULES: Final = (
     PoolRefusal("spot is no system pool", _SPOT, _spot_is_no_system_pool),
     PoolRefusal("spot is a scale set", _SPOT, _spot_is_a_scale_set),
+    PoolRefusal("spot of a series that has it", "catalog/data/series.csv", _spot_of_a_series_that_has_it),
     PoolRefusal("a standard load balancer", f"{_SPOT}; Azure/AKS#1133", _standard_load_balancer),
     PoolRefusal("only spot is evicted", _API, _only_spot_is_evicted),
     PoolRefusal("only spot has a price", _API, _only_spot_has_a_price),

@@ -122,6 +122,36 @@ def _networks(_arm: Arm, wish: Wish) -> RefusedError | None:
     return None
 
 
+def _private(_arm: Arm, wish: Wish) -> RefusedError | None:
+    access = _profile(wish, "apiServerAccessProfile")
+    is_private = access.get("enablePrivateCluster") is True
+    was = inner(wish.was.state, "apiServerAccessProfile") if wish.was is not None else {}
+    if wish.was is not None and is_private != (was.get("enablePrivateCluster") is True):
+        return refused(
+            "PropertyChangeNotAllowed",
+            "Changing property 'apiServerAccessProfile.enablePrivateCluster' is not allowed.",
+        )
+    if is_private and items(access, "authorizedIPRanges"):
+        return invalid("apiServerAccessProfile.authorizedIPRanges", "a private cluster has none")
+    nameless = access.get("privateDNSZone") == "none"
+    if is_private and nameless and access.get("enablePrivateClusterPublicFQDN") is False:
+        return invalid("apiServerAccessProfile.privateDNSZone", "none needs a public FQDN")
+    return None
+
+
+def _keys(_arm: Arm, wish: Wish) -> RefusedError | None:
+    kms = inner(_profile(wish, "securityProfile"), "azureKeyVaultKms")
+    if kms.get("enabled") and not kms.get("keyId"):
+        return missing("securityProfile.azureKeyVaultKms.keyId")
+    if wish.was is not None and wish.inputs.get("diskEncryptionSetID") != wish.was.state.get(
+        "diskEncryptionSetID"
+    ):
+        return refused(
+            "PropertyChangeNotAllowed", "Changing property 'properties.diskEncryptionSetID' is not allowed."
+        )
+    return None
+
+
 def _node_group(arm: Arm, wish: Wish) -> RefusedError | None:
     name = wish.inputs.get("nodeResourceGroup")
     if name is None or wish.was is not None:
@@ -177,6 +207,10 @@ RULES: Final = (
         "an issuer stays", "azure-aks-docs, use-oidc-issuer (2026); Azure/AKS-Construction#531", _issuer_stays
     ),
     Refusal("networks that parse", "azure-aks-docs, api-server-authorized-ip-ranges (2026)", _networks),
+    Refusal("a private API server", "azure-aks-docs, private-clusters (2026-08)", _private),
+    Refusal(
+        "keys", "azure-aks-docs, use-kms-etcd-encryption; azure-disk-customer-managed-keys (2026)", _keys
+    ),
     Refusal("a node resource group of its own", "azure-aks-docs, faq (2026)", _node_group),
     Refusal("the workspace is there", "azure-aks-docs, monitor-aks (2026)", _workspace_is_there),
     Refusal("clusters within the quota", "azure-aks-docs, quotas-skus-regions (2026)", _quota),

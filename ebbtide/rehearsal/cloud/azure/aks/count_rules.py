@@ -45,8 +45,8 @@ def _system_pool_never_empty(pool: PoolAsked) -> RefusedError | None:
 
 
 def _count_is_there(pool: PoolAsked) -> RefusedError | None:
-    """With the autoscaler AKS does without, unless it was switched on only now and the pool's type is left
-    out."""
+    """With the autoscaler AKS does without, in a cluster's own list too (Azure/AKS#1627, Azure/ARO-HCP#3659),
+    unless it was switched on only now and the pool's type is left out."""
     if pool.given.get("count") is not None:
         return None
     if pool.is_autoscaled:

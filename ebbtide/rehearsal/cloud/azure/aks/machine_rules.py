@@ -3,9 +3,16 @@
 import re
 from typing import Final
 
-from ebbtide.catalog import CloudKind, has_temporary_disk, partitions, retirement
+from ebbtide.catalog import (
+    LARGEST_EPHEMERAL_GIB,
+    CloudKind,
+    ephemeral_gib,
+    has_temporary_disk,
+    partitions,
+    retirement,
+)
 from ebbtide.rehearsal.cloud.azure.aks.asked import PoolAsked, PoolRefusal
-from ebbtide.rehearsal.cloud.azure.aks.machines import ephemeral_bytes, machine, takes_ephemeral
+from ebbtide.rehearsal.cloud.azure.aks.machines import machine
 from ebbtide.rehearsal.cloud.azure.errors import invalid, refused
 from ebbtide.rehearsal.cloud.azure.values import inner
 from ebbtide.rehearsal.cloud.provider import RefusedError
@@ -66,7 +73,7 @@ def _disk(pool: PoolAsked) -> RefusedError | None:
 
 
 def _machine_takes_ephemeral(pool: PoolAsked) -> RefusedError | None:
-    if pool.properties["osDiskType"] != "Ephemeral" or takes_ephemeral(pool.machine):
+    if pool.properties["osDiskType"] != "Ephemeral" or ephemeral_gib(pool.machine.name) != 0:
         return None
     return refused(
         "BadRequest", f"The Virtual Machine size {pool.machine.name} does not support Ephemeral OS disk"
@@ -74,9 +81,10 @@ def _machine_takes_ephemeral(pool: PoolAsked) -> RefusedError | None:
 
 
 def _ephemeral_disk_fits(pool: PoolAsked) -> RefusedError | None:
-    room = ephemeral_bytes(pool.machine)
+    known = ephemeral_gib(pool.machine.name)
+    room = (LARGEST_EPHEMERAL_GIB if known is None else known) * 2**30
     wanted = int(pool.properties.get("osDiskSizeGB") or _LEAST_DISK) * 2**30
-    if pool.properties["osDiskType"] != "Ephemeral" or room is None or wanted <= room:
+    if pool.properties["osDiskType"] != "Ephemeral" or wanted <= room:
         return None
     return refused(
         "VMCacheSizeTooSmall",
@@ -150,7 +158,8 @@ RULES: Final = (
     PoolRefusal("a machine for an ephemeral disk", "Azure/AKS#1988", _machine_takes_ephemeral),
     PoolRefusal(
         "an ephemeral disk that fits",
-        "Azure/AKS#2672; Azure/AKS#2635; hashicorp/terraform-provider-azurerm#15200",
+        "Azure/AKS#2672; Azure/AKS#2635; hashicorp/terraform-provider-azurerm#15200; "
+        "catalog/data/ephemeral.csv",
         _ephemeral_disk_fits,
     ),
     PoolRefusal("10 to 250 pods a node", f"{_SYSTEM}; Azure/AKS#931", _pods),

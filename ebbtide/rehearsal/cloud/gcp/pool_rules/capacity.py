@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from ebbtide.catalog import is_tpu, machine_series
+from ebbtide.catalog import is_tpu, takes
 from ebbtide.rehearsal.cloud.gcp.machine_pool import seconds_of
 from ebbtide.rehearsal.cloud.gcp.pool_rules.rule import FLEX_DOCS, QUEUED_DOCS, TOOLKIT, Pool, pool_rule
 
@@ -76,12 +76,6 @@ def _flex_has_no_upgrade_settings(pool: Pool) -> str | None:
     return None
 
 
-def _queued_takes_no_tpus(pool: Pool) -> str | None:
-    if pool.queued and pool.machine is not None and is_tpu(pool.machine.accelerator):
-        return "Flex start node pools don't support TPUs with queued provisioning."
-    return None
-
-
 def _run_duration(pool: Pool) -> str | None:
     text = pool.said.text("nodeConfig.maxRunDuration")
     if not text:
@@ -120,11 +114,10 @@ def _compact(pool: Pool) -> str | None:
         return "Compact placement is not supported with queued_provisioning."
     if pool.scheduled and machine is not None and not machine.name.startswith(_COMPACT_FLEX) and not tpu:
         return f"Compact placement is not supported for flex start node pools of {machine.name}."
+    if machine is not None and not takes(machine, "compact") and not tpu:
+        return f"Placement policy is not applicable to machine type {machine.name}."
     if len(pool.zones) > 1:
         return "Compact placement node pools must be in a single zone."
-    series = machine_series(machine.name) if machine is not None else None
-    if series is not None and not series.compact and not tpu:
-        return f"Compact placement is not supported for machine type {machine.name if machine else ''}."
     return None
 
 
@@ -143,7 +136,6 @@ _CONNECTOR: Final = "GoogleCloudPlatform/k8s-config-connector#11085"
 
 RULES: Final = (
     pool_rule("one kind of capacity", f"{TOOLKIT}; GKE v1 API, NodeConfig.spot (2026)", _one_kind),
-    pool_rule("queued takes no TPUs", "AI-Hypercomputer/xpk#900", _queued_takes_no_tpus),
     pool_rule("queued begins at zero", f"{_CONNECTOR}; {QUEUED_DOCS}", _queued_begins_at_zero),
     pool_rule(
         "queued uses no reservation", "hashicorp/terraform-provider-google#18341", _queued_uses_no_reservation
@@ -167,7 +159,11 @@ RULES: Final = (
     pool_rule(
         "a specific reservation by name", "GKE docs, consuming-reservations (2026)", _specific_reservation
     ),
-    pool_rule("compact placement", f"{TOOLKIT}; GKE docs, compact-placement (2026)", _compact),
+    pool_rule(
+        "compact placement",
+        f"{TOOLKIT}; GKE docs, compact-placement (2026); catalog/data/series.csv; dstackai/dstack#2591",
+        _compact,
+    ),
     pool_rule(
         "shutdown grace of spot nodes",
         "GKE docs, spot-vms (2026-08); GoogleCloudPlatform/magic-modules#17556",

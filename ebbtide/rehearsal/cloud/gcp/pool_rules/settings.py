@@ -27,6 +27,18 @@ def _upgrades(pool: Pool) -> str | None:
     return f"Auto_upgrade cannot be false when release_channel {channel} is set." if channel and off else None
 
 
+_TAG: Final = re.compile(r"^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$")
+_MOST_TAGS: Final = 64
+
+
+def _tags(pool: Pool) -> str | None:
+    tags = pool.said.texts("nodeConfig.tags")
+    if len(tags) > _MOST_TAGS:
+        return f"{len(tags)} network tags are given, and an instance has at most {_MOST_TAGS}."
+    wrong = next((tag for tag in tags if not _TAG.match(tag)), None)
+    return None if wrong is None else f"Invalid value for field 'tags': '{wrong}'."
+
+
 def _identities(pool: Pool) -> str | None:
     mode = pool.said.text("nodeConfig.workloadMetadataConfig.mode")
     has = "workloadIdentityConfig" in pool.cluster.inputs or "workloadIdentityConfig" in pool.cluster.state
@@ -52,6 +64,7 @@ RULES: Final = (
         "GKE docs, release-channels (2026)",
         _upgrades,
     ),
+    pool_rule("network tags", "Compute docs, add-remove-network-tags (2026)", _tags),
     pool_rule("identities of pods", "GKE docs, workload-identity (2026)", _identities),
     pool_rule("no node newer than the control plane", "Kubernetes version-skew-policy (2026)", _version),
 )

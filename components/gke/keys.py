@@ -1,0 +1,61 @@
+"""The right of Google's service agents to use declared keys."""
+
+from dataclasses import dataclass
+
+import pulumi
+from pulumi_gcp import kms, organizations
+
+from ebbtide.model.keys import GkeKeys
+
+_ROLE = "roles/cloudkms.cryptoKeyEncrypterDecrypter"
+_AGENTS = {"secrets": "container-engine-robot", "disks": "compute-system"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyGrantsArgs:
+    """What the grants are made from.
+
+    Attributes:
+        keys: the declared keys.
+        project: project id of the cluster, whose service agents they are.
+        secrets: whether the cluster is ours, and so its secrets' key.
+    """
+
+    keys: GkeKeys
+    project: str
+    secrets: bool
+
+
+class KeyGrants(pulumi.ComponentResource):
+    """Cloud KMS CryptoKey Encrypter/Decrypter: for GKE's service agent on the key of secrets, and for Compute
+    Engine's on that of disks (GKE docs, encrypting-secrets and using-cmek, 2026)."""
+
+    secrets: tuple[pulumi.Resource, ...]
+    """What the cluster has to wait for."""
+    disks: tuple[pulumi.Resource, ...]
+    """What any node has to wait for."""
+
+    def __init__(self, name: str, args: KeyGrantsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("ebbtide:gke:KeyGrants", name, {}, opts)
+        project = organizations.get_project_output(
+            project_id=args.project, opts=pulumi.InvokeOutputOptions(parent=self)
+        )
+
+        def granted(what: str, key: str | None) -> tuple[pulumi.Resource, ...]:
+            if key is None:
+                return ()
+            agent = pulumi.Output.concat(
+                "serviceAccount:service-", project.number, f"@{_AGENTS[what]}.iam.gserviceaccount.com"
+            )
+            grant = kms.CryptoKeyIAMMember(
+                f"{name}-{what}",
+                crypto_key_id=key,
+                role=_ROLE,
+                member=agent,
+                opts=pulumi.ResourceOptions(parent=self),
+            )
+            return (grant,)
+
+        self.secrets = granted("secrets", args.keys.secrets if args.secrets else None)
+        self.disks = granted("disks", args.keys.disks)
+        self.register_outputs({})

@@ -1,0 +1,390 @@
+"""Items of the CIS Benchmarks for GKE and AKS that a declaration decides, and what decides each.
+
+The numbers are those of CIS GKE Benchmark 1.9.0 and CIS AKS Benchmark 1.8.0, as cfg/gke-1.9.0 and cfg/aks-1.8
+of aquasecurity/kube-bench@a73ce378 (2026-06) list them; the subjects are in words of our own.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """A value that a property must have.
+
+    Attributes:
+        text: the value, for readers.
+        holds: whether a value is one; None stands for a property that is not set.
+    """
+
+    text: str
+    holds: Callable[[Any], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """A property of every resource of a type that a stack creates.
+
+    Attributes:
+        type: the resource's type, as Pulumi names it; `Job` for a Job that Ebbtide makes.
+        path: of the property, `[…]` around keys and indexes.
+        expected: its value.
+    """
+
+    type: str
+    path: str
+    expected: Expected
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An item of a benchmark.
+
+    Attributes:
+        number: in the benchmark.
+        subject: what it wants, in a few words.
+        default: what a stack sets without being asked.
+        option: field of the declaration, or option of `ebbtide job`, by which it is had.
+        note: exceptions, or why it is not covered.
+    """
+
+    number: str
+    subject: str
+    default: Property | None = None
+    option: str = ""
+    note: str = ""
+
+
+def is_(value: Any) -> Expected:
+    """Expect one value."""
+    text = value if isinstance(value, str) else json.dumps(value)
+    return Expected(f"`{text}`", lambda found: found == value)
+
+
+def one_of(*values: str) -> Expected:
+    """Expect one of several values."""
+    return Expected(" or ".join(f"`{value}`" for value in values), lambda found: found in values)
+
+
+def without(*words: str) -> Expected:
+    """Expect rules of a Role that name none of some verbs and resources."""
+
+    def holds(rules: Any) -> bool:
+        named = {word for rule in rules for part in ("verbs", "resources") for word in rule[part]}
+        return bool(rules) and named.isdisjoint(words)
+
+    return Expected("without " + ", ".join(f"`{word}`" for word in words), holds)
+
+
+def _reads_no_secrets(rules: Any) -> bool:
+    verbs = {verb for rule in rules if "secrets" in rule["resources"] for verb in rule["verbs"]}
+    return verbs.isdisjoint({"get", "list", "watch", "*"})
+
+
+def _creates_no_pods(rules: Any) -> bool:
+    return all("create" not in rule["verbs"] for rule in rules if "pods" in rule["resources"])
+
+
+SET: Final = Expected("set", lambda found: found is not None)
+NOT_SET: Final = Expected("not set; off is the cloud's default", lambda found: found in (None, False))
+
+_WRITERS: Final = tuple(
+    f"roles/{name}"
+    for name in (
+        "artifactregistry.writer",
+        "artifactregistry.repoAdmin",
+        "artifactregistry.admin",
+        "editor",
+        "owner",
+    )
+)
+_CLUSTER: Final = "gcp:container/cluster:Cluster"
+_POOL: Final = "gcp:container/nodePool:NodePool"
+_AKS: Final = "azure-native:containerservice:ManagedCluster"
+_AKS_POOL: Final = "azure-native:containerservice:AgentPool"
+_ROLE: Final = "kubernetes:rbac.authorization.k8s.io/v1:Role"
+_RESTRICTED: Final = "`podSecurity: restricted` on a team's namespace refuses it of all pods."
+_UPSTREAM: Final = "Roles of the whole cluster are the cloud's, and upstream's for the add-ons."
+
+
+def _gke(path: str, expected: Expected) -> Property:
+    return Property(_CLUSTER, path, expected)
+
+
+def _pool(path: str, expected: Expected) -> Property:
+    return Property(_POOL, path, expected)
+
+
+def _aks(path: str, expected: Expected) -> Property:
+    return Property(_AKS, path, expected)
+
+
+def _rules(expected: Expected) -> Property:
+    return Property(_ROLE, "rules", expected)
+
+
+def _job(path: str, expected: Expected) -> Property:
+    return Property("Job", f"spec.template.spec.{path}", expected)
+
+
+_NAMESPACE: Final = Property(
+    "kubernetes:core/v1:Namespace",
+    "metadata.labels[pod-security.kubernetes.io/enforce]",
+    one_of("baseline", "restricted"),
+)
+_POLICIES: Final = Property(
+    "kubernetes:networking.k8s.io/v1:NetworkPolicy", "spec.policyTypes[0]", is_("Ingress")
+)
+_NO_LOAD_BALANCER: Final = Property(
+    "kubernetes:core/v1:ResourceQuota", "spec.hard[services.loadbalancers]", is_("0")
+)
+_TOKENS: Final = _job("automountServiceAccountToken", is_(value=False))
+_PRIVILEGED: Final = "Except in `gpu-operator`, and in existing namespaces without `podSecurity`."
+_SECRETS: Final = _rules(Expected("no reading of `secrets`", _reads_no_secrets))
+_SECCOMP: Final = _job("securityContext.seccompProfile.type", is_("RuntimeDefault"))
+_ESCALATION: Final = _job("containers[0].securityContext.allowPrivilegeEscalation", is_(value=False))
+_WILDCARDS: Final = _rules(without("*"))
+_GRANTS: Final = _rules(without("bind", "impersonate", "escalate"))
+
+_POLICIES_OF_BOTH: Final[Mapping[str, Item]] = {
+    item.subject: item
+    for item in (
+        Item("", "read Secrets", _SECRETS, note="Of a team's members."),
+        Item("", "no wildcards in roles", _WILDCARDS, note=f"Of a team's members. {_UPSTREAM}"),
+        Item("", "no work as a default service account", _TOKENS, note="It has no rights and no token."),
+        Item("", "tokens only where needed", _TOKENS, note="Unless a Job names a service account."),
+        Item("", "no granting of rights", _GRANTS, note=f"Of a team's members. {_UPSTREAM}"),
+        Item("", "network policies in all namespaces", _POLICIES, note="Of those that the stack creates."),
+        Item("", "secrets as files", option="--secret-volume", note="`--secret-env` is the alternative."),
+        Item("", "an external secret store", note="Secrets are Kubernetes' own."),
+        Item("", "namespaces as boundaries", option="teams", note="A namespace for each team."),
+        Item("", "security contexts", _ESCALATION, note=_RESTRICTED),
+        Item("", "no work in `default`", option="teams", note="Without teams, queues lead from `default`."),
+    )
+}
+
+
+def _both(number: str, subject: str) -> Item:
+    found = _POLICIES_OF_BOTH[subject]
+    return Item(number, subject, found.default, found.option, found.note)
+
+
+GKE: Final = (
+    Item("4.1.1", "who is cluster-admin", note=f"Whom IAM lets be it in the project. {_UPSTREAM}"),
+    _both("4.1.2", "read Secrets"),
+    _both("4.1.3", "no wildcards in roles"),
+    _both("4.1.4", "no work as a default service account"),
+    _both("4.1.5", "tokens only where needed"),
+    Item(
+        "4.1.6", "nobody in system:masters", _gke("masterAuth", NOT_SET), note="No client certificate exists."
+    ),
+    _both("4.1.7", "no granting of rights"),
+    Item(
+        "4.1.8",
+        "no bindings to anonymous users",
+        _gke("rbacBindingConfig.enableInsecureBindingSystemUnauthenticated", is_(value=False)),
+    ),
+    Item(
+        "4.1.9",
+        "no bindings to unauthenticated users",
+        _gke("rbacBindingConfig.enableInsecureBindingSystemUnauthenticated", is_(value=False)),
+    ),
+    Item(
+        "4.1.10",
+        "no bindings to all authenticated users",
+        _gke("rbacBindingConfig.enableInsecureBindingSystemAuthenticated", is_(value=False)),
+    ),
+    Item("4.2.1", "Pod Security `baseline` in all namespaces", _NAMESPACE, note=_PRIVILEGED),
+    Item("4.3.1", "network policies are enforced", _gke("datapathProvider", is_("ADVANCED_DATAPATH"))),
+    _both("4.3.2", "network policies in all namespaces"),
+    _both("4.4.1", "secrets as files"),
+    _both("4.4.2", "an external secret store"),
+    Item("4.5.1", "image provenance", note="Binary Authorization is not set up."),
+    _both("4.6.1", "namespaces as boundaries"),
+    Item("4.6.2", "seccomp profile RuntimeDefault", _SECCOMP, note="TrainJobs have it by their runtimes."),
+    _both("4.6.3", "security contexts"),
+    _both("4.6.4", "no work in `default`"),
+    Item("5.1.1", "scan images for vulnerabilities", note="A setting of the project."),
+    Item(
+        "5.1.2",
+        "who may push images",
+        Property(
+            "gcp:artifactregistry/repositoryIamMember:RepositoryIamMember",
+            "role",
+            one_of("roles/artifactregistry.writer", "roles/artifactregistry.reader"),
+        ),
+        note="A team's members, to its own `registry`.",
+    ),
+    Item(
+        "5.1.3",
+        "nodes only read images",
+        Property(
+            "gcp:projects/iAMMember:IAMMember",
+            "role",
+            Expected("none that writes images", lambda role: role not in _WRITERS),
+        ),
+    ),
+    Item("5.1.4", "only trusted images", note="Binary Authorization is not set up."),
+    Item(
+        "5.2.1",
+        "no default account on nodes",
+        _pool("nodeConfig.serviceAccount", SET),
+        note="On existing clusters by `pools[].serviceAccount`.",
+    ),
+    Item("5.2.2", "Workload Identity", _gke("workloadIdentityConfig.workloadPool", SET)),
+    Item("5.3.1", "encrypt Secrets with a key of Cloud KMS", note="Google's own keys encrypt them."),
+    Item(
+        "5.4.1", "the metadata server", _pool("nodeConfig.workloadMetadataConfig.mode", is_("GKE_METADATA"))
+    ),
+    Item(
+        "5.5.1",
+        "Container-Optimized OS",
+        _pool("nodeConfig.imageType", is_("COS_CONTAINERD")),
+        note="Except pools with `image: ubuntu`.",
+    ),
+    Item(
+        "5.5.2",
+        "auto-repair",
+        _pool("management.autoRepair", is_(value=True)),
+        note="Except flex-start and queued pools, of which GKE takes none.",
+    ),
+    Item("5.5.3", "auto-upgrade", _pool("management.autoUpgrade", is_(value=True))),
+    Item(
+        "5.5.4",
+        "a release channel",
+        _gke("releaseChannel.channel", one_of("RAPID", "REGULAR", "STABLE", "EXTENDED")),
+    ),
+    Item("5.5.5", "shielded nodes", _gke("enableShieldedNodes", is_(value=True))),
+    Item(
+        "5.5.6",
+        "integrity monitoring",
+        _pool("nodeConfig.shieldedInstanceConfig.enableIntegrityMonitoring", is_(value=True)),
+    ),
+    Item(
+        "5.5.7",
+        "secure boot",
+        _pool("nodeConfig.shieldedInstanceConfig.enableSecureBoot", is_(value=True)),
+        note="Except GPU pools on Ubuntu, or whose driver the cloud does not install.",
+    ),
+    Item("5.6.1", "flow logs and intranode visibility", note="Both are billed by what they log."),
+    Item("5.6.2", "VPC-native", _gke("networkingMode", is_("VPC_NATIVE"))),
+    Item(
+        "5.6.3",
+        "who reaches the control plane's address",
+        _gke("controlPlaneEndpointsConfig.ipEndpointsConfig.enabled", is_(value=False)),
+        option="cloud.access.networks",
+        note="It has no address, unless networks are declared.",
+    ),
+    Item(
+        "5.6.4", "no public endpoint", note="The DNS endpoint is reached from anywhere, and guarded by IAM."
+    ),
+    Item("5.6.5", "private nodes", _gke("privateClusterConfig.enablePrivateNodes", is_(value=True))),
+    Item("5.6.6", "firewall rules for nodes", note="Nodes have no public address."),
+    Item(
+        "5.6.7", "TLS on load balancers", _NO_LOAD_BALANCER, note="Teams' namespaces admit no load balancers."
+    ),
+    Item(
+        "5.7.1",
+        "logging and monitoring",
+        _gke("loggingConfig.enableComponents", is_(["SYSTEM_COMPONENTS", "WORKLOADS"])),
+    ),
+    Item("5.7.2", "auditd on nodes", note="It takes a privileged DaemonSet."),
+    Item("5.8.1", "no client certificates", _gke("masterAuth", NOT_SET)),
+    Item("5.8.2", "Google Groups", option="teams[].members", note="As `group:NAME`."),
+    Item("5.8.3", "no ABAC", _gke("enableLegacyAbac", NOT_SET)),
+    Item("5.9.1", "keys of your own for volumes", note="Google's own keys encrypt them."),
+    Item("5.9.2", "keys of your own for boot disks", note="Google's own keys encrypt them."),
+    Item("5.10.1", "no web interface", _gke("addonsConfig.kubernetesDashboard", NOT_SET)),
+    Item("5.10.2", "no alpha clusters", _gke("enableKubernetesAlpha", NOT_SET)),
+    Item("5.10.3", "GKE Sandbox", note="It is not set up: it does not run with every GPU."),
+    Item("5.10.4", "security posture", note="It is not set up."),
+)
+
+AKS: Final = (
+    Item("2.1.1", "audit logs", option="addons.logs", note="Of what changes something, and of sign-ins."),
+    Item("4.1.1", "who is cluster-admin", option="cloud.access.admins", note="By default whoever deploys."),
+    _both("4.1.2", "read Secrets"),
+    _both("4.1.3", "no wildcards in roles"),
+    Item(
+        "4.1.4",
+        "create pods",
+        _rules(Expected("no creating of `pods`", _creates_no_pods)),
+        option="teams[].interactive",
+        note="Members create Jobs; `interactive` lets them create pods.",
+    ),
+    _both("4.1.5", "no work as a default service account"),
+    _both("4.1.6", "tokens only where needed"),
+    _both("4.1.7", "no granting of rights"),
+    Item("4.1.8", "create volumes", _rules(without("persistentvolumes"))),
+    Item("4.1.9", "proxy to nodes", _rules(without("nodes", "nodes/proxy"))),
+    Item("4.1.10", "approve certificates", _rules(without("certificatesigningrequests/approval"))),
+    Item(
+        "4.1.11",
+        "configure webhooks",
+        _rules(without("validatingwebhookconfigurations", "mutatingwebhookconfigurations")),
+    ),
+    Item("4.1.12", "create tokens", _rules(without("serviceaccounts/token"))),
+    Item("4.2.1", "privileged containers", _NAMESPACE, note=_PRIVILEGED),
+    Item("4.2.2", "the host's process ids", _NAMESPACE, note=_PRIVILEGED),
+    Item("4.2.3", "the host's IPC", _NAMESPACE, note=_PRIVILEGED),
+    Item("4.2.4", "the host's network", _NAMESPACE, note=_PRIVILEGED),
+    Item("4.2.5", "privilege escalation", _ESCALATION, note=_RESTRICTED),
+    Item("4.4.1", "the newest network plugin", note="AKS upgrades it with the cluster."),
+    _both("4.4.2", "network policies in all namespaces"),
+    _both("4.5.1", "secrets as files"),
+    _both("4.5.2", "an external secret store"),
+    _both("4.6.1", "namespaces as boundaries"),
+    _both("4.6.2", "security contexts"),
+    _both("4.6.3", "no work in `default`"),
+    Item(
+        "5.1.1",
+        "scan images for vulnerabilities",
+        note="Defender for Cloud is a setting of the subscription.",
+    ),
+    Item(
+        "5.1.2",
+        "who may push images",
+        Property("azure-native:containerregistry:Registry", "adminUserEnabled", is_(value=False)),
+        note="A team's members, to its own `registry`, with the role AcrPush.",
+    ),
+    Item(
+        "5.1.3",
+        "nodes only read images",
+        Property("azure-native:containerregistry:Registry", "adminUserEnabled", is_(value=False)),
+        note="The nodes' identity has the role AcrPull.",
+    ),
+    Item("5.1.4", "only approved registries", note="Azure Policy is not set up."),
+    Item(
+        "5.2.1",
+        "service accounts of your own",
+        Property(
+            "kubernetes:core/v1:ServiceAccount",
+            "metadata.annotations[azure.workload.identity/client-id]",
+            SET,
+        ),
+    ),
+    Item(
+        "5.3.1", "encrypt Secrets with a key of Key Vault", note="Azure's own keys encrypt the disks of etcd."
+    ),
+    Item(
+        "5.4.1",
+        "who reaches the control plane",
+        option="cloud.access.networks",
+        note="By default it is reached from anywhere, and guarded by Entra.",
+    ),
+    Item("5.4.2", "no public endpoint", note="Private clusters are not offered."),
+    Item("5.4.3", "private nodes", Property(_AKS_POOL, "enableNodePublicIP", is_(value=False))),
+    Item("5.4.4", "network policies are enforced", _aks("networkProfile.networkPolicy", is_("cilium"))),
+    Item(
+        "5.4.5", "TLS on load balancers", _NO_LOAD_BALANCER, note="Teams' namespaces admit no load balancers."
+    ),
+    Item("5.5.1", "users of Entra", _aks("disableLocalAccounts", is_(value=True))),
+    Item("5.5.2", "Azure RBAC", _aks("aadProfile.enableAzureRBAC", is_(value=True))),
+)
+
+BENCHMARKS: Final[Mapping[str, tuple[Item, ...]]] = {
+    "CIS GKE Benchmark 1.9.0": GKE,
+    "CIS AKS Benchmark 1.8.0": AKS,
+}

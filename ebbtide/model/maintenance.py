@@ -1,0 +1,48 @@
+"""When the cloud upgrades a cluster by itself, and when it does not."""
+
+from datetime import date
+from typing import Literal
+
+from pydantic import Field
+
+from ebbtide.model.base import Converted, Declared, Duration, Name, default
+
+Day = Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
+
+DAYS: tuple[Day, ...] = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+"""The days of a week, in order."""
+
+
+class MaintenanceWindow(Declared):
+    """The hours in which upgrades are allowed."""
+
+    days: Converted[tuple[Day, ...], list[Day] | tuple[Day, ...]] = default(())
+    """Days on which it begins, UTC. Left out: every day. AKS: one, or every day."""
+    start: Name
+    """When it begins, UTC: `"02:00"`."""
+    duration: Converted[Duration, str]
+    """How long it is, 4 to 24 hours: `6h`. GKE needs 48 hours in 32 days, and so 12 hours on one day a week,
+    or 6 hours on two."""
+
+
+class MaintenanceExclusion(Declared):
+    """Days on which there are no upgrades, even within the window."""
+
+    name: Name
+    """What it is called; a label for GKE, which AKS does not have."""
+    start: date
+    """Its first day, UTC: `"2026-12-20"`."""
+    end: date
+    """Its last day, UTC."""
+    scope: Literal["no-upgrades", "no-minor-upgrades", "no-minor-or-node-upgrades"] = "no-upgrades"
+    """GKE: which upgrades it excludes. `no-upgrades` lasts 30 days at most. AKS has `no-upgrades` alone."""
+
+
+class Maintenance(Declared):
+    """When the cloud upgrades the cluster and its nodes by itself. Urgent repairs go by neither."""
+
+    window: MaintenanceWindow
+    exclusions: Converted[
+        tuple[MaintenanceExclusion, ...], list[MaintenanceExclusion] | tuple[MaintenanceExclusion, ...]
+    ] = Field(default=())  # pyright: ignore[reportAssignmentType] # as `default`
+    """When there are no upgrades at all, or none of some kind."""

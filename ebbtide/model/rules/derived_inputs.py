@@ -1,0 +1,186 @@
+"""Inputs of a provider's resource that Ebbtide derives something from, each with the declaration's own field.
+
+An override of one of them would leave placement, queues, quota or cost with what is declared, and give the
+nodes something else. The tables are of pulumi-gcp 10.2.0 and azure-native 3.29.0; a path stands for all that
+is below it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from ebbtide.catalog import CloudKind
+
+
+@dataclass(frozen=True, slots=True)
+class Overridable:
+    """A resource whose inputs can be overridden.
+
+    Attributes:
+        token: its type, as the provider's schema has it.
+        derived: by path of an input, the field of the declaration that it is derived from; empty where none
+            declares it, since everything rests on its value.
+    """
+
+    token: str
+    derived: Mapping[str, str]
+
+
+def _rows(**fields: tuple[str, ...]) -> dict[str, str]:
+    return {path: field.replace("__", ".") for field, paths in fields.items() for path in paths}
+
+
+_BILLING: Final = ("ebbtide-cluster", "ebbtide-owner", "ebbtide-lifetime-hours")
+
+_GKE_POOL: Final = _rows(
+    name=("name", "namePrefix"),
+    cloud=("cluster", "project", "location"),
+    zones=("nodeLocations",),
+    nodes=("nodeCount", "initialNodeCount", "autoscaling", "ignoreNodeCountChanges"),
+    machine=(
+        "nodeConfig.machineType",
+        # Fewer threads are fewer CPUs, and huge pages less memory, than the queue's quota is made of.
+        "nodeConfig.advancedMachineFeatures.threadsPerCore",
+        "nodeConfig.linuxNodeConfig.hugepagesConfig",
+    ),
+    accelerator=("nodeConfig.guestAccelerators",),
+    capacity=(
+        "nodeConfig.spot",
+        "nodeConfig.preemptible",
+        "nodeConfig.flexStart",
+        "nodeConfig.maxRunDuration",
+        "nodeConfig.reservationAffinity",
+        "queuedProvisioning",
+        "bestEffortProvisioning",
+    ),
+    disk=(
+        "nodeConfig.diskSizeGb",
+        "nodeConfig.diskType",
+        "nodeConfig.bootDisk.sizeGb",
+        "nodeConfig.bootDisk.diskType",
+    ),
+    image=("nodeConfig.imageType",),
+    labels=("nodeConfig.labels",),
+    taints=("nodeConfig.taints", "nodeConfig.effectiveTaints", "nodeConfig.taintConfig"),
+    cloud__keys=("nodeConfig.bootDiskKmsKey",),
+    serviceAccount=("nodeConfig.serviceAccount",),
+    networkTags=("nodeConfig.tags",),
+    maxPodsPerNode=("maxPodsPerNode",),
+    compact=("placementPolicy",),
+    shutdownGrace=("nodeConfig.kubeletConfig.shutdownGracePeriodSeconds",),
+    upgrade=("upgradeSettings.maxSurge", "upgradeSettings.maxUnavailable"),
+    autoRepair=("management.autoRepair",),
+    autoUpgrade=("management.autoUpgrade",),
+    owner=tuple(f"nodeConfig.resourceLabels.{label}" for label in _BILLING),
+)
+
+_AKS_POOL: Final = _rows(
+    name=("agentPoolName", "name"),
+    cloud=("resourceName", "resourceGroupName"),
+    zones=("availabilityZones",),
+    nodes=("count", "minCount", "maxCount", "enableAutoScaling"),
+    machine=("vmSize", "virtualMachinesProfile", "virtualMachineNodesStatus", "type"),
+    accelerator=("gpuProfile", "gpuInstanceProfile"),
+    capacity=(
+        "scaleSetPriority",
+        "scaleSetEvictionPolicy",
+        "spotMaxPrice",
+        "capacityReservationGroupID",
+    ),
+    role=("mode",),
+    disk=("osDiskSizeGB", "osDiskType"),
+    image=("osType", "osSKU"),
+    labels=("nodeLabels",),
+    taints=("nodeTaints",),
+    maxPodsPerNode=("maxPods",),
+    upgrade=("upgradeSettings.maxSurge", "upgradeSettings.maxUnavailable"),
+    cloud__network=("vnetSubnetID",),
+    cloud__kubernetesVersion=("orchestratorVersion",),
+    owner=tuple(f"tags.{label}" for label in _BILLING),
+)
+
+_GKE_CLUSTER: Final = _rows(
+    name=("name",),
+    cloud__project=("project",),
+    cloud__location=("location", "nodeLocations"),
+    cloud__releaseChannel=("releaseChannel",),
+    cloud__kubernetesVersion=("minMasterVersion", "nodeVersion"),
+    cloud__network=(
+        "network",
+        "subnetwork",
+        "networkingMode",
+        "clusterIpv4Cidr",
+        "ipAllocationPolicy.clusterSecondaryRangeName",
+        "ipAllocationPolicy.servicesSecondaryRangeName",
+        "ipAllocationPolicy.clusterIpv4CidrBlock",
+        "ipAllocationPolicy.servicesIpv4CidrBlock",
+    ),
+    cloud__keys=("databaseEncryption",),
+    cloud__maintenance=(
+        "maintenancePolicy.recurringWindow",
+        "maintenancePolicy.recurringMaintenanceWindow",
+        "maintenancePolicy.dailyMaintenanceWindow",
+        "maintenancePolicy.maintenanceExclusions",
+    ),
+    cloud__access=(
+        "masterAuthorizedNetworksConfig",
+        "controlPlaneEndpointsConfig",
+        "privateClusterConfig.enablePrivateEndpoint",
+    ),
+    pools=(
+        "nodePools",
+        "nodeConfig",
+        "initialNodeCount",
+        "removeDefaultNodePool",
+        "ignoreNodeCountChanges",
+        "enableAutopilot",
+        # Pools that GKE makes by itself have no placement, no queue and no limit of cost.
+        "clusterAutoscaling.enabled",
+    ),
+    teams=("workloadIdentityConfig", "authenticatorGroupsConfig"),
+    lifetime=("deletionProtection", "deletionPolicy"),
+    owner=tuple(f"resourceLabels.{label}" for label in _BILLING),
+)
+
+_AKS_CLUSTER: Final = _rows(
+    name=("resourceName",),
+    cloud__resourceGroup=("resourceGroupName",),
+    cloud__location=("location",),
+    cloud__tier=("sku",),
+    cloud__upgradeChannel=("autoUpgradeProfile",),
+    cloud__kubernetesVersion=("kubernetesVersion",),
+    cloud__keys=("diskEncryptionSetID", "securityProfile.azureKeyVaultKms"),
+    cloud__access=(
+        "apiServerAccessProfile.authorizedIPRanges",
+        "apiServerAccessProfile.enablePrivateCluster",
+        "apiServerAccessProfile.enablePrivateClusterPublicFQDN",
+        "apiServerAccessProfile.privateDNSZone",
+        "publicNetworkAccess",
+        "aadProfile.adminGroupObjectIDs",
+        "aadProfile.enableAzureRBAC",
+    ),
+    cloud__network=(
+        "networkProfile.podCidr",
+        "networkProfile.podCidrs",
+        "networkProfile.serviceCidr",
+        "networkProfile.serviceCidrs",
+        "networkProfile.dnsServiceIP",
+    ),
+    pools=("agentPoolProfiles", "nodeProvisioningProfile"),
+    queues=("autoScalerProfile.expander",),
+    teams=("oidcIssuerProfile", "securityProfile.workloadIdentity", "storageProfile.blobCSIDriver"),
+    addons__logs=("addonProfiles.omsagent", "addonProfiles.omsAgent"),
+    owner=tuple(f"tags.{label}" for label in _BILLING),
+)
+
+POOLS: Final = {
+    CloudKind.GKE: Overridable("gcp:container/nodePool:NodePool", _GKE_POOL),
+    CloudKind.AKS: Overridable("azure-native:containerservice:AgentPool", _AKS_POOL),
+}
+"""A node pool's resource; the pool inside an AKS cluster's own has the same inputs."""
+
+CLUSTERS: Final = {
+    CloudKind.GKE: Overridable("gcp:container/cluster:Cluster", _GKE_CLUSTER),
+    CloudKind.AKS: Overridable("azure-native:containerservice:ManagedCluster", _AKS_CLUSTER),
+}
+"""A cluster's resource."""

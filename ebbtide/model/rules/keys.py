@@ -1,0 +1,119 @@
+"""Customer-managed keys: named as their cloud names them, and where the cluster can use them."""
+
+import re
+from collections.abc import Iterator
+
+from ebbtide.catalog import CloudKind
+from ebbtide.model.cloud import Aks, Gke
+from ebbtide.model.cluster import Cluster
+from ebbtide.model.faults import Fault
+from ebbtide.model.rules.rule import ClusterRule, Severity
+
+_CRYPTO_KEY = re.compile(r"projects/[^/]+/locations/(?P<location>[^/]+)/keyRings/[^/]+/cryptoKeys/[^/]+")
+_KEY_ID = re.compile(r"https://(?P<vault>[^/.]+)\.vault\.[^/]+/keys/[^/]+/[^/]+")
+_ANY = r"/subscriptions/[^/]+/resourceGroups/[^/]+/providers/"
+_VAULT = re.compile(rf"{_ANY}Microsoft\.KeyVault/vaults/(?P<name>[^/]+)", re.IGNORECASE)
+_SET = re.compile(rf"{_ANY}Microsoft\.Compute/diskEncryptionSets/[^/]+", re.IGNORECASE)
+_GKE_KEYS = "GKE docs, encrypting-secrets and using-cmek (2026)"
+_AKS_SECRETS = "azure-aks-docs use-kms-etcd-encryption.md (2025-12-22)"
+_AKS_DISKS = "azure-aks-docs azure-disk-customer-managed-keys.md (2024-02-01)"
+_NO_CLUSTER = "The cluster could not be created."
+
+
+def _gke_names(cluster: Cluster) -> Iterator[Fault]:
+    if not isinstance(cluster.cloud, Gke):
+        return
+    for field in ("secrets", "disks"):
+        key = getattr(cluster.cloud.keys, field)
+        if key is not None and not _CRYPTO_KEY.fullmatch(key):
+            yield Fault(
+                f"cloud.keys.{field}",
+                f"{key} is no name of a key of Cloud KMS.",
+                _NO_CLUSTER if field == "secrets" else "No node pool could be created.",
+                f"Write projects/{cluster.cloud.project}/locations/{cluster.site.region}/keyRings/RING/"
+                "cryptoKeys/KEY.",
+            )
+
+
+def _gke_location(cluster: Cluster) -> Iterator[Fault]:
+    if not isinstance(cluster.cloud, Gke):
+        return
+    for field in ("secrets", "disks"):
+        found = _CRYPTO_KEY.fullmatch(getattr(cluster.cloud.keys, field) or "")
+        if found and found["location"] not in (cluster.site.region, "global"):
+            yield Fault(
+                f"cloud.keys.{field}",
+                f"The key is in {found['location']}, and the cluster in {cluster.site.region}.",
+                "The cluster would depend on both places; Google Cloud may refuse the key.",
+                f"Use a key in {cluster.site.region}.",
+            )
+
+
+def _aks_names(cluster: Cluster) -> Iterator[Fault]:
+    if not isinstance(cluster.cloud, Aks):
+        return
+    keys = cluster.cloud.keys
+    if keys.secrets is not None and not _KEY_ID.fullmatch(keys.secrets):
+        yield Fault(
+            "cloud.keys.secrets",
+            f"{keys.secrets} is no identifier of a key with its version.",
+            _NO_CLUSTER,
+            "Write https://NAME.vault.azure.net/keys/KEY/VERSION, as `az keyvault key show --query key.kid` "
+            "has it.",
+        )
+    if keys.vault is not None and not _VAULT.fullmatch(keys.vault):
+        yield Fault(
+            "cloud.keys.vault",
+            f"{keys.vault} is no resource id of a key vault.",
+            _NO_CLUSTER,
+            "Write what `az keyvault show --query id` has.",
+        )
+    if keys.disks is not None and not _SET.fullmatch(keys.disks):
+        yield Fault(
+            "cloud.keys.disks",
+            f"{keys.disks} is no resource id of a disk encryption set.",
+            _NO_CLUSTER,
+            "Write what `az disk-encryption-set show --query id` has.",
+        )
+
+
+def _vault(cluster: Cluster) -> Iterator[Fault]:
+    if not isinstance(cluster.cloud, Aks):
+        return
+    keys = cluster.cloud.keys
+    if keys.secrets is not None and keys.vault is None and keys.grant:
+        yield Fault(
+            "cloud.keys.secrets",
+            "The key's vault is not declared.",
+            "The cluster's identity could not use the key, and the cluster could not be created.",
+            "Write the vault's resource id under vault, or grant: false where the role is granted already.",
+        )
+    if keys.vault is not None and keys.secrets is None:
+        yield Fault(
+            "cloud.keys.vault",
+            "A vault is declared, and no key of it.",
+            "Nothing would be encrypted with it.",
+            "Write the key under secrets, or leave vault out.",
+        )
+    key, vault = _KEY_ID.fullmatch(keys.secrets or ""), _VAULT.fullmatch(keys.vault or "")
+    if key and vault and key["vault"].lower() != vault["name"].lower():
+        yield Fault(
+            "cloud.keys.vault",
+            f"The key is in the vault {key['vault']}, and the vault declared is {vault['name']}.",
+            "The role would be granted on another vault, and the cluster could not be created.",
+            f"Write the resource id of {key['vault']}.",
+        )
+
+
+RULES: tuple[ClusterRule, ...] = (
+    ClusterRule("keys by their names in Cloud KMS", _GKE_KEYS, _gke_names, CloudKind.GKE),
+    ClusterRule("keys by their ids in Azure", f"{_AKS_SECRETS}; {_AKS_DISKS}", _aks_names, CloudKind.AKS),
+    ClusterRule("a key with its vault", _AKS_SECRETS, _vault, CloudKind.AKS),
+    ClusterRule(
+        "keys in the cluster's region",
+        _GKE_KEYS,
+        _gke_location,
+        CloudKind.GKE,
+        Severity.WARNED,
+    ),
+)

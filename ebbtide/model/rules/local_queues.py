@@ -1,0 +1,77 @@
+"""Rules of local queues in namespaces without a team."""
+
+from collections.abc import Iterator
+
+from ebbtide.model.cluster import Cluster
+from ebbtide.model.faults import Fault
+from ebbtide.model.rules.rule import ClusterRule, Severity
+from ebbtide.model.tenancy import LocalQueue
+from ebbtide.model.tenants import tenants_of
+
+_KUEUE = "Kueue 0.19.2, LocalQueue v1beta2 (2026-08-20)"
+_SYSTEM_NAMESPACES = "kubernetes.io/docs/concepts/overview/working-with-objects/namespaces (2026)"
+
+
+def _local_queues(cluster: Cluster) -> Iterator[tuple[str, str, LocalQueue]]:
+    """Each local queue with its path and its name."""
+    for number, queue in enumerate(cluster.queues):
+        for index, local in enumerate(queue.local_queues):
+            yield f"queues[{number}].localQueues[{index}]", local.name or queue.name, local
+
+
+def _namespaces_without_team(cluster: Cluster) -> Iterator[Fault]:
+    teams = {name: team.name for team in cluster.teams for name in (team.name, team.namespace_name)}
+    for path, _, local in _local_queues(cluster):
+        if local.namespace in teams:
+            team = teams[local.namespace]
+            yield Fault(
+                f"{path}.namespace",
+                f"{local.namespace} is the namespace or the name of team {team}.",
+                "Its work would be in a queue of the team and in one without it, with different shares.",
+                f"Leave it out, and write the name as {{queue: …, as: …}} in the queues of team {team}.",
+            )
+
+
+def _namespaces_not_kubernetes(cluster: Cluster) -> Iterator[Fault]:
+    for path, _, local in _local_queues(cluster):
+        if local.namespace.startswith("kube-"):
+            yield Fault(
+                f"{path}.namespace",
+                f"The namespace {local.namespace} is Kubernetes' own.",
+                "Kueue would hold back pods that the cluster needs to run.",
+                "Write another namespace, such as default.",
+            )
+
+
+def _once_in_a_namespace(cluster: Cluster) -> Iterator[Fault]:
+    first: dict[tuple[str, str], str] = {}
+    for path, name, local in _local_queues(cluster):
+        place = (local.namespace, name)
+        if place in first:
+            yield Fault(
+                path,
+                f"Namespace {local.namespace} has a local queue {name} already, at {first[place]}.",
+                "A namespace holds one local queue of a name.",
+                "Leave one of the two out, or give it another name.",
+            )
+        first.setdefault(place, path)
+
+
+def _queues_are_used(cluster: Cluster) -> Iterator[Fault]:
+    tenants = tenants_of(cluster)
+    for index, queue in enumerate(cluster.queues):
+        if not any(tenant.queues_used(queue.name) for tenant in tenants):
+            yield Fault(
+                f"queues[{index}].name",
+                f"No namespace has a local queue for {queue.name}.",
+                "No work could name it, and its pools are never used through it.",
+                "Write localQueues: [{namespace: default}] there, name it in a team's queues, or remove it.",
+            )
+
+
+RULES: tuple[ClusterRule, ...] = (
+    ClusterRule("local queues outside of teams' namespaces", _KUEUE, _namespaces_without_team),
+    ClusterRule("no local queue in Kubernetes' namespaces", _SYSTEM_NAMESPACES, _namespaces_not_kubernetes),
+    ClusterRule("no local queue twice outside of teams", _KUEUE, _once_in_a_namespace),
+    ClusterRule("queues have local queues", _KUEUE, _queues_are_used, severity=Severity.WARNED),
+)

@@ -1,0 +1,165 @@
+"""Maintenance windows and exclusions, within the clouds' limits."""
+
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+
+from ebbtide.catalog import CloudKind
+from ebbtide.model.cloud import Aks
+from ebbtide.model.cluster import Cluster
+from ebbtide.model.faults import Fault
+from ebbtide.model.maintenance import DAYS
+from ebbtide.model.rules.rule import ClusterRule
+from ebbtide.model.rules.words import span
+
+_PATH = "cloud.maintenance"
+_GKE_DOCS = "GKE docs, maintenance-windows-and-exclusions (2026)"
+_AKS_DOCS = "azure-aks-docs planned-maintenance.md (2025-12-19)"
+_TIME = re.compile(r"([01]\d|2[0-3]):[0-5]\d")
+_LEAST, _MOST = timedelta(hours=4), timedelta(hours=24)
+_LEAST_IN_MONTH = timedelta(hours=48)
+_MOST_DAYS = 30
+_MOST_EXCLUSIONS = 20
+_NO_CLUSTER = "The cluster could not be created or changed."
+
+
+def _window(cluster: Cluster) -> Iterator[Fault]:
+    maintenance = cluster.cloud.maintenance
+    if maintenance is None:
+        return
+    window = maintenance.window
+    if not _TIME.fullmatch(window.start):
+        yield Fault(
+            f"{_PATH}.window.start",
+            f"{window.start} is no time of the day.",
+            _NO_CLUSTER,
+            'Write hours and minutes, UTC, in quotes: "02:00".',
+        )
+    if not _LEAST <= window.duration <= _MOST:
+        yield Fault(
+            f"{_PATH}.window.duration",
+            f"A window of {span(window.duration)} is not from 4 to 24 hours long.",
+            "No upgrade would be made in it, or the cloud refuses it.",
+            "Write 4h to 24h.",
+        )
+    for index, day in enumerate(window.days):
+        if day in window.days[:index]:
+            yield Fault(
+                f"{_PATH}.window.days[{index}]",
+                f"{day} is written twice.",
+                "The window would be as without it.",
+                "Leave one of the two out.",
+            )
+
+
+def _gke_window(cluster: Cluster) -> Iterator[Fault]:
+    maintenance = cluster.cloud.maintenance
+    if maintenance is None:
+        return
+    window = maintenance.window
+    days = 4 * len(set(window.days)) if window.days else 32
+    if _LEAST <= window.duration <= _MOST and days * window.duration < _LEAST_IN_MONTH:
+        least = span(_LEAST_IN_MONTH / days)
+        yield Fault(
+            f"{_PATH}.window.duration",
+            f"The window is open for {span(days * window.duration)} in 32 days, and GKE wants 48 hours.",
+            _NO_CLUSTER,
+            f"Write duration: {least} or longer, or more days.",
+        )
+
+
+def _aks_window(cluster: Cluster) -> Iterator[Fault]:
+    maintenance = cluster.cloud.maintenance
+    if maintenance is None:
+        return
+    window = maintenance.window
+    if len(set(window.days)) not in (0, 1, len(DAYS)):
+        yield Fault(
+            f"{_PATH}.window.days",
+            f"AKS has no window on {len(set(window.days))} days of a week.",
+            _NO_CLUSTER,
+            "Write one day, or leave days out for every day.",
+        )
+    if window.duration.seconds % 3600:
+        yield Fault(
+            f"{_PATH}.window.duration",
+            f"AKS has no window of {span(window.duration)}: it counts whole hours.",
+            _NO_CLUSTER,
+            "Write whole hours, such as 4h.",
+        )
+
+
+def _exclusions(cluster: Cluster) -> Iterator[Fault]:
+    exclusions = cluster.cloud.maintenance.exclusions if cluster.cloud.maintenance else ()
+    names = [exclusion.name for exclusion in exclusions]
+    for index, exclusion in enumerate(exclusions):
+        path = f"{_PATH}.exclusions[{index}]"
+        if exclusion.end < exclusion.start:
+            yield Fault(
+                f"{path}.end",
+                f"The exclusion ends on {exclusion.end}, before it begins on {exclusion.start}.",
+                _NO_CLUSTER,
+                "Write its last day.",
+            )
+        if exclusion.name in names[:index]:
+            yield Fault(
+                f"{path}.name",
+                f"Two exclusions are called {exclusion.name}.",
+                "One would replace the other.",
+                "Write another name.",
+            )
+
+
+def _gke_exclusions(cluster: Cluster) -> Iterator[Fault]:
+    exclusions = cluster.cloud.maintenance.exclusions if cluster.cloud.maintenance else ()
+    if len(exclusions) > _MOST_EXCLUSIONS:
+        yield Fault(
+            f"{_PATH}.exclusions",
+            f"{len(exclusions)} exclusions are declared, and GKE takes {_MOST_EXCLUSIONS}.",
+            _NO_CLUSTER,
+            "Leave out those that are over.",
+        )
+    for index, exclusion in enumerate(exclusions):
+        days = (exclusion.end - exclusion.start).days + 1
+        if exclusion.scope == "no-upgrades" and days > _MOST_DAYS:
+            yield Fault(
+                f"{_PATH}.exclusions[{index}].end",
+                f"An exclusion of all upgrades lasts {days} days, and GKE takes {_MOST_DAYS}.",
+                _NO_CLUSTER,
+                f"Write an end on {exclusion.start + timedelta(days=_MOST_DAYS - 1)} or earlier, or scope: "
+                "no-minor-upgrades.",
+            )
+
+
+def _aks_exclusions(cluster: Cluster) -> Iterator[Fault]:
+    exclusions = cluster.cloud.maintenance.exclusions if cluster.cloud.maintenance else ()
+    for index, exclusion in enumerate(exclusions):
+        if exclusion.scope != "no-upgrades":
+            yield Fault(
+                f"{_PATH}.exclusions[{index}].scope",
+                f"AKS has no exclusion with the scope {exclusion.scope}: it is GKE's.",
+                "No upgrade at all would be made on those days.",
+                "Leave scope out.",
+            )
+
+
+def _aks_channel(cluster: Cluster) -> Iterator[Fault]:
+    cloud = cluster.cloud
+    if isinstance(cloud, Aks) and cloud.maintenance is not None and cloud.upgrade_channel == "none":
+        yield Fault(
+            _PATH,
+            "A maintenance window is declared, and upgradeChannel is none.",
+            "Nothing would be upgraded in it.",
+            "Write another upgradeChannel, or leave maintenance out.",
+        )
+
+
+RULES: tuple[ClusterRule, ...] = (
+    ClusterRule("a maintenance window of 4 to 24 hours", f"{_GKE_DOCS}; {_AKS_DOCS}", _window),
+    ClusterRule("a window of 48 hours in 32 days", _GKE_DOCS, _gke_window, CloudKind.GKE),
+    ClusterRule("a window on one day or every day", _AKS_DOCS, _aks_window, CloudKind.AKS),
+    ClusterRule("exclusions that end after they begin", f"{_GKE_DOCS}; {_AKS_DOCS}", _exclusions),
+    ClusterRule("exclusions within GKE's limits", _GKE_DOCS, _gke_exclusions, CloudKind.GKE),
+    ClusterRule("exclusions of all upgrades on AKS", _AKS_DOCS, _aks_exclusions, CloudKind.AKS),
+    ClusterRule("a window for a channel that upgrades", _AKS_DOCS, _aks_channel, CloudKind.AKS),
+)

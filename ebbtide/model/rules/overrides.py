@@ -1,0 +1,256 @@
+"""Overrides of a provider's inputs: fields that it has, of its types, and that nothing is derived from."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from ebbtide.catalog import CloudKind
+from ebbtide.invocation import pip_install
+from ebbtide.model.cluster import Cluster
+from ebbtide.model.faults import Fault, did_you_mean
+from ebbtide.model.paths import path_keys, path_text
+from ebbtide.model.rules.derived_inputs import CLUSTERS, POOLS, Overridable
+from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule
+from ebbtide.model.rules.words import either
+from ebbtide.model.shape.findings import described
+
+if TYPE_CHECKING:
+    from ebbtide.provider_schema import Property
+
+_MODULES: Final = {CloudKind.GKE: "pulumi_gcp", CloudKind.AKS: "pulumi_azure_native"}
+_REFUSED: Final = "The provider would refuse the resource, or drop the value without a word."
+_WANTED: Final = {
+    "string": "text",
+    "bool": "true or false",
+    "int": "a whole number",
+    "number": "a number",
+    "list": "a list",
+    "map": "a mapping",
+    "object": "a mapping",
+}
+_PYTHON: Final[Mapping[str, tuple[type, ...]]] = {
+    "string": (str,),
+    "bool": (bool,),
+    "int": (int,),
+    "number": (int, float),
+    "list": (list, tuple),
+    "map": (Mapping,),
+    "object": (Mapping,),
+}
+_TOO_MANY: Final = 12
+_DEEP: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _At:
+    """A place in overrides.
+
+    Attributes:
+        of: the resource.
+        keys: the keys that lead from the declaration to the overrides and on.
+        below: the number of those keys that lead to the overrides.
+    """
+
+    of: Overridable
+    keys: tuple[str | int, ...]
+    below: int
+
+    def __truediv__(self, key: str | int) -> "_At":
+        return _At(self.of, (*self.keys, key), self.below)
+
+    @property
+    def path(self) -> str:
+        """Its path in the declaration."""
+        return path_text(self.keys)
+
+    @property
+    def input(self) -> str:
+        """Its path in the resource's inputs, as the table of derived ones has it."""
+        return ".".join(str(key) for key in self.keys[self.below :])
+
+    @property
+    def shown(self) -> str:
+        """The same in a sentence."""
+        return path_text(self.keys[self.below :])
+
+
+def is_checkable(cloud: CloudKind) -> bool:
+    """Return whether the cloud's provider is installed, against whose types overrides are checked."""
+    return find_spec(_MODULES[cloud]) is not None
+
+
+def _faults(at: _At, overrides: Mapping[str, Any]) -> Iterator[Fault]:
+    derived = list(_derived(at, overrides))
+    yield from derived
+    if not is_checkable(_cloud(at.of)):
+        return
+    from ebbtide.provider_schema import properties  # noqa: PLC0415 - loads the provider, a second of work
+
+    taken = {fault.path for fault in derived}
+    for fault in _of_fields(at, properties(at.of.token), overrides):
+        if fault.path not in taken:
+            yield fault
+
+
+def _cloud(of: Overridable) -> CloudKind:
+    return CloudKind.GKE if of.token.startswith("gcp:") else CloudKind.AKS
+
+
+def _derived(at: _At, value: object) -> Iterator[Fault]:
+    """Faults of inputs that something is derived from."""
+    field = at.of.derived.get(at.input)
+    if field is not None:
+        yield Fault(
+            at.path,
+            f"{at.input} is what Ebbtide derives from {field}.",
+            "Placement, queues, quota and cost would follow the declaration, and the resource the override.",
+            f"Declare it with {field}, and leave it out of overrides.",
+        )
+    elif isinstance(value, Mapping):
+        for key, item in cast("Mapping[str, object]", value).items():
+            yield from _derived(at / key, item)
+
+
+def _of_fields(at: _At, known: Mapping[str, "Property"], value: Mapping[str, Any]) -> Iterator[Fault]:
+    for key, item in value.items():
+        if key in known:
+            yield from _of_value(at / key, known[key].hint, item)
+        else:
+            yield _unknown(at / key, key, known)
+
+
+def _of_value(at: _At, hint: Any, value: Any) -> Iterator[Fault]:
+    from ebbtide.provider_schema import alternatives, item_of, properties_of, word  # noqa: PLC0415 - as above
+
+    choices = alternatives(hint)
+    fitting = [choice for choice in choices if _is_of(word(choice), value)]
+    if not fitting:
+        yield _wrong_type(at, word(choices[0]), value)
+    elif words := [str(member.value) for choice in choices for member in _members(choice)]:
+        if value not in words:
+            yield _unknown_word(at, str(value), words)
+    elif word(fitting[0]) == "object":
+        yield from _of_fields(at, properties_of(fitting[0]), value)
+    elif word(fitting[0]) == "map":
+        for key, item in value.items():
+            yield from _of_value(at / key, item_of(fitting[0]), item)
+    elif word(fitting[0]) == "list":
+        for index, item in enumerate(value):
+            yield from _of_value(at / index, item_of(fitting[0]), item)
+            yield from _missing(at / index, item_of(fitting[0]), item)
+
+
+def _members(choice: Any) -> list[Enum]:
+    return list(choice) if isinstance(choice, type) and issubclass(choice, Enum) else []
+
+
+def _is_of(name: str, value: object) -> bool:
+    if isinstance(value, bool) and name in ("int", "number"):
+        return False
+    return name == "any" or isinstance(value, _PYTHON[name])
+
+
+def _missing(at: _At, hint: Any, value: object) -> Iterator[Fault]:
+    """Faults of an item of a list, which replaces Ebbtide's and so has to be whole."""
+    from ebbtide.provider_schema import properties_of, word  # noqa: PLC0415 - as above
+
+    if word(hint) != "object" or not isinstance(value, Mapping):
+        return
+    for name, one in properties_of(hint).items():
+        if one.required and name not in value:
+            yield Fault(
+                (at / name).path,
+                f"{at.shown} has no {name}, which the provider wants.",
+                _REFUSED,
+                f"Write {name}, too.",
+            )
+
+
+def _wrong_type(at: _At, wanted: str, value: object) -> Fault:
+    unquoted = wanted == "string" and isinstance(value, bool | int | float)
+    return Fault(
+        at.path,
+        f"{at.shown} is {described(value)}, and {_WANTED[wanted]} is wanted.",
+        _REFUSED,
+        f"Write {_WANTED[wanted]}{', in quotes' * unquoted}, or leave it out.",
+    )
+
+
+def _unknown_word(at: _At, value: str, words: list[str]) -> Fault:
+    return Fault(
+        at.path,
+        f"{at.shown} cannot be {value}{did_you_mean(value, words)}",
+        _REFUSED,
+        f"Write {either(words)}.",
+    )
+
+
+def _unknown(at: _At, key: str, known: Mapping[str, "Property"]) -> Fault:
+    near = did_you_mean(key, known)
+    homes = list(_homes(known, key))
+    if near != ".":
+        fix = f"Write {near.removeprefix('; did you mean ').removesuffix('?')}."
+    elif homes:
+        near, fix = ".", f"Write it under {either(homes)}."
+    elif len(known) <= _TOO_MANY:
+        fix = f"Write one of {', '.join(known)}, or leave it out."
+    else:
+        fix = "Leave it out, or write a field that the provider's documentation of the type has."
+    name = at.of.token.rpartition(":")[2]
+    return Fault(at.path, f"The provider's {name} has no {at.shown}{near}", _REFUSED, fix)
+
+
+def _homes(known: Mapping[str, "Property"], key: str, path: str = "", depth: int = 1) -> Iterator[str]:
+    """Objects below some fields that have a field of that name."""
+    from ebbtide.provider_schema import properties_of, word  # noqa: PLC0415 - as above
+
+    for name, one in known.items():
+        if depth < _DEEP and word(one.hint) == "object":
+            here = f"{path}.{name}" if path else name
+            fields = properties_of(one.hint)
+            if key in fields:
+                yield here
+            yield from _homes(fields, key, here, depth + 1)
+
+
+def unchecked(cluster: Cluster) -> tuple[Fault, ...]:
+    """Return a warning where the declaration has overrides, and the provider that knows their types is not
+    installed."""
+    cloud = cluster.site.cloud
+    written = ["cloud.overrides"] if cluster.cloud.overrides else []
+    written += [f"pools[{index}].overrides" for index, pool in enumerate(cluster.pools) if pool.overrides]
+    if not written or is_checkable(cloud):
+        return ()
+    fault = Fault(
+        written[0],
+        f"Overrides are not checked: {_MODULES[cloud]}, whose types say what they may be, is not installed.",
+        "A misspelt field is found when the stack is previewed.",
+        f"Install it with: {pip_install(cloud.value)}.",
+        rule="provider-installed",
+    )
+    return (fault,)
+
+
+def _pool(pool: PoolIn) -> Iterator[Fault]:
+    if pool.pool.overrides:
+        keys = path_keys(pool.at("overrides"))
+        yield from _faults(_At(POOLS[pool.site.cloud], keys, len(keys)), pool.pool.overrides)
+
+
+def _cluster(cluster: Cluster) -> Iterator[Fault]:
+    if cluster.cloud.overrides and cluster.cloud.existing is None:
+        keys = path_keys("cloud.overrides")
+        yield from _faults(_At(CLUSTERS[cluster.site.cloud], keys, len(keys)), cluster.cloud.overrides)
+
+
+_SOURCE: Final = (
+    "the installed provider's own types; ebbtide/model/rules/derived_inputs.py (pulumi-gcp 10.2.0, "
+    "azure-native 3.29.0)"
+)
+
+RULES: tuple[ClusterRule | PoolRule, ...] = (
+    PoolRule("overrides of a pool that its provider takes", _SOURCE, _pool),
+    ClusterRule("overrides of a cluster that its provider takes", _SOURCE, _cluster),
+)

@@ -1,0 +1,127 @@
+"""A control plane that has an address in the cluster's network alone."""
+
+import re
+from collections.abc import Iterator
+from ipaddress import IPv4Network
+
+from ebbtide.catalog import CloudKind
+from ebbtide.model.cloud import Aks
+from ebbtide.model.cluster import Cluster
+from ebbtide.model.faults import Fault
+from ebbtide.model.rules.rule import ClusterRule, Severity
+
+_AKS_DOCS = "azure-aks-docs private-clusters.md (2026-08-05)"
+_AKS_RANGES = "azure-aks-docs api-server-authorized-ip-ranges.md (2026-08-03)"
+_GKE_RANGES = "GKE docs, authorized-networks (2026): up to 100"
+_MOST = {CloudKind.GKE: 100, CloudKind.AKS: 200}
+_ZONE = re.compile(
+    r"/subscriptions/[^/]+/resourceGroups/[^/]+/providers/Microsoft\.Network/privateDnsZones/"
+    r"(?P<name>[^/]+)",
+    re.IGNORECASE,
+)
+_ZONE_WORDS = ("system", "none")
+_LONGEST_SUBZONE = 32
+_NETWORKS = "cloud.access.networks"
+
+
+def _no_ranges_on_aks(cluster: Cluster) -> Iterator[Fault]:
+    if isinstance(cluster.cloud, Aks) and cluster.cloud.access.private and cluster.cloud.access.networks:
+        yield Fault(
+            _NETWORKS,
+            "A private API server has no authorized ranges on AKS: they apply to a public one.",
+            "AKS refuses the cluster.",
+            "Leave networks out, and guard the network that the cluster is in; or leave private out.",
+        )
+
+
+def _zone(cluster: Cluster) -> Iterator[Fault]:
+    if not isinstance(cluster.cloud, Aks):
+        return
+    zone, path = cluster.cloud.access.private_dns_zone, "cloud.access.privateDnsZone"
+    if zone != "system" and not cluster.cloud.access.private:
+        yield Fault(
+            path,
+            "A private DNS zone is declared, and the API server is not private.",
+            "The zone would have no use.",
+            "Write private: true, or leave privateDnsZone out.",
+        )
+        return
+    if zone in _ZONE_WORDS:
+        return
+    name = f"privatelink.{cluster.cloud.location}.azmk8s.io"
+    found = _ZONE.fullmatch(zone)
+    subzone, _, rest = found["name"].partition(".") if found else ("", "", "")
+    own = found is not None and found["name"] == name
+    if not own and (rest != name or len(subzone) > _LONGEST_SUBZONE):
+        yield Fault(
+            path,
+            f"{zone} is no private DNS zone for an API server in {cluster.cloud.location}.",
+            "The cluster could not be created.",
+            "Write system, none, or the resource id of a zone "
+            f"/subscriptions/…/resourceGroups/…/providers/Microsoft.Network/privateDnsZones/{name}.",
+        )
+
+
+def _outside(cluster: Cluster) -> Iterator[Fault]:
+    if not cluster.cloud.access.private or cluster.cloud.existing is not None:
+        return
+    connected = "or in a connected one"
+    if cluster.site.cloud is CloudKind.GKE:
+        connected += " whose range is under access.networks" if cluster.cloud.access.networks else ""
+    yield Fault(
+        "cloud.access.private",
+        "The control plane is not reached from outside the cluster's network.",
+        "From outside, pulumi up creates the cluster and its pools, and fails at add-ons, queues and teams; "
+        "ebbtide destroy does not see running work; ebbtide job --submit, ebbtide follow and kubectl fail.",
+        f"Run them, and CI, on a machine in that network {connected}, such as a self-hosted runner.",
+    )
+
+
+def _public_ranges(cluster: Cluster) -> Iterator[Fault]:
+    if not cluster.cloud.access.private:
+        return
+    for index, text in enumerate(cluster.cloud.access.networks):
+        try:
+            inside = IPv4Network(text).is_private
+        except ValueError:
+            continue
+        if not inside:
+            yield Fault(
+                f"{_NETWORKS}[{index}]",
+                f"{text} is a range of the internet, and the control plane has a private address alone.",
+                "Nothing in that range reaches it, unless the range is used privately.",
+                "Write the private ranges of connected networks.",
+            )
+
+
+def _number_of_ranges(cluster: Cluster) -> Iterator[Fault]:
+    most, number = _MOST[cluster.site.cloud], len(cluster.cloud.access.networks)
+    if number > most:
+        yield Fault(
+            _NETWORKS,
+            f"{number} ranges are declared, and the cloud takes {most}.",
+            "The cluster could not be created.",
+            "Write fewer, larger ranges.",
+        )
+
+
+RULES: tuple[ClusterRule, ...] = (
+    ClusterRule("no ranges for a private API server", _AKS_DOCS, _no_ranges_on_aks, CloudKind.AKS),
+    ClusterRule("a private DNS zone of the region", _AKS_DOCS, _zone, CloudKind.AKS),
+    ClusterRule(
+        "no more ranges than the cloud takes", f"{_GKE_RANGES}; {_AKS_RANGES}: up to 200", _number_of_ranges
+    ),
+    ClusterRule(
+        "a private control plane is reached from its network",
+        f"{_AKS_DOCS}; GKE docs, network-isolation (2026)",
+        _outside,
+        severity=Severity.WARNED,
+    ),
+    ClusterRule(
+        "private ranges for a private control plane",
+        "GKE docs, authorized-networks (2026)",
+        _public_ranges,
+        CloudKind.GKE,
+        Severity.WARNED,
+    ),
+)

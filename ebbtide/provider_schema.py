@@ -1,0 +1,148 @@
+"""The inputs of a resource type, read from the SDK package that is installed: the very one that the program
+runs with, so that the two cannot drift apart.
+
+A provider has its types' schemas built in, and refuses what they do not have; the SDK's argument classes are
+generated from the same schemas. Python's type checker sees a mistake in them, a running program does not: a
+key that no class has goes to the provider as it is.
+"""
+
+import importlib
+import inspect
+import sys
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, Final, Union, cast, get_args, get_origin, get_type_hints
+
+import pulumi
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """A property of a type or of an object in one.
+
+    Attributes:
+        name: as the engine has it, in camel case.
+        python: as Python's SDK has it, in snake case.
+        required: whether it has to be there.
+        hint: Python's type for it, without the wrappers for outputs.
+    """
+
+    name: str
+    python: str
+    required: bool
+    hint: Any
+
+
+def properties(token: str) -> Mapping[str, Property]:
+    """Return the inputs of a resource type, by the engine's name.
+
+    Args:
+        token: such as `gcp:container/nodePool:NodePool`, `azure-native:network:VirtualNetwork` or
+            `pulumi:providers:gcp`.
+
+    Raises:
+        LookupError: the installed package has no such type, or is not installed.
+    """
+    return properties_of(arguments(token))
+
+
+@cache
+def arguments(token: str) -> type:
+    """Return the class of a resource type's inputs; token and errors as of `properties`."""
+    package, where, name = token.split(":")
+    if package == "pulumi" and where == "providers":
+        package, name, modules = name, "Provider", ["provider"]
+    else:
+        modules = [part for part in where.split("/") if part not in ("", "index", name[0].lower() + name[1:])]
+    path = ".".join([f"pulumi_{package.replace('-', '_')}", *modules])
+    try:
+        module = sys.modules[getattr(importlib.import_module(path), name).__module__]
+        # Where an object's arguments have the name already, a resource's are called otherwise.
+        of_resource = getattr(module, f"{name}InitArgs", None) or getattr(module, f"{name}Args")
+        return cast("type", of_resource)
+    except (ImportError, AttributeError):
+        raise LookupError(f"The installed {path} has no type {token}.") from None
+
+
+@cache
+def properties_of(arguments: type) -> dict[str, Property]:
+    """Return the properties of a class of arguments, by the engine's name."""
+    takes = inspect.signature(arguments).parameters
+    names = _engine_names(arguments)
+    # `pulumi.Input[T]` speaks of `Output[T]` by name.
+    names_in_hints = {"Output": pulumi.Output, "T": Any, **vars(sys.modules[arguments.__module__])}
+    hints = get_type_hints(arguments.__init__, names_in_hints)
+    return {
+        names[python]: Property(
+            names[python],
+            python,
+            parameter.default is inspect.Parameter.empty,
+            unwrapped(hints.get(python, Any)),
+        )
+        for python, parameter in takes.items()
+        if python in names
+    }
+
+
+def _engine_names(arguments: type) -> dict[str, str]:
+    """The engine's name of each property, by Python's."""
+    getters = inspect.getmembers(arguments, inspect.isdatadescriptor)
+    return {
+        python: getattr(one.fget, _ENGINE_NAME)
+        for python, one in getters
+        if isinstance(one, property) and hasattr(one.fget, _ENGINE_NAME)
+    }
+
+
+_NO_CHOICES: Final = frozenset({NoneType, Awaitable, pulumi.Output})
+
+
+def unwrapped(hint: Any) -> Any:
+    """Return a type without what makes it an input: that it may be left out, awaited or be an output."""
+    if not is_union(hint):
+        return hint
+    kept = [choice for choice in get_args(hint) if (get_origin(choice) or choice) not in _NO_CHOICES]
+    return unwrapped(kept[0]) if len(kept) == 1 else Union[tuple(kept)]  # noqa: UP007 - made while running
+
+
+def is_union(hint: Any) -> bool:
+    """Return whether a type is a choice between several."""
+    return get_origin(hint) in (Union, UnionType)
+
+
+def alternatives(hint: Any) -> tuple[Any, ...]:
+    """Return the types that a type is a choice between; itself where it is none."""
+    return tuple(unwrapped(choice) for choice in get_args(hint)) if is_union(hint) else (hint,)
+
+
+def item_of(hint: Any) -> Any:
+    """Return the type of a list's items, or of a map's values."""
+    return unwrapped((get_args(hint) or (Any,))[-1])
+
+
+# Attributes that the SDK's decorators leave (pulumi 3.272, pulumi/_types.py): on a class of arguments, and on
+# the getter of a property.
+_INPUT_TYPE: Final = "_pulumi_input_type"
+_ENGINE_NAME: Final = "_pulumi_name"
+
+_SCALARS: Final[Mapping[type, str]] = {str: "string", bool: "bool", int: "int", float: "number"}
+
+
+_WORDS: Final[Mapping[type, str]] = {Enum: "string", Mapping: "map", Sequence: "list"}
+
+
+def word(hint: Any) -> str:
+    """Return a type's name: `string`, `bool`, `int`, `number`, `list`, `map`, `object`; `any` for what is not
+    looked into, assets among it."""
+    if is_union(hint):
+        return word(get_args(hint)[0])
+    origin = get_origin(hint) or hint
+    if origin in _SCALARS:
+        return _SCALARS[origin]
+    if not inspect.isclass(origin):
+        return "any"
+    fallback = "object" if hasattr(origin, _INPUT_TYPE) else "any"
+    return next((name for kind, name in _WORDS.items() if issubclass(origin, kind)), fallback)

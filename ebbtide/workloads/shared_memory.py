@@ -1,0 +1,48 @@
+"""Shared memory of a pod: a volume in memory at /dev/shm, where a container's own has 64 MiB (containerd
+2.1, CRI, defaultShmSize)."""
+
+from typing import TYPE_CHECKING, Any, Final
+
+from ebbtide.workloads.errors import Problems
+
+if TYPE_CHECKING:
+    from ebbtide.workloads.tasks import Task
+
+PATH: Final = "/dev/shm"  # noqa: S108 - a mount point, not a file
+VOLUME: Final = "shared-memory"
+
+Manifest = dict[str, Any]
+
+
+def check_shared_memory(task: "Task", problems: Problems) -> None:
+    """Note shared memory that the pod's memory does not cover.
+
+    Files in it count towards the memory limit of the container that wrote them (Kubernetes docs, volumes,
+    emptyDir, 1.35).
+    """
+    if not task.shared_memory:
+        return
+    problems.check(
+        task.memory,
+        "shared_memory is given without memory: what is written to it is memory of the container, and would "
+        "not be requested of the node. Write memory (--memory), of which shared_memory is a part.",
+    )
+    with problems.collecting():
+        problems.check(
+            not task.memory or task.shared_memory_b < task.memory_b,
+            f"shared_memory is {task.shared_memory}, and is part of memory, which is {task.memory}: a "
+            "container that filled it would be killed. Write less, or more memory.",
+        )
+    for path in (*([task.mount_path] if task.volume else []), *task.secret_volumes.values()):
+        problems.check(path != PATH, f"{PATH} is where shared_memory is mounted: use another path.")
+
+
+def memory_volumes(task: "Task") -> list[Manifest]:
+    """Volumes of a pod for its shared memory."""
+    volume = {"medium": "Memory", "sizeLimit": task.shared_memory}
+    return [{"name": VOLUME, "emptyDir": volume}] if task.shared_memory else []
+
+
+def memory_mounts(task: "Task") -> list[Manifest]:
+    """Mounts of the container for its shared memory."""
+    return [{"name": VOLUME, "mountPath": PATH}] if task.shared_memory else []

@@ -1,0 +1,92 @@
+"""Each default on the page of benchmarks is a property of what a stack creates."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+import pytest
+
+from docs.benchmarks import BENCHMARKS, Item, Property
+from ebbtide.model import Cluster, declare
+from ebbtide.placement.derive import profile
+from ebbtide.recording.recording import Recording
+from ebbtide.workloads.jobs import job
+from tests.declarations import BASES, Declaration
+from tests.running import full, manifest
+from tests.synth import synth
+
+CLOUDS = dict(zip(BENCHMARKS, BASES, strict=True))
+
+
+def declaration(cloud: str) -> Declaration:
+    """Every add-on and all that a team can have; no queued pool, which GKE does not repair."""
+    whole = full(cloud)
+    return {**whole, "pools": [pool for pool in whole["pools"] if pool["name"] != "a100"]}
+
+
+@pytest.fixture(scope="module")
+def recordings() -> Mapping[str, Recording]:
+    """A stack on each cloud."""
+    return {cloud: synth(declaration(cloud)) for cloud in BASES}
+
+
+def found(recording: Recording, cloud: str, type_: str) -> Iterator[Mapping[str, Any]]:
+    """Inputs of all resources of a type."""
+    if type_ == "Job":
+        made = profile(declare(declaration(cloud)))
+        yield job(made, name="train", image="busybox", queue="cpu", cpu="1", memory="1Gi", namespace="audio")
+    for item in recording.of_type(type_):
+        yield manifest(item)
+
+
+def at(value: Any, path: str) -> Any:
+    """The value at a path; None where there is none."""
+    for key in re.findall(r"\[([^]]*)\]|([^.\[\]]+)", path):
+        (step,) = filter(None, key)
+        if isinstance(value, list):
+            value = cast("list[Any]", value)[int(step)]
+        else:
+            value = cast("Mapping[str, Any]", value).get(step) if isinstance(value, Mapping) else None
+    return value
+
+
+def _items(*, options: bool = False) -> list[Any]:
+    return [
+        pytest.param(name, item, id=f"{name.split()[1]}-{item.number}")
+        for name, items in BENCHMARKS.items()
+        for item in items
+        if (item.option if options else item.default)
+    ]
+
+
+@pytest.mark.parametrize(("benchmark", "item"), _items())
+def test_a_default_is_what_every_resource_has(
+    benchmark: str, item: Item, recordings: Mapping[str, Recording]
+) -> None:
+    """The type occurs, and none of its resources has another value."""
+    cloud, decides = CLOUDS[benchmark], cast("Property", item.default)
+    values = [at(inputs, decides.path) for inputs in found(recordings[cloud], cloud, decides.type)]
+    assert values, decides.type
+    assert [value for value in values if not decides.expected.holds(value)] == []
+
+
+@pytest.mark.parametrize(("benchmark", "item"), _items(options=True))
+def test_an_option_is_a_field(benchmark: str, item: Item) -> None:
+    """Of the declaration, or of a Job."""
+    assert benchmark
+    if item.option.startswith("--"):
+        assert item.option == "--secret-volume"
+        return
+    schema: Any = Cluster.model_json_schema(by_alias=True)
+    types: list[Any] = [schema]
+    for name in item.option.replace("[]", "").split("."):
+        fields = [type_["properties"][name] for type_ in types if name in type_.get("properties", {})]
+        assert fields, item.option
+        types = [schema["$defs"][found] for found in re.findall(r"#/\$defs/(\w+)", str(fields))]
+
+
+def test_numbers_are_in_order_and_once() -> None:
+    """As a benchmark has them."""
+    for items in BENCHMARKS.values():
+        numbers = [tuple(map(int, item.number.split("."))) for item in items]
+        assert numbers == sorted(set(numbers))

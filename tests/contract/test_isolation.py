@@ -1,0 +1,225 @@
+"""Who reaches whom on the pods' network, and what the add-ons' pods may do on a node, on both clouds."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from components.addons.katib_objects import INJECTED
+from components.addons.katib_objects import patches as katib_patches
+from components.addons.objects import Object
+from components.addons.patches import EVERYONE, for_readers
+from ebbtide.recording.recording import Recording
+from tests.declarations import BASES
+from tests.manifests import HOME, KATIB, PIPELINES, PIPELINES_CLUSTER, after, upstream
+from tests.running import full, in_cluster, manifest
+from tests.synth import synth
+
+Labels = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Pod:
+    """A pod, or an address outside of the pods' network, which has no namespace."""
+
+    namespace: str = ""
+    labels: Labels = field(default_factory=dict[str, str])
+
+
+OUTSIDE = Pod()
+TEAM = Pod("vision", {"batch.kubernetes.io/job-name": "train"})
+
+
+def _holds(expression: Mapping[str, Any], labels: Labels) -> bool:
+    value = labels.get(expression["key"])
+    match expression["operator"]:
+        case "In":
+            return value in expression["values"]
+        case "NotIn":
+            return value not in expression["values"]
+        case "Exists":
+            return value is not None
+        case other:
+            raise AssertionError(other)
+
+
+def selects(selector: Mapping[str, Any], labels: Labels) -> bool:
+    """Return whether a label selector matches (Kubernetes docs, labels and selectors)."""
+    expressions: list[Any] = selector.get("matchExpressions", [])
+    return selector.get("matchLabels", {}).items() <= labels.items() and all(
+        _holds(expression, labels) for expression in expressions
+    )
+
+
+@dataclass(frozen=True)
+class Network:
+    """Network policies, and the labels of namespaces."""
+
+    policies: tuple[Object, ...]
+    namespaces: Mapping[str, Labels]
+
+    def lets(self, source: Pod, target: Pod, port: int) -> bool:
+        """Return whether a connection is let in: by any policy, or where no policy selects the target."""
+        chosen = [
+            item["spec"]
+            for item in self.policies
+            if item["metadata"]["namespace"] == target.namespace
+            and selects(item["spec"]["podSelector"], target.labels)
+        ]
+        rules = [rule for spec in chosen for rule in spec["ingress"]]
+        return not chosen or any(self._admits(rule, source, target, port) for rule in rules)
+
+    def _admits(self, rule: Mapping[str, Any], source: Pod, target: Pod, port: int) -> bool:
+        ports = rule.get("ports")
+        if ports is not None and all(item["port"] != port for item in ports):
+            return False
+        return "from" not in rule or any(self._is(peer, source, target) for peer in rule["from"])
+
+    def _is(self, peer: Mapping[str, Any], source: Pod, target: Pod) -> bool:
+        """Return whether a source is a peer; none of the policies has a range of addresses."""
+        if not source.namespace:
+            return False
+        labels = {
+            "kubernetes.io/metadata.name": source.namespace,
+            **self.namespaces.get(source.namespace, {}),
+        }
+        inside = (
+            selects(peer["namespaceSelector"], labels)
+            if "namespaceSelector" in peer
+            else source.namespace == target.namespace
+        )
+        return inside and selects(peer.get("podSelector", {}), source.labels)
+
+
+def namespaces(recording: Recording) -> dict[str, dict[str, str]]:
+    """Labels of the namespaces that a recording makes or labels itself, by name."""
+    return {
+        item["metadata"]["name"]: item["metadata"].get("labels", {})
+        for item in map(manifest, in_cluster(recording))
+        if item.get("kind") == "Namespace"
+    }
+
+
+def network(recording: Recording, *more: Object) -> Network:
+    """The network of a recording, with policies that upstream brings."""
+    own = [item for item in map(manifest, in_cluster(recording)) if item.get("kind") == "NetworkPolicy"]
+    return Network((*own, *more), namespaces(recording))
+
+
+def pods(objects: Iterable[Object], namespace: str) -> dict[str, Pod]:
+    """A pod of each Deployment, by the Deployment's name."""
+    return {
+        item["metadata"]["name"]: Pod(namespace, item["spec"]["template"]["metadata"]["labels"])
+        for item in objects
+        if item["kind"] == "Deployment"
+    }
+
+
+@pytest.fixture(scope="module", params=list(BASES))
+def recording(request: pytest.FixtureRequest) -> Recording:
+    """A cluster with every add-on."""
+    return synth(full(request.param))
+
+
+def test_no_team_reaches_pipelines(recording: Recording) -> None:
+    """Neither their API nor what is behind it; a run's own pods reach what they need."""
+    objects = upstream(PIPELINES)
+    theirs = [item for item in objects if item["kind"] == "NetworkPolicy"]
+    lets = network(recording, *theirs).lets
+    found = pods(objects, "kubeflow")
+    for pod in found.values():
+        for port in (3000, 3306, 8080, 8111, 8333, 8443, 8887, 8888, 9333, 18888):
+            assert not lets(TEAM, pod, port)
+            assert not lets(OUTSIDE, pod, port)
+    step = Pod("kubeflow", {"pipeline/runid": "1", "workflows.argoproj.io/workflow": "flip-coin"})
+    for name, port in (
+        ("ml-pipeline", 8887),
+        ("ml-pipeline", 8888),
+        ("metadata-grpc-deployment", 8080),
+        ("seaweedfs", 8333),
+    ):
+        assert lets(step, found[name], port)
+    assert not lets(step, found["mysql"], 3306)
+    # The store's other servers ask for no password.
+    assert not any(lets(step, found["seaweedfs"], port) for port in (8111, 8888, 9333))
+    for client in ("ml-pipeline", "metadata-grpc-deployment", "cache-server"):
+        assert lets(found[client], found["mysql"], 3306)
+    assert lets(OUTSIDE, found["workflow-controller"], 9090)
+
+
+def test_katib_works_across_namespaces(recording: Recording) -> None:
+    """Trials report, the controller asks suggestions, the API server asks the webhook; no more than that."""
+    objects = after(upstream(KATIB), katib_patches(HOME, {})).values()
+    lets = network(recording).lets
+    found = pods(objects, "katib")
+    suggestion = Pod("vision", {"katib.kubeflow.org/deployment": "tune-random"})
+    assert lets(TEAM, found["katib-db-manager"], 6789)
+    assert not lets(Pod("elsewhere"), found["katib-db-manager"], 6789)
+    assert lets(found["katib-controller"], suggestion, 6789)
+    assert not lets(found["katib-controller"], TEAM, 6789)
+    assert lets(OUTSIDE, found["katib-controller"], 10250)
+    assert lets(found["katib-db-manager"], found["katib-mysql"], 3306)
+    for name, port in (("katib-mysql", 3306), ("katib-ui", 8080)):
+        assert not lets(TEAM, found[name], port)
+
+
+@pytest.mark.parametrize(
+    ("namespace", "ports"), [("kueue-system", (443, 8443, 10250)), ("kubeflow-system", (8443, 10250, 10443))]
+)
+def test_controllers_are_reached_on_their_ports(
+    recording: Recording, namespace: str, ports: tuple[int, ...]
+) -> None:
+    """The API server calls webhooks, and what is authorized reads metrics; profilers are for no one."""
+    lets = network(recording).lets
+    for port in ports:
+        assert lets(OUTSIDE, Pod(namespace), port)
+    assert not lets(TEAM, Pod(namespace), 8082)
+
+
+def test_teams_are_apart(recording: Recording) -> None:
+    """A team's pods are reached from its own namespace alone."""
+    lets = network(recording).lets
+    assert lets(TEAM, Pod("vision"), 29500)
+    assert not lets(Pod("audio"), TEAM, 29500)
+    assert not lets(OUTSIDE, TEAM, 29500)
+
+
+def enforced(labels: Labels) -> str | None:
+    """The Pod Security Standard of a namespace."""
+    return labels.get("pod-security.kubernetes.io/enforce")
+
+
+def test_every_namespace_of_ours_has_a_standard(recording: Recording) -> None:
+    """Controllers satisfy `restricted`, teams' work `baseline`; an existing namespace keeps its labels."""
+    assert {name: enforced(labels) for name, labels in namespaces(recording).items()} == {
+        "kueue-system": "restricted",
+        "kubeflow-system": "restricted",
+        "vision": "baseline",
+        "audio": "baseline",
+        "default": None,
+    }
+
+
+@pytest.mark.parametrize("cloud", BASES)
+def test_only_drivers_are_privileged(cloud: str) -> None:
+    """And in a namespace that no team works in."""
+    found = namespaces(synth(full(cloud, drivers="gpu-operator")))
+    privileged = [name for name, labels in found.items() if enforced(labels) == "privileged"]
+    assert privileged == ["gpu-operator"]
+
+
+def test_the_kustomizations_namespaces_have_one() -> None:
+    """Katib's is ours to label; that of pipelines comes labeled, and keeps it."""
+    katib = after(upstream(KATIB), katib_patches(HOME, {}))["Namespace/katib"]
+    assert enforced(katib["metadata"]["labels"]) == "restricted"
+    assert INJECTED not in katib["metadata"]["labels"]
+    (kubeflow,) = [item for item in upstream(PIPELINES_CLUSTER) if item["kind"] == "Namespace"]
+    assert enforced(kubeflow["metadata"]["labels"]) == "baseline"
+
+
+@pytest.mark.parametrize("name", [PIPELINES_CLUSTER, PIPELINES, KATIB])
+def test_nothing_is_bound_to_everyone(name: str) -> None:
+    """GKE refuses such bindings where insecure ones are off."""
+    for item in after(upstream(name), (for_readers(()),)).values():
+        assert all(subject["name"] != EVERYONE for subject in item.get("subjects") or ())

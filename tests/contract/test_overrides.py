@@ -1,0 +1,166 @@
+"""Overrides: an input that nothing is derived from reaches the recorded resource, and no other changes it."""
+
+import copy
+from collections.abc import Iterator
+from enum import Enum
+from functools import cache
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ebbtide.model import DeclarationError, declare
+from ebbtide.model.rules.derived_inputs import CLUSTERS, POOLS, Overridable
+from ebbtide.model.site import CloudKind
+from ebbtide.preview.report import preview_of
+from ebbtide.provider_schema import alternatives, properties, properties_of, word
+from ebbtide.recording.recording import Recording, Resource
+from ebbtide.recording.values import at
+from tests.declarations import BASES, Declaration
+from tests.synth import synth
+
+_SAMPLES: dict[str, Any] = {"string": "sample", "bool": True, "int": 7, "number": 0.5}
+_CLOUDS = list(CloudKind)
+_ANYTHING: st.SearchStrategy[Any] = st.one_of(st.booleans(), st.text(), st.integers(), st.just([]))
+
+
+def _scalars(known: Any, of: Overridable, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every scalar input that can be overridden, with a value for it."""
+    for name, one in known.items():
+        here = f"{path}.{name}" if path else name
+        if here in of.derived:
+            continue
+        kind = alternatives(one.hint)[-1]
+        if word(kind) == "object":
+            yield from _scalars(properties_of(kind), of, here)
+        elif word(kind) in _SAMPLES:
+            yield here, _words(kind)[0] if _words(kind) else _SAMPLES[word(kind)]
+
+
+def _words(kind: Any) -> list[Any]:
+    return [member.value for member in kind] if isinstance(kind, type) and issubclass(kind, Enum) else []
+
+
+@cache
+def _overridable(token: str) -> tuple[tuple[str, Any], ...]:
+    of = next(one for one in (*POOLS.values(), *CLUSTERS.values()) if one.token == token)
+    return tuple(_scalars(properties(token), of))
+
+
+def _nested(path: str, value: Any) -> Declaration:
+    for key in reversed(path.split(".")):
+        value = {key: value}
+    return value
+
+
+def _made(recording: Recording, token: str, name: str) -> Resource:
+    resources = [
+        one
+        for one in recording.of_type(token)
+        if name in (one.inputs.get("name"), one.inputs.get("agentPoolName"), one.inputs.get("resourceName"))
+    ]
+    (resource,) = resources
+    return resource
+
+
+@pytest.mark.parametrize("cloud", _CLOUDS)
+@settings(max_examples=20, deadline=None)
+@given(data=st.data())
+def test_any_scalar_of_a_pool_reaches_its_resource(cloud: CloudKind, data: st.DataObject) -> None:
+    """It arrives under the engine's name, the preview shows it, and no other input of the pool changes."""
+    token = POOLS[cloud].token
+    path, value = data.draw(st.sampled_from(_overridable(token)))
+    before = copy.deepcopy(BASES[cloud])
+    after = copy.deepcopy(before)
+    after["pools"][1]["overrides"] = _nested(path, value)
+    recording = synth(after)
+    inputs = _made(recording, token, "cpu").inputs
+    assert at(dict(inputs), path) == value
+    old = _made(synth(before), token, "cpu").inputs
+    top = path.split(".")[0]
+    assert {k: v for k, v in inputs.items() if k != top} == {k: v for k, v in old.items() if k != top}
+    report = next(pool for pool in preview_of(recording).pools if pool.name == "cpu")
+    assert report.overrides == {path: value}
+
+
+@pytest.mark.parametrize("cloud", _CLOUDS)
+@settings(max_examples=20, deadline=None)
+@given(data=st.data())
+def test_any_scalar_of_a_cluster_reaches_its_resource(cloud: CloudKind, data: st.DataObject) -> None:
+    """It arrives under the engine's name, and the preview shows it."""
+    token = CLUSTERS[cloud].token
+    path, value = data.draw(st.sampled_from(_overridable(token)))
+    declaration = copy.deepcopy(BASES[cloud])
+    declaration["cloud"]["overrides"] = _nested(path, value)
+    recording = synth(declaration)
+    assert at(dict(_made(recording, token, "train").inputs), path) == value
+    (report,) = preview_of(recording).clusters
+    assert report.overrides == {path: value}
+
+
+def test_the_system_pool_inside_an_aks_cluster_has_its_overrides() -> None:
+    """It is part of the cluster's resource, where the SDK has other names."""
+    declaration = copy.deepcopy(BASES["aks"])
+    declaration["pools"][0]["overrides"] = {"kubeletConfig": {"podMaxPids": 4096}, "enableFIPS": True}
+    recording = synth(declaration)
+    token = CLUSTERS[CloudKind.AKS].token
+    inputs = dict(_made(recording, token, "train").inputs)
+    assert at(inputs, "agentPoolProfiles[0].kubeletConfig.podMaxPids") == 4096
+    assert at(inputs, "agentPoolProfiles[0].enableFIPS") is True
+    report = next(pool for pool in preview_of(recording).pools if pool.name == "system")
+    assert report.overrides == {"kubeletConfig.podMaxPids": 4096, "enableFIPS": True}
+
+
+def test_mappings_are_merged_and_lists_are_replaced() -> None:
+    """What Ebbtide derives beside an override stays."""
+    declaration = copy.deepcopy(BASES["gke"])
+    declaration["pools"][1]["overrides"] = {
+        "nodeConfig": {
+            "kubeletConfig": {"podPidsLimit": 4096},
+            "oauthScopes": ["https://www.googleapis.com/auth/devstorage.read_only"],
+            "metadata": {"serial-port-logging-enable": "true"},
+        }
+    }
+    config = dict(_made(synth(declaration), POOLS[CloudKind.GKE].token, "cpu").inputs)["nodeConfig"]
+    assert at(config, "kubeletConfig") == {
+        "cpuCfsQuota": True,
+        "insecureKubeletReadonlyPortEnabled": "FALSE",
+        "podPidsLimit": 4096,
+    }
+    assert at(config, "oauthScopes") == ["https://www.googleapis.com/auth/devstorage.read_only"]
+    assert at(config, "metadata") == {
+        "disable-legacy-endpoints": "true",
+        "serial-port-logging-enable": "true",
+    }
+
+
+@pytest.mark.parametrize("cloud", _CLOUDS)
+@settings(max_examples=20, deadline=None)
+@given(data=st.data())
+def test_what_is_derived_is_never_overridden(cloud: CloudKind, data: st.DataObject) -> None:
+    """Every such input is refused, whatever is written for it."""
+    path = data.draw(st.sampled_from(sorted(POOLS[cloud].derived)))
+    declaration = copy.deepcopy(BASES[cloud])
+    declaration["pools"][1]["overrides"] = _nested(path, data.draw(_ANYTHING))
+    with pytest.raises(DeclarationError) as refused:
+        declare(declaration)
+    assert [
+        fault.path.partition(".overrides.")[2].replace('["', ".").replace('"]', "")
+        for fault in refused.value.faults
+    ] == [path]
+
+
+@pytest.mark.parametrize("of", [*POOLS.values(), *CLUSTERS.values()], ids=lambda of: of.token)
+def test_derived_inputs_are_inputs(of: Overridable) -> None:
+    """A table that a newer provider has outgrown is found."""
+    aks_item = {"name", "virtualMachineNodesStatus"} if of is POOLS[CloudKind.AKS] else set[str]()
+    for path in set(of.derived) - aks_item:
+        known = properties(of.token)
+        for key in path.split("."):
+            if known is None:
+                break
+            assert key in known or key.startswith("ebbtide-"), path
+            if key in known:
+                hint = known[key].hint
+                known = properties_of(hint) if word(hint) == "object" else None
