@@ -95,7 +95,7 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
         "t4",
         {"placementPolicy": {"type": "COMPACT"}},
         "compact placement",
-        "not supported for machine type n1-highmem-8",
+        "Placement policy is not applicable to machine type n1-highmem-8",
     ),
     (
         "t4",

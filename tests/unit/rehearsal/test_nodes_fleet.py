@@ -50,8 +50,7 @@ def _at(store: Store, seconds: float) -> None:
 
 
 def test_flex_start_is_given_up_after_a_quarter_of_an_hour(tmp_path: Path) -> None:
-    """Until then its machines are under way and no other pool grows; then the pool backs off. None of it is
-    billed."""
+    """Until then its machines are under way and no other pool grows; then the pool backs off, unbilled."""
     store, pool, fleet = _flex(tmp_path)
     store.ask(Fault(NO_STOCK, pool.name))
     assert fleet.order(pool, pool.zones * 2) == ""
