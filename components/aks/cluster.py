@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from ipaddress import ip_network
 from typing import Any, cast
 
@@ -17,6 +18,7 @@ from ..ownership import billing_labels
 from . import roles
 from .agent_pool import PoolInputs, pool_inputs
 from .immutable import fixed_inputs
+from .pool_list import fingerprint, ignored_while
 from .refusal import refusing
 
 _DNS_PREFIX_LIMIT = 54
@@ -92,6 +94,8 @@ class Cluster(pulumi.ComponentResource):
     resource: containerservice.ManagedCluster
     """The escape hatch: the provider's resource."""
     cluster_name: pulumi.Output[str]
+    deployed_inputs: pulumi.Output[str]
+    """Fingerprint of the cluster's inputs, once they are deployed: the stack's output `aksClusterInputs`."""
     administrators: tuple[pulumi.Resource, ...]
     """The administrators' role assignments: what anything inside the cluster has to wait for."""
 
@@ -107,7 +111,8 @@ class Cluster(pulumi.ComponentResource):
             fixed_inputs(pool.name, system),
             pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(hooks=refusing())),
         )
-        self.resource = _ManagedCluster(
+        made = partial(
+            _ManagedCluster,
             name,
             resource_name_=declaration.name,
             resource_group_name=args.resource_group,
@@ -142,12 +147,17 @@ class Cluster(pulumi.ComponentResource):
             addon_profiles=_addon_profiles(args),
             agent_pool_profiles=[_inline(pool, system)],
             tags=billing_labels(declaration),
+        )
+        current = fingerprint(made.keywords)
+        self.resource = made(
             opts=pulumi.ResourceOptions(
                 parent=self,
                 protect=not declaration.is_ephemeral,
                 depends_on=args.waits_for,
-            ),
+                transforms=[ignored_while(current)],
+            )
         )
+        self.deployed_inputs = pulumi.Output.all(self.resource.id, current).apply(lambda both: both[1])
         self.cluster_name = self.resource.name
         self.administrators = _administrators(name, cloud, self)
         self.register_outputs({"cluster_name": self.cluster_name})

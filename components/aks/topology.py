@@ -1,5 +1,6 @@
 """The whole of an AKS cluster, from its declaration."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pulumi
@@ -20,6 +21,7 @@ from .kubeconfig import kubeconfig
 from .members import Members, MembersArgs
 from .network import Network, NetworkArgs
 from .node_pool import NodePool, NodePoolArgs
+from .pool_list import OUTPUT
 from .unaliased import without_aliases
 
 
@@ -56,6 +58,8 @@ class Topology(pulumi.ComponentResource):
     """The work pools, by name; the system pool of a cluster of ours is part of the cluster."""
     cluster: Cluster | None
     """None where the cluster is there already."""
+    own_outputs: Mapping[str, pulumi.Output[str]]
+    """Outputs that the stack needs in its next deployment."""
 
     def __init__(
         self, name: str, declaration: Declaration, opts: pulumi.ResourceOptions | None = None
@@ -65,6 +69,7 @@ class Topology(pulumi.ComponentResource):
         cloud = require_cloud(declaration, Aks)
         base = _existing(declaration, cloud) if cloud.existing else _own(name, declaration, cloud, self)
         self.cluster = base.cluster
+        self.own_outputs = {OUTPUT: base.cluster.deployed_inputs} if base.cluster else {}
         self.cluster_name = base.cluster_name
         self.resource_group = base.resource_group
         self.kubeconfig = kubeconfig(
