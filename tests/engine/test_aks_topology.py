@@ -115,7 +115,7 @@ def test_an_ephemeral_cluster_from_preview_to_destroy(tmp_path: Path) -> None:
 def _inline(stack: Stack) -> list[str]:
     """Names of the pools in the cluster's inputs, as the state has them."""
     (cluster,) = [item for item in stack.state() if item["type"].endswith(":ManagedCluster")]
-    return [item["name"] for item in cluster["inputs"]["agentPoolProfiles"]]
+    return sorted(item["name"] for item in cluster["inputs"]["agentPoolProfiles"])
 
 
 def test_nothing_changes_after_a_refresh(tmp_path: Path) -> None:
