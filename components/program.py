@@ -20,6 +20,7 @@ class Deployed(Protocol):
 
     cluster_name: pulumi.Output[str]
     kubeconfig: pulumi.Output[str]
+    own_outputs: Mapping[str, pulumi.Output[str]]
 
 
 def declared(written: object, **defaults: Any) -> Cluster:
@@ -46,11 +47,13 @@ def declared(written: object, **defaults: Any) -> Cluster:
 
 
 def outputs(declaration: Cluster, topology: Deployed) -> dict[str, pulumi.Input[object]]:
-    """Return the stack's outputs: `clusterName`, `kubeconfig` (a secret), `placementProfile`."""
+    """Return the stack's outputs: `clusterName`, `kubeconfig` (a secret), `placementProfile`; on AKS also
+    `aksClusterInputs`, without which the next preview after a refresh shows work pools as removed."""
     return {
         "clusterName": topology.cluster_name,
         "kubeconfig": topology.kubeconfig,
         "placementProfile": profile(declaration).data(),
+        **topology.own_outputs,
     }
 
 

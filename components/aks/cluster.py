@@ -20,6 +20,7 @@ from . import roles
 from .agent_pool import pool_inputs
 from .immutable import POOLS
 from .kubeconfig import PUBLIC_NAME
+from .pool_list import fingerprint, ignored_while
 
 _TYPE: Final = "azure-native:containerservice:ManagedCluster"
 
@@ -94,6 +95,8 @@ class Cluster(pulumi.ComponentResource):
     resource: containerservice.ManagedCluster
     """The escape hatch: the provider's resource."""
     cluster_name: pulumi.Output[str]
+    deployed_inputs: pulumi.Output[str]
+    """Fingerprint of the cluster's inputs, once they are deployed: the stack's output `aksClusterInputs`."""
     administrators: tuple[pulumi.Resource, ...]
     """The administrators' role assignments: what anything inside the cluster has to wait for."""
 
@@ -118,16 +121,19 @@ class Cluster(pulumi.ComponentResource):
             },
             pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(hooks=POOLS.refusing())),
         )
-        inputs = _inputs(args, {"name": pool.name, **system})
+        inputs = overridden(_TYPE, _inputs(args, {"name": pool.name, **system}), cloud.overrides)
+        current = fingerprint(inputs)
         self.resource = _ManagedCluster(
             name,
-            **overridden(_TYPE, inputs, cloud.overrides),
+            **inputs,
             opts=pulumi.ResourceOptions(
                 parent=self,
                 protect=not declaration.is_ephemeral,
                 depends_on=args.waits_for,
+                transforms=[ignored_while(current)],
             ),
         )
+        self.deployed_inputs = pulumi.Output.all(self.resource.id, current).apply(lambda both: both[1])
         self.cluster_name = self.resource.name
         self.administrators = _administrators(name, cloud, self)
         self.register_outputs({"cluster_name": self.cluster_name})

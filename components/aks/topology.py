@@ -1,5 +1,6 @@
 """The whole of an AKS cluster, from its declaration."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pulumi
@@ -21,6 +22,7 @@ from .maintenance import MaintenanceSchedules, MaintenanceSchedulesArgs
 from .members import Members, MembersArgs
 from .network import Network, NetworkArgs
 from .node_pool import NodePool, NodePoolArgs
+from .pool_list import OUTPUT
 from .unaliased import without_aliases
 
 
@@ -60,6 +62,8 @@ class Topology(pulumi.ComponentResource):
     """None where the cluster is there already."""
     own_subnet: pulumi.Output[str] | None
     """Resource id of the nodes' subnet; None where the network is there already."""
+    own_outputs: Mapping[str, pulumi.Output[str]]
+    """Outputs that the stack needs in its next deployment."""
 
     def __init__(
         self, name: str, declaration: Declaration, opts: pulumi.ResourceOptions | None = None
@@ -69,6 +73,7 @@ class Topology(pulumi.ComponentResource):
         cloud = require_cloud(declaration, Aks)
         base = _existing(declaration, cloud) if cloud.existing else _own(name, declaration, cloud, self)
         self.cluster = base.cluster
+        self.own_outputs = {OUTPUT: base.cluster.deployed_inputs} if base.cluster else {}
         self.cluster_name = base.cluster_name
         self.resource_group = base.resource_group
         self.own_subnet = base.own_subnet

@@ -1,5 +1,6 @@
 """The whole of a GKE cluster, from its declaration."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pulumi
@@ -50,6 +51,8 @@ class Topology(pulumi.ComponentResource):
     pools: dict[str, NodePool]
     cluster: Cluster | None
     """None where the cluster is there already."""
+    own_outputs: Mapping[str, pulumi.Output[str]]
+    """Outputs that the stack needs in its next deployment: none."""
 
     def __init__(
         self, name: str, declaration: Declaration, opts: pulumi.ResourceOptions | None = None
@@ -62,6 +65,7 @@ class Topology(pulumi.ComponentResource):
             else _own(name, declaration, cloud, self)
         )
         self.cluster = base.cluster
+        self.own_outputs = {}
         self.cluster_name = base.cluster_name
         self.kubeconfig = base.kubeconfig
         labels = billing_labels(declaration)

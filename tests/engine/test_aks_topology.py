@@ -10,6 +10,7 @@ import pytest
 from pulumi import automation
 
 from ebbtide.rehearsal.cloud.azure import AzureProvider, seed_cluster
+from ebbtide.rehearsal.cloud.faults import API_ERROR, Fault
 from ebbtide.rehearsal.cloud.pools import pools
 from ebbtide.rehearsal.cloud.provider import (
     Call,
@@ -111,17 +112,49 @@ def test_an_ephemeral_cluster_from_preview_to_destroy(tmp_path: Path) -> None:
         assert planes.running == {}
 
 
-def test_a_refresh_changes_nothing_but_the_clusters_list_of_pools(tmp_path: Path) -> None:
-    """AKS lists all pools with the cluster, and azure-native takes them for declared there: the next up sends
-    the cluster once more, in place, and all pools stay."""
-    with _stack(tmp_path, _ephemeral()) as (stack, store, _):
+def _inline(stack: Stack) -> list[str]:
+    """Names of the pools in the cluster's inputs, as the state has them."""
+    (cluster,) = [item for item in stack.state() if item["type"].endswith(":ManagedCluster")]
+    return sorted(item["name"] for item in cluster["inputs"]["agentPoolProfiles"])
+
+
+def test_nothing_changes_after_a_refresh(tmp_path: Path) -> None:
+    """AKS lists all pools with the cluster, and azure-native takes them for declared there. Neither a preview
+    nor an update removes them; a change of the cluster sends the system pool alone, and all pools stay."""
+    declaration = _ephemeral()
+    with _stack(tmp_path, declaration) as (stack, store, _):
         stack.up()
+        assert _inline(stack) == ["system"]
         assert stack.refresh().changed == {"update": ["train-cluster"]}
+        assert _inline(stack) == ["cpu", "steady", "system", "t4"]
         before = pools(store, _CLUSTER)
-        assert stack.up().changed == {"update": ["train-cluster"]}
-        assert pools(store, _CLUSTER) == before
+        assert stack.preview().changed == {}
+        assert stack.up().changed == {}
         assert stack.refresh().changed == {}
         assert stack.up().changed == {}
+        assert pools(store, _CLUSTER) == before
+        pool(declaration, "system")["nodes"] = {"max": 6}
+        stack.declare(declaration)
+        assert stack.up().changed == {"update": ["train-cluster"]}
+        assert _inline(stack) == ["system"]
+        assert _maximum(store, "system") == 6
+        assert [one.name for one in pools(store, _CLUSTER)] == [one.name for one in before]
+
+
+def test_a_change_that_failed_is_sent_again_after_a_refresh(tmp_path: Path) -> None:
+    """The list of pools is ignored only where the last deployment of the same inputs succeeded."""
+    declaration = _ephemeral()
+    with _stack(tmp_path, declaration) as (stack, store, _):
+        stack.up()
+        pool(declaration, "system")["nodes"] = {"max": 6}
+        stack.declare(declaration)
+        target = "update azure-native:containerservice:ManagedCluster"
+        store.ask(Fault(API_ERROR, target, times=1, details={"message": "Conflict"}))
+        with pytest.raises(automation.CommandError):
+            stack.up()
+        stack.refresh()
+        assert stack.up().changed == {"update": ["train-cluster"]}
+        assert _maximum(store, "system") == 6
 
 
 def test_what_changes_in_place(tmp_path: Path) -> None:

@@ -1,0 +1,56 @@
+"""The cluster's list of pools after a refresh.
+
+AKS lists every pool with the cluster, and `pulumi refresh` takes them all for declared there. The next update
+would send the system pool alone: AKS keeps the others (pulumi-azure-native#579, 2023-09), but the preview
+shows them as removed, and every pool is scaled for it (#4264, 2025-08). `ignoreChanges` for good is no
+answer. Changes of the system pool would be ignored too, and every update would send pools of an earlier day,
+which AKS refuses once one of them is deleted (#2719, 2023-09).
+
+So the list is ignored while no input of the cluster changes. The program cannot see what the state has: the
+fingerprint of the inputs is an output of the stack, written when a deployment has succeeded. Where it is
+missing or another, the list is sent. pulumi 3.259 has no state migrations, which would take the pools out of
+the state.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pulumi
+from pulumi.runtime import invoke_async
+
+OUTPUT: Final = "aksClusterInputs"
+"""Name of the stack's output."""
+_TYPE: Final = "azure-native:containerservice:ManagedCluster"
+_READ: Final = "pulumi:pulumi:readStackOutputs"
+
+
+def fingerprint(inputs: Mapping[str, Any]) -> pulumi.Output[str]:
+    """A hash of a cluster's inputs; unknown while one of them is."""
+    text = pulumi.Output.json_dumps(inputs, sort_keys=True)
+    return text.apply(lambda known: hashlib.sha256(known.encode()).hexdigest())
+
+
+def ignored_while(current: pulumi.Output[str]) -> pulumi.ResourceTransform:
+    """A transform that leaves the cluster's list of pools as it is in the state.
+
+    Args:
+        current: the fingerprint of the cluster's inputs; the list is ignored while it is the deployed one.
+    """
+
+    async def ignore(args: pulumi.ResourceTransformArgs) -> pulumi.ResourceTransformResult | None:
+        if args.type_ != _TYPE or not await current.is_known():
+            return None
+        if await current.future() != await _deployed():
+            return None
+        ignoring = pulumi.ResourceOptions(ignore_changes=["agentPoolProfiles"])
+        return pulumi.ResourceTransformResult(args.props, pulumi.ResourceOptions.merge(args.opts, ignoring))
+
+    return ignore
+
+
+async def _deployed() -> str | None:
+    """The fingerprint that the last successful deployment has left."""
+    stack = f"{pulumi.get_organization()}/{pulumi.get_project()}/{pulumi.get_stack()}"
+    found: Mapping[str, Mapping[str, str]] = await invoke_async(_READ, {"name": stack}) or {}
+    return found.get("outputs", {}).get(OUTPUT)
