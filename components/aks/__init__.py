@@ -4,6 +4,7 @@ from .backing import backing
 from .cluster import Cluster, ClusterArgs
 from .deploy import deploy
 from .identity import Identity, IdentityArgs
+from .maintenance import MaintenanceSchedules, MaintenanceSchedulesArgs
 from .members import Members, MembersArgs
 from .network import Network, NetworkArgs
 from .node_pool import NodePool, NodePoolArgs
@@ -17,6 +18,8 @@ __all__ = [
     "ClusterArgs",
     "Identity",
     "IdentityArgs",
+    "MaintenanceSchedules",
+    "MaintenanceSchedulesArgs",
     "Members",
     "MembersArgs",
     "Network",

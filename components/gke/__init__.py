@@ -4,6 +4,7 @@ from .backing import artifacts, backing
 from .cluster import Cluster, ClusterArgs
 from .deploy import deploy
 from .identity import Identity, IdentityArgs
+from .keys import KeyGrants, KeyGrantsArgs
 from .members import Members, MembersArgs
 from .network import Network, NetworkArgs
 from .node_pool import NodePool, NodePoolArgs
@@ -17,6 +18,8 @@ __all__ = [
     "ClusterArgs",
     "Identity",
     "IdentityArgs",
+    "KeyGrants",
+    "KeyGrantsArgs",
     "Members",
     "MembersArgs",
     "Network",

@@ -71,11 +71,11 @@ def read_cluster(resource: Resource) -> ClusterFacts:
         cloud=CloudKind.GKE,
         name=inputs.text("name"),
         location=inputs.text("location"),
-        settings=tuple(_settings(inputs)),
+        settings=tuple(_cluster_settings(inputs)),
     )
 
 
-def _settings(inputs: Inputs) -> Iterator[str]:
+def _cluster_settings(inputs: Inputs) -> Iterator[str]:
     if inputs.flag("privateClusterConfig.enablePrivateEndpoint"):
         yield "control plane reached from its network alone"
     if recurrence := inputs.text("maintenancePolicy.recurringWindow.recurrence"):
@@ -141,7 +141,7 @@ def _pool(
             inputs.text("nodeConfig.diskType") or _DISK.type,
         ),
         local_disks=_local_disks(inputs),
-        settings=tuple(_settings(inputs)),
+        settings=tuple(_node_settings(inputs)),
         labels=inputs.labels("nodeConfig.labels"),
         taints=taints,
         max_run_seconds=PREEMPTIBLE_SECONDS if capacity == "preemptible" else int(limit) if limit else None,
@@ -187,7 +187,7 @@ def _local_disks(inputs: Inputs) -> str:
     return ", ".join(f"{several(count, 'local SSD')} {use}" for use, count in counts.items() if count)
 
 
-def _settings(inputs: Inputs) -> Iterator[str]:
+def _node_settings(inputs: Inputs) -> Iterator[str]:
     if inputs.text("placementPolicy.type") == "COMPACT" and not inputs.text("placementPolicy.tpuTopology"):
         yield "compact placement"
     if inputs.flag("nodeConfig.gvnic.enabled"):
@@ -195,8 +195,8 @@ def _settings(inputs: Inputs) -> Iterator[str]:
     if inputs.flag("nodeConfig.gcfsConfig.enabled"):
         yield "image streaming"
     for disk in inputs.parts("nodeConfig.secondaryBootDisks"):
-        what = "images" if disk.text("mode") == "CONTAINER_IMAGE_CACHE" else "data"
-        yield f"preloaded {what} of {disk.text('diskImage').rpartition('/')[2]}"
+        content = "images" if disk.text("mode") == "CONTAINER_IMAGE_CACHE" else "data"
+        yield f"preloaded {content} of {disk.text('diskImage').rpartition('/')[2]}"
 
 
 def _reserved(inputs: Inputs) -> str:

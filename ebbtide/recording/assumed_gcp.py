@@ -124,6 +124,7 @@ _RESOURCES: Final[Mapping[str, tuple[str, Mapping[str, Template]]]] = {
     ),
     "gcp:serviceaccount/iAMMember:IAMMember": ("{serviceAccountId}/{role}/{member}", {}),
     "gcp:serviceaccount/iAMBinding:IAMBinding": ("{serviceAccountId}/{role}", {}),
+    "gcp:kms/cryptoKeyIAMMember:CryptoKeyIAMMember": ("{cryptoKeyId}/{role}/{member}", {}),
     "gcp:projects/iAMMember:IAMMember": ("{project}/{role}/{member}", {}),
     "gcp:projects/iAMBinding:IAMBinding": ("{project}/{role}", {}),
     "gcp:projects/service:Service": ("{project}/{service}", {"project": "{project}"}),

@@ -3,9 +3,15 @@
 The SDK would start a gRPC server for the engine's calls. No engine runs, and a preview opens no port.
 """
 
-from pulumi.runtime._callbacks import _CallbackServicer  # pyright: ignore[reportPrivateUsage] - no public form
+from typing import Final
 
-from ebbtide.recording.monitor import RecordingMonitor
+from pulumi import ResourceTransform
+from pulumi.runtime._callbacks import _CallbackServicer  # pyright: ignore[reportPrivateUsage] - no public form
+from pulumi.runtime.proto import callback_pb2
+
+from ebbtide.recording.monitor import NEEDS_STATE, RecordingMonitor
+
+_MARK: Final = "needs_state"
 
 
 class Callbacks(_CallbackServicer):
@@ -18,6 +24,13 @@ class Callbacks(_CallbackServicer):
         self._state_migrations = {}
         self._monitor = monitor  # pyright: ignore[reportAttributeAccessIssue] - a mock monitor stands for the stub
         self._target = "none"
+
+    def register_transform(self, transform: ResourceTransform) -> callback_pb2.Callback:
+        """Register a transform. One with the attribute `needs_state` has no effect without a state."""
+        callback = super().register_transform(transform)
+        if getattr(transform, _MARK, False):
+            callback.target = NEEDS_STATE
+        return callback
 
     async def serve(self) -> None:
         """Start no server."""

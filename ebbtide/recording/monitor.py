@@ -21,6 +21,8 @@ from ebbtide.recording.recording import Invocation, Recording, Resource
 from ebbtide.recording.values import Plain, Secret
 from ebbtide.recording.wire import fill_struct, properties
 
+NEEDS_STATE: Final = "state"
+"""Target of the callbacks of transforms that have no effect without a state, as a preview has none."""
 _STACK: Final = "pulumi:pulumi:Stack"
 _GET_RESOURCE: Final = "pulumi:pulumi:getResource"
 _RESOURCE_MARK: Final = "@isPulumiResource"  # the SDK's marker on exported resources
@@ -128,7 +130,7 @@ class RecordingMonitor(MockMonitor):
         if urn in self._recorded:
             raise DuplicateResourceError(urn)
         # Transforms of a remote component apply to its children, which are not recorded.
-        if request.transforms and not request.remote:  # pyright: ignore[reportUnknownMemberType]
+        if not request.remote and any(item.target != NEEDS_STATE for item in request.transforms):  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
             self._log.add("warning", "Its transforms are not run in an offline preview.", urn)
 
         inputs = properties(request.object)

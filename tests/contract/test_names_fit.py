@@ -77,6 +77,7 @@ LIMITS: dict[tuple[str, str], tuple[str, str]] = {
         f"{_ARM}; no limit is written down, and a workspace's is kept",
     ),
     ("azure-native:monitor:DataCollectionRuleAssociation", "associationName"): (r"[A-Za-z]{1,64}", _ARM),
+    ("azure-native:monitor:DiagnosticSetting", "name"): (r"[^<>*%&:\\?+/]{0,259}[^<>*%&:\\?+/ ]", _ARM),
     ("azure-native:authorization:RoleAssignment", "roleAssignmentName"): (r"[0-9a-f-]{36}", _ARM),
 }
 """What a name may be, by type and field, in the words of those who take it, and where that was read."""

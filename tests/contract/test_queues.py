@@ -121,8 +121,8 @@ def test_the_job_of_the_queued_story_would_be_admitted() -> None:
 
 
 def test_local_queues_without_a_team() -> None:
-    """Two namespaces share a cluster queue, beside that of a team. Each is labelled and gets the profile, and
-    nothing else is created for it, in the cluster or in the cloud."""
+    """Two namespaces share a cluster queue beside a team's; each gets a label and the profile, and nothing
+    else in the cluster or in the cloud."""
     alone = changed(GKE, queues=[{"name": "t4", "pools": ["t4"]}], teams=[{"name": "vision"}])
     locals_ = [{"namespace": "default", "name": "gpu"}, {"namespace": "lab"}]
     both = changed(alone, queues=[{**alone["queues"][0], "localQueues": locals_}])

@@ -311,10 +311,11 @@ def _size(rehearsed: Rehearsed, name: str) -> tuple[bool, int]:
 
 
 def _replace(rehearsed: Rehearsed, name: str) -> None:
-    """`pulumi up --replace`, which no declaration asks for: the pool is deleted and created."""
+    """Delete the pool with `pulumi destroy --target`, and create it again: no declaration asks for that."""
     state = rehearsed.stack.state()
     (urn,) = [one["urn"] for one in state if one["urn"].endswith(f"nodePool:NodePool::{name}")]
-    rehearsed.stack.automation.up(replace=[urn])
+    rehearsed.stack.automation.destroy(target=[urn], target_dependents=True)
+    rehearsed.stack.up()
     kinds = [event.kind for event in rehearsed.store.events() if event.kind.startswith("node-pool-")]
     assert kinds[-2:] == ["node-pool-deleted", "node-pool-created"]
 

@@ -201,7 +201,7 @@ def test_nothing_of_the_rehearsal_is_in_its_objects(katib: ControlPlane) -> None
 def test_without_the_program_nothing_answers(tmp_path: Path, installed: Tools) -> None:
     """Its pods become ready like any others, and its webhooks keep everything out."""
     for started in _cluster(tmp_path, _tools(), installed):
-        with pytest.raises(ApiError, match=r"mutator\.pod\.katib\.kubeflow\.org.*nothing is ready"):
+        with pytest.raises(ApiError, match=r"mutator\.pod\.katib\.kubeflow\.org.*no ready pod behind port"):
             _pod(started.api, "first")
         assert _names(started.api.items(f"/api/v1/namespaces/{NAMESPACE}/pods"))
 

@@ -7,6 +7,7 @@ import pulumi
 from pulumi_azure_native import managedidentity
 
 from components import aks
+from ebbtide.model import Maintenance, MaintenanceWindow
 from tests.unit.mocks.mocked import AKS, AKS_CLOUD, Mocks, team
 
 
@@ -170,3 +171,28 @@ def test_registry(mocks: Mocks) -> None:
     assert registry["adminUserEnabled"] is False
     grants = mocks.of_type("azure-native:authorization:RoleAssignment")
     assert {grant["principalId"][:8] for grant in grants} == {"11111111", "22222222"}
+
+
+def test_maintenance_schedules(mocks: Mocks) -> None:
+    """Kubernetes and node images are upgraded in one window."""
+
+    @pulumi.runtime.test
+    def program() -> None:
+        window = MaintenanceWindow(days=["saturday"], start="02:00", duration="6h")
+        args = aks.MaintenanceSchedulesArgs(
+            maintenance=Maintenance(window=window),
+            cluster="train",
+            resource_group="train",
+            dies_with=pulumi.ComponentResource("test:index:Cluster", "cluster"),
+        )
+        aks.MaintenanceSchedules("maintenance", args)
+
+    program()
+    schedules = mocks.of_type("azure-native:containerservice:MaintenanceConfiguration")
+    assert {schedule["configName"] for schedule in schedules} == {
+        "aksManagedAutoUpgradeSchedule",
+        "aksManagedNodeOSUpgradeSchedule",
+    }
+    for schedule in schedules:
+        assert schedule["maintenanceWindow"]["durationHours"] == 6
+        assert schedule["maintenanceWindow"]["schedule"]["weekly"]["dayOfWeek"] == "Saturday"

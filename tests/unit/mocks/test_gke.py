@@ -6,7 +6,7 @@ from typing import Any
 import pulumi
 
 from components import gke
-from ebbtide.model import Registry
+from ebbtide.model import GkeKeys, Registry
 from tests.unit.mocks.mocked import GKE, GKE_CLOUD, Mocks, team
 
 
@@ -161,3 +161,22 @@ def test_registry(mocks: Mocks) -> None:
     (grant,) = mocks.of_type("gcp:artifactregistry/repositoryIamMember:RepositoryIamMember")
     assert repository["repositoryId"] == "train-vision"
     assert (grant["role"], grant["member"]) == ("roles/artifactregistry.writer", "user:ada@acme.example")
+
+
+def test_key_grants(mocks: Mocks) -> None:
+    """The service agents of GKE and Compute Engine may use the keys of secrets and disks."""
+
+    @pulumi.runtime.test
+    def program() -> None:
+        keys = GkeKeys(secrets=f"{_KEYS}/secrets", disks=f"{_KEYS}/disks")
+        gke.KeyGrants("keys", gke.KeyGrantsArgs(keys=keys, project="acme-ml", secrets=True))
+
+    program()
+    grants = mocks.of_type("gcp:kms/cryptoKeyIAMMember:CryptoKeyIAMMember")
+    assert {(grant["cryptoKeyId"], grant["member"].partition("@")[2]) for grant in grants} == {
+        (f"{_KEYS}/secrets", "container-engine-robot.iam.gserviceaccount.com"),
+        (f"{_KEYS}/disks", "compute-system.iam.gserviceaccount.com"),
+    }
+
+
+_KEYS = "projects/acme-ml/locations/us-central1/keyRings/clusters/cryptoKeys"

@@ -119,8 +119,9 @@ def test_queues_borrow_all_but_what_is_guaranteed(declaration: Declaration) -> N
     for queue in found.cluster_queues:
         for _, nodes in queue.flavors:
             for pool, count in nodes.items():
-                key = (queue.namespace, pool)
-                owned[key] = owned.get(key, 0) + count
+                for namespace in queue.namespaces:
+                    key = (namespace, pool)
+                    owned[key] = owned.get(key, 0) + count
     promised = {
         (team.namespace_name, pool): nodes
         for team in tenants_of(cluster)

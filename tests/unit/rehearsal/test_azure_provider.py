@@ -143,7 +143,7 @@ def test_a_group_has_to_be_there(tmp_path: Path) -> None:
     azure = Azure(tmp_path)
     network: dict[str, Any] = {"addressSpace": {"addressPrefixes": ["10.0.0.0/8"]}}
     with pytest.raises(RefusedError, match="Resource group 'train' could not be found"):
-        azure.make("network:VirtualNetwork", resourceGroupName="train", virtualNetworkName="v", **network)
+        azure.make("network:VirtualNetwork", resourceGroupName="train", virtualNetworkName="train", **network)
     azure.make("resources:ResourceGroup", resourceGroupName="train")
     with pytest.raises(RefusedError, match="ParentResourceNotFound"):
         azure.make("containerservice:AgentPool", **POOL)

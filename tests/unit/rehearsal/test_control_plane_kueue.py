@@ -87,8 +87,8 @@ def test_a_service_leads_to_the_process_behind_it() -> None:
     [
         (_routes(None, 10250), "10.96.0.9", 443, "is no service of this cluster"),
         (_routes(None, 10250), "10.96.0.7", 80, "no ready pod behind port 80 of service n/s"),
-        (_routes(None, 10250, ready=False), "10.96.0.7", 443, "nothing is ready"),
-        (_routes(None, 9443), "10.96.0.7", 443, "nothing is ready"),
+        (_routes(None, 10250, ready=False), "10.96.0.7", 443, "no ready pod behind port 443 of service n/s"),
+        (_routes(None, 9443), "10.96.0.7", 443, "no ready pod behind port 443 of service n/s"),
         (_routes(frozenset({443, 10250}), 9443), "10.96.0.7", 443, "port 9443 is closed"),
     ],
     ids=["no service", "no port", "not ready", "another port", "closed port"],

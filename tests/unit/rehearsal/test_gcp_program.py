@@ -12,11 +12,13 @@ from tests.repository import STACK_FILES, declaration, relative
 from tests.running import full
 from tests.unit.rehearsal.gcp_cloud import Cloud, asked_for
 
+FULL = full("gke", pipelines={"artifacts": "bucket"})
+KEY = "projects/acme-ml/locations/us-central1/keyRings/clusters/cryptoKeys/train"
 REGIONAL = changed(GKE, cloud=GKE["cloud"] | {"location": "us-central1"})
 DECLARATIONS = {
     "small": GKE,
     "regional": REGIONAL,
-    "everything": full("gke", pipelines={"artifacts": "bucket"}),
+    "everything": changed(FULL, cloud=FULL["cloud"] | {"keys": {"secrets": KEY, "disks": KEY}}),
     **{
         relative(file): declaration(file)
         for file in STACK_FILES

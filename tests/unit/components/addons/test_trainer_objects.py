@@ -83,7 +83,7 @@ def test_training_pods_are_secured() -> None:
         "containers": [{"name": "node", "image": "mpi", "securityContext": {"runAsUser": 1000}}],
     }
     job = {"name": "node", "template": {"spec": {"template": {"spec": spec}}}}
-    runtime = {
+    runtime: Object = {
         "kind": "ClusterTrainingRuntime",
         "metadata": {"name": "deepspeed-distributed"},
         "spec": {"template": {"spec": {"network": {}, "replicatedJobs": [job]}}},
