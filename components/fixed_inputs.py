@@ -8,7 +8,7 @@ a plain `destroy` never needs it (a delete hook would), and nothing is called ba
 changed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, cast
 from weakref import WeakKeyDictionary
@@ -42,6 +42,10 @@ class Fixed:
     python: str
     declared: str
     unset: Any = None
+
+    def is_within(self, paths: Collection[str]) -> bool:
+        """Return whether it is at one of these paths of the provider, or below it."""
+        return any(f"{self.wire}.".startswith(f"{path}.") for path in paths)
 
     @property
     def key(self) -> str:
@@ -88,7 +92,9 @@ class FixedInputs:
     work_way: str
     system_way: str
 
-    def kept(self, name: str, mode: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    def kept(
+        self, name: str, mode: str, inputs: Mapping[str, Any], ignored: Collection[str] = ()
+    ) -> dict[str, Any]:
         """Return the part of a pool's inputs that is fixed for its life, by key.
 
         A component registers it as its own inputs, for `changes` to compare when it is updated.
@@ -97,8 +103,9 @@ class FixedInputs:
             name: name of the pool.
             mode: `System` or `User`.
             inputs: its inputs under the SDK's names; values may be outputs.
+            ignored: the provider's paths of inputs whose changes are ignored.
         """
-        found = {row.key: _at(inputs, row.python) for row in self.rows}
+        found = {row.key: _at(inputs, row.python) for row in self.rows if not row.is_within(ignored)}
         kept = {key: value for key, value in found.items() if value is not None}
         return {self.name: name, "mode": mode, **kept}
 

@@ -102,11 +102,12 @@ class NodePool(pulumi.ComponentResource):
     def __init__(self, name: str, args: NodePoolArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         pool = checked_pool(args.pool, args.site)
         inputs = overridden(_TYPE, _inputs(pool, args), pool.overrides)
+        ignored = _ignored(pool, placed=_placement(pool, args.site) is not None)
         super().__init__(
             "ebbtide:gke:NodePool",
             name,
             {
-                **POOLS.kept(pool.name, "System" if pool.is_system else "User", inputs),
+                **POOLS.kept(pool.name, "System" if pool.is_system else "User", inputs, ignored),
                 **given({"overrides": pool.overrides or None}),
             },
             pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(hooks=POOLS.refusing())),
@@ -116,7 +117,7 @@ class NodePool(pulumi.ComponentResource):
             **inputs,
             opts=pulumi.ResourceOptions(
                 parent=self,
-                ignore_changes=_ignored(pool, placed=_placement(pool, args.site) is not None),
+                ignore_changes=ignored,
                 deleted_with=args.dies_with,
                 depends_on=args.waits_for,
             ),

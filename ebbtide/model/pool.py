@@ -205,7 +205,7 @@ class Pool(Declared):
     cluster without one, `false` is possible."""
     overrides: Overrides = Field(default_factory=Overrides)
     """Inputs of the provider's resource that nothing here declares, applied last, as Pulumi's YAML has them:
-    of `gcp.container.NodePool` (`nodeConfig: {gvnic: {enabled: true}}`) or
+    of `gcp.container.NodePool` (`nodeConfig: {fastSocket: {enabled: true}}`) or
     `azure-native.containerservice.AgentPool`. Mappings are merged with what is derived; lists replace it."""
 
     @property

@@ -150,5 +150,5 @@ def test_the_table_names_inputs_that_replace_a_pool(row: Any) -> None:
     known = properties(NODE_POOL)
     for wire, python in zip(row.wire.split("."), row.python.split("."), strict=True):
         assert known[wire].python == python
-        if wire in ("nodeConfig", "networkConfig", "shieldedInstanceConfig"):
+        if wire in ("nodeConfig", "networkConfig", "shieldedInstanceConfig", "gvnic"):
             known = properties_of(known[wire].hint)
