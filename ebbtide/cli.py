@@ -125,8 +125,8 @@ def preview(
     Values that only a cloud knows are assumed, and marked as such. Exit status 1: the program logged an
     error.
     """
+    from ebbtide.preview.build_report import preview_of  # noqa: PLC0415
     from ebbtide.preview.record_stack import record_stack  # noqa: PLC0415 - loads Pulumi
-    from ebbtide.preview.report import preview_of  # noqa: PLC0415
     from ebbtide.recording import lazy_packages  # noqa: PLC0415
 
     lazy_packages.install()

@@ -130,7 +130,8 @@ class RecordingMonitor(MockMonitor):
         if urn in self._recorded:
             raise DuplicateResourceError(urn)
         # Transforms of a remote component apply to its children, which are not recorded.
-        if not request.remote and any(item.target != NEEDS_STATE for item in request.transforms):  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        transforms = cast("Iterable[callback_pb2.Callback]", request.transforms)  # pyright: ignore[reportUnknownMemberType]
+        if not request.remote and any(item.target != NEEDS_STATE for item in transforms):
             self._log.add("warning", "Its transforms are not run in an offline preview.", urn)
 
         inputs = properties(request.object)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ebbtide.model import DeclarationError, declare
 from ebbtide.model.rules.derived_inputs import CLUSTERS, POOLS, Overridable
 from ebbtide.model.site import CloudKind
-from ebbtide.preview.report import preview_of
+from ebbtide.preview.build_report import preview_of
 from ebbtide.provider_schema import alternatives, properties, properties_of, word
 from ebbtide.recording.recording import Recording, Resource
 from ebbtide.recording.values import at

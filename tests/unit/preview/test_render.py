@@ -8,8 +8,9 @@ import pytest
 from pulumi import Output, ResourceOptions
 from rich.console import Console
 
+from ebbtide.preview.build_report import preview_of
 from ebbtide.preview.render import render
-from ebbtide.preview.report import Preview, preview_of
+from ebbtide.preview.report import Preview
 from ebbtide.recording.recording import Recording
 from tests.unit.recording.programs import Part, network, run
 

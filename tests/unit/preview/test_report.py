@@ -10,7 +10,8 @@ import pytest
 from pulumi import Output, ResourceOptions
 from pydantic import ValidationError
 
-from ebbtide.preview.report import VERSION, Preview, ResourceReport, preview_of, preview_schema
+from ebbtide.preview.build_report import preview_of
+from ebbtide.preview.report import VERSION, Preview, ResourceReport, preview_schema
 from ebbtide.recording.recording import Recording
 from tests.unit.recording.programs import Part, network, run
 

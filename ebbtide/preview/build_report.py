@@ -1,0 +1,202 @@
+"""Build the document of a preview from a recording alone. It has no secret, not even an encrypted one."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Literal
+
+from ebbtide.preview.report import (
+    AcceleratorReport,
+    AssumptionReport,
+    ClusterReport,
+    Counts,
+    DiskReport,
+    MessageReport,
+    NodesReport,
+    PoolReport,
+    Preview,
+    ResourceReport,
+    TaintReport,
+)
+from ebbtide.reading import ClusterFacts, PoolFacts, read_clusters, read_fallbacks, read_pools, read_queues
+from ebbtide.reading.admission import admits
+from ebbtide.recording.assumed_values import is_assumed
+from ebbtide.recording.recording import Message, Recording, Resource
+from ebbtide.recording.values import SECRET_TEXT, Plain, Secret, at, leaves, masked
+
+_PROVIDER: Final = "pulumi:providers:"
+
+
+def preview_of(recording: Recording, warnings: Iterable[str] = ()) -> Preview:
+    """The document of a recording.
+
+    Args:
+        recording: of the program.
+        warnings: what has to be said besides what the program says.
+    """
+    pools = read_pools(recording)
+    queues = read_queues(recording, pools)
+    fallbacks = read_fallbacks(recording, pools, queues)
+    said = [*(Message(severity="warning", text=text) for text in warnings), *recording.messages]
+    return Preview(
+        project=recording.project,
+        stack=recording.stack,
+        clusters=tuple(map(_cluster, read_clusters(recording))),
+        pools=tuple(map(_pool, pools, queues, fallbacks)),
+        resources=tuple(_resource(resource) for resource in recording),
+        outputs=masked(dict(recording.outputs)),
+        warnings=tuple(_message(message) for message in said if message.severity != "info"),
+        messages=tuple(_message(message) for message in said if message.severity == "info"),
+        assumptions=tuple(_assumptions(recording)),
+        counts=_counts(recording),
+    )
+
+
+def _pool(pool: PoolFacts, queues: tuple[str, ...], falls_back_to: tuple[str, ...]) -> PoolReport:
+    accelerator = pool.accelerator
+    return PoolReport(
+        name=pool.name,
+        cluster=pool.cluster,
+        cloud=pool.cloud.value,
+        location=pool.location,
+        role=pool.role,
+        machine=pool.machine,
+        accelerator=AcceleratorReport(
+            type=accelerator.type,
+            count=accelerator.count,
+            sharing=accelerator.sharing,
+            topology=accelerator.topology,
+            requestable=accelerator.count * accelerator.shares,
+        )
+        if accelerator
+        else None,
+        capacity=pool.capacity,
+        reservation=pool.reservation,
+        max_price=pool.max_price,
+        nodes=NodesReport(
+            minimum=pool.nodes.minimum,
+            maximum=pool.nodes.maximum,
+            fixed=pool.nodes.fixed,
+            at_birth=pool.nodes.at_birth,
+        ),
+        zones=pool.zones,
+        disk=DiskReport(size_gib=pool.disk.size_gib, type=pool.disk.type),
+        local_disks=pool.local_disks,
+        settings=pool.settings,
+        labels=dict(pool.labels),
+        taints=tuple(
+            TaintReport(key=taint.key, value=taint.value, effect=taint.effect, automatic=taint.automatic)
+            for taint in pool.taints
+        ),
+        admits=admits(pool),
+        queues=queues,
+        falls_back_to=falls_back_to,
+        max_run_seconds=pool.max_run_seconds,
+        billing=dict(pool.billing),
+        network_tags=pool.network_tags,
+        overrides=masked(dict(pool.overrides)),
+        urn=pool.urn,
+        inline=pool.inline,
+    )
+
+
+def _cluster(cluster: ClusterFacts) -> ClusterReport:
+    return ClusterReport(
+        name=cluster.name,
+        cloud=cluster.cloud.value,
+        location=cluster.location,
+        settings=cluster.settings,
+        overrides=masked(dict(cluster.overrides)),
+        urn=cluster.urn,
+    )
+
+
+def _kind(resource: Resource) -> Literal["resource", "component", "provider", "read"]:
+    if resource.read:
+        return "read"
+    if not resource.custom:
+        return "component"
+    return "provider" if resource.type.startswith(_PROVIDER) else "resource"
+
+
+def _resource(resource: Resource) -> ResourceReport:
+    inputs = list(leaves(dict(resource.inputs)))
+    return ResourceReport(
+        urn=resource.urn,
+        type=resource.type,
+        name=resource.name,
+        kind=_kind(resource),
+        remote=resource.remote,
+        parent=resource.parent,
+        id=resource.id,
+        provider=resource.provider,
+        depends_on=resource.dependencies,
+        protect=resource.protect,
+        deleted_with=resource.deleted_with,
+        retain_on_delete=resource.retain_on_delete,
+        ignore_changes=resource.ignore_changes,
+        replace_on_changes=resource.replace_on_changes,
+        delete_before_replace=resource.delete_before_replace,
+        replace_with=resource.replace_with,
+        aliases=tuple(alias for alias in resource.aliases if not _is_of_package(alias)),
+        hooks=dict(resource.hooks),
+        timeouts=dict(resource.timeouts),
+        import_id=resource.import_id,
+        inputs=masked(dict(resource.inputs)),
+        secrets=tuple(path for path, leaf in inputs if isinstance(leaf, Secret)),
+        assumed_inputs=tuple(path for path, leaf in inputs if _is_invented(leaf)),
+        assumed=resource.assumed,
+    )
+
+
+def _is_of_package(alias: str) -> bool:
+    """Whether an alias is of the provider's package, which gives a resource the names of all its API
+    versions.
+    """
+    return alias.startswith("type=") and " " not in alias
+
+
+def _is_invented(leaf: Plain) -> bool:
+    if isinstance(leaf, Secret):
+        return any(_is_invented(inner) for _, inner in leaves(leaf.value))
+    return isinstance(leaf, str) and is_assumed(leaf)
+
+
+def _message(message: Message) -> MessageReport:
+    return MessageReport(severity=message.severity, text=message.text, urn=message.urn)
+
+
+def _assumptions(recording: Recording) -> Iterable[AssumptionReport]:
+    for resource in recording:
+        answers = _answers({"id": resource.id, **resource.outputs}, resource.assumed)
+        if answers:
+            yield AssumptionReport(of=resource.urn, args={}, answers=answers)
+    for call in recording.invocations:
+        answer = dict(call.answer)
+        answers = _answers(answer, (path for path, _ in leaves(answer)))
+        yield AssumptionReport(of=call.token, args=masked(dict(call.args)), answers=answers)
+
+
+def _answers(values: Mapping[str, Plain], paths: Iterable[str]) -> dict[str, Any]:
+    """What stands at those paths, not looking into secrets."""
+    everything = dict(values)
+    secret = {key for key, value in values.items() if isinstance(value, Secret)}
+    return {
+        path: SECRET_TEXT if path.partition(".")[0] in secret else masked(at(everything, path))
+        for path in paths
+    }
+
+
+def _counts(recording: Recording) -> Counts:
+    kinds = Counter(_kind(resource) for resource in recording)
+    return Counts(
+        resources=len(recording),
+        created=kinds["resource"],
+        components=kinds["component"],
+        providers=kinds["provider"],
+        opaque=sum(resource.remote for resource in recording),
+        read=kinds["read"],
+        protected=sum(resource.protect for resource in recording if resource.custom),
+        dying=sum(resource.deleted_with is not None for resource in recording if resource.custom),
+        retained=sum(resource.retain_on_delete for resource in recording if resource.custom),
+        by_type=dict(sorted(Counter(resource.type for resource in recording).items())),
+    )
