@@ -342,6 +342,20 @@ def test_transforms_are_said_not_to_run() -> None:
     }
 
 
+def test_a_transform_of_the_state_is_not_warned_of() -> None:
+    """A preview has no state, so a transform with `needs_state` changes nothing that it shows."""
+
+    def ignore_after_a_refresh(_args: pulumi.ResourceTransformArgs) -> None:
+        return None
+
+    setattr(ignore_after_a_refresh, "needs_state", True)  # noqa: B010 - a function has no such attribute
+
+    def program() -> None:
+        network("net", ResourceOptions(transforms=[ignore_after_a_refresh]))
+
+    assert run(program).says("warning") == ()
+
+
 def test_both_clouds_in_one_program() -> None:
     """Nothing of a run belongs to one cloud."""
 
