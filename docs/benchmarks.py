@@ -315,7 +315,12 @@ GKE: Final = (
 
 AKS: Final = (
     Item("2.1.1", "audit logs", option="addons.logs", note="Of what changes something, and of sign-ins."),
-    Item("4.1.1", "who is cluster-admin", option="cloud.access.admins", note="By default whoever deploys."),
+    Item(
+        "4.1.1",
+        "who is cluster-admin",
+        option="cloud.access.admins",
+        note="By default the deployer.",
+    ),
     _both("4.1.2", "read Secrets"),
     _both("4.1.3", "no wildcards in roles"),
     Item(

@@ -33,9 +33,7 @@ Pool = Annotated[str, typer.Option(help="The pool that it runs on.", show_defaul
 Queue = Annotated[str, typer.Option(help="The queue that it waits in, instead.", show_default=False)]
 Namespace = Annotated[
     str,
-    typer.Option(
-        "--namespace", "-n", help="Where the Job is. Left out: as kubectl says.", show_default=False
-    ),
+    typer.Option("--namespace", "-n", help="Where the Job is. Default: as kubectl says.", show_default=False),
 ]
 Gpus = Annotated[
     int | None,

@@ -28,7 +28,7 @@ class NodePoolArgs:
         site: where the cluster is; the rules depend on it.
         cluster: name of the cluster.
         resource_group: name of the resource group that the cluster is in.
-        subnet: resource id of the nodes' subnet. Left out: the cluster's.
+        subnet: resource id of the nodes' subnet. Default: the cluster's.
         labels: labels of the bill, which Azure calls tags.
         dies_with: the cluster, where its end is the pool's end too, so that destroying it deletes no pool
         one by one.

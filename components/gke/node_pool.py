@@ -55,10 +55,10 @@ class NodePoolArgs:
         site: where the cluster is; the rules and the zones depend on it.
         cluster: name of the cluster.
         project: project id of the cluster.
-        service_account: e-mail of the nodes' service account, where the pool declares none. Left out: the
+        service_account: e-mail of the nodes' service account, where the pool declares none. Default: the
         project's
             default account, which usually may do far more than a node needs.
-        disk_key: name of the key of Cloud KMS that boot disks are encrypted with. Left out: Google's.
+        disk_key: name of the key of Cloud KMS that boot disks are encrypted with. Default: Google's.
         network_tags: network tags of all nodes of the cluster; the pool's are added.
         labels: labels of the bill.
         dies_with: the cluster, where its end is the pool's end too, so that destroying it deletes no pool

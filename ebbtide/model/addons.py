@@ -50,17 +50,17 @@ class Logs(Declared):
     retention_days: Annotated[int, Field(strict=True, ge=30, le=730)] = 30
     """Days that they are kept; the first 30 cost nothing more."""
     daily_gib: Annotated[float, Field(ge=0.023)] | None = None
-    """The most that is taken in on a day, GiB; what comes after it is lost. Left out: no limit."""
+    """The most that is taken in on a day, GiB; what comes after it is lost. Default: no limit."""
 
 
 class Addons(Declared):
     """Add-ons; each is there when it is named, `{}` for its defaults."""
 
     drivers: DriverMode = "managed"
-    """Who installs the drivers of GPU nodes. `managed`: the cloud. `daemonset`: Google's installer, on
-    Container-Optimized OS and Ubuntu. `gpu-operator`: NVIDIA's operator, on Ubuntu. `none`: whoever else, and
-    nothing is made for them. In every mode a pool whose `accelerator.driver` is `default` or `latest` has the
-    cloud's."""
+    """Installer of the drivers of GPU nodes. `managed`: the cloud. `daemonset`: Google's installer, on
+    Container-Optimized OS and Ubuntu. `gpu-operator`: NVIDIA's operator, on Ubuntu. `none`: something else;
+    nothing is created for them. In every mode, a pool whose `accelerator.driver` is `default` or `latest` has
+    the cloud's."""
     kueue: Kueue | None = None
     pipelines: Pipelines | None = None
     trainer: Trainer | None = None

@@ -18,7 +18,7 @@ class Spot(Declared):
 
     kind: Literal["spot"] = "spot"
     eviction_policy: Literal["Delete", "Deallocate"] | None = None
-    """AKS: what becomes of a machine that is taken back. Left out: Delete. A deallocated one still counts
+    """AKS: what becomes of a machine that is taken back. Default: Delete. A deallocated one still counts
     against the quota and does not make the autoscaler back off (Azure/AKS#5589)."""
     max_price: float | None = None
     """AKS: the most to pay for a machine, USD per hour with at most five decimals; -1, or left out, for up

@@ -24,7 +24,7 @@ class GkeAccess(Declared):
     """Who reaches the control plane. Unless it is private, the DNS endpoint, guarded by IAM, is there."""
 
     networks: Converted[tuple[str, ...], list[str] | tuple[str, ...]] = default(())
-    """Ranges (CIDR) from which the IP endpoint is reached. Left out: there is no IP endpoint; of a private
+    """Ranges (CIDR) from which the IP endpoint is reached. Default: there is no IP endpoint; of a private
     cluster, it is reached from its own nodes and pods alone."""
     private: bool = False
     """Whether the control plane has an address in the cluster's network alone, and no DNS endpoint. Whatever
@@ -67,11 +67,11 @@ class Gke(Declared):
     access: GkeAccess = GkeAccess()
     network: GkeNetwork = GkeNetwork()
     keys: GkeKeys = GkeKeys()
-    """Keys of one's own for what is at rest. Left out: Google's."""
+    """Keys of one's own for what is at rest. Default: Google's."""
     network_tags: Names = default(())
     """Network tags of the nodes of every pool, for the firewall rules and routes of their network."""
     maintenance: Maintenance | None = None
-    """When GKE upgrades the cluster and its nodes. Left out: at any time."""
+    """When GKE upgrades the cluster and its nodes. Default: at any time."""
     regions: tuple[Region, ...] = ()
     """Regions, zones and hardware that are newer than Ebbtide's tables."""
     overrides: Overrides = Field(default_factory=Overrides)
@@ -89,9 +89,9 @@ class AksAccess(Declared):
     """Who reaches the control plane, and as what."""
 
     admins: Names = default(())
-    """Object ids of the Entra groups that administer the cluster. Left out: whoever deploys it."""
+    """Object ids of the Entra groups that administer the cluster. Default: the identity that deploys it."""
     networks: Converted[tuple[str, ...], list[str] | tuple[str, ...]] = default(())
-    """Ranges (CIDR) from which the API server is reached. Left out: it is open to the world, guarded by
+    """Ranges (CIDR) from which the API server is reached. Default: it is open to the world, guarded by
     Entra. Not for a private cluster, which such ranges do not apply to."""
     private: bool = False
     """Whether the API server has an address in the cluster's network alone. Whatever deploys or submits work
@@ -124,7 +124,7 @@ class Aks(Declared):
     subscription: Name
     """Subscription id."""
     resource_group: Name | None = None
-    """Resource group to create for the cluster, or that the existing cluster is in. Left out: the cluster's
+    """Resource group to create for the cluster, or that the existing cluster is in. Default: the cluster's
     name."""
     location: Name
     """Region, as `eastus`. One that is newer than Ebbtide's table is added under `regions`."""
@@ -137,9 +137,9 @@ class Aks(Declared):
     access: AksAccess = AksAccess()
     network: AksNetwork = AksNetwork()
     keys: AksKeys = AksKeys()
-    """Keys of one's own for what is at rest. Left out: Microsoft's."""
+    """Keys of one's own for what is at rest. Default: Microsoft's."""
     maintenance: Maintenance | None = None
-    """When AKS upgrades the cluster and its nodes, as `upgradeChannel` has it. Left out: at any time."""
+    """When AKS upgrades the cluster and its nodes, as `upgradeChannel` has it. Default: at any time."""
     regions: tuple[Region, ...] = ()
     """Regions, zones and hardware that are newer than Ebbtide's tables."""
     overrides: Overrides = Field(default_factory=Overrides)

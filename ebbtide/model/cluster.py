@@ -32,10 +32,10 @@ class Cluster(Declared):
     cloud: Cloud
     """Where it stands, and how it is reached."""
     lifetime: Lifetime | None = None
-    """For an ephemeral cluster. Left out: the cluster is permanent, and guarded against deletion."""
+    """For an ephemeral cluster. Default: the cluster is permanent, and guarded against deletion."""
     pools: Converted[tuple[Pool, ...], Sequence[Pool]] = Field(min_length=1)
     queues: Converted[tuple[Queue, ...], Sequence[Queue]] = default(())
-    """Queues over the pools. Left out: one for the CPU pools and one for each accelerator type, where
+    """Queues over the pools. Default: one for the CPU pools and one for each accelerator type, where
     queueing is wanted."""
     teams: Converted[tuple[Team, ...], Sequence[Team]] = default(())
     addons: Addons = Addons()

@@ -17,7 +17,7 @@ class MaintenanceWindow(Declared):
     """The hours in which upgrades are allowed."""
 
     days: Converted[tuple[Day, ...], list[Day] | tuple[Day, ...]] = default(())
-    """Days on which it begins, UTC. Left out: every day. AKS: one, or every day."""
+    """Days on which it begins, UTC. Default: every day. AKS: one, or every day."""
     start: Name
     """When it begins, UTC: `"02:00"`."""
     duration: Converted[Duration, str]

@@ -31,7 +31,7 @@ class Taint(Declared):
     key: Name
     """As Kubernetes spells it: `preemptible`, `example.com/team`."""
     value: str = ""
-    """Left out: none; a toleration then asks whether the key exists."""
+    """Default: none; a toleration then asks whether the key exists."""
     effect: Converted[TaintEffect, TaintEffect | Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]] = (
         default(TaintEffect.NO_SCHEDULE)
     )
@@ -58,7 +58,7 @@ class Accelerator(Declared):
     """How many a node has."""
     driver: Literal["default", "latest", "none"] | None = None
     """Driver that the cloud installs: GKE has `default` and `latest`, AKS `default`; `none` leaves it to
-    `addons.drivers`. Left out: `default` where that is `managed`, else `none`."""
+    `addons.drivers`. Default: `default` where that is `managed`, else `none`."""
     gpu_sharing_config: GpuSharingConfig | None = None
     """GKE: several containers on each GPU. It is fixed when the pool is created."""
     gpu_partition_size: Name | None = None
@@ -94,7 +94,7 @@ class Nodes(Declared):
     """How many nodes: totals for the pool, however many zones it spans."""
 
     min: Count | None = None
-    """The fewest. Left out: 0 for a work pool; 1 for a system pool on GKE, 2 on AKS."""
+    """The fewest. Default: 0 for a work pool; 1 for a system pool on GKE, 2 on AKS."""
     max: Annotated[int, Field(strict=True, ge=1)] | None = None
     """The most that the autoscaler goes to."""
     count: Annotated[int, Field(strict=True, ge=1)] | None = None
@@ -105,7 +105,7 @@ class Disk(Declared):
     """The boot disk of each node."""
 
     size_gib: Annotated[int, Field(strict=True, ge=1)] | None = None
-    """GiB. Left out: 100; for a system pool 30 on GKE and 64 on AKS."""
+    """GiB. Default: 100; for a system pool 30 on GKE and 64 on AKS."""
     type: Name | None = None
     """GKE: `pd-standard`, `pd-balanced`, `pd-ssd`, `hyperdisk-balanced`. AKS: `managed`, `ephemeral`. Left
     out: `pd-balanced`, `managed`."""
@@ -118,7 +118,7 @@ class LocalSsdConfig(Declared):
     """Local SSDs of each node. What is on them ends with the node."""
 
     local_ssd_count: Annotated[int, Field(strict=True, ge=1)] | None = None
-    """Number of disks. Left out: as many as the machine type always has."""
+    """Number of disks. Default: as many as the machine type always has."""
 
 
 class SecondaryBootDisk(Declared):
@@ -127,7 +127,7 @@ class SecondaryBootDisk(Declared):
     disk_image: Name
     """`global/images/NAME` of the cluster's project, or `projects/P/global/images/NAME`."""
     mode: Literal["CONTAINER_IMAGE_CACHE"] | None = None
-    """`CONTAINER_IMAGE_CACHE` for container images, which containers then start from. Left out: data, which
+    """`CONTAINER_IMAGE_CACHE` for container images, which containers then start from. Default: data, which
     pods mount from the node."""
 
 
@@ -154,10 +154,10 @@ class Pool(Declared):
     """How its machines are bought: a kind as a word, or with what belongs to it."""
     nodes: Nodes = Nodes()
     zones: Names = default(())
-    """GKE: zones of the cluster's region (`us-central1-a`). AKS: zones by number (`"1"`). Left out: where
+    """GKE: zones of the cluster's region (`us-central1-a`). AKS: zones by number (`"1"`). Default: where
     the cluster is."""
     location_policy: Literal["balanced", "any"] | None = None
-    """GKE: spread over the zones, or wherever there is stock. Left out: `any`, but `balanced` for on-demand
+    """GKE: spread over the zones, or wherever there is stock. Default: `any`, but `balanced` for on-demand
     and reservation."""
     disk: Disk = Disk()
     ephemeral_storage_local_ssd_config: LocalSsdConfig | None = None
@@ -169,10 +169,10 @@ class Pool(Declared):
     """GKE: disks with container images or data that nodes begin with. They are fixed when the pool is
     created."""
     image_streaming: bool | None = None
-    """GKE: containers start before all of their image is there. Left out: where a secondary boot disk has
+    """GKE: containers start before all of their image is there. Default: where a secondary boot disk has
     container images, which needs it."""
     image: Literal["cos", "ubuntu", "azure-linux"] | None = None
-    """Node image. GKE: `cos` or `ubuntu`; AKS: `ubuntu` or `azure-linux`. Left out: `cos`, `ubuntu`."""
+    """Node image. GKE: `cos` or `ubuntu`; AKS: `ubuntu` or `azure-linux`. Default: `cos`, `ubuntu`."""
     labels: dict[str, str] = Field(default_factory=dict[str, str])
     """Node labels, besides those that are derived; a derived one can be given another value."""
     taints: Converted[tuple[Taint, ...] | None, Sequence[Taint] | None] = default(None)
@@ -183,12 +183,12 @@ class Pool(Declared):
     """GKE: network tags of the nodes, besides those of the cluster (`cloud.networkTags`), for firewall rules
     and routes."""
     max_pods_per_node: Annotated[int, Field(strict=True, ge=1)] | None = None
-    """The most pods on a node. Left out: the cloud's own number."""
+    """The most pods on a node. Default: the cloud's own number."""
     compact: bool = False
     """GKE: nodes close together in one zone, for traffic between them. It is fixed when the pool is created:
     to change it, give the pool another name."""
     gvnic: bool | None = None
-    """GKE: Google's virtual network interface. Left out: on the series that have no other. It is fixed when
+    """GKE: Google's virtual network interface. Default: on the series that have no other. It is fixed when
     the pool is created."""
     tpu_topology: Annotated[str, Field(strict=True, pattern=r"^[1-9]\d*x[1-9]\d*(x[1-9]\d*)?$")] | None = None
     """GKE: arrangement of the TPU chips of a slice, such as `4x4`. A slice of several nodes has as many as
@@ -198,7 +198,7 @@ class Pool(Declared):
     upgrade: Upgrade | None = None
     """How nodes are replaced. Not for flex-start, queued, and spot on AKS, which have no such settings."""
     auto_repair: bool | None = None
-    """GKE: replace nodes that fail health checks. Left out: yes, but no for flex-start and queued, which
+    """GKE: replace nodes that fail health checks. Default: yes, but no for flex-start and queued, which
     cannot."""
     auto_upgrade: bool | None = None
     """GKE: follow the cluster's version. Default: yes, which a release channel requires; on an existing

@@ -55,14 +55,14 @@ class QueueUse(Declared):
     queue: Name
     """Name of one of the declared queues."""
     as_: Name | None = None
-    """Name of the local queue in the team's namespace. Left out: the queue's name."""
+    """Name of the local queue in the team's namespace. Default: the queue's name."""
 
 
 class Bucket(Declared):
     """A bucket for checkpoints and results: it outlives pods and nodes, and bills what is in it."""
 
     keep: bool | None = None
-    """Whether it stays, with all that is in it, when the stack is destroyed. Left out: yes, but no for an
+    """Whether it stays, with all that is in it, when the stack is destroyed. Default: yes, but no for an
     ephemeral cluster, whose bucket goes with its contents."""
 
 
@@ -109,7 +109,7 @@ class Team(Declared):
     queues: Converted[
         tuple[_QueueUse, ...], list[QueueUse | str] | list[QueueUse] | list[str] | tuple[QueueUse | str, ...]
     ] = default(())
-    """Queues that the team uses. Left out: all."""
+    """Queues that the team uses. Default: all."""
     guarantee: dict[Name, Count] = Field(default_factory=dict[Name, Count])
     """Nodes, by pool, that are the team's whenever it wants them; while it does not, others borrow them."""
     require_queue: bool | None = None
@@ -119,7 +119,7 @@ class Team(Declared):
     """Let members create pods, as for a shell, besides Jobs. On a queue's pools a pod names a queue, like all
     other work."""
     weight: Annotated[int, Field(strict=True, ge=1)] = 1
-    """The team's share of what nobody is guaranteed, against that of the others."""
+    """The team's share of what no team is guaranteed, relative to the other teams'."""
     bucket: Bucket | None = None
     """A bucket that the team's pods may write, `{}` for its defaults."""
     registry: Registry | None = None

@@ -32,7 +32,7 @@ class TaskFields(TypedDict, total=False):
     queue: str
     """The queue that it waits in, by its name in the declaration."""
     namespace: str
-    """Where the Job is. Left out: where `kubectl` says, or the one namespace that has the queue."""
+    """Where the Job is. Default: where `kubectl` says, or the one namespace that has the queue."""
     gpus: int
     """Accelerators for each pod. To be given wherever nodes have accelerators; 0 uses none of them."""
     cpu: str

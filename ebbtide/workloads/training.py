@@ -46,7 +46,7 @@ class TrainFields(TypedDict, total=False):
     queue: str
     """The queue that the job waits in, by its name in the declaration: all pods are let in at once."""
     namespace: str
-    """Where the job is. Left out: where the SDK says, or the one namespace that has the queue."""
+    """Where the job is. Default: where the SDK says, or the one namespace that has the queue."""
     gpus: int
     """Accelerators for each pod. To be given wherever nodes have accelerators; 0 uses none of them."""
     cpu: str

@@ -218,7 +218,7 @@ ROWS = (
         field="upgrade",
         offence=lambda pool: pool.pool.upgrade,
         problem="A {kind} pool has no upgrade settings.",
-        consequence="GKE replaces its nodes by a way of its own, SHORT_LIVED, that nobody can set.",
+        consequence="GKE replaces its nodes with its own strategy, SHORT_LIVED, which cannot be set.",
         fix="Leave upgrade out.",
         source="GKE v1 API, UpgradeSettings (2026); pulumi-gcp 9.35.0 has SURGE and BLUE_GREEN alone; "
         "GKE docs, provisioningrequest (2026-04-08)",

@@ -24,8 +24,7 @@ def _is_written(pool: PoolIn) -> Iterator[Fault]:
         yield Fault(
             pool.at("machine"),
             "The pool has no machine type.",
-            "The cloud would take one of its own choice, and nobody would know what fits on a node or "
-            "what it costs.",
+            "The cloud would choose one, whose capacity and cost are not known here.",
             "Write machine: with a type such as "
             f"{'n2-standard-8' if pool.site.cloud is CloudKind.GKE else 'Standard_D8s_v5'} after it.",
         )

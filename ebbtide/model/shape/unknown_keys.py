@@ -53,7 +53,7 @@ _WELL_KNOWN = (
         Reading(
             "A pool is not sized by {key}: its nodes are totals for the whole pool, however many zones it "
             "spans.",
-            "Where such numbers hold for each zone, they multiply with the zones, and nobody sees it.",
+            "Where such numbers hold for each zone, they multiply silently with the zones.",
             "Write nodes: {{min: 0, max: 4}} with the totals.",
             "nodes",
         ),
