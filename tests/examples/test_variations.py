@@ -8,7 +8,8 @@ import pytest
 from ebbtide.model import declare
 from ebbtide.placement.fallback import fallback_objects
 from ebbtide.placement.quotas import flavor
-from ebbtide.preview.report import PoolReport, preview_of
+from ebbtide.preview.build_report import preview_of
+from ebbtide.preview.report import PoolReport
 from ebbtide.preview.words import accelerator_words, capacity_words
 from tests.declarations import Declaration, pool
 from tests.repository import ROOT, declaration
