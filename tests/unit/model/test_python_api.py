@@ -44,10 +44,11 @@ def test_a_local_queues_name_is_as_in_yaml_and_as_underscore_in_python() -> None
 
 def test_overrides_are_the_providers_names_in_python_too() -> None:
     """They are data, and a fault names the field."""
-    pool = Pool(name="t4", machine="n2-standard-8", overrides={"nodeConfig": {"gvnic": {"enabled": True}}})
+    overrides = {"nodeConfig": {"fastSocket": {"enabled": True}}}
+    pool = Pool(name="t4", machine="n2-standard-8", overrides=overrides)
     site = Site("gke", "us-central1-a")
     sized = pool.model_copy(update={"nodes": Nodes(max=2)})
-    assert check_pool(sized, site).overrides == {"nodeConfig": {"gvnic": {"enabled": True}}}
+    assert check_pool(sized, site).overrides == overrides
     with pytest.raises(DeclarationError) as refused:
         check_pool(sized.model_copy(update={"overrides": {"node_config": {}}}), site)
     assert [fault.path for fault in refused.value.faults] == ["overrides.node_config"]
