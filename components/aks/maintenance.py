@@ -13,7 +13,7 @@ _SCHEDULES = ("aksManagedAutoUpgradeSchedule", "aksManagedNodeOSUpgradeSchedule"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaintenanceSchedulesArgs:
-    """What the schedules are made from.
+    """Arguments of `MaintenanceSchedules`.
 
     Attributes:
         maintenance: the declared window and exclusions.

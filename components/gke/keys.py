@@ -13,7 +13,7 @@ _AGENTS = {"secrets": "container-engine-robot", "disks": "compute-system"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyGrantsArgs:
-    """What the grants are made from.
+    """Arguments of `KeyGrants`.
 
     Attributes:
         keys: the declared keys.
@@ -31,9 +31,9 @@ class KeyGrants(pulumi.ComponentResource):
     Engine's on that of disks (GKE docs, encrypting-secrets and using-cmek, 2026)."""
 
     secrets: tuple[pulumi.Resource, ...]
-    """What the cluster has to wait for."""
+    """Dependencies of the cluster."""
     disks: tuple[pulumi.Resource, ...]
-    """What any node has to wait for."""
+    """Dependencies of every node."""
 
     def __init__(self, name: str, args: KeyGrantsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ebbtide:gke:KeyGrants", name, {}, opts)

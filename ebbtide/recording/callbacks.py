@@ -3,15 +3,11 @@
 The SDK would start a gRPC server for the engine's calls. No engine runs, and a preview opens no port.
 """
 
-from typing import Final
-
 from pulumi import ResourceTransform
 from pulumi.runtime._callbacks import _CallbackServicer  # pyright: ignore[reportPrivateUsage] - no public form
 from pulumi.runtime.proto import callback_pb2
 
 from ebbtide.recording.monitor import NEEDS_STATE, RecordingMonitor
-
-_MARK: Final = "needs_state"
 
 
 class Callbacks(_CallbackServicer):
@@ -28,7 +24,7 @@ class Callbacks(_CallbackServicer):
     def register_transform(self, transform: ResourceTransform) -> callback_pb2.Callback:
         """Register a transform. One with the attribute `needs_state` has no effect without a state."""
         callback = super().register_transform(transform)
-        if getattr(transform, _MARK, False):
+        if getattr(transform, "needs_state", False):
             callback.target = NEEDS_STATE
         return callback
 
