@@ -13,6 +13,7 @@ version = $(or $(shell $(1) -c 'import platform; print(platform.python_version()
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--custom-compile-command "make lock" $(LOCK)
+UNBUILD := rm -rf build *.egg-info rehearsal/build rehearsal/*.egg-info
 
 # Pyright comes with its own node, and need not ask the network whether there is a newer one.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
@@ -30,10 +31,10 @@ test: lint types pytest ## Everything that needs nothing but Python.
 
 rehearse: $(VENV)/.dev ## A stack on the real engine and a real Kubernetes, then scenarios: STACK=dev.
 	@$(BIN)/ebbtide rehearse $(STACK)
-	$(BIN)/pytest -m "(engine or rehearsal) and not long" -n 2 --dist loadfile tests/engine tests/rehearsal $(ARGS)
+	$(BIN)/pytest -m "(engine or rehearsal) and not long" -n 2 --dist loadfile rehearsal/tests $(ARGS)
 
 rehearse-all: $(VENV)/.dev ## Every scenario and everything else that wants a real control plane: about an hour.
-	$(BIN)/pytest -m "engine or rehearsal" tests/engine tests/rehearsal $(ARGS)
+	$(BIN)/pytest -m "engine or rehearsal" rehearsal/tests $(ARGS)
 
 lint: $(VENV)/.dev ## Style, format, and who imports whom.
 	$(BIN)/ruff check --quiet
@@ -56,17 +57,18 @@ docs: $(VENV)/.checkout ## Write the pages that are generated.
 bench: $(VENV)/.dev ## Measure.
 	@for file in benchmarks/*.py; do PYTHONPATH=. $(BIN)/python $$file || exit; done
 
-wheel: $(VENV)/.dev ## Build the package into dist.
-	@rm -rf build
-	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
-	@rm -rf build *.egg-info
+wheel: $(VENV)/.dev ## Build both packages into dist.
+	@$(UNBUILD)
+	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist . ./rehearsal
+	@$(UNBUILD)
 
 lock: $(VENV)/.dev ## Compile requirements*.txt from requirements*.in; LOCK=--upgrade for newer versions.
 	$(COMPILE) requirements.in -o requirements.txt
 	$(COMPILE) requirements-dev.in -o requirements-dev.txt
 
 clean: ## Remove everything that these commands have made.
-	rm -rf $(VENV) build dist *.egg-info .hypothesis .pytest_cache .ruff_cache .import_linter_cache
+	$(UNBUILD)
+	rm -rf $(VENV) dist .hypothesis .pytest_cache .ruff_cache .import_linter_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 $(VENV)/.python:
@@ -81,9 +83,9 @@ $(VENV)/.runtime: requirements.txt $(VENV)/.python
 
 # The checkout itself, editable: the command `ebbtide`, and what it names when an extra is missing. Nothing is fetched:
 # setuptools, which builds it, is in requirements.txt.
-$(VENV)/.checkout: pyproject.toml setup.py $(VENV)/.runtime
-	@$(INSTALL) --no-index --no-build-isolation --editable .
-	@rm -rf build *.egg-info
+$(VENV)/.checkout: pyproject.toml setup.py rehearsal/pyproject.toml $(VENV)/.runtime
+	@$(INSTALL) --no-index --no-build-isolation --editable . --editable ./rehearsal
+	@$(UNBUILD)
 	@touch $@
 
 $(VENV)/.dev: requirements-dev.txt $(VENV)/.checkout

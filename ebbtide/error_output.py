@@ -116,10 +116,10 @@ _FOR_USERS: Final = {
     "ebbtide.recording.failures.ProgramError",
     "ebbtide.preview.stack_config.StackFileError",
     "ebbtide.workloads.errors.WorkloadError",
-    "ebbtide.rehearsal.failures.RehearsalError",
-    "ebbtide.rehearsal.cloud.kubernetes.discovery.UnknownKindError",
-    "ebbtide.rehearsal.tools.errors.ToolError",
-    "ebbtide.rehearsal.control_plane.failures.ControlPlaneError",
+    "ebbtide_rehearsal.failures.RehearsalError",
+    "ebbtide_rehearsal.cloud.kubernetes.discovery.UnknownKindError",
+    "ebbtide_rehearsal.tools.errors.ToolError",
+    "ebbtide_rehearsal.control_plane.failures.ControlPlaneError",
 }
 
 

@@ -15,11 +15,11 @@ MODULES: Final[Mapping[str, tuple[str, ...]]] = {
     "gcs": ("gcsfs",),
     "abfs": ("adlfs",),
     "cluster": ("kubernetes",),
-    "rehearsal": ("certifi", "filelock", "google.rpc", "kubernetes", "platformdirs", "trustme"),
+    "rehearse": ("ebbtide_rehearsal",),
 }
 """The modules of each extra, as pyproject.toml lists their distributions."""
 
-OF_COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {"destroy": ("cluster",), "rehearse": ("rehearsal",)}
+OF_COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {"destroy": ("cluster",), "rehearse": ("rehearse",)}
 """The extras of each command, besides a cloud's."""
 
 

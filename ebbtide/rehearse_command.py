@@ -11,7 +11,7 @@ from ebbtide.consoles import console
 from ebbtide.stack_options import ConfigFile, Cwd, Stack, stack_files
 
 if TYPE_CHECKING:
-    from ebbtide.rehearsal.report.document import StepReport
+    from ebbtide_rehearsal.report.document import StepReport
 
 _FOUND = 1
 
@@ -25,7 +25,7 @@ class RehearsalFormat(StrEnum):
 
 def _scenarios() -> list[str]:
     """Return the names of the built-in scenarios, for shell completion."""
-    from ebbtide.rehearsal.scenarios import built_in  # noqa: PLC0415
+    from ebbtide_rehearsal.scenarios import built_in  # noqa: PLC0415
 
     return list(built_in())
 
@@ -81,7 +81,7 @@ def rehearse(  # noqa: PLR0913 - one parameter an option
     The Pulumi engine and Kubernetes are the real ones; nothing is paid for. The first run builds tools from
     Go modules. Exit status 1: an expectation was not met.
     """
-    from ebbtide.rehearsal.scenarios import built_in, chosen, read  # noqa: PLC0415
+    from ebbtide_rehearsal.scenarios import built_in, chosen, read  # noqa: PLC0415
 
     if list_:
         for name, path in built_in().items():
@@ -90,10 +90,10 @@ def rehearse(  # noqa: PLR0913 - one parameter an option
     # Progress goes aside where the report itself goes to standard output or a file.
     aside = format_ is RehearsalFormat.JSON or out is not None
     screen = console(sys.stderr if aside else sys.stdout)
-    from ebbtide.rehearsal import rehearse as rehearsing  # noqa: PLC0415
-    from ebbtide.rehearsal.report import render  # noqa: PLC0415
-    from ebbtide.rehearsal.tools import narration  # noqa: PLC0415
-    from ebbtide.rehearsal.tools.__main__ import table  # noqa: PLC0415
+    from ebbtide_rehearsal import rehearse as rehearsing  # noqa: PLC0415
+    from ebbtide_rehearsal.report import render  # noqa: PLC0415
+    from ebbtide_rehearsal.tools import narration  # noqa: PLC0415
+    from ebbtide_rehearsal.tools.__main__ import table  # noqa: PLC0415
 
     if tools:
         with narration(screen) as say:

@@ -21,7 +21,7 @@ from tests.pages import BLOCKS, FILES, Block, commands, of_kind
 from tests.repository import ROOT, STACK_FILES, declaration, makefile_targets, relative
 
 _OF_OTHERS = {"az", "cd", "cp", "docker", "export", "gcloud", "kfp", "kubectl", "mkdir", "python3"}
-"""Commands that a page may name and a test cannot try; those of pulumi are run in tests/engine."""
+"""Commands that a page may name and a test cannot try; those of pulumi are run in rehearsal/tests/engine."""
 
 _PULUMI = {"destroy", "install", "login", "new", "stack", "up"}
 

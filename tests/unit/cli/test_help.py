@@ -13,7 +13,7 @@ import pytest
 from ebbtide import __version__
 from ebbtide.help_examples import EXAMPLES
 from ebbtide.invocation import command_line
-from ebbtide.rehearsal.scenarios import built_in
+from ebbtide_rehearsal.scenarios import built_in
 from tests.repository import ROOT
 
 _COLUMNS = 80

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from ebbtide.cli import app
 from ebbtide.invocation import pip_install
-from ebbtide.rehearsal.scenarios import built_in
+from ebbtide_rehearsal.scenarios import built_in
 from tests.repository import ROOT
 
 
@@ -79,7 +79,7 @@ def test_a_program_that_completes_its_declaration_cannot_be_rehearsed(tmp_path: 
 
 def test_a_missing_package_is_named() -> None:
     """Status 2, and what to install."""
-    program = "import sys; sys.modules['trustme'] = None; from ebbtide.cli import main; main()"
+    program = "import sys; sys.modules['ebbtide_rehearsal'] = None; from ebbtide.cli import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", program, "rehearse", "dev"],
         cwd=ROOT,
@@ -88,5 +88,5 @@ def test_a_missing_package_is_named() -> None:
         check=False,
     )
     assert done.returncode == 2
-    said = "`ebbtide rehearse` needs trustme, which is not installed. Install it with: "
-    assert done.stderr == f"{said}{pip_install('rehearsal')}.\n"
+    said = "`ebbtide rehearse` needs ebbtide_rehearsal, which is not installed. Install it with: "
+    assert done.stderr == f"{said}{pip_install('rehearse')}.\n"

@@ -1,0 +1,147 @@
+"""A node pool as it is asked for: alone or inside its cluster, made or changed."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ebbtide.catalog import Machine
+from ebbtide_rehearsal.cloud.azure.aks.machines import machine
+from ebbtide_rehearsal.cloud.azure.arm import Arm
+from ebbtide_rehearsal.cloud.provider import RefusedError
+from ebbtide_rehearsal.cloud.store import Resource
+
+_DEFAULT_SIZE: Final = "Standard_D4s_v5"
+
+DEFAULTS: Final[Mapping[str, Any]] = {
+    "mode": "User",
+    "type": "VirtualMachineScaleSets",
+    "vmSize": _DEFAULT_SIZE,
+    "osType": "Linux",
+    "osSKU": "Ubuntu",
+    "osDiskType": "Managed",
+    "kubeletDiskType": "OS",
+    "enableAutoScaling": False,
+    "enableEncryptionAtHost": False,
+    "enableFIPS": False,
+    "enableNodePublicIP": False,
+    "enableUltraSSD": False,
+    "scaleDownMode": "Delete",
+    "maxPods": 250,
+    "powerState": {"code": "Running"},
+}
+"""What AKS takes what is left out for (Microsoft.ContainerService 2025-09-01; 250 pods as Azure CNI Overlay
+has it)."""
+
+FIXED: Final = (
+    "type",
+    "osType",
+    "osDiskSizeGB",
+    "osDiskType",
+    "kubeletDiskType",
+    "maxPods",
+    "scaleSetPriority",
+    "scaleSetEvictionPolicy",
+    "spotMaxPrice",
+    "capacityReservationGroupID",
+    "availabilityZones",
+    "vnetSubnetID",
+    "podSubnetID",
+    "proximityPlacementGroupID",
+    "hostGroupID",
+    "gpuInstanceProfile",
+    "gpuProfile",
+    "enableNodePublicIP",
+    "nodePublicIPPrefixID",
+    "enableUltraSSD",
+    "kubeletConfig",
+    "linuxOSConfig",
+    "creationData",
+    "workloadRuntime",
+)
+"""What no change can make different (AKS docs and API: see `fixed_rules`)."""
+
+KEPT: Final = (*FIXED, "vmSize", "mode", "osSKU", "count")
+"""What stays as it is where a change leaves it out."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolAsked:
+    """A node pool as it is asked for.
+
+    Attributes:
+        arm: Azure.
+        cluster: id of its cluster.
+        about: the cluster's state: as it is, or as it is to be.
+        name: the pool's name.
+        given: its properties, as far as they are said.
+        was: as it is; None where it is to be made.
+    """
+
+    arm: Arm
+    cluster: str
+    about: Mapping[str, Any]
+    name: str
+    given: Mapping[str, Any]
+    was: Resource | None
+
+    @property
+    def properties(self) -> dict[str, Any]:
+        """Its properties, with what stays and what AKS takes the rest for."""
+        old: Mapping[str, Any] = self.was.state if self.was is not None else {}
+        kept = {name: old[name] for name in KEPT if name in old}
+        return {**DEFAULTS, **kept, **{key: value for key, value in self.given.items() if value is not None}}
+
+    @property
+    def is_system(self) -> bool:
+        """Whether it is for the cluster's own pods."""
+        return self.properties["mode"] == "System"
+
+    @property
+    def is_spot(self) -> bool:
+        """Whether its machines are spot."""
+        return self.properties.get("scaleSetPriority") == "Spot"
+
+    @property
+    def is_autoscaled(self) -> bool:
+        """Whether AKS's autoscaler sizes it."""
+        return bool(self.properties["enableAutoScaling"])
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes it has at first."""
+        properties = self.properties
+        least = int(properties.get("minCount") or 0) if self.is_autoscaled else 1
+        count = properties.get("count")
+        return least if count is None else int(count)
+
+    @property
+    def machine(self) -> Machine:
+        """Of a node.
+
+        Raises:
+            LookupError: there is none of that size; the rules refuse it.
+        """
+        found = machine(str(self.properties["vmSize"]))
+        if found is None:
+            raise LookupError(self.properties["vmSize"])
+        return found
+
+    @property
+    def location(self) -> str:
+        """Region, as Azure writes it in ids."""
+        return str(self.about["location"]).replace(" ", "").lower()
+
+
+@dataclass(frozen=True, slots=True)
+class PoolRefusal:
+    """Something that AKS refuses of a node pool.
+
+    Attributes:
+        name: the rule, in a few words.
+        source: where it is written down.
+        says: AKS's error; None where the rule is kept.
+    """
+
+    name: str
+    source: str
+    says: Callable[[PoolAsked], RefusedError | None]

@@ -1,0 +1,217 @@
+"""What AKS refuses of a cluster, beside its network and pools."""
+
+from collections.abc import Mapping
+from ipaddress import ip_network
+from typing import Any, Final
+
+from ebbtide.catalog import CloudKind
+from ebbtide_rehearsal.cloud import faults
+from ebbtide_rehearsal.cloud.azure import ids
+from ebbtide_rehearsal.cloud.azure.aks.agent_pools import CLUSTER
+from ebbtide_rehearsal.cloud.azure.aks.pools import pool_id
+from ebbtide_rehearsal.cloud.azure.arm import CLOUD, Arm
+from ebbtide_rehearsal.cloud.azure.errors import (
+    NOT_FOUND,
+    invalid,
+    location_unavailable,
+    missing,
+    not_found,
+    refused,
+)
+from ebbtide_rehearsal.cloud.azure.kind import Refusal, Wish
+from ebbtide_rehearsal.cloud.azure.values import inner, items
+from ebbtide_rehearsal.cloud.provider import RefusedError
+from ebbtide_rehearsal.cloud.regions import locations
+
+QUOTA: Final = "managedClusters"
+_LONGEST_GROUP: Final = 80
+_API: Final = "Microsoft.ContainerService 2025-09-01, managedClusters"
+
+
+def _profile(wish: Wish, name: str) -> Mapping[str, Any]:
+    return inner(wish.inputs, name)
+
+
+def _region_exists(arm: Arm, wish: Wish) -> RefusedError | None:
+    location, known = str(wish.inputs["location"]), locations(arm.store, CloudKind.AKS).regions()
+    if location.replace(" ", "").lower() in known:
+        return None
+    return location_unavailable(location, "resource type 'Microsoft.ContainerService/managedClusters'", known)
+
+
+def _has_pools(_arm: Arm, wish: Wish) -> RefusedError | None:
+    given: list[Mapping[str, Any]] = items(wish.inputs, "agentPoolProfiles")
+    if wish.was is not None:
+        return None
+    if not given:
+        return missing("agentPoolProfiles")
+    if all(pool.get("mode") != "System" for pool in given):
+        return refused("MustDefineAtLeastOneSystemPool", "Must define at least one system pool.")
+    return None
+
+
+def _no_new_pool(arm: Arm, wish: Wish) -> RefusedError | None:
+    for pool in items(wish.inputs, "agentPoolProfiles") if wish.was is not None else []:
+        if arm.find(pool_id(wish.id, str(pool["name"]))) is None:
+            return refused(
+                "BadRequest",
+                "A new agent pool was introduced. Adding agent pools to an existing cluster is not "
+                "allowed through "
+                "managed cluster operations. For agent pool specific change, please use per agent pool "
+                "operations: "
+                "https://aka.ms/agent-pool-rest-api",
+                target="agentPoolProfiles",
+            )
+    return None
+
+
+def _has_an_identity(arm: Arm, wish: Wish) -> RefusedError | None:
+    identity = _profile(wish, "identity")
+    if not identity and not wish.inputs.get("servicePrincipalProfile"):
+        return missing("servicePrincipalProfile")
+    for one in items(identity, "userAssignedIdentities"):
+        if arm.lacks(str(one)):
+            return not_found(str(one))
+    return None
+
+
+def _has_a_host_name(_arm: Arm, wish: Wish) -> RefusedError | None:
+    if wish.inputs.get("dnsPrefix") or wish.inputs.get("fqdnSubdomain"):
+        return None
+    return missing("dnsPrefix")
+
+
+def _someone_gets_in(_arm: Arm, wish: Wish) -> RefusedError | None:
+    is_entra = _profile(wish, "aadProfile").get("managed") is True
+    if wish.inputs.get("disableLocalAccounts") is not True or is_entra:
+        return None
+    return refused(
+        "BadRequest",
+        "Disabling local accounts is only allowed for clusters with AKS-managed Azure AD enabled.",
+    )
+
+
+def _azure_rbac(_arm: Arm, wish: Wish) -> RefusedError | None:
+    entra = _profile(wish, "aadProfile")
+    if not entra.get("enableAzureRBAC") or (entra.get("managed") and wish.inputs.get("enableRBAC", True)):
+        return None
+    return invalid("aadProfile.enableAzureRBAC", "it needs AKS-managed Azure AD and Kubernetes RBAC")
+
+
+def _workload_identity(_arm: Arm, wish: Wish) -> RefusedError | None:
+    wanted = inner(_profile(wish, "securityProfile"), "workloadIdentity").get("enabled")
+    if not wanted or _profile(wish, "oidcIssuerProfile").get("enabled"):
+        return None
+    return refused("BadRequest", "Enabling workload identity requires the OIDC issuer to be enabled.")
+
+
+def _issuer_stays(_arm: Arm, wish: Wish) -> RefusedError | None:
+    was = inner(wish.was.state, "oidcIssuerProfile").get("enabled") if wish.was is not None else False
+    if not was or _profile(wish, "oidcIssuerProfile").get("enabled") is not False:
+        return None
+    return refused("OIDCIssuerFeatureCannotBeDisabled", "OIDC issuer feature cannot be disabled.")
+
+
+def _networks(_arm: Arm, wish: Wish) -> RefusedError | None:
+    for text in items(_profile(wish, "apiServerAccessProfile"), "authorizedIPRanges"):
+        try:
+            ip_network(str(text))
+        except ValueError:
+            details = f"{text} is not an IP address or a range in CIDR notation"
+            return invalid("apiServerAccessProfile.authorizedIPRanges", details)
+    return None
+
+
+def _private(_arm: Arm, wish: Wish) -> RefusedError | None:
+    access = _profile(wish, "apiServerAccessProfile")
+    is_private = access.get("enablePrivateCluster") is True
+    was = inner(wish.was.state, "apiServerAccessProfile") if wish.was is not None else {}
+    if wish.was is not None and is_private != (was.get("enablePrivateCluster") is True):
+        return refused(
+            "PropertyChangeNotAllowed",
+            "Changing property 'apiServerAccessProfile.enablePrivateCluster' is not allowed.",
+        )
+    if is_private and items(access, "authorizedIPRanges"):
+        return invalid("apiServerAccessProfile.authorizedIPRanges", "a private cluster has none")
+    nameless = access.get("privateDNSZone") == "none"
+    if is_private and nameless and access.get("enablePrivateClusterPublicFQDN") is False:
+        return invalid("apiServerAccessProfile.privateDNSZone", "none needs a public FQDN")
+    return None
+
+
+def _keys(_arm: Arm, wish: Wish) -> RefusedError | None:
+    kms = inner(_profile(wish, "securityProfile"), "azureKeyVaultKms")
+    if kms.get("enabled") and not kms.get("keyId"):
+        return missing("securityProfile.azureKeyVaultKms.keyId")
+    if wish.was is not None and wish.inputs.get("diskEncryptionSetID") != wish.was.state.get(
+        "diskEncryptionSetID"
+    ):
+        return refused(
+            "PropertyChangeNotAllowed", "Changing property 'properties.diskEncryptionSetID' is not allowed."
+        )
+    return None
+
+
+def _node_group(arm: Arm, wish: Wish) -> RefusedError | None:
+    name = wish.inputs.get("nodeResourceGroup")
+    if name is None or wish.was is not None:
+        return None
+    if len(name) > _LONGEST_GROUP:
+        return invalid("nodeResourceGroup", f"it has more than {_LONGEST_GROUP} characters")
+    if arm.find(ids.identity(ids.GROUP, arm.subscription, {"resourceGroupName": name})) is not None:
+        return invalid("nodeResourceGroup", f"the resource group {name} is there already")
+    return None
+
+
+def _workspace_is_there(arm: Arm, wish: Wish) -> RefusedError | None:
+    config = inner(inner(_profile(wish, "addonProfiles"), "omsagent"), "config")
+    workspace = str(config.get("logAnalyticsWorkspaceResourceID") or "")
+    if not workspace or not arm.lacks(workspace):
+        return None
+    return refused(
+        "ResourceNotFound", f"The Log Analytics workspace '{workspace}' was not found.", status=NOT_FOUND
+    )
+
+
+def _quota(arm: Arm, wish: Wish) -> RefusedError | None:
+    asked = arm.store.faults(faults.QUOTA).values()
+    fault = next((one for one in asked if one.strikes(QUOTA)), None)
+    current = len(arm.store.resources(CLOUD, CLUSTER))
+    if wish.was is not None or fault is None or current < int(fault.details["limit"]):
+        return None
+    arm.store.strike(faults.QUOTA, QUOTA)
+    return refused(
+        "ManagedClusterCountExceedsQuotaLimit",
+        f"Operation results in exceeding quota limits for managed clusters. Maximum allowed: "
+        f"{fault.details['limit']}, Current usage: {current}, Additional requested: 1. Consider deleting "
+        "unused "
+        "clusters or requesting a quota increase. To request a quota increase, follow the instructions here: "
+        "https://learn.microsoft.com/azure/quotas/quickstart-increase-quota-portal.",
+    )
+
+
+RULES: Final = (
+    Refusal("a region of AKS", "Azure/AKS#5099; catalog/data/locations.csv", _region_exists),
+    Refusal("born with a system pool", "Azure/ARO-HCP#629; Azure/AKS#1568", _has_pools),
+    Refusal("no new pool through the cluster", "pulumi/pulumi-azure-native#579", _no_new_pool),
+    Refusal("an identity", _API, _has_an_identity),
+    Refusal("a host name", _API, _has_a_host_name),
+    Refusal("no local accounts only with Entra", f"{_API}, disableLocalAccounts", _someone_gets_in),
+    Refusal("Azure RBAC only with Entra", "azure-aks-docs, manage-azure-rbac (2026)", _azure_rbac),
+    Refusal(
+        "workload identity only with an issuer",
+        "azure-aks-docs, workload-identity-deploy-cluster (2026)",
+        _workload_identity,
+    ),
+    Refusal(
+        "an issuer stays", "azure-aks-docs, use-oidc-issuer (2026); Azure/AKS-Construction#531", _issuer_stays
+    ),
+    Refusal("networks that parse", "azure-aks-docs, api-server-authorized-ip-ranges (2026)", _networks),
+    Refusal("a private API server", "azure-aks-docs, private-clusters (2026-08)", _private),
+    Refusal(
+        "keys", "azure-aks-docs, use-kms-etcd-encryption; azure-disk-customer-managed-keys (2026)", _keys
+    ),
+    Refusal("a node resource group of its own", "azure-aks-docs, faq (2026)", _node_group),
+    Refusal("the workspace is there", "azure-aks-docs, monitor-aks (2026)", _workspace_is_there),
+    Refusal("clusters within the quota", "azure-aks-docs, quotas-skus-regions (2026)", _quota),
+)

@@ -1,0 +1,68 @@
+"""The labels and taints that AKS itself puts on nodes, and what it answers of them.
+
+Source: azure-aks-docs, use-labels and spot-node-pool (2026); `accelerator` and `agentpool` are older and
+still there (azure-aks-docs, use-nvidia-gpu, 2026; Azure/AKS#1568).
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ebbtide_rehearsal.cloud.azure.aks.asked import PoolAsked
+from ebbtide_rehearsal.cloud.azure.values import inner, items
+from ebbtide_rehearsal.cloud.pools import Taint
+
+SPOT_LABEL: Final = ("kubernetes.azure.com/scalesetpriority", "spot")
+SPOT_TAINT: Final = "kubernetes.azure.com/scalesetpriority=spot:NoSchedule"
+
+_AZURE: Final = "kubernetes.azure.com"
+
+
+def taint(text: str) -> Taint:
+    """A taint as AKS writes it: `key=value:effect`."""
+    marked, _, effect = text.rpartition(":")
+    key, _, value = marked.partition("=")
+    return Taint(key, value, effect)
+
+
+def answered_labels(pool: PoolAsked) -> dict[str, str]:
+    """The labels of a pool's state: AKS adds that of spot (terraform-provider-azurerm#25615)."""
+    given: Mapping[str, str] = inner(pool.given, "nodeLabels")
+    return {**given, **(dict([SPOT_LABEL]) if pool.is_spot else {})}
+
+
+def answered_taints(pool: PoolAsked) -> list[str]:
+    """The taints of a pool's state: AKS adds that of spot (terraform-provider-azurerm#14616)."""
+    given = [str(text) for text in items(pool.given, "nodeTaints")]
+    return [*given, *([SPOT_TAINT] if pool.is_spot and SPOT_TAINT not in given else [])]
+
+
+def labels(pool: PoolAsked, state: Mapping[str, Any]) -> dict[str, str]:
+    """All labels of a pool's nodes but those that say a node's name or zone."""
+    machine = pool.machine
+    found = {
+        "agentpool": pool.name,
+        f"{_AZURE}/agentpool": pool.name,
+        f"{_AZURE}/cluster": str(pool.about["nodeResourceGroup"]),
+        f"{_AZURE}/mode": str(state["mode"]).lower(),
+        f"{_AZURE}/nodepool-type": str(state["type"]),
+        f"{_AZURE}/os-sku": str(state["osSKU"]),
+        f"{_AZURE}/priority": "spot" if pool.is_spot else "regular",
+        f"{_AZURE}/role": "agent",
+        f"{_AZURE}/sku-cpu": str(machine.vcpus),
+        f"{_AZURE}/sku-memory": f"{machine.memory_gib:g}",
+        f"{_AZURE}/storageprofile": str(state["osDiskType"]).lower(),
+        "failure-domain.beta.kubernetes.io/region": pool.location,
+        "beta.kubernetes.io/instance-type": str(state["vmSize"]),
+        "kubernetes.io/arch": "amd64",
+        "kubernetes.io/os": str(state["osType"]).lower(),
+        "node.kubernetes.io/instance-type": str(state["vmSize"]),
+        "topology.kubernetes.io/region": pool.location,
+    }
+    if machine.accelerator:
+        found |= {"accelerator": "nvidia", f"{_AZURE}/accelerator": "nvidia"}
+    return {**found, **{key: str(value) for key, value in state["nodeLabels"].items()}}
+
+
+def taints(state: Mapping[str, Any]) -> tuple[Taint, ...]:
+    """All taints of a pool's nodes."""
+    return tuple(taint(text) for text in state["nodeTaints"])

@@ -1,0 +1,77 @@
+"""From a pool as AKS answers it to the nodes that it makes."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ebbtide.catalog import CloudKind, Machine, allocatable, machine_price, partitions, resource_name
+from ebbtide_rehearsal.cloud.azure.aks import marks
+from ebbtide_rehearsal.cloud.azure.aks.asked import PoolAsked
+from ebbtide_rehearsal.cloud.azure.values import items
+from ebbtide_rehearsal.cloud.pools import NO_ZONE, CapacityKind, NodePool
+
+_KEPT_OF_DISK: Final = 0.1
+
+
+def node_pool(pool: PoolAsked, state: Mapping[str, Any]) -> NodePool:
+    """The pool as the controllers of nodes see it.
+
+    Args:
+        pool: what was asked for.
+        state: what AKS answers.
+    """
+    machine = pool.machine
+    least, most = (
+        (int(state["minCount"]), int(state["maxCount"])) if pool.is_autoscaled else (pool.nodes, pool.nodes)
+    )
+    gpu = machine.accelerator
+    return NodePool(
+        cluster=pool.cluster,
+        name=pool.name,
+        cloud="aks",
+        machine=machine.name,
+        capacity=_capacity(pool),
+        zones=tuple(f"{pool.location}-{zone}" for zone in items(state, "availabilityZones")) or (NO_ZONE,),
+        labels=marks.labels(pool, state),
+        taints=marks.taints(state),
+        allocatable=_allocatable(machine, state),
+        accelerator=(gpu, machine.accelerator_count) if gpu else None,
+        accelerator_resource=resource_name(gpu) if gpu else "",
+        # AKS installs the driver; what makes Kubernetes see the GPUs, the device plugin, it never does
+        # (azure-aks-docs, use-nvidia-gpu, 2026).
+        driver_installed=False,
+        minimum=least,
+        maximum=most,
+        initial=pool.nodes,
+        autoscaled=pool.is_autoscaled,
+        hourly=_hourly(pool),
+        deallocates=state.get("scaleSetEvictionPolicy") == "Deallocate",
+        shares=partitions(CloudKind.AKS, gpu).get(str(state.get("gpuInstanceProfile")), 1),
+    )
+
+
+def _capacity(pool: PoolAsked) -> CapacityKind:
+    if pool.is_spot:
+        return "spot"
+    return "reservation" if pool.properties.get("capacityReservationGroupID") else "on-demand"
+
+
+def _allocatable(machine: Machine, state: Mapping[str, Any]) -> dict[str, str]:
+    """What a node offers: CPU and memory as the derivation has it, and its disk less what kubelet evicts
+    at."""
+    offer = allocatable(CloudKind.AKS, machine.name, machine.vcpus, machine.memory_gib)
+    disk = int(state["osDiskSizeGB"])
+    return {
+        "cpu": f"{int(offer.cpu_m)}m",
+        "memory": f"{int(offer.memory_mib)}Mi",
+        "pods": str(state["maxPods"]),
+        "ephemeral-storage": f"{int(disk * (1 - _KEPT_OF_DISK))}Gi",
+    }
+
+
+def _hourly(pool: PoolAsked) -> float:
+    """Price of a node, without its disk; nothing where the catalog has none. Reserved machines are paid for
+    whether they run or not, at the price on demand."""
+    price = machine_price(CloudKind.AKS, pool.location, pool.machine.name)
+    if price is None:
+        return 0.0
+    return (price.spot if pool.is_spot else price.on_demand) or price.on_demand or 0.0

@@ -1,0 +1,84 @@
+"""Azure's refusals, as azure-native 3.29 shows them (pulumi/pulumi-azure-native#4206)."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from ebbtide_rehearsal.cloud.provider import RefusedError
+
+BAD_REQUEST: Final = 400
+NOT_FOUND: Final = 404
+CONFLICT: Final = 409
+
+
+def refused(code: str, message: str, *, status: int = BAD_REQUEST, target: str = "") -> RefusedError:
+    """A refusal of Azure Resource Manager.
+
+    Args:
+        code: Azure's word for it.
+        message: its sentence.
+        status: of HTTP.
+        target: the property that it is about; empty where Azure names none.
+    """
+    about = f' Target="{target}"' if target else ""
+    return RefusedError(f'Status={status} Code="{code}" Message="{message}"{about}')
+
+
+def invalid(parameter: str, details: str = "") -> RefusedError:
+    """AKS's refusal of a value (Azure/AKS#3300; with details XenitAB/terraform-modules#755)."""
+    why = f" Error details: {details}." if details else ""
+    more = "Please see https://aka.ms/aks-naming-rules for more details."
+    return refused(
+        "InvalidParameter", f"The value of parameter {parameter} is invalid.{why} {more}", target=parameter
+    )
+
+
+def missing(parameter: str) -> RefusedError:
+    """AKS's refusal of what leaves something out (pulumi/pulumi-azure-native#2943, Azure/ARO-HCP#629)."""
+    return refused("InvalidParameter", f"Required parameter {parameter} is missing (null).", target=parameter)
+
+
+def location_unavailable(location: str, what: str, regions: Iterable[str]) -> RefusedError:
+    """Azure Resource Manager's refusal of a region (Azure/azure-cli#16368; Azure/AKS#5099).
+
+    Args:
+        location: the region.
+        what: such as `resource type 'Microsoft.ContainerService/managedClusters'`.
+        regions: those that Azure has.
+    """
+    kind = "ResourceGroup" if what == "resource group" else "ResourceType"
+    return refused(
+        f"LocationNotAvailableFor{kind}",
+        f"The provided location '{location}' is not available for {what}. List of available regions "
+        + ("is " if kind == "ResourceGroup" else "for the resource type is ")
+        + f"'{','.join(regions)}'.",
+    )
+
+
+def fixed(parameter: str) -> RefusedError:
+    """AKS's refusal to change what is fixed (pulumi/pulumi-azure-native#959)."""
+    return refused(
+        "PropertyChangeNotAllowed", f"Changing property '{parameter}' is not allowed.", target=parameter
+    )
+
+
+def no_parent(action: str, kind: str, parent: str) -> RefusedError:
+    """Azure Resource Manager's refusal of what belongs to something that is not there."""
+    return refused(
+        "ParentResourceNotFound",
+        f"Failed to perform '{action}' on resource(s) of type '{kind}', because the parent resource "
+        f"'{parent}' could not be found.",
+        status=NOT_FOUND,
+    )
+
+
+def not_found(identity: str) -> RefusedError:
+    """Azure Resource Manager's answer about something that is not there."""
+    group, _, path = identity.partition("/providers/")
+    words = path.split("/")
+    name = "/".join([words[0], *words[1::2], *words[2::2]])
+    return refused(
+        "ResourceNotFound",
+        f"The Resource '{name}' under resource group '{group.rpartition('/')[2]}' was not found. "
+        "For more details please go to https://aka.ms/ARMResourceNotFoundFix",
+        status=NOT_FOUND,
+    )

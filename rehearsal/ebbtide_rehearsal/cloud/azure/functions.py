@@ -1,0 +1,64 @@
+"""Functions: what a program asks Azure without making anything."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from ebbtide_rehearsal.cloud.azure import ids, storage
+from ebbtide_rehearsal.cloud.azure.aks.credentials import admin_credentials, user_credentials
+from ebbtide_rehearsal.cloud.azure.arm import DEPLOYER, DEPLOYER_CLIENT, TENANT, Arm
+from ebbtide_rehearsal.cloud.azure.checking import API_VERSION
+from ebbtide_rehearsal.cloud.azure.errors import not_found
+from ebbtide_rehearsal.cloud.azure.kind import Kind
+from ebbtide_rehearsal.cloud.azure.kinds import KINDS, kind_of
+from ebbtide_rehearsal.cloud.provider import Properties, RefusedError
+from ebbtide_rehearsal.cloud.store import Resource
+
+_GETTER: Final = re.compile(r"(azure-native:\w+:)get(\w+)")
+
+
+def _client_config(arm: Arm, _arguments: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "clientId": DEPLOYER_CLIENT,
+        "objectId": DEPLOYER,
+        "subscriptionId": arm.subscription,
+        "tenantId": TENANT,
+    }
+
+
+def _account_keys(arm: Arm, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    return storage.keys(_found(arm, kind_of(storage.ACCOUNT), arguments))
+
+
+FUNCTIONS: Final[Mapping[str, Callable[[Arm, Mapping[str, Any]], Mapping[str, Any]]]] = {
+    "azure-native:authorization:getClientConfig": _client_config,
+    "azure-native:containerservice:listManagedClusterAdminCredentials": admin_credentials,
+    "azure-native:containerservice:listManagedClusterUserCredentials": user_credentials,
+    "azure-native:storage:listStorageAccountKeys": _account_keys,
+}
+"""Those that are no `get` of a type in `KINDS`."""
+
+
+def answered(arm: Arm, token: str, arguments: Properties) -> Properties:
+    """What Azure answers.
+
+    Raises:
+        RefusedError: it refuses, or there is no such function here.
+    """
+    function = FUNCTIONS.get(token)
+    if function is not None:
+        return function(arm, arguments)
+    getter = _GETTER.fullmatch(token)
+    kind = KINDS.get("".join(getter.groups())) if getter else None
+    if kind is None:
+        raise RefusedError(f"The rehearsal has no stand-in for the function {token}.")
+    resource = _found(arm, kind, arguments)
+    return {"id": resource.id, **kind.seen(arm, resource), API_VERSION: kind.api_version}
+
+
+def _found(arm: Arm, kind: Kind, arguments: Mapping[str, Any]) -> Resource:
+    identity = ids.identity(kind.path, arm.subscription, arguments)
+    resource = arm.find(identity)
+    if resource is None:
+        raise not_found(identity)
+    return resource

@@ -1,0 +1,62 @@
+"""What is under way, so that what Azure does not do at the same time is refused."""
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from threading import Lock
+
+from ebbtide_rehearsal.cloud.azure.errors import CONFLICT, refused
+from ebbtide_rehearsal.cloud.azure.ids import last, within
+from ebbtide_rehearsal.cloud.provider import RefusedError
+
+_WAIT = (
+    "is in progress, please wait for it to finish before starting a new operation. "
+    "See https://aka.ms/aks-pending-operation for more details"
+)
+
+
+class Operations:
+    """Long operations, by the id of what they are on."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._underway: dict[str, str] = {}
+
+    @contextmanager
+    def on(
+        self, identity: str, doing: str, otherwise: Callable[[str, str], RefusedError] | None = None
+    ) -> Generator[None]:
+        """Be at something until the end of the block.
+
+        Args:
+            identity: what is worked on. Nothing may be under way on it, on what it is in, or below it.
+            doing: Azure's word, such as `Creating`.
+            otherwise: makes the refusal, of the id and the word of what is under way; AKS's unless given.
+
+        Raises:
+            RefusedError: something is under way.
+        """
+        with self._lock:
+            for other, word in self._underway.items():
+                if within(other, identity) or within(identity, other):
+                    raise (otherwise or _pending)(other, word)
+            self._underway[identity] = doing
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._underway[identity]
+
+
+def _pending(identity: str, doing: str) -> RefusedError:
+    """AKS's refusal (cilium/cilium#25944; Azure/terraform-azurerm-avm-ptn-aks-production#25).
+
+    Pools of one cluster may be made at the same time since 2020 (Azure/AKS#1913); the azurerm provider has
+    no lock for it (2026-08).
+    """
+    is_pool = "/agentpools/" in identity.lower()
+    what = (
+        f"Another agentpool operation ({last(identity)} - {doing})"
+        if is_pool
+        else f"Another operation ({doing})"
+    )
+    return refused("OperationNotAllowed", f"Operation is not allowed: {what} {_WAIT}", status=CONFLICT)

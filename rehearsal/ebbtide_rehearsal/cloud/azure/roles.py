@@ -1,0 +1,156 @@
+"""Role assignments: who may do what, where."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ebbtide_rehearsal.cloud.azure import ids
+from ebbtide_rehearsal.cloud.azure.arm import CLOUD, DEPLOYER, TENANT, Arm
+from ebbtide_rehearsal.cloud.azure.directory import knows
+from ebbtide_rehearsal.cloud.azure.errors import CONFLICT, NOT_FOUND, not_found, refused
+from ebbtide_rehearsal.cloud.azure.identities import MADE, principals
+from ebbtide_rehearsal.cloud.azure.kind import Kind, Limit, Refusal, Wish
+from ebbtide_rehearsal.cloud.provider import RefusedError
+from ebbtide_rehearsal.cloud.store import Resource
+
+ASSIGNMENT: Final = "azure-native:authorization:RoleAssignment"
+
+_OWNER: Final = "8e3af657-a8ff-443c-a75c-2fe8c4bcb635"
+_CONTRIBUTOR: Final = "b24988ac-6180-42a0-ab88-20f7382dd24c"
+_NETWORK_CONTRIBUTOR: Final = "4d97b98b-1d4f-4787-a291-c67834d212e7"
+_MAY_JOIN: Final = frozenset({_OWNER, _CONTRIBUTOR, _NETWORK_CONTRIBUTOR})
+"""Roles that may put something into a subnet (learn.microsoft.com, azure/role-based-access-control/
+built-in-roles, 2026-11)."""
+
+_DEFINITION: Final = re.compile(
+    r"/subscriptions/[^/]+/providers/Microsoft.Authorization/roleDefinitions/[0-9a-f-]{36}", re.IGNORECASE
+)
+_DOCS: Final = "learn.microsoft.com, azure/role-based-access-control/troubleshooting (2026)"
+_REPLICATION_SECONDS: Final = 30.0  # simulated; Azure gives no figure
+
+
+def may_join(arm: Arm, principal: str, subnet: str) -> bool:
+    """Whether a principal may put nodes into a subnet."""
+    return any(
+        assignment.state["principalId"] == principal
+        and ids.last(str(assignment.state["roleDefinitionId"])) in _MAY_JOIN
+        and ids.within(subnet, str(assignment.state["scope"]))
+        for assignment in arm.store.resources(CLOUD, ASSIGNMENT)
+    )
+
+
+def _scope_is_there(arm: Arm, wish: Wish) -> RefusedError | None:
+    scope = str(wish.inputs["scope"])
+    return not_found(scope) if arm.lacks(scope) else None
+
+
+def _role_is_there(_arm: Arm, wish: Wish) -> RefusedError | None:
+    role = str(wish.inputs["roleDefinitionId"])
+    if _DEFINITION.fullmatch(role):
+        return None
+    return refused(
+        "RoleDefinitionDoesNotExist",
+        f"The specified role definition with ID '{ids.last(role)}' does not exist.",
+        status=NOT_FOUND,
+    )
+
+
+def _stays_what_it_is(_arm: Arm, wish: Wish) -> RefusedError | None:
+    was = wish.was.inputs if wish.was is not None else wish.inputs
+    if all(was.get(name) == wish.inputs.get(name) for name in ("roleDefinitionId", "principalId", "scope")):
+        return None
+    return refused(
+        "RoleAssignmentUpdateNotPermitted",
+        "Tenant ID, application ID, principal ID, and scope are not allowed to be updated.",
+    )
+
+
+def _principal_is_there(arm: Arm, wish: Wish) -> RefusedError | None:
+    """Told what kind of principal it is, Azure takes it unseen; else it looks for it, in a directory that is
+    behind."""
+    principal = str(wish.inputs["principalId"])
+    identity = principals(arm).get(principal)
+    is_made = identity is not None and _is_replicated(arm, identity)
+    is_known = principal == DEPLOYER or is_made or knows(arm.store, principal)
+    if wish.was is not None or wish.inputs.get("principalType") is not None or is_known:
+        return None
+    return refused(
+        "PrincipalNotFound",
+        f"Principal {principal.replace('-', '')} does not exist in the directory {TENANT}. Check that you "
+        "have "
+        "the correct principal ID. If you are creating this principal and then immediately assigning a role, "
+        "this error might be related to a replication delay. In this case, set the role assignment "
+        "principalType property to a value, such as ServicePrincipal, User, or Group. "
+        "See https://aka.ms/docs-principaltype",
+    )
+
+
+def _is_replicated(arm: Arm, identity: Resource) -> bool:
+    made = [one.at for one in arm.store.events(kind=MADE) if one.facts["identity"] == identity.id]
+    return not made or arm.store.clock.now() - made[-1] >= _REPLICATION_SECONDS
+
+
+def _principal_is_of_type(arm: Arm, wish: Wish) -> RefusedError | None:
+    """The spelling is Azure's own."""
+    principal, given = str(wish.inputs["principalId"]), wish.inputs.get("principalType")
+    is_service = principal == DEPLOYER or principal in principals(arm)
+    if given in (None, "ServicePrincipal") or not is_service:
+        return None
+    return refused(
+        "UnmatchedPrincipalType",
+        f"The PrincipalId '{principal.replace('-', '')}' has type 'ServicePrincipal' , which is different "
+        "from "
+        f"specified PrinciaplType '{given}'.",
+    )
+
+
+def _once(arm: Arm, wish: Wish) -> RefusedError | None:
+    for other in arm.store.resources(CLOUD, ASSIGNMENT):
+        if not ids.same(other.id, wish.id) and _grant(other.state) == _grant(wish.inputs):
+            return refused(
+                "RoleAssignmentExists",
+                "The role assignment already exists. "
+                f"The ID of the conflicting role assignment is {ids.last(other.id).replace('-', '')}.",
+                status=CONFLICT,
+            )
+    return None
+
+
+def _grant(of: Mapping[str, Any]) -> tuple[str, str, str]:
+    scope, role = str(of["scope"]).lower(), ids.last(str(of["roleDefinitionId"])).lower()
+    return scope, role, str(of["principalId"]).lower()
+
+
+def _answers(arm: Arm, wish: Wish) -> Mapping[str, Any]:
+    principal = str(wish.inputs["principalId"])
+    is_service = principal == DEPLOYER or principal in principals(arm)
+    found = wish.inputs.get("principalType") or ("ServicePrincipal" if is_service else "User")
+    return {"principalType": found, "scope": wish.inputs["scope"]}
+
+
+KINDS: Final = (
+    Kind(
+        token=ASSIGNMENT,
+        api_version="2022-04-01",
+        path="{scope}/providers/Microsoft.Authorization/roleAssignments/{roleAssignmentName}",
+        replaces=frozenset({"principalId", "scope"}),
+        limits={"roleAssignmentName": Limit(r"^[0-9a-fA-F-]{36}$")},
+        refusals=(
+            Refusal("the scope is there", _DOCS, _scope_is_there),
+            Refusal("the role is there", _DOCS, _role_is_there),
+            Refusal("only the description changes", _DOCS, _stays_what_it_is),
+            Refusal(
+                "the directory knows the principal",
+                "Azure-Samples/azure-search-openai-demo#9; MicrosoftDocs/azure-docs#103085",
+                _principal_is_there,
+            ),
+            Refusal(
+                "the principal is of its type",
+                "Azure/modern-web-app-pattern-dotnet#129",
+                _principal_is_of_type,
+            ),
+            Refusal("each grant once", "Azure/bicep#11367", _once),
+        ),
+        outputs=_answers,
+    ),
+)

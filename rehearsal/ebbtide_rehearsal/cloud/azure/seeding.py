@@ -1,0 +1,95 @@
+"""What is there before a program begins, made as Azure's own users would have made it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ebbtide_rehearsal.cloud.azure import ids
+from ebbtide_rehearsal.cloud.azure.aks.agent_pools import CLUSTER
+from ebbtide_rehearsal.cloud.azure.network import NETWORK, SUBNET, network_of
+from ebbtide_rehearsal.cloud.azure.provider import AzureProvider
+from ebbtide_rehearsal.cloud.clusters import Clusters
+from ebbtide_rehearsal.cloud.provider import Call
+from ebbtide_rehearsal.cloud.store import Store
+
+_GROUP = "azure-native:resources:ResourceGroup"
+
+
+def seed_cluster(
+    store: Store,
+    clusters: Clusters,
+    *,
+    subscription: str,
+    resource_group: str,
+    name: str,
+    location: str,
+    system_machine: str = "Standard_D4s_v5",
+    version: str | None = None,
+) -> str:
+    """Put a cluster into the cloud that no program has made, with one system pool, an OIDC issuer, workload
+    identity and Entra.
+
+    Args:
+        store: the cloud's memory.
+        clusters: where its control plane is started.
+        subscription: id of the subscription.
+        resource_group: name of its group, which is made where it is not there.
+        name: of the cluster.
+        location: region.
+        system_machine: machine size of the system pool.
+        version: of Kubernetes; left out, Azure's choice.
+
+    Returns:
+        The cluster's id.
+    """
+    azure = AzureProvider(store, clusters).configured({"subscriptionId": subscription, "location": location})
+    _seed(azure, store, _GROUP, resource_group, {"resourceGroupName": resource_group, "location": location})
+    system = {"name": "system", "mode": "System", "vmSize": system_machine, "count": 2, "osType": "Linux"}
+    inputs: dict[str, Any] = {
+        "resourceGroupName": resource_group,
+        "resourceName": name,
+        "location": location,
+        "dnsPrefix": name.replace("_", "-"),
+        "identity": {"type": "SystemAssigned"},
+        "aadProfile": {"managed": True, "enableAzureRBAC": True},
+        "disableLocalAccounts": True,
+        "oidcIssuerProfile": {"enabled": True},
+        "securityProfile": {"workloadIdentity": {"enabled": True}},
+        "networkProfile": {"networkPlugin": "azure", "networkPluginMode": "overlay"},
+        "agentPoolProfiles": [system],
+        **({"kubernetesVersion": version} if version else {}),
+    }
+    return _seed(azure, store, CLUSTER, name, inputs)
+
+
+def seed_subnet(store: Store, clusters: Clusters, subnet: str, *, location: str, prefix: str) -> None:
+    """Put a subnet into the cloud that no program has made, with its network and resource group.
+
+    Args:
+        store: the cloud's memory.
+        clusters: of the cloud.
+        subnet: its resource id.
+        location: region.
+        prefix: its addresses, which are all that the network has.
+    """
+    group, network = ids.group_of(subnet), network_of(subnet)
+    subscription = subnet.split("/")[2]
+    azure = AzureProvider(store, clusters).configured({"subscriptionId": subscription, "location": location})
+    within = {"resourceGroupName": ids.last(group), "location": location}
+    _seed(azure, store, _GROUP, ids.last(group), within)
+    space = {"virtualNetworkName": ids.last(network), "addressSpace": {"addressPrefixes": [prefix]}}
+    _seed(azure, store, NETWORK, ids.last(network), {**within, **space})
+    own = {
+        "resourceGroupName": ids.last(group),
+        "virtualNetworkName": ids.last(network),
+        "subnetName": ids.last(subnet),
+        "addressPrefix": prefix,
+    }
+    _seed(azure, store, SUBNET, ids.last(subnet), own)
+
+
+def _seed(azure: AzureProvider, store: Store, token: str, name: str, inputs: Mapping[str, Any]) -> str:
+    """Make a resource as someone else, unless it is there."""
+    identity = azure.identity(token, inputs)
+    if store.get(azure.package, identity) is None:
+        azure.create(Call(token, name, ""), inputs)
+    return identity

@@ -1,0 +1,118 @@
+"""The control planes of the stand-in cloud's clusters, each with what goes on in its node pools."""
+
+import base64
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal, Protocol
+
+from ebbtide_rehearsal.cloud.clusters import BEHIND, CLUSTER, DISK, Endpoint
+from ebbtide_rehearsal.cloud.credential_plugins import write_credential_plugins
+from ebbtide_rehearsal.cloud.store import Resource, Store
+from ebbtide_rehearsal.control_plane import ControlPlane, Settings, Tools
+
+_OPEN: Final = frozenset({443, 10250})
+"""The ports on which nodes of a private GKE cluster let the control plane in (GKE docs, private clusters)."""
+
+
+class Controller(Protocol):
+    """What goes on in a cluster's node pools, in a thread of its own."""
+
+    def run(self, ending: threading.Event) -> None:
+        """Go on until the event."""
+        ...
+
+
+class Controllers(Protocol):
+    """Makes the controller of a cluster."""
+
+    def __call__(self, identity: str, cloud: Literal["gke", "aks"], plane: ControlPlane, /) -> Controller:
+        """For the cluster of an id."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    plane: ControlPlane
+    endpoint: Endpoint
+    thread: threading.Thread
+    ending: threading.Event
+
+    def stop(self) -> None:
+        self.ending.set()
+        self.thread.join()
+        self.plane.stop()
+
+
+class ControlPlanes:
+    """See `Clusters`."""
+
+    def __init__(
+        self, directory: Path, trusted: Path, tools: Tools, store: Store, controllers: Controllers
+    ) -> None:
+        """Keep control planes.
+
+        Args:
+            directory: of the stand-in cloud.
+            trusted: the file of authorities that everyone trusts; those of control planes are added, since
+                GKE's DNS endpoint has a certificate of a public authority.
+            tools: what control planes are made of.
+            store: the cloud's memory; clusters and disks that outlive their cluster are put there.
+            controllers: what goes on in node pools.
+        """
+        self._directory, self._trusted, self._tools, self._store = directory, trusted, tools, store
+        self._controllers = controllers
+        self._running: dict[str, _Running] = {}
+        self._lock = threading.Lock()
+
+    def create(self, identity: str, cloud: Literal["gke", "aks"]) -> Endpoint:
+        """See `Clusters.create`."""
+        with self._lock:
+            settings = Settings(
+                name=identity.rpartition("/")[2], cloud=cloud, open_ports=_OPEN if cloud == "gke" else None
+            )
+            plane = ControlPlane.start(
+                self._directory / "clusters" / identity.replace("/", "_"), self._tools, settings
+            )
+            with self._trusted.open("ab") as bundle:
+                bundle.write(plane.plan.certificates.authority.read_bytes())
+            write_credential_plugins(self._directory / "bin", plane.plan.identities.person.token)
+            ending = threading.Event()
+            controller = self._controllers(identity, cloud, plane)
+            thread = threading.Thread(
+                target=controller.run, args=(ending,), name=f"node pools of {identity}", daemon=True
+            )
+            authority = base64.b64encode(plane.plan.certificates.authority.read_bytes()).decode()
+            endpoint = Endpoint(plane.server.removeprefix("https://"), authority)
+            self._running[identity] = _Running(plane, endpoint, thread, ending)
+            thread.start()
+            state: dict[str, Any] = {"kubeconfig": str(plane.plan.kubeconfig), "cloud": cloud}
+            self._store.put(Resource(BEHIND, identity, CLUSTER, state=state))
+            return endpoint
+
+    def endpoint(self, identity: str) -> Endpoint:
+        """See `Clusters.endpoint`."""
+        return self._running[identity].endpoint
+
+    def delete(self, identity: str) -> None:
+        """See `Clusters.delete`. Disks outlive their cluster, as in the clouds: they go on costing."""
+        with self._lock:
+            running = self._running.pop(identity, None)
+            if running is None:
+                return
+            running.stop()
+            for disk in running.plane.disks():
+                left = {"size": disk.size, "claim": disk.claim}
+                self._store.put(Resource(BEHIND, disk.name, DISK, state=left))
+            self._store.remove(BEHIND, identity)
+
+    def memory(self) -> int:
+        """Bytes of memory that the processes of all control planes have in use."""
+        return sum(running.plane.memory() for running in list(self._running.values()))
+
+    def stop(self) -> None:
+        """End all of them, as when the machine is switched off."""
+        with self._lock:
+            for running in self._running.values():
+                running.stop()
+            self._running.clear()

@@ -1,0 +1,128 @@
+"""The labels and taints that GKE gives to a pool's nodes beside those that were asked for.
+
+No word of the placement's own derivation is used here: what that expects of GKE is to be tried against this.
+Sources: GKE docs, spot-vms, preemptible-vms, provisioningrequest, dws-flex-start-training, gpus, tpus,
+prepare-arm-workloads (2026); kubernetes.io/docs/reference/labels-annotations-taints (2026);
+GoogleCloudPlatform/container-engine-accelerators@992db812 for the label of the driver's version.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from ebbtide.catalog import Machine, is_tpu, one_host_topology, resource_name
+from ebbtide.catalog.clouds import region_of
+from ebbtide.reading.inputs import Inputs
+from ebbtide_rehearsal.cloud.pools import CapacityKind, Taint
+
+_PREFIX: Final = "cloud.google.com/"
+_EFFECTS: Final = {
+    "NO_SCHEDULE": "NoSchedule",
+    "PREFER_NO_SCHEDULE": "PreferNoSchedule",
+    "NO_EXECUTE": "NoExecute",
+}
+_API_EFFECTS: Final = {effect: api for api, effect in _EFFECTS.items()}
+_ARM: Final = frozenset({"t2a", "c4a", "n4a", "a4x"})
+_KINDS: Final[dict[CapacityKind, tuple[str, ...]]] = {
+    "on-demand": (),
+    "reservation": (),
+    "spot": ("gke-spot",),
+    "preemptible": ("gke-preemptible",),
+    "flex-start": ("gke-flex-start",),
+    "queued": ("gke-flex-start",),
+}
+_PROVISIONING: Final[dict[CapacityKind, str]] = {
+    "on-demand": "standard",
+    "reservation": "standard",
+    "spot": "spot",
+    "preemptible": "preemptible",
+    "flex-start": "flex-start",
+    "queued": "flex-start",
+}
+
+
+def added_labels(
+    said: Inputs,
+    machine: Machine,
+    capacity: CapacityKind,
+    accelerator: tuple[str, int] | None,
+    zones: tuple[str, ...],
+) -> dict[str, str]:
+    """Labels by which GKE tells its nodes apart, without those of the single node and its zone."""
+    arm = machine.family in _ARM
+    found = {
+        f"{_PREFIX}gke-nodepool": said.text("name"),
+        f"{_PREFIX}gke-provisioning": _PROVISIONING[capacity],
+        f"{_PREFIX}gke-boot-disk": said.text("nodeConfig.diskType") or "pd-balanced",
+        f"{_PREFIX}gke-container-runtime": "containerd",
+        f"{_PREFIX}gke-os-distribution": _distribution(said),
+        f"{_PREFIX}machine-family": machine.name.partition("-")[0],
+        "kubernetes.io/arch": "arm64" if arm else "amd64",
+        "kubernetes.io/os": "linux",
+        "node.kubernetes.io/instance-type": machine.name,
+        "topology.kubernetes.io/region": region_of(zones[0]),
+    }
+    found |= {f"{_PREFIX}{key}": "true" for key in _KINDS[capacity]}
+    if said.number("nodeConfig.ephemeralStorageLocalSsdConfig.localSsdCount"):
+        found[f"{_PREFIX}gke-ephemeral-storage-local-ssd"] = "true"
+    if said.number("nodeConfig.localNvmeSsdBlockConfig.localSsdCount"):
+        found[f"{_PREFIX}gke-local-nvme-ssd"] = "true"
+    if accelerator is not None:
+        found |= _of_accelerator(said, *accelerator)
+    return found
+
+
+def _distribution(said: Inputs) -> str:
+    return "ubuntu" if said.text("nodeConfig.imageType").upper().startswith("UBUNTU") else "cos"
+
+
+def _of_accelerator(said: Inputs, kind: str, count: int) -> dict[str, str]:
+    if is_tpu(kind):
+        found = {f"{_PREFIX}gke-tpu-accelerator": kind, f"{_PREFIX}gke-accelerator-count": str(count)}
+        topology = said.text("placementPolicy.tpuTopology") or one_host_topology(kind, count)
+        return found | ({f"{_PREFIX}gke-tpu-topology": topology} if topology else {})
+    found = {f"{_PREFIX}gke-accelerator": kind}
+    for attached in said.parts("nodeConfig.guestAccelerators"):
+        version = attached.text("gpuDriverInstallationConfig.gpuDriverVersion") or "DEFAULT"
+        # The driver's DaemonSet keeps off nodes that have this label.
+        if version != "INSTALLATION_DISABLED":
+            found[f"{_PREFIX}gke-gpu-driver-version"] = version.lower()
+        if size := attached.text("gpuPartitionSize"):
+            found[f"{_PREFIX}gke-gpu-partition-size"] = size
+        if strategy := attached.text("gpuSharingConfig.gpuSharingStrategy"):
+            clients = attached.number("gpuSharingConfig.maxSharedClientsPerGpu")
+            found[f"{_PREFIX}gke-gpu-sharing-strategy"] = strategy.lower().replace("_", "-")
+            found[f"{_PREFIX}gke-max-shared-clients-per-gpu"] = str(clients)
+    return found
+
+
+def asked_taints(said: Inputs) -> tuple[Taint, ...]:
+    """The taints that were asked for, in Kubernetes' words."""
+    return tuple(
+        Taint(taint.text("key"), taint.text("value"), _EFFECTS[taint.text("effect")])
+        for taint in said.parts("nodeConfig.taints")
+    )
+
+
+def added_taints(
+    said: Inputs, machine: Machine, capacity: CapacityKind, accelerator: tuple[str, int] | None
+) -> tuple[Taint, ...]:
+    """The taints that GKE adds, unless they were asked for: on queued nodes, on nodes with accelerators, and
+    on Arm nodes. Spot nodes of a pool that was made by hand get none."""
+    asked = {(taint.key, taint.effect) for taint in asked_taints(said)}
+    return tuple(
+        taint for taint in _added(machine, capacity, accelerator) if (taint.key, taint.effect) not in asked
+    )
+
+
+def _added(machine: Machine, capacity: CapacityKind, accelerator: tuple[str, int] | None) -> Iterator[Taint]:
+    if capacity == "queued":
+        yield Taint(f"{_PREFIX}gke-queued", "true", "NoSchedule")
+    if accelerator is not None:
+        yield Taint(resource_name(accelerator[0]), "present", "NoSchedule")
+    if machine.family in _ARM:
+        yield Taint("kubernetes.io/arch", "arm64", "NoSchedule")
+
+
+def in_api_words(taint: Taint) -> dict[str, str]:
+    """A taint as the API and the provider have it."""
+    return {"key": taint.key, "value": taint.value, "effect": _API_EFFECTS[taint.effect]}

@@ -1,0 +1,109 @@
+"""How many nodes, and where."""
+
+from typing import Final
+
+from ebbtide.catalog import CloudKind, chips_of, is_tpu
+from ebbtide.catalog.clouds import is_gke_zone, region_of
+from ebbtide_rehearsal.cloud.gcp.clusters import location_of
+from ebbtide_rehearsal.cloud.gcp.machine_pool import slice_nodes
+from ebbtide_rehearsal.cloud.gcp.pool_rules.rule import TOOLKIT, Pool, pool_rule
+from ebbtide_rehearsal.cloud.regions import locations
+
+_PODS: Final = (8, 256)
+
+
+def _totals_or_each_zone(pool: Pool) -> str | None:
+    said = pool.said
+    total = said.number("autoscaling.totalMinNodeCount"), said.number("autoscaling.totalMaxNodeCount")
+    each = said.number("autoscaling.minNodeCount"), said.number("autoscaling.maxNodeCount")
+    if any(total) and any(each):
+        return (
+            "Cannot specify both total node count limits (total_min_node_count, total_max_node_count) and "
+            "node count limits per zone (min_node_count, max_node_count)."
+        )
+    return None
+
+
+def _whole_slices(pool: Pool) -> str | None:
+    """GKE makes all nodes of a TPU slice or none."""
+    topology, machine, said = pool.said.text("placementPolicy.tpuTopology"), pool.machine, pool.said
+    if not topology or machine is None:
+        return None
+    if not is_tpu(machine.accelerator) or chips_of(topology) % machine.accelerator_count:
+        return f"TPU topology {topology} is not supported for machine type {machine.name}."
+    most = said.number("autoscaling.totalMaxNodeCount") or said.number("autoscaling.maxNodeCount")
+    count = most if said.has("autoscaling") else said.number("nodeCount") or said.number("initialNodeCount")
+    needed = slice_nodes(said, machine)
+    if needed > 1 and count != needed:
+        return f"TPU topology {topology} of {machine.name} requires {needed} nodes, got {count or 0}."
+    return None
+
+
+def _a_maximum(pool: Pool) -> str | None:
+    said = pool.said
+    if not said.has("autoscaling"):
+        return None
+    least = said.number("autoscaling.totalMinNodeCount") or said.number("autoscaling.minNodeCount") or 0
+    most = said.number("autoscaling.totalMaxNodeCount") or said.number("autoscaling.maxNodeCount") or 0
+    if most < 1:
+        return f"Max node count ({most}) must be at least 1 when autoscaling is enabled."
+    if least > most:
+        return f"Min node count ({least}) cannot be greater than max node count ({most})."
+    return None
+
+
+def _zones(pool: Pool) -> str | None:
+    region = region_of(location_of(pool.cluster))
+    known = locations(pool.asked.world.store, CloudKind.GKE).names()
+    for zone in pool.zones:
+        if not is_gke_zone(zone) or region_of(zone) != region:
+            return f'Location "{zone}" is not a zone of region "{region}".'
+        if zone not in known:
+            return f'Location "{zone}" does not exist.'
+    if len(set(pool.zones)) != len(pool.zones):
+        return "Node locations must be unique."
+    return None
+
+
+def _location(pool: Pool) -> str | None:
+    own = location_of(pool.cluster)
+    return (
+        None
+        if pool.asked.location == own
+        else f'Location "{pool.asked.location}" is not that of the cluster.'
+    )
+
+
+def _pods(pool: Pool) -> str | None:
+    pods = pool.said.number("maxPodsPerNode")
+    least, most = _PODS
+    if pods is not None and not least <= pods <= most:
+        return f"Maximum pods per node must be between {least} and {most}, got {pods}."
+    return None
+
+
+def _surge(pool: Pool) -> str | None:
+    said = pool.said
+    surge = said.number("upgradeSettings.maxSurge"), said.number("upgradeSettings.maxUnavailable")
+    if said.text("upgradeSettings.strategy") == "SURGE" and surge == (0, 0):
+        return "Max_surge and max_unavailable cannot both be 0."
+    return None
+
+
+RULES: Final = (
+    pool_rule("in the cluster's location", "GKE v1 API, nodePools.create (2026)", _location),
+    pool_rule(
+        "totals or limits per zone",
+        f"pulumi-gcp 10.2.0, NodePoolAutoscaling; {TOOLKIT}",
+        _totals_or_each_zone,
+    ),
+    pool_rule("a maximum not below the minimum", "hashicorp/terraform-provider-google#5441", _a_maximum),
+    pool_rule(
+        "zones of the region",
+        "GKE v1 API, NodePool.locations (2026); catalog/data/locations.csv; kubernetes/test-infra#8381",
+        _zones,
+    ),
+    pool_rule("whole TPU slices", "GKE docs, plan-tpus (2026)", _whole_slices),
+    pool_rule("pods per node", "GKE docs, flexible-pod-cidr (2026)", _pods),
+    pool_rule("surge or unavailable", "GKE docs, node-pool-upgrade-strategies (2026)", _surge),
+)

@@ -1,0 +1,99 @@
+"""Labels, taints and metadata of nodes, and labels of the bill."""
+
+import re
+from typing import Final
+
+from ebbtide_rehearsal.cloud.gcp.labels import bad_labels
+from ebbtide_rehearsal.cloud.gcp.pool_rules.rule import Pool, pool_rule
+
+_PART: Final = re.compile(r"^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$")
+_DOMAIN: Final = re.compile(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")
+_DOMAIN_LENGTH: Final = 253
+_KUBERNETES: Final = ("kubernetes.io", "k8s.io")
+_LET_IN: Final = ("kubelet.kubernetes.io", "node.kubernetes.io", "node-restriction.kubernetes.io")
+_METADATA: Final = {
+    "cluster-location",
+    "cluster-name",
+    "cluster-uid",
+    "configure-sh",
+    "containerd-configure-sh",
+    "enable-oslogin",
+    "gci-ensure-gke-docker",
+    "gci-metrics-enabled",
+    "gci-update-strategy",
+    "instance-template",
+    "kube-env",
+    "startup-script",
+    "user-data",
+}
+
+
+def is_key(text: str) -> bool:
+    """Whether a text is a label's key as Kubernetes has them: a domain with a slash, or none, and a name."""
+    domain, slash, name = text.rpartition("/")
+    fits = bool(_DOMAIN.match(domain)) and len(domain) <= _DOMAIN_LENGTH if slash else True
+    return fits and bool(_PART.match(name))
+
+
+def _is_value(text: str) -> bool:
+    return not text or bool(_PART.match(text))
+
+
+def _reserved(key: str) -> bool:
+    domain = key.rpartition("/")[0]
+    ours = any(domain == one or domain.endswith(f".{one}") for one in _KUBERNETES)
+    return ours and not any(domain == one or domain.endswith(f".{one}") for one in _LET_IN)
+
+
+def _labels(pool: Pool) -> str | None:
+    for key, value in pool.said.labels("nodeConfig.labels").items():
+        if not is_key(key):
+            return f"Invalid field 'node.labels': \"{key}\" is not a valid label key."
+        if not _is_value(value):
+            return f'Invalid field \'node.labels\': "{value}" is not a valid value of label "{key}".'
+        if _reserved(key):
+            return f'Node label "{key}" is not allowed: its prefix is reserved by Kubernetes.'
+    return None
+
+
+def _taints(pool: Pool) -> str | None:
+    seen: set[tuple[str, str]] = set()
+    for taint in pool.said.parts("nodeConfig.taints"):
+        key, value, effect = taint.text("key"), taint.text("value"), taint.text("effect")
+        if not is_key(key) or not _is_value(value):
+            return f"Invalid field 'node.taints': \"{key}={value}:{effect}\" is not a valid taint."
+        if (key, effect) in seen:
+            return f'Duplicate taint "{key}" with effect {effect}.'
+        seen.add((key, effect))
+    return None
+
+
+def _metadata(pool: Pool) -> str | None:
+    for key in pool.said.labels("nodeConfig.metadata"):
+        if key in _METADATA:
+            return f'Metadata key "{key}" is reserved.'
+    return None
+
+
+def _billing(pool: Pool) -> str | None:
+    given = pool.said.labels("nodeConfig.resourceLabels")
+    return bad_labels({key: value for key, value in given.items() if not key.startswith("goog-gke")})
+
+
+_LABELS: Final = "kubernetes.io/docs/concepts/overview/working-with-objects/labels (2026)"
+
+RULES: Final = (
+    pool_rule(
+        "labels of nodes",
+        f"{_LABELS}; hashicorp/terraform-provider-google#6003, #19677",
+        _labels,
+    ),
+    pool_rule(
+        "taints",
+        "kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration (2026); kubernetes/kubernetes "
+        "v1.36.2 pkg/apis/core/validation",
+        _taints,
+    ),
+    pool_rule("no metadata of GKE's own", "GKE v1 API, NodeConfig.metadata (2026)", _metadata),
+    pool_rule("labels of the bill", "Resource Manager docs, creating-managing-labels (2026)", _billing),
+)

@@ -1,0 +1,58 @@
+"""Quotas, where the rehearsal was asked for one that is too small. There are none otherwise.
+
+GKE asks for what the first nodes of a pool need when it is made; what comes later is refused to the
+autoscaler.
+"""
+
+from typing import Final
+
+from ebbtide.catalog import CloudKind, quota_names
+from ebbtide.catalog.clouds import region_of
+from ebbtide_rehearsal.cloud import faults
+from ebbtide_rehearsal.cloud.gcp.machine_pool import accelerator_of
+from ebbtide_rehearsal.cloud.gcp.pool_rules.rule import Pool, pool_rule
+
+
+def _needs(pool: Pool) -> dict[str, int]:
+    """What the first nodes take of each quota."""
+    machine = pool.machine
+    nodes = (pool.said.number("nodeCount") or pool.said.number("initialNodeCount") or 0) * len(pool.zones)
+    if machine is None:
+        return {}
+    accelerator = accelerator_of(pool.said, machine)
+    shared = pool.capacity in ("spot", "preemptible", "flex-start", "queued")
+    names = quota_names(CloudKind.GKE, machine.family, accelerator[0] if accelerator else "", spot=shared)
+    count = accelerator[1] if accelerator else 0
+    return {name: nodes * (count if "GPU" in name or "TPU" in name else machine.vcpus) for name in names}
+
+
+def _exceeded(pool: Pool) -> str | None:
+    if pool.asked.old is not None:
+        return None
+    store = pool.asked.world.store
+    for name, needed in _needs(pool).items():
+        limits = [
+            float(fault.details["limit"])
+            for fault in store.faults(faults.QUOTA).values()
+            if fault.strikes(name) and needed > float(fault.details["limit"])
+        ]
+        if limits and store.strike(faults.QUOTA, name) is not None:
+            return _message(pool, name, needed, limits[0])
+    return None
+
+
+def _message(pool: Pool, name: str, needed: int, limit: float) -> str:
+    region = region_of(pool.zones[0])
+    text = f"Pool {pool.asked.name} needs {needed} of quota {name} in {region}, and there are {limit:g}."
+    pool.asked.world.store.say("quota-exceeded", text, pool=pool.asked.name, quota=name, limit=limit)
+    return (
+        f'Insufficient regional quota to satisfy request: resource "{name}": request requires '
+        f"'{float(needed)}' and is short '{needed - limit}'. project has a quota of '{limit}' with "
+        f"'{limit}' available. View and manage quotas at "
+        f"https://console.cloud.google.com/iam-admin/quotas?usage=USED&project={pool.asked.project}."
+    )
+
+
+RULES: Final = (
+    pool_rule("enough quota", "m-lab/etl#798; GoogleCloudPlatform/cloud-ops-sandbox#44", _exceeded, code=403),
+)

@@ -1,0 +1,84 @@
+"""A rule of node pools: what it looks at, and how its message is put."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from ebbtide.catalog import Machine
+from ebbtide.reading.inputs import Inputs
+from ebbtide_rehearsal.cloud.gcp.asked import BAD_REQUEST, NOT_FOUND, Asked, api_error
+from ebbtide_rehearsal.cloud.gcp.clusters import cluster_id, cluster_of, location_of, zones_of_cluster
+from ebbtide_rehearsal.cloud.gcp.kind import Refusal
+from ebbtide_rehearsal.cloud.gcp.machine_pool import capacity_of, machine_of, zones_in
+from ebbtide_rehearsal.cloud.pools import CapacityKind
+from ebbtide_rehearsal.cloud.store import Resource
+
+TOOLKIT: Final = "GoogleCloudPlatform/cluster-toolkit@01a7a3ed modules/compute/gke-node-pool/main.tf"
+QUEUED_DOCS: Final = "GKE docs, provisioningrequest (2026-04-08)"
+FLEX_DOCS: Final = "GKE docs, dws-flex-start-training (2026-06-09)"
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """A node pool that is asked for.
+
+    Attributes:
+        asked: the call.
+        said: its inputs.
+        cluster: the cluster that it is to be in.
+        machine: its machine type; None where there is none of that name.
+        capacity: what the cloud is to promise of its nodes.
+        zones: where it is to have nodes.
+    """
+
+    asked: Asked
+    said: Inputs
+    cluster: Resource
+    machine: Machine | None
+    capacity: CapacityKind
+    zones: tuple[str, ...]
+
+    @property
+    def scheduled(self) -> bool:
+        """Whether its nodes come through the Dynamic Workload Scheduler."""
+        return self.said.flag("nodeConfig.flexStart") or self.said.flag("queuedProvisioning.enabled")
+
+    @property
+    def queued(self) -> bool:
+        """Whether its nodes come for queued requests alone."""
+        return self.said.flag("queuedProvisioning.enabled")
+
+    @property
+    def reservation(self) -> str:
+        """Which reservations its nodes may use; empty where nothing is said."""
+        return self.said.text("nodeConfig.reservationAffinity.consumeReservationType")
+
+
+def pool_rule(name: str, source: str, says: Callable[[Pool], str | None], *, code: int = 400) -> Refusal:
+    """A rule whose message is of a bad request, or of another code."""
+
+    def refusal(asked: Asked) -> str | None:
+        cluster = cluster_of(asked)
+        if cluster is None:
+            return None
+        said = asked.said
+        zones = zones_of_cluster(asked.world, cluster.inputs, location_of(cluster))
+        pool = Pool(asked, said, cluster, machine_of(said), capacity_of(said), zones_in(said, zones))
+        message = says(pool)
+        reason = {400: BAD_REQUEST, 403: "forbidden"}[code]
+        return None if message is None else api_error(code, message, reason)
+
+    return Refusal(name, source, refusal)
+
+
+def _no_cluster(asked: Asked) -> str | None:
+    if cluster_of(asked) is not None:
+        return None
+    reference = asked.said.text("cluster")
+    identity = reference if "/" in reference else cluster_id(asked.project, asked.location, reference)
+    return api_error(404, f"Not found: {identity}.", NOT_FOUND)
+
+
+CLUSTER_IS_THERE: Final = Refusal(
+    "a cluster that there is", "GKE v1 API, nodePools.create (2026)", _no_cluster
+)

@@ -1,0 +1,70 @@
+"""The pool's name, and what its cluster's settings want of it."""
+
+import re
+from typing import Final
+
+from ebbtide_rehearsal.cloud.gcp.clusters import channel_of
+from ebbtide_rehearsal.cloud.gcp.pool_rules.rule import Pool, pool_rule
+
+_NAME: Final = re.compile(r"^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$")
+
+
+def _name(pool: Pool) -> str | None:
+    name = pool.asked.name
+    if _NAME.match(name):
+        return None
+    return (
+        f'Invalid node pool name "{name}": it must start with a lowercase letter followed by up to 39 '
+        "lowercase letters, numbers, or hyphens, and cannot end with a hyphen."
+    )
+
+
+def _upgrades(pool: Pool) -> str | None:
+    """In a release channel nodes follow the control plane. Repair may be off by now, as flex-start
+    wants it."""
+    channel = channel_of(pool.cluster)
+    off = pool.said.has("management") and not pool.said.flag("management.autoUpgrade")
+    return f"Auto_upgrade cannot be false when release_channel {channel} is set." if channel and off else None
+
+
+_TAG: Final = re.compile(r"^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$")
+_MOST_TAGS: Final = 64
+
+
+def _tags(pool: Pool) -> str | None:
+    tags = pool.said.texts("nodeConfig.tags")
+    if len(tags) > _MOST_TAGS:
+        return f"{len(tags)} network tags are given, and an instance has at most {_MOST_TAGS}."
+    wrong = next((tag for tag in tags if not _TAG.match(tag)), None)
+    return None if wrong is None else f"Invalid value for field 'tags': '{wrong}'."
+
+
+def _identities(pool: Pool) -> str | None:
+    mode = pool.said.text("nodeConfig.workloadMetadataConfig.mode")
+    has = "workloadIdentityConfig" in pool.cluster.inputs or "workloadIdentityConfig" in pool.cluster.state
+    if mode == "GKE_METADATA" and not has:
+        return "GKE_METADATA requires Workload Identity to be enabled on the cluster."
+    return None
+
+
+def _version(pool: Pool) -> str | None:
+    asked = pool.said.text("version").split("-")[0].split(".")
+    master = str(pool.cluster.state.get("masterVersion", "")).split("-")[0].split(".")
+    if all(part.isdigit() for part in (*asked, *master)) and list(map(int, asked)) > list(map(int, master)):
+        newer, older = pool.said.text("version"), pool.cluster.state["masterVersion"]
+        return f'Node version "{newer}" must not be greater than master version "{older}".'
+    return None
+
+
+RULES: Final = (
+    pool_rule("a name", "GKE v1 API, NodePool.name (2026)", _name),
+    pool_rule(
+        "upgrades in a release channel",
+        "kaiwaehner/hivemq-mqtt-tensorflow-kafka-realtime-iot-machine-learning-training-inference#47; "
+        "GKE docs, release-channels (2026)",
+        _upgrades,
+    ),
+    pool_rule("network tags", "Compute docs, add-remove-network-tags (2026)", _tags),
+    pool_rule("identities of pods", "GKE docs, workload-identity (2026)", _identities),
+    pool_rule("no node newer than the control plane", "Kubernetes version-skew-policy (2026)", _version),
+)

@@ -1,0 +1,42 @@
+"""What a node costs, of the catalog's list prices."""
+
+from typing import Final
+
+from ebbtide.catalog import CloudKind, Machine, Price, find_price, machine_price
+from ebbtide.catalog.clouds import region_of
+from ebbtide.catalog.prices import lowest_price
+from ebbtide.reading.inputs import Inputs
+from ebbtide_rehearsal.cloud.pools import CapacityKind
+
+_DISK_GIB: Final = 100  # GKE v1 API, NodeConfig.diskSizeGb
+_DISK_TYPE: Final = "pd-balanced"
+
+
+def hourly(
+    said: Inputs, machine: Machine, accelerator: tuple[str, int] | None, capacity: CapacityKind, zone: str
+) -> float:
+    """US dollars an hour for a node of a pool, its accelerators and its boot disk; what no price was found
+    for costs nothing."""
+    region = region_of(zone)
+    host = machine_price(CloudKind.GKE, region, machine.name) or lowest_price(CloudKind.GKE, machine.name)
+    total = _rate(host, capacity)
+    if accelerator is not None and not machine.accelerator:
+        kind, count = accelerator
+        total += count * _rate(find_price(CloudKind.GKE, region, f"gpu:{kind}"), capacity)
+    size = said.number("nodeConfig.diskSizeGb") or _DISK_GIB
+    disk = f"{said.text('nodeConfig.diskType') or _DISK_TYPE}-gib"
+    return total + size * _rate(find_price(CloudKind.GKE, region, disk), "on-demand")
+
+
+def _rate(price: Price | None, capacity: CapacityKind) -> float:
+    """The price of a capacity kind, or the full one where its own was not found."""
+    if price is None:
+        return 0.0
+    match capacity:
+        case "spot" | "preemptible":
+            own = price.spot
+        case "flex-start" | "queued":
+            own = price.flex
+        case "on-demand" | "reservation":
+            own = price.on_demand
+    return own or price.on_demand or 0.0

@@ -1,0 +1,47 @@
+"""When a node's accelerators are seen: once their driver and device plugin run there."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from ebbtide.kubernetes_api.parts import parts, text
+from ebbtide_rehearsal.cloud.nodes.cluster import Node
+from ebbtide_rehearsal.cloud.nodes.pods import Pod
+from ebbtide_rehearsal.cloud.pools import NodePool
+
+NO_PLUGIN: Final = "gke-no-default-nvidia-gpu-device-plugin"
+"""Label of GKE nodes on which GKE's own device plugin does not run (GKE docs, gpu-operator)."""
+
+_INSTALLER: Final = "nvidia-installer"
+"""In the names of the images by which GKE's nodes get their driver, `cos-nvidia-installer` and
+`gke-nvidia-installer`, whatever DaemonSet runs them (container-engine-accelerators, nvidia-driver-installer,
+daemonset-preloaded.yaml); GKE's plugin is there."""
+
+_PLUGIN: Final = "nvidia-device-plugin"
+"""NVIDIA's, alone or with the GPU operator, as part of the names of its DaemonSets (k8s-device-plugin,
+gpu-operator). AKS installs the driver, and the operator's plugin waits for the operator's driver."""
+
+
+def driven(node: Node, pool: NodePool, pods: Sequence[Pod]) -> bool:
+    """Whether all is there that a node's accelerators need to be seen.
+
+    Args:
+        node: the node.
+        pool: its pool.
+        pods: the pods on it.
+    """
+    if pool.accelerator is None or pool.accelerator_resource in node.allocatable:
+        return False
+    if pool.driver_installed or pool.accelerator_resource != "nvidia.com/gpu":
+        return True
+    own = pool.cloud == "gke" and node.labels.get(NO_PLUGIN) != "true"
+    running = [pod for pod in pods if pod.phase == "Running"]
+    return any(_installs(pod) for pod in running) if own else any(_PLUGIN in _daemon(pod) for pod in running)
+
+
+def _installs(pod: Pod) -> bool:
+    return any(_INSTALLER in text(each, "image") for each in parts(pod.raw, "spec", "initContainers"))
+
+
+def _daemon(pod: Pod) -> str:
+    owners = parts(pod.raw, "metadata", "ownerReferences")
+    return next((text(each, "name") for each in owners if each.get("kind") == "DaemonSet"), "")

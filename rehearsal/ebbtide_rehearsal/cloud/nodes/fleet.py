@@ -1,0 +1,227 @@
+"""Machines that are asked for, come, and go, with what the cloud has to say of each."""
+
+import itertools
+from collections.abc import Sequence
+from typing import Final
+
+from ebbtide.catalog import CloudKind, find_machine, quota_names
+from ebbtide.wording import several
+from ebbtide_rehearsal.cloud.faults import NO_STOCK, QUOTA
+from ebbtide_rehearsal.cloud.nodes.machines import Machine, drop, machines, put
+from ebbtide_rehearsal.cloud.nodes.names import new_name
+from ebbtide_rehearsal.cloud.nodes.settings import Settings
+from ebbtide_rehearsal.cloud.pools import NO_ZONE, NodePool, pools
+from ebbtide_rehearsal.cloud.store import Store
+
+_CHEAPER: Final = ("spot", "preemptible", "flex-start", "queued")
+"""Kinds of capacity that count against quotas of their own."""
+
+_NO_STOCK: Final = {"gke": "GCE out of resources", "aks": "AllocationFailed"}
+_OFTEN: Final = {"gke": "every {minutes:.0f} min", "aks": "in {minutes:.0f} min, then less often"}
+_NO_QUOTA: Final = {"gke": "GCE quota exceeded", "aks": "QuotaExceeded"}
+
+
+class Fleet:
+    """The machines of a cluster.
+
+    Attributes:
+        backoff: until when, in simulated seconds, a pool is let alone whose nodes did not come, by name.
+    """
+
+    def __init__(self, cluster: str, store: Store, settings: Settings) -> None:
+        """Keep the machines of the cluster of an id."""
+        self._cluster, self._store, self._settings = cluster, store, settings
+        self.backoff: dict[str, float] = {}
+        self._waits: dict[str, float] = {}
+        self._refusals: dict[str, str] = {}
+
+    def all(self) -> list[Machine]:
+        """All of them."""
+        return machines(self._store, self._cluster)
+
+    def order(self, pool: NodePool, zones: Sequence[str], request: str = "") -> str:
+        """Ask for machines, all or none; why they do not come, in the cloud's words, or nothing.
+
+        Those that were stopped are started first. Flex-start machines that are not queued wait for stock, for
+        a while.
+
+        Args:
+            pool: of which pool.
+            zones: where each goes.
+            request: the ProvisioningRequest that they are for.
+        """
+        refusal = self._refusal(pool, len(zones))
+        waits = pool.capacity == "flex-start" and refusal == _no_stock(pool)
+        if refusal and not waits:
+            self._refused(pool, len(zones), refusal)
+            return refusal
+        now = self._store.clock.now()
+        there = self.all()
+        stopped = [each for each in there if each.pool == pool.name and each.state == "stopped"]
+        due = now + self._settings.startup_seconds
+        for machine in stopped[: len(zones)]:
+            self._start(machine.having(state="starting", since=due))
+        before = self._store.events(kind="node-added")
+        number = sum(
+            (each.facts["cluster"], each.facts["pool"]) == (self._cluster, pool.name) for each in before
+        )
+        taken = {each.name for each in there}
+        numbers = itertools.count(number)
+        for zone in zones[len(stopped) :]:
+            names = (new_name(pool, zone, each, self._store.clock.started) for each in numbers)
+            name = next(name for name in names if name not in taken)
+            machine = Machine(
+                self._cluster, pool.name, name, zone, pool.cloud, pool.hourly, now, "starting", due, request
+            )
+            if waits:
+                until = now + self._settings.capacity_check_seconds
+                put(self._store, machine.having(state="waiting", since=until))
+            else:
+                self._start(machine)
+        if waits:
+            self._says_waiting(pool, len(zones), refusal)
+        return ""
+
+    def look_for_stock(self, pool: NodePool) -> None:
+        """Start the machines of a pool that wait for stock, or give up those that waited long enough."""
+        now = self._store.clock.now()
+        waiting = [each for each in self.all() if each.pool == pool.name and each.state == "waiting"]
+        faults = self._store.faults(NO_STOCK).values()
+        if not any(fault.strikes(name) for fault in faults for name in (pool.name, pool.id)):
+            for machine in waiting:
+                due = now + self._settings.startup_seconds
+                self._start(machine.having(state="starting", since=due, born=now))
+        elif late := [each for each in waiting if each.since <= now]:
+            for machine in late:
+                drop(self._store, machine)
+            self._refused(pool, len(late), _no_stock(pool))
+
+    def again(self, machine: Machine, pool: NodePool) -> None:
+        """Make a machine anew that was taken, if the cloud has one."""
+        if refusal := self._refusal(pool, 1):
+            self._refused(pool, 1, refusal)
+            return
+        now = self._store.clock.now()
+        due = now + self._settings.startup_seconds
+        self._start(machine.having(state="starting", since=due, born=now, why=""))
+
+    def keep(self, machine: Machine) -> None:
+        """Keep what has changed of a machine."""
+        put(self._store, machine)
+
+    def gone(self, machine: Machine, why: str) -> None:
+        """A machine is no more."""
+        drop(self._store, machine)
+        if machine.state != "waiting":
+            self._bill(machine, why)
+
+    def stopped(self, machine: Machine, why: str) -> None:
+        """A machine is stopped, and kept: it is not billed, its disk is, and it counts against its quota
+        (Azure docs, spot-node-pool, eviction policy Deallocate)."""
+        put(self._store, machine.having(state="stopped", since=self._store.clock.now()))
+        self._bill(machine, f"{why}; it stays, stopped, and counts against quota")
+
+    def _start(self, machine: Machine) -> None:
+        self._refusals.pop(machine.pool, None)
+        self._waits.pop(machine.pool, None)
+        put(self._store, machine)
+        where = "" if machine.zone == NO_ZONE else f" in {machine.zone}"
+        self._store.say(
+            "node-added",
+            f"Node {machine.name} of pool {machine.pool} starts{where}: ${machine.hourly:.3f}/h.",
+            cluster=machine.cluster,
+            pool=machine.pool,
+            node=machine.name,
+            zone=machine.zone,
+            hourly=machine.hourly,
+            request=machine.request,
+        )
+
+    def _bill(self, machine: Machine, why: str) -> None:
+        seconds = self._store.clock.now() - machine.born
+        cost = machine.hourly * seconds / 3600
+        self._store.say(
+            "node-removed",
+            f"Node {machine.name} of pool {machine.pool} is gone after {seconds / 60:.0f} min, "
+            f"${cost:.3f}: {why}.",
+            cluster=machine.cluster,
+            pool=machine.pool,
+            node=machine.name,
+            hourly=machine.hourly,
+            seconds=seconds,
+            cost=cost,
+            why=why,
+        )
+
+    def _refused(self, pool: NodePool, count: int, refusal: str) -> None:
+        wait = self._wait(pool)
+        self._waits[pool.name] = wait
+        self.backoff[pool.name] = self._store.clock.now() + wait
+        if self._refusals.get(pool.name) == refusal:
+            return  # it is tried again and again, and said once
+        self._refusals[pool.name] = refusal
+        self._store.say(
+            "no-node",
+            f"Pool {pool.name} gets none of {several(count, 'node')}: {refusal}. It is tried again "
+            f"{_OFTEN[pool.cloud].format(minutes=wait / 60)}.",
+            cluster=self._cluster,
+            pool=pool.name,
+            count=count,
+            why=refusal,
+        )
+
+    def _says_waiting(self, pool: NodePool, count: int, why: str) -> None:
+        minutes = self._settings.capacity_check_seconds / 60
+        self._store.say(
+            "no-stock-yet",
+            f"Pool {pool.name} waits for {several(count, 'node')}, up to {minutes:.0f} min: {why}.",
+            cluster=self._cluster,
+            pool=pool.name,
+            count=count,
+            why=why,
+        )
+
+    def _wait(self, pool: NodePool) -> float:
+        """How long a pool is let alone whose nodes did not come, simulated."""
+        first, before = self._settings.backoff_seconds, self._waits.get(pool.name)
+        if before is None or pool.cloud == "gke":
+            return first
+        return min(2 * before, self._settings.longest_backoff_seconds)
+
+    def _refusal(self, pool: NodePool, count: int) -> str:
+        if quota := self._short(pool, count):
+            return f"{_NO_QUOTA[pool.cloud]} ({quota})"
+        return _no_stock(pool) if self._store.strike(NO_STOCK, pool.name, pool.id) is not None else ""
+
+    def _short(self, pool: NodePool, count: int) -> str:
+        """The quota that so many more nodes would exceed; empty for none."""
+        for fault in self._store.faults(QUOTA).values():
+            for name, amount in _counts(pool).items():
+                if fault.strikes(name) and self._used(name) + amount * count > fault.details["limit"]:
+                    self._store.strike(QUOTA, name)
+                    return name
+        return ""
+
+    def _used(self, quota: str) -> int:
+        by_name = {pool.name: pool for pool in pools(self._store, self._cluster)}
+        return sum(_counts(by_name[each.pool]).get(quota, 0) for each in self.all() if each.pool in by_name)
+
+
+def _no_stock(pool: NodePool) -> str:
+    return f"{_NO_STOCK[pool.cloud]} ({pool.machine})"
+
+
+def _counts(pool: NodePool) -> dict[str, int]:
+    """What a node counts against each quota: processors or accelerators."""
+    cloud = CloudKind(pool.cloud)
+    machine = find_machine(cloud, pool.machine)
+    if machine is None:
+        return {}
+    spot = pool.capacity in _CHEAPER
+    cores = quota_names(cloud, machine.family, spot=spot)
+    counts = dict.fromkeys(cores, machine.vcpus)
+    if pool.accelerator is not None:
+        kind, number = pool.accelerator
+        names = quota_names(cloud, machine.family, kind, spot=spot)
+        counts |= dict.fromkeys((name for name in names if name not in cores), number)
+    return counts

@@ -1,0 +1,79 @@
+"""What the clouds call what they make: nodes, the groups that they are in, requests for them.
+
+Sources: names as they stand in GKE's and AKS's documentation and issues, such as
+`gke-cluster-1-default-pool-d2eb6f2e-8w8x` and `aks-nodepool1-12345678-vmss000000` (2026).
+"""
+
+import hashlib
+import string
+from typing import Final
+
+from ebbtide_rehearsal.cloud.nodes.machines import Machine
+from ebbtide_rehearsal.cloud.pools import NodePool
+
+_LONGEST: Final = 63
+_DIGITS: Final = string.digits + string.ascii_lowercase
+_HEX: Final = string.hexdigits[:16]
+
+
+def _hash(text: str, length: int, digits: str) -> str:
+    number = int.from_bytes(hashlib.sha256(text.encode()).digest()[:16])
+    return _digits(number, digits)[-length:].rjust(length, digits[0])
+
+
+def _digits(number: int, digits: str) -> str:
+    head, last = divmod(number, len(digits))
+    return (_digits(head, digits) if head else "") + digits[last]
+
+
+def group(pool: NodePool, zone: str) -> str:
+    """The name of the instance group or scale set that a node of a pool belongs to."""
+    match pool.cloud:
+        case "gke":
+            # Where exactly GKE cuts long names is not documented.
+            stem = f"gke-{_last(pool.cluster)}-{pool.name}"[: _LONGEST - 14]
+            return f"{stem}-{_hash(f'{pool.id}/{zone}', 8, _HEX)}"
+        case "aks":
+            return f"aks-{pool.name}-{_hash(pool.cluster, 8, string.digits)}-vmss"
+
+
+def new_name(pool: NodePool, zone: str, number: int, since: float) -> str:
+    """The name of a new node.
+
+    Args:
+        pool: its pool.
+        zone: where it is.
+        number: how many the pool has had before: no name comes twice.
+        since: when the cloud began, which tells its names from another's.
+    """
+    stem = group(pool, zone)
+    match pool.cloud:
+        case "gke":
+            return f"{stem}-{_hash(f'{stem}/{number}/{since}', 4, _DIGITS)}"
+        case "aks":
+            return stem + _digits(number, _DIGITS).rjust(6, "0")
+
+
+def provider_id(machine: Machine) -> str:
+    """The machine's name in the cloud, as far as the cluster's id tells whose it is."""
+    words = machine.cluster.strip("/").split("/")
+    path = dict(zip(words[::2], words[1::2], strict=False))
+    match machine.cloud:
+        case "gke":
+            return f"gce://{path.get('projects', 'rehearsal')}/{machine.zone}/{machine.name}"
+        case "aks":
+            scale_set, number = machine.name[:-6], int(machine.name[-6:], 36)
+            return (
+                f"azure:///subscriptions/{path.get('subscriptions', 'rehearsal')}/resourceGroups/"
+                f"mc_{path.get('resourceGroups', 'rehearsal')}_{_last(machine.cluster)}/providers/"
+                f"Microsoft.Compute/virtualMachineScaleSets/{scale_set}/virtualMachines/{number}"
+            )
+
+
+def _last(identity: str) -> str:
+    return identity.rstrip("/").rsplit("/", 1)[-1]
+
+
+def resize_request(request: str) -> str:
+    """GKE's own name for what a ProvisioningRequest asks of an instance group."""
+    return f"gke-{_hash(request, 16, _HEX)}"

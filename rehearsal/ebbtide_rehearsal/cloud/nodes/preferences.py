@@ -1,0 +1,150 @@
+"""Which of several node pools gets new nodes."""
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final, assert_never
+
+import yaml
+
+from ebbtide.kubernetes_api.parts import part, parts
+from ebbtide_rehearsal.cloud.autoscaling import Expander
+from ebbtide_rehearsal.cloud.nodes.fitting import Room
+from ebbtide_rehearsal.cloud.nodes.names import group
+from ebbtide_rehearsal.cloud.nodes.objects import Object
+from ebbtide_rehearsal.cloud.nodes.pods import Pod
+from ebbtide_rehearsal.cloud.pools import NodePool
+
+COMPUTE_CLASS: Final = "cloud.google.com/compute-class"
+"""Label of the nodes of a ComputeClass, and what a pod selects one by (GKE docs)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """Nodes that a pool could get.
+
+    Attributes:
+        pool: the pool.
+        zone: where.
+        nodes: how many.
+        pods: who would run there.
+        waste: what would be left of a node's processors and of its memory, as shares, added up.
+        there: how many nodes the pool has in the zone.
+    """
+
+    pool: NodePool
+    zone: str
+    nodes: int
+    pods: tuple[Pod, ...]
+    waste: float
+    there: int
+
+
+def waste(empty: Room, left: Sequence[Room]) -> float:
+    """What is left of new nodes (kubernetes/autoscaler, FAQ, expander `least-waste`)."""
+    shares = [
+        sum((room.free.get(name, Decimal(0)) for room in left), Decimal(0)) / (empty.free[name] * len(left))
+        for name in ("cpu", "memory")
+        if empty.free.get(name) and left
+    ]
+    return float(sum(shares, Decimal(0)))
+
+
+def class_rank(pool: NodePool, specification: Object) -> int | None:
+    """The place of a pool among a ComputeClass's priorities, from 0; None where it is not to be used."""
+    rules = parts(specification, "priorities")
+    found = next((number for number, rule in enumerate(rules) if _meets(pool, rule)), None)
+    if found is None and specification.get("whenUnsatisfiable") == "ScaleUpAnyway":
+        return len(rules)
+    return found
+
+
+def _meets(pool: NodePool, rule: Object) -> bool:
+    if rule.get("nodepools"):
+        return pool.name in rule["nodepools"]
+    gpu = part(rule, "gpu")
+    wanted: dict[str, tuple[Any, Any]] = {
+        "machineType": (rule.get("machineType"), pool.machine),
+        "machineFamily": (rule.get("machineFamily"), pool.machine.split("-")[0]),
+        "gpu type": (gpu.get("type"), pool.accelerator and pool.accelerator[0]),
+        "gpu count": (gpu.get("count"), pool.accelerator and pool.accelerator[1]),
+    }
+    return (
+        all(want in (None, has) for want, has in wanted.values())
+        and bool(rule.get("spot")) == (pool.capacity == "spot")
+        and bool(part(rule, "flexStart").get("enabled")) == (pool.capacity == "flex-start")
+    )
+
+
+def aks_priority(pool: NodePool, zone: str, priorities: str) -> int | None:
+    """A pool's priority for AKS's autoscaler, the highest wins; None where it has none.
+
+    Args:
+        pool: the pool.
+        zone: where.
+        priorities: the key `priorities` of the ConfigMap `cluster-autoscaler-priority-expander`: patterns by
+            priority (kubernetes/autoscaler, expander/priority/readme.md).
+    """
+    table: Mapping[int, Sequence[str]] = yaml.safe_load(priorities) or {}
+    name = group(pool, zone)
+    matching = [
+        number for number, patterns in table.items() if any(re.search(each, name) for each in patterns)
+    ]
+    return max(matching, default=None)
+
+
+def best(
+    options: Sequence[Option], *, expander: Expander, priorities: str, specification: Object | None = None
+) -> Option | None:
+    """The option that the cloud's autoscaler takes; None where none is to be used.
+
+    GKE takes the one that costs least for each pod it helps, then the one that leaves least unused, unless a
+    ComputeClass says otherwise; the formula of its expander is not published. AKS goes by its expander, and
+    by chance where that leaves several (kubernetes/autoscaler, FAQ, "What are Expanders?", 2026). Where all
+    else is the same the zone with fewer nodes wins.
+
+    Args:
+        options: what could be done.
+        expander: what AKS goes by.
+        priorities: see `aks_priority`; empty for none.
+        specification: of the ComputeClass that the pods ask for; None for none.
+    """
+    ranked: list[tuple[tuple[float, ...], Option]] = []
+    for option in options:
+        rank = 0 if specification is None else class_rank(option.pool, specification)
+        if rank is None:
+            continue
+        ranked.append(((rank, *_cost(option, expander, priorities), option.there), option))
+    return min(ranked, key=lambda each: (each[0], each[1].pool.name, each[1].zone))[1] if ranked else None
+
+
+def _cost(option: Option, expander: Expander, priorities: str) -> tuple[float, ...]:
+    match option.pool.cloud:
+        case "gke":
+            return (option.nodes * option.pool.hourly / len(option.pods), option.waste)
+        case "aks":
+            return (*_preference(option, expander, priorities), _chance(option))
+
+
+def _preference(option: Option, expander: Expander, priorities: str) -> tuple[float, ...]:
+    """What AKS's expander has of an option, the smallest best; of the same length for all of them."""
+    match expander:
+        case "random":
+            return ()
+        case "most-pods":
+            return (-len(option.pods),)
+        case "least-waste":
+            return (option.waste,)
+        case "priority":
+            priority = aks_priority(option.pool, option.zone, priorities)
+            return (0, -priority) if priority is not None else (1, 0)
+        case _:
+            assert_never(expander)
+
+
+def _chance(option: Option) -> float:
+    """As good as thrown, and the same for all zones of a pool."""
+    thrown = hashlib.sha256(f"{option.pool.name} {option.pods[0].uid}".encode()).digest()
+    return int.from_bytes(thrown[:8])

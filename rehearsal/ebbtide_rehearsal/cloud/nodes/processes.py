@@ -1,0 +1,253 @@
+"""The kubelet of pods whose command really runs, as processes of this machine.
+
+Only a pod's first container runs, and of a pod of Argo Workflows the main one. Its end is the pod's: exit
+status, restarts, signal and grace period are a kubelet's (Kubernetes docs, Pod Lifecycle, 1.36).
+"""
+
+import contextlib
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from ebbtide.kubernetes_api import Api
+from ebbtide_rehearsal.cloud.nodes import argo
+from ebbtide_rehearsal.cloud.nodes.container import ContainerError, prepare
+from ebbtide_rehearsal.cloud.nodes.guard import Guard
+from ebbtide_rehearsal.cloud.nodes.hands import Hands
+from ebbtide_rehearsal.cloud.nodes.kubelet import End, now, running, waiting
+from ebbtide_rehearsal.cloud.nodes.pods import Pod
+from ebbtide_rehearsal.control_plane.mounts import NotMountedError
+from ebbtide_rehearsal.control_plane.stages import RUNS
+
+_START_ERROR: Final = 128
+_SIGNALLED: Final = 128
+_BACKOFF: Final = 10.0  # seconds, doubled with each restart
+_LONGEST_BACKOFF: Final = 300.0
+
+
+def is_process(pod: Pod) -> bool:
+    """Whether a pod's command really runs."""
+    return pod.annotations.get(RUNS) == "process"
+
+
+@dataclass(slots=True)
+class _Running:
+    """A pod's process.
+
+    Attributes:
+        pod: the pod, as it was last seen.
+        child: the process; None between restarts.
+        began: when it started.
+        name: the container's.
+        log: what it says.
+        read: how much of that was passed on.
+        restarts: how often it was started again.
+        code: the exit status of the one before.
+        again: when it starts again, of the monotonic clock.
+        kill: when it is killed, having been asked to end; None before.
+        shutdown: whether it was asked since its node is shut down.
+    """
+
+    pod: Pod
+    child: "subprocess.Popen[bytes] | None"
+    began: str
+    name: str
+    log: Path
+    read: int = 0
+    restarts: int = 0
+    code: int = 0
+    again: float = 0
+    kill: float | None = None
+    shutdown: bool = False
+
+
+class ProcessKubelet:
+    """Runs such pods, each time it is asked to look."""
+
+    def __init__(self, api: Api, hands: Hands, directory: Path, said: Callable[[Pod, str], None]) -> None:
+        """Run pods of a cluster.
+
+        Args:
+            api: of the cluster.
+            hands: what writes their status.
+            directory: where their files and logs are.
+            said: what is done with what a pod says.
+        """
+        self._api, self._hands, self._directory, self._said = api, hands, directory, said
+        self._guard = Guard()
+        self._running: dict[str, _Running] = {}
+        self._lost: set[str] = set()
+
+    def look(self, pods: Sequence[Pod], nodes: frozenset[str]) -> None:
+        """See to all pods.
+
+        Args:
+            pods: the pods of the cluster.
+            nodes: the nodes whose kubelets are there.
+        """
+        self._lost &= {pod.uid for pod in pods}
+        mine = {
+            pod.uid: pod
+            for pod in pods
+            if is_process(pod) and pod.node in nodes and pod.uid not in self._lost
+        }
+        for uid in self._running.keys() - mine.keys():
+            self._drop(uid)
+        for uid, pod in mine.items():
+            entry = self._running.get(uid)
+            if entry is not None:
+                entry.pod = pod
+                self._see_to(entry)
+            elif pod.deleting:
+                self._gone(pod)
+            elif not pod.ended:
+                self._begin(pod)
+
+    def stop_all(self, node: str, grace: float) -> None:
+        """A node is shut down: its pods are asked to end, and have so many seconds at most."""
+        for entry in self._running.values():
+            if entry.pod.node == node and entry.kill is None:
+                entry.shutdown = True
+                self._ask(entry, min(grace, _grace(entry.pod)))
+
+    def busy(self, node: str) -> bool:
+        """Whether a pod of a node still runs."""
+        return any(entry.pod.node == node and entry.child is not None for entry in self._running.values())
+
+    def lose(self, node: str) -> None:
+        """A node is gone, with all that ran on it; nobody is left to say so, and its pods never run again."""
+        for uid in [uid for uid, entry in self._running.items() if entry.pod.node == node]:
+            self._drop(uid)
+            self._lost.add(uid)
+
+    def close(self) -> None:
+        """End all of them."""
+        for uid in list(self._running):
+            self._drop(uid)
+        self._guard.close()
+
+    def _begin(self, pod: Pod) -> None:
+        log = self._directory / "logs" / pod.namespace / f"{pod.name}.log"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        # A pod that was here before may have had its name: Argo makes a lost one again under the same.
+        entry = _Running(pod, None, now(), "", log, read=log.stat().st_size if log.exists() else 0)
+        self._start(entry)
+
+    def _start(self, entry: _Running) -> None:
+        pod = entry.pod
+        root = self._directory / "pods" / pod.uid
+        try:
+            container = prepare(self._api, dict(pod.raw), root, self._directory / "volumes")
+        except NotMountedError as error:
+            self._wait(pod, "ContainerCreating", str(error))
+            return
+        except ContainerError as error:
+            self._wait(pod, "CreateContainerConfigError", f"Error: {error}")
+            return
+        last = End(entry.code, entry.began) if entry.restarts else None
+        entry.name, entry.began = container.name, now()
+        try:
+            with entry.log.open("ab") as log:
+                entry.child = subprocess.Popen(  # noqa: S603 - it is what the pod says
+                    container.command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    cwd=container.directory,
+                    env=dict(container.environment),
+                    process_group=0,
+                )
+        except OSError as error:
+            words = f"exec: {container.command[0]!r}: {error.strerror}"
+            self._hands.end(pod, {container.name: End(_START_ERROR, reason="StartError", message=words)})
+            return
+        self._guard.add(entry.child.pid)
+        self._running[pod.uid] = entry
+        self._hands.say(pod, running(pod.raw, restarts=entry.restarts, last=last))
+        if argo.is_step(pod.raw):
+            argo.announce(self._api, pod.raw)
+
+    def _wait(self, pod: Pod, reason: str, message: str) -> None:
+        self._hands.say(pod, waiting(pod.raw, reason, message))
+
+    def _see_to(self, entry: _Running) -> None:
+        self._read(entry)
+        if entry.child is None:
+            self._between(entry)
+            return
+        code = entry.child.poll()
+        if code is not None:
+            self._ended(entry, code)
+        elif entry.kill is not None:
+            if time.monotonic() >= entry.kill:
+                entry.child.kill()
+        elif entry.pod.deleting:
+            self._ask(entry, _grace(entry.pod))
+
+    def _between(self, entry: _Running) -> None:
+        """A pod whose process has ended and starts again, unless it is to go."""
+        if entry.pod.deleting:
+            self._drop(entry.pod.uid)
+            self._gone(entry.pod)
+        elif entry.kill is None and time.monotonic() >= entry.again:
+            entry.restarts += 1
+            self._start(entry)
+
+    def _ask(self, entry: _Running, grace: float) -> None:
+        """A container's first process is sent the signal, and no other (Kubernetes docs, Pod Lifecycle)."""
+        entry.kill = time.monotonic() + grace
+        if entry.child is not None:
+            with contextlib.suppress(ProcessLookupError):
+                entry.child.send_signal(signal.SIGTERM)
+
+    def _ended(self, entry: _Running, status: int) -> None:
+        """See to a process that has ended; a negative status is the signal that ended it."""
+        self._read(entry)
+        code = _SIGNALLED - status if status < 0 else status
+        policy = entry.pod.raw.get("spec", {}).get("restartPolicy", "Always")
+        again = policy == "Always" or (policy == "OnFailure" and code != 0)
+        if again and entry.kill is None and not entry.pod.deleting:
+            if entry.child is not None:
+                self._guard.drop(entry.child.pid)
+            entry.child, entry.code = None, code
+            entry.again = time.monotonic() + min(_BACKOFF * 2**entry.restarts, _LONGEST_BACKOFF)
+            return
+        ends = {entry.name: End(code, entry.began), **argo.ends(entry.pod.raw, status)}
+        if argo.is_step(entry.pod.raw):
+            argo.report(self._api, entry.pod.raw, self._directory / "pods" / entry.pod.uid)
+        self._hands.end(entry.pod, ends, shutdown=entry.shutdown)
+        self._drop(entry.pod.uid)
+        if entry.pod.deleting:
+            self._gone(entry.pod)
+
+    def _gone(self, pod: Pod) -> None:
+        """A pod that was to be deleted has ended: its kubelet takes it out of the API."""
+        self._hands.delete(pod, gracePeriodSeconds=0, preconditions={"uid": pod.uid})
+
+    def _drop(self, uid: str) -> None:
+        entry = self._running.pop(uid)
+        if entry.child is not None:
+            self._guard.drop(entry.child.pid)
+            entry.child.wait()
+        self._read(entry)
+
+    def _read(self, entry: _Running) -> None:
+        """Pass on the whole lines that a pod has said since the last time."""
+        with entry.log.open("rb") as log:
+            log.seek(entry.read)
+            new = log.read()
+        end = new.rfind(b"\n") + 1
+        entry.read += end
+        for line in new[:end].decode(errors="replace").splitlines():
+            self._said(entry.pod, line)
+
+
+def _grace(pod: Pod) -> float:
+    """Seconds from the signal to the end by force."""
+    asked = pod.raw.get("metadata", {}).get("deletionGracePeriodSeconds")
+    given = pod.raw.get("spec", {}).get("terminationGracePeriodSeconds", 30)
+    return float(given if asked is None else asked)

@@ -1,0 +1,146 @@
+"""What becomes of ProvisioningRequests, and of those that GKE queues (kubernetes/autoscaler,
+ProvisioningRequest API autoscaling.x-k8s.io/v1; GKE docs, provisioningrequest, 2026-04-08; what Kueue 0.19.2
+makes of the conditions, its pkg/controller/admissionchecks/provisioning)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from ebbtide_rehearsal.cloud.nodes.atomic import answer
+from ebbtide_rehearsal.cloud.nodes.cluster import Request, Seen
+from ebbtide_rehearsal.cloud.nodes.fitting import largest_first, obstacle, pack
+from ebbtide_rehearsal.cloud.nodes.machines import Machine, counted
+from ebbtide_rehearsal.cloud.nodes.names import resize_request
+from ebbtide_rehearsal.cloud.nodes.settings import Settings
+from ebbtide_rehearsal.cloud.nodes.templates import room
+from ebbtide_rehearsal.cloud.nodes.verdicts import ATOMIC, CHECK, QUEUED, Condition, Order, Verdict
+from ebbtide_rehearsal.cloud.pools import NodePool
+
+_CLASSES: Final = {"gke": (QUEUED, CHECK, ATOMIC), "aks": (CHECK, ATOMIC)}
+
+
+def decide(
+    request: Request, seen: Seen, since: float, backoff: Mapping[str, float], settings: Settings
+) -> Verdict:
+    """What is to be done about a request now.
+
+    Args:
+        request: the request.
+        seen: the cluster.
+        since: when it got its last condition, or was first seen, in simulated seconds.
+        backoff: until when, in simulated seconds, a pool is let alone, by name.
+        settings: how long things take.
+    """
+    had = request.conditions
+    if request.kind not in {each for pool in seen.pools for each in _CLASSES[pool.cloud]}:
+        return None
+    if request.kind != QUEUED:
+        return answer(request, seen, since, backoff, settings)
+    if had & {"Failed", "CapacityRevoked"}:
+        return None
+    if "Provisioned" in had:
+        return _booked(request, seen, since, settings)
+    if "Accepted" not in had:
+        return Condition(kind="Accepted", status=True, reason="SuccessfullyQueued", message=_ACCEPTED)
+    return _provision(request, seen, since, settings)
+
+
+_ACCEPTED: Final = "Provisioning Request was successfully queued."
+
+
+def _booked(request: Request, seen: Seen, since: float, settings: Settings) -> Condition | None:
+    """A provisioned request: its nodes wait for its pods for a while, and are gone one day."""
+    if not nodes_of(request, seen.machines):
+        gone = "Capacity is revoked: the nodes of this request are gone."
+        return Condition(kind="CapacityRevoked", status=True, reason="CapacityRevoked", message=gone)
+    if "BookingExpired" not in request.conditions and seen.now - since >= settings.booking_seconds:
+        over = "Booking is expired: the capacity is no longer kept for this request."
+        return Condition(kind="BookingExpired", status=True, reason="BookingExpired", message=over)
+    return None
+
+
+def _failed(reason: str, message: str) -> Condition:
+    return Condition(kind="Failed", status=True, reason=reason, message=message)
+
+
+def _provision(request: Request, seen: Seen, since: float, settings: Settings) -> Verdict:
+    mine = nodes_of(request, seen.machines)
+    if mine:
+        return _provisioned(request) if all(_up(machine, seen) for machine in mine) else None
+    pools = [pool for pool in seen.pools if pool.capacity == "queued"]
+    orders = [order for pool in pools for zone in pool.zones if (order := _order(request, pool, zone, seen))]
+    if not orders:
+        return _failed("NoFittingNodePool", _why_not(request, pools, seen))
+    if not any(_is_scheduled(order.pool) for order in orders):
+        return _failed("ResizeRequestFailed", "Resize requests without accelerators are not supported.")
+    possible = [order for order in orders if len(order.zones) <= order.pool.maximum]
+    if not possible:
+        largest = max(order.pool.maximum for order in orders)
+        need = min(len(order.zones) for order in orders)
+        return _failed(
+            "MaxNodepoolSizeReached",
+            f"Max nodepool size reached: {need} nodes are needed, and a node pool may have {largest}.",
+        )
+    free = [
+        order
+        for order in possible
+        if len(order.zones) <= order.pool.maximum - counted(seen.machines, order.pool)
+    ]
+    if seen.now - since < settings.dws_wait_seconds or not free:
+        return None
+    return min(free, key=lambda order: (len(order.zones) * order.pool.hourly, order.pool.name, order.zones))
+
+
+def _is_scheduled(pool: NodePool) -> bool:
+    """Flex-start is for accelerators and the series H4D (GKE docs, concepts/dws, 2026)."""
+    return pool.accelerator is not None or pool.machine.startswith("h4d-")
+
+
+def _provisioned(request: Request) -> Condition:
+    details = {"ResizeRequestName": resize_request(request.id)}
+    done = "Provisioning Request was successfully provisioned."
+    return Condition(kind="Provisioned", status=True, reason="Provisioned", message=done, details=details)
+
+
+def _order(request: Request, pool: NodePool, zone: str, seen: Seen) -> Order | None:
+    """What of a pool a request needs, all in one zone; None where one of its pods fits no node."""
+    empty, pods = room(pool, zone, seen.daemons), request.pods
+    if any(obstacle(each.pod, empty) for each in request.sets):
+        return None
+    used, _ = pack(largest_first(pods), empty, len(pods))
+    return Order(pool, (zone,) * len(used))
+
+
+def _why_not(request: Request, pools: Sequence[NodePool], seen: Seen) -> str:
+    why = [
+        f"{pool.name}: {text}"
+        for pool in pools
+        for text in {
+            obstacle(each.pod, room(pool, zone, seen.daemons)) for each in request.sets for zone in pool.zones
+        }
+        if text
+    ]
+    return (
+        "No node pool fits the request's pods: " + ("; ".join(why) or "none is for queued provisioning") + "."
+    )
+
+
+def nodes_of(request: Request, machines: Sequence[Machine]) -> list[Machine]:
+    """The machines that came for a request and stay."""
+    return [machine for machine in machines if machine.request == request.id and not machine.leaves]
+
+
+def _up(machine: Machine, seen: Seen) -> bool:
+    node, pool = seen.nodes.get(machine.name), seen.pool(machine)
+    shown = node is not None and (
+        pool is None or pool.accelerator is None or pool.accelerator_resource in node.allocatable
+    )
+    return node is not None and node.open and shown
+
+
+def run_seconds(request: Request | None, pool: NodePool) -> float | None:
+    """How long nodes may run, simulated; None for as long as they are needed.
+
+    A request may ask for less than its pool allows (`maxRunDurationSeconds`).
+    """
+    asked = request.parameters.get("maxRunDurationSeconds") if request else None
+    return min(float(asked), pool.max_run_seconds or float(asked)) if asked else pool.max_run_seconds

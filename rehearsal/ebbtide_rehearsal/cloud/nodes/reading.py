@@ -1,0 +1,126 @@
+"""Reading a cluster, as it is now."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ebbtide.kubernetes_api import Api
+from ebbtide.kubernetes_api.parts import part, parts, text
+from ebbtide_rehearsal.cloud.autoscaling import instructions
+from ebbtide_rehearsal.cloud.nodes.cluster import PodSet, Request, Seen, read_budget, read_node
+from ebbtide_rehearsal.cloud.nodes.fitting import ZONE
+from ebbtide_rehearsal.cloud.nodes.machines import machines
+from ebbtide_rehearsal.cloud.nodes.objects import Object
+from ebbtide_rehearsal.cloud.nodes.pods import Pod, read_pod
+from ebbtide_rehearsal.cloud.pools import pools
+from ebbtide_rehearsal.cloud.store import Store
+
+_CLAIMS: Final = "/api/v1/persistentvolumeclaims"
+_VOLUMES: Final = "/api/v1/persistentvolumes"
+_REQUESTS: Final = "/apis/autoscaling.x-k8s.io/v1/provisioningrequests"
+_CLASSES: Final = "/apis/cloud.google.com/v1/computeclasses"
+_PRIORITIES: Final = "/api/v1/namespaces/kube-system/configmaps/cluster-autoscaler-priority-expander"
+_ZONES: Final = (ZONE, "topology.gke.io/zone", "topology.disk.csi.azure.com/zone")
+
+
+class Reader:
+    """Reads a cluster."""
+
+    def __init__(self, api: Api, store: Store, cluster: str) -> None:
+        """Read the cluster of an id, over its API and from the cloud's memory."""
+        self._api, self._store, self._cluster = api, store, cluster
+        self._requests: Mapping[str, Object] = {}
+
+    def look(self) -> Seen:
+        """The cluster as it is now."""
+        raw = self._api.items("/api/v1/pods")
+        zones = self._volume_zones() if any(_claims(pod) for pod in raw) else {}
+        priorities = self._api.find(_PRIORITIES)
+        requests = self._items(_REQUESTS)
+        self._requests = {text(each, "metadata", "uid"): each for each in requests}
+        nodes = [read_node(each) for each in self._api.items("/api/v1/nodes")]
+        return Seen(
+            now=self._store.clock.now(),
+            pools=pools(self._store, self._cluster),
+            machines=machines(self._store, self._cluster),
+            nodes={node.name: node for node in nodes},
+            pods=[read_pod(each, _zones(each, zones)) for each in raw],
+            daemons=[_daemon(each) for each in self._api.items("/apis/apps/v1/daemonsets")],
+            budgets=[read_budget(each) for each in self._api.items("/apis/policy/v1/poddisruptionbudgets")],
+            requests=[self._request(each) for each in requests],
+            classes={text(each, "metadata", "name"): part(each, "spec") for each in self._items(_CLASSES)},
+            priorities=text(priorities, "data", "priorities") if priorities else "",
+            told=instructions(self._store, self._cluster),
+        )
+
+    def raw_request(self, request: Request) -> Object:
+        """A ProvisioningRequest as it was when last looked at."""
+        return self._requests[request.uid]
+
+    def _items(self, path: str) -> list[dict[str, Any]]:
+        """The objects of a kind that a cluster may not have."""
+        found = self._api.find(path)
+        return found["items"] if found else []
+
+    def _volume_zones(self) -> dict[str, frozenset[str]]:
+        """Where the volumes of claims are, by the claims' namespace and name."""
+        volumes = {text(each, "metadata", "name"): _volume_zone(each) for each in self._api.items(_VOLUMES)}
+        return {
+            f"{text(claim, 'metadata', 'namespace')}/{text(claim, 'metadata', 'name')}": zone
+            for claim in self._api.items(_CLAIMS)
+            if (zone := volumes.get(text(claim, "spec", "volumeName"), frozenset()))
+        }
+
+    def _request(self, raw: Object) -> Request:
+        namespace = text(raw, "metadata", "namespace")
+        return Request(
+            namespace=namespace,
+            name=text(raw, "metadata", "name"),
+            uid=text(raw, "metadata", "uid"),
+            kind=text(raw, "spec", "provisioningClassName"),
+            sets=tuple(
+                PodSet(read_pod(template), int(each["count"]))
+                for each in parts(raw, "spec", "podSets")
+                if (template := self._template(namespace, text(each, "podTemplateRef", "name")))
+            ),
+            parameters=part(raw, "spec", "parameters"),
+            conditions=_conditions(raw, "True"),
+            denied=_conditions(raw, "False"),
+        )
+
+    def _template(self, namespace: str, name: str) -> Object:
+        found = self._api.find(f"/api/v1/namespaces/{namespace}/podtemplates/{name}")
+        return part(found, "template") if found else {}
+
+
+def _conditions(raw: Object, status: str) -> frozenset[str]:
+    return frozenset(each["type"] for each in parts(raw, "status", "conditions") if each["status"] == status)
+
+
+def _claims(pod: Object) -> list[str]:
+    namespace = text(pod, "metadata", "namespace")
+    named = [text(each, "persistentVolumeClaim", "claimName") for each in parts(pod, "spec", "volumes")]
+    return [f"{namespace}/{name}" for name in named if name]
+
+
+def _zones(pod: Object, zones: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    """Where all of a pod's volumes are; empty for anywhere. Nowhere is written as a zone that is none."""
+    bound = [zones[claim] for claim in _claims(pod) if claim in zones]
+    if not bound:
+        return frozenset()
+    first, *others = bound
+    return first.intersection(*others) or frozenset({""})
+
+
+def _volume_zone(volume: Object) -> frozenset[str]:
+    terms = parts(volume, "spec", "nodeAffinity", "required", "nodeSelectorTerms")
+    return frozenset(
+        value
+        for term in terms
+        for each in parts(term, "matchExpressions")
+        if each["key"] in _ZONES
+        for value in each.get("values") or ()
+    )
+
+
+def _daemon(raw: Object) -> Pod:
+    return read_pod(part(raw, "spec", "template"))

@@ -1,0 +1,142 @@
+"""Nodes as the clouds make them: names, labels, taints, capacity.
+
+Sources: GKE docs (node names, node labels), Azure docs (AKS node labels, scale set names), Kubernetes docs
+(Well-Known Labels; Cloud Controller Manager for the taint at birth); 2026.
+"""
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any, Final
+
+from ebbtide.catalog import CloudKind, find_machine
+from ebbtide_rehearsal.cloud.nodes.fitting import ZONE, Room, tolerates
+from ebbtide_rehearsal.cloud.nodes.machines import Machine
+from ebbtide_rehearsal.cloud.nodes.names import group, provider_id, resize_request
+from ebbtide_rehearsal.cloud.nodes.objects import amounts, total
+from ebbtide_rehearsal.cloud.nodes.pods import Pod
+from ebbtide_rehearsal.cloud.pools import NodePool
+from ebbtide_rehearsal.control_plane.stages import FAKE, KUBELET
+
+REQUEST_LABEL: Final = "autoscaling.gke.io/provisioning-request"
+"""Label of a node that came for a ProvisioningRequest that GKE had queued."""
+
+UNINITIALIZED: Final = "node.cloudprovider.kubernetes.io/uninitialized"
+"""Key of the taint that a node is born with, until the cloud's controller has seen to it."""
+
+NOT_READY: Final = "node.kubernetes.io/not-ready"
+"""Key of the taint that Kubernetes puts on a node until its kubelet is ready."""
+
+_PODS: Final = {"gke": 110, "aks": 250}
+_ARM: Final = ("t2a-", "c4a-", "n4a-", "a4x-")
+
+
+def labels(pool: NodePool, zone: str, name: str) -> dict[str, str]:
+    """The labels of a node: those of its pool, and those that say which and where it is."""
+    region = zone.rsplit("-", 1)[0]
+    arch = "arm64" if pool.machine.startswith(_ARM) else "amd64"
+    own = {
+        "kubernetes.io/hostname": name,
+        "kubernetes.io/arch": arch,
+        "kubernetes.io/os": "linux",
+        "beta.kubernetes.io/arch": arch,
+        "beta.kubernetes.io/os": "linux",
+        "node.kubernetes.io/instance-type": pool.machine,
+        "beta.kubernetes.io/instance-type": pool.machine,
+        "topology.kubernetes.io/region": region,
+        ZONE: zone,
+        "failure-domain.beta.kubernetes.io/region": region,
+        "failure-domain.beta.kubernetes.io/zone": zone,
+    }
+    match pool.cloud:
+        case "gke":
+            own |= {"cloud.google.com/gke-nodepool": pool.name, "topology.gke.io/zone": zone}
+        case "aks":
+            own |= {
+                "agentpool": pool.name,
+                "kubernetes.azure.com/agentpool": pool.name,
+                "kubernetes.azure.com/role": "agent",
+                "topology.disk.csi.azure.com/zone": zone,
+            }
+    return {**own, **pool.labels}
+
+
+def provides(pool: NodePool) -> dict[str, str]:
+    """What pods may ask for on a node, once its accelerators are seen."""
+    return {"pods": str(_PODS[pool.cloud]), **pool.allocatable, **pool.accelerators}
+
+
+def capacity(pool: NodePool) -> dict[str, str]:
+    """What a node has, as far as the catalog knows its machine type; its accelerators left out."""
+    machine = find_machine(CloudKind(pool.cloud), pool.machine)
+    known = {"cpu": str(machine.vcpus), "memory": f"{int(machine.memory_gib * 1024)}Mi"} if machine else {}
+    return {"pods": str(_PODS[pool.cloud]), **pool.allocatable, **known}
+
+
+def room(pool: NodePool, zone: str, daemons: Sequence[Pod]) -> Room:
+    """A new node of a pool, with the pods of DaemonSets on it."""
+    name = f"template-node-for-{group(pool, zone)}"
+    marks = labels(pool, zone, name)
+    offered = amounts(provides(pool))
+    taken = total(*(pod.requests for pod in daemons if runs_on(pod, marks, pool)))
+    free = {key: amount - taken.get(key, Decimal(0)) for key, amount in offered.items()}
+    return Room(name, marks, pool.taints, free)
+
+
+def runs_on(daemon: Pod, marks: dict[str, str], pool: NodePool) -> bool:
+    """Whether a DaemonSet puts a pod on a pool's nodes."""
+    return (
+        all(marks.get(key) == value for key, value in daemon.selector.items())
+        and (
+            not daemon.affinity
+            or any(term and all(each.holds(marks) for each in term) for term in daemon.affinity)
+        )
+        and all(
+            tolerates(daemon.tolerations, taint)
+            for taint in pool.taints
+            if taint.effect != "PreferNoSchedule"
+        )
+    )
+
+
+def node(pool: NodePool, machine: Machine, version: str) -> dict[str, Any]:
+    """The Node object that a kubelet and the cloud's controller register.
+
+    Args:
+        pool: the machine's pool.
+        machine: the machine.
+        version: Kubernetes's, as the API server says it.
+    """
+    marks = labels(pool, machine.zone, machine.name)
+    if machine.request and pool.capacity == "queued":
+        marks[REQUEST_LABEL] = resize_request(machine.request)
+    accelerator = pool.accelerator_resource
+    birth = {"key": UNINITIALIZED, "value": "true", "effect": "NoSchedule"}
+    taints = [
+        {"key": taint.key, "effect": taint.effect} | ({"value": taint.value} if taint.value else {})
+        for taint in pool.taints
+    ]
+    seen = {key: value for key, value in provides(pool).items() if key != accelerator}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": machine.name, "labels": marks, "annotations": {KUBELET: FAKE}},
+        "spec": {"providerID": provider_id(machine), "taints": [*taints, birth]},
+        "status": {
+            "allocatable": seen,
+            "capacity": capacity(pool),
+            "nodeInfo": _information(marks["kubernetes.io/arch"], version),
+        },
+    }
+
+
+def _information(arch: str, version: str) -> dict[str, str]:
+    unknown = dict.fromkeys(
+        ("bootID", "containerRuntimeVersion", "kernelVersion", "machineID", "osImage", "systemUUID"), ""
+    )
+    return {
+        **unknown,
+        "architecture": arch,
+        "kubeProxyVersion": version,
+        "kubeletVersion": version,
+        "operatingSystem": "linux",
+    }

@@ -1,0 +1,128 @@
+"""Node pools, in terms of the nodes that they make: what a cloud's API is told of one, and
+the node pools' own controllers go by.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final, Literal, Self
+
+from ebbtide_rehearsal.cloud.store import Resource, Store
+
+_CLOUD: Final = "nodes"
+_TYPE: Final = "node-pool"
+
+NO_ZONE: Final = "0"
+"""The zone of nodes that are in none: Azure labels them with a fault domain (cloud-provider-azure docs,
+topics/availability-zones)."""
+
+CapacityKind = Literal["on-demand", "spot", "preemptible", "flex-start", "queued", "reservation"]
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    """A taint of a node pool's nodes.
+
+    Attributes:
+        key: such as `nvidia.com/gpu`.
+        value: may be empty.
+        effect: as Kubernetes writes it: `NoSchedule`, `PreferNoSchedule` or `NoExecute`.
+    """
+
+    key: str
+    value: str
+    effect: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodePool:
+    """A node pool.
+
+    Attributes:
+        cluster: the cluster's id, as `Clusters` knows it.
+        name: unique in its cluster.
+        cloud: whose it is.
+        machine: machine type.
+        capacity: what the cloud promises of its nodes.
+        zones: where nodes are made, in turns.
+        labels: of each node: those asked for and those that the cloud itself adds, without the ones that say
+            its name or zone.
+        taints: of each node, likewise.
+        allocatable: of each node, Kubernetes quantities, without accelerators.
+        accelerator: the type and count of each node's accelerators; None without.
+        accelerator_resource: how Kubernetes calls them, such as `nvidia.com/gpu`; empty without.
+        driver_installed: whether the cloud itself installs the accelerators' driver and device plugin; else
+            they are seen once pods of DaemonSets that do so run on the node.
+        minimum: nodes that stay, over all zones.
+        maximum: most nodes, over all zones.
+        initial: nodes at birth, over all zones.
+        autoscaled: whether the cloud's autoscaler sizes it; else it stays at `initial`.
+        hourly: price of a node, US dollars an hour.
+        max_run_seconds: after which the cloud takes a node away; None for never.
+        deallocates: whether an evicted node stays, stopped (AKS, eviction policy `Deallocate`).
+        shares: number of the accelerator resource that one accelerator counts as.
+        together: nodes of a TPU slice, which come and go together.
+    """
+
+    cluster: str
+    name: str
+    cloud: Literal["gke", "aks"]
+    machine: str
+    capacity: CapacityKind
+    zones: tuple[str, ...]
+    labels: Mapping[str, str]
+    taints: tuple[Taint, ...]
+    allocatable: Mapping[str, str]
+    accelerator: tuple[str, int] | None
+    accelerator_resource: str
+    driver_installed: bool
+    minimum: int
+    maximum: int
+    initial: int
+    autoscaled: bool
+    hourly: float
+    max_run_seconds: int | None = None
+    deallocates: bool = False
+    shares: int = 1
+    together: int = 1
+
+    @property
+    def accelerators(self) -> dict[str, str]:
+        """The accelerators of a node as pods request them, once their driver runs."""
+        if self.accelerator is None:
+            return {}
+        return {self.accelerator_resource: str(self.accelerator[1] * self.shares)}
+
+    @property
+    def id(self) -> str:
+        """Unique among the pools of all clusters."""
+        return f"{self.cluster}/{self.name}"
+
+    def having(self, **changes: Any) -> Self:
+        """The same with some fields changed."""
+        return replace(self, **changes)
+
+
+def register(store: Store, pool: NodePool) -> None:
+    """Make a node pool known to the controllers, or what has changed of it."""
+    store.put(Resource(_CLOUD, pool.id, _TYPE, state=asdict(pool)))
+
+
+def forget(store: Store, cluster: str, name: str) -> None:
+    """A node pool is to go: its nodes are drained and removed. `pools` no longer has it."""
+    store.remove(_CLOUD, f"{cluster}/{name}")
+
+
+def pools(store: Store, cluster: str) -> list[NodePool]:
+    """The node pools of a cluster, by name."""
+    found = (_pool(resource.state) for resource in store.resources(_CLOUD, _TYPE))
+    return [pool for pool in found if pool.cluster == cluster]
+
+
+def _pool(state: Mapping[str, Any]) -> NodePool:
+    read: dict[str, Any] = {
+        **state,
+        "zones": tuple(state["zones"]),
+        "taints": tuple(Taint(**taint) for taint in state["taints"]),
+        "accelerator": tuple(state["accelerator"]) if state["accelerator"] else None,
+    }
+    return NodePool(**read)

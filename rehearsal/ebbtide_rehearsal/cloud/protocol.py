@@ -1,0 +1,273 @@
+"""How the engine talks to a stand-in: Pulumi's provider protocol over gRPC, in front of plain data.
+
+The engine attaches to a provider that is already running where `PULUMI_DEBUG_PROVIDERS` names its port; for
+each provider resource it opens a connection of its own, which is what tells their calls apart. Secrets are
+accepted, or the engine would let the provider construct nothing; a provider sees them plain, and what it
+answers under the name of a secret input is marked secret here. Sources: pulumi 3.259,
+sdk/go/common/resource/plugin (`provider_plugin.go`, `NewProvider`, `Construct`) and
+proto/pulumi/provider.proto.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent import futures
+from dataclasses import replace
+from functools import partial
+from threading import Lock
+from typing import Final, TypeVar
+
+import grpc
+from google.protobuf import empty_pb2, struct_pb2
+from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
+
+from ebbtide.recording.values import Plain, revealed
+from ebbtide.recording.wire import fill_struct, properties
+from ebbtide_rehearsal.cloud import faults
+from ebbtide_rehearsal.cloud.provider import (
+    Call,
+    Change,
+    Construction,
+    Failure,
+    Properties,
+    Provider,
+    Read,
+    RefusedError,
+    UnfinishedError,
+)
+from ebbtide_rehearsal.cloud.refusal import refuse, refuse_unfinished
+from ebbtide_rehearsal.cloud.secrecy import as_secret_as
+from ebbtide_rehearsal.cloud.store import Store
+
+Answer = TypeVar("Answer")
+
+_CALLS_AT_ONCE: Final = 32
+_BIGGEST_MESSAGE: Final = 400 * 1024 * 1024  # the engine's own limit
+_DEBUG_TAG: Final = "__internal"  # the SDK's note to itself on inputs
+
+
+def serve(provider: Provider, store: Store) -> tuple[grpc.Server, int]:
+    """Start answering the engine's calls for a provider, on a free port of this machine alone.
+
+    Returns:
+        The server, to be stopped, and its port.
+    """
+    server = grpc.server(
+        futures.ThreadPoolExecutor(_CALLS_AT_ONCE, thread_name_prefix=provider.package),
+        options=[
+            ("grpc.max_receive_message_length", _BIGGEST_MESSAGE),
+            ("grpc.max_send_message_length", _BIGGEST_MESSAGE),
+        ],
+    )
+    provider_pb2_grpc.add_ResourceProviderServicer_to_server(Servicer(provider, store), server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    return server, port
+
+
+class Servicer(provider_pb2_grpc.ResourceProviderServicer):
+    """A provider to the engine. Faults that were asked for in a call of an API strike here."""
+
+    def __init__(self, provider: Provider, store: Store) -> None:
+        self._provider = provider
+        self._store = store
+        self._configured: dict[str, Provider] = {}
+        self._lock = Lock()
+
+    def Handshake(
+        self, request: provider_pb2.ProviderHandshakeRequest, context: grpc.ServicerContext
+    ) -> provider_pb2.ProviderHandshakeResponse:
+        return provider_pb2.ProviderHandshakeResponse(accept_secrets=True)
+
+    def Attach(self, request: plugin_pb2.PluginAttach, context: grpc.ServicerContext) -> empty_pb2.Empty:
+        return empty_pb2.Empty()
+
+    def GetPluginInfo(self, request: empty_pb2.Empty, context: grpc.ServicerContext) -> plugin_pb2.PluginInfo:
+        return plugin_pb2.PluginInfo(version=self._provider.version)
+
+    def GetSchema(
+        self, request: provider_pb2.GetSchemaRequest, context: grpc.ServicerContext
+    ) -> provider_pb2.GetSchemaResponse:
+        return provider_pb2.GetSchemaResponse(schema="{}")
+
+    def CheckConfig(
+        self, request: provider_pb2.CheckRequest, context: grpc.ServicerContext
+    ) -> provider_pb2.CheckResponse:
+        news = _plain(request.news)
+        failures = self._answer(context, lambda: self._provider.check_config(news))
+        return _checked(request.news, news, failures)
+
+    def DiffConfig(
+        self, request: provider_pb2.DiffRequest, context: grpc.ServicerContext
+    ) -> provider_pb2.DiffResponse:
+        old, new = _plain(request.old_inputs), _plain(request.news)
+        return _difference(self._answer(context, lambda: self._provider.change_config(old, new)))
+
+    def Configure(
+        self, request: provider_pb2.ConfigureRequest, context: grpc.ServicerContext
+    ) -> provider_pb2.ConfigureResponse:
+        variables = _plain(request.args)
+        configured = self._answer(context, lambda: self._provider.configured(variables))
+        with self._lock:
+            self._configured[context.peer()] = configured
+        return provider_pb2.ConfigureResponse(supportsPreview=True)
+
+    def Check(
+        self, request: provider_pb2.CheckRequest, context: grpc.ServicerContext
+    ) -> provider_pb2.CheckResponse:
+        old, new = _plain(request.olds), _plain(request.news)
+        ask = partial(self._of(context).check, _call(request.urn), old, new)
+        return _checked(request.news, *self._answer(context, ask))
+
+    def Diff(
+        self, request: provider_pb2.DiffRequest, context: grpc.ServicerContext
+    ) -> provider_pb2.DiffResponse:
+        old = Read(request.id, _plain(request.old_inputs), _plain(request.olds))
+        new = _plain(request.news)
+        call = replace(_call(request.urn), ignored=tuple(request.ignoreChanges))
+        return _difference(self._answer(context, lambda: self._of(context).diff(call, request.id, old, new)))
+
+    def Create(
+        self, request: provider_pb2.CreateRequest, context: grpc.ServicerContext
+    ) -> provider_pb2.CreateResponse:
+        call = _call(request.urn, preview=request.preview, timeout=request.timeout)
+        inputs = _plain(request.properties)
+        self._strike("create", call, context)
+        ask = partial(self._of(context).create, call, inputs)
+        made = self._answer(context, ask, request.properties)
+        return provider_pb2.CreateResponse(id=made.id, properties=_struct(made.state, request.properties))
+
+    def Read(
+        self, request: provider_pb2.ReadRequest, context: grpc.ServicerContext
+    ) -> provider_pb2.ReadResponse:
+        call = replace(_call(request.urn), asked=_plain(request.inputs))
+        known = _plain(request.properties)
+        self._strike("read", call, context)
+        ask = partial(self._of(context).read, call, request.id, known)
+        read = self._answer(context, ask, request.properties)
+        if read is None:
+            return provider_pb2.ReadResponse()
+        return provider_pb2.ReadResponse(
+            id=read.id,
+            properties=_struct(read.state, request.properties),
+            inputs=_struct(read.inputs, request.inputs),
+        )
+
+    def Update(
+        self, request: provider_pb2.UpdateRequest, context: grpc.ServicerContext
+    ) -> provider_pb2.UpdateResponse:
+        call = _call(request.urn, preview=request.preview, timeout=request.timeout)
+        call = replace(call, ignored=tuple(request.ignoreChanges))
+        old = Read(request.id, _plain(request.old_inputs), _plain(request.olds))
+        new = _plain(request.news)
+        self._strike("update", call, context)
+        ask = partial(self._of(context).update, call, request.id, old, new)
+        state = self._answer(context, ask, request.news)
+        return provider_pb2.UpdateResponse(properties=_struct(state, request.news))
+
+    def Delete(self, request: provider_pb2.DeleteRequest, context: grpc.ServicerContext) -> empty_pb2.Empty:
+        call = _call(request.urn, timeout=request.timeout)
+        known = _plain(request.properties)
+        self._strike("delete", call, context)
+        self._answer(context, lambda: self._of(context).delete(call, request.id, known))
+        return empty_pb2.Empty()
+
+    def Invoke(
+        self, request: provider_pb2.InvokeRequest, context: grpc.ServicerContext
+    ) -> provider_pb2.InvokeResponse:
+        arguments = _plain(request.args)
+        answer = self._answer(context, lambda: self._of(context).invoke(request.tok, arguments))
+        response = provider_pb2.InvokeResponse()
+        getattr(response, "return").CopyFrom(_struct(answer))  # a word that Python keeps for itself
+        return response
+
+    def Construct(
+        self, request: provider_pb2.ConstructRequest, context: grpc.ServicerContext
+    ) -> provider_pb2.ConstructResponse:
+        construction = Construction(
+            type=request.type,
+            name=request.name,
+            parent=request.parent,
+            inputs=_plain(request.inputs),
+            provider=request.providers.get(self._provider.package, ""),
+            depends_on=tuple(request.dependencies),
+            preview=request.dryRun,
+            monitor=request.monitorEndpoint,
+            protect=request.protect if request.HasField("protect") else None,
+            retain=request.retainOnDelete if request.HasField("retainOnDelete") else None,
+            deleted_with=request.deletedWith,
+        )
+        made = self._answer(context, lambda: self._of(context).construct(construction))
+        return provider_pb2.ConstructResponse(urn=made.urn, state=_struct(made.state))
+
+    def Cancel(self, request: empty_pb2.Empty, context: grpc.ServicerContext) -> empty_pb2.Empty:
+        return empty_pb2.Empty()
+
+    def _of(self, context: grpc.ServicerContext) -> Provider:
+        """The provider that was configured over the connection of a call."""
+        with self._lock:
+            return self._configured.get(context.peer(), self._provider)
+
+    def _strike(self, operation: str, call: Call, context: grpc.ServicerContext) -> None:
+        if call.preview:
+            return
+        targets = (f"{operation} {call.type}", f"{operation} {call.type} {call.name}")
+        slow = self._store.strike(faults.SLOW, *targets)
+        if slow is not None:
+            time.sleep(float(slow.details["seconds"]))
+        error = self._store.strike(faults.API_ERROR, *targets)
+        if error is not None:
+            self._store.say("api-error", f"The API fails to {operation} {call.name}.", call=targets[1])
+            refuse(context, str(error.details["message"]))
+
+    def _answer(
+        self,
+        context: grpc.ServicerContext,
+        ask: Callable[[], Answer],
+        asked: struct_pb2.Struct | None = None,
+    ) -> Answer:
+        """What a provider answers. `asked` are the inputs of something that may be left unfinished."""
+        try:
+            return ask()
+        except UnfinishedError as unfinished:
+            inputs = unfinished.inputs
+            read = _struct(inputs, asked) if inputs is not None else None
+            refuse_unfinished(context, unfinished, _struct(unfinished.state, asked), read)
+        except RefusedError as refused:
+            refuse(context, str(refused))
+
+
+def _call(urn: str, *, preview: bool = False, timeout: float = 0) -> Call:
+    """`urn:pulumi:STACK::PROJECT::TYPES::NAME`, where the types are those above it and its own."""
+    _, _, types, name = urn.split("::", 3)
+    return Call(types.split("$")[-1], name, urn, preview, timeout or None)
+
+
+def _plain(struct: struct_pb2.Struct) -> dict[str, Plain]:
+    return {key: revealed(value) for key, value in properties(struct).items() if key != _DEBUG_TAG}
+
+
+def _struct(values: Properties, asked: struct_pb2.Struct | None = None) -> struct_pb2.Struct:
+    """Properties for the engine, secret where those of the same name were that it asked with."""
+    struct = struct_pb2.Struct()
+    example = properties(asked) if asked is not None else {}
+    fill_struct(struct, {key: as_secret_as(value, example.get(key)) for key, value in values.items()})
+    return struct
+
+
+def _checked(
+    asked: struct_pb2.Struct, inputs: Properties, failures: Sequence[Failure]
+) -> provider_pb2.CheckResponse:
+    return provider_pb2.CheckResponse(
+        inputs=_struct(inputs, asked),
+        failures=[provider_pb2.CheckFailure(property=one.property, reason=one.reason) for one in failures],
+    )
+
+
+def _difference(change: Change) -> provider_pb2.DiffResponse:
+    kinds = provider_pb2.DiffResponse
+    return provider_pb2.DiffResponse(
+        changes=kinds.DIFF_SOME if change.changed else kinds.DIFF_NONE,
+        diffs=change.changed,
+        replaces=change.replaces,
+        deleteBeforeReplace=change.delete_first,
+    )

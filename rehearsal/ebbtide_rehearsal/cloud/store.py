@@ -1,0 +1,211 @@
+"""What the stand-in cloud knows: resources, faults that it was asked for, and what happened, in one file on
+disk.
+
+SQLite, since the cloud's process and the one that runs the rehearsal read and write it at the same time, and
+since it must outlive both.
+"""
+
+import json
+import sqlite3
+import threading
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Self
+
+from ebbtide_rehearsal.cloud.clock import Clock
+from ebbtide_rehearsal.cloud.faults import Fault
+
+_SCHEMA = """
+create table if not exists clock (started real not null, speed real not null);
+create table if not exists resources (
+    cloud text not null, id text not null, type text not null, urn text not null, inputs text not null,
+    state text not null, primary key (cloud, id));
+create table if not exists faults (
+    number integer primary key, kind text not null, target text not null, times integer,
+    details text not null);
+create table if not exists events (
+    number integer primary key, at real not null, kind text not null, text text not null,
+    facts text not null);
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A resource of the stand-in cloud.
+
+    Attributes:
+        cloud: whose it is: the provider's package, such as `gcp`, or `nodes` for what only the cloud sees.
+        id: as the provider gives it to the engine; unique in its cloud.
+        type: the type's token, such as `gcp:container/nodePool:NodePool`.
+        urn: the engine's name for it; empty where the engine does not know it.
+        inputs: what was asked for.
+        state: what the cloud answers with.
+    """
+
+    cloud: str
+    id: str
+    type: str
+    urn: str = ""
+    inputs: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    state: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def having(self, **state: object) -> Self:
+        """The same with some of its state changed."""
+        return replace(self, state={**self.state, **state})
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened.
+
+    Attributes:
+        number: events are numbered as they happen.
+        at: simulated seconds since the start.
+        kind: what sort of thing, in a word or two with dashes, such as `node-added`.
+        text: a sentence for people, without the time.
+        facts: the same for programs, JSON.
+    """
+
+    number: int
+    at: float
+    kind: str
+    text: str
+    facts: Mapping[str, Any]
+
+
+class Store:
+    """The stand-in cloud's memory. Every method may be called from any thread of any process."""
+
+    def __init__(self, path: Path, *, speed: float = 1.0) -> None:
+        """Open the store, or make it.
+
+        Args:
+            path: the file.
+            speed: simulated seconds in a second, for a store that is not there yet.
+        """
+        self._path = path
+        self._threads = threading.local()
+        with self._writing() as connection:
+            for statement in _SCHEMA.split(";"):
+                connection.execute(statement)
+            row = connection.execute("select started, speed from clock").fetchone()
+            if row is None:
+                row = (Clock(0).wall(), speed)
+                connection.execute("insert into clock values (?, ?)", row)
+        started, speed = row
+        self.clock = Clock(started, speed)
+
+    def put(self, resource: Resource) -> None:
+        """Write a resource, over the one of its id if there is one."""
+        row = (
+            resource.cloud,
+            resource.id,
+            resource.type,
+            resource.urn,
+            json.dumps(resource.inputs),
+            json.dumps(resource.state),
+        )
+        with self._writing() as connection:
+            connection.execute("insert or replace into resources values (?, ?, ?, ?, ?, ?)", row)
+
+    def get(self, cloud: str, identity: str) -> Resource | None:
+        """The resource of an id."""
+        rows = self._read("select * from resources where cloud = ? and id = ?", cloud, identity)
+        return _resource(rows[0]) if rows else None
+
+    def remove(self, cloud: str, identity: str) -> bool:
+        """Remove a resource; whether it was there."""
+        with self._writing() as connection:
+            query = "delete from resources where cloud = ? and id = ?"
+            return connection.execute(query, (cloud, identity)).rowcount > 0
+
+    def resources(self, cloud: str | None = None, kind: str | None = None) -> list[Resource]:
+        """All resources, or those of a cloud, or of a type, in the order of their ids."""
+        query = (
+            "select * from resources where (?1 is null or cloud = ?1) and (?2 is null or type = ?2) "
+            "order by cloud, id"
+        )
+        return [_resource(row) for row in self._read(query, cloud, kind)]
+
+    def ask(self, fault: Fault) -> int:
+        """Ask for a fault; its number, to `lift` it by."""
+        row = (fault.kind, fault.target, fault.times, json.dumps(fault.details))
+        with self._writing() as connection:
+            connection.execute("insert into faults (kind, target, times, details) values (?, ?, ?, ?)", row)
+            (number,) = connection.execute("select last_insert_rowid()").fetchone()
+        return number
+
+    def lift(self, number: int) -> None:
+        """Take a fault back."""
+        with self._writing() as connection:
+            connection.execute("delete from faults where number = ?", (number,))
+
+    def faults(self, kind: str) -> dict[int, Fault]:
+        """The faults of a kind that are asked for now, by number."""
+        return dict(map(_fault, self._read("select * from faults where kind = ? order by number", kind)))
+
+    def strike(self, kind: str, *targets: str) -> Fault | None:
+        """The first fault of a kind that is asked for one of these targets, counted as having struck once:
+        one that was asked for so many times is gone after the last. None where there is none.
+        """
+        with self._writing() as connection:
+            for number, fault in self.faults(kind).items():
+                if not any(fault.strikes(target) for target in targets):
+                    continue
+                if fault.times == 1:
+                    connection.execute("delete from faults where number = ?", (number,))
+                elif fault.times is not None:
+                    connection.execute("update faults set times = times - 1 where number = ?", (number,))
+                return fault
+        return None
+
+    def say(self, kind: str, text: str, **facts: object) -> None:
+        """Write down that something happened, now."""
+        row = (self.clock.now(), kind, text, json.dumps(facts))
+        with self._writing() as connection:
+            connection.execute("insert into events (at, kind, text, facts) values (?, ?, ?, ?)", row)
+
+    def events(self, after: int = 0, kind: str | None = None) -> list[Event]:
+        """What happened after the event of a number, oldest first."""
+        query = "select * from events where number > ?1 and (?2 is null or kind = ?2) order by number"
+        return [
+            Event(number, at, kind, text, json.loads(facts))
+            for number, at, kind, text, facts in self._read(query, after, kind)
+        ]
+
+    def _read(self, query: str, *values: object) -> list[tuple[Any, ...]]:
+        return self._connection().execute(query, values).fetchall()
+
+    @contextmanager
+    def _writing(self) -> Generator[sqlite3.Connection]:
+        """The thread's connection, alone with the file until the end of the block, which lands whole or not
+        at all."""
+        connection = self._connection()
+        connection.execute("begin immediate")
+        try:
+            yield connection
+        except BaseException:
+            connection.execute("rollback")
+            raise
+        connection.execute("commit")
+
+    def _connection(self) -> sqlite3.Connection:
+        connection: sqlite3.Connection | None = getattr(self._threads, "connection", None)
+        if connection is None:
+            connection = sqlite3.connect(self._path, timeout=60, isolation_level=None)
+            connection.execute("pragma journal_mode = wal")
+            connection.execute("pragma synchronous = off")
+            self._threads.connection = connection
+        return connection
+
+
+def _resource(row: tuple[Any, ...]) -> Resource:
+    cloud, identity, kind, urn, inputs, state = row
+    return Resource(cloud, identity, kind, urn, json.loads(inputs), json.loads(state))
+
+
+def _fault(row: tuple[Any, ...]) -> tuple[int, Fault]:
+    number, kind, target, times, details = row
+    return number, Fault(kind, target, times, json.loads(details))

@@ -1,0 +1,33 @@
+"""Objects that a cloud installs in a new cluster."""
+
+from pathlib import Path
+
+import yaml
+
+from ebbtide.kubernetes_api import Api
+from ebbtide_rehearsal.control_plane import compute_class
+from ebbtide_rehearsal.control_plane.plan import CloudName
+from ebbtide_rehearsal.control_plane.storage_classes import storage_classes
+
+_CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
+_KINDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
+def install(api: Api, cloud: CloudName, provisioning_requests: Path) -> None:
+    """Install storage classes, the ProvisioningRequest CRD, and on GKE the ComputeClass CRD.
+
+    Args:
+        api: an administrator's client.
+        cloud: the cloud.
+        provisioning_requests: the directory of the ProvisioningRequest CRD. GKE installs it in every cluster
+            (GKE docs, provisioningrequest, 2026-04), AKS with its cluster autoscaler (AKS docs,
+            configure-kueue-with-cluster-autoscaler, 2026).
+    """
+    for item in storage_classes(cloud):
+        api.apply(f"{_CLASSES}/{item['metadata']['name']}", item)
+    if cloud == "gke":
+        api.apply(f"{_KINDS}/{compute_class.NAME}", compute_class.DEFINITION)
+    for file in sorted(provisioning_requests.glob("*.yaml")):
+        for item in yaml.safe_load_all(file.read_text()):
+            if item and item["kind"] == "CustomResourceDefinition":
+                api.apply(f"{_KINDS}/{item['metadata']['name']}", item)

@@ -1,0 +1,210 @@
+"""A kubelet for pods whose program really runs, such as Kueue's, as a local process.
+
+The process follows the declared objects, as in a cluster: it runs while a pod of the Deployment is on a node,
+with that pod's configuration, arguments and service account, and ends with the pod or its node.
+"""
+
+import contextlib
+import http.client
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ebbtide.kubernetes_api import Api, ApiError, Object
+from ebbtide_rehearsal.control_plane.available import AvailableProgram
+from ebbtide_rehearsal.control_plane.environment import environment
+from ebbtide_rehearsal.control_plane.failures import ControlPlaneError
+from ebbtide_rehearsal.control_plane.identities import kubeconfig
+from ebbtide_rehearsal.control_plane.mounts import NotMountedError, account_token, inside, mount
+from ebbtide_rehearsal.control_plane.plan import Plan
+from ebbtide_rehearsal.control_plane.pod_status import running, waiting
+from ebbtide_rehearsal.control_plane.ports import LOCALHOST, Reservation
+from ebbtide_rehearsal.control_plane.processes import Process, Processes
+from ebbtide_rehearsal.control_plane.program import Listening, Place
+from ebbtide_rehearsal.control_plane.routes import Routes
+
+_ENDED = ("Failed", "Succeeded")
+_BACK_OFF = 30.0
+
+
+@dataclass(slots=True)
+class _Running:
+    """A pod's process.
+
+    Attributes:
+        runs: the program.
+        pod: the pod at the first start of the process.
+        root: the directory that serves as its container's root.
+        address: the pod's address.
+        process: the current or last process.
+        listening: its addresses.
+        restarts: the number of restarts.
+        again: the time of the next restart, by the monotonic clock; 0 while it runs.
+        ready: the reported readiness; None before the first report.
+    """
+
+    runs: AvailableProgram
+    pod: Object
+    root: Path
+    address: str
+    process: Process
+    listening: Listening
+    restarts: int = 0
+    again: float = 0
+    ready: bool | None = None
+
+
+class ProgramPods:
+    """Start and stop the processes of such pods, on each reconciliation."""
+
+    def __init__(
+        self, plan: Plan, api: Api, processes: Processes, routes: Routes, programs: Sequence[AvailableProgram]
+    ) -> None:
+        """Run the pods of a control plane.
+
+        Args:
+            plan: the control plane's plan.
+            api: an administrator's client.
+            processes: the process group.
+            routes: the routes to register their ports with.
+            programs: the available programs.
+        """
+        self._plan, self._api, self._processes = plan, api, processes
+        self._routes, self._programs = routes, programs
+        self._running: dict[str, _Running] = {}
+        self._addresses = 0
+
+    def reconcile(self) -> None:
+        """Reconcile all such pods once."""
+        pods = [
+            (item, pod)
+            for item in self._programs
+            for pod in self._api.items("/api/v1/pods", labelSelector=item.program.selector)
+        ]
+        nodes = (
+            {item["metadata"]["name"] for item in self._api.items("/api/v1/nodes")} if pods else set[str]()
+        )
+        wanted = {pod["metadata"]["uid"]: (item, pod) for item, pod in pods if _runs(pod, nodes)}
+        for uid in self._running.keys() - wanted.keys():
+            self._stop(uid)
+        for _, pod in pods:
+            if "deletionTimestamp" in pod["metadata"] and pod["spec"].get("nodeName") in nodes:
+                self._api.delete(_path(pod), gracePeriodSeconds=0)
+        for uid, (item, pod) in wanted.items():
+            self._keep(uid, item, pod)
+
+    def _stop(self, uid: str) -> None:
+        there = self._running.pop(uid)
+        self._routes.remove(there.address)
+        self._processes.stop(there.process)
+
+    def _keep(self, uid: str, item: AvailableProgram, pod: Object) -> None:
+        there = self._running.get(uid)
+        try:
+            if there is None:
+                there = self._start(item, pod)
+                self._running[uid] = there
+            elif not there.process.running and self._backs_off(there):
+                return
+            mount(self._api, pod, there.root)
+        except (NotMountedError, ControlPlaneError) as error:
+            self._say(pod, waiting(pod, "CreateContainerError", str(error)))
+            return
+        ready = there.process.running and _answers(there.listening.health)
+        if ready != there.ready:
+            there.ready = ready
+            self._say(pod, running(pod, there.address, ready=ready, restarts=there.restarts))
+
+    def _start(self, item: AvailableProgram, pod: Object) -> _Running:
+        root = self._plan.directory / "pods" / pod["metadata"]["uid"]
+        mount(self._api, pod, root)
+        self._addresses += 1
+        address = f"10.80.0.{self._addresses}"  # outside kwok's range
+        process, listening = self._run(item, pod, root, address)
+        return _Running(item, pod, root, address, process, listening)
+
+    def _backs_off(self, there: _Running) -> bool:
+        """Check if a container is in backoff, which doubles with each restart, as a kubelet's does."""
+        if not there.again:
+            self._routes.remove(there.address)
+            there.again = time.monotonic() + min(2**there.restarts, _BACK_OFF)
+            ended = str(there.process.ended())
+            status = waiting(there.pod, "CrashLoopBackOff", ended, restarts=there.restarts)
+            self._say(there.pod, status | {"phase": "Running"})
+        if time.monotonic() < there.again:
+            return True
+        self._processes.stop(there.process)
+        there.process, there.listening = self._run(there.runs, there.pod, there.root, there.address)
+        there.restarts, there.again, there.ready = there.restarts + 1, 0, None
+        return False
+
+    def _run(
+        self, item: AvailableProgram, pod: Object, root: Path, address: str
+    ) -> tuple[Process, Listening]:
+        (container,) = pod["spec"]["containers"]
+        about, program = pod["metadata"], item.program
+        given = [str(word) for word in container.get("args", [])]
+        configuration = yaml.safe_load(inside(root, program.configuration(given)).read_text())
+        told = environment(pod)
+        token, access = root.with_suffix(".token"), root.with_suffix(".kubeconfig")
+        changed, temporary = root.with_suffix(".yaml"), inside(root, "/tmp")  # noqa: S108 - the container's
+        temporary.mkdir(exist_ok=True)
+        account_token(self._api, pod, token)
+        access.write_text(
+            json.dumps(
+                kubeconfig(
+                    server=self._plan.server,
+                    authority=self._plan.certificates.authority_data(),
+                    user={"tokenFile": str(token)},
+                    namespace=about["namespace"],
+                )
+            )
+        )
+        with Reservation(program.ports) as reserved:
+            outside, listening = program.outside(
+                configuration, Place(reserved.ports, root, about["namespace"])
+            )
+            changed.write_text(yaml.safe_dump(outside, sort_keys=False))
+        process = self._processes.start(
+            f"{about['namespace']}/{about['name']}",
+            [item.binary, *program.arguments(given, changed, access)],
+            log=self._plan.log(about["name"]),
+            directory=root,
+            environment=told | {"TMPDIR": str(temporary)},
+        )
+        self._routes.add(address, listening.ports)
+        return process, listening
+
+    def _say(self, pod: Object, status: dict[str, Any]) -> None:
+        with contextlib.suppress(ApiError):  # the pod is deleted; the next reconciliation handles that
+            self._api.patch(f"{_path(pod)}/status", {"status": status})
+
+
+def _runs(pod: Object, nodes: set[str]) -> bool:
+    """Check that the pod is on a node, not terminating and not terminated."""
+    return (
+        pod["spec"].get("nodeName") in nodes
+        and "deletionTimestamp" not in pod["metadata"]
+        and pod.get("status", {}).get("phase") not in _ENDED
+    )
+
+
+def _path(pod: Object) -> str:
+    return f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
+
+
+def _answers(port: int) -> bool:
+    """Check that a process reports readiness."""
+    asked = http.client.HTTPConnection(LOCALHOST, port, timeout=1)
+    try:
+        asked.request("GET", "/readyz")
+        return asked.getresponse().status == http.HTTPStatus.OK
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        asked.close()

@@ -1,0 +1,86 @@
+"""Routes from a service's address to the local process of a pod behind it."""
+
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from ebbtide.kubernetes_api import Api, Object
+from ebbtide_rehearsal.control_plane.egress import NoRouteError
+from ebbtide_rehearsal.control_plane.ports import LOCALHOST
+
+
+class Routes:
+    """Services and endpoints of the API server, and the pods that are local processes.
+
+    Attributes:
+        open_ports: the ports of nodes and pods that the cloud's firewall opens to the control plane; None for
+            all. On a private GKE cluster they are 443 and 10250 (GKE docs, private clusters, firewall rules,
+            2026).
+    """
+
+    def __init__(self, api: Api, open_ports: frozenset[int] | None) -> None:
+        self._api, self.open_ports = api, open_ports
+        self._pods: dict[str, dict[int, int]] = {}
+        self._lock = threading.Lock()
+
+    def add(self, address: str, ports: Mapping[int, int]) -> None:
+        """Route a pod's address to local ports."""
+        with self._lock:
+            self._pods[address] = dict(ports)
+
+    def remove(self, address: str) -> None:
+        """Remove a pod's routes."""
+        with self._lock:
+            self._pods.pop(address, None)
+
+    def __call__(self, host: str, port: int) -> tuple[str, int]:
+        """Resolve a service's address and port.
+
+        Raises:
+            NoRouteError: there is no route.
+        """
+        service = next(
+            (
+                item
+                for item in self._api.items("/api/v1/services")
+                if host in item["spec"].get("clusterIPs", [item["spec"].get("clusterIP")])
+            ),
+            None,
+        )
+        if service is None:
+            raise NoRouteError(f"{host} is no service of this cluster")
+        for address, target in self._endpoints(service, port):
+            if self.open_ports is not None and target not in self.open_ports:
+                allowed = ", ".join(map(str, sorted(self.open_ports)))
+                raise NoRouteError(
+                    f"port {target} is closed to the control plane, which reaches {allowed} only"
+                )
+            with self._lock:
+                local = self._pods.get(address, {}).get(target)
+            if local is not None:
+                return LOCALHOST, local
+        raise NoRouteError(f"no ready pod behind port {port} of service {_name(service)}")
+
+    def _endpoints(self, service: Object, port: int) -> list[tuple[str, int]]:
+        """Return addresses and ports of the ready pods behind a service's port."""
+        about = service["metadata"]
+        names = {item.get("name") for item in service["spec"].get("ports", []) if item["port"] == port}
+        found: list[tuple[str, int]] = []
+        for part in self._api.items(
+            f"/apis/discovery.k8s.io/v1/namespaces/{about['namespace']}/endpointslices",
+            labelSelector=f"kubernetes.io/service-name={about['name']}",
+        ):
+            ports: list[Object] = part.get("ports") or []
+            endpoints: list[Object] = part.get("endpoints") or []
+            targets = [int(item["port"]) for item in ports if (item.get("name") or None) in names]
+            ready = [str(item["addresses"][0]) for item in endpoints if _ready(item)]
+            found += [(address, target) for address in ready for target in targets]
+        return found
+
+
+def _ready(endpoint: Mapping[str, Any]) -> bool:
+    return endpoint.get("conditions", {}).get("ready") is not False
+
+
+def _name(item: Object) -> str:
+    return f"{item['metadata']['namespace']}/{item['metadata']['name']}"

@@ -1,0 +1,169 @@
+"""A replacement for KFP's driver: it resolves a task's inputs, evaluates its condition, and writes the patch
+for its pod (driver/driver.go, container.go, dag.go, root_dag.go, resolve.go; 2.17.0).
+
+There is no cache: every step runs. Options are those of KFP's driver.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from ebbtide.kubernetes_api.parts import part, text
+from ebbtide_rehearsal.pipelines.conditions import holds
+from ebbtide_rehearsal.pipelines.pod_spec import pod_spec_patch
+from ebbtide_rehearsal.pipelines.runs import Outputs, Run
+
+Object = Mapping[str, Any]
+
+_OPTIONS: Final = (
+    "type",
+    "run_id",
+    "run_name",
+    "pipeline_name",
+    "pipeline_job_create_time_utc",
+    "dag_execution_id",
+    "component",
+    "task",
+    "task_name",
+    "container",
+    "kubernetes_config",
+    "runtime_config",
+    "execution_id_path",
+    "condition_path",
+    "cached_decision_path",
+    "pod_spec_patch_path",
+)
+
+
+def main(argv: Sequence[str]) -> None:
+    """Run the driver with its arguments."""
+    parser = argparse.ArgumentParser(prog="driver")
+    for option in _OPTIONS:
+        parser.add_argument(f"--{option}", default="")
+    options = parser.parse_args(argv)
+    run = Run.of(options.run_id)
+    component: Object = json.loads(options.component)
+    if options.type == "ROOT_DAG":
+        given = part(json.loads(options.runtime_config), "parameterValues")
+        _write(options.execution_id_path, run.open_graph(Outputs(_plain(given, component))))
+        return
+    task: Object = json.loads(options.task)
+    inputs = resolve(run, options, component, task)
+    condition = text(task, "triggerPolicy", "condition")
+    triggered = not condition or holds(condition, inputs.parameters)
+    _write(options.condition_path, json.dumps(triggered))
+    if options.type == "DAG":
+        graph = run.open_graph(inputs)
+        _write(options.execution_id_path, graph)
+        if triggered:
+            outputs = part(component, "dag", "outputs")
+            run.publish_graph(options.dag_execution_id, options.task_name, graph, outputs)
+    elif triggered:
+        _write(options.pod_spec_patch_path, json.dumps(_patch(run, options, component, inputs)))
+
+
+def resolve(run: Run, options: argparse.Namespace, component: Object, task: Object) -> Outputs:
+    """Return a task's inputs: constants, inputs of its graph, outputs of its siblings, and defaults."""
+    parameters = {
+        name: value_of(run, options, source) for name, source in part(task, "inputs", "parameters").items()
+    }
+    parent = run.graph(options.dag_execution_id)
+    artifacts: dict[str, Any] = {}
+    for name, source in part(task, "inputs", "artifacts").items():
+        if made := part(source, "taskOutputArtifact"):
+            artifacts[name] = run.artifact(
+                options.dag_execution_id, made["producerTask"], made["outputArtifactKey"]
+            )
+        else:
+            artifacts[name] = parent.artifacts[source["componentInputArtifact"]]
+    return Outputs(_plain(parameters, component), artifacts)
+
+
+def value_of(run: Run, options: argparse.Namespace, source: Object) -> Any:
+    """Return the value of an input parameter's specification.
+
+    A constant is replaced only if it is exactly a placeholder of the run; KFP's driver and launcher keep
+    placeholders within longer texts.
+    """
+    graph = options.dag_execution_id
+    if made := part(source, "taskOutputParameter"):
+        return run.parameter(graph, made["producerTask"], made["outputParameterKey"])
+    if "componentInputParameter" in source:
+        return run.graph(graph).parameters[source["componentInputParameter"]]
+    value = source["runtimeValue"]["constant"]
+    constants = {
+        "{{$.pipeline_job_name}}": options.run_name,
+        "{{$.pipeline_job_resource_name}}": options.run_name,
+        "{{$.pipeline_job_uuid}}": options.run_id,
+        "{{$.pipeline_task_name}}": options.task_name,
+        "{{$.pipeline_task_uuid}}": graph,
+        "{{$.pipeline_job_create_time_utc}}": options.pipeline_job_create_time_utc,
+    }
+    return constants.get(value, value) if isinstance(value, str) else value
+
+
+def _plain(given: Object, component: Object) -> dict[str, Any]:
+    """Return values with the component's defaults; integers without a fraction, as in protobuf's JSON."""
+    definitions = part(component, "inputDefinitions", "parameters")
+    defaults = {name: each["defaultValue"] for name, each in definitions.items() if "defaultValue" in each}
+    return {
+        name: int(value) if isinstance(value, float) and value.is_integer() else value
+        for name, value in {**defaults, **given}.items()
+    }
+
+
+def _patch(run: Run, options: argparse.Namespace, component: Object, inputs: Outputs) -> Object:
+    root = run.artifacts(options.task_name)
+    definitions = part(component, "outputDefinitions")
+    executor_input = {
+        "inputs": {"parameterValues": inputs.parameters, "artifacts": inputs.artifacts},
+        "outputs": {
+            "parameters": {
+                name: {"outputFile": f"/tmp/kfp/outputs/{name}"}  # noqa: S108 - of the container
+                for name in part(definitions, "parameters")
+            },
+            "artifacts": {
+                name: {
+                    "artifacts": [
+                        {
+                            "name": name,
+                            "uri": str(root / name),
+                            "type": part(each, "artifactType"),
+                            "metadata": part(each, "metadata"),
+                        }
+                    ]
+                }
+                for name, each in part(definitions, "artifacts").items()
+            },
+            "outputFile": str(root / "output_metadata.json"),
+        },
+    }
+    told = {
+        "run_id": options.run_id,
+        "dag_execution_id": options.dag_execution_id,
+        "task_name": options.task_name,
+        "executor_input": json.dumps(executor_input),
+        "component_spec": options.component,
+    }
+    config: Object = json.loads(options.kubernetes_config or "{}")
+    arguments = [word for name, value in told.items() for word in (f"--{name}", value)]
+    return pod_spec_patch(
+        json.loads(options.container),
+        config,
+        inputs.parameters,
+        arguments,
+        lambda source: value_of(run, options, source),
+    )
+
+
+def _write(path: str, content: str) -> None:
+    file = Path(path)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(content, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

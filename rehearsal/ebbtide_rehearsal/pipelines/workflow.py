@@ -1,0 +1,400 @@
+"""The Argo Workflow of a compiled pipeline, equivalent to the output of the API server's compiler
+(argocompiler/argo.go, container.go, dag.go; 2.17.0).
+
+The drivers' service addresses, and fields for KFP's UI, are omitted. Each step has a driver, without
+tolerations, and an executor; a retried step's executor has a retry strategy; a graph is a template with its
+own driver.
+"""
+
+import copy
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from ebbtide.catalog import PINS
+from ebbtide.kubernetes_api.parts import part, text
+from ebbtide_rehearsal.pipelines.compiled import Compiled
+from ebbtide_rehearsal.pipelines.pod_spec import LAUNCHER
+
+Object = dict[str, Any]
+
+SERVICE_ACCOUNT: Final = "pipeline-runner"
+_VERSION: Final = PINS["pipelines"].version
+_SECONDS: Final = "s"
+_DRIVER_RESOURCES: Final = {
+    "limits": {"memory": "0.5Gi", "cpu": "0.5"},
+    "requests": {"memory": "64Mi", "cpu": "0.1"},
+}
+_LAUNCHER_RESOURCES: Final = {"limits": {"memory": "256Mi", "cpu": "0.5"}, "requests": {"cpu": "0.1"}}
+_SCRATCH: Final = {
+    "kfp-launcher": "/kfp-launcher",
+    "gcs-scratch": "/gcs",
+    "s3-scratch": "/s3",
+    "minio-scratch": "/minio",
+    "dot-local-scratch": "/.local",
+    "dot-cache-scratch": "/.cache",
+    "dot-config-scratch": "/.config",
+}
+_ENVIRONMENT: Final = [
+    {"name": "KFP_POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+    {"name": "KFP_POD_UID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}},
+]
+
+_RETRIES: Final = (
+    "retry-max-count",
+    "retry-backoff-duration",
+    "retry-backoff-factor",
+    "retry-backoff-max-duration",
+)
+
+
+def workflow(
+    compiled: Compiled, arguments: Mapping[str, Any], annotations: Mapping[str, str] | None = None
+) -> Object:
+    """Return the Workflow of a run.
+
+    Args:
+        compiled: the pipeline.
+        arguments: values of its inputs; the others have their defaults.
+        annotations: for all its pods, besides KFP's own.
+    """
+    templates: dict[str, Object] = {}
+    parameters: dict[str, str] = {}
+    for name in ("root", *part(compiled.spec, "components")):
+        parameters[f"components-{name}"] = _json(compiled.component(name))
+        if container := compiled.container(name):
+            parameters[f"implementations-{name}"] = _json(container)
+        if platform := compiled.platform(name):
+            parameters[f"kubernetes-{name}"] = _json(platform)
+    for name in ("root", *part(compiled.spec, "components")):
+        if dag := part(compiled.component(name), "dag"):
+            tasks = [
+                each
+                for task, spec in sorted(part(dag, "tasks").items())
+                for each in _task(compiled, task, spec, templates)
+            ]
+            templates[name] = {
+                "name": name,
+                "inputs": {"parameters": [{"name": "parent-dag-id"}]},
+                "dag": {"tasks": tasks},
+            }
+    templates["entrypoint"] = {"name": "entrypoint", "dag": {"tasks": list(_entry(compiled, arguments))}}
+    templates |= {each["name"]: each for each in _drivers(compiled)}
+    marks = {"pipelines.kubeflow.org/v2_component": "true"}
+    return {
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "Workflow",
+        "metadata": {"generateName": f"{compiled.name.rpartition('/')[2]}-"},
+        "spec": {
+            "entrypoint": "entrypoint",
+            "serviceAccountName": SERVICE_ACCOUNT,
+            "podMetadata": {"annotations": {**marks, **(annotations or {})}, "labels": marks},
+            "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+            "arguments": {"parameters": _arguments(parameters)},
+            "templates": list(templates.values()),
+        },
+    }
+
+
+def _json(content: Mapping[str, Any]) -> str:
+    return json.dumps(content, separators=(",", ":"))
+
+
+def _arguments(given: Mapping[str, str]) -> list[Object]:
+    return [{"name": name, "value": value} for name, value in given.items()]
+
+
+def _input(name: str) -> str:
+    return f"{{{{inputs.parameters.{name}}}}}"
+
+
+def _output(task: str, name: str) -> str:
+    return f"{{{{tasks.{task}.outputs.parameters.{name}}}}}"
+
+
+def _depends(tasks: list[str]) -> Object:
+    """Upstream tasks must have succeeded: a skipped task skips its downstream tasks."""
+    return {"depends": " && ".join(f"{task}.Succeeded" for task in tasks)} if tasks else {}
+
+
+def _upstream(spec: Mapping[str, Any]) -> list[str]:
+    """Return the tasks that a task names, and those whose outputs it uses."""
+    producers = {
+        text(each, kind, "producerTask")
+        for inputs, kind in (("parameters", "taskOutputParameter"), ("artifacts", "taskOutputArtifact"))
+        for each in part(spec, "inputs", inputs).values()
+    }
+    return sorted({*map(str, spec.get("dependentTasks") or ()), *producers} - {""})
+
+
+def _entry(compiled: Compiled, arguments: Mapping[str, Any]) -> Iterator[Object]:
+    given = {
+        name: arguments[name] if name in arguments else definition.get("defaultValue")
+        for name, definition in part(compiled.spec, "root", "inputDefinitions", "parameters").items()
+    }
+    parameters = {
+        "component": "{{workflow.parameters.components-root}}",
+        "runtime-config": _json({"parameterValues": given}),
+        "driver-type": "ROOT_DAG",
+    }
+    yield {
+        "name": "root-driver",
+        "template": "system-dag-driver",
+        "arguments": {"parameters": _arguments(parameters)},
+    }
+    graph = {"parent-dag-id": _output("root-driver", "execution-id"), "condition": ""}
+    yield {
+        "name": "root",
+        "template": "root",
+        "arguments": {"parameters": _arguments(graph)},
+        **_depends(["root-driver"]),
+    }
+
+
+def _task(
+    compiled: Compiled, name: str, spec: Mapping[str, Any], templates: dict[str, Object]
+) -> Iterator[Object]:
+    """Return a driver, and its graph or executor."""
+    component = text(spec, "componentRef", "name")
+    conditional = bool(text(spec, "triggerPolicy", "condition"))
+    driver = f"{name}-driver"
+    told = {
+        "component": f"{{{{workflow.parameters.components-{component}}}}}",
+        "task": _json(spec),
+        "task-name": name,
+        "parent-dag-id": _input("parent-dag-id"),
+    }
+    container = bool(compiled.container(component))
+    if container:
+        told["container"] = f"{{{{workflow.parameters.implementations-{component}}}}}"
+        if compiled.platform(component):
+            told["kubernetes-config"] = f"{{{{workflow.parameters.kubernetes-{component}}}}}"
+    yield {
+        "name": driver,
+        "template": "system-container-driver" if container else "system-dag-driver",
+        "arguments": {"parameters": _arguments(told)},
+        **_depends(_upstream(spec)),
+    }
+    when = {"when": f"{_output(driver, 'condition')} != false"} if conditional else {}
+    if not container:
+        graph = {
+            "parent-dag-id": _output(driver, "execution-id"),
+            "condition": _output(driver, "condition"),
+        }
+        yield {
+            "name": name,
+            "template": component,
+            "arguments": {"parameters": _arguments(graph)},
+            **_depends([driver]),
+            **when,
+        }
+        return
+    metadata = _metadata(compiled.platform(component))
+    retries = _retries(spec)
+    parameters = {
+        "pod-spec-patch": _output(driver, "pod-spec-patch"),
+        "cached-decision": _output(driver, "cached-decision"),
+        **{key: value for pairs in metadata.values() for key, value in pairs.items()},
+        **retries,
+    }
+    yield {
+        "name": name,
+        "template": _executor(templates, metadata, retried=bool(retries)),
+        "arguments": {"parameters": _arguments(parameters)},
+        **_depends([driver]),
+        **when,
+    }
+
+
+def _retries(spec: Mapping[str, Any]) -> dict[str, str]:
+    """Return a step's retries, durations in seconds."""
+    policy = part(spec, "retryPolicy")
+    if not policy:
+        return {}
+    given = {
+        "retry-max-count": str(policy.get("maxRetryCount", 0)),
+        "retry-backoff-factor": f"{policy.get('backoffFactor', 0):g}",
+    }
+    for name, field in (
+        ("retry-backoff-duration", "backoffDuration"),
+        ("retry-backoff-max-duration", "backoffMaxDuration"),
+    ):
+        if field in policy:
+            given[name] = text(policy, field).removesuffix(_SECONDS)
+    return given
+
+
+def _metadata(platform: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """Return a step's annotations and labels as numbered parameters: Argo's patches do not support
+    metadata.
+    """
+    metadata: dict[str, dict[str, str]] = {}
+    for field, kind in (("annotations", "annotation"), ("labels", "label")):
+        pairs = sorted(part(platform, "podMetadata", field).items())
+        numbered: dict[str, str] = {}
+        for number, (key, value) in enumerate(pairs, start=1):
+            suffix = f"-{number}" if len(pairs) > 1 else ""
+            numbered[f"pod-metadata-{kind}-key{suffix}"] = key
+            numbered[f"pod-metadata-{kind}-val{suffix}"] = str(value)
+        metadata[field] = numbered
+    return metadata
+
+
+def _executor(
+    templates: dict[str, Object], metadata: Mapping[str, Mapping[str, str]], *, retried: bool
+) -> str:
+    """Add the two executor templates of a kind if they are missing; return the outer one's name."""
+    prefix = "retry-" if retried else ""
+    count = {field: len(pairs) // 2 for field, pairs in metadata.items()}
+    if any(count.values()):
+        prefix = f"metadata-{count['annotations']}-{count['labels']}-{prefix}"
+    outer, inner = f"{prefix}system-container-executor", f"{prefix}system-container-impl"
+    extra = [*(name for pairs in metadata.values() for name in pairs), *(_RETRIES if retried else ())]
+    passed = {"pod-spec-patch": _input("pod-spec-patch"), **{name: _input(name) for name in extra}}
+    templates[outer] = {
+        "name": outer,
+        "inputs": {
+            "parameters": [
+                {"name": "pod-spec-patch"},
+                {"name": "cached-decision", "default": "false"},
+                *({"name": name, "default": "0"} if name in _RETRIES else {"name": name} for name in extra),
+            ]
+        },
+        "dag": {
+            "tasks": [
+                {
+                    "name": "executor",
+                    "template": inner,
+                    "arguments": {"parameters": _arguments(passed)},
+                    "when": f"{_input('cached-decision')} != true",
+                }
+            ]
+        },
+    }
+    templates[inner] = _implementation(inner, passed, metadata, retried=retried)
+    return outer
+
+
+def _implementation(
+    name: str, inputs: Mapping[str, str], metadata: Mapping[str, Mapping[str, str]], *, retried: bool
+) -> Object:
+    mounts = [{"name": volume, "mountPath": path} for volume, path in _SCRATCH.items()]
+    environment = copy.deepcopy(_ENVIRONMENT)
+    about: Object = {"annotations": {"pipelines.kubeflow.org/runtime-role": "launcher"}}
+    for field, pairs in metadata.items():
+        keys = [key for key in pairs if "-key" in key]
+        about.setdefault(field, {}).update({_input(key): _input(key.replace("-key", "-val")) for key in keys})
+    template: Object = {
+        "name": name,
+        "inputs": {"parameters": [{"name": each} for each in inputs]},
+        "metadata": about,
+        "podSpecPatch": _input("pod-spec-patch"),
+        "volumes": [{"name": volume, "emptyDir": {}} for volume in _SCRATCH],
+        "initContainers": [
+            {
+                "name": "kfp-launcher",
+                "image": f"ghcr.io/kubeflow/kfp-launcher:{_VERSION}",
+                "command": ["launcher-v2"],
+                "args": ["--copy", LAUNCHER],
+                "volumeMounts": mounts[:1],
+                "resources": _LAUNCHER_RESOURCES,
+            }
+        ],
+        "container": {
+            "image": "gcr.io/ml-pipeline/should-be-overridden-during-runtime",
+            "command": ["should-be-overridden-during-runtime"],
+            "volumeMounts": mounts,
+            "envFrom": [{"configMapRef": {"name": "metadata-grpc-configmap", "optional": True}}],
+            "env": environment,
+        },
+    }
+    if retried:
+        environment.append({"name": "KFP_RETRY_INDEX", "value": "{{retries}}"})
+        template["retryStrategy"] = {
+            "limit": _input("retry-max-count"),
+            "backoff": {
+                "duration": _input("retry-backoff-duration"),
+                "factor": _input("retry-backoff-factor"),
+                "maxDuration": _input("retry-backoff-max-duration"),
+            },
+        }
+    return template
+
+
+def _drivers(compiled: Compiled) -> Iterator[Object]:
+    """Return the two driver templates. Outputs with a default are optional."""
+    shared = {
+        "run_id": "{{workflow.uid}}",
+        "run_name": "{{workflow.name}}",
+        "pipeline_job_create_time_utc": "{{workflow.creationTimestamp}}",
+        "pipeline_name": compiled.name,
+        "dag_execution_id": _input("parent-dag-id"),
+        "component": _input("component"),
+        "task": _input("task"),
+        "task_name": _input("task-name"),
+    }
+    yield _driver(
+        "system-dag-driver",
+        {**shared, "type": _input("driver-type"), "runtime_config": _input("runtime-config")},
+        {
+            "component": None,
+            "runtime-config": "",
+            "task": "",
+            "task-name": "",
+            "parent-dag-id": "0",
+            "driver-type": "DAG",
+        },
+        {"execution-id": None, "condition": "true"},
+    )
+    yield _driver(
+        "system-container-driver",
+        {
+            **shared,
+            "type": "CONTAINER",
+            "container": _input("container"),
+            "kubernetes_config": _input("kubernetes-config"),
+        },
+        {
+            "component": None,
+            "task": None,
+            "container": None,
+            "task-name": None,
+            "parent-dag-id": None,
+            "kubernetes-config": "",
+        },
+        {"pod-spec-patch": "", "cached-decision": "false", "condition": "true"},
+    )
+
+
+def _driver(
+    name: str,
+    options: Mapping[str, str],
+    inputs: Mapping[str, str | None],
+    outputs: Mapping[str, str | None],
+) -> Object:
+    written = {
+        f"{output.replace('-', '_')}_path": f"{{{{outputs.parameters.{output}.path}}}}" for output in outputs
+    }
+    arguments = [word for key, value in {**options, **written}.items() for word in (f"--{key}", value)]
+    return {
+        "name": name,
+        "inputs": {"parameters": [{"name": key} | _default(value) for key, value in inputs.items()]},
+        "outputs": {
+            "parameters": [
+                {"name": key, "valueFrom": {"path": f"/tmp/outputs/{key}"} | _default(value)}  # noqa: S108 - of the container
+                for key, value in outputs.items()
+            ]
+        },
+        "metadata": {"annotations": {"pipelines.kubeflow.org/runtime-role": "driver"}},
+        "container": {
+            "image": f"ghcr.io/kubeflow/kfp-driver:{_VERSION}",
+            "command": ["driver"],
+            "args": arguments,
+            "resources": _DRIVER_RESOURCES,
+            "env": _ENVIRONMENT,
+        },
+    }
+
+
+def _default(value: str | None) -> Object:
+    return {} if value is None else {"default": value}

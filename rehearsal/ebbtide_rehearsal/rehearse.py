@@ -1,0 +1,176 @@
+"""Run of a rehearsal, from its tools to its report."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from ebbtide.model import Cluster, DeclarationError, declare
+from ebbtide.preview.record_stack import record_stack
+from ebbtide.preview.stack_files import StackFiles, read_stack, stack_named_by
+from ebbtide.recording.failures import ProgramError
+from ebbtide_rehearsal.cloud.kubernetes.sources import INDEX, indexed
+from ebbtide_rehearsal.cloud.provider import RefusedError
+from ebbtide_rehearsal.cloud.settings import Settings
+from ebbtide_rehearsal.failures import RehearsalError
+from ebbtide_rehearsal.report.document import Report
+from ebbtide_rehearsal.scenarios.argo import TOOLS
+from ebbtide_rehearsal.scenarios.general import general
+from ebbtide_rehearsal.scenarios.model import RunPipeline, Scenario, Up
+from ebbtide_rehearsal.scenarios.runner import Watch, play
+from ebbtide_rehearsal.stage import stage
+from ebbtide_rehearsal.tools import ITEMS, Say, Tools, ensure, needed
+
+
+def needs(files: StackFiles, scenario: Scenario, home: Path) -> tuple[str, ...]:
+    """Return the names of the tools that the rehearsal's declarations need.
+
+    Args:
+        files: as for `rehearse`.
+        scenario: the scenario.
+        home: the base directory of the scenario's relative paths.
+
+    Raises:
+        StackFileError: the stack's file is unreadable.
+        DeclarationError: the stack's declaration is invalid.
+        RehearsalError: the scenario's stack file does not exist.
+    """
+    files = _declaring(files, scenario, home)
+    declared = files.declaration()
+    _cluster(files)
+    changes = (step.change for step in scenario.steps if isinstance(step, Up))
+    names = needed({addon for written in (declared, *changes) for addon in _addons(written)})
+    runs = any(isinstance(step, RunPipeline) for step in scenario.steps)
+    return (*names, *(TOOLS if runs else ()))
+
+
+def tools(say: Say, names: Iterable[str] = ITEMS) -> Tools:
+    """Find or build the tools of a rehearsal; all of them if no stack is given.
+
+    Raises:
+        ToolError: a tool can be neither found nor built.
+    """
+    return ensure(names, say=say)
+
+
+def check_directories(manifests: tuple[Path, ...], charts: tuple[Path, ...]) -> None:
+    """Check the directories of `--manifests` and `--charts` before anything is built.
+
+    Raises:
+        RehearsalError: one does not exist, or the index of manifests is missing or names a missing file.
+    """
+    for option, directories in (("manifests", manifests), ("charts", charts)):
+        for directory in directories:
+            if not directory.is_dir():
+                raise RehearsalError(f"`--{option} {directory}`: there is no such directory.")
+    for directory in manifests:
+        try:
+            missing = [path.name for path in indexed(directory).values() if not path.exists()]
+        except RefusedError as error:
+            raise RehearsalError(f"{error}. {_INDEX}") from None
+        if missing:
+            raise RehearsalError(
+                f"{directory / INDEX} names {', '.join(missing)}, which is not in {directory}. {_INDEX}"
+            )
+
+
+_INDEX = (
+    f"Write an {INDEX} with a line for each kustomization: its address as the program gives it, a colon, and "
+    "the name of a file beside it with what `kubectl kustomize ADDRESS` prints."
+)
+
+
+def rehearse(
+    files: StackFiles,
+    scenario: Scenario,
+    found: Tools,
+    *,
+    home: Path,
+    watch: Watch,
+    manifests: tuple[Path, ...] = (),
+    charts: tuple[Path, ...] = (),
+    keep: Path | None = None,
+) -> Report:
+    """Run a scenario on a stack.
+
+    Args:
+        files: the project, and the default stack of the scenario.
+        scenario: the steps and expectations.
+        found: the tools that `needs` names.
+        home: the base directory of the scenario's relative paths.
+        watch: called after each step.
+        manifests: directories of rendered kustomizations, for offline use.
+        charts: directories of charts that are not among the tools.
+        keep: a directory for all files, which is kept.
+
+    Raises:
+        DeclarationError: the stack's declaration is invalid; nothing was started.
+        RehearsalError: the rehearsal could not run.
+    """
+    files = _declaring(files, scenario, home)
+    _cluster(files)
+    settings = Settings(
+        speed=scenario.speed,
+        manifests=tuple(str(directory.resolve()) for directory in manifests),
+        charts=tuple(str(directory.resolve()) for directory in charts),
+        declaration=files.declaration(),
+    )
+    with stage(files, settings, found, keep=keep) as on:
+        return play(scenario, on, home, watch)
+
+
+def scenario_of(files: StackFiles) -> Scenario:
+    """Build the default scenario of a stack from its declaration.
+
+    Raises:
+        DeclarationError: the declaration has faults.
+    """
+    return general(_cluster(files))
+
+
+def _cluster(files: StackFiles) -> Cluster:
+    """Return the declaration in the stack's file, the base of a scenario's changes and comparisons.
+
+    Raises:
+        DeclarationError: it is invalid.
+        RehearsalError: it is incomplete, and the program completes it.
+    """
+    try:
+        return declare(files.declaration(), default_name=files.cluster_name)
+    except DeclarationError as error:
+        missing = ", ".join(f"`{fault.path}`" for fault in error.faults)
+        if not _is_accepted(files):
+            raise
+    # Not raised in the handler, which would report the validation errors as its cause.
+    raise RehearsalError(
+        f"{files.config_file} declares a part of the cluster, and the program adds the rest. A rehearsal "
+        f"reads the file alone: write there what is missing or refused, {missing}, under `ebbtide:cluster`."
+    )
+
+
+def _is_accepted(files: StackFiles) -> bool:
+    """Check that the program deploys the declaration in the stack's file."""
+    try:
+        record_stack(files)
+    except ProgramError:
+        return False
+    return True
+
+
+def _declaring(files: StackFiles, scenario: Scenario, home: Path) -> StackFiles:
+    """Return the files of the scenario's stack."""
+    if scenario.stack is not None:
+        config_file = home / scenario.stack
+        named = stack_named_by(config_file)
+        if named is None:
+            raise RehearsalError(f"{config_file} is no stack's file: its name must be Pulumi.<stack>.yaml.")
+        files = read_stack(files.root, named, config_file=config_file)
+    return files if scenario.declaration is None else files.declaring(scenario.declaration)
+
+
+def _addons(written: Mapping[str, Any]) -> Iterator[str]:
+    """Return the add-ons named in a declaration or a change, which may be invalid."""
+    addons = written.get("addons")
+    if isinstance(addons, Mapping):
+        yield from (
+            str(name) for name, value in cast("Mapping[Any, Any]", addons).items() if value is not None
+        )

@@ -1,0 +1,80 @@
+"""A rehearsal as text: each completed step, then the timeline and the simulated cost."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Final
+
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from ebbtide_rehearsal.report.document import Report, StepReport
+
+_INDENT: Final = (0, 0, 0, 2)
+_MET, _MISSED = Text("met   ", style="green"), Text("missed", style="bold red")
+
+
+def heading(title: str, stack: str, speed: float) -> RenderableType:
+    """Print the rehearsal's heading."""
+    return Text.assemble(
+        (title, "bold"), f"\nstack {stack}; what the cloud takes goes {speed:g} times as fast\n"
+    )
+
+
+def step(report: StepReport) -> RenderableType:
+    """Print a completed step and its unmet expectations."""
+    head = Text.assemble(
+        _MISSED if report.misses else _MET, f"  {report.title} ", (f"{report.seconds:.1f} s", "dim")
+    )
+    return Group(head, *(Padding(Text(miss), (0, 0, 0, 8)) for miss in report.misses))
+
+
+def ending(report: Report) -> RenderableType:
+    """Print the timeline, the cost and the result."""
+    return Group(*_blocks(report))
+
+
+def write(report: Report, console: Console) -> None:
+    """Print a whole report."""
+    console.print(heading(report.title, report.stack, report.speed))
+    for report_step in report.steps:
+        console.print(step(report_step))
+    console.print(ending(report))
+
+
+def _blocks(report: Report) -> Iterator[RenderableType]:
+    yield Text("\nWhat happened", style="bold")
+    timeline = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1))
+    timeline.add_column(justify="right", style="dim", no_wrap=True)
+    timeline.add_column(overflow="fold")
+    for event in report.events:
+        timeline.add_row(_clock(event.at), Text(event.text))
+    yield Padding(timeline, _INDENT)
+    if report.cost:
+        yield Text("\nWhat the nodes would have cost", style="bold")
+        costs = Table(box=box.SIMPLE_HEAD, show_header=False, pad_edge=False, padding=(0, 1))
+        costs.add_column()
+        costs.add_column(justify="right")
+        for pool, dollars in sorted(report.cost.items()):
+            costs.add_row(pool, f"${dollars:.3f}")
+        yield Padding(costs, _INDENT)
+    yield Text(f"\n{_verdict(report)}", style="green" if report.met else "bold red")
+
+
+def _verdict(report: Report) -> str:
+    missed = sum(bool(one.misses) for one in report.steps)
+    met = (
+        f"All {len(report.steps)} steps were met"
+        if not missed
+        else f"{missed} of {len(report.steps)} steps missed"
+    )
+    return f"{met}: {report.seconds:.0f} s, at most {report.memory_mib} MiB."
+
+
+def _clock(seconds: float) -> str:
+    """Format a time as `0:07:30`; days are counted in hours."""
+    whole = timedelta(seconds=round(seconds))
+    hours, rest = divmod(int(whole.total_seconds()), 3600)
+    return f"{hours}:{rest // 60:02}:{rest % 60:02}"

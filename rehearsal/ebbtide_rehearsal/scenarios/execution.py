@@ -1,0 +1,225 @@
+"""Execution of steps. A step returns its unmet expectations, a sentence each."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, assert_never, cast
+
+from ebbtide.kubernetes_api import ApiError
+from ebbtide.placement import Profile, ProfileError
+from ebbtide.workloads.errors import WorkloadError
+from ebbtide_rehearsal.cloud.faults import Fault
+from ebbtide_rehearsal.cloud.kubernetes.discovery import Discovery
+from ebbtide_rehearsal.cloud.kubernetes.kinds import kind_of
+from ebbtide_rehearsal.engine import Outcome
+from ebbtide_rehearsal.scenarios.argo import WORKFLOWS, spec_patch
+from ebbtide_rehearsal.scenarios.conditions import Condition, misses
+from ebbtide_rehearsal.scenarios.model import (
+    Delete,
+    Destroy,
+    EveryPool,
+    Expect,
+    FailureInjection,
+    Lift,
+    Pause,
+    RunPipeline,
+    Step,
+    Submit,
+    Up,
+)
+from ebbtide_rehearsal.scenarios.observer import Observer
+from ebbtide_rehearsal.scenarios.pipeline_runs import run_of
+from ebbtide_rehearsal.scenarios.submission import Object, on_every_pool, submitted
+from ebbtide_rehearsal.stage import Stage
+
+_LOOK_EVERY: Final = 0.5  # seconds
+_SHOWN: Final = 8
+
+
+@dataclass(slots=True)
+class Play:
+    """The state of a running scenario.
+
+    Attributes:
+        stage: the environment.
+        home: the scenario's directory.
+        is_up: true if there is a stack to destroy.
+        observer: takes snapshots of the cluster; None before `up`.
+        faults: named injected failures.
+    """
+
+    stage: Stage
+    home: Path
+    is_up: bool = False
+    observer: Observer | None = None
+    faults: dict[str, int] = field(default_factory=dict[str, int])
+
+    def perform(self, step: Step) -> list[str]:
+        """Run a step."""
+        return list(self._done(step))
+
+    def _done(self, step: Step) -> Iterator[str]:  # noqa: C901 - a case each
+        match step:
+            case Up():
+                yield from self._up(step)
+            case Destroy():
+                yield from self._destroy(step)
+            case Submit():
+                made = partial(submitted, step, home=self.home)
+                yield from self._submit(made, step.refused, step.as_ or "")
+            case RunPipeline():
+                self._run(step)
+            case EveryPool():
+                yield from self._submit(lambda profile: on_every_pool(step, profile))
+            case Delete():
+                yield from self._delete(step)
+            case FailureInjection():
+                self._inject_failure(step)
+            case Lift():
+                yield from self._lift(step)
+            case Pause():
+                self.stage.watch(step.seconds)
+            case Expect():
+                yield from self._expect(step)
+            case _:
+                assert_never(step)
+
+    def _run(self, step: RunPipeline) -> None:
+        made = run_of(step, self._profile(), self.home)
+        api = self.stage.argo().api
+        # A compiled pipeline has none of the fields of the spec patch, so no merge is needed.
+        api.create(WORKFLOWS, {**made, "spec": {**made["spec"], **spec_patch(api)}})
+
+    def _inject_failure(self, step: FailureInjection) -> None:
+        number = self.stage.store.ask(_fault(step))
+        if step.name:
+            self.faults[step.name] = number
+
+    def _lift(self, step: Lift) -> Iterator[str]:
+        number = self.faults.pop(step.fault, None)
+        if number is None:
+            yield f"There is no fault {step.fault}."
+        else:
+            self.stage.store.lift(number)
+
+    def _up(self, step: Up) -> Iterator[str]:
+        engine = self.stage.engine
+        if step.change or step.pools:
+            self.stage.declare(_changed(engine.declaration, step))
+        self.is_up = True
+        if step.refresh:
+            yield from engine.refresh().errors
+        outcome = engine.up()
+        if step.refused is not None:
+            yield from _refused(outcome, step.refused)
+            return
+        yield from outcome.errors
+        if step.unchanged:
+            yield from (f"{one}, though nothing was changed." for one in outcome.steps[:_SHOWN])
+        for one in outcome.steps:
+            kept = any(part in one.name for part in step.keeps)
+            if kept and one.operation not in {"create", "update"}:
+                yield f"{one}, though it must be kept."
+
+    def _destroy(self, step: Destroy) -> Iterator[str]:
+        self.stage.end_argo()
+        outcome = self.stage.engine.destroy()
+        if step.refused is not None:
+            yield from _refused(outcome, step.refused)
+            return
+        self.is_up = not outcome.done
+        yield from outcome.errors
+        if outcome.done:
+            yield from self.stage.leftovers()
+
+    def _submit(
+        self, made: Callable[[Profile], Iterator[Object]], refused: str | None = None, user: str = ""
+    ) -> Iterator[str]:
+        try:
+            objects = list(made(self._profile()))
+        except (WorkloadError, ProfileError) as error:
+            yield from _said(str(error), refused)
+        except OSError as error:
+            yield f"{error.filename}: {error.strerror}."
+        else:
+            yield from self._apply(objects, refused, user)
+
+    def _apply(self, made: list[Object], refused: str | None, user: str) -> Iterator[str]:
+        known = Discovery(self.stage.api())
+        api = self.stage.api().as_user(user)
+        for one in made:
+            path = known.find(kind_of(one)).path(one["metadata"].get("namespace", "default"))
+            try:
+                api.create(path, one)
+            except ApiError as error:
+                yield from _said(str(error), refused)
+                return
+        if refused is not None:
+            yield f"It was accepted, and should have been refused with “{refused}”."
+
+    def _delete(self, step: Delete) -> Iterator[str]:
+        api = self.stage.api()
+        root = "/apis/batch/v1" if step.kind == "Job" else "/api/v1"
+        plural = f"{step.kind.lower()}s"
+        named = [
+            one for one in api.items(f"{root}/{plural}") if fnmatchcase(one["metadata"]["name"], step.name)
+        ]
+        if not named:
+            yield f"There is no {step.kind} called {step.name}."
+        for one in named:
+            metadata = one["metadata"]
+            place = f"{root}/namespaces/{metadata['namespace']}/{plural}"
+            api.delete(f"{place}/{metadata['name']}", propagationPolicy="Background")
+
+    def _expect(self, step: Expect) -> list[str]:
+        end = time.monotonic() + step.within
+        while missed := self._misses(step.that):
+            if time.monotonic() >= end:
+                return missed
+            self.stage.watch(_LOOK_EVERY)
+        return []
+
+    def _misses(self, condition: Condition) -> list[str]:
+        if self.observer is None:
+            self.observer = Observer(self.stage.api(), self.stage.store)
+        return misses(condition, self.observer.look())
+
+    def _profile(self) -> Profile:
+        return Profile.load(cast("Mapping[str, Any]", self.stage.engine.outputs()["placementProfile"]))
+
+
+def _fault(step: FailureInjection) -> Fault:
+    details = {
+        name: value
+        for name in ("share", "count", "graceful", "limit", "message", "seconds")
+        if (value := getattr(step, name)) is not None
+    }
+    return Fault(step.kind, step.target, 1 if step.kind == "reclaim" else step.times, details)
+
+
+def _changed(declaration: Mapping[str, Any], step: Up) -> dict[str, Any]:
+    changed = _with(declaration, step.change)
+    changed["pools"] = [_with(pool, step.pools.get(pool["name"], {})) for pool in changed["pools"]]
+    return changed
+
+
+def _with(document: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in {**document, **change}.items() if value is not None}
+
+
+def _refused(outcome: Outcome, words: str) -> Iterator[str]:
+    if outcome.done:
+        yield f"It succeeded, and should have been refused with “{words}”."
+    else:
+        yield from _said("\n".join(outcome.errors), words)
+
+
+def _said(text: str, words: str | None) -> Iterator[str]:
+    """Compare an error with the expected text; empty if it contains it."""
+    if words is None:
+        yield text
+    elif words.lower() not in text.lower():
+        yield f"It was refused, but not with “{words}”: {text}"

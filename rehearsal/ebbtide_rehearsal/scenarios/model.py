@@ -1,0 +1,203 @@
+"""The scenario file format: YAML, camelCase as in the declaration, unknown keys rejected."""
+
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import AfterValidator, Field, PositiveFloat, PositiveInt, model_validator
+from pydantic.alias_generators import to_snake
+
+from ebbtide.model.base import Count, Declared
+from ebbtide.workloads.tasks import TaskFields
+from ebbtide_rehearsal.scenarios.conditions import Condition
+
+Share = Annotated[float, Field(gt=0, le=1)]
+
+
+_TASK: Final = frozenset(TaskFields.__annotations__)
+_SWEEP: Final = _TASK | {"grid", "parallelism", "max_failed"}
+
+
+def _known(fields: dict[str, Any], known: frozenset[str]) -> dict[str, Any]:
+    """Convert keys to Python's field names; unknown ones are rejected."""
+    given = {to_snake(key): value for key, value in fields.items()}
+    unknown = sorted(set(given) - known)
+    if unknown:
+        raise ValueError(f"unknown field {', '.join(unknown)}; valid fields: {', '.join(sorted(known))}")
+    return given
+
+
+class Up(Declared):
+    """`pulumi up`, optionally after a change of the declaration."""
+
+    do: Literal["up"]
+    change: dict[str, Any] = Field(default_factory=dict[str, Any])
+    """Changes of `ebbtide:cluster` by key; null removes a key."""
+    pools: dict[str, dict[str, Any]] = Field(default_factory=dict[str, dict[str, Any]])
+    """Changes of pools by name and key; null removes a key."""
+    refresh: bool = False
+    """Run `pulumi refresh` first."""
+    unchanged: bool = False
+    """Require that every resource is unchanged."""
+    keeps: tuple[str, ...] = ()
+    """Resources that may be updated, but not replaced or deleted: parts of their names."""
+    refused: str | None = None
+    """Text of the expected error; nothing may be changed then."""
+
+
+class Submit(Declared):
+    """Submission of work, with the kubeconfig from the stack's outputs."""
+
+    do: Literal["submit"]
+    manifests: str | None = None
+    """A YAML file of objects, relative to the scenario file."""
+    program: str | None = None
+    """A Python program that prints objects as YAML, relative to the scenario file; `EBBTIDE_PROFILE` is the
+    stack's profile.
+    """
+    job: Annotated[dict[str, Any], AfterValidator(lambda fields: _known(fields, _TASK))] | None = None
+    """A Job built from the profile: the fields of `ebbtide.workloads.jobs.job`."""
+    sweep: Annotated[dict[str, Any], AfterValidator(lambda fields: _known(fields, _SWEEP))] | None = None
+    """A sweep built from the profile: `grid` and the fields of `ebbtide.workloads.sweeps.sweep`."""
+    count: PositiveInt = 1
+    """Number of copies; a number is appended to each name if there are several."""
+    runs_for: PositiveFloat | None = None
+    """Wall-clock seconds until a pod ends."""
+    exit_code: Count | None = None
+    """Exit status of a pod; 0 by default."""
+    process: bool = False
+    """Run a pod's command as a process of this machine."""
+    namespace: str | None = None
+    """Default namespace of the objects."""
+    as_: str | None = None
+    """User to impersonate, such as a member of a team. Default: the identity of the stack's kubeconfig."""
+    refused: str | None = None
+    """Text of the expected error, from the profile or the API server."""
+
+    @model_validator(mode="after")
+    def _one_of(self) -> "Submit":
+        if sum(given is not None for given in (self.manifests, self.program, self.job, self.sweep)) != 1:
+            raise ValueError("write exactly one of `manifests`, `program`, `job` and `sweep`")
+        return self
+
+
+class EveryPool(Declared):
+    """A short Job on each work pool, or in its queue if the pool runs only queued work."""
+
+    do: Literal["every-pool"]
+    runs_for: PositiveFloat = 3
+    """Wall-clock seconds until a pod ends."""
+
+
+class RunPipeline(Declared):
+    """A run of a compiled pipeline on Argo's real controller; its steps run as processes of this machine."""
+
+    do: Literal["run-pipeline"]
+    program: str
+    """A Python program that writes compiled pipelines into the working directory, relative to the scenario
+    file; `EBBTIDE_PROFILE` is the stack's profile.
+    """
+    pipeline: str = ""
+    """Name of the program's output file to run, without `.yaml`; required if it writes several."""
+    arguments: dict[str, Any] = Field(default_factory=dict[str, Any])
+    """Values of the pipeline's inputs; `{home}` in them is the scenario's directory."""
+
+
+class FailureInjection(Declared):
+    """Injection of a cloud failure."""
+
+    do: Literal["fault"]
+    kind: Literal["no-stock", "quota", "reclaim", "api-error", "slow"]
+    """Kind of failure."""
+    target: str = "*"
+    """Its target: a pool, a quota, or an operation and a type; `*` and `?` as in file names."""
+    name: str | None = None
+    """Name for a later `lift`."""
+    times: PositiveInt | None = None
+    """Number of occurrences; unlimited until lifted by default, once for a reclaim."""
+    share: Share | None = None
+    """For a reclaim: the share of nodes."""
+    count: PositiveInt | None = None
+    """For a reclaim: the number of nodes, in place of a share."""
+    graceful: bool = True
+    """For a reclaim: notify nodes beforehand."""
+    limit: Count | None = None
+    """For a quota: the remaining limit."""
+    message: str | None = None
+    """For an API error: its message."""
+    seconds: PositiveFloat | None = None
+    """For a slow response: its delay by the wall clock."""
+
+    @model_validator(mode="after")
+    def _complete(self) -> "FailureInjection":
+        needed = {"quota": "limit", "api-error": "message", "slow": "seconds"}.get(self.kind)
+        if needed and getattr(self, needed) is None:
+            raise ValueError(f"a fault of the kind {self.kind} needs `{needed}`")
+        if self.kind == "reclaim" and (self.share is None) == (self.count is None):
+            raise ValueError("a reclaim needs either `share` or `count`")
+        return self
+
+
+class Lift(Declared):
+    """Removal of an injected failure."""
+
+    do: Literal["lift"]
+    fault: str
+    """Its name."""
+
+
+class Pause(Declared):
+    """A wait."""
+
+    do: Literal["pause"]
+    seconds: PositiveFloat
+    """Wall-clock seconds."""
+
+
+class Expect(Declared):
+    """An expectation that must become true in time."""
+
+    do: Literal["expect"]
+    within: PositiveFloat = 1
+    """Timeout in wall-clock seconds."""
+    that: Condition
+    """Conditions that must hold simultaneously."""
+
+
+class Delete(Declared):
+    """Deletion of objects by their owner."""
+
+    do: Literal["delete"]
+    kind: Literal["Job", "PersistentVolumeClaim", "Pod"]
+    """Their kind."""
+    name: str
+    """Name pattern; `*` and `?` as in file names."""
+
+
+class Destroy(Declared):
+    """`pulumi destroy`, which must leave no resources in the cloud and no objects of the stack in the
+    cluster.
+    """
+
+    do: Literal["destroy"]
+    refused: str | None = None
+    """Text of the expected error; nothing may be deleted then."""
+
+
+Step = Annotated[
+    Up | Submit | EveryPool | RunPipeline | FailureInjection | Lift | Pause | Expect | Delete | Destroy,
+    Field(discriminator="do"),
+]
+
+
+class Scenario(Declared):
+    """A scenario."""
+
+    title: str
+    """Its purpose, in a line."""
+    stack: str | None = None
+    """A stack's file, relative to the scenario file; the rehearsed stack by default."""
+    declaration: dict[str, Any] | None = None
+    """Declaration under `ebbtide:cluster` that replaces the one in the stack's file."""
+    speed: Annotated[float, Field(ge=1, le=600)] = 60
+    """Simulated seconds per second, for the cloud's delays: node startup, scale-down delay."""
+    steps: list[Step]
+    """Steps, in order. A remaining stack is destroyed at the end."""

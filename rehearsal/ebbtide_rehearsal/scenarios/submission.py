@@ -1,0 +1,136 @@
+"""Objects for the API server from a scenario's steps."""
+
+import copy
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, cast
+
+import yaml
+
+import ebbtide
+from ebbtide.placement import Profile
+from ebbtide.workloads.jobs import job
+from ebbtide.workloads.sweeps import sweep
+from ebbtide_rehearsal.control_plane.stages import EXIT_CODE, RUNS, RUNS_FOR
+from ebbtide_rehearsal.failures import RehearsalError
+from ebbtide_rehearsal.scenarios.model import EveryPool, Submit
+from ebbtide_rehearsal.scenarios.observer import MARK
+
+Object = dict[str, Any]
+
+_IMAGE: Final = "registry.k8s.io/pause:3.10"  # never pulled: no container runs here
+
+
+def submitted(step: Submit, profile: Profile, home: Path) -> Iterator[Object]:
+    """Return the objects of a step.
+
+    Args:
+        step: the submission.
+        profile: the cluster's profile.
+        home: the scenario's directory.
+
+    Raises:
+        WorkloadError: the profile rejects it.
+        OSError: the file of objects does not exist.
+        RehearsalError: the program fails, or the step has pod settings and its objects have no pods.
+    """
+    for number in range(step.count):
+        objects = _objects(step, profile, home)
+        if _annotations(step) and not any(map(_pods, objects)):
+            kinds = ", ".join(dict.fromkeys(str(made.get("kind")) for made in objects))
+            raise RehearsalError(
+                f"runsFor, exitCode and process are said of pods, and no pods are in {kinds or 'nothing'}. "
+                f"Write the annotations where they are described: {RUNS_FOR} and the like."
+            )
+        for made in objects:
+            marked = _marked(made, step)
+            if step.count > 1:
+                marked["metadata"]["name"] += f"-{number}"
+            yield marked
+
+
+def on_every_pool(step: EveryPool, profile: Profile) -> Iterator[Object]:
+    """Return a short Job for each work pool; pools that run only queued work use the queue of any team."""
+    for pool in profile.pools:
+        if pool.role == "system":
+            continue
+        queue = profile.queue(pool.queues[0]) if pool.capacity == "queued" else None
+        made = job(
+            profile,
+            name=f"try-{pool.name}",
+            image=_IMAGE,
+            cpu="100m",
+            memory="64Mi",
+            gpus=pool.accelerator.most if pool.accelerator and pool.accelerator.slice_nodes == 1 else 0,
+            pool="" if queue else pool.name,
+            queue=queue.name if queue else "",
+            namespace=queue.local_queues[0].namespace if queue else "",
+        )
+        yield _marked(made, Submit(do="submit", job={}, runs_for=step.runs_for))
+
+
+def _objects(step: Submit, profile: Profile, home: Path) -> list[Object]:
+    if step.manifests is not None:
+        return _loaded((home / step.manifests).read_text(encoding="utf-8"))
+    if step.program is not None:
+        return _loaded(_printed(home / step.program, profile))
+    fields: Any = {"image": _IMAGE, **(step.job or step.sweep or {})}
+    if step.job is not None:
+        return [job(profile, **fields)]
+    return [sweep(profile, fields.pop("grid", {}), **fields)]
+
+
+def _loaded(text: str) -> list[Object]:
+    return [made for made in yaml.safe_load_all(text) if made]
+
+
+def _printed(program: Path, profile: Profile) -> str:
+    """Return the output of a program that reads the profile.
+
+    Raises:
+        RehearsalError: the program fails; with the last lines of its output.
+    """
+    package = Path(ebbtide.__file__).parent.parent
+    environment = os.environ | {"EBBTIDE_PROFILE": profile.json(), "PYTHONPATH": str(package)}
+    command = [sys.executable, str(program)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)  # noqa: S603 - the user's own
+    if done.returncode:
+        raise RehearsalError(f"{program} fails: {''.join(done.stderr.strip().splitlines()[-1:])}")
+    return done.stdout
+
+
+def _marked(made: Object, step: Submit) -> Object:
+    marked = copy.deepcopy(made)
+    metadata = marked.setdefault("metadata", {})
+    metadata.setdefault("labels", {})[MARK] = "true"
+    if step.namespace:
+        metadata.setdefault("namespace", step.namespace)
+    for pod in _pods(marked):
+        pod.setdefault("metadata", {}).setdefault("annotations", {}).update(_annotations(step))
+    return marked
+
+
+def _annotations(step: Submit) -> dict[str, str]:
+    """Return the pod annotations of a step."""
+    annotations = {
+        RUNS_FOR: None if step.runs_for is None else f"{step.runs_for:g}",
+        EXIT_CODE: None if step.exit_code is None else str(step.exit_code),
+        RUNS: "process" if step.process else None,
+    }
+    return {key: value for key, value in annotations.items() if value is not None}
+
+
+def _pods(part: Any) -> list[Object]:
+    """Yield the pods and pod templates in an object, at any depth."""
+    if isinstance(part, list):
+        return [pod for item in cast("list[Any]", part) for pod in _pods(item)]
+    if not isinstance(part, dict):
+        return []
+    inside = cast("Object", part)
+    spec: Any = inside.get("spec")
+    if isinstance(spec, dict) and "containers" in spec:
+        return [inside]
+    return [pod for item in inside.values() for pod in _pods(item)]

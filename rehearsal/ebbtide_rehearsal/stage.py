@@ -1,0 +1,187 @@
+"""The environment of a rehearsal: directory, fake cloud, engine and cluster."""
+
+import contextlib
+import json
+import os
+import tempfile
+import time
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import certifi
+
+from ebbtide.kubernetes_api import Api
+from ebbtide.preview.stack_files import StackFiles
+from ebbtide_rehearsal.cloud.azure import DIRECTORY
+from ebbtide_rehearsal.cloud.clusters import CLUSTER
+from ebbtide_rehearsal.cloud.existing import introduce
+from ebbtide_rehearsal.cloud.regions import REGIONS
+from ebbtide_rehearsal.cloud.running import Cloud
+from ebbtide_rehearsal.cloud.settings import Settings
+from ebbtide_rehearsal.cloud.store import Store
+from ebbtide_rehearsal.control_plane.processes import Processes
+from ebbtide_rehearsal.engine import Engine
+from ebbtide_rehearsal.failures import RehearsalError
+from ebbtide_rehearsal.inventory import inventory
+from ebbtide_rehearsal.scenarios.argo import Argo, start
+from ebbtide_rehearsal.tools import Tools
+
+
+@dataclass(slots=True)
+class Stage:
+    """The environment of a rehearsal.
+
+    Attributes:
+        directory: the directory of all files.
+        cloud: the fake cloud's process.
+        engine: the real engine, with the stack.
+        before: the inventory before the stack.
+        tools: the programs and data in use.
+        processes: the process group of all programs except the cloud.
+    """
+
+    directory: Path
+    cloud: Cloud
+    engine: Engine
+    before: frozenset[str]
+    tools: Tools
+    processes: Processes
+    _argo: Argo | None = None
+    _api: dict[str, Api] = field(default_factory=dict[str, Api])
+
+    @property
+    def store(self) -> Store:
+        """The fake cloud's store."""
+        return self.cloud.store
+
+    def api(self) -> Api:
+        """A client for the cluster, with the stack's kubeconfig output."""
+        kubeconfig = str(self.engine.outputs()["kubeconfig"])
+        if kubeconfig not in self._api:
+            self._api[kubeconfig] = Api.of_kubeconfig(json.loads(kubeconfig))
+        return self._api[kubeconfig]
+
+    def argo(self) -> Argo:
+        """Return the stack's cluster with Argo's controller, which starts on first use.
+
+        Raises:
+            ControlPlaneError: it has ended.
+        """
+        if self._argo is None:
+            (cluster,) = [each for each in self.store.resources() if each.type == CLUSTER]
+            kubeconfig = Path(cluster.state["kubeconfig"])
+            api = Api.of_kubeconfig(json.loads(kubeconfig.read_text()))
+            self._argo = start(api, kubeconfig, self.tools, self.processes, self.directory)
+        self._argo.check()
+        return self._argo
+
+    def end_argo(self) -> None:
+        """Stop Argo's controller, if it runs, and remove its prerequisites."""
+        if self._argo is not None:
+            self._argo.remove()
+            self._argo = None
+
+    def declare(self, declaration: Mapping[str, Any]) -> None:
+        """Replace the stack's declaration."""
+        self.engine.declare(declaration)
+        introduce(declaration, self.store)
+
+    def watch(self, seconds: float) -> None:
+        """Wait by the wall clock, and check that all processes still run.
+
+        Raises:
+            RehearsalError: the stand-in cloud has ended.
+        """
+        self.cloud.check()
+        if self._argo is not None:
+            self._argo.check()
+        time.sleep(seconds)
+
+    def memory(self) -> int:
+        """Peak memory of the fake cloud and its control planes, in bytes."""
+        return self.cloud.memory()
+
+    def leftovers(self) -> list[str]:
+        """List resources that did not exist before the stack, a sentence each."""
+        return [f"{item} is left." for item in sorted(everything(self.store) - self.before)]
+
+
+@contextlib.contextmanager
+def stage(
+    files: StackFiles, settings: Settings, tools: Tools, *, keep: Path | None = None
+) -> Generator[Stage]:
+    """Set up the environment, and tear it down at the end.
+
+    Args:
+        files: the project and the stack.
+        settings: the fake cloud's settings, without its tools.
+        tools: programs and data for the cloud and the engine.
+        keep: an empty directory for all files, which is kept; a temporary one by default.
+
+    Raises:
+        RehearsalError: setup failed.
+    """
+    with contextlib.ExitStack() as ending:
+        if keep is None:
+            directory = Path(ending.enter_context(tempfile.TemporaryDirectory(prefix="ebbtide-")))
+        else:
+            directory = keep.resolve()
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if any(directory.iterdir()):
+                raise RehearsalError(f"{keep} is not empty; each rehearsal needs an empty directory.")
+        programs = directory / "bin"
+        programs.mkdir()
+        for name in ("pulumi", "kubectl", "helm"):
+            (programs / name).symlink_to(tools.path(name))
+        trusted = directory / "trusted.crt"
+        trusted.write_bytes(Path(certifi.where()).read_bytes())
+        path = f"{programs}{os.pathsep}{os.environ.get('PATH', '')}"
+        ending.enter_context(
+            _environment(
+                {
+                    "PATH": path,
+                    "SSL_CERT_FILE": str(trusted),
+                    "PULUMI_HOME": str(directory / "engine" / "home"),
+                }
+            )
+        )
+        told = replace(settings, tools={name: str(found.path) for name, found in tools.found.items()})
+        cloud = ending.enter_context(Cloud(directory, told))
+        engine = Engine(
+            files,
+            pulumi=tools.path("pulumi"),
+            directory=directory / "engine",
+            environment={"PULUMI_DEBUG_PROVIDERS": cloud.providers},
+            end=cloud.stop,
+        )
+        processes = ending.enter_context(Processes())
+        yield Stage(directory, cloud, engine, everything(cloud.store), tools, processes)
+
+
+def everything(store: Store) -> frozenset[str]:
+    """List everything in the cloud and in its clusters."""
+    resources = [item for item in store.resources() if item.cloud not in (DIRECTORY, REGIONS)]
+    clusters = [item for item in resources if item.type == CLUSTER]
+    inside = (
+        f"{name} in the cluster {cluster.id}"
+        for cluster in clusters
+        for name in inventory(Api.of_kubeconfig(json.loads(Path(cluster.state["kubeconfig"]).read_text())))
+    )
+    return frozenset((*(f"{item.type} {item.id}" for item in resources), *inside))
+
+
+@contextlib.contextmanager
+def _environment(variables: Mapping[str, str]) -> Generator[None]:
+    """Set environment variables of this process and its children for the duration of the block."""
+    before: dict[str, Any] = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value

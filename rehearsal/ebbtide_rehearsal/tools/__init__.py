@@ -1,0 +1,13 @@
+"""The programs, charts and manifests of a rehearsal: found on this machine, or built once from pinned Go
+modules.
+
+Binaries are never committed or downloaded: every build is verified by the hashes in `modules/*/go.sum`.
+"""
+
+from ebbtide_rehearsal.tools.errors import ToolError
+from ebbtide_rehearsal.tools.find import Found, Origin, Tools, ensure
+from ebbtide_rehearsal.tools.progress import narration
+from ebbtide_rehearsal.tools.steps import Say, Step
+from ebbtide_rehearsal.tools.table import ITEMS, needed
+
+__all__ = ["ITEMS", "Found", "Origin", "Say", "Step", "ToolError", "Tools", "ensure", "narration", "needed"]

@@ -1,0 +1,48 @@
+"""`python -m ebbtide_rehearsal.tools`: find or build all tools of a rehearsal, and list their paths.
+
+Exit status: 0 done; 2 a tool is unavailable; 130 stopped by Ctrl-C.
+"""
+
+import sys
+from collections.abc import Iterable
+from typing import Final
+
+from rich.console import Console
+
+from ebbtide.error_output import message_of
+from ebbtide_rehearsal.tools.errors import ToolError
+from ebbtide_rehearsal.tools.find import Found, ensure
+from ebbtide_rehearsal.tools.progress import narration
+from ebbtide_rehearsal.tools.table import ITEMS
+
+_WRONG: Final = 2
+_STOPPED: Final = 130
+_HEAD: Final = ("name", "version", "from", "path")
+
+
+def table(found: Iterable[Found]) -> str:
+    """Tabulate name, version, origin and path; paths are not truncated, so that they can be copied."""
+    rows = [_HEAD, *((item.name, item.version, item.origin.value, str(item.path)) for item in found)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def main() -> int:
+    """Find or build all tools."""
+    errors = Console(stderr=True)
+    try:
+        with narration(errors) as say:
+            tools = ensure(ITEMS, say=say)
+    except (ToolError, OSError) as error:
+        errors.print(message_of(error) or str(error), markup=False, highlight=False, soft_wrap=True)
+        return _WRONG
+    except KeyboardInterrupt:
+        errors.print("Stopped; completed builds stay in the cache.")
+        return _STOPPED
+    sys.stdout.write(f"{table(tools.found.values())}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,108 @@
+"""Build of a program or data directory, published atomically."""
+
+import json
+import shutil
+import stat
+from pathlib import Path
+
+from ebbtide_rehearsal.tools.cache import adding, pins
+from ebbtide_rehearsal.tools.errors import ToolError
+from ebbtide_rehearsal.tools.items import Data, Item, Part, Tool
+from ebbtide_rehearsal.tools.toolchain import Go
+
+
+def build(go: Go, root: Path, item: Item) -> None:
+    """Build or fetch an item into the cache.
+
+    Args:
+        go: the Go toolchain.
+        root: the cache; the caller holds its build lock.
+        item: the item.
+
+    Raises:
+        ToolError: the build failed; the cache is unchanged.
+    """
+    logs = root / "logs"
+    logs.mkdir(exist_ok=True)
+    log = logs / f"{item.name}-{item.version}.log"
+    log.unlink(missing_ok=True)
+    with adding(root, item) as target:
+        work = target.parent / "module"
+        work.mkdir()
+        for path in pins(item.group):
+            shutil.copyfile(path, work / path.name)
+        match item:
+            case Tool():
+                if item.changes:
+                    _change(go, item, work, log)
+                _compile(go, item, work, target, log)
+            case Data():
+                for part in item.parts:
+                    _copy(module_directory(go, part.module, part.version, work, log), part, target)
+
+
+def _compile(go: Go, tool: Tool, work: Path, target: Path, log: Path) -> None:
+    go.run(
+        ["build", "-v", *tool.flags, "-o", str(target / tool.name), tool.package],
+        directory=work,
+        log=log,
+        purpose=f"{tool.name} {tool.version} could not be built",
+    )
+    if not (target / tool.name).is_file():
+        raise ToolError(f"Go built no {tool.name} of {tool.package}, and reported no reason: {log}.")
+
+
+def _change(go: Go, tool: Tool, work: Path, log: Path) -> None:
+    """Build a tool's module from a patched copy.
+
+    Go's overlays do not apply to its module cache (cmd/go, modload, 1.26).
+    """
+    source = work.parent / "source"
+    _writable_copy(module_directory(go, tool.module, f"v{tool.version}", work, log), source)
+    for change in tool.changes:
+        file = source / change.file
+        text = file.read_text(encoding="utf-8") if file.is_file() else ""
+        if text.count(change.before) != 1:
+            raise ToolError(
+                f"{tool.module} v{tool.version} does not have {change.before!r} once in {change.file}."
+            )
+        file.write_text(text.replace(change.before, change.after), encoding="utf-8")
+    with (work / "go.mod").open("a", encoding="utf-8") as pins_file:
+        pins_file.write(f"\nreplace {tool.module} => ../{source.name}\n")
+
+
+def module_directory(go: Go, module: str, version: str, work: Path, log: Path) -> Path:
+    """Return the directory of a module in Go's cache, verified by go.sum.
+
+    Args:
+        go: the Go toolchain.
+        module: the module.
+        version: its Go version string.
+        work: a directory with a go.mod that requires it, and the go.sum.
+        log: a file for Go's output.
+
+    Raises:
+        ToolError: the module is unavailable or does not match go.sum.
+    """
+    request = f"{module}@{version}"
+    purpose = f"{request} could not be fetched"
+    # Two calls, since -json prints errors on standard output; the second call finds the module in the cache.
+    go.run(["mod", "download", request], directory=work, log=log, purpose=purpose)
+    result = json.loads(
+        go.run(["mod", "download", "-json", request], directory=work, log=log, purpose=purpose)
+    )
+    return Path(result["Dir"])
+
+
+def _copy(module: Path, part: Part, target: Path) -> None:
+    source, copy = module / part.source, target / part.into
+    if not source.is_dir():
+        raise ToolError(f"{part.module} {part.version} has no directory {part.source}.")
+    _writable_copy(source, copy)
+
+
+def _writable_copy(source: Path, copy: Path) -> None:
+    shutil.copytree(source, copy, dirs_exist_ok=True)
+    # Go's cache is read-only, including directories; a copy must be removable.
+    for path in (copy, *copy.rglob("*")):
+        path.chmod(path.stat().st_mode | stat.S_IWUSR)

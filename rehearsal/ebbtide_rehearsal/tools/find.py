@@ -1,0 +1,118 @@
+"""Lookup of tools: on PATH, else in the cache, else built."""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from ebbtide_rehearsal.tools import cache
+from ebbtide_rehearsal.tools.build import build
+from ebbtide_rehearsal.tools.items import Item, Tool
+from ebbtide_rehearsal.tools.on_path import on_path
+from ebbtide_rehearsal.tools.steps import Finished, Say, Started
+from ebbtide_rehearsal.tools.table import ITEMS
+from ebbtide_rehearsal.tools.toolchain import find_go
+
+
+class Origin(StrEnum):
+    """The origin of a tool."""
+
+    PATH = "PATH"
+    CACHE = "cache"
+    BUILT = "built now"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An available tool.
+
+    Attributes:
+        name: its name in the table.
+        version: its version.
+        origin: its origin.
+        path: the program, or the directory of data.
+    """
+
+    name: str
+    version: str
+    origin: Origin
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """The requested tools.
+
+    Attributes:
+        found: by name, in order of request.
+    """
+
+    found: Mapping[str, Found]
+
+    def path(self, name: str) -> Path:
+        """Return a program's file, or a directory of data.
+
+        Raises:
+            KeyError: it was not asked for.
+        """
+        return self.found[name].path
+
+
+def ensure(names: Iterable[str], *, say: Say) -> Tools:
+    """Find tools by name, and build missing ones.
+
+    Args:
+        names: names in the table; duplicates are ignored.
+        say: called with build progress, since a build can take a quarter of an hour.
+
+    Raises:
+        KeyError: the table has no such name.
+        ToolError: a tool can be neither found nor built. Completed builds stay in the cache.
+    """
+    items = [ITEMS[name] for name in dict.fromkeys(names)]
+    root = cache.directory()
+    found = _available(root, items)
+    missing = [item for item in items if item.name not in found]
+    if missing:
+        found |= _built(root, missing, say)
+    return Tools({item.name: found[item.name] for item in items})
+
+
+def _available(root: Path, items: Sequence[Item]) -> dict[str, Found]:
+    """Return tools that need no build. Versions are queried concurrently: some programs take half a
+    second.
+    """
+    tools = [item for item in items if isinstance(item, Tool)]
+    with ThreadPoolExecutor(max_workers=max(len(tools), 1)) as pool:
+        answers = dict(zip((tool.name for tool in tools), pool.map(on_path, tools), strict=True))
+    found: dict[str, Found] = {}
+    for item in items:
+        answer = answers.get(item.name)
+        if answer:
+            path, version = answer
+            found[item.name] = Found(item.name, str(version), Origin.PATH, path)
+        elif cached := _cached(root, item, Origin.CACHE):
+            found[item.name] = cached
+    return found
+
+
+def _cached(root: Path, item: Item, origin: Origin) -> Found | None:
+    path = cache.content(root, item)
+    return Found(item.name, item.version, origin, path) if path.exists() else None
+
+
+def _built(root: Path, missing: Sequence[Item], say: Say) -> dict[str, Found]:
+    """Build missing tools, except those that another process built meanwhile."""
+    go = find_go(missing, say)
+    with cache.building(root, say):
+        found = {item.name: available for item in missing if (available := _cached(root, item, Origin.CACHE))}
+        unbuilt = [item for item in missing if item.name not in found]
+        for number, item in enumerate(unbuilt, 1):
+            say(Started(item.name, item.version, number, len(unbuilt), item.minutes))
+            start = time.monotonic()
+            build(go, root, item)
+            say(Finished(item.name, time.monotonic() - start))
+            found[item.name] = Found(item.name, item.version, Origin.BUILT, cache.content(root, item))
+    return found

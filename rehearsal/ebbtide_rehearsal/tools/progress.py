@@ -1,0 +1,101 @@
+"""Build progress: a live line on a terminal, plain lines in a log."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Final, assert_never
+
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+
+from ebbtide_rehearsal.tools.steps import Finished, Say, Started, Step, Waiting, Worked
+
+_MINUTE: Final = 60
+_WAITING: Final = "Another rehearsal is building; waiting for it."
+
+
+@contextmanager
+def narration(console: Console) -> Generator[Say]:
+    """Return a callback for the steps of `ensure`.
+
+    Args:
+        console: the output; a terminal gets a live line, anything else a line for each start and end.
+    """
+    if not console.is_terminal:
+        yield lambda step: _plain(console, step)
+        return
+    with Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[line]}", style="dim", markup=False),
+        console=console,
+        transient=True,
+    ) as progress:
+        yield _Live(progress)
+
+
+class _Live:
+    """A live line with the current build, its duration and Go's current action, below completed builds."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._task: TaskID | None = None
+
+    def __call__(self, step: Step) -> None:
+        match step:
+            case Waiting():
+                self._show(_WAITING)
+            case Started():
+                self._show(_started(step))
+            case Worked(line) if self._task is not None:
+                self._progress.update(self._task, line=line)
+            case Worked():
+                pass
+            case Finished():
+                self._clear()
+                self._progress.console.print(_finished(step), markup=False, highlight=False, soft_wrap=True)
+            case _:
+                assert_never(step)
+
+    def _show(self, description: str) -> None:
+        self._clear()
+        self._task = self._progress.add_task(description, total=None, line="")
+
+    def _clear(self) -> None:
+        if self._task is not None:
+            self._progress.remove_task(self._task)
+            self._task = None
+
+
+def _plain(console: Console, step: Step) -> None:
+    match step:
+        case Waiting():
+            console.print(_WAITING, markup=False, highlight=False, soft_wrap=True)
+        case Started():
+            console.print(_started(step), markup=False, highlight=False, soft_wrap=True)
+        case Finished():
+            console.print(_finished(step), markup=False, highlight=False, soft_wrap=True)
+        case Worked():
+            pass
+        case _:
+            assert_never(step)
+
+
+def _started(step: Started) -> str:
+    name = f"[{step.number}/{step.of}] {step.name} {step.version}"
+    if not step.minutes:
+        return f"{name}: fetching"
+    return f"{name}: building, {_minutes(step.minutes)} from scratch on 2 cores"
+
+
+def _minutes(minutes: float) -> str:
+    whole = round(minutes)
+    if whole < 1:
+        return "less than a minute"
+    return "about a minute" if whole == 1 else f"about {whole} minutes"
+
+
+def _finished(step: Finished) -> str:
+    seconds = round(step.seconds)
+    spent = f"{seconds} s" if seconds < _MINUTE else f"{seconds // _MINUTE} min {seconds % _MINUTE} s"
+    return f"{step.name}: ready after {spent}"

@@ -1,0 +1,201 @@
+"""All programs and data of a rehearsal, in build order.
+
+Versions are in `ebbtide.catalog.versions`, hashes in `modules/*/go.sum`. Four modules' hashes are not from
+Go's checksum database: those of argo-workflows are from the go.sum of Kubeflow Pipelines 2.17.0, those of
+sigs.k8s.io/scheduler-library from the go.sum of Kueue 0.19.2, those of go-containerregistry's k8schain from
+the go.sum of Katib 0.19.0, and those of katib were computed from the files of its tag v0.19.0 (commit
+578e60f1).
+"""
+
+from collections.abc import Container
+from typing import Final
+
+from ebbtide.catalog import PINS
+from ebbtide_rehearsal.tools.data import DATA
+from ebbtide_rehearsal.tools.items import Change, Item, OnPath, Suits, Tool, When
+
+_V: Final = {name: f"v{pin.version}" for name, pin in PINS.items()}
+_MAJOR, _MINOR, _ = PINS["kubernetes"].version.split(".")
+_COMPONENT: Final = "k8s.io/component-base/version"
+_KUBERNETES_STAMPS: Final = (
+    (f"{_COMPONENT}.gitVersion", _V["kubernetes"]),
+    (f"{_COMPONENT}.gitMajor", _MAJOR),
+    (f"{_COMPONENT}.gitMinor", _MINOR),
+    (f"{_COMPONENT}.gitTreeState", "clean"),
+)
+_IN_THE_CONTAINER: Final = (
+    "/tmp/k8s-webhook-server/serving-certs",  # noqa: S108 - of the container, whose root is below where it runs
+    "/var/run/secrets/kubernetes.io/serviceaccount/namespace",
+)
+"""Hard-coded paths of Trainer and JobSet for certificates and for their namespace."""
+
+
+def _kubernetes(name: str, why: str, minutes: float, ask: tuple[str, ...] = ("--version",)) -> Tool:
+    return Tool(
+        name=name,
+        group="kubernetes",
+        module="k8s.io/kubernetes",
+        package=f"k8s.io/kubernetes/cmd/{name}",
+        pin="kubernetes",
+        why=why,
+        minutes=minutes,
+        stamps=_KUBERNETES_STAMPS,
+        on_path=OnPath(Suits.SAME_MINOR, ask),
+    )
+
+
+TOOLS: Final = (
+    Tool(
+        name="etcd",
+        group="etcd",
+        module="go.etcd.io/etcd/server/v3",
+        package="go.etcd.io/etcd/server/v3",
+        pin="etcd",
+        why="Stores the API server's objects.",
+        minutes=1,
+        on_path=OnPath(Suits.NO_OLDER),
+    ),
+    _kubernetes("kube-apiserver", "Validates and stores every object.", 2.5),
+    _kubernetes("kube-controller-manager", "Creates pods for Jobs, and manages nodes and namespaces.", 1),
+    _kubernetes("kube-scheduler", "Assigns pods to nodes.", 0.1),
+    _kubernetes("kubectl", "Builds kustomizations, and helps with debugging.", 0.5, ("version", "--client")),
+    Tool(
+        name="kwok",
+        group="kwok",
+        module="sigs.k8s.io/kwok",
+        package="sigs.k8s.io/kwok/cmd/kwok",
+        pin="kwok",
+        why="Fakes the kubelets of nodes without a machine.",
+        minutes=2,
+        stamps=(("sigs.k8s.io/kwok/pkg/consts.Version", PINS["kwok"].version),),
+    ),
+    Tool(
+        name="kueue",
+        group="kueue",
+        module="sigs.k8s.io/kueue",
+        package="sigs.k8s.io/kueue/cmd/kueue",
+        pin="kueue",
+        why="Admits Jobs by quota, and requests capacity.",
+        minutes=4,
+        stamps=(
+            ("sigs.k8s.io/kueue/pkg/version.GitVersion", _V["kueue"]),
+            # The default is at the root of the file system, which only a container owns.
+            ("sigs.k8s.io/kueue/pkg/visibility.certDir", "visibility"),
+        ),
+    ),
+    Tool(
+        name="trainer-controller-manager",
+        group="trainer",
+        module="github.com/kubeflow/trainer/v2",
+        package="github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager",
+        pin="trainer",
+        why="Creates JobSets for TrainJobs, and validates them.",
+        minutes=1,
+        when=When.TRAINER,
+        changes=tuple(
+            Change("pkg/util/cert/cert.go", f'"{path}"', f'".{path}"') for path in _IN_THE_CONTAINER
+        ),
+    ),
+    Tool(
+        name="jobset",
+        group="trainer",
+        module="sigs.k8s.io/jobset",
+        package="sigs.k8s.io/jobset",
+        pin="jobset",
+        why="Creates the Jobs of a JobSet, all or none.",
+        minutes=0.2,
+        when=When.TRAINER,
+        stamps=(("sigs.k8s.io/jobset/pkg/version.GitVersion", _V["jobset"]),),
+        changes=tuple(
+            Change("pkg/util/cert/cert.go", f'"{path}"', f'".{path}"') for path in _IN_THE_CONTAINER
+        ),
+    ),
+    Tool(
+        name="katib-controller",
+        group="katib",
+        module="github.com/kubeflow/katib",
+        package="github.com/kubeflow/katib/cmd/katib-controller/v1beta1",
+        pin="katib",
+        why="Mutates the pods of trials, and validates experiments.",
+        minutes=1.5,
+        when=When.KATIB,
+        changes=(
+            Change("pkg/controller.v1beta1/consts/const.go", '"/tmp/cert"', '"./tmp/cert"'),
+            # The configuration has no listen address; here it must be the loopback interface.
+            Change(
+                "cmd/katib-controller/v1beta1/main.go",
+                "webhook.NewServer(webhook.Options{",
+                'webhook.NewServer(webhook.Options{Host: "127.0.0.1",',
+            ),
+        ),
+    ),
+    Tool(
+        name="helm",
+        group="helm",
+        module="helm.sh/helm/v3",
+        package="helm.sh/helm/v3/cmd/helm",
+        pin="helm",
+        why="Renders charts with pulumi-kubernetes' own library.",
+        minutes=1,
+        # Helm's default is Kubernetes 1.20, which charts reject; its Makefile sets these as well.
+        stamps=(
+            ("helm.sh/helm/v3/internal/version.version", _V["helm"]),
+            ("helm.sh/helm/v3/pkg/chartutil.k8sVersionMajor", _MAJOR),
+            ("helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor", _MINOR),
+        ),
+        on_path=OnPath(Suits.NO_OLDER, ("version", "--short")),
+    ),
+    Tool(
+        name="workflow-controller",
+        group="argo",
+        module="github.com/argoproj/argo-workflows/v4",
+        package="github.com/argoproj/argo-workflows/v4/cmd/workflow-controller",
+        pin="argo-workflows",
+        why="Runs the steps of Kubeflow Pipelines, and retries them.",
+        minutes=3,
+        when=When.BY_NAME,
+        stamps=(
+            ("github.com/argoproj/argo-workflows/v4.version", _V["argo-workflows"]),
+            ("github.com/argoproj/argo-workflows/v4.gitTag", _V["argo-workflows"]),
+            ("github.com/argoproj/argo-workflows/v4.gitTreeState", "clean"),
+        ),
+    ),
+    Tool(
+        name="pulumi",
+        group="pulumi",
+        module="github.com/pulumi/pulumi/pkg/v3",
+        package="github.com/pulumi/pulumi/pkg/v3/cmd/pulumi",
+        pin="pulumi",
+        why="The engine: plans, orders and records what is created.",
+        minutes=6,
+        stamps=(("github.com/pulumi/pulumi/sdk/v3/go/common/version.Version", _V["pulumi"]),),
+        tags=("osusergo", "grpcnotrace"),
+        on_path=OnPath(Suits.NO_OLDER, ("version",)),
+    ),
+    Tool(
+        name="pulumi-language-python",
+        group="pulumi-python",
+        module="github.com/pulumi/pulumi/sdk/v3",
+        package="github.com/pulumi/pulumi/sdk/v3/python/cmd/pulumi-language-python",
+        pin="pulumi-language-python",
+        why="Runs a Python program for the `pulumi` command.",
+        minutes=1,
+        when=When.BY_NAME,
+        tags=("osusergo", "grpcnotrace"),
+    ),
+)
+
+
+ITEMS: Final[dict[str, Item]] = {item.name: item for item in (*DATA, *TOOLS)}
+"""By name; data first, since it is fast and reveals early if modules are available."""
+
+
+def needed(addons: Container[str]) -> tuple[str, ...]:
+    """Return the names of the tools that a rehearsal needs.
+
+    Args:
+        addons: declared add-ons, by their names in the declaration.
+    """
+    return tuple(
+        name for name, item in ITEMS.items() if item.when is When.ALWAYS or item.when.value in addons
+    )

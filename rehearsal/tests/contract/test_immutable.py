@@ -1,0 +1,154 @@
+"""What GKE cannot change on a pool that is there: found out in time, and with the way to do it."""
+
+import copy
+from typing import Any
+
+import pulumi
+import pytest
+
+from components.fixed_inputs import FixedPoolError
+from components.gke.immutable import POOLS
+from ebbtide.provider_schema import properties, properties_of
+from ebbtide_rehearsal.cloud.gcp.asked import NODE_POOL
+from ebbtide_rehearsal.cloud.gcp.kinds import KINDS
+from tests.declarations import GKE, Declaration, only, pool
+from tests.synth import synth
+
+HOOK = {"before_update": ("ebbtide:gke:fixed-pool-inputs",)}
+T4 = {"type": "nvidia-tesla-t4", "count": 1}
+
+
+def _inputs(declaration: Declaration) -> dict[str, Any]:
+    return dict(synth(declaration).named("train-work", "ebbtide:gke:NodePool").inputs)
+
+
+def _hooked(old: Declaration, new: Declaration) -> None:
+    """The hook, called as the engine calls it."""
+    args = pulumi.ResourceHookArgs(
+        urn="u", id="", name="n", type="t", old_inputs=_inputs(old), new_inputs=_inputs(new)
+    )
+    POOLS.refuse(args)
+
+
+CPU = only(GKE, machine="n2-standard-8")
+SPOT = only(GKE, machine="n2-standard-8", capacity="spot")
+GPU = only(GKE, machine="n1-standard-8", accelerator=T4, capacity="spot")
+
+
+def _work(declaration: Declaration, **changes: Any) -> Declaration:
+    after = copy.deepcopy(declaration)
+    pool(after, "work").update(changes)
+    return after
+
+
+def _keyed(declaration: Declaration, key: str) -> Declaration:
+    after = copy.deepcopy(declaration)
+    ring = "projects/acme-ml/locations/us-central1/keyRings/ml/cryptoKeys"
+    after["cloud"]["keys"] = {"disks": f"{ring}/{key}"}
+    return after
+
+
+REFUSED: list[tuple[Declaration, Declaration, str]] = [
+    (SPOT, CPU, "capacity (nodeConfig.spot) from True to False."),
+    (CPU, SPOT, "capacity (nodeConfig.spot) from False to True."),
+    (SPOT, _work(SPOT, capacity="preemptible"), "capacity (nodeConfig.preemptible) from False to True."),
+    (
+        CPU,
+        _work(CPU, capacity={"kind": "reservation", "name": "held"}),
+        "capacity (nodeConfig.reservationAffinity) from none to ",
+    ),
+    (GPU, _work(GPU, accelerator=T4 | {"count": 2}), "accelerator (nodeConfig.guestAccelerators) from "),
+    (GPU, _work(GPU, accelerator=T4 | {"driver": "latest"}), "accelerator (nodeConfig.guestAccelerators)"),
+    (CPU, _work(CPU, maxPodsPerNode=32), "maxPodsPerNode (maxPodsPerNode) from none to 32."),
+    (CPU, _work(CPU, serviceAccount="a@acme-ml.iam.gserviceaccount.com"), "serviceAccount (nodeConfig."),
+    (CPU, _work(CPU, compact=True), "compact (placementPolicy) from none to COMPACT."),
+    (_keyed(CPU, "one"), _keyed(CPU, "two"), "cloud.keys.disks (nodeConfig.bootDiskKmsKey)"),
+    (
+        CPU,
+        _work(CPU, overrides={"nodeConfig": {"minCpuPlatform": "Intel Ice Lake"}}),
+        "overrides.nodeConfig.minCpuPlatform (nodeConfig.minCpuPlatform) from none to Intel Ice Lake.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "message"), REFUSED, ids=[row[2] for row in REFUSED])
+def test_a_change_that_would_delete_the_pool_is_refused(
+    old: Declaration, new: Declaration, message: str
+) -> None:
+    """With its name in the declaration, and what to write instead."""
+    with pytest.raises(FixedPoolError) as refused:
+        _hooked(old, new)
+    said = str(refused.value)
+    assert said.startswith("GKE cannot change the node pool work that way: ")
+    assert message in said
+    assert said.endswith(
+        "It would have to be deleted, with all that runs on it. Declare a new pool beside it, under another "
+        "name; when work has moved there, take work out of the declaration."
+    )
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"machine": "n2-standard-16"},
+        {"disk": {"sizeGib": 200}},
+        {"nodes": {"max": 9}},
+        {"labels": {"a": "b"}, "taints": [{"key": "a"}], "networkTags": ["a"]},
+        {"zones": ["us-central1-b"]},
+        {"image": "ubuntu", "autoRepair": False, "upgrade": {"maxSurge": 2}},
+        {"overrides": {"nodeConfig": {"kubeletConfig": {"podPidsLimit": 4096}}}},
+    ],
+    ids=", ".join,
+)
+def test_a_change_that_keeps_the_pool_passes(changes: dict[str, Any]) -> None:
+    """GKE makes it in place, or makes the nodes anew a few at a time."""
+    _hooked(CPU, _work(CPU, **changes))
+
+
+def test_a_pool_of_an_older_program_is_not_refused() -> None:
+    """Its component had no inputs: nothing is known of what it was made from."""
+    args = pulumi.ResourceHookArgs(
+        urn="u", id="", name="n", type="t", old_inputs={}, new_inputs=_inputs(SPOT)
+    )
+    POOLS.refuse(args)
+
+
+def test_whole_numbers_are_floats_to_the_engine() -> None:
+    """An accelerator's count comes back as another type."""
+    old = _inputs(GPU)
+    old["guestAccelerators"] = [{**old["guestAccelerators"][0], "count": 1.0}]
+    assert POOLS.changes(old, _inputs(GPU)) == ()
+
+
+def test_the_system_pool_is_renamed() -> None:
+    """Its successor is there before it goes, so that nothing needs the command line."""
+    old = {"name": "system", "mode": "System", "spot": True}
+    args = pulumi.ResourceHookArgs(
+        urn="u", id="", name="n", type="t", old_inputs=old, new_inputs=old | {"spot": False}
+    )
+    with pytest.raises(FixedPoolError, match="under another name: the new pool is created before system is"):
+        POOLS.refuse(args)
+
+
+def test_every_pool_is_guarded_by_the_one_hook() -> None:
+    """A destroy needs none of it."""
+    guarded = {item.name: item for item in synth(GKE) if item.hooks}
+    assert set(guarded) == {"train-system", "train-cpu", "train-t4", "train-a100"}
+    for item in guarded.values():
+        assert not item.custom
+        assert dict(item.hooks) == HOOK
+
+
+@pytest.mark.parametrize("row", POOLS.rows, ids=lambda row: row.wire)
+def test_the_table_names_inputs_that_replace_a_pool(row: Any) -> None:
+    """Each is one that the SDK has, and that the provider replaces a pool for, as the fake cloud knows."""
+    kind = KINDS[NODE_POOL]
+    assert any(
+        f"{row.wire}.".startswith(f"{path}.") for path in (*kind.replaces, *kind.blocks - {"nodeConfig"})
+    )
+    known = properties(NODE_POOL)
+    for wire, python in zip(row.wire.split("."), row.python.split("."), strict=True):
+        assert known[wire].python == python
+        if wire in ("nodeConfig", "networkConfig", "shieldedInstanceConfig", "gvnic"):
+            known = properties_of(known[wire].hint)

@@ -1,0 +1,86 @@
+"""What tests do with a cluster: nodes by hand, namespaces, work, waiting."""
+
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from ebbtide.kubernetes_api import Api
+from ebbtide_rehearsal.control_plane.stages import FAKE, KUBELET
+
+Object = dict[str, Any]
+T = TypeVar("T")
+
+CAPACITY = {"cpu": "8", "memory": "32Gi", "pods": "110", "ephemeral-storage": "100Gi"}
+
+
+def wait(read: Callable[[], T], done: Callable[[T], bool], *, seconds: float = 30) -> T:
+    """What is read, once it is as expected; a failed assertion where it never is."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = read()
+        if done(value):
+            return value
+        assert time.monotonic() < deadline, f"After {seconds} s it is still {value}"
+        time.sleep(0.2)
+
+
+def gone(api: Api, path: str, *, seconds: float = 60) -> None:
+    """Wait until there is no such object."""
+    wait(lambda: api.find(path), lambda found: found is None, seconds=seconds)
+
+
+def node(api: Api, name: str, *, labels: dict[str, str] | None = None, **more: Any) -> None:
+    """A node made by hand, as a kubelet registers itself."""
+    extra: Object = more.pop("resources", {})
+    capacity = CAPACITY | extra
+    api.create(
+        "/api/v1/nodes",
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {
+                "name": name,
+                "labels": {"kubernetes.io/hostname": name} | (labels or {}),
+                "annotations": {KUBELET: FAKE},
+            },
+            "spec": more,
+            "status": {"capacity": capacity, "allocatable": capacity},
+        },
+    )
+    wait(lambda: api.get(f"/api/v1/nodes/{name}"), lambda item: not _unready(item))
+
+
+def _unready(item: Object) -> bool:
+    return any(taint["key"].startswith("node.kubernetes.io/") for taint in item["spec"].get("taints", []))
+
+
+def namespace(api: Api, name: str, **labels: str) -> str:
+    """A namespace, usable at once."""
+    metadata = {"name": name, "labels": labels}
+    api.create("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+    account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
+    wait(lambda: api.find(account), lambda found: found is not None)
+    return name
+
+
+def pod(annotations: dict[str, str], **spec: Any) -> Object:
+    """A pod's template of one container."""
+    container = {"name": "main", "image": "busybox", **spec.pop("container", {})}
+    return {"metadata": {"annotations": annotations}, "spec": {"containers": [container], **spec}}
+
+
+def job(name: str, template: Object, *, labels: dict[str, str] | None = None, **spec: Any) -> Object:
+    """A Job."""
+    template["spec"].setdefault("restartPolicy", "Never")
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "labels": labels or {}},
+        "spec": {"template": template, **spec},
+    }
+
+
+def condition(item: Object, kind: str) -> Object:
+    """A condition of an object; an empty one where it has none."""
+    found: list[Object] = item.get("status", {}).get("conditions") or []
+    return next((one for one in found if one["type"] == kind and one["status"] == "True"), Object())

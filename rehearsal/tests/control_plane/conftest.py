@@ -1,0 +1,34 @@
+"""The tools, found or built once, and control planes."""
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from ebbtide_rehearsal.control_plane import NAMES, ControlPlane, Settings, Tools
+from ebbtide_rehearsal.tools import ensure, narration
+
+
+@pytest.fixture(scope="session", autouse=True)
+def interruptible() -> Iterator[None]:
+    """What a shell runs in the background ignores interruptions, and so would all that the tests start."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(scope="session")
+def tools() -> Tools:
+    """Everything that these tests run."""
+    with narration(Console(stderr=True)) as say:
+        return ensure([*NAMES, "kubectl", "helm", "kueue-chart"], say=say)
+
+
+@pytest.fixture(scope="module")
+def control_plane(tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A control plane for the tests of a file."""
+    directory: Path = tmp_path_factory.mktemp("control-plane")
+    with ControlPlane.start(directory, tools, Settings(name="tried", cloud="gke")) as started:
+        yield started

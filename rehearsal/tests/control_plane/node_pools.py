@@ -1,0 +1,106 @@
+"""A cluster whose node pools' controllers run in a thread, as the stand-in cloud runs them."""
+
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from ebbtide.kubernetes_api import Api
+from ebbtide_rehearsal.cloud.faults import RECLAIM, Fault
+from ebbtide_rehearsal.cloud.nodes import Nodes, Settings
+from ebbtide_rehearsal.cloud.pools import NodePool, Taint, register
+from ebbtide_rehearsal.cloud.store import Store
+from rehearsal.tests.control_plane.cluster import Object, pod
+
+CLUSTER = "projects/acme/locations/us-central1-a/clusters/tried"
+SPEED = 200
+
+QUICK = Settings(step_seconds=0.2, notice_seconds=8, pod_grace_seconds=3)
+"""The clouds' own settings, but for the time that runs by the wall clock."""
+
+
+def work_pool(name: str, **changes: Any) -> NodePool:
+    """A pool of four processors a node that only pods for it come to."""
+    pool = NodePool(
+        cluster=CLUSTER,
+        name=name,
+        cloud="gke",
+        machine="n2-standard-4",
+        capacity="spot",
+        zones=("us-central1-a",),
+        labels={"pool": name, "cloud.google.com/gke-nodepool": name},
+        taints=(Taint("pool", name, "NoSchedule"),),
+        allocatable={"cpu": "3920m", "memory": "13Gi"},
+        accelerator=None,
+        accelerator_resource="",
+        driver_installed=False,
+        minimum=0,
+        maximum=4,
+        initial=0,
+        autoscaled=True,
+        hourly=0.05,
+    )
+    return pool.having(**changes)
+
+
+class Running:
+    """A cluster with node pools.
+
+    Attributes:
+        store: the cloud's memory.
+        api: the cluster.
+        directory: where pods that run as processes have their files.
+    """
+
+    def __init__(self, store: Store, api: Api, directory: Path) -> None:
+        self.store, self.api, self.directory = store, api, directory
+
+    def nodes(self, pool: str) -> list[str]:
+        """The names of a pool's nodes."""
+        selector = f"cloud.google.com/gke-nodepool={pool}"
+        return [each["metadata"]["name"] for each in self.api.items("/api/v1/nodes", labelSelector=selector)]
+
+    def said(self, kind: str) -> list[str]:
+        """What the timeline has of a kind."""
+        return [event.text for event in self.store.events(kind=kind)]
+
+    def reclaim(self, pool: str, **details: Any) -> None:
+        """Have the cloud take nodes back."""
+        self.store.ask(Fault(RECLAIM, pool, 1, details))
+
+    def told(self, namespace: str, reason: str) -> list[str]:
+        """What events of a reason say in a namespace."""
+        events = self.api.items(f"/api/v1/namespaces/{namespace}/events")
+        return [event["message"] for event in events if event["reason"] == reason]
+
+
+@contextmanager
+def running(
+    api: Api, directory: Path, *pools: NodePool, settings: Settings = QUICK, speed: float = SPEED
+) -> Generator[Running]:
+    """Node pools that are seen to until the end of the block."""
+    store = Store(directory / "store", speed=speed)
+    for pool in pools:
+        register(store, pool)
+    ending = threading.Event()
+    controllers = Nodes(CLUSTER, pools[0].cloud, api, store, directory, settings)
+    thread = threading.Thread(target=controllers.run, args=(ending,), daemon=True)
+    thread.start()
+    try:
+        yield Running(store, api, directory)
+    finally:
+        ending.set()
+        thread.join(20)
+        assert not thread.is_alive()
+        for each in api.items("/api/v1/nodes"):
+            api.delete(f"/api/v1/nodes/{each['metadata']['name']}")
+
+
+def work(pool: str, annotations: dict[str, str] | None = None, *, cpu: str = "3", **spec: Any) -> Object:
+    """A pod's template for a pool."""
+    toleration = {"key": "pool", "operator": "Equal", "value": pool, "effect": "NoSchedule"}
+    container = {"resources": {"requests": {"cpu": cpu}}, **spec.pop("container", {})}
+    return pod(
+        annotations or {}, container=container, nodeSelector={"pool": pool}, tolerations=[toleration], **spec
+    )

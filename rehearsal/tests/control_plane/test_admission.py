@@ -1,0 +1,204 @@
+"""What the real API server refuses to a team's members: privileged pods, and pools without a queue."""
+
+import json
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from components.addons import team_objects
+from ebbtide.model import Cluster, declare
+from ebbtide.placement import queue_policy
+from ebbtide.placement.marks import marks
+from ebbtide.placement.profile import QUEUE_LABEL
+from ebbtide_rehearsal.control_plane import ControlPlane, Tools
+from rehearsal.tests.control_plane.cluster import Object, wait
+from rehearsal.tests.control_plane.commands import Kubectl
+from tests.declarations import GKE, changed
+
+pytestmark = pytest.mark.rehearsal
+
+MEMBER = "ada@acme.example"
+DECLARATION = changed(
+    GKE,
+    queues=[{"name": "gpus", "pools": ["t4"]}],
+    teams=[
+        {"name": "vision", "members": [MEMBER], "interactive": True},
+        {"name": "speech", "members": [MEMBER], "requireQueue": False, "namespace": {"name": "speech"}},
+    ],
+)
+QUEUED = {QUEUE_LABEL: "gpus"}
+Create = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Cluster:
+    """A cluster with a queue for one of its two spot pools, and two teams."""
+    return declare(DECLARATION)
+
+
+@pytest.fixture(scope="module")
+def create(tools: Tools, control_plane: ControlPlane, cluster: Cluster) -> Create:
+    """Create an object as a member of a team, by a server-side dry run."""
+    kubectl = Kubectl(tools, control_plane)
+    for team in cluster.teams:
+        kubectl.apply([team_objects.namespace(cluster, team)])
+        kubectl.apply(team_objects.members(cluster, team))
+        # Jobs are for members, Deployments for whoever may create them: the policy holds for all.
+        kubectl("create", "rolebinding", "apps", "--clusterrole=admin", f"--user={MEMBER}", "-n", team.name)
+    for layer in queue_policy.layers(cluster):
+        kubectl.apply(layer)
+
+    def create(
+        manifest: Object, namespace: str = "vision", user: str = MEMBER
+    ) -> "subprocess.CompletedProcess[str]":
+        command = [tools.path("kubectl"), "--kubeconfig", control_plane.plan.kubeconfig, "--as", user]
+        command += ["create", "--dry-run=server", "--namespace", namespace, "-f", "-"]
+        given = json.dumps(manifest)
+        return subprocess.run(command, input=given, capture_output=True, text=True, check=False)
+
+    # The API server reads policies a moment after they are written.
+    wait(lambda: create(work("Pod", _reaching(cluster, "t4"))).returncode, bool)
+    return create
+
+
+def _reaching(cluster: Cluster, pool: str) -> Object:
+    """A pod spec that tolerates what a pool's nodes carry."""
+    (found,) = (marks(item, cluster.site.cloud) for item in cluster.pools if item.name == pool)
+    tolerations = [
+        {"key": taint.key, "operator": "Equal", "value": taint.value, "effect": taint.effect.value}
+        for taint in found.all_taints
+    ]
+    return {"tolerations": tolerations}
+
+
+def work(kind: str, spec: Object, labels: Object | None = None, **metadata: Any) -> Object:
+    """Work of a kind, whose one container satisfies the standard `restricted`."""
+    secure = {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "runAsNonRoot": True,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    container = {"name": "main", "image": "busybox", "securityContext": secure}
+    pod = {"containers": [container], **spec}
+    meta = {"name": "work", "labels": labels or {}, **metadata}
+    match kind:
+        case "Pod":
+            return {"apiVersion": "v1", "kind": kind, "metadata": meta, "spec": pod}
+        case "Job":
+            template = {"spec": {"restartPolicy": "Never", **pod}}
+            return {"apiVersion": "batch/v1", "kind": kind, "metadata": meta, "spec": {"template": template}}
+        case _:
+            selected = {"app": "work", **(labels or {})}
+            template = {"metadata": {"labels": selected}, "spec": pod}
+            body = {"selector": {"matchLabels": {"app": "work"}}, "template": template}
+            return {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "work"}, "spec": body}
+
+
+def test_no_member_becomes_root_on_a_node(create: Create) -> None:
+    """A privileged Job's pod, and each of the node's namespaces and directories, are refused by name."""
+    host: Object = {"hostPID": True, "hostNetwork": True}
+    host["volumes"] = [{"name": "root", "hostPath": {"path": "/"}}]
+    answer = create(work("Pod", host))
+    assert answer.returncode != 0
+    for words in ('violates PodSecurity "baseline', "hostPID=true", "hostNetwork=true", "hostPath"):
+        assert words in answer.stderr
+    privileged = work("Pod", {})
+    privileged["spec"]["containers"][0]["securityContext"] = {"privileged": True}
+    assert "privileged" in create(privileged).stderr
+
+
+def test_a_job_like_it_starts_no_pod(create: Create, control_plane: ControlPlane) -> None:
+    """The Job controller is refused as well: the Job is there, and has no pod."""
+    api = control_plane.api
+    jobs = "/apis/batch/v1/namespaces/vision/jobs"
+    api.create(jobs, work("Job", {"hostPID": True}, None) | {"metadata": {"name": "root"}})
+    events = "/api/v1/namespaces/vision/events"
+    (event, *_) = wait(lambda: [item for item in api.items(events) if item["reason"] == "FailedCreate"], bool)
+    assert "violates PodSecurity" in event["message"]
+    assert api.get(f"{jobs}/root")["status"].get("active", 0) == 0
+    assert create(work("Job", {})).returncode == 0
+
+
+@pytest.mark.parametrize("kind", ["Pod", "Job", "Deployment", "StatefulSet"])
+def test_a_pool_with_a_queue_is_taken_through_it(create: Create, cluster: Cluster, kind: str) -> None:
+    """Work that tolerates the pool's taints is refused without a queue, and goes on with one."""
+    answer = create(work(kind, _reaching(cluster, "t4")))
+    assert "names no queue, and could take nodes of t4" in answer.stderr
+    assert "kubectl get localqueues --namespace vision" in answer.stderr
+    assert create(work(kind, _reaching(cluster, "t4"), QUEUED)).returncode == 0
+
+
+def test_a_request_for_gpus_needs_no_toleration(create: Create) -> None:
+    """Admission adds the GPU's toleration later: a request for GPUs counts as one."""
+    spec: Object = {"tolerations": [{"key": "cloud.google.com/gke-spot", "operator": "Exists"}]}
+    assert create(work("Job", spec)).returncode == 0
+    asking = work("Job", spec)
+    asking["spec"]["template"]["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "1"}}
+    assert "names no queue" in create(asking).stderr
+
+
+@pytest.mark.parametrize(
+    "toleration", [{"operator": "Exists"}, {"operator": "Exists", "effect": "NoSchedule"}]
+)
+def test_tolerating_everything_is_no_way_around(create: Create, toleration: Object) -> None:
+    """A toleration without a key matches every taint."""
+    assert "names no queue" in create(work("Pod", {"tolerations": [toleration]})).stderr
+
+
+def test_other_pools_need_no_queue(create: Create, cluster: Cluster) -> None:
+    """An interactive pod runs on a pool that no queue leads to, and on untainted nodes."""
+    assert create(work("Pod", _reaching(cluster, "cpu"))).returncode == 0
+    assert create(work("Pod", {})).returncode == 0
+
+
+def test_neither_a_node_nor_an_owner_is_a_way_around(create: Create) -> None:
+    """A pod with a node's name passes every taint; one with an owner passes Kueue."""
+    assert "names a node" in create(work("Pod", {"nodeName": "t4-1"})).stderr
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "done", "uid": "1", "controller": True}
+    answer = create(work("Pod", {}, QUEUED, ownerReferences=[owner]))
+    assert "has an owner reference" in answer.stderr
+
+
+def test_pods_of_a_job_with_a_queue_start(
+    create: Create, cluster: Cluster, control_plane: ControlPlane
+) -> None:
+    """The Job controller creates them; the team's own accounts may not, whatever owner they name."""
+    api = control_plane.api
+    api.create("/apis/batch/v1/namespaces/vision/jobs", work("Job", _reaching(cluster, "t4"), QUEUED))
+    pods = "/api/v1/namespaces/vision/pods"
+    wait(lambda: api.items(pods, labelSelector="job-name=work"), bool)
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "done", "uid": "1", "controller": True}
+    admitted = work("Pod", _reaching(cluster, "t4"), ownerReferences=[owner])
+    assert create(admitted, user="system:serviceaccount:vision:worker").returncode != 0
+
+
+def test_a_trial_names_its_queue_too(create: Create, cluster: Cluster) -> None:
+    """Kueue admits a Job of Katib's as it is: its owner is no kind that was checked."""
+    owner = {
+        "apiVersion": "kubeflow.org/v1beta1",
+        "kind": "Trial",
+        "name": "a",
+        "uid": "1",
+        "controller": True,
+    }
+    trial = work("Job", _reaching(cluster, "t4"), ownerReferences=[owner])
+    user = "system:serviceaccount:kube-system:cronjob-controller"
+    assert "names no queue" in create(trial, user=user).stderr
+
+
+def test_a_team_may_be_let_off(create: Create, cluster: Cluster) -> None:
+    """Where no queue is required, work without one is the team's own business."""
+    assert create(work("Job", _reaching(cluster, "t4")), namespace="speech").returncode == 0
+
+
+def test_the_policy_has_no_errors_of_type(control_plane: ControlPlane, create: Create) -> None:
+    """The API server's own check of the policy's expressions finds nothing."""
+    assert create
+    path = f"/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/{queue_policy.NAME}"
+    status = wait(
+        lambda: control_plane.api.get(path).get("status", {}), lambda found: "typeChecking" in found
+    )
+    assert not status["typeChecking"].get("expressionWarnings")

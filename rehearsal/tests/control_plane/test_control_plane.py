@@ -1,0 +1,122 @@
+"""The real API server and its controllers, with kwok's nodes and the storage driver's stand-in."""
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from ebbtide.kubernetes_api import ApiError
+from ebbtide_rehearsal.control_plane import EXIT_CODE, RUNS_FOR, ControlPlane
+from rehearsal.tests.control_plane.cluster import Object, condition, gone, job, namespace, node, pod, wait
+
+pytestmark = pytest.mark.rehearsal
+
+
+def _run(control_plane: ControlPlane, place: str, item: Object) -> tuple[Object, list[Object]]:
+    """A Job at its end, and its pods."""
+    api, name = control_plane.api, item["metadata"]["name"]
+    path = f"/apis/batch/v1/namespaces/{place}/jobs"
+    api.create(path, item)
+    ended = wait(
+        lambda: api.get(f"{path}/{name}"),
+        lambda found: bool(condition(found, "Complete") or condition(found, "Failed")),
+    )
+    return ended, api.items(f"/api/v1/namespaces/{place}/pods", labelSelector=f"job-name={name}")
+
+
+def test_it_is_the_version_that_it_says(control_plane: ControlPlane) -> None:
+    """The API server is a released one, and every program of the control plane runs."""
+    assert control_plane.api.get("/version")["gitVersion"].startswith("v1.36.")
+    control_plane.check()
+    assert 200e6 < control_plane.memory() < 2e9
+
+
+def test_unknown_fields_are_refused(control_plane: ControlPlane) -> None:
+    """Validation is strict, and the message names the field."""
+    bad = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "dta": {"a": "b"}}
+    with pytest.raises(ApiError, match='unknown field "dta"'):
+        control_plane.api.create("/api/v1/namespaces/default/configmaps", bad)
+
+
+def test_a_deployment_becomes_ready(control_plane: ControlPlane) -> None:
+    """Scheduler, controllers and kwok work together on a node made by hand."""
+    api = control_plane.api
+    node(api, "deployed")
+    place = namespace(api, "deployed")
+    path = f"/apis/apps/v1/namespaces/{place}/deployments"
+    labels = {"app": "web"}
+    template = pod({}, nodeSelector={"kubernetes.io/hostname": "deployed"})
+    template["metadata"]["labels"] = labels
+    spec = {"replicas": 2, "selector": {"matchLabels": labels}, "template": template}
+    api.create(
+        path, {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec}
+    )
+    wait(lambda: api.get(f"{path}/web")["status"].get("readyReplicas"), lambda ready: ready == 2)
+
+
+def test_a_job_takes_its_seconds(control_plane: ControlPlane) -> None:
+    """Work runs for as long as it says, and then succeeds."""
+    api = control_plane.api
+    node(api, "worked")
+    place = namespace(api, "worked")
+    ended, (worker,) = _run(control_plane, place, job("short", pod({RUNS_FOR: "2"})))
+    assert condition(ended, "Complete")
+    (container,) = worker["status"]["containerStatuses"]
+    assert worker["status"]["phase"] == "Succeeded"
+    assert container["state"]["terminated"]["exitCode"] == 0
+    state = container["state"]["terminated"]
+    began, finished = (datetime.fromisoformat(state[key]) for key in ("startedAt", "finishedAt"))
+    assert timedelta(seconds=2) <= finished - began <= timedelta(seconds=6)
+
+
+def test_a_job_fails_with_its_exit_code(control_plane: ControlPlane) -> None:
+    """A rule of the Job reads the exit code that the annotation asks for."""
+    api = control_plane.api
+    node(api, "failed")
+    place = namespace(api, "failed")
+    rule = {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [42]}}
+    item = job("bad", pod({RUNS_FOR: "1", EXIT_CODE: "42"}), podFailurePolicy={"rules": [rule]})
+    ended, (worker,) = _run(control_plane, place, item)
+    assert condition(ended, "Failed")["reason"] == "PodFailurePolicy"
+    (container,) = worker["status"]["containerStatuses"]
+    assert container["state"]["terminated"]["exitCode"] == 42
+
+
+def test_work_that_restarts_in_place_runs_out_of_tries(control_plane: ControlPlane) -> None:
+    """With `OnFailure` the container is restarted and the Job counts that."""
+    api = control_plane.api
+    node(api, "restarted")
+    place = namespace(api, "restarted")
+    item = job("again", pod({RUNS_FOR: "1", EXIT_CODE: "1"}, restartPolicy="OnFailure"), backoffLimit=1)
+    ended, _ = _run(control_plane, place, item)
+    assert condition(ended, "Failed")["reason"] == "BackoffLimitExceeded"
+
+
+def test_a_claim_gets_a_disk_that_goes_with_it(control_plane: ControlPlane) -> None:
+    """The default class waits for a pod, then a disk is there; it is gone with the claim."""
+    api = control_plane.api
+    node(api, "stored")
+    place = namespace(api, "stored")
+    claims = f"/api/v1/namespaces/{place}/persistentvolumeclaims"
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "20Gi"}}}
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}}
+    api.create(claims, claim | {"spec": spec})
+    assert not [disk for disk in control_plane.disks() if disk.claim == "stored/data"]
+    volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+    _run(control_plane, place, job("writes", pod({RUNS_FOR: "1"}, volumes=[volume])))
+    bound = api.get(f"{claims}/data")
+    (disk,) = [disk for disk in control_plane.disks() if disk.claim == "stored/data"]
+    assert (disk.size, disk.storage_class, disk.name) == ("20Gi", "standard-rwo", bound["spec"]["volumeName"])
+    api.delete(f"/apis/batch/v1/namespaces/{place}/jobs/writes", propagationPolicy="Foreground")
+    api.delete(f"{claims}/data")
+    gone(api, f"/api/v1/persistentvolumes/{disk.name}")
+    assert disk not in control_plane.disks()
+
+
+def test_a_namespace_goes(control_plane: ControlPlane) -> None:
+    """What is in it goes before it."""
+    api = control_plane.api
+    place = namespace(api, "short-lived")
+    item = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}
+    api.create(f"/api/v1/namespaces/{place}/configmaps", item)
+    api.delete(f"/api/v1/namespaces/{place}")
+    gone(api, f"/api/v1/namespaces/{place}")

@@ -1,0 +1,261 @@
+"""The real Kueue, installed from its chart with our values, on the story of the queued GPUs."""
+
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import yaml
+
+from components.addons.kueue import NAMESPACE
+from components.addons.kueue_values import VISIBILITY_PORT, values
+from ebbtide.kubernetes_api import ApiError
+from ebbtide.model import Cluster, declare
+from ebbtide.placement.derive import profile
+from ebbtide.placement.kueue import QUEUES_LABEL, layers
+from ebbtide.placement.marks import marks
+from ebbtide.placement.queueing import queueing
+from ebbtide.workloads.several_nodes import job_over_nodes
+from ebbtide_rehearsal.control_plane import RUNS_FOR, ControlPlane, Settings, Tools
+from rehearsal.tests.control_plane.cluster import Object, condition, gone, job, namespace, node, pod, wait
+from rehearsal.tests.control_plane.commands import Kubectl, rendered, run
+from tests.repository import ROOT
+
+pytestmark = [pytest.mark.rehearsal, pytest.mark.long]
+
+DEPLOYMENT = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/kueue-controller-manager"
+REQUESTS = "/apis/autoscaling.x-k8s.io/v1/namespaces/default/provisioningrequests"
+POOL = "dws-t4-nodepool"
+GKE_PORTS = frozenset({443, 10250})
+
+
+@pytest.fixture(scope="module")
+def declaration() -> Cluster:
+    """The story's."""
+    file = ROOT / "examples" / "queued-gpus" / "Pulumi.queued-gpus.yaml"
+    return declare(yaml.safe_load(file.read_text())["config"]["ebbtide:cluster"])
+
+
+@pytest.fixture(scope="module")
+def cluster(tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A control plane that reaches nodes where GKE's does."""
+    settings = Settings(name="queued", cloud="gke", open_ports=GKE_PORTS)
+    with ControlPlane.start(tmp_path_factory.mktemp("queued"), tools, settings) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def kubectl(tools: Tools, cluster: ControlPlane) -> Kubectl:
+    """The real one."""
+    return Kubectl(tools, cluster)
+
+
+@pytest.fixture(scope="module")
+def chart(tools: Tools, declaration: Cluster, tmp_path_factory: pytest.TempPathFactory) -> list[Object]:
+    """The chart's objects, with the change that our component makes to one of them."""
+    objects = rendered(tools, values(declaration), NAMESPACE, tmp_path_factory.mktemp("chart"))
+    for item in objects:
+        if item["kind"] == "Service" and item["metadata"]["name"].endswith("-visibility-server"):
+            item["spec"]["ports"][0]["targetPort"] = VISIBILITY_PORT
+    return objects
+
+
+@pytest.fixture(scope="module")
+def kueue(cluster: ControlPlane, kubectl: Kubectl, chart: list[Object], declaration: Cluster) -> ControlPlane:
+    """The control plane with Kueue on its system pool, and its queues."""
+    system = declaration.system_pool
+    assert system is not None
+    found = marks(system, declaration.site.cloud)
+    node(cluster.api, "system", labels=dict(found.all_labels))
+    namespace(cluster.api, NAMESPACE)
+    kubectl.apply(chart)
+    wait(
+        lambda: cluster.api.get(DEPLOYMENT)["status"].get("readyReplicas"),
+        lambda ready: ready == 1,
+        seconds=90,
+    )
+    cluster.api.patch("/api/v1/namespaces/default", {"metadata": {"labels": {QUEUES_LABEL: "true"}}})
+    for layer in layers(queueing(declaration)):
+        kubectl.apply(layer)
+    return cluster
+
+
+def _work(name: str) -> Object:
+    gpu = {"resources": {"requests": {"nvidia.com/gpu": "1", "cpu": "1"}, "limits": {"nvidia.com/gpu": "1"}}}
+    labels = {"kueue.x-k8s.io/queue-name": "dws-local-queue"}
+    return job(name, pod({RUNS_FOR: "1"}, container=gpu), labels=labels, suspend=True)
+
+
+def _provision(control_plane: ControlPlane, request: Object) -> None:
+    """What Dynamic Workload Scheduler says once the nodes are there."""
+    now = request["metadata"]["creationTimestamp"]
+    conditions = [
+        {"type": kind, "status": "True", "reason": kind, "message": "", "lastTransitionTime": now}
+        for kind in ("Accepted", "Provisioned")
+    ]
+    details = {"ResizeRequestName": "resize-1"}
+    status = {"conditions": conditions, "provisioningClassDetails": details}
+    control_plane.api.patch(f"{REQUESTS}/{request['metadata']['name']}/status", {"status": status})
+
+
+def test_a_queued_job_runs(kueue: ControlPlane, declaration: Cluster) -> None:
+    """Kueue asks for capacity, admits the Job once it is there, and the Job ends."""
+    api = kueue.api
+    jobs = "/apis/batch/v1/namespaces/default/jobs"
+    api.create(jobs, _work("trained"))
+    (request,) = wait(lambda: api.items(REQUESTS), lambda found: len(found) == 1)
+    assert request["spec"]["provisioningClassName"] == "queued-provisioning.gke.io"
+    assert api.get(f"{jobs}/trained")["spec"]["suspend"] is True
+    pool = next(item for item in declaration.pools if item.name == POOL)
+    found = marks(pool, declaration.site.cloud)
+    taints = [{"key": t.key, "value": t.value, "effect": t.effect} for t in found.all_taints]
+    resized = {"autoscaling.gke.io/provisioning-request": "resize-1"}
+    labels = dict(found.all_labels) | resized
+    node(api, "t4", labels=labels, taints=taints, resources={"nvidia.com/gpu": "1"})
+    _provision(kueue, request)
+    wait(lambda: api.get(f"{jobs}/trained"), lambda item: bool(condition(item, "Complete")))
+
+
+def test_a_changed_flavor_keeps_what_it_admitted(kueue: ControlPlane, declaration: Cluster) -> None:
+    """A flavor gets another label in place, and the Job that it admitted before is neither suspended nor
+    started anew; a Job that comes after it selects by that label."""
+    api, label = kueue.api, "cloud.google.com/gke-nodepool"
+    jobs, workloads = "/apis/batch/v1/namespaces/default/jobs", "/apis/kueue.x-k8s.io/v1beta2/workloads"
+    flavors = [item for item in layers(queueing(declaration))[0] if item["kind"] == "ResourceFlavor"]
+    for item in flavors:
+        path = f"/apis/kueue.x-k8s.io/v1beta2/resourceflavors/{item['metadata']['name']}"
+        api.patch(path, {"spec": {"nodeLabels": {label: None}}})
+    before = {item["metadata"]["name"] for item in api.items(REQUESTS)}
+    work = _work("long")
+    work["spec"]["template"]["metadata"]["annotations"][RUNS_FOR] = "20"
+    api.create(jobs, work)
+    requests = wait(
+        lambda: [item for item in api.items(REQUESTS) if item["metadata"]["name"] not in before],
+        lambda found: len(found) == 1,
+    )
+    _provision(kueue, requests[0])
+    wait(lambda: api.get(f"{jobs}/long")["status"].get("active"), lambda active: active == 1)
+    (admitted,) = api.items("/api/v1/namespaces/default/pods", labelSelector="job-name=long")
+    for item in flavors:
+        path = f"/apis/kueue.x-k8s.io/v1beta2/resourceflavors/{item['metadata']['name']}"
+        api.patch(path, {"spec": {"nodeLabels": item["spec"]["nodeLabels"]}})
+    selecting = _work("selecting")
+    selecting["spec"]["template"]["spec"]["nodeSelector"] = {label: "dws-a100-nodepool"}
+    api.create(jobs, selecting)
+    assigned = wait(
+        lambda: [
+            item["status"]["admission"]["podSetAssignments"][0]["flavors"]
+            for item in api.items(workloads)
+            if "job-selecting" in item["metadata"]["name"] and item.get("status", {}).get("admission")
+        ],
+        lambda found: len(found) == 1,
+    )
+    assert set(assigned[0].values()) == {"dws-a100-nodepool"}
+    assert api.get(f"{jobs}/long")["spec"]["suspend"] is False
+    (still,) = api.items("/api/v1/namespaces/default/pods", labelSelector="job-name=long")
+    assert still["metadata"]["uid"] == admitted["metadata"]["uid"]
+    for name in ("long", "selecting"):
+        api.delete(f"{jobs}/{name}", propagationPolicy="Background")
+
+
+def test_a_bad_queue_is_refused(kueue: ControlPlane, declaration: Cluster) -> None:
+    """By Kueue's own webhook, which the API server reaches through the service."""
+    (queue, *_) = layers(queueing(declaration))[2]
+    group = queue["spec"]["resourceGroups"][0]
+    bad: dict[str, Any] = queue | {"metadata": {"name": "bad"}}
+    bad["spec"] = queue["spec"] | {"resourceGroups": [group, group]}
+    with pytest.raises(ApiError, match=r'webhook "vclusterqueue.kb.io" denied the request'):
+        kueue.api.create("/apis/kueue.x-k8s.io/v1beta2/clusterqueues", bad)
+
+
+def test_pending_work_is_listed(kueue: ControlPlane) -> None:
+    """The aggregated API that Kueue serves is reached, too."""
+    (queue, *_) = kueue.api.items("/apis/kueue.x-k8s.io/v1beta2/clusterqueues")
+    path = "/apis/visibility.kueue.x-k8s.io/v1beta2/clusterqueues"
+    listed = wait(
+        lambda: kueue.api.find(f"{path}/{queue['metadata']['name']}/pendingworkloads"),
+        lambda found: found is not None,
+    )
+    assert listed is not None
+    assert listed["items"] == []
+
+
+def test_a_job_over_several_nodes_is_one_workload(kueue: ControlPlane, declaration: Cluster) -> None:
+    """Kueue counts all of its pods at once: with quota for one of two, none starts."""
+    api, cluster = kueue.api, profile(declaration)
+    larger = replace(cluster, pools=tuple(replace(pool, max_nodes=2) for pool in cluster.pools))
+    fields: Any = {"name": "pair", "image": "busybox", "queue": "dws", "gpus": 1, "cpu": "1", "memory": "1Gi"}
+    made, service = job_over_nodes(larger, 2, **fields)
+    api.create("/api/v1/namespaces/default/services", service)
+    created = api.create("/apis/batch/v1/namespaces/default/jobs", made)
+    selector = f"kueue.x-k8s.io/job-uid={created['metadata']['uid']}"
+    path = "/apis/kueue.x-k8s.io/v1beta2/namespaces/default/workloads"
+    (workload,) = wait(
+        lambda: api.items(path, labelSelector=selector),
+        lambda found: len(found) == 1 and bool(found[0].get("status", {}).get("conditions")),
+    )
+    assert [item["count"] for item in workload["spec"]["podSets"]] == [2]
+    assert not condition(workload, "QuotaReserved")
+    assert (
+        api.items("/api/v1/namespaces/default/pods", labelSelector="batch.kubernetes.io/job-name=pair") == []
+    )
+    api.delete("/apis/batch/v1/namespaces/default/jobs/pair", propagationPolicy="Background")
+    api.delete("/api/v1/namespaces/default/services/pair")
+    wait(lambda: api.items(path, labelSelector=selector), lambda found: found == [])
+
+
+def test_what_is_installed_stays_as_it_is(kueue: ControlPlane, kubectl: Kubectl, chart: list[Object]) -> None:
+    """Nothing of the rehearsal is in the objects: applied again, they do not change."""
+    assert kueue.plan.server
+    kubectl("diff", "--server-side", "-f", "-", objects=chart)
+
+
+def test_it_comes_back(kueue: ControlPlane) -> None:
+    """A pod that is deleted ends its process; the next one has another."""
+    api = kueue.api
+    selector = "app.kubernetes.io/name=kueue"
+    path = f"/api/v1/namespaces/{NAMESPACE}/pods"
+    (old,) = api.items(path, labelSelector=selector)
+    api.delete(f"{path}/{old['metadata']['name']}")
+    wait(
+        lambda: [
+            item
+            for item in api.items(path, labelSelector=selector)
+            if condition(item, "Ready") and item["metadata"]["uid"] != old["metadata"]["uid"]
+        ],
+        lambda ready: len(ready) == 1,
+    )
+
+
+def test_a_crash_is_seen_and_mended(kueue: ControlPlane) -> None:
+    """A process that ends by itself leaves its pod unready, and is started again."""
+    api = kueue.api
+    path = f"/api/v1/namespaces/{NAMESPACE}/pods"
+    (found,) = api.items(path, labelSelector="app.kubernetes.io/name=kueue")
+    name = found["metadata"]["name"]
+    (process,) = [
+        line for line in run("ps", "-A", "-ww", "-o", "pid=,args=").splitlines() if _is(line, found)
+    ]
+    os.kill(int(process.split()[0]), signal.SIGKILL)
+    wait(lambda: api.get(f"{path}/{name}"), lambda item: not condition(item, "Ready"))
+    again = wait(lambda: api.get(f"{path}/{name}"), lambda item: bool(condition(item, "Ready")))
+    assert again["status"]["containerStatuses"][0]["restartCount"] == 1
+    assert kueue.memory() < 1.5e9
+    kueue.check()
+
+
+def _is(line: str, found: Object) -> bool:
+    return f"/pods/{found['metadata']['uid']}." in line
+
+
+def test_all_of_it_goes(
+    kueue: ControlPlane, kubectl: Kubectl, chart: list[Object], declaration: Cluster
+) -> None:
+    """Queues first, as their component says; then the chart, and its namespace after it."""
+    for layer in reversed(layers(queueing(declaration))):
+        kubectl("delete", "--ignore-not-found", "--timeout=180s", "-f", "-", objects=layer)
+    kubectl("delete", "--timeout=180s", "-f", "-", objects=chart)
+    kueue.api.delete(f"/api/v1/namespaces/{NAMESPACE}")
+    gone(kueue.api, f"/api/v1/namespaces/{NAMESPACE}", seconds=120)

@@ -1,0 +1,167 @@
+"""Several control planes, who may enter them, and how they end."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ebbtide.kubernetes_api import Api, ApiError
+from ebbtide_rehearsal.control_plane import NAMES, ControlPlane, ControlPlaneError, Settings, Tools
+from ebbtide_rehearsal.control_plane.identities import kubeconfig
+from rehearsal.tests.control_plane.cluster import Object, namespace, wait
+from rehearsal.tests.control_plane.commands import run
+from tests.repository import ROOT
+
+pytestmark = pytest.mark.rehearsal
+
+_PARENT = """
+import json, sys, threading
+from pathlib import Path
+from ebbtide_rehearsal.control_plane import ControlPlane, Settings
+
+class Files:
+    def path(self, name):
+        return Path(json.loads(sys.argv[2])[name])
+
+def start():
+    global started
+    started = ControlPlane.start(Path(sys.argv[1]), Files(), Settings(name="killed", cloud="gke"))
+    print(started.plan.sockets, flush=True)
+
+worker = threading.Thread(target=start)
+worker.start()
+worker.join()
+sys.stdin.read()
+"""
+_PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok")
+
+
+class _Without:
+    """Tools of which one does something else."""
+
+    def __init__(self, tools: Tools, name: str, instead: Path) -> None:
+        self._tools, self._name, self._instead = tools, name, instead
+
+    def path(self, name: str) -> Path:
+        """Where a tool is."""
+        return self._instead if name == self._name else self._tools.path(name)
+
+
+@pytest.fixture(scope="module")
+def second(tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """Another control plane, of the other cloud, with members."""
+    settings = Settings(name="second", cloud="aks", members={"ada@acme.example": ["vision"]})
+    with ControlPlane.start(tmp_path_factory.mktemp("second"), tools, settings) as started:
+        yield started
+
+
+def test_two_at_once_know_nothing_of_each_other(control_plane: ControlPlane, second: ControlPlane) -> None:
+    """Each has its own objects, its own cloud's storage classes, and refuses the other's administrator."""
+    namespace(second.api, "only-here")
+    assert control_plane.api.find("/api/v1/namespaces/only-here") is None
+    classes = "/apis/storage.k8s.io/v1/storageclasses"
+    names = [{item["metadata"]["name"] for item in one.api.items(classes)} for one in (control_plane, second)]
+    assert "standard-rwo" in names[0]
+    assert "managed-csi" in names[1]
+    authority = str(control_plane.plan.certificates.authority)
+    stranger = Api.of_token(control_plane.server, authority, second.plan.identities.admin.token)
+    with pytest.raises(ApiError, match="Unauthorized"):
+        stranger.get("/api/v1/namespaces")
+    stranger.close()
+
+
+def test_a_member_may_do_what_a_role_allows(second: ControlPlane) -> None:
+    """RBAC is on: nothing without a binding, and with one for a group what its role has."""
+    place = namespace(second.api, "vision")
+    plan = second.plan
+    member = Api.of_token(
+        plan.server, str(plan.certificates.authority), plan.identities.members["ada@acme.example"].token
+    )
+    pods = f"/api/v1/namespaces/{place}/pods"
+    with pytest.raises(ApiError, match=r'User "ada@acme.example" cannot list resource "pods"'):
+        member.get(pods)
+    group = "rbac.authorization.k8s.io"
+    binding: Object = {
+        "apiVersion": f"{group}/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": "team"},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "edit"},
+        "subjects": [{"apiGroup": group, "kind": "Group", "name": "vision"}],
+    }
+    second.api.create(f"/apis/{group}/v1/namespaces/{place}/rolebindings", binding)
+    wait(lambda: _may(member, pods), bool, seconds=5)
+    assert not _may(member, "/api/v1/nodes")
+    member.close()
+
+
+def _may(api: Api, path: str) -> bool:
+    try:
+        api.get(path)
+    except ApiError:
+        return False
+    return True
+
+
+def test_a_kubeconfig_without_an_authority(second: ControlPlane, tools: Tools, tmp_path: Path) -> None:
+    """Where a kubeconfig trusts public authorities alone, the bundle makes the server one of theirs."""
+    plan = second.plan
+    user = {"token": plan.identities.person.token}
+    file = tmp_path / "kubeconfig"
+    file.write_text(json.dumps(kubeconfig(server=plan.server, authority="", user=user)))
+    asked = [tools.path("kubectl"), "--kubeconfig", file, "get", "namespaces", "-o", "name"]
+    trusting = {"PATH": os.defpath, "HOME": str(tmp_path), "SSL_CERT_FILE": str(plan.certificates.bundle)}
+    if sys.platform == "linux":  # elsewhere the system's own store decides (Go, crypto/x509)
+        said = subprocess.run(asked, env=trusting, capture_output=True, text=True, check=True).stdout
+        assert "namespace/default" in said
+    distrusting = {"PATH": os.defpath, "HOME": str(tmp_path)}
+    refused = subprocess.run(asked, env=distrusting, capture_output=True, text=True, check=False)
+    assert "certificate" in refused.stderr
+
+
+def test_a_program_that_does_not_start(tools: Tools, tmp_path: Path) -> None:
+    """The message says which one, and what it said."""
+    bad = tmp_path / "etcd"
+    bad.write_text("#!/bin/sh\necho the disk is made of cheese\nexit 3\n")
+    bad.chmod(0o755)
+    with pytest.raises(ControlPlaneError, match=r"(?s)etcd ended with status 3.*made of cheese"):
+        ControlPlane.start(tmp_path / "it", _Without(tools, "etcd", bad), Settings(name="bad", cloud="gke"))
+
+
+def test_a_cluster_made_again_is_empty(tools: Tools, tmp_path: Path) -> None:
+    """What was in a directory's control plane before is forgotten."""
+    settings = Settings(name="again", cloud="gke")
+    with ControlPlane.start(tmp_path, tools, settings) as first:
+        namespace(first.api, "before")
+    with ControlPlane.start(tmp_path, tools, settings) as again:
+        assert again.api.find("/api/v1/namespaces/before") is None
+
+
+def test_nothing_survives_its_parent(tools: Tools, tmp_path: Path) -> None:
+    """A parent that is killed, and had started it all from a thread, leaves no process and no socket."""
+    files = json.dumps({name: str(tools.path(name)) for name in NAMES})
+    parent = subprocess.Popen(
+        [sys.executable, "-c", _PARENT, str(tmp_path), files],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with parent:
+        assert parent.stdout is not None
+        sockets = Path(parent.stdout.readline().strip())
+        before = _running(tmp_path)
+        parent.send_signal(signal.SIGKILL)
+    assert len(before) == len(_PROGRAMS), before
+    wait(lambda: _running(tmp_path), lambda lines: not lines, seconds=10)
+    wait(sockets.exists, lambda there: not there, seconds=10)
+
+
+def _running(directory: Path) -> list[str]:
+    """Processes whose command names a directory, but for ours."""
+    listed = run("ps", "-A", "-ww", "-o", "args=").splitlines()
+    return [line for line in listed if str(directory) in line and sys.executable not in line]

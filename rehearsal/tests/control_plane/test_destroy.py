@@ -1,0 +1,117 @@
+"""`ebbtide destroy` on the real engine: work on an existing cluster is named, and the cluster stays."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from ebbtide.invocation import command_line
+from ebbtide.placement import Profile
+from ebbtide.preview.stack_files import read_stack
+from ebbtide.workloads.jobs import job
+from ebbtide_rehearsal.cloud.settings import Settings
+from ebbtide_rehearsal.control_plane import RUNS_FOR
+from ebbtide_rehearsal.stage import Stage, stage
+from ebbtide_rehearsal.tools import ITEMS, ensure, narration
+from rehearsal.tests.control_plane.cluster import wait
+from tests.repository import ROOT
+
+pytestmark = [pytest.mark.rehearsal, pytest.mark.long]
+
+DECLARED: Mapping[str, Any] = {
+    "name": "added",
+    "owner": "rehearsal",
+    "cloud": {
+        "kind": "gke",
+        "project": "rehearsal",
+        "location": "us-central1-a",
+        "existing": {"name": "shared"},
+    },
+    "pools": [
+        {"name": "system", "role": "system", "machine": "e2-standard-4", "nodes": {"min": 1, "max": 2}},
+        {"name": "cpu-spot", "machine": "n2-standard-4", "capacity": "spot", "nodes": {"max": 1}},
+    ],
+    "queues": [{"name": "cpu", "pools": ["cpu-spot"]}],
+    "teams": [{"name": "research", "queues": [{"queue": "cpu"}]}],
+}
+JOBS = "/apis/batch/v1/namespaces/research/jobs"
+
+
+@pytest.fixture
+def added() -> Iterator[Stage]:
+    """A stack that adds pools, a queue and a team to a cluster, with a Job that runs and one that waits."""
+    files = read_stack(ROOT, "dev").declaring(DECLARED)
+    with narration(Console(stderr=True)) as say:
+        tools = ensure(ITEMS, say=say)
+    with stage(files, Settings(speed=60, declaration=DECLARED), tools) as made:
+        assert made.engine.up().errors == ()
+        profile = Profile.load(made.engine.outputs()["placementProfile"])
+        api = made.api()
+        for name in ("first", "second"):
+            manifest = job(
+                profile, name=name, image="busybox", queue="cpu", cpu="3", memory="2Gi", namespace="research"
+            )
+            manifest["spec"]["template"]["metadata"] = {"annotations": {RUNS_FOR: "3600"}}
+            api.create(JOBS, manifest)
+            if name == "first":
+                path = f"{JOBS}/{name}"
+                wait(
+                    lambda path=path: api.get(path).get("status", {}).get("ready"),
+                    lambda ready: ready == 1,
+                    seconds=120,
+                )
+        yield made
+
+
+def _destroy(on: Stage, *args: str) -> subprocess.Popen[str]:
+    """Start the command as a user would, in the rehearsal's environment; a session of its own is what a
+    terminal sends Ctrl-C to."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "ebbtide", "destroy", on.engine.name, "--cwd", str(on.engine.project), *args],
+        cwd=ROOT,
+        env={**os.environ, **on.engine.environment, "COLUMNS": "80"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def _ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    out, said = process.communicate(timeout=300)
+    assert "Traceback" not in said, said
+    return process.returncode, out, said
+
+
+def test_work_is_named_and_the_cluster_stays(added: Stage) -> None:
+    """Without anybody to ask nothing is touched; Ctrl-C ends it in good order; the next one goes on, and
+    leaves the cluster as it was."""
+    status, out, said = _ended(_destroy(added))
+    assert (status, said) == (1, "")
+    assert "Unfinished work: 2 pieces, 1 pod." in out
+    assert "Job first in research: 1 pod on cpu-spot, for " in out
+    assert "Job second in research: pending in queue cpu, for " in out
+    assert f"Continue with: {command_line('destroy', added.engine.name, '--yes', '--cwd')}" in out
+    assert {one["metadata"]["name"] for one in added.api().items(JOBS)} == {"first", "second"}
+
+    begun = _destroy(added, "--yes")
+    assert begun.stdout is not None
+    for line in begun.stdout:
+        if line.startswith("gone: "):
+            break
+    os.killpg(begun.pid, signal.SIGINT)
+    status, out, said = _ended(begun)
+    assert (status, said) == (130, ""), out
+    assert "The engine finishes its current operations" in out
+    assert f"Continue with: {command_line('destroy', added.engine.name)}\n" in out
+
+    status, out, said = _ended(_destroy(added, "--yes"))
+    assert (status, said) == (0, ""), out
+    assert f"Stack {added.engine.name} is destroyed." in out
+    assert added.leftovers() == []

@@ -1,0 +1,132 @@
+"""Charts and kustomizations of a program on the real engine: the real Kueue from its chart."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pulumi
+import pytest
+import yaml
+from pulumi_kubernetes import Provider, helm
+from pulumi_kubernetes.kustomize import v2 as kustomize
+from rich.console import Console
+
+from components.addons.home import home
+from components.addons.kueue import NAMESPACE, RELEASE, reachable
+from components.addons.kueue_values import values
+from components.addons.leaves import dying_inside
+from components.addons.manifest import Manifest, obj
+from ebbtide.catalog import PINS
+from ebbtide.model import declare
+from ebbtide_rehearsal.cloud.kubernetes.provider import KubernetesProvider
+from ebbtide_rehearsal.cloud.kubernetes.sources import Sources
+from ebbtide_rehearsal.cloud.store import Store
+from ebbtide_rehearsal.control_plane import ControlPlane, Tools
+from ebbtide_rehearsal.tools import ensure, narration
+from rehearsal.tests.control_plane.cluster import node
+from rehearsal.tests.control_plane.programs import Program, Stack, running
+from tests.repository import ROOT
+
+pytestmark = [pytest.mark.rehearsal, pytest.mark.long]
+
+CHART = "oci://registry.k8s.io/kueue/charts/kueue"
+DECLARED = declare(
+    yaml.safe_load((ROOT / "examples/queued-gpus/Pulumi.queued-gpus.yaml").read_text())["config"][
+        "ebbtide:cluster"
+    ]
+)
+DEPLOYMENT = f"kueue:{NAMESPACE}/kueue-controller-manager"
+
+
+@pytest.fixture
+def kustomization(tmp_path: Path) -> Path:
+    """A kustomization on this machine."""
+    place = tmp_path / "kustomization"
+    place.mkdir()
+    (place / "kustomization.yaml").write_text("resources: [config.yaml]\nnamePrefix: our-\n")
+    (place / "config.yaml").write_text(yaml.safe_dump(obj("v1", "ConfigMap", "config", data={"a": "1"})))
+    return place
+
+
+@pytest.fixture
+def stack(tools: Tools, kustomization: Path, tmp_path: Path) -> Iterator[Stack]:
+    """A stack that is empty again afterwards."""
+    with narration(Console(stderr=True)) as say:
+        engine = ensure(["pulumi"], say=say).path("pulumi")
+    store = Store(tmp_path / "cloud.sqlite")
+    sources = Sources(
+        helm=tools.path("helm"),
+        kubectl=tools.path("kubectl"),
+        charts={CHART: tools.path("kueue-chart")},
+        kustomizations={"github.com/x/thing?ref=1": kustomization},
+    )
+    with running(tmp_path / "engine", engine, store, KubernetesProvider(store, sources)) as made:
+        yield made
+        made.destroy()
+
+
+def _marked(args: pulumi.ResourceTransformArgs) -> pulumi.ResourceTransformResult | None:
+    """A transform of the program's, on what the chart is in."""
+    if not args.type_.endswith(":Deployment"):
+        return None
+    props: dict[str, Any] = dict(args.props)
+    about = props["metadata"]
+    annotations = {**about.get("annotations", {}), "marked": "yes"}
+    marked = {**props, "metadata": {**about, "annotations": annotations}}
+    return pulumi.ResourceTransformResult(props=marked, opts=args.opts)
+
+
+def _program(kubeconfig: str) -> Program:
+    def program() -> None:
+        provider = Provider("cluster", kubeconfig=kubeconfig)
+        inside = pulumi.ResourceOptions(providers=[provider], transforms=[_marked])
+        above = pulumi.ComponentResource("tests:Above", "above", {}, inside)
+        options = pulumi.ResourceOptions(parent=above)
+        cluster = Manifest("cluster", obj("v1", "ConfigMap", "cluster", "default"), options)
+        namespace = Manifest("namespace", obj("v1", "Namespace", NAMESPACE), options)
+        with_transforms = pulumi.ResourceOptions(
+            parent=above, depends_on=[namespace], transforms=[reachable, *dying_inside(None)]
+        )
+        chart = helm.v4.Chart(
+            "kueue",
+            chart=CHART,
+            version=PINS["kueue"].version,
+            name=RELEASE,
+            namespace=NAMESPACE,
+            values=values(DECLARED),
+            opts=with_transforms,
+        )
+        flavor = obj("kueue.x-k8s.io/v1beta2", "ResourceFlavor", "flavor", spec={"nodeLabels": {"a": "b"}})
+        Manifest("flavor", flavor, pulumi.ResourceOptions(parent=above, depends_on=[chart]))
+        kustomize.Directory(
+            "thing",
+            directory="github.com/x/thing?ref=1",
+            namespace="default",
+            opts=pulumi.ResourceOptions(parent=above, transforms=dying_inside(cluster)),
+        )
+
+    return program
+
+
+def test_a_chart_comes_up_stays_the_same_and_goes(stack: Stack, control_plane: ControlPlane) -> None:
+    """Its own objects are resources, the program's transforms reach them, and Kueue's webhooks answer, and on
+    the way down custom resources go before the controller that may hold them.
+    """
+    node(control_plane.api, "system", labels=home(DECLARED).node_selector)
+    program = _program(control_plane.plan.kubeconfig.read_text())
+    stack.up(program)
+    state = stack.state()
+    deployment = state[f"kubernetes:apps/v1:Deployment {DEPLOYMENT}"]
+    assert deployment["inputs"]["metadata"]["annotations"]["marked"] == "yes"
+    assert "deletedWith" not in deployment
+    thing = state["kubernetes:core/v1:ConfigMap thing:default/our-config"]
+    assert thing["deletedWith"].endswith("::cluster")
+    assert control_plane.api.get("/api/v1/namespaces/default/configmaps/our-config")["data"] == {"a": "1"}
+    assert stack.up(program) == {}
+
+    gone = stack.destroy()
+    assert gone.index("flavor") < gone.index(DEPLOYMENT) < gone.index("namespace")
+    assert gone.index("flavor") < gone.index("kueue:resourceflavors.kueue.x-k8s.io")
+    assert control_plane.api.find(f"/api/v1/namespaces/{NAMESPACE}") is None
+    definitions = control_plane.api.items("/apis/apiextensions.k8s.io/v1/customresourcedefinitions")
+    assert not [item for item in definitions if item["spec"]["group"] == "kueue.x-k8s.io"]

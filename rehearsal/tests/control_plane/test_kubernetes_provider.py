@@ -1,0 +1,234 @@
+"""The stand-in's Kubernetes provider, with the real engine and a real API server."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pulumi
+import pytest
+import yaml
+from pulumi import automation
+from pulumi_kubernetes import Provider
+from rich.console import Console
+
+from components.addons.manifest import Manifest, obj
+from ebbtide_rehearsal.cloud.kubernetes.cluster import Patience
+from ebbtide_rehearsal.cloud.kubernetes.provider import KubernetesProvider
+from ebbtide_rehearsal.cloud.kubernetes.sources import Sources
+from ebbtide_rehearsal.cloud.store import Store
+from ebbtide_rehearsal.control_plane import ControlPlane, Tools
+from ebbtide_rehearsal.tools import ensure, narration
+from rehearsal.tests.control_plane.programs import Program, Stack, running
+
+pytestmark = pytest.mark.rehearsal
+
+QUICK = Patience(ready=60, gone=60, settled=0.3, retry=0.1)
+NAMESPACE = "team"
+TEAM = "/api/v1/namespaces/team"
+SOON = {"pulumi.com/timeoutSeconds": "3"}
+
+Object = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def engine() -> Path:
+    """The real one."""
+    with narration(Console(stderr=True)) as say:
+        return ensure(["pulumi"], say=say).path("pulumi")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """Of a cloud of its own."""
+    return Store(tmp_path / "cloud.sqlite")
+
+
+@pytest.fixture
+def stack(engine: Path, tools: Tools, store: Store, tmp_path: Path) -> Iterator[Stack]:
+    """A stack that is empty again afterwards."""
+    sources = Sources(helm=tools.path("helm"), kubectl=tools.path("kubectl"))
+    provider = KubernetesProvider(store, sources, QUICK)
+    with running(tmp_path / "engine", engine, store, provider) as made:
+        yield made
+        made.destroy()
+
+
+@pytest.fixture
+def kubeconfig(control_plane: ControlPlane) -> str:
+    """The administrator's."""
+    return control_plane.plan.kubeconfig.read_text()
+
+
+def _program(kubeconfig: str, *objects: Object, patch: bool = False, **options: Any) -> Program:
+    """Objects in a namespace of theirs; with `patch`, only their fields."""
+
+    def program() -> None:
+        provider = Provider("cluster", kubeconfig=kubeconfig)
+        opts = pulumi.ResourceOptions(provider=provider)
+        team = Manifest("team", obj("v1", "Namespace", NAMESPACE), opts)
+        inside = pulumi.ResourceOptions(provider=provider, depends_on=[team], **options)
+        for manifest in objects:
+            Manifest(manifest["kind"].lower(), manifest, inside, patch=patch)
+
+    return program
+
+
+def _config(**data: str) -> Object:
+    return obj("v1", "ConfigMap", "config", NAMESPACE, data=data)
+
+
+def _deployment(image: str, **more: Any) -> Object:
+    pod = {"containers": [{"name": "main", "image": image}], **more}
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": pod}
+    spec = {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}, "template": template}
+    return obj("apps/v1", "Deployment", "web", NAMESPACE, spec=spec)
+
+
+def test_objects_are_made_changed_replaced_and_removed(
+    stack: Stack, kubeconfig: str, control_plane: ControlPlane
+) -> None:
+    """A second run and a refresh change nothing; what is no longer asked for is removed."""
+    secret = obj("v1", "Secret", "secret", NAMESPACE, stringData={"word": "hidden"})
+    quota = obj("v1", "ResourceQuota", "quota", NAMESPACE, spec={"hard": {"cpu": "1000m", "pods": "9"}})
+    account = obj("v1", "ServiceAccount", "sa", NAMESPACE, metadata={"labels": {"a": "b", "c": "d"}})
+    program = _program(kubeconfig, secret, quota, account, _config(a="1"))
+    assert stack.preview(program) == {"create": 7}
+    assert stack.up(program) == {"create": 7}
+    assert (stack.up(program), stack.refresh(), stack.up(program)) == ({}, {}, {})
+    assert stack.state()["kubernetes:core/v1:Secret secret"]["id"] == "team/secret"
+    assert stack.is_secret("kubernetes:core/v1:Secret secret", "data")
+
+    other = {**account, "metadata": {**account["metadata"], "labels": {"a": "x"}}}
+    assert stack.up(_program(kubeconfig, secret, quota, other, _config(a="2"))) == {"update": 1, "replace": 1}
+    labels = control_plane.api.get(f"{TEAM}/serviceaccounts/sa")["metadata"]["labels"]
+    assert labels == {"a": "x"}
+    assert control_plane.api.get(f"{TEAM}/configmaps/config")["data"] == {"a": "2"}
+    assert stack.up(_program(kubeconfig)) == {"delete": 4}
+    stack.destroy()
+    assert control_plane.api.find(TEAM) is None
+
+
+def test_an_unknown_field_is_refused(stack: Stack, kubeconfig: str) -> None:
+    """By the API server, in a preview where the namespace is there, else when the object is made."""
+    bad = _program(kubeconfig, {**_config(), "dta": {"a": "1"}})
+    with pytest.raises(automation.CommandError, match='strict decoding error: unknown field "dta"'):
+        stack.up(bad)
+    with pytest.raises(automation.CommandError, match='strict decoding error: unknown field "dta"'):
+        stack.preview(bad)
+
+
+def test_an_object_that_is_there_already_is_refused(stack: Stack, kubeconfig: str) -> None:
+    """Whoever made it may still want it; the message says what can be done."""
+    taken = obj("v1", "Namespace", "default")
+    with pytest.raises(automation.CommandError, match=r'"default" already exists[\s\S]*Patch resource'):
+        stack.up(_program(kubeconfig, taken))
+
+
+def test_a_patch_owns_fields_and_gives_them_back(
+    stack: Stack, kubeconfig: str, control_plane: ControlPlane
+) -> None:
+    """The namespace stays, with its other labels."""
+    label = obj("v1", "Namespace", "default", metadata={"labels": {"ours": "yes"}})
+    assert stack.up(_program(kubeconfig, label, patch=True))["create"] == 4
+    path = "/api/v1/namespaces/default"
+    assert control_plane.api.get(path)["metadata"]["labels"]["ours"] == "yes"
+    more = {**label, "metadata": {"name": "default", "labels": {"ours": "still"}}}
+    assert stack.up(_program(kubeconfig, more, patch=True)) == {"update": 1}
+    stack.destroy()
+    assert control_plane.api.get(path)["metadata"]["labels"] == {"kubernetes.io/metadata.name": "default"}
+
+
+def test_fields_of_others_are_not_taken_unasked(
+    stack: Stack, kubeconfig: str, control_plane: ControlPlane
+) -> None:
+    """A conflict names the field and its owner; the annotation takes it all the same."""
+    label: Object = {"metadata": {"name": "kube-public", "labels": {"whose": "theirs"}}}
+    path = "/api/v1/namespaces/kube-public"
+    control_plane.api.apply(path, {"apiVersion": "v1", "kind": "Namespace", **label})
+    ours = obj("v1", "Namespace", "kube-public", metadata={"labels": {"whose": "ours"}})
+    with pytest.raises(
+        automation.CommandError, match=r"conflict[\s\S]*ebbtide-rehearsal[\s\S]*labels\.whose"
+    ):
+        stack.up(_program(kubeconfig, ours, patch=True))
+    ours["metadata"]["annotations"] = {"pulumi.com/patchForce": "true"}
+    stack.up(_program(kubeconfig, ours, patch=True))
+    assert control_plane.api.get(path)["metadata"]["labels"]["whose"] == "ours"
+
+
+def test_an_object_that_does_not_become_ready_says_why_and_is_not_forgotten(
+    stack: Stack, kubeconfig: str, store: Store
+) -> None:
+    """The engine has it in its state, and the next run goes on with it."""
+    stuck = _deployment("web:1", nodeSelector={"no": "such-node"})
+    stuck["metadata"]["annotations"] = SOON
+    with pytest.raises(automation.CommandError, match=r"0 of 1 pods are ready[\s\S]*\[Unschedulable\]"):
+        stack.up(_program(kubeconfig, stuck))
+    assert stack.state()["kubernetes:apps/v1:Deployment deployment"]["initErrors"]
+    assert [event.kind for event in store.events()] == ["object-not-ready"]
+    skipped = {**stuck, "metadata": {**stuck["metadata"], "annotations": {"pulumi.com/skipAwait": "true"}}}
+    assert stack.up(_program(kubeconfig, skipped)) == {"update": 1}
+
+
+def test_what_the_program_ignores_is_left_to_others(
+    stack: Stack, kubeconfig: str, control_plane: ControlPlane
+) -> None:
+    """A number of replicas that an autoscaler set survives another change."""
+    skip = {"pulumi.com/skipAwait": "true"}
+    first = _deployment("web:1")
+    first["metadata"]["annotations"] = skip
+    stack.up(_program(kubeconfig, first, ignore_changes=["spec.replicas"]))
+    path = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/web"
+    control_plane.api.patch(path, {"spec": {"replicas": 3}})
+    second = _deployment("web:2")
+    second["metadata"]["annotations"] = skip
+    assert stack.up(_program(kubeconfig, second, ignore_changes=["spec.replicas"])) == {"update": 1}
+    spec = control_plane.api.get(path)["spec"]
+    assert (spec["replicas"], spec["template"]["spec"]["containers"][0]["image"]) == (3, "web:2")
+
+
+def test_an_object_that_is_held_says_by_what(
+    stack: Stack, kubeconfig: str, control_plane: ControlPlane
+) -> None:
+    """A finalizer that nobody removes."""
+    held = _config(a="1")
+    held["metadata"] |= {"finalizers": ["example.com/held"], "annotations": SOON}
+    stack.up(_program(kubeconfig, held))
+    with pytest.raises(automation.CommandError, match=r"finalizers might be preventing deletion \(example"):
+        stack.up(_program(kubeconfig))
+    control_plane.api.patch(f"{TEAM}/configmaps/config", {"metadata": {"finalizers": None}})
+
+
+def test_a_custom_resource_may_come_before_its_kind(
+    stack: Stack, kubeconfig: str, control_plane: ControlPlane
+) -> None:
+    """It is tried again; without a definition it is refused in the end."""
+    thing = obj("example.com/v1", "Thing", "one", NAMESPACE, spec={"a": 1})
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    definition = obj(
+        "apiextensions.k8s.io/v1",
+        "CustomResourceDefinition",
+        "things.example.com",
+        spec={
+            "group": "example.com",
+            "names": {"kind": "Thing", "plural": "things"},
+            "scope": "Namespaced",
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
+        },
+    )
+    with pytest.raises(
+        automation.CommandError, match=r'no matches for kind "Thing" in version "example\.com/v1"'
+    ):
+        stack.up(_program(kubeconfig, thing))
+    stack.up(_program(kubeconfig, thing, definition))
+    path = f"/apis/example.com/v1/namespaces/{NAMESPACE}/things/one"
+    assert control_plane.api.get(path)["spec"] == {"a": 1}
+
+
+def test_a_cluster_out_of_reach_is_said_to_be(stack: Stack, kubeconfig: str) -> None:
+    """A preview goes on without it."""
+    config = yaml.safe_load(kubeconfig)
+    config["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:1"
+    program = _program(yaml.safe_dump(config), _config())
+    assert stack.preview(program) == {"create": 4}
+    with pytest.raises(automation.CommandError, match="configured Kubernetes cluster is unreachable"):
+        stack.up(program)

@@ -1,0 +1,258 @@
+"""Which steps of a pipeline run again: Argo's real controller with the settings of Kubeflow Pipelines, and
+with ours, and pods that end as the clouds leave them."""
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import pairwise
+from typing import Final, Literal
+
+import pytest
+from rich.console import Console
+
+from components.addons.retry import CONFIG, retrying, spec_patch
+from ebbtide.kubernetes_api import Api
+from ebbtide_rehearsal.control_plane import ControlPlane, Tools
+from ebbtide_rehearsal.tools import ensure, narration
+from rehearsal.tests.control_plane.argo import (
+    GROUP,
+    NODE_ID,
+    NODES,
+    WORKFLOW,
+    Kubelet,
+    controllers,
+    install_kinds,
+    workflow,
+)
+from rehearsal.tests.control_plane.cluster import Object, namespace, node
+from rehearsal.tests.control_plane.endings import (
+    LOSSES,
+    Ending,
+    cannot_report,
+    evicted_before_it_began,
+    fails,
+    out_of_memory,
+    shut_down,
+    succeeds,
+)
+from tests.manifests import PIPELINES, PLACE, upstream
+
+pytestmark = [
+    pytest.mark.rehearsal,
+    # Before its controller is built for nothing.
+    pytest.mark.skipif(not PLACE.is_dir(), reason="the released manifests are not beside the repository"),
+]
+
+_PATIENCE: Final = 100.0
+LOST_BY_STOCK: Final = ("shut_down", "drained", "low_on_resources", "preempted", "lost_while_reporting")
+
+
+@dataclass(slots=True)
+class Run:
+    """A pipeline of one step, and what became of it.
+
+    Attributes:
+        endings: of the step's pods, one after the other; the last one for all that come after.
+        limit: of `set_retry`.
+        backoff: seconds, of `set_retry`.
+        factor: of `set_retry`.
+        starts: when each pod was made, by its uid.
+        begun: the pods whose containers run.
+        ended: the pods that have come to their ending.
+        phase: how the pipeline ended; empty until then.
+        messages: of its steps and graphs.
+    """
+
+    endings: Sequence[Ending]
+    limit: int = 2
+    backoff: int = 0
+    factor: int = 1
+    starts: dict[str, datetime] = field(default_factory=dict[str, datetime])
+    begun: set[str] = field(default_factory=set[str])
+    ended: set[str] = field(default_factory=set[str])
+    phase: str = ""
+    messages: list[str] = field(default_factory=list[str])
+
+    def turn(self, kubelet: Kubelet, pod: Object, seen: str) -> None:
+        """Play a pod's kubelet for a moment; `seen` is what the controller knows of it."""
+        uid = pod["metadata"]["uid"]
+        if uid in self.ended or not pod["spec"].get("nodeName"):
+            return
+        if uid not in self.starts:
+            self.starts[uid] = datetime.fromisoformat(pod["metadata"]["creationTimestamp"])
+        ending = self.endings[min(list(self.starts).index(uid), len(self.endings) - 1)]
+        if uid not in self.begun and ending is not evicted_before_it_began:
+            kubelet.begin(pod)
+            self.begun.add(uid)
+            return
+        if uid in self.begun and seen != "Running":
+            return
+        self.ended.add(uid)
+        ending(kubelet, pod)
+
+    @property
+    def outcome(self) -> tuple[int, str]:
+        """How many pods the step had, and how the pipeline ended."""
+        return len(self.starts), self.phase
+
+
+Played = dict[str, dict[str, Run]]
+Retry = Literal["disruptions", "any"]
+Configured = Literal["disruptions", "any", "existing"]
+
+
+def _runs() -> dict[str, Run]:
+    """What each configuration is tried with."""
+    return {
+        **{ending.__name__: Run([ending, succeeds]) for ending in LOSSES},
+        "fails": Run([fails]),
+        "out_of_memory": Run([out_of_memory]),
+        "fails_once": Run([fails, succeeds]),
+        "reports_never": Run([cannot_report], limit=0),
+        "always_shut_down": Run([shut_down], limit=1),
+        "not_begun": Run([evicted_before_it_began, succeeds], limit=0),
+        "waits": Run([shut_down, shut_down, shut_down, succeeds], limit=3, backoff=3, factor=2),
+    }
+
+
+@pytest.fixture(scope="module")
+def argo_tools() -> Tools:
+    """Argo, beside what a control plane is made of."""
+    with narration(Console(stderr=True)) as say:
+        return ensure(["workflow-controller", "argo-crds"], say=say)
+
+
+@pytest.fixture(scope="module")
+def played(
+    control_plane: ControlPlane, argo_tools: Tools, tmp_path_factory: pytest.TempPathFactory
+) -> Played:
+    """Every pipeline to its end, by configuration and by what happened to it: all at once."""
+    api = control_plane.api
+    stock = next(item for item in upstream(PIPELINES) if item["metadata"]["name"] == CONFIG)
+    configured = {
+        "stock": stock,
+        "disruptions": retrying("disruptions")(stock),
+        "any": retrying("any")(stock),
+        # An installation that is not ours: stock, and its API server patches each workflow that it compiles.
+        "existing": stock,
+    }
+    install_kinds(api, argo_tools)
+    node(api, "steady", labels={NODES: "steady"})
+    runs = {name: _runs() for name in configured}
+    for name in configured:
+        namespace(api, name)
+        node(api, f"short-lived-{name}", labels={NODES: name})
+    with controllers(control_plane, argo_tools, tmp_path_factory.mktemp("argo"), configured):
+        for name, of in runs.items():
+            for what, run in of.items():
+                nodes = name if what == "node_gone" else "steady"
+                made = workflow(
+                    what.replace("_", "-"),
+                    limit=run.limit,
+                    backoff=run.backoff,
+                    factor=run.factor,
+                    nodes=nodes,
+                )
+                if name == "existing":
+                    made["spec"] |= json.loads(spec_patch("disruptions"))
+                api.create(f"{GROUP}/{name}/workflows", made)
+        _play(api, runs)
+    return runs
+
+
+def _play(api: Api, runs: Played) -> None:
+    kubelet = Kubelet(api)
+    deadline = time.monotonic() + _PATIENCE
+    endless = runs["stock"]["reports_never"]  # it comes to an end after 27 pods
+    awaited = [run for of in runs.values() for run in of.values() if run is not endless]
+    while time.monotonic() < deadline and not all(run.phase for run in awaited):
+        for name, of in runs.items():
+            phases: dict[str, str] = {}
+            for seen in api.items(f"{GROUP}/{name}/workflows"):
+                status = seen.get("status", {})
+                nodes: dict[str, Object] = status.get("nodes", {})
+                phases |= {key: it["phase"] for key, it in nodes.items()}
+                run = of[_name(seen["metadata"]["name"])]
+                run.messages = [
+                    f"{it['displayName']} {it['phase']}: {it.get('message', '')}" for it in nodes.values()
+                ]
+                if status.get("finishedAt"):
+                    run.phase = status["phase"]
+            for pod in api.items(f"/api/v1/namespaces/{name}/pods"):
+                metadata = pod["metadata"]
+                run = of[_name(metadata["labels"][WORKFLOW])]
+                run.turn(kubelet, pod, phases.get(metadata["annotations"][NODE_ID], ""))
+        time.sleep(0.5)
+
+
+def _name(workflow_name: str) -> str:
+    return workflow_name.replace("-", "_")
+
+
+@pytest.mark.parametrize("what", LOST_BY_STOCK)
+def test_the_stock_configuration_loses_a_disrupted_step(played: Played, what: str) -> None:
+    """Kubeflow Pipelines 2.17.0 as it ships: `set_retry` does nothing for a pod that says how it ended."""
+    assert played["stock"][what].outcome == (1, "Failed")
+
+
+@pytest.mark.parametrize("what", ["fails_once", "not_begun"])
+def test_the_stock_configuration_retries_no_failure(played: Played, what: str) -> None:
+    """Nor what failed by itself, nor what had not even begun."""
+    assert played["stock"][what].outcome == (1, "Failed")
+
+
+@pytest.mark.parametrize("retry", ["disruptions", "any", "existing"])
+@pytest.mark.parametrize("what", [ending.__name__ for ending in LOSSES])
+def test_a_disrupted_step_runs_again(played: Played, retry: Configured, what: str) -> None:
+    """However its pod or its node went, one more pod completes the pipeline."""
+    run = played[retry][what]
+    assert run.outcome == (2, "Succeeded"), run.messages
+
+
+@pytest.mark.parametrize("retry", ["disruptions", "existing"])
+@pytest.mark.parametrize("what", ["fails", "fails_once", "out_of_memory"])
+def test_a_failure_is_not_retried_under_disruptions(played: Played, retry: Configured, what: str) -> None:
+    """It would fail again, and cost as much."""
+    run = played[retry][what]
+    assert run.outcome == (1, "Failed"), run.messages
+
+
+def test_a_failure_is_retried_under_any(played: Played) -> None:
+    """As often as `set_retry` says; then it fails for good, and no graph around it is run again."""
+    assert played["any"]["fails_once"].outcome == (2, "Succeeded")
+    assert played["any"]["fails"].outcome == (3, "Failed")
+    assert played["any"]["out_of_memory"].outcome == (3, "Failed")
+
+
+@pytest.mark.parametrize("retry", ["disruptions", "any", "existing"])
+def test_a_step_that_is_always_lost_ends(played: Played, retry: Configured) -> None:
+    """With its own limit, and not with that of every graph around it once more."""
+    run = played[retry]["always_shut_down"]
+    assert run.outcome == (2, "Failed"), run.messages
+
+
+@pytest.mark.parametrize("retry", ["disruptions", "any", "existing"])
+def test_an_error_runs_no_graph_again(played: Played, retry: Configured) -> None:
+    """Upstream's policy runs each of three graphs three times for a step without retries; ours, none."""
+    assert len(played["stock"]["reports_never"].starts) > 3
+    run = played[retry]["reports_never"]
+    assert run.outcome == (1, "Error"), run.messages
+
+
+@pytest.mark.parametrize("retry", ["disruptions", "any"])
+def test_a_pod_that_had_not_begun_costs_no_retry(played: Played, retry: Retry) -> None:
+    """It is made again even where there are no retries."""
+    run = played[retry]["not_begun"]
+    assert run.outcome == (2, "Succeeded"), run.messages
+
+
+@pytest.mark.parametrize("retry", ["disruptions", "any", "existing"])
+def test_a_step_has_its_own_limit_and_backoff(played: Played, retry: Configured) -> None:
+    """Three retries where every workflow inherits two, each after twice the wait."""
+    run = played[retry]["waits"]
+    assert run.outcome == (4, "Succeeded"), run.messages
+    waits = [(later - earlier).total_seconds() for earlier, later in pairwise(run.starts.values())]
+    # Kubernetes writes whole seconds.
+    assert all(waited >= backoff - 1 for waited, backoff in zip(waits, (3, 6, 12), strict=True)), waits

@@ -1,0 +1,266 @@
+"""The stories' compiled pipelines on Argo's real controller, with the steps' own code, on node pools that
+grow from zero, lose their nodes and go back to zero."""
+
+import re
+import uuid
+import zipfile
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from kfp import compiler
+from rich.console import Console
+
+from components.addons.retry import CONFIG, retrying
+from ebbtide.kubernetes_api import Api
+from ebbtide.model import declare
+from ebbtide.placement.derive import profile
+from ebbtide_rehearsal.cloud.pools import NodePool, Taint
+from ebbtide_rehearsal.control_plane import RUNS, ControlPlane, Tools
+from ebbtide_rehearsal.control_plane.processes import Processes
+from ebbtide_rehearsal.inventory import inventory
+from ebbtide_rehearsal.pipelines.compiled import read
+from ebbtide_rehearsal.pipelines.workflow import SERVICE_ACCOUNT, workflow
+from ebbtide_rehearsal.scenarios.argo import WORKFLOWS, start
+from ebbtide_rehearsal.tools import ensure, narration
+from rehearsal.tests.control_plane.argo import GROUP, controllers, install_kinds
+from rehearsal.tests.control_plane.cluster import Object, namespace, wait
+from rehearsal.tests.control_plane.node_pools import Running, running, work_pool
+from tests.examples.workloads import EXAMPLES, module
+from tests.repository import declaration
+
+pytestmark = [pytest.mark.rehearsal, pytest.mark.long]
+
+STOCK: Final = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "metadata": {"name": CONFIG},
+    "data": {
+        "workflowDefaults": "spec: {templateDefaults: {retryStrategy: {limit: '2', retryPolicy: OnError}}}"
+    },
+}
+"""The retry strategy of Kubeflow Pipelines 2.17.0."""
+
+NOTHING: Final[Object] = {
+    "metadata": {"name": "nothing"},
+    "spec": {"entrypoint": "none", "templates": [{"name": "none", "dag": {"tasks": []}}]},
+}
+"""A Workflow without tasks."""
+
+
+@pytest.fixture(scope="module")
+def argo_tools() -> Tools:
+    """Argo, beside what a control plane is made of."""
+    with narration(Console(stderr=True)) as say:
+        return ensure(["workflow-controller", "argo-crds"], say=say)
+
+
+class Pipelines:
+    """A namespace with Argo's controller, and the node pools of a story.
+
+    Attributes:
+        cloud: the node pools.
+        namespace: where runs are.
+    """
+
+    def __init__(self, cloud: Running, name: str) -> None:
+        self.cloud, self.namespace = cloud, name
+
+    def submit(self, pipeline: Any, **arguments: Any) -> str:
+        """Compile a pipeline and start a run of it; return the run's name."""
+        file = self.cloud.directory / "pipeline.yaml"
+        compiler.Compiler().compile(pipeline, str(file))
+        made = workflow(read(file.read_text()), arguments, {RUNS: "process"})
+        return self.cloud.api.create(f"{GROUP}/{self.namespace}/workflows", made)["metadata"]["name"]
+
+    def ended(self, run: str, *, seconds: float) -> Object:
+        """Return a run once it has ended."""
+        return wait(
+            lambda: self.cloud.api.get(f"{GROUP}/{self.namespace}/workflows/{run}"),
+            lambda found: bool(found.get("status", {}).get("finishedAt")),
+            seconds=seconds,
+        )
+
+    def pods(self, run: str) -> dict[str, list[Object]]:
+        """Return the pods of a run by the path of their task below the root, drivers included."""
+        found: dict[str, list[Object]] = {}
+        for pod in self.cloud.api.items(f"/api/v1/namespaces/{self.namespace}/pods"):
+            # Every graph and step has a number of its own for each attempt.
+            name = re.sub(r"\(\d+\)", "", pod["metadata"]["annotations"]["workflows.argoproj.io/node-name"])
+            task = name.removeprefix(f"{run}.").removeprefix("root.").removesuffix(".executor")
+            found.setdefault(task, []).append(pod)
+        return found
+
+    def pool(self, pod: Object) -> str:
+        """Return the node pool that a pod ran on: its node may be gone."""
+        name: str = pod["spec"]["nodeName"]
+        (event,) = [
+            each for each in self.cloud.store.events(kind="node-added") if each.facts["node"] == name
+        ][-1:]
+        return str(event.facts["pool"])
+
+
+def _pools(story: str) -> list[NodePool]:
+    """The declared pools of a story, and an untainted one: drivers tolerate nothing."""
+    cluster = declare(declaration(EXAMPLES / story / f"Pulumi.{story}.yaml"))
+    made = [
+        work_pool(
+            pool.name,
+            machine=pool.machine,
+            capacity=pool.capacity,
+            labels={**pool.labels, "cloud.google.com/gke-nodepool": pool.name},
+            taints=tuple(Taint(each.key, each.value, each.effect) for each in pool.taints),
+            allocatable={"cpu": f"{pool.cpu_m}m", "memory": f"{pool.memory_mib}Mi"},
+            accelerator=(pool.accelerator.type, pool.accelerator.count) if pool.accelerator else None,
+            accelerator_resource=pool.accelerator.resource if pool.accelerator else "",
+            driver_installed=True,
+            maximum=pool.max_nodes,
+        )
+        for pool in profile(cluster).pools
+        if pool.role != "system"
+    ]
+    plain = {"cloud.google.com/gke-nodepool": "default-pool"}
+    return [*made, work_pool("default-pool", labels=plain, taints=(), capacity="on-demand", minimum=1)]
+
+
+@contextmanager
+def pipelines(control_plane: ControlPlane, tools: Tools, directory: Path, story: str) -> Generator[Pipelines]:
+    """The node pools of a story, and Argo's controller with our retries, in a namespace of their own."""
+    api: Api = control_plane.api
+    install_kinds(api, tools)
+    name = namespace(api, f"{story}-{uuid.uuid4().hex[:6]}")
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": SERVICE_ACCOUNT}}
+    api.create(f"/api/v1/namespaces/{name}/serviceaccounts", account)
+    configured = {name: retrying("disruptions")(STOCK)}
+    with (
+        running(api, directory, *_pools(story)) as cloud,
+        controllers(control_plane, tools, directory, configured),
+    ):
+        yield Pipelines(cloud, name)
+
+
+def _nodes(run: Object) -> dict[str, str]:
+    """The phases of a run's nodes, by their display names."""
+    return {each["displayName"]: each["phase"] for each in run["status"]["nodes"].values()}
+
+
+def test_a_coin_is_flipped(control_plane: ControlPlane, argo_tools: Tools, tmp_path: Path) -> None:
+    """Heads: the GPU step runs on its pool, which grows from zero and goes back, after the flip; the other
+    branch is skipped, and no driver runs on a tainted node."""
+    with pipelines(control_plane, argo_tools, tmp_path, "preemptible-pipelines") as on:
+        run = on.submit(module("preemptible-pipelines", "pipeline").coin_flip, seed=1)
+        ended = on.ended(run, seconds=240)
+        phases = _nodes(ended)
+        assert ended["status"]["phase"] == "Succeeded", phases
+        assert phases["condition-3"] in {"Skipped", "Omitted"}
+        pods = on.pods(run)
+        steps = [task for task in pods if not task.endswith("-driver")]
+        assert sorted(steps) == ["condition-branches-1.condition-2.list-gpus", "flip-coin"]
+        (flip,), (gpus,) = pods["flip-coin"], pods["condition-branches-1.condition-2.list-gpus"]
+        assert on.pool(gpus) == "preemptible-gpu-pool"
+        assert flip["status"]["containerStatuses"][0]["state"]["terminated"]
+        assert flip["metadata"]["creationTimestamp"] < gpus["metadata"]["creationTimestamp"]
+        drivers = [each[0] for task, each in pods.items() if task.endswith("-driver")]
+        assert {on.pool(each) for each in drivers} == {"default-pool"}
+        assert "There is no NVIDIA driver here." in on.cloud.said("pod-log")
+        wait(lambda: on.cloud.nodes("preemptible-gpu-pool"), lambda names: not names, seconds=60)
+
+
+def test_tails(control_plane: ControlPlane, argo_tools: Tools, tmp_path: Path) -> None:
+    """The other branch: no GPU is asked for, and a soft placement leaves the preemptible pool at zero."""
+    with pipelines(control_plane, argo_tools, tmp_path, "preemptible-pipelines") as on:
+        run = on.submit(module("preemptible-pipelines", "pipeline").coin_flip, seed=5)
+        ended = on.ended(run, seconds=240)
+        assert ended["status"]["phase"] == "Succeeded", _nodes(ended)
+        assert "condition-branches-1.condition-3.say" in on.pods(run)
+        assert "It was tails." in on.cloud.said("pod-log")
+        assert {each.facts["pool"] for each in on.cloud.store.events(kind="node-added")} == {"default-pool"}
+
+
+def test_training_goes_on(control_plane: ControlPlane, argo_tools: Tools, tmp_path: Path) -> None:
+    """The training step is preempted with and without notice, runs again each time from its latest
+    checkpoint, and the step after it runs once; the copy is not repeated."""
+    with pipelines(control_plane, argo_tools, tmp_path, "checkpointed-training") as on:
+        claim = {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": "shared"},
+            "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+        }
+        on.cloud.api.create(f"/api/v1/namespaces/{on.namespace}/persistentvolumeclaims", claim)
+        pipeline = module("checkpointed-training", "pipeline").checkpointed_training
+        story = EXAMPLES / "checkpointed-training"
+        run = on.submit(
+            pipeline,
+            initial=str(story / "initial"),
+            data=str(story / "data"),
+            steps=60_000_000,
+            every=300_000,
+        )
+
+        def begun() -> list[int]:
+            return [int(line.split()[4]) for line in on.cloud.said("pod-log") if line.startswith("Going on")]
+
+        for attempt, graceful in enumerate((True, False), start=1):
+            wait(begun, lambda steps: len(steps) == attempt, seconds=180)  # noqa: B023 - at once
+            (node,) = on.cloud.nodes("preemptible-gpu-pool")
+            wait(lambda: None, lambda _: _saved(on.cloud.directory) > begun()[-1], seconds=60)
+            on.cloud.reclaim("preemptible-gpu-pool", count=1, graceful=graceful)
+            wait(lambda: on.cloud.nodes("preemptible-gpu-pool"), lambda names: node not in names)  # noqa: B023
+        ended = on.ended(run, seconds=300)
+        assert ended["status"]["phase"] == "Succeeded", _nodes(ended)
+        first, second, third = begun()
+        assert first == 0 < second < third
+        pods = on.pods(run)
+        assert {on.pool(each) for each in pods["train"]} == {"preemptible-gpu-pool"}
+        assert len(pods["copydata"]) == 1
+        (trained,) = [each for each in pods["train"] if each["status"]["phase"] == "Succeeded"]
+        main = next(each for each in trained["spec"]["containers"] if each["name"] == "main")
+        assert main["resources"]["limits"] == {"memory": "48G", "nvidia.com/gpu": "4"}
+        assert trained["metadata"]["labels"]["step"] == "train"
+        assert any("from the line." in line for line in on.cloud.said("pod-log"))
+        wait(lambda: on.cloud.nodes("preemptible-gpu-pool"), lambda names: not names, seconds=60)
+
+
+def test_merged_on_spot_nodes(control_plane: ControlPlane, argo_tools: Tools, tmp_path: Path) -> None:
+    """Every task lands on a spot node, whose pool grows from zero, and hands its artifact on to the next."""
+    archive = tmp_path / "tables.zip"
+    with zipfile.ZipFile(archive, "w") as tables:
+        for file in sorted((EXAMPLES / "aks-spot" / "data").glob("*.csv")):
+            tables.write(file, file.name)
+    with pipelines(control_plane, argo_tools, tmp_path, "aks-spot") as on:
+        run = on.submit(module("aks-spot", "pipelines").spot_with_retries, url=archive.as_uri())
+        ended = on.ended(run, seconds=240)
+        assert ended["status"]["phase"] == "Succeeded", _nodes(ended)
+        pods = on.pods(run)
+        steps = [each for task in ("download", "merge") for each in pods[task]]
+        assert [on.pool(each) for each in steps] == ["spotnodepool", "spotnodepool"]
+        assert {on.pool(each[0]) for task, each in pods.items() if task.endswith("-driver")} == {
+            "default-pool"
+        }
+        wait(lambda: on.cloud.nodes("spotnodepool"), lambda names: not names, seconds=60)
+
+
+def _saved(directory: Path) -> int:
+    """The step of the latest checkpoint on any disk."""
+    return max((int(file.parent.name.partition("-")[0]) for file in directory.rglob("model.json")), default=0)
+
+
+def test_the_controller_leaves_nothing(
+    control_plane: ControlPlane, argo_tools: Tools, tmp_path: Path
+) -> None:
+    """What a cluster lacks is installed, with Kubeflow Pipelines' own retries, and all of it goes."""
+    api = control_plane.api
+    before = inventory(api)
+    with Processes() as processes:
+        argo = start(api, control_plane.plan.kubeconfig, argo_tools, processes, tmp_path)
+        argo.check()
+        config = api.get("/api/v1/namespaces/kubeflow/configmaps/rehearsal-workflow-controller")
+        assert "retryPolicy: OnError" in config["data"]["workflowDefaults"]
+        api.create(WORKFLOWS, {"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", **NOTHING})
+        wait(lambda: api.get(f"{WORKFLOWS}/nothing"), lambda found: "status" in found)
+        argo.remove()
+        assert not argo.process.running
+    assert inventory(api) == before

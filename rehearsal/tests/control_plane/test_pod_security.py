@@ -1,0 +1,168 @@
+"""Work and add-ons under the Pod Security Standards that their namespaces enforce, on the real API server."""
+
+import json
+import subprocess
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from components.addons.katib_objects import patches as katib_patches
+from components.addons.kueue_values import values
+from components.addons.objects import Object, has_pods
+from components.addons.pipelines_objects import patches as pipelines_patches
+from components.addons.pod_security import pod_security
+from ebbtide.model import Pipelines, declare
+from ebbtide.placement.derive import profile
+from ebbtide.workloads.experiments import Double, experiment
+from ebbtide.workloads.jobs import job
+from ebbtide.workloads.several_nodes import job_over_nodes
+from ebbtide.workloads.sweeps import sweep
+from ebbtide.workloads.tasks import TaskFields
+from ebbtide_rehearsal.control_plane import ControlPlane, Tools
+from rehearsal.tests.control_plane.commands import Kubectl, rendered
+from tests.declarations import AKS, GKE, changed
+from tests.manifests import HOME, KATIB, PIPELINES, after, upstream
+
+pytestmark = pytest.mark.rehearsal
+
+Try = Callable[[str, Object], str]
+"""Create a pod in a namespace that enforces a standard, by a dry run: what is said against it."""
+
+_TASK: TaskFields = {"name": "train", "image": "busybox", "command": ["train"], "pool": "t4", "gpus": 1}
+_SIDECAR: Object = {
+    "allowPrivilegeEscalation": False,
+    "readOnlyRootFilesystem": True,
+    "capabilities": {"drop": ["ALL"]},
+    "seccompProfile": {"type": "RuntimeDefault"},
+    "runAsNonRoot": True,
+    "runAsUser": 65534,
+}
+"""Security context of the sidecar for bucket mounts (GoogleCloudPlatform/gcs-fuse-csi-driver, pkg/webhook,
+sidecar_spec.go, 2026-08)."""
+
+
+@pytest.fixture(scope="module")
+def attempt(tools: Tools, control_plane: ControlPlane) -> Try:
+    """Namespaces with each standard, and an account in each that pods may name."""
+    kubectl = Kubectl(tools, control_plane)
+    accounts = sorted({_account(spec) for spec in _add_on_pods() if _account(spec)})
+    for standard in ("baseline", "restricted"):
+        labels = pod_security(standard)
+        metadata = {"name": standard, "labels": labels}
+        kubectl.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}])
+        for name in ("default", "worker", *accounts):
+            meta = {"name": name, "namespace": standard}
+            kubectl.apply([{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta}])
+
+    def attempt(standard: str, pod: Object) -> str:
+        command = [tools.path("kubectl"), "--kubeconfig", control_plane.plan.kubeconfig]
+        command += ["create", "--dry-run=server", "--namespace", standard, "-f", "-"]
+        metadata = {"generateName": "pod-", **pod.get("metadata", {})}
+        manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod["spec"]}
+        done = subprocess.run(
+            command, input=json.dumps(manifest), capture_output=True, text=True, check=False
+        )
+        return done.stderr
+
+    return attempt
+
+
+def _account(spec: Object) -> str:
+    return str(spec.get("serviceAccountName") or "")
+
+
+def _work(cloud: str, **fields: Any) -> dict[str, Object]:
+    """Pod templates of everything that Ebbtide submits."""
+    declaration = changed(
+        {"gke": GKE, "aks": AKS}[cloud], teams=[{"name": "vision", "requireQueue": False, "volume": {}}]
+    )
+    made = profile(declare(declaration))
+    task: Any = {**_TASK, **fields}
+    trials: Any = {
+        **task,
+        "command": ["train", "${trialParameters.lr}"],
+        "objective_metric_name": "loss",
+        "objective_type": "minimize",
+        "max_trial_count": 3,
+    }
+    trial: Object = experiment(made, {"lr": Double(0.1, 1)}, **trials)
+    jobs: dict[str, Object] = {
+        "Job": job(made, **task),
+        "sweep": sweep(made, {"lr": [1, 2]}, **task),
+        "nodes": job_over_nodes(made, 2, **task)[0],
+        "Experiment": trial["spec"]["trialTemplate"]["trialSpec"],
+    }
+    return {name: manifest["spec"]["template"] for name, manifest in jobs.items()}
+
+
+@pytest.mark.parametrize("cloud", ["gke", "aks"])
+def test_all_work_runs_under_baseline(attempt: Try, cloud: str) -> None:
+    """With GPUs, a mounted bucket, and the containers that webhooks add for it and for Katib."""
+    fields: dict[str, Any] = {"volume": "shared", "service_account": "worker"}
+    for template in _work(cloud, **fields).values():
+        spec = template["spec"]
+        assert spec["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] == "1"
+        assert "forbidden" not in attempt("baseline", template)
+        sidecar: Object = {"name": "gke-gcsfuse-sidecar", "image": "sidecar", "securityContext": _SIDECAR}
+        # Katib gives its collector the context of the trial's own container.
+        own = spec["containers"][0]["securityContext"]
+        collector: Object = {
+            "name": "metrics-logger-and-collector",
+            "image": "collector",
+            "securityContext": own,
+        }
+        added: Object = {
+            **spec,
+            "shareProcessNamespace": True,
+            "containers": [*spec["containers"], collector],
+            "initContainers": [{**sidecar, "restartPolicy": "Always"}],
+            "volumes": [*spec["volumes"], {"name": "gke-gcsfuse-tmp", "emptyDir": {}}],
+        }
+        assert "forbidden" not in attempt("baseline", {**template, "spec": added})
+
+
+@pytest.mark.parametrize("cloud", ["gke", "aks"])
+def test_work_of_a_user_runs_under_restricted(attempt: Try, cloud: str) -> None:
+    """Nothing of it is refused, or warned of; by default, what may be root is refused by name."""
+    for template in _work(cloud, run_as_user=1000).values():
+        assert attempt("restricted", template) == ""
+    for template in _work(cloud).values():
+        said = attempt("restricted", template)
+        assert "runAsNonRoot" in said
+        assert "seccompProfile" not in said
+        assert "allowPrivilegeEscalation" not in said
+
+
+def _add_on_pods() -> list[Object]:
+    """Pod specs of Katib and of Kubeflow Pipelines, as they are installed."""
+    installed: Iterable[Object] = (
+        *after(upstream(KATIB), katib_patches(HOME, {})).values(),
+        *after(upstream(PIPELINES), pipelines_patches(Pipelines(), HOME, {})).values(),
+    )
+    specs: list[Object] = [item["spec"]["template"]["spec"] for item in installed if has_pods(item)]
+    # Argo's controller has a class of its own, which is an object of the whole cluster.
+    return [{key: value for key, value in spec.items() if key != "priorityClassName"} for spec in specs]
+
+
+def test_add_ons_run_under_restricted(attempt: Try) -> None:
+    """Controllers, databases and stores alike."""
+    pods = _add_on_pods()
+    assert len(pods) > 10
+    for spec in pods:
+        assert attempt("restricted", {"spec": spec}) == ""
+
+
+def test_kueue_runs_under_restricted(attempt: Try, tools: Tools, tmp_path: Path) -> None:
+    """Its replicas are spread, and a sysctl lets one that is not root serve on a low port."""
+    declaration = declare(changed(GKE, addons={"kueue": {"replicas": 2}}))
+    objects = rendered(tools, values(declaration), "kueue-system", tmp_path)
+    (manager,) = [item for item in objects if item["kind"] == "Deployment"]
+    template = manager["spec"]["template"]
+    (constraint,) = template["spec"]["topologySpreadConstraints"]
+    selected = constraint["labelSelector"]["matchLabels"]
+    assert selected.items() <= template["metadata"]["labels"].items()
+    assert [item["kind"] for item in objects].count("PodDisruptionBudget") == 1
+    spec = {**template["spec"], "serviceAccountName": "default"}
+    assert attempt("restricted", {"spec": spec}) == ""

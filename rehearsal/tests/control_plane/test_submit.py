@@ -1,0 +1,292 @@
+"""`ebbtide job --submit`, `ebbtide sweep --submit` and `ebbtide follow` on a real API server."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ebbtide.invocation import command_line
+from ebbtide.model import declare
+from ebbtide.placement.derive import profile
+from ebbtide.placement.marks import marks
+from ebbtide_rehearsal.control_plane import EXIT_CODE, RUNS_FOR, ControlPlane
+from rehearsal.tests.control_plane.cluster import Object, namespace, node, wait
+from tests.repository import ROOT, declaration
+
+pytestmark = pytest.mark.rehearsal
+
+_DEV = declare(declaration(ROOT / "Pulumi.dev.yaml"))
+_POOL = "cpu-spot"
+_JOB = ("job", "train", "--image", "busybox", "--pool", _POOL, "--cpu", "1", "--fail-on", "42")
+
+
+class Ebbtide:
+    """The command line, as whoever the kubeconfig says."""
+
+    def __init__(self, kubeconfig: Path) -> None:
+        self._kubeconfig = kubeconfig
+
+    def start(self, *args: str) -> subprocess.Popen[str]:
+        """Start a command."""
+        told = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "KUBECONFIG": str(self._kubeconfig)}
+        return subprocess.Popen(
+            [sys.executable, "-m", "ebbtide", *args],
+            cwd=ROOT,
+            env=told | {"EBBTIDE_PROFILE": profile(_DEV).json(), "COLUMNS": "80"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def refused(self, *args: str) -> str:
+        """The sentence with which a command refuses."""
+        started = self.start(*args)
+        out, said = started.communicate(timeout=60)
+        assert (started.returncode, out) == (2, ""), said
+        assert "Traceback" not in said
+        assert len(said.splitlines()) == 1
+        return said.rstrip()
+
+
+@pytest.fixture(scope="module")
+def ebbtide(control_plane: ControlPlane) -> Ebbtide:
+    """As the cluster's administrator."""
+    return Ebbtide(control_plane.plan.kubeconfig)
+
+
+@contextmanager
+def _node(control_plane: ControlPlane, name: str) -> Generator[None]:
+    """A node of the pool, as the autoscaler would bring one."""
+    pool = next(item for item in _DEV.pools if item.name == _POOL)
+    found = marks(pool, _DEV.site.cloud)
+    taints = [{"key": item.key, "value": item.value, "effect": item.effect} for item in found.all_taints]
+    node(control_plane.api, name, labels=dict(found.all_labels), taints=taints)
+    try:
+        yield
+    finally:
+        control_plane.api.delete(f"/api/v1/nodes/{name}")
+
+
+def _pods(control_plane: ControlPlane, place: str, count: int) -> list[Object]:
+    path = f"/api/v1/namespaces/{place}/pods"
+    return wait(lambda: control_plane.api.items(path), lambda found: len(found) == count)
+
+
+def _tell(control_plane: ControlPlane, pod: Object, **annotations: str) -> None:
+    """How a pod is to end: what stands in for its kubelet reads it from annotations."""
+    metadata = pod["metadata"]
+    path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}"
+    control_plane.api.patch(path, {"metadata": {"annotations": annotations}})
+
+
+def _ended(started: subprocess.Popen[str]) -> tuple[int, list[str], str]:
+    out, said = started.communicate(timeout=60)
+    return started.returncode, out.splitlines(), said
+
+
+def test_a_job_is_followed_to_its_end(control_plane: ControlPlane, ebbtide: Ebbtide) -> None:
+    """It waits for a node, runs, and completes: status 0."""
+    place = namespace(control_plane.api, "completes")
+    started = ebbtide.start(*_JOB, "-n", place, "--submit")
+    (waiting,) = _pods(control_plane, place, 1)
+    _tell(control_plane, waiting, **{RUNS_FOR: "4"})
+    assert started.stdout is not None
+    made, first = started.stdout.readline(), started.stdout.readline()
+    assert made == f"Job train is made, in namespace {place}.\n"
+    assert first.startswith(("waiting for a node", "starting"))
+    with _node(control_plane, "completes"):
+        status, lines, said = _ended(started)
+    assert (status, said) == (0, "")
+    assert "running" in lines
+    assert lines[-1].startswith("Job train completed after ")
+
+
+def test_a_job_that_fails(control_plane: ControlPlane, ebbtide: Ebbtide) -> None:
+    """Its exit code and the link to its logs, and status 1."""
+    place = namespace(control_plane.api, "fails")
+    started = ebbtide.start(*_JOB, "-n", place, "--submit")
+    (waiting,) = _pods(control_plane, place, 1)
+    _tell(control_plane, waiting, **{RUNS_FOR: "1", EXIT_CODE: "42"})
+    with _node(control_plane, "fails"):
+        status, lines, said = _ended(started)
+    assert (status, said) == (1, "")
+    result = next(number for number, line in enumerate(lines) if line.startswith("Job train failed after "))
+    assert "with exit code 42" in lines[result]
+    assert lines[result + 1] == f"  pod {waiting['metadata']['name']}: exit code 42"
+    assert lines[result + 2].startswith("Logs: https://console.cloud.google.com/")
+
+
+def test_a_sweep_says_which_index_failed(control_plane: ControlPlane, ebbtide: Ebbtide) -> None:
+    """With its parameters; the others complete."""
+    place = namespace(control_plane.api, "sweeps")
+    call = ("sweep", "grid", "--image", "busybox", "--pool", _POOL, "--set", "lr=0.1,0.2", "--retries", "0")
+    started = ebbtide.start(*call, "-n", place, "--submit")
+    for waiting in _pods(control_plane, place, 2):
+        index = waiting["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"]
+        code = {EXIT_CODE: "7"} if index == "1" else {}
+        _tell(control_plane, waiting, **{RUNS_FOR: "2"}, **code)
+    with _node(control_plane, "sweeps"):
+        status, lines, said = _ended(started)
+    assert (status, said) == (1, "")
+    assert '  index 1 {"lr": 0.2}: exit code 7' in lines
+
+
+def test_a_disruption_is_survived(control_plane: ControlPlane, ebbtide: Ebbtide) -> None:
+    """A pod that is evicted is replaced; the count says so, and the Job completes."""
+    place = namespace(control_plane.api, "disrupted")
+    started = ebbtide.start(*_JOB, "-n", place, "--submit")
+    (first,) = _pods(control_plane, place, 1)
+    _tell(control_plane, first, **{RUNS_FOR: "600"})
+    path = f"/api/v1/namespaces/{place}/pods/{first['metadata']['name']}"
+    with _node(control_plane, "disrupted"):
+        wait(lambda: control_plane.api.get(path)["status"]["phase"], lambda phase: phase == "Running")
+        gone = {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"}
+        status: dict[str, Any] = {
+            "phase": "Failed",
+            "reason": "Terminated",
+            "message": "Pod was terminated in response to imminent node shutdown.",
+            "conditions": [gone],
+        }
+        control_plane.api.patch(f"{path}/status", {"status": status})
+        ended, lines, said = _ended(started)
+    assert (ended, said) == (0, "")
+    assert lines[-1].endswith("; 1 disruption survived.")
+
+
+def test_a_job_over_several_nodes(control_plane: ControlPlane, ebbtide: Ebbtide) -> None:
+    """Its pods have the host names, the subdomain and the ranks by which they find the first; one that is
+    preempted comes back as the same; the Service goes with the Job; no DNS runs here to resolve the names."""
+    api, place = control_plane.api, namespace(control_plane.api, "over-nodes")
+    started = ebbtide.start(*_JOB, "--nodes", "3", "-n", place, "--submit")
+    pods = _pods(control_plane, place, 3)
+    service = api.get(f"/api/v1/namespaces/{place}/services/train")
+    found = api.get(f"/apis/batch/v1/namespaces/{place}/jobs/train")
+    assert service["spec"]["clusterIP"] == "None"
+    assert service["metadata"]["ownerReferences"][0]["uid"] == found["metadata"]["uid"]
+    assert {item["spec"]["hostname"] for item in pods} == {"train-0", "train-1", "train-2"}
+    for item in pods:
+        assert item["spec"]["subdomain"] == service["metadata"]["name"]
+        assert service["spec"]["selector"].items() <= item["metadata"]["labels"].items()
+        (container,) = item["spec"]["containers"]
+        variables = {each["name"]: each for each in container["env"]}
+        first = next(each for each in pods if each["spec"]["hostname"] == "train-0")
+        assert variables["MASTER_ADDR"]["value"] == f"{first['spec']['hostname']}.{item['spec']['subdomain']}"
+        path = variables["RANK"]["valueFrom"]["fieldRef"]["fieldPath"]
+        key = path.removeprefix("metadata.annotations['").removesuffix("']")
+        assert item["spec"]["hostname"] == f"train-{item['metadata']['annotations'][key]}"
+        _tell(control_plane, item, **{RUNS_FOR: "600" if item is pods[0] else "6"})
+    lost = pods[0]
+    path = f"/api/v1/namespaces/{place}/pods/{lost['metadata']['name']}"
+    with _node(control_plane, "over-nodes"):
+        wait(lambda: api.get(path)["status"]["phase"], lambda phase: phase == "Running")
+        gone = {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"}
+        status: dict[str, Any] = {"phase": "Failed", "reason": "Terminated", "conditions": [gone]}
+        api.patch(f"{path}/status", {"status": status})
+        path = f"/api/v1/namespaces/{place}/pods"
+        again = wait(
+            lambda: [
+                item
+                for item in api.items(path)
+                if item["spec"]["hostname"] == lost["spec"]["hostname"]
+                and item["metadata"]["uid"] != lost["metadata"]["uid"]
+            ],
+            bool,
+        )
+        assert again[0]["spec"]["subdomain"] == "train"
+        ended, lines, said = _ended(started)
+    assert (ended, said) == (0, "")
+    assert lines[-1].endswith("; 1 disruption survived.")
+    api.delete(f"/apis/batch/v1/namespaces/{place}/jobs/train", propagationPolicy="Background")
+    wait(lambda: api.find(f"/api/v1/namespaces/{place}/services/train"), lambda item: item is None)
+
+
+def test_a_job_over_several_nodes_whose_service_is_refused(
+    control_plane: ControlPlane, ebbtide: Ebbtide
+) -> None:
+    """Nothing is created: a Service of that name is there."""
+    api, place = control_plane.api, namespace(control_plane.api, "service-taken")
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "train"}}
+    api.create(f"/api/v1/namespaces/{place}/services", {**service, "spec": {"clusterIP": "None"}})
+    said = ebbtide.refused(*_JOB, "--nodes", "2", "-n", place, "--submit")
+    assert said.startswith(f"Service train is already in namespace {place}: delete it with `kubectl delete")
+    assert api.items(f"/apis/batch/v1/namespaces/{place}/jobs") == []
+
+
+def test_an_interrupt_leaves_the_job(control_plane: ControlPlane, ebbtide: Ebbtide) -> None:
+    """What it says then is a command that follows it to the end."""
+    place = namespace(control_plane.api, "interrupted")
+    started = ebbtide.start(*_JOB, "-n", place, "--submit")
+    (waiting,) = _pods(control_plane, place, 1)
+    assert started.stdout is not None
+    started.stdout.readline()
+    started.stdout.readline()
+    started.send_signal(signal.SIGINT)
+    status, _, said = _ended(started)
+    assert (status, said) == (
+        130,
+        f"Job train goes on. Follow it again: {command_line('follow', 'train', '-n', place)}\n",
+    )
+    _tell(control_plane, waiting, **{RUNS_FOR: "1"})
+    again = ebbtide.start(*said[said.index(" follow ") :].split())
+    with _node(control_plane, "interrupted"):
+        ended, lines, said = _ended(again)
+    assert (ended, said) == (0, "")
+    assert lines[-1].startswith("Job train completed after ")
+
+
+def test_what_is_refused(control_plane: ControlPlane, ebbtide: Ebbtide) -> None:
+    """By the API server, and nothing is created: a quota, a namespace that is not there, a name that is
+    taken."""
+    api = control_plane.api
+    place = namespace(api, "refuses")
+    jobs = f"/apis/batch/v1/namespaces/{place}/jobs"
+    quota = {"metadata": {"name": "none"}, "spec": {"hard": {"count/jobs.batch": "0"}}}
+    body = {"apiVersion": "v1", "kind": "ResourceQuota", **quota}
+    path = f"/api/v1/namespaces/{place}/resourcequotas"
+    api.create(path, body)
+    wait(lambda: api.get(f"{path}/none").get("status", {}).get("hard"), bool)
+    assert "exceeded quota: none" in ebbtide.refused(*_JOB, "-n", place, "--submit")
+    assert api.items(jobs) == []
+    api.delete(f"{path}/none")
+    assert ebbtide.refused(*_JOB, "-n", "nowhere", "--submit") == (
+        "There is no namespace nowhere on the cluster: name another with --namespace."
+    )
+    taken = ebbtide.start(*_JOB, "-n", place, "--submit")
+    _pods(control_plane, place, 1)
+    taken.send_signal(signal.SIGINT)
+    _ended(taken)
+    assert ebbtide.refused(*_JOB, "-n", place, "--submit").startswith(
+        f"Job train is already in namespace {place}: follow it with "
+        f"`{command_line('follow', 'train', '-n', place)}`, delete"
+    )
+    assert ebbtide.refused("follow", "tarin", "-n", place).startswith(
+        f"There is no Job tarin in namespace {place}"
+    )
+
+
+def test_whoever_may_not(control_plane: ControlPlane, tmp_path: Path) -> None:
+    """Somebody without rights, and somebody whom the cluster does not know."""
+    access = json.loads(control_plane.plan.kubeconfig.read_text())
+    account = "/api/v1/namespaces/default/serviceaccounts/default/token"
+    body: Object = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    token = control_plane.api.create(account, body)["status"]["token"]
+    for given, expected in (
+        (token, "You may not create Jobs in namespace default: name another with --namespace, or have"),
+        ("nobody", "The API server does not know you: log in to the cloud again"),
+    ):
+        access["users"][0]["user"] = {"token": given}
+        file = tmp_path / "kubeconfig"
+        file.write_text(json.dumps(access))
+        assert Ebbtide(file).refused(*_JOB, "--submit").startswith(expected)
+    assert (
+        Ebbtide(file)
+        .refused("follow", "train", "--context", "nowhere")
+        .startswith("No kubeconfig has a context nowhere that can be used")
+    )

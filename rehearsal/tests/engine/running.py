@@ -1,0 +1,133 @@
+"""The real Pulumi engine running the repository's own program, against providers of the stand-in cloud."""
+
+import json
+import runpy
+from collections import defaultdict
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pulumi import automation
+from pulumi.automation.events import EngineEvent
+
+from ebbtide_rehearsal.cloud.protocol import serve
+from ebbtide_rehearsal.cloud.provider import Provider
+from ebbtide_rehearsal.cloud.store import Store
+from ebbtide_rehearsal.engine import forget_earlier_programs, workspace
+from ebbtide_rehearsal.tools import ensure
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the engine did, or in a preview would do.
+
+    Attributes:
+        steps: by operation (`create`, `same`, `update`, `delete`, `create-replacement`, `replace`, …), the
+            logical names of the resources, sorted; providers, components and the stack are left out.
+        text: what it printed.
+    """
+
+    steps: dict[str, list[str]]
+    text: str
+
+    @property
+    def changed(self) -> dict[str, list[str]]:
+        """The steps of all that does not stay as it is."""
+        return {step: names for step, names in self.steps.items() if step not in ("same", "read")}
+
+
+class Stack:
+    """A stack of the repository's program. Every method raises `automation.CommandError`, with all that the
+    engine printed, where the engine fails."""
+
+    def __init__(self, stack: automation.Stack) -> None:
+        self.automation = stack
+
+    def declare(self, declaration: dict[str, Any]) -> None:
+        """Set what `ebbtide:cluster` declares, from the next run on."""
+        value = automation.ConfigValue(json.dumps(declaration))
+        self.automation.set_config("ebbtide:cluster", value)
+
+    def preview(self) -> Outcome:
+        """`pulumi preview`."""
+        return _watched(lambda see: self.automation.preview(on_event=see).stdout)
+
+    def up(self) -> Outcome:
+        """`pulumi up`."""
+        return _watched(lambda see: self.automation.up(on_event=see).stdout)
+
+    def refresh(self) -> Outcome:
+        """`pulumi refresh`."""
+        return _watched(lambda see: self.automation.refresh(on_event=see).stdout)
+
+    def destroy(self) -> Outcome:
+        """`pulumi destroy`, which looks at what is protected in its preview; without one the Automation API
+        comes upon it half-way (decision 0008)."""
+        self.automation.destroy(preview_only=True)
+        return _watched(lambda see: self.automation.destroy(on_event=see).stdout)
+
+    def outputs(self) -> dict[str, Any]:
+        """What the stack says to the outside, secrets in the open."""
+        return {name: output.value for name, output in self.automation.outputs().items()}
+
+    def state(self) -> list[dict[str, Any]]:
+        """The resources in the engine's state."""
+        deployment = self.automation.export_stack().deployment or {}
+        return deployment.get("resources", [])
+
+
+@contextmanager
+def running(directory: Path, store: Store, *providers: Provider) -> Generator[Stack]:
+    """A stack of the repository's program, whose engine attaches to these providers, served here.
+
+    Args:
+        directory: where the engine keeps all it has.
+        store: of the stand-in cloud; faults that are asked for there strike.
+        providers: one a package.
+    """
+    served = {provider.package: serve(provider, store) for provider in providers}
+    try:
+        ports = ",".join(f"{package}:{port}" for package, (_, port) in served.items())
+        yield Stack(_stack(directory, {"PULUMI_DEBUG_PROVIDERS": ports}))
+    finally:
+        for server, _ in served.values():
+            server.stop(grace=None).wait()
+
+
+def _stack(directory: Path, more: dict[str, str]) -> automation.Stack:
+    options = workspace(directory, _engine(), "ebbtide", more)
+    return automation.create_stack("test", "ebbtide", _program, opts=options)
+
+
+@cache
+def _engine() -> Path:
+    """The pulumi program: of PATH or of the cache, built where it is in neither."""
+    return ensure(["pulumi"], say=lambda _: None).path("pulumi")
+
+
+def _program() -> None:
+    forget_earlier_programs()
+    runpy.run_path(str(ROOT / "__main__.py"), run_name="__main__")
+
+
+def _watched(run: Callable[[Callable[[EngineEvent], None]], str]) -> Outcome:
+    steps: defaultdict[str, list[str]] = defaultdict(list)
+
+    def see(event: EngineEvent) -> None:
+        if event.res_outputs_event is None:
+            return
+        done = event.res_outputs_event.metadata
+        if _is_ours(done.type):
+            steps[done.op.value].append(done.urn.rpartition("::")[2])
+
+    text = run(see)
+    return Outcome({step: sorted(names) for step, names in steps.items()}, text)
+
+
+def _is_ours(type_: str) -> bool:
+    return not type_.startswith(("pulumi:", "ebbtide:"))

@@ -1,0 +1,315 @@
+"""The repository's program on AKS: the real engine against the stand-in of azure-native."""
+
+import copy
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pulumi import automation
+
+from ebbtide_rehearsal.cloud.azure import AzureProvider, seed_cluster
+from ebbtide_rehearsal.cloud.faults import API_ERROR, Fault
+from ebbtide_rehearsal.cloud.pools import pools
+from ebbtide_rehearsal.cloud.provider import (
+    Call,
+    Change,
+    Constructed,
+    Construction,
+    Failure,
+    Made,
+    Properties,
+    Read,
+)
+from ebbtide_rehearsal.cloud.store import Store
+from rehearsal.tests.engine.running import Stack, running
+from rehearsal.tests.unit.azure_cloud import Planes
+from tests.declarations import AKS, Declaration, changed, pool
+
+pytestmark = pytest.mark.engine
+
+_CLUSTER = (
+    "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/train"
+    "/providers/Microsoft.ContainerService/managedClusters/train"
+)
+
+
+class _Objects:
+    """A Kubernetes provider that takes what it is given: these tests are about the cloud below it."""
+
+    package = "kubernetes"
+    version = "4.32.0"
+
+    def configured(self, variables: Properties) -> "_Objects":
+        del variables
+        return self
+
+    def check_config(self, variables: Properties) -> Sequence[Failure]:
+        del variables
+        return ()
+
+    def change_config(self, old: Properties, new: Properties) -> Change:
+        return Change(tuple(name for name in {**old, **new} if old.get(name) != new.get(name)))
+
+    def check(self, call: Call, old: Properties, new: Properties) -> tuple[Properties, Sequence[Failure]]:
+        del call, old
+        return new, ()
+
+    def diff(self, call: Call, identity: str, old: Read, new: Properties) -> Change:
+        del call, identity
+        return self.change_config(old.inputs, new)
+
+    def create(self, call: Call, inputs: Properties) -> Made:
+        return Made("" if call.preview else call.name, inputs)
+
+    def read(self, call: Call, identity: str, known: Properties) -> Read | None:
+        return Read(identity, call.asked, known)
+
+    def update(self, call: Call, identity: str, old: Read, new: Properties) -> Properties:
+        del call, identity, old
+        return new
+
+    def delete(self, call: Call, identity: str, known: Properties) -> None:
+        del call, identity, known
+
+    def invoke(self, token: str, arguments: Properties) -> Properties:
+        raise NotImplementedError(token, arguments)
+
+    def construct(self, construction: Construction) -> Constructed:
+        raise NotImplementedError(construction)
+
+
+@contextmanager
+def _stack(directory: Path, declaration: Declaration) -> Generator[tuple[Stack, Store, Planes]]:
+    store, planes = Store(directory / "cloud.sqlite"), Planes()
+    with running(directory / "engine", store, AzureProvider(store, planes), _Objects()) as stack:
+        stack.declare(declaration)
+        yield stack, store, planes
+
+
+def _ephemeral(**changes: Any) -> Declaration:
+    return changed(copy.deepcopy(AKS), lifetime={"hours": 8}, **changes)
+
+
+def _maximum(store: Store, name: str) -> int:
+    return next(one.maximum for one in pools(store, _CLUSTER) if one.name == name)
+
+
+def test_an_ephemeral_cluster_from_preview_to_destroy(tmp_path: Path) -> None:
+    """Nothing is made by a preview, nothing changed by a second up, and nothing left by a destroy."""
+    with _stack(tmp_path, _ephemeral()) as (stack, store, planes):
+        planned = stack.preview().changed
+        assert store.resources() == []
+        assert set(planned) == {"create"}
+        assert stack.up().changed == planned
+        assert [one.name for one in pools(store, _CLUSTER)] == ["cpu", "steady", "system", "t4"]
+        assert '"server": "https://localhost:40000"' in str(stack.outputs()["kubeconfig"])
+        assert stack.up().changed == {}
+        assert stack.preview().changed == {}
+        assert set(stack.destroy().changed) == {"delete"}
+        assert store.resources() == []
+        assert planes.running == {}
+
+
+def _inline(stack: Stack) -> list[str]:
+    """Names of the pools in the cluster's inputs, as the state has them."""
+    (cluster,) = [item for item in stack.state() if item["type"].endswith(":ManagedCluster")]
+    return sorted(item["name"] for item in cluster["inputs"]["agentPoolProfiles"])
+
+
+def test_nothing_changes_after_a_refresh(tmp_path: Path) -> None:
+    """Pools that AKS lists with the cluster are not removed by a preview, an update, or a change of the
+    cluster, which sends the system pool alone."""
+    declaration = _ephemeral()
+    with _stack(tmp_path, declaration) as (stack, store, _):
+        stack.up()
+        assert _inline(stack) == ["system"]
+        assert stack.refresh().changed == {"update": ["train-cluster"]}
+        assert _inline(stack) == ["cpu", "steady", "system", "t4"]
+        before = pools(store, _CLUSTER)
+        assert stack.preview().changed == {}
+        assert stack.up().changed == {}
+        assert stack.refresh().changed == {}
+        assert stack.up().changed == {}
+        assert pools(store, _CLUSTER) == before
+        pool(declaration, "system")["nodes"] = {"max": 6}
+        stack.declare(declaration)
+        assert stack.up().changed == {"update": ["train-cluster"]}
+        assert _inline(stack) == ["system"]
+        assert _maximum(store, "system") == 6
+        assert [one.name for one in pools(store, _CLUSTER)] == [one.name for one in before]
+
+
+def test_a_change_that_failed_is_sent_again_after_a_refresh(tmp_path: Path) -> None:
+    """The list of pools is ignored only where the last deployment of the same inputs succeeded."""
+    declaration = _ephemeral()
+    with _stack(tmp_path, declaration) as (stack, store, _):
+        stack.up()
+        pool(declaration, "system")["nodes"] = {"max": 6}
+        stack.declare(declaration)
+        target = "update azure-native:containerservice:ManagedCluster"
+        store.ask(Fault(API_ERROR, target, times=1, details={"message": "Conflict"}))
+        with pytest.raises(automation.CommandError):
+            stack.up()
+        stack.refresh()
+        assert stack.up().changed == {"update": ["train-cluster"]}
+        assert _maximum(store, "system") == 6
+
+
+def test_what_changes_in_place(tmp_path: Path) -> None:
+    """A pool's maximum, labels and taints, the system pool's maximum among them, replace nothing."""
+    declaration = _ephemeral()
+    with _stack(tmp_path, declaration) as (stack, store, _):
+        stack.up()
+        pool(declaration, "cpu")["nodes"] = {"max": 20}
+        stack.declare(declaration)
+        assert stack.up().changed == {"update": ["train-cpu"]}
+        assert _maximum(store, "cpu") == 20
+        pool(declaration, "cpu")["labels"] = {"acme.example/tier": "gold"}
+        pool(declaration, "steady")["taints"] = [{"key": "dedicated", "value": "lab"}]
+        pool(declaration, "system")["nodes"] = {"max": 6}
+        stack.declare(declaration)
+        assert stack.up().changed == {"update": ["train-cluster", "train-cpu", "train-steady"]}
+        assert _maximum(store, "system") == 6
+        found = {one.name: one for one in pools(store, _CLUSTER)}
+        assert found["cpu"].labels["acme.example/tier"] == "gold"
+        assert [one.key for one in found["steady"].taints] == ["dedicated"]
+        assert stack.up().changed == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "says"),
+    [
+        ("cpu", {"machine": "Standard_D16s_v5"}, "machine (vmSize) from Standard_D8s_v5 to Standard_D16s_v5"),
+        ("t4", {"disk": {"sizeGib": 200}}, "disk.sizeGib (osDiskSizeGB)"),
+        ("system", {"machine": "Standard_D8s_v5"}, "az aks nodepool add --mode System"),
+    ],
+)
+def test_what_cannot_change_is_refused_with_the_way_to_do_it(
+    tmp_path: Path, name: str, change: dict[str, Any], says: str
+) -> None:
+    """In the preview already, and nothing is deleted."""
+    declaration = _ephemeral()
+    with _stack(tmp_path, declaration) as (stack, store, _):
+        stack.up()
+        before = pools(store, _CLUSTER)
+        pool(declaration, name).update(change)
+        stack.declare(declaration)
+        for run in (stack.preview, stack.up):
+            with pytest.raises(automation.CommandError) as refused:
+                run()
+            assert says in str(refused.value)
+        assert pools(store, _CLUSTER) == before
+
+
+def test_a_renamed_pool_comes_before_the_old_one_goes(tmp_path: Path) -> None:
+    """Another name is another pool."""
+    declaration = _ephemeral()
+    with _stack(tmp_path, declaration) as (stack, store, _):
+        stack.up()
+        pool(declaration, "cpu")["name"] = "cpu2"
+        stack.declare(declaration)
+        assert stack.up().changed == {"create": ["train-cpu2"], "delete": ["train-cpu"]}
+        said = [one.text for one in store.events() if one.kind.startswith("node-pool-")]
+        assert said[-2:] == ["The node pool cpu2 was created.", "The node pool cpu was deleted."]
+
+
+def test_a_permanent_cluster_is_not_destroyed(tmp_path: Path) -> None:
+    """Azure is not asked to delete anything of it, whatever the engine forgets on its way to the refusal."""
+    with _stack(tmp_path, copy.deepcopy(AKS)) as (stack, store, planes):
+        stack.up()
+        with pytest.raises(automation.CommandError, match="protected"):
+            stack.destroy()
+        assert list(planes.running) == [_CLUSTER]
+        assert {one.name for one in pools(store, _CLUSTER)} == {"cpu", "steady", "system", "t4"}
+
+
+def test_a_permanent_cluster_goes_once_it_is_declared_to_end(tmp_path: Path) -> None:
+    """A lifetime is what lets it go; declaring one changes labels alone."""
+    with _stack(tmp_path, copy.deepcopy(AKS)) as (stack, store, _):
+        stack.up()
+        stack.declare(_ephemeral())
+        assert set(stack.up().changed) == {"update"}
+        stack.destroy()
+        assert store.resources() == []
+
+
+def test_teams_and_logs_come_and_go(tmp_path: Path) -> None:
+    """Identities, credentials, grants, buckets, shares and log collection: made once, and gone at the end."""
+    teams: list[dict[str, Any]] = [
+        {"name": "vision", "members": ["vision@acme.example"], "bucket": {}},
+        {"name": "audio", "volume": {"kind": "azure-files"}},
+    ]
+    declaration = _ephemeral(addons={"logs": {}})
+    with _stack(tmp_path, declaration) as (stack, store, _):
+        stack.up()
+        stack.declare({**declaration, "teams": teams})
+        made = stack.up().changed
+        # The subnet gets a service endpoint for the shares of Azure Files.
+        assert set(made) == {"create", "update"}
+        assert made["update"] == ["train-network-subnet"]
+        kinds = {one.type.rpartition(":")[2] for one in store.resources("azure-native")}
+        assert kinds >= {
+            "BlobContainer",
+            "DataCollectionRule",
+            "DataCollectionRuleAssociation",
+            "DiagnosticSetting",
+            "FederatedIdentityCredential",
+            "FileShare",
+            "StorageAccount",
+            "Workspace",
+        }
+        assert stack.up().changed == {}
+        stack.destroy()
+        assert store.resources() == []
+
+
+def test_pools_in_a_cluster_that_was_there_before(tmp_path: Path) -> None:
+    """They are added to it, and it stays when they go."""
+    declaration = changed(copy.deepcopy(AKS))
+    declaration["cloud"] |= {"existing": {"name": "train"}, "resourceGroup": "train"}
+    declaration["pools"] = [pool(declaration, "cpu")]
+    with _stack(tmp_path, declaration) as (stack, store, planes):
+        seed_cluster(
+            store,
+            planes,
+            subscription="00000000-0000-0000-0000-000000000001",
+            resource_group="train",
+            name="train",
+            location="eastus",
+        )
+        assert stack.up().changed == {"create": ["train-cpu"]}
+        assert stack.up().changed == {}
+        assert stack.refresh().changed == {}
+        stack.destroy()
+        assert [one.name for one in pools(store, _CLUSTER)] == ["system"]
+        assert list(planes.running) == [_CLUSTER]
+
+
+def _nodes(store: Store, name: str) -> tuple[bool, int, int]:
+    """Whether a pool is autoscaled, and the fewest and the most nodes of it."""
+    found = next(one for one in pools(store, _CLUSTER) if one.name == name)
+    return found.autoscaled, found.minimum, found.maximum
+
+
+def test_a_changed_count_resizes_the_pool(tmp_path: Path) -> None:
+    """A fixed count is changed in place, and becomes limits of the autoscaler and a count again; so does that
+    of the system pool, which is part of the cluster."""
+    declaration = _ephemeral()
+    with _stack(tmp_path, declaration) as (stack, store, _):
+        for first, name, resource in ((2, "steady", "train-steady"), (3, "system", "train-cluster")):
+            pool(declaration, name)["nodes"] = {"count": first}
+            stack.declare(declaration)
+            stack.up()
+            assert _nodes(store, name) == (False, first, first)
+            for nodes, then in (
+                ({"count": 5}, (False, 5, 5)),
+                ({"min": 2, "max": 6}, (True, 2, 6)),
+                ({"count": 4}, (False, 4, 4)),
+            ):
+                pool(declaration, name)["nodes"] = nodes
+                stack.declare(declaration)
+                assert stack.up().changed == {"update": [resource]}
+                assert _nodes(store, name) == then
+                assert stack.up().changed == {}

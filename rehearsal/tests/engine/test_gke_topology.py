@@ -1,0 +1,382 @@
+"""The program on the real engine, with Google Cloud's stand-in and no control plane."""
+
+import copy
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pulumi.automation import CommandError
+
+from ebbtide_rehearsal.cloud.faults import API_ERROR, NO_STOCK, Fault
+from ebbtide_rehearsal.cloud.gcp import Gcp, seed_cluster
+from ebbtide_rehearsal.cloud.nodes.machines import Machine, put
+from ebbtide_rehearsal.cloud.provider import (
+    Call,
+    Change,
+    Constructed,
+    Construction,
+    Failure,
+    Made,
+    Properties,
+    Read,
+    RefusedError,
+)
+from ebbtide_rehearsal.cloud.store import Store
+from rehearsal.tests.engine.running import Stack, running
+from rehearsal.tests.unit.gcp_cloud import CLUSTER_ID, FakeClusters
+from tests.declarations import GKE, Declaration, pool
+
+pytestmark = pytest.mark.engine
+
+MADE = [
+    "train-cluster",
+    "train-cpu",
+    "train-identity-account",
+    "train-identity-artifactregistry.reader",
+    "train-identity-container.defaultNodeServiceAccount",
+    "train-network-nat",
+    "train-network-router",
+    "train-network-subnet",
+    "train-network-vpc",
+    "train-system",
+    "train-t4",
+]
+
+
+class NoKubernetes:
+    """A provider for Kubernetes that nothing is made with: nothing is declared here that would run on the
+    cluster."""
+
+    package = "kubernetes"
+    version = "4.34.2"
+
+    def configured(self, variables: Properties) -> "NoKubernetes":
+        """It has the kubeconfig, and no use for it."""
+        assert "gke-gcloud-auth-plugin" in str(variables["kubeconfig"])
+        return self
+
+    def check_config(self, variables: Properties) -> Sequence[Failure]:
+        """Nothing is wrong."""
+        return [] if "kubeconfig" in variables else [Failure("kubeconfig", "is missing")]
+
+    def change_config(self, old: Properties, new: Properties) -> Change:
+        """Another kubeconfig is another cluster."""
+        return Change() if old == new else Change(("kubeconfig",), ("kubeconfig",))
+
+    def check(self, call: Call, old: Properties, new: Properties) -> tuple[Properties, Sequence[Failure]]:
+        """Nothing is to be made."""
+        raise RefusedError(f"{call.name}: nothing was to run on the cluster, not {new} for {old}")
+
+    def diff(self, call: Call, identity: str, old: Read, new: Properties) -> Change:
+        """Nothing is there."""
+        raise RefusedError(f"{call.name}: {identity}, {old}, {new}")
+
+    def create(self, call: Call, inputs: Properties) -> Made:
+        """Nothing is to be made."""
+        raise RefusedError(f"{call.name}: {inputs}")
+
+    def read(self, call: Call, identity: str, known: Properties) -> Read | None:
+        """Nothing is there."""
+        raise RefusedError(f"{call.name}: {identity}, {known}")
+
+    def update(self, call: Call, identity: str, old: Read, new: Properties) -> Properties:
+        """Nothing is there."""
+        raise RefusedError(f"{call.name}: {identity}, {old}, {new}")
+
+    def delete(self, call: Call, identity: str, known: Properties) -> None:
+        """Nothing is there."""
+        raise RefusedError(f"{call.name}: {identity}, {known}")
+
+    def invoke(self, token: str, arguments: Properties) -> Properties:
+        """Nothing is asked."""
+        raise RefusedError(f"{token}: {arguments}")
+
+    def construct(self, construction: Construction) -> Constructed:
+        """Nothing is to be made."""
+        raise RefusedError(construction.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsed:
+    """A stack on the engine, and the cloud behind it."""
+
+    stack: Stack
+    store: Store
+    clusters: FakeClusters
+
+    def declare(self, declaration: Declaration) -> None:
+        """What the stack declares from now on."""
+        self.stack.declare(declaration)
+
+
+@pytest.fixture
+def rehearsed(tmp_path: Path) -> Generator[Rehearsed]:
+    """A stack that declares nothing yet."""
+    store, clusters = Store(tmp_path / "cloud.sqlite"), FakeClusters()
+    with running(tmp_path / "engine", store, Gcp(store, clusters), NoKubernetes()) as stack:
+        yield Rehearsed(stack, store, clusters)
+
+
+@pytest.fixture
+def declared() -> Declaration:
+    """An ephemeral cluster with a system pool, a spot pool and a spot pool with GPUs, and nothing on it."""
+    return copy.deepcopy(GKE) | {"lifetime": {"hours": 8}, "pools": copy.deepcopy(GKE["pools"][:3])}
+
+
+def test_it_comes_stays_changes_and_goes(rehearsed: Rehearsed, declared: Declaration) -> None:
+    """Previewed, made, unchanged by a second up and by a refresh, changed in place, and gone without a
+    trace."""
+    stack = rehearsed.stack
+    stack.declare(declared)
+    assert stack.preview().steps == {"create": MADE}
+    assert rehearsed.store.resources() == []
+
+    assert stack.up().steps == {"create": MADE}
+    assert stack.outputs()["clusterName"] == "train"
+    assert rehearsed.clusters.endpoint(CLUSTER_ID).host in stack.outputs()["kubeconfig"]
+    assert {one.id for one in rehearsed.store.resources("nodes")} == {
+        f"{CLUSTER_ID}/{name}" for name in ("system", "cpu", "t4")
+    }
+
+    assert stack.preview().changed == {}
+    assert stack.up().changed == {}
+    assert stack.refresh().changed == {}
+    assert stack.up().changed == {}
+
+    pool(declared, "cpu")["nodes"] = {"max": 20}
+    pool(declared, "t4")["labels"] = {"team": "vision"}
+    stack.declare(declared)
+    assert stack.preview().changed == {"update": ["train-cpu", "train-t4"]}
+    assert stack.up().changed == {"update": ["train-cpu", "train-t4"]}
+    changed = rehearsed.store.get("nodes", f"{CLUSTER_ID}/cpu")
+    assert changed is not None
+    assert changed.state["maximum"] == 20
+
+    assert stack.destroy().steps == {"delete": MADE}
+    assert rehearsed.store.resources() == []
+    assert rehearsed.clusters.running == {}
+
+
+def test_a_spot_pool_after_the_cloud_has_marked_it(rehearsed: Rehearsed, declared: Declaration) -> None:
+    """The cloud's own label and taint on a spot pool replace nothing, refreshed or not
+    (hashicorp/terraform-provider-google#7928)."""
+    stack = rehearsed.stack
+    stack.declare(declared)
+    stack.up()
+    spot = rehearsed.store.get("gcp", f"{CLUSTER_ID}/nodePools/cpu")
+    assert spot is not None
+    config = spot.state["nodeConfig"]
+    mark = {"key": "cloud.google.com/gke-spot", "value": "true", "effect": "NO_SCHEDULE"}
+    rehearsed.store.put(
+        spot.having(
+            nodeConfig={
+                **config,
+                "labels": {**config["labels"], "cloud.google.com/gke-spot": "true"},
+                "effectiveTaints": [*config["effectiveTaints"], mark],
+            }
+        )
+    )
+
+    assert stack.up().changed == {}
+    stack.refresh()
+    assert stack.preview().changed.keys() <= {"update"}
+    stack.up()
+    assert stack.refresh().changed == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("cpu", {"capacity": "on-demand"}, "capacity (nodeConfig.spot) from True to False"),
+        ("t4", {"accelerator": {"type": "nvidia-tesla-t4", "count": 2}}, "accelerator (nodeConfig.guestAcc"),
+        ("system", {"maxPodsPerNode": 32}, "Declare it under another name"),
+    ],
+)
+def test_what_only_a_new_pool_can_have_is_refused_with_the_way_to_it(
+    rehearsed: Rehearsed, declared: Declaration, name: str, change: dict[str, Any], message: str
+) -> None:
+    """In the preview already, and nothing is deleted."""
+    stack = rehearsed.stack
+    stack.declare(declared)
+    stack.up()
+    before = rehearsed.store.resources()
+    pool(declared, name).update(change)
+    stack.declare(declared)
+    for run in (stack.preview, stack.up):
+        with pytest.raises(CommandError) as refused:
+            run()
+        assert message in str(refused.value)
+    assert rehearsed.store.resources() == before
+
+
+def test_a_renamed_pool_comes_before_the_old_one_goes(rehearsed: Rehearsed, declared: Declaration) -> None:
+    """A pool is replaced deliberately under another name."""
+    stack = rehearsed.stack
+    stack.declare(declared)
+    stack.up()
+    pool(declared, "cpu").update(name="steady", capacity="on-demand")
+    stack.declare(declared)
+    assert stack.up().changed == {"create": ["train-steady"], "delete": ["train-cpu"]}
+    kinds = [event.kind for event in rehearsed.store.events() if event.kind.startswith("node-pool-")]
+    assert kinds[-2:] == ["node-pool-created", "node-pool-deleted"]
+
+
+def test_a_permanent_cluster_is_not_destroyed(rehearsed: Rehearsed, declared: Declaration) -> None:
+    """The engine refuses before anything is done; declared ephemeral again, it goes."""
+    stack = rehearsed.stack
+    lifetime = declared.pop("lifetime")
+    stack.declare(declared)
+    stack.up()
+    before = rehearsed.store.resources()
+    with pytest.raises(CommandError, match="because it is protected"):
+        stack.destroy()
+    assert rehearsed.store.resources() == before
+
+    stack.declare(declared | {"lifetime": lifetime})
+    assert "train-cluster" in stack.up().changed["update"]
+    stack.destroy()
+    assert rehearsed.store.resources() == []
+
+
+def test_the_cloud_guards_it_too(rehearsed: Rehearsed, declared: Declaration) -> None:
+    """Past the engine's guard stands the provider's."""
+    stack = rehearsed.stack
+    del declared["lifetime"]
+    stack.declare(declared)
+    stack.up()
+    for resource in stack.state():
+        if resource.get("protect"):
+            stack.automation.workspace.pulumi_command.run(
+                ["state", "unprotect", resource["urn"], "--yes", "--stack", "test"],
+                stack.automation.workspace.work_dir,
+                dict(stack.automation.workspace.env_vars),
+            )
+    with pytest.raises(CommandError, match="deletion_protection is set to true"):
+        stack.destroy()
+    assert rehearsed.clusters.running.keys() == {CLUSTER_ID}
+
+
+def test_an_api_error_leaves_what_was_made_and_the_next_up_goes_on(
+    rehearsed: Rehearsed, declared: Declaration
+) -> None:
+    """An up that fails half-way is finished by the next one."""
+    stack = rehearsed.stack
+    stack.declare(declared)
+    message = "googleapi: Error 503: The service is currently unavailable., backendError"
+    target = "create gcp:container/nodePool:NodePool train-cpu"
+    rehearsed.store.ask(Fault(API_ERROR, target, times=1, details={"message": message}))
+    with pytest.raises(CommandError, match="Error 503: The service is currently unavailable"):
+        stack.up()
+    assert "train-cpu" in stack.up().changed["create"]
+    assert stack.up().changed == {}
+
+
+def test_a_pool_whose_first_nodes_do_not_come(rehearsed: Rehearsed, declared: Declaration) -> None:
+    """It is in the engine's state, and the next up goes on with it."""
+    stack = rehearsed.stack
+    stack.declare(declared)
+    sold_out = rehearsed.store.ask(Fault(NO_STOCK, "system"))
+    with pytest.raises(CommandError, match="NodePool system was created in the error state"):
+        stack.up()
+    rehearsed.store.lift(sold_out)
+    assert stack.up().changed.get("update") == ["train-system"]
+    assert stack.up().changed == {}
+
+
+def test_a_cluster_that_is_there_already(rehearsed: Rehearsed, declared: Declaration) -> None:
+    """Pools are added to it, and when the stack goes it stays."""
+    seed_cluster(
+        rehearsed.store, rehearsed.clusters, project="acme-ml", location="us-central1-a", name="train"
+    )
+    declared["cloud"]["existing"] = {"name": "train"}
+    declared["pools"] = declared["pools"][1:]
+    del declared["lifetime"]
+    stack = rehearsed.stack
+    stack.declare(declared)
+
+    assert stack.up().steps == {"create": ["train-cpu", "train-t4"]}
+    assert stack.up().changed == {}
+    assert stack.destroy().steps == {"delete": ["train-cpu", "train-t4"]}
+    assert rehearsed.clusters.running.keys() == {CLUSTER_ID}
+    assert [one.id for one in rehearsed.store.resources("nodes")] == [f"{CLUSTER_ID}/default-pool"]
+
+
+def _size(rehearsed: Rehearsed, name: str) -> tuple[bool, int]:
+    """Whether a pool is autoscaled, and the size that its controllers keep it at otherwise."""
+    found = rehearsed.store.get("nodes", f"{CLUSTER_ID}/{name}")
+    assert found is not None
+    return found.state["autoscaled"], found.state["initial"]
+
+
+def _replace(rehearsed: Rehearsed, name: str) -> None:
+    """Delete the pool with `pulumi destroy --target`, and create it again: no declaration asks for that."""
+    state = rehearsed.stack.state()
+    (urn,) = [one["urn"] for one in state if one["urn"].endswith(f"nodePool:NodePool::{name}")]
+    rehearsed.stack.automation.destroy(target=[urn], target_dependents=True)
+    rehearsed.stack.up()
+    kinds = [event.kind for event in rehearsed.store.events() if event.kind.startswith("node-pool-")]
+    assert kinds[-2:] == ["node-pool-deleted", "node-pool-created"]
+
+
+def test_a_changed_count_resizes_the_pool(rehearsed: Rehearsed, declared: Declaration) -> None:
+    """A fixed count is changed in place, up and down, and nothing is left to change after it."""
+    stack = rehearsed.stack
+    pool(declared, "cpu")["nodes"] = {"count": 2}
+    stack.declare(declared)
+    stack.up()
+    assert _size(rehearsed, "cpu") == (False, 2)
+    for count in (4, 1):
+        pool(declared, "cpu")["nodes"] = {"count": count}
+        stack.declare(declared)
+        assert stack.up().changed == {"update": ["train-cpu"]}
+        assert _size(rehearsed, "cpu") == (False, count)
+    assert stack.refresh().changed == {}
+    assert stack.up().changed == {}
+
+
+def test_the_autoscaler_keeps_the_size(rehearsed: Rehearsed, declared: Declaration) -> None:
+    """What the autoscaler made of a pool is left alone; the pool moves to a fixed count and back in place,
+    and can be replaced afterwards."""
+    stack = rehearsed.stack
+    stack.declare(declared)
+    stack.up()
+    for number in range(5):
+        zone = "us-central1-a"
+        put(rehearsed.store, Machine(CLUSTER_ID, "cpu", f"n{number}", zone, "gke", 0.1, 0, "running", 0))
+    stack.refresh()
+    assert stack.preview().changed == {}
+    assert stack.up().changed == {}
+
+    for nodes, size in (({"count": 3}, (False, 3)), ({"max": 10}, (True, 3))):
+        pool(declared, "cpu")["nodes"] = nodes
+        stack.declare(declared)
+        assert stack.up().changed == {"update": ["train-cpu"]}
+        assert _size(rehearsed, "cpu") == size
+        assert stack.up().changed == {}
+
+    _replace(rehearsed, "train-cpu")
+
+
+def test_a_fixed_pool_of_an_older_stack(rehearsed: Rehearsed, declared: Declaration) -> None:
+    """A pool whose count was created as an initial node count stays, is resized, and can be replaced."""
+    stack = rehearsed.stack
+    pool(declared, "cpu")["nodes"] = {"count": 2}
+    stack.declare(declared)
+    stack.up()
+    exported = stack.automation.export_stack()
+    resources: list[dict[str, Any]] = (exported.deployment or {})["resources"]
+    older = next(
+        resource for resource in resources if resource["urn"].endswith("nodePool:NodePool::train-cpu")
+    )
+    older["inputs"]["initialNodeCount"] = older["inputs"].pop("nodeCount")
+    older["ignoreChanges"] = ["initialNodeCount"]
+    stack.automation.import_stack(exported)
+
+    assert stack.preview().changed == {}
+    pool(declared, "cpu")["nodes"] = {"count": 3}
+    stack.declare(declared)
+    assert stack.up().changed == {"update": ["train-cpu"]}
+    assert _size(rehearsed, "cpu") == (False, 3)
+    _replace(rehearsed, "train-cpu")

@@ -1,0 +1,130 @@
+"""A recorded program, put to the fake of its cloud without an engine."""
+
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal, cast
+
+from ebbtide.catalog.clouds import region_of
+from ebbtide.recording.recording import Recording, Resource
+from ebbtide.recording.values import revealed
+from ebbtide_rehearsal.cloud import existing
+from ebbtide_rehearsal.cloud.azure import AzureProvider
+from ebbtide_rehearsal.cloud.clusters import Endpoint
+from ebbtide_rehearsal.cloud.gcp import Gcp
+from ebbtide_rehearsal.cloud.provider import Call, Provider, RefusedError
+from ebbtide_rehearsal.cloud.store import Store
+from tests.declarations import Declaration
+
+_PACKAGES = ("gcp:", "azure-native:")
+_ABOUT_THE_CALLER = ("azure-native:authorization:getClientConfig",)
+
+
+class _ControlPlanes:
+    """Control planes that exist at once, and nowhere."""
+
+    def __init__(self) -> None:
+        self._running: dict[str, Endpoint] = {}
+
+    def create(self, identity: str, cloud: Literal["gke", "aks"]) -> Endpoint:
+        """See `Clusters.create`."""
+        return self._running.setdefault(identity, Endpoint(f"{cloud}-{len(self._running)}.test:443", "Q0E="))
+
+    def endpoint(self, identity: str) -> Endpoint:
+        """See `Clusters.endpoint`."""
+        return self._running[identity]
+
+    def delete(self, identity: str) -> None:
+        """See `Clusters.delete`."""
+        self._running.pop(identity, None)
+
+
+def _provider(store: Store, written: Declaration) -> Provider:
+    """The fake of the declaration's cloud, with what the declaration needs and does not make."""
+    cloud, planes = written["cloud"], _ControlPlanes()
+    existing.make(written, store, planes)
+    if cloud["kind"] == "gke":
+        settings = {"project": cloud["project"], "region": region_of(cloud["location"])}
+        return Gcp(store, planes).configured(settings)
+    settings = {"subscriptionId": cloud["subscription"], "location": cloud["location"]}
+    return AzureProvider(store, planes).configured(settings)
+
+
+def _plain(properties: Mapping[str, Any]) -> dict[str, Any]:
+    return cast("dict[str, Any]", revealed(dict(properties)))
+
+
+def _texts(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Every text in a value, with its path."""
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, Mapping):
+        for key, inner in cast("Mapping[str, Any]", value).items():
+            yield from _texts(inner, f"{path}.{key}")
+    elif isinstance(value, list):
+        for index, inner in enumerate(cast("list[Any]", value)):
+            yield from _texts(inner, f"{path}.{index}")
+
+
+def _as_answered(value: Any, answers: Mapping[str, str]) -> Any:
+    """A value with what the cloud answered in place of what the recording assumed."""
+    match value:
+        case str():
+            return answers.get(value, value)
+        case Mapping():
+            items = cast("Mapping[str, Any]", value).items()
+            return {answers.get(key, key): _as_answered(inner, answers) for key, inner in items}
+        case list():
+            return [_as_answered(inner, answers) for inner in cast("list[Any]", value)]
+        case _:
+            return value
+
+
+def refusals(recording: Recording, written: Declaration) -> dict[str, str]:
+    """What the fake cloud refuses of a declaration's recorded program, by resource; what rests on something
+    refused is not put to it."""
+    refused: dict[str, str] = {}
+    skipped: set[str] = set()
+    answers: dict[str, str] = {}
+    with TemporaryDirectory() as directory:
+        provider = _provider(Store(Path(directory) / "cloud.sqlite"), written)
+        for invocation in recording.invocations:
+            if invocation.token in _ABOUT_THE_CALLER:
+                said = provider.invoke(invocation.token, _plain(invocation.args))
+                _learn(answers, _plain(invocation.answer), said)
+        for resource in recording:
+            if not resource.custom or not resource.type.startswith(_PACKAGES):
+                continue
+            if skipped & set(resource.dependencies):
+                skipped.add(resource.urn)
+                continue
+            reason = _refusal(provider, resource, answers)
+            if reason is not None:
+                refused[f"{resource.type} {resource.name}"] = reason
+                skipped.add(resource.urn)
+    return refused
+
+
+def _refusal(provider: Provider, resource: Resource, answers: dict[str, str]) -> str | None:
+    call = Call(resource.type, resource.name, resource.urn)
+    wanted = _as_answered(_plain(resource.inputs), answers)
+    inputs, failures = provider.check(call, {}, wanted)
+    if failures:
+        return "; ".join(f"{failure.property}: {failure.reason}" for failure in failures)
+    try:
+        made = provider.create(call, inputs)
+    except RefusedError as error:
+        return str(error)
+    given = {text for _, text in _texts(wanted)}
+    assumed = {"id": resource.id, **_plain(resource.outputs)}
+    _learn(answers, assumed, {"id": made.id, **made.state}, given)
+    return None
+
+
+def _learn(answers: dict[str, str], assumed: Any, answered: Any, given: Collection[str] = ()) -> None:
+    """Remember what the cloud answered where the recording assumed something else, and the program gave
+    nothing."""
+    before = dict(_texts(assumed))
+    for path, text in _texts(answered):
+        if before.get(path, text) not in (text, *given):
+            answers.setdefault(before[path], text)

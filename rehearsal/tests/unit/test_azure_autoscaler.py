@@ -1,0 +1,82 @@
+"""What a cluster's autoscaler profile comes to for its autoscaler."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ebbtide_rehearsal.cloud.autoscaling import Autoscaling, instructions
+from ebbtide_rehearsal.cloud.provider import RefusedError
+from rehearsal.tests.unit.azure_cloud import CLUSTER, MANAGED_CLUSTER, Azure
+
+PROFILE: dict[str, Any] = {
+    "expander": "priority",
+    "scaleDownUnneededTime": "3m",
+    "scaleDownDelayAfterAdd": "0m",
+    "scaleDownUtilizationThreshold": "0.7",
+    "ignoreDaemonsetsUtilization": True,
+    "maxGracefulTerminationSec": "30",
+    "skipNodesWithLocalStorage": "true",
+    "skipNodesWithSystemPods": "false",
+}
+
+
+def test_the_autoscaler_is_told_what_the_profile_says(tmp_path: Path) -> None:
+    """Every setting that it goes by."""
+    azure = Azure(tmp_path).with_network()
+    made = azure.make_cluster(autoScalerProfile=PROFILE)
+    assert instructions(azure.store, made.id) == Autoscaling(
+        expander="priority",
+        idle_seconds=180,
+        settle_seconds=0,
+        utilization=0.7,
+        daemons_count=False,
+        eviction_seconds=30,
+        local_storage_holds=True,
+        system_pods_hold=False,
+    )
+
+
+def test_without_a_profile_it_has_its_defaults(tmp_path: Path) -> None:
+    """A choice by chance among them, and one setting alone changes no other."""
+    azure = Azure(tmp_path).with_network()
+    made = azure.make_cluster()
+    assert instructions(azure.store, made.id) == Autoscaling()
+    asked: dict[str, Any] = {**MANAGED_CLUSTER, "autoScalerProfile": {"expander": "least-waste"}}
+    azure.change("containerservice:ManagedCluster", made, MANAGED_CLUSTER, **asked)
+    assert instructions(azure.store, made.id) == Autoscaling(expander="least-waste")
+
+
+def test_a_profile_that_is_left_out_of_a_change_stays(tmp_path: Path) -> None:
+    """And it goes with the cluster."""
+    azure = Azure(tmp_path).with_network()
+    asked: dict[str, Any] = {**MANAGED_CLUSTER, "autoScalerProfile": PROFILE}
+    made = azure.make("containerservice:ManagedCluster", **asked)
+    told = instructions(azure.store, made.id)
+    azure.change("containerservice:ManagedCluster", made, asked, **{**MANAGED_CLUSTER, "tags": {"a": "b"}})
+    assert instructions(azure.store, made.id) == told
+    azure.remove("containerservice:ManagedCluster", CLUSTER)
+    assert not [one for one in azure.ids() if "managedClusters" in one]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "parameter"),
+    [
+        ({"expander": "price"}, "expander"),
+        ({"scaleDownUnneededTime": "10"}, "scale-down-unneeded-time"),
+        ({"scaleDownUtilizationThreshold": "50%"}, "scale-down-utilization-threshold"),
+        ({"skipNodesWithSystemPods": "no"}, "skip-nodes-with-system-pods"),
+    ],
+)
+def test_a_value_that_the_autoscaler_does_not_take(
+    tmp_path: Path, wrong: dict[str, Any], parameter: str
+) -> None:
+    """It is refused when the cluster is made, and when it is changed."""
+    words = f"Invalid value specified for the cluster-autoscaler parameter '{parameter}'"
+    azure = Azure(tmp_path).with_network()
+    with pytest.raises(RefusedError, match=words):
+        azure.make_cluster(autoScalerProfile=wrong)
+    made = azure.make_cluster()
+    asked = {**MANAGED_CLUSTER, "autoScalerProfile": wrong}
+    with pytest.raises(RefusedError, match=words):
+        azure.change("containerservice:ManagedCluster", made, MANAGED_CLUSTER, **asked)

@@ -1,0 +1,315 @@
+"""AKS clusters: what is refused, what comes of one, and how it is reached."""
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ebbtide_rehearsal.cloud.azure import seed_cluster, seed_subnet
+from ebbtide_rehearsal.cloud.azure.aks import autoscaler, cluster_network_rules, cluster_rules
+from ebbtide_rehearsal.cloud.faults import QUOTA, Fault
+from ebbtide_rehearsal.cloud.pools import Taint, pools
+from ebbtide_rehearsal.cloud.provider import RefusedError
+from rehearsal.tests.unit.azure_cloud import (
+    CLUSTER,
+    GROUP,
+    MANAGED_CLUSTER,
+    POOL,
+    SPOT,
+    SUBNET,
+    SUBSCRIPTION,
+    SYSTEM,
+    Azure,
+)
+
+_NETWORK = MANAGED_CLUSTER["networkProfile"]
+_IDENTITY = {
+    "type": "UserAssigned",
+    "userAssignedIdentities": [f"{GROUP}/providers/M.I/userAssignedIdentities/x"],
+}
+_WORKSPACE = f"{GROUP}/providers/Microsoft.OperationalInsights/workspaces/none"
+
+CASES: dict[str, tuple[dict[str, Any], str]] = {
+    "a region of AKS": (
+        {"location": "mars"},
+        "The provided location 'mars' is not available for resource type 'Microsoft.ContainerService/",
+    ),
+    "born with a system pool": (
+        {"agentPoolProfiles": [{**SYSTEM, "mode": "User"}]},
+        "Must define at least one system pool.",
+    ),
+    "an identity": ({"identity": _IDENTITY}, 'Code="ResourceNotFound"'),
+    "a host name": ({"dnsPrefix": None}, "Required parameter dnsPrefix is missing (null)."),
+    "no local accounts only with Entra": ({"aadProfile": None}, "Disabling local accounts is only allowed"),
+    "Azure RBAC only with Entra": ({"enableRBAC": False}, "aadProfile.enableAzureRBAC is invalid"),
+    "workload identity only with an issuer": ({"oidcIssuerProfile": None}, "requires the OIDC issuer"),
+    "networks that parse": (
+        {"apiServerAccessProfile": {"authorizedIPRanges": ["office"]}},
+        "apiServerAccessProfile.authorizedIPRanges is invalid",
+    ),
+    "a private API server": (
+        {"apiServerAccessProfile": {"enablePrivateCluster": True, "authorizedIPRanges": ["203.0.113.0/24"]}},
+        "apiServerAccessProfile.authorizedIPRanges is invalid",
+    ),
+    "keys": (
+        {
+            "securityProfile": {
+                **MANAGED_CLUSTER["securityProfile"],
+                "azureKeyVaultKms": {"enabled": True},
+            }
+        },
+        "securityProfile.azureKeyVaultKms.keyId",
+    ),
+    "a node resource group of its own": (
+        {"nodeResourceGroup": "train"},
+        "the resource group train is there already",
+    ),
+    "the workspace is there": (
+        {
+            "addonProfiles": {
+                "omsagent": {"enabled": True, "config": {"logAnalyticsWorkspaceResourceID": _WORKSPACE}}
+            }
+        },
+        "was not found",
+    ),
+    "ranges that parse": ({"networkProfile": {**_NETWORK, "serviceCidr": "10.0.0.1/16"}}, "Cidr is invalid"),
+    "services in less than a /12": (
+        {"networkProfile": {**_NETWORK, "serviceCidr": "10.0.0.0/12"}},
+        "must be smaller than /12",
+    ),
+    "services in no reserved range": (
+        {"networkProfile": {**_NETWORK, "serviceCidr": "172.30.0.0/16"}},
+        "overlaps the reserved range 172.30.0.0/16",
+    ),
+    "services beside subnets": (
+        {"networkProfile": {**_NETWORK, "serviceCidr": "10.224.0.0/20", "dnsServiceIP": "10.224.0.10"}},
+        "The specified service CIDR 10.224.0.0/20 is conflicted with an existing subnet CIDR 10.224.0.0/16",
+    ),
+    "pods beside the rest": (
+        {"networkProfile": {**_NETWORK, "podCidr": "10.0.0.0/14"}},
+        "the pod CIDR 10.0.0.0/14 overlaps 10.0.0.0/16",
+    ),
+    "the DNS server among the services": (
+        {"networkProfile": {**_NETWORK, "dnsServiceIP": "172.16.0.10"}},
+        "the DNS service IP 172.16.0.10 does not belong to the range 10.0.0.0/16",
+    ),
+    "an autoscaler profile that parses": (
+        {"autoScalerProfile": {"scaleDownDelayAfterAdd": "30s"}},
+        "Invalid value specified for the cluster-autoscaler parameter 'scale-down-delay-after-add'.",
+    ),
+    "cilium on Azure's own network": (
+        {"networkProfile": {**_NETWORK, "networkDataplane": "azure"}},
+        "cilium needs the network dataplane cilium",
+    ),
+}
+"""What is asked for over a good cluster, by the rule that it breaks, and what AKS says."""
+
+ELSEWHERE = {"no new pool through the cluster", "an issuer stays", "clusters within the quota"}
+
+
+def test_every_rule_has_a_case() -> None:
+    """No rule of clusters goes without a case, and each says where it was read."""
+    rules = (*cluster_rules.RULES, *cluster_network_rules.RULES, *autoscaler.RULES)
+    assert {rule.name for rule in rules} == {*CASES, *ELSEWHERE}
+    assert all(rule.source for rule in rules)
+
+
+@pytest.mark.parametrize(("asked", "says"), [pytest.param(*case, id=name) for name, case in CASES.items()])
+def test_a_cluster_that_breaks_a_rule_is_not_made(tmp_path: Path, asked: dict[str, Any], says: str) -> None:
+    """AKS's own sentence comes back, and no control plane is started."""
+    azure = Azure(tmp_path).with_network()
+    before = azure.ids()
+    with pytest.raises(RefusedError) as refused:
+        azure.make_cluster(**asked)
+    assert says in str(refused.value)
+    assert azure.ids() == before
+    assert azure.planes.running == {}
+
+
+@pytest.mark.parametrize("profiles", [None, []])
+def test_a_cluster_without_pools(tmp_path: Path, profiles: list[Any] | None) -> None:
+    """It cannot be born without (Azure/ARO-HCP#629)."""
+    with pytest.raises(RefusedError, match=r"Required parameter agentPoolProfiles is missing \(null\)"):
+        Azure(tmp_path).with_network().make_cluster(agentPoolProfiles=profiles)
+
+
+@pytest.mark.parametrize("address", ["10.0.0.0", "10.0.0.1"])
+def test_addresses_that_dns_cannot_have(tmp_path: Path, address: str) -> None:
+    """The network's own, and the API server's (Azure/AKS#2579)."""
+    with pytest.raises(RefusedError, match="is not free"):
+        Azure(tmp_path).with_network().make_cluster(networkProfile={**_NETWORK, "dnsServiceIP": address})
+
+
+def test_a_subscription_with_clusters_enough(tmp_path: Path) -> None:
+    """The quota for clusters is one of its own (azure-aks-docs, quotas-skus-regions)."""
+    azure = Azure(tmp_path).with_cluster()
+    azure.store.ask(Fault(QUOTA, "managedClusters", details={"limit": 1}))
+    with pytest.raises(RefusedError, match="Maximum allowed: 1, Current usage: 1, Additional requested: 1"):
+        azure.make_cluster(resourceName="second", agentPoolProfiles=[{**SYSTEM, "vnetSubnetID": None}])
+
+
+def test_what_comes_of_a_cluster(tmp_path: Path) -> None:
+    """A control plane, the system pool, and the answers that a program goes on with."""
+    azure = Azure(tmp_path).with_network()
+    made = azure.make_cluster()
+    state: dict[str, Any] = dict(made.state)
+    assert list(azure.planes.running) == [made.id] == [CLUSTER]
+    assert state["nodeResourceGroup"] == "MC_train_train_eastus"
+    assert state["fqdn"].endswith(".hcp.eastus.azmk8s.io")
+    assert state["oidcIssuerProfile"]["issuerURL"].startswith("https://eastus.oic.prod-aks.azure.com/")
+    ((name, identity),) = state["identity"]["userAssignedIdentities"].items()
+    known = azure.store.get("azure-native", name)
+    assert known is not None
+    assert identity == {key: known.state[key] for key in ("clientId", "principalId")}
+    (pool,) = pools(azure.store, made.id)
+    assert (pool.name, pool.minimum, pool.maximum, pool.initial) == ("system", 2, 4, 2)
+    assert {event.kind for event in azure.store.events()} >= {"cluster-created", "node-pool-created"}
+
+
+def test_the_system_pool_changes_through_the_cluster(tmp_path: Path) -> None:
+    """Its maximum in place, its machine never, and no other pool comes that way."""
+    azure = Azure(tmp_path).with_network()
+    made = azure.make_cluster()
+
+    def change(*profiles: dict[str, Any], **others: Any) -> None:
+        inputs = {**MANAGED_CLUSTER, "agentPoolProfiles": list(profiles), **others}
+        azure.change("containerservice:ManagedCluster", made, MANAGED_CLUSTER, **inputs)
+
+    change({**SYSTEM, "maxCount": 9})
+    assert [pool.maximum for pool in pools(azure.store, made.id)] == [9]
+    with pytest.raises(RefusedError, match=r"Changing property 'agentPoolProfile\.vmSize' is not allowed"):
+        change({**SYSTEM, "vmSize": "Standard_D8s_v5"})
+    with pytest.raises(RefusedError, match="A new agent pool was introduced"):
+        change(SYSTEM, {**SYSTEM, "name": "second"})
+    off: dict[str, Any] = {"oidcIssuerProfile": {"enabled": False}, "securityProfile": {}}
+    with pytest.raises(RefusedError, match="OIDC issuer feature cannot be disabled"):
+        change(SYSTEM, **off)
+
+
+def test_a_list_of_networks_that_is_left_out_leaves_the_old_one(tmp_path: Path) -> None:
+    """An empty one opens the server again; none at all changes nothing."""
+    azure = Azure(tmp_path).with_network()
+    office: dict[str, Any] = {
+        **MANAGED_CLUSTER,
+        "apiServerAccessProfile": {"authorizedIPRanges": ["203.0.113.0/24"]},
+    }
+    made = azure.make("containerservice:ManagedCluster", **office)
+    after = azure.change("containerservice:ManagedCluster", made, office, **MANAGED_CLUSTER)
+    assert after["apiServerAccessProfile"] == {"authorizedIPRanges": ["203.0.113.0/24"]}
+
+
+def test_the_nodes_of_a_spot_pool(tmp_path: Path) -> None:
+    """AKS's own labels and taint, the machine as the catalog has it, and the price of spot."""
+    azure = Azure(tmp_path).with_cluster()
+    bare = {**SPOT, "nodeLabels": {"mine": "yes"}, "nodeTaints": ["nvidia.com/gpu=present:NoSchedule"]}
+    made = azure.make(
+        "containerservice:AgentPool",
+        **bare | {"vmSize": "Standard_NC4as_T4_v3", "scaleSetEvictionPolicy": "Deallocate"},
+    )
+    assert made.state["nodeLabels"] == {"mine": "yes", "kubernetes.azure.com/scalesetpriority": "spot"}
+    (pool,) = (one for one in pools(azure.store, CLUSTER) if one.name == "work")
+    expected = {
+        "mine": "yes",
+        "accelerator": "nvidia",
+        "agentpool": "work",
+        "kubernetes.azure.com/agentpool": "work",
+        "kubernetes.azure.com/cluster": "MC_train_train_eastus",
+        "kubernetes.azure.com/mode": "user",
+        "kubernetes.azure.com/scalesetpriority": "spot",
+        "node.kubernetes.io/instance-type": "Standard_NC4as_T4_v3",
+        "topology.kubernetes.io/region": "eastus",
+    }
+    assert expected.items() <= pool.labels.items()
+    assert pool.taints == (
+        Taint("nvidia.com/gpu", "present", "NoSchedule"),
+        Taint("kubernetes.azure.com/scalesetpriority", "spot", "NoSchedule"),
+    )
+    assert pool.accelerator == ("nvidia-t4", 1)
+    assert pool.accelerator_resource == "nvidia.com/gpu"
+    assert pool.allocatable["cpu"] == "3860m"
+    assert (pool.capacity, pool.deallocates, pool.driver_installed) == ("spot", True, False)
+    assert 0 < pool.hourly < 0.3
+    assert (pool.minimum, pool.maximum, pool.initial) == (0, 10, 0)
+
+
+def test_zones_of_nodes(tmp_path: Path) -> None:
+    """Zones are told apart by region and number; without any there is only `0`."""
+    azure = Azure(tmp_path).with_cluster()
+    azure.make("containerservice:AgentPool", **POOL, availabilityZones=["1", "3"])
+    found = {pool.name: pool.zones for pool in pools(azure.store, CLUSTER)}
+    assert found == {"system": ("0",), "work": ("eastus-1", "eastus-3")}
+
+
+def test_a_fixed_count(tmp_path: Path) -> None:
+    """A pool without the autoscaler has the nodes that it is asked for, and no others."""
+    azure = Azure(tmp_path).with_cluster()
+    fixed = {key: value for key, value in POOL.items() if key not in ("minCount", "maxCount")}
+    azure.make("containerservice:AgentPool", **fixed | {"enableAutoScaling": False, "count": 3})
+    (pool,) = (one for one in pools(azure.store, CLUSTER) if one.name == "work")
+    assert (pool.autoscaled, pool.minimum, pool.maximum, pool.initial) == (False, 3, 3, 3)
+
+
+def test_a_deleted_pool_is_forgotten_and_a_cluster_takes_all(tmp_path: Path) -> None:
+    """Its nodes are known no longer; the cluster's end is everything's."""
+    azure = Azure(tmp_path).with_cluster()
+    made = azure.make("containerservice:AgentPool", **POOL)
+    azure.remove("containerservice:AgentPool", made.id)
+    assert [pool.name for pool in pools(azure.store, CLUSTER)] == ["system"]
+    azure.make("containerservice:AgentPool", **POOL)
+    with pytest.raises(RefusedError, match="is in use by"):
+        azure.remove("network:Subnet", SUBNET)
+    azure.remove("containerservice:ManagedCluster", CLUSTER)
+    assert pools(azure.store, CLUSTER) == []
+    assert not [one for one in azure.ids() if "managedClusters" in one]
+    azure.remove("network:Subnet", SUBNET)
+
+
+_ARGUMENTS: dict[str, Any] = {"resourceGroupName": "train", "resourceName": "train"}
+_CREDENTIALS = "azure-native:containerservice:listManagedCluster{}Credentials"
+
+
+def test_a_user_gets_where_the_server_is(tmp_path: Path) -> None:
+    """The kubeconfig leads to the control plane, and asks kubelogin for a token."""
+    azure = Azure(tmp_path).with_cluster()
+    answer: Any = azure.provider.invoke(_CREDENTIALS.format("User"), _ARGUMENTS)
+    kubeconfig = json.loads(base64.b64decode(answer["kubeconfigs"][0]["value"]))
+    assert kubeconfig["clusters"][0]["cluster"] == {
+        "server": "https://localhost:40000",
+        "certificate-authority-data": "Q0E=",
+    }
+    assert kubeconfig["users"][0]["user"]["exec"]["command"] == "kubelogin"
+
+
+def test_no_administrator_gets_into_a_cluster_without_local_accounts(tmp_path: Path) -> None:
+    """As AKS says it (Azure/bicep#11601)."""
+    azure = Azure(tmp_path).with_cluster()
+    with pytest.raises(RefusedError, match="Getting static credential is not allowed"):
+        azure.provider.invoke(_CREDENTIALS.format("Admin"), _ARGUMENTS)
+
+
+def test_credentials_of_no_cluster(tmp_path: Path) -> None:
+    """Azure does not know it."""
+    with pytest.raises(RefusedError, match=r"Microsoft.ContainerService/managedClusters/train"):
+        Azure(tmp_path).provider.invoke(_CREDENTIALS.format("User"), _ARGUMENTS)
+
+
+def test_a_cluster_that_was_there_before(tmp_path: Path) -> None:
+    """It is asked for, gets pools, and is nobody's resource."""
+    azure = Azure(tmp_path)
+    seed_subnet(azure.store, azure.planes, SUBNET, location="eastus", prefix="10.224.0.0/16")
+    identity = seed_cluster(
+        azure.store,
+        azure.planes,
+        subscription=SUBSCRIPTION,
+        resource_group="train",
+        name="train",
+        location="eastus",
+    )
+    answer: Any = azure.provider.invoke("azure-native:containerservice:getManagedCluster", _ARGUMENTS)
+    assert identity == answer["id"] == CLUSTER
+    assert answer["oidcIssuerProfile"]["issuerURL"]
+    azure.make("containerservice:AgentPool", **POOL)
+    assert [pool.name for pool in pools(azure.store, CLUSTER)] == ["system", "work"]
+    assert all(not one.urn for one in azure.store.resources("azure-native") if "work" not in one.id)

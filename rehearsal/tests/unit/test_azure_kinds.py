@@ -1,0 +1,56 @@
+"""What the program makes of Azure, and what there is a stand-in for."""
+
+import copy
+import json
+
+import pytest
+
+from ebbtide import provider_schema
+from ebbtide.recording.record import record
+from ebbtide.recording.recording import Recording
+from ebbtide_rehearsal.cloud.azure.functions import FUNCTIONS
+from ebbtide_rehearsal.cloud.azure.ids import names
+from ebbtide_rehearsal.cloud.azure.kind import Kind
+from ebbtide_rehearsal.cloud.azure.kinds import KINDS
+from tests.declarations import AKS, Declaration
+from tests.repository import ROOT
+from tests.running import full
+
+
+def _recorded(declaration: Declaration) -> Recording:
+    config = {"ebbtide:cluster": json.dumps(declaration)}
+    return record(ROOT, project="ebbtide", stack="dev", config=config)
+
+
+@pytest.mark.parametrize("existing", [False, True])
+def test_there_is_a_stand_in_for_all_that_the_program_asks_for(existing: bool) -> None:  # noqa: FBT001 - a case
+    """With every add-on and everything that a team can have, in a cluster of its own and in another's."""
+    declaration = full("aks", logs={})
+    if existing:
+        declaration["cloud"] = copy.deepcopy(AKS["cloud"]) | {"existing": {"name": "shared"}}
+        declaration["addons"].pop("logs")
+        declaration["pools"] = [one for one in declaration["pools"] if one.get("role") != "system"]
+    recording = _recorded(declaration)
+    made = {one.type for one in recording if one.type.startswith("azure-native:")}
+    assert made <= set(KINDS)
+    assert len(made) >= (5 if existing else 14)
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=list(KINDS))
+def test_rows_name_properties_that_the_sdk_has(kind: Kind) -> None:
+    """No row of the tables speaks of a property that a program could not give."""
+    known = set(provider_schema.properties(kind.token))
+    tops = {path.partition(".")[0].removesuffix("[]") for path in (*kind.replaces, *kind.limits)}
+    assert {*names(kind.path), *kind.needed, *tops} <= known
+
+
+def test_functions_are_the_sdks() -> None:
+    """Each is one that the SDK calls."""
+    for token in FUNCTIONS:
+        package, module, name = token.split(":")
+        assert package == "azure-native"
+        assert hasattr(__import__(f"pulumi_azure_native.{module}", fromlist=[name]), _python(name))
+
+
+def _python(name: str) -> str:
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)

@@ -1,0 +1,167 @@
+"""Programs that really run outside of a cluster: how their pods are told apart, and what they are told."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from components.addons.katib_objects import CONFIG
+from components.addons.objects import Object, containers
+from components.addons.patches import CONTROL_PLANE_PORT
+from ebbtide_rehearsal.control_plane.available import PROGRAMS, available_programs
+from ebbtide_rehearsal.control_plane.environment import environment
+from ebbtide_rehearsal.control_plane.failures import ControlPlaneError
+from ebbtide_rehearsal.control_plane.katib import KATIB
+from ebbtide_rehearsal.control_plane.mounts import NotMountedError
+from ebbtide_rehearsal.control_plane.program import Place, Program
+from ebbtide_rehearsal.control_plane.trainer import JOBSET, TRAINER
+from ebbtide_rehearsal.tools import ITEMS
+from tests.manifests import KATIB as KATIBS_OBJECTS
+from tests.manifests import upstream
+
+PLACE = Place((1, 2, 3), Path("/pod"), "kubeflow-system")
+
+
+class _Some:
+    """Tools, of which only one is there."""
+
+    def path(self, name: str) -> Path:
+        """Where it is."""
+        return {"jobset": Path("/bin/jobset")}[name]
+
+
+def test_every_program_is_a_tool() -> None:
+    """By its name; and no two are told by the same labels."""
+    assert {program.tool for program in PROGRAMS} <= set(ITEMS)
+    assert len({program.selector for program in PROGRAMS}) == len(PROGRAMS)
+
+
+def test_only_programs_that_are_there_are_run() -> None:
+    """The tools decide."""
+    assert [(item.program, item.binary) for item in available_programs(_Some())] == [
+        (JOBSET, Path("/bin/jobset"))
+    ]
+
+
+@pytest.mark.parametrize("program", [TRAINER, JOBSET])
+@pytest.mark.parametrize(
+    ("configuration", "inside"),
+    [
+        ({}, {9443: 1, 8443: 2, 8081: 3}),
+        (
+            {
+                "webhook": {"port": 10250, "host": ""},
+                "metrics": {"bindAddress": ":8444"},
+                "health": {"healthProbeBindAddress": "0.0.0.0:8082"},
+            },
+            {10250: 1, 8444: 2, 8082: 3},
+        ),
+    ],
+    ids=["defaults", "told"],
+)
+def test_a_controller_manager_listens_on_this_machine(
+    program: Program, configuration: dict[str, Any], inside: dict[int, int]
+) -> None:
+    """Whatever it is told of addresses; its ports in the cluster are those that it was told."""
+    told, listening = program.outside(configuration, PLACE)
+    assert told["webhook"] == {"host": "127.0.0.1", "port": 1}
+    assert told["metrics"]["bindAddress"] == "127.0.0.1:2"
+    assert told["health"]["healthProbeBindAddress"] == "127.0.0.1:3"
+    assert listening.ports == inside
+    assert listening.health == 3
+
+
+@pytest.mark.parametrize(
+    ("written", "namespace"),
+    [({"leaderElect": True, "resourceNamespace": ""}, "kubeflow-system"), ({"resourceNamespace": "n"}, "n")],
+)
+def test_its_lease_is_where_it_is(written: dict[str, Any], namespace: str) -> None:
+    """Unless it is told otherwise; the rest stays, and what was given is not changed."""
+    given = {"leaderElection": written, "certManagement": {"enable": True}}
+    told, _ = TRAINER.outside(given, PLACE)
+    assert told["leaderElection"] == written | {"resourceNamespace": namespace}
+    assert told["certManagement"] == {"enable": True}
+    assert set(given) == {"leaderElection", "certManagement"}
+
+
+@pytest.fixture
+def katib() -> dict[str, Object]:
+    """Katib's objects as they are released."""
+    return {f"{item['kind']}/{item['metadata']['name']}": item for item in upstream(KATIBS_OBJECTS)}
+
+
+def test_katibs_settings_are_its_own_but_for_where_it_listens(katib: dict[str, Object]) -> None:
+    """Those of its release."""
+    configuration = yaml.safe_load(katib[f"ConfigMap/{CONFIG}"]["data"]["katib-config.yaml"])
+    told, listening = KATIB.outside(configuration, PLACE)
+    assert listening.ports == {8443: 1, 8080: 2, 18080: 3}
+    assert listening.health == 3
+    controller = told["init"].pop("controller")
+    assert controller.pop("webhookPort") == 1
+    assert controller.pop("metricsAddr") == "127.0.0.1:2"
+    assert controller.pop("healthzAddr") == "127.0.0.1:3"
+    configuration["init"]["controller"].pop("webhookPort")
+    assert controller == configuration["init"].pop("controller")
+    assert told == configuration
+
+
+def test_katib_is_where_it_is_told_to_be(katib: dict[str, Object]) -> None:
+    """On another port, which is the one that the control plane reaches."""
+    _, listening = KATIB.outside({"init": {"controller": {"webhookPort": CONTROL_PLANE_PORT}}}, PLACE)
+    assert listening.ports[CONTROL_PLANE_PORT] == 1
+    labels = katib["Deployment/katib-controller"]["spec"]["template"]["metadata"]["labels"]
+    assert dict(KATIB.labels).items() <= labels.items()
+    others = [
+        item for name, item in katib.items() if name.startswith("Deployment/") and "controller" not in name
+    ]
+    assert len(others) == 3
+    for item in others:
+        assert not KATIB.labels.items() <= item["spec"]["template"]["metadata"]["labels"].items()
+
+
+def test_a_pods_arguments_are_its_own_but_for_files(katib: dict[str, Object]) -> None:
+    """The configuration is the changed one, and the API server is reached with a kubeconfig."""
+    (container,) = containers(katib["Deployment/katib-controller"])
+    given = [*container["args"], "-v=2"]
+    assert KATIB.configuration(given) == "/katib-config.yaml"
+    changed = KATIB.arguments(given, Path("/changed.yaml"), Path("/access"))
+    assert changed == ["--katib-config=/changed.yaml", "--kubeconfig=/access", "-v=2"]
+
+
+def test_a_pod_that_names_no_configuration_is_not_run() -> None:
+    """Its status says why."""
+    with pytest.raises(ControlPlaneError, match="jobset is given no --config=FILE"):
+        JOBSET.configuration(["--zap-log-level=2"])
+
+
+def _pod(*variables: Object) -> Object:
+    return {
+        "metadata": {"name": "p", "namespace": "n"},
+        "spec": {"containers": [{"env": list(variables)}]},
+    }
+
+
+def _field(path: str) -> Object:
+    return {"name": "A", "valueFrom": {"fieldRef": {"fieldPath": path}}}
+
+
+def test_variables_are_words_and_fields_of_the_pod() -> None:
+    """As Katib learns its namespace."""
+    told = environment(_pod(_field("metadata.namespace"), {"name": "B", "value": "b"}, {"name": "C"}))
+    assert told == {"A": "n", "B": "b", "C": ""}
+
+
+@pytest.mark.parametrize(
+    "variable",
+    [
+        _field("status.podIP"),
+        _field("metadata"),
+        {"name": "A", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}},
+    ],
+    ids=["not there", "no text", "a Secret's"],
+)
+def test_other_variables_are_named(variable: Object) -> None:
+    """The pod waits, and says for what."""
+    with pytest.raises(NotMountedError, match="variable A"):
+        environment(_pod(variable))

@@ -1,0 +1,318 @@
+"""What a change of inputs means, and what the provider has against inputs before anything is planned."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ebbtide.recording.values import UNKNOWN
+from ebbtide_rehearsal.cloud.gcp.asked import (
+    ACCOUNT,
+    BUCKET,
+    CLUSTER,
+    FILESTORE,
+    NETWORK,
+    NODE_POOL,
+    SUBNETWORK,
+)
+from ebbtide_rehearsal.cloud.nodes.machines import Machine, put
+from ebbtide_rehearsal.cloud.provider import Call, Change, Read, RefusedError
+from rehearsal.tests.unit.gcp_cloud import CLUSTER_ID, PROJECT, Cloud, base, with_cluster
+
+UPDATED: list[tuple[str, dict[str, Any], str]] = [
+    ("train-cpu", {"autoscaling__totalMaxNodeCount": 20}, "autoscaling"),
+    ("train-cpu", {"nodeConfig__machineType": "n2-standard-16"}, "nodeConfig"),
+    ("train-cpu", {"nodeConfig__diskSizeGb": 200}, "nodeConfig"),
+    ("train-cpu", {"nodeConfig__labels__team": "vision"}, "nodeConfig"),
+    (
+        "train-cpu",
+        {"nodeConfig__taints": [{"key": "a", "value": "b", "effect": "NO_EXECUTE"}]},
+        "nodeConfig",
+    ),
+    ("train-cpu", {"nodeConfig__taints": None}, "nodeConfig"),
+    ("train-cpu", {"nodeConfig__resourceLabels__owner": "other"}, "nodeConfig"),
+    ("train-cpu", {"management__autoRepair": False}, "management"),
+    ("train-cpu", {"nodeLocations": ["us-central1-b"]}, "nodeLocations"),
+    ("train-cluster", {"deletionProtection": True}, "deletionProtection"),
+    ("train-cluster", {"resourceLabels__owner": "other"}, "resourceLabels"),
+    ("train-cluster", {"releaseChannel__channel": "RAPID"}, "releaseChannel"),
+    ("train-network-subnet", {"privateIpGoogleAccess": False}, "privateIpGoogleAccess"),
+    ("train-network-subnet", {"ipCidrRange": "10.0.0.0/19"}, "ipCidrRange"),
+]
+
+REPLACED: list[tuple[str, dict[str, Any], str]] = [
+    ("train-cpu", {"nodeConfig__spot": None}, "nodeConfig"),
+    ("train-cpu", {"nodeConfig__preemptible": True}, "nodeConfig"),
+    ("train-cpu", {"nodeConfig__flexStart": True}, "nodeConfig"),
+    ("train-cpu", {"nodeConfig__serviceAccount": "other@acme-ml.iam.gserviceaccount.com"}, "nodeConfig"),
+    ("train-cpu", {"nodeConfig__reservationAffinity": None}, "nodeConfig"),
+    ("train-cpu", {"nodeConfig__shieldedInstanceConfig__enableSecureBoot": False}, "nodeConfig"),
+    ("train-cpu", {"nodeConfig": None}, "nodeConfig"),
+    ("train-cpu", {"initialNodeCount": 3}, "initialNodeCount"),
+    ("train-cpu", {"maxPodsPerNode": 32}, "maxPodsPerNode"),
+    ("train-cpu", {"placementPolicy": {"type": "COMPACT"}}, "placementPolicy"),
+    ("train-cpu", {"queuedProvisioning": {"enabled": True}}, "queuedProvisioning"),
+    ("train-cpu", {"cluster": "other"}, "cluster"),
+    ("train-cluster", {"location": "us-central1"}, "location"),
+    ("train-cluster", {"description": "other"}, "description"),
+    ("train-cluster", {"datapathProvider": "LEGACY_DATAPATH"}, "datapathProvider"),
+    ("train-cluster", {"ipAllocationPolicy__clusterSecondaryRangeName": "podz"}, "ipAllocationPolicy"),
+    ("train-network-subnet", {"ipCidrRange": "10.0.0.0/21"}, "ipCidrRange"),
+    ("train-network-subnet", {"network": "projects/acme-ml/global/networks/other"}, "network"),
+    ("train-network-subnet", {"network": UNKNOWN}, "network"),
+]
+
+IDS = {
+    "train-cpu": f"{CLUSTER_ID}/nodePools/cpu",
+    "train-cluster": CLUSTER_ID,
+    "train-network-subnet": "projects/acme-ml/regions/us-central1/subnetworks/train",
+}
+
+
+@pytest.fixture
+def cloud(tmp_path: Path) -> Cloud:
+    """The program's network, cluster and spot pool."""
+    cloud = with_cluster(tmp_path)
+    cloud.create(NODE_POOL, base("train-cpu"))
+    return cloud
+
+
+@pytest.mark.parametrize(("name", "changes", "changed"), UPDATED)
+def test_changed_in_place(cloud: Cloud, name: str, changes: dict[str, Any], changed: str) -> None:
+    """What Terraform's schema does not force anew; asked for again, nothing is different any more."""
+    inputs = base(name, **changes)
+    assert cloud.diff(IDS[name], inputs) == Change((changed,))
+    cloud.update(IDS[name], inputs)
+    assert cloud.diff(IDS[name], inputs) == Change()
+
+
+@pytest.mark.parametrize(("name", "changes", "replaced"), REPLACED)
+def test_only_a_new_one_has_it(cloud: Cloud, name: str, changes: dict[str, Any], replaced: str) -> None:
+    """What Terraform's schema forces anew makes the old one go first, since both would have its name."""
+    change = cloud.diff(IDS[name], base(name, **changes))
+    assert change.replaces == (replaced,)
+    assert change.delete_first
+
+
+def test_a_new_name_needs_no_room(cloud: Cloud) -> None:
+    """Under another name the new one can come before the old one goes."""
+    change = cloud.diff(IDS["train-cpu"], base("train-cpu", name="cpu-two"))
+    assert change == Change(("name",), ("name",), delete_first=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("train-cluster", {"network": "train"}),
+        ("train-cluster", {"network": "projects/acme-ml/global/networks/train"}),
+        ("train-cpu", {"cluster": CLUSTER_ID}),
+        ("train-cpu", {"nodeLocations": []}),
+    ],
+)
+def test_the_same_in_other_words(cloud: Cloud, name: str, changes: dict[str, Any]) -> None:
+    """A link, an id and a name are one reference; an empty list is none."""
+    assert cloud.diff(IDS[name], base(name, **changes)) == Change()
+
+
+def test_what_somebody_else_changed_is_read_back(cloud: Cloud) -> None:
+    """A maximum that was changed past the stack is found, and the program's is wanted back."""
+    pool = cloud.store.get("gcp", IDS["train-cpu"])
+    assert pool is not None
+    other = {**pool.state["autoscaling"], "totalMaxNodeCount": 99}
+    cloud.store.put(pool.having(autoscaling=other))
+
+    read = cloud.read(IDS["train-cpu"])
+
+    assert read.inputs["autoscaling"] == other
+    assert cloud.diff(IDS["train-cpu"], base("train-cpu")) == Change(("autoscaling",))
+
+
+def test_a_label_that_the_cloud_adds_replaces_nothing(cloud: Cloud) -> None:
+    """GKE's labels of the bill are overlooked; one of its nodes' that turns up among ours is an update at
+    most, and taints of others stay apart (hashicorp/terraform-provider-google#7928)."""
+    pool = cloud.store.get("gcp", IDS["train-cpu"])
+    assert pool is not None
+    config = pool.state["nodeConfig"]
+    assert config["resourceLabels"]["goog-gke-node-pool-provisioning-model"] == "spot"
+    assert cloud.diff(IDS["train-cpu"], base("train-cpu")) == Change()
+
+    marked = {
+        **config,
+        "labels": {**config["labels"], "cloud.google.com/gke-spot": "true"},
+        "effectiveTaints": [
+            *config["effectiveTaints"],
+            {"key": "cloud.google.com/gke-spot", "value": "true", "effect": "NO_SCHEDULE"},
+        ],
+    }
+    cloud.store.put(pool.having(nodeConfig=marked))
+    assert cloud.diff(IDS["train-cpu"], base("train-cpu")) == Change(("nodeConfig",))
+
+
+@pytest.mark.parametrize(
+    ("kind", "inputs", "path", "reason"),
+    [
+        (NODE_POOL, {}, "cluster", 'The argument "cluster" is required, but no definition was found.'),
+        # hashicorp/terraform-provider-google#11247
+        (
+            NODE_POOL,
+            {"cluster": "c", "nodeConfig": {"spto": True}},
+            "nodeConfig.spto",
+            "Examine values at 'it.nodeConfig.spto'.",
+        ),
+        (
+            NODE_POOL,
+            {"cluster": "c", "autoscaling": {"locationPolicy": "SPREAD"}},
+            "autoscaling.locationPolicy",
+            'to be one of ["BALANCED" "ANY"], got SPREAD',
+        ),
+        (
+            NODE_POOL,
+            {"cluster": "c", "nodeConfig": {"taints": [{"key": "a", "value": "b", "effect": "NoSchedule"}]}},
+            "nodeConfig.taints.effect",
+            'one of ["NO_SCHEDULE" "PREFER_NO_SCHEDULE" "NO_EXECUTE"], got NoSchedule',
+        ),
+        (
+            NODE_POOL,
+            {"cluster": "c", "nodeConfig": {"diskSizeGb": 5}},
+            "nodeConfig.diskSizeGb",
+            "to be at least (10), got 5",
+        ),
+        (CLUSTER, {"name": "c" * 41}, "name", "cannot be longer than 40 characters"),
+        (CLUSTER, {"name": "Train"}, "name", "can only contain lowercase letters, numbers and hyphens"),
+        (CLUSTER, {"name": "1st"}, "name", "must start with a letter"),
+        (CLUSTER, {"name": "train-"}, "name", "must end with a number or a letter"),
+        (CLUSTER, {"releaseChannel": {"channel": "FAST"}}, "releaseChannel.channel", "got FAST"),
+        (
+            CLUSTER,
+            {"enableAutopilot": True, "removeDefaultNodePool": True},
+            "removeDefaultNodePool",
+            "conflicts with enable_autopilot",
+        ),
+        (NETWORK, {"name": "Lab"}, "name", "doesn't match regexp"),
+        (SUBNETWORK, {"network": "n", "ipCidrRange": "10.0.0.0"}, "ipCidrRange", None),
+        (SUBNETWORK, {"network": "n", "ipCidrRange": "ten"}, "ipCidrRange", "invalid CIDR address: ten"),
+        (ACCOUNT, {"accountId": "abc"}, "accountId", "doesn't match regexp"),
+        (BUCKET, {"name": "b"}, "location", "is required"),
+        (FILESTORE, {"tier": "BASIC_HDD", "networks": []}, "fileShares", "is required"),
+    ],
+)
+def test_refused_before_anything_is_planned(
+    tmp_path: Path, kind: str, inputs: dict[str, Any], path: str, reason: str | None
+) -> None:
+    """By the provider's own schema, in its words."""
+    _, failures = Cloud(tmp_path).check(kind, inputs)
+    found = {failure.property: failure.reason for failure in failures}
+    if reason is None:
+        assert path not in found
+    else:
+        assert reason in found.get(path, str(found))
+        assert path in found
+
+
+def test_both_counts_are_refused_of_a_new_pool_alone(cloud: Cloud) -> None:
+    """The provider looks when it creates one, so an older pool may have both."""
+    fixed = base("train-cpu", name="fixed", autoscaling=None, initialNodeCount=1)
+    with pytest.raises(
+        RefusedError, match=r"^Cannot set both initial_node_count and node_count on node pool"
+    ):
+        cloud.create(NODE_POOL, fixed | {"nodeCount": 2})
+    assert "fixed" not in cloud.node_pools()
+
+    made = cloud.create(NODE_POOL, fixed)
+    newer = base("train-cpu", name="fixed", autoscaling=None, initialNodeCount=None)
+    assert cloud.diff(made.id, newer | {"nodeCount": 1}) == Change()
+    assert cloud.diff(made.id, newer | {"nodeCount": 2}) == Change(("nodeCount",))
+    cloud.update(made.id, fixed | {"nodeCount": 2})
+    assert cloud.node_pools()["fixed"].initial == 2
+
+
+def test_a_node_count_resizes_a_pool_and_an_omitted_one_leaves_it(cloud: Cloud) -> None:
+    """Both counts are computed: writing one is compared with the size, leaving it out changes nothing."""
+    fixed = base("train-cpu", name="fixed", autoscaling=None, initialNodeCount=None)
+    made = cloud.create(NODE_POOL, fixed | {"nodeCount": 2})
+    assert (made.state["nodeCount"], made.state["initialNodeCount"]) == (2, 2)
+    assert cloud.diff(made.id, fixed | {"nodeCount": 3}) == Change(("nodeCount",))
+    assert cloud.diff(made.id, fixed | {"initialNodeCount": 2}) == Change()
+    assert cloud.diff(made.id, fixed | {"initialNodeCount": 3}).replaces == ("initialNodeCount",)
+    assert cloud.diff(made.id, fixed) == Change()
+
+    assert cloud.update(made.id, fixed | {"nodeCount": 3})["nodeCount"] == 3
+    assert cloud.node_pools()["fixed"].initial == 3
+    cloud.update(made.id, fixed | {"management": {"autoRepair": False, "autoUpgrade": True}})
+    assert cloud.node_pools()["fixed"].initial == 3
+
+
+def test_the_size_of_an_autoscaled_pool_is_read(cloud: Cloud) -> None:
+    """What the autoscaler has made of it is in the state, and no difference to a program without a count."""
+    for number in range(4):
+        name = f"cpu-{number}"
+        put(cloud.store, Machine(CLUSTER_ID, "cpu", name, "us-central1-a", "gke", 0.1, 0, "running", 0))
+    assert cloud.read(IDS["train-cpu"]).state["nodeCount"] == 4
+    assert cloud.diff(IDS["train-cpu"], base("train-cpu")) == Change()
+    fixed = base("train-cpu", autoscaling=None, initialNodeCount=None, nodeCount=2)
+    assert cloud.diff(IDS["train-cpu"], fixed) == Change(("autoscaling", "nodeCount"))
+
+
+def test_a_count_that_the_state_has_already_resizes_nothing(cloud: Cloud) -> None:
+    """Without a refresh, an autoscaled pool that is given the count that it was created with keeps its size
+    until the update after, since the provider compares with its state."""
+    scaled = base("train-cpu", name="scaled", initialNodeCount=1)
+    made = cloud.create(NODE_POOL, scaled)
+    for number in range(4):
+        name = f"scaled-{number}"
+        put(cloud.store, Machine(CLUSTER_ID, "scaled", name, "us-central1-a", "gke", 0.1, 0, "running", 0))
+    fixed = base("train-cpu", name="scaled", autoscaling=None, initialNodeCount=None, nodeCount=1)
+    completed, _ = cloud.check(NODE_POOL, fixed)
+    call = Call(NODE_POOL, "it", "urn")
+    stored = cloud.store.get("gcp", made.id)
+    assert stored is not None
+    stale = Read(made.id, stored.inputs, made.state)
+    assert cloud.provider.diff(call, made.id, stale, completed) == Change(("autoscaling",))
+    assert cloud.provider.update(call, made.id, stale, completed)["nodeCount"] == 4
+    assert cloud.node_pools()["scaled"].initial == 4
+
+    assert cloud.diff(made.id, fixed) == Change(("nodeCount",))
+    assert cloud.update(made.id, fixed)["nodeCount"] == 1
+    assert cloud.node_pools()["scaled"].initial == 1
+
+
+def test_a_name_is_made_and_kept(tmp_path: Path) -> None:
+    """Of the logical name and random digits, once."""
+    cloud = Cloud(tmp_path)
+    call = Call(NETWORK, "lab", "urn")
+    first, _ = cloud.provider.check(call, {}, {})
+    again, _ = cloud.provider.check(call, first, {})
+    other, _ = cloud.provider.check(call, {}, {})
+    assert first["name"] == again["name"] != other["name"]
+    assert str(first["name"]).startswith("lab-")
+
+
+def test_a_preview_knows_what_was_asked_for_and_no_more(tmp_path: Path) -> None:
+    """Nothing is made, and what only the cloud can say is unknown."""
+    cloud = Cloud(tmp_path)
+    call = Call(CLUSTER, "train", "urn", preview=True)
+    made = cloud.provider.create(call, base("train-cluster"))
+    endpoints = made.state["controlPlaneEndpointsConfig"]
+    assert made.id == ""
+    assert made.state["endpoint"] is UNKNOWN
+    assert endpoints == {
+        "dnsEndpointConfig": {"allowExternalTraffic": True, "endpoint": UNKNOWN},
+        "ipEndpointsConfig": {"enabled": False},
+    }
+    assert cloud.store.resources() == []
+
+
+def test_a_provider_without_a_project(tmp_path: Path) -> None:
+    """An ambient project is never made up."""
+    cloud = Cloud(tmp_path)
+    bare = cloud.provider.configured({})
+    with pytest.raises(RefusedError, match="project: required field is not set"):
+        bare.create(Call(NETWORK, "lab", "urn"), {"name": "lab"})
+
+
+def test_settings_that_the_provider_does_not_have(tmp_path: Path) -> None:
+    """A slip in the provider's own inputs is found too."""
+    provider = Cloud(tmp_path).provider
+    assert [one.property for one in provider.check_config({"projekt": PROJECT})] == ["projekt"]
+    assert provider.check_config({"project": PROJECT, "version": "10.2.0"}) == []
+    assert provider.change_config({"project": "a"}, {"project": "b"}) == Change(("project",))

@@ -1,0 +1,65 @@
+"""All that the program asks of Google Cloud, for every declaration in the repository, driven through the
+stand-in."""
+
+from pathlib import Path
+
+import pytest
+
+from ebbtide_rehearsal.cloud.gcp.kinds import KINDS
+from ebbtide_rehearsal.cloud.provider import Change
+from rehearsal.tests.unit.gcp_cloud import Cloud, asked_for
+from tests.declarations import GKE, Declaration, changed
+from tests.repository import STACK_FILES, declaration, relative
+from tests.running import full
+
+FULL = full("gke", pipelines={"artifacts": "bucket"})
+KEY = "projects/acme-ml/locations/us-central1/keyRings/clusters/cryptoKeys/train"
+REGIONAL = changed(GKE, cloud=GKE["cloud"] | {"location": "us-central1"})
+DECLARATIONS = {
+    "small": GKE,
+    "regional": REGIONAL,
+    "everything": changed(FULL, cloud=FULL["cloud"] | {"keys": {"secrets": KEY, "disks": KEY}}),
+    **{
+        relative(file): declaration(file)
+        for file in STACK_FILES
+        if declaration(file)["cloud"]["kind"] == "gke" and "existing" not in declaration(file)["cloud"]
+    },
+}
+
+
+@pytest.mark.parametrize("declared", DECLARATIONS.values(), ids=DECLARATIONS.keys())
+def test_all_of_it_comes_and_goes(tmp_path: Path, declared: Declaration) -> None:
+    """Each resource is made with the id that the preview assumes, is read back as it was asked for, is no
+    different the second time, and can be deleted again; nothing is left."""
+    cloud = Cloud(tmp_path, declared["cloud"]["project"])
+    ephemeral = {"name": "it-test", **declared, "lifetime": {"hours": 8}}
+    made: list[str] = []
+    for resource, inputs in asked_for(ephemeral):
+        one = cloud.create(resource.type, inputs, resource.name)
+        assert one.id == resource.id
+        assert (cloud.read(one.id).inputs, []) == cloud.check(resource.type, inputs)
+        assert cloud.diff(one.id, inputs) == Change()
+        made.append(one.id)
+
+    assert {pool["name"] for pool in declared["pools"]} <= cloud.node_pools().keys()
+    for identity in reversed(made):
+        cloud.delete(identity)
+    assert cloud.store.resources() == []
+    assert cloud.clusters.running == {}
+
+
+def test_every_type_is_tried() -> None:
+    """No type in the table is there that the program never makes."""
+    made = {resource.type for resource, _ in asked_for(DECLARATIONS["everything"])}
+    assert made == KINDS.keys()
+
+
+def test_what_happens_is_told(tmp_path: Path) -> None:
+    """Clusters and node pools stand in the timeline, other resources do not."""
+    cloud = Cloud(tmp_path)
+    for resource, inputs in asked_for(GKE):
+        cloud.create(resource.type, inputs, resource.name)
+    said = [(event.kind, event.text) for event in cloud.store.events()]
+    assert said[0] == ("cluster-created", "The cluster train was created.")
+    assert ("node-pool-created", "The node pool cpu was created.") in said
+    assert len(said) == 1 + len(GKE["pools"])

@@ -1,0 +1,136 @@
+"""What becomes of ProvisioningRequests that the cluster autoscaler answers: nodes together, or a look."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from ebbtide_rehearsal.cloud.autoscaling import Autoscaling
+from ebbtide_rehearsal.cloud.nodes.atomic import ordered
+from ebbtide_rehearsal.cloud.nodes.cluster import PodSet, Request, Seen
+from ebbtide_rehearsal.cloud.nodes.growing import grow, offers
+from ebbtide_rehearsal.cloud.nodes.pods import CONSUMES, Pod
+from ebbtide_rehearsal.cloud.nodes.queueing import decide
+from ebbtide_rehearsal.cloud.nodes.rooms import booked
+from ebbtide_rehearsal.cloud.nodes.settings import Settings
+from ebbtide_rehearsal.cloud.nodes.verdicts import ATOMIC, CHECK, QUEUED, Condition, Order, Verdict
+from rehearsal.tests.unit.node_pool import a_machine, a_pod, a_pool, seen
+
+POOL = a_pool(cloud="aks", zones=("eastus-1", "eastus-2"), maximum=4)
+
+
+def _request(count: int, *conditions: str, **fields: Any) -> Request:
+    given: dict[str, Any] = {
+        "namespace": "default",
+        "name": "r",
+        "uid": "uid",
+        "kind": ATOMIC,
+        "sets": (PodSet(a_pod(cpu="3"), count),),
+        "parameters": {},
+        "conditions": frozenset(conditions),
+    }
+    return Request(**{**given, **fields})
+
+
+def _pod(number: int, **fields: Any) -> Pod:
+    return a_pod(f"r-{number}", cpu="3", annotations={CONSUMES[0]: "r"}, **fields)
+
+
+def _decide(
+    request: Request, cluster: Seen, since: float = 0, backoff: Mapping[str, float] | None = None
+) -> Verdict:
+    return decide(request, cluster, since, backoff or {}, Settings())
+
+
+def _told(verdict: Verdict) -> tuple[str, bool, str]:
+    return (
+        (verdict.kind, verdict.status, verdict.reason) if isinstance(verdict, Condition) else ("", False, "")
+    )
+
+
+def test_nodes_are_asked_for_together() -> None:
+    """Accepted first; then all nodes that are missing, spread over the zones, and provisioned at once."""
+    assert _told(_decide(_request(3), seen(POOL))) == ("Accepted", True, "Accepted")
+    waiting = _request(3, "Accepted")
+    assert _decide(waiting, seen(POOL)) == Order(POOL, ("eastus-1", "eastus-2", "eastus-1"))
+    assert _decide(waiting, seen(POOL, machines=(a_machine(POOL),))) == Order(POOL, ("eastus-2", "eastus-2"))
+    assert _told(ordered(waiting, came=True)) == ("Provisioned", True, "CapacityIsProvisioned")
+
+
+def test_what_is_there_is_enough() -> None:
+    """No node is asked for where there is room, those that are still starting counted."""
+    machines = (a_machine(POOL), a_machine(POOL, 1, state="starting"))
+    found = _decide(_request(2, "Accepted"), seen(POOL, machines=machines))
+    assert _told(found) == ("Provisioned", True, "CapacityIsFound")
+
+
+@pytest.mark.parametrize(
+    ("count", "backoff", "pool"),
+    [
+        (5, {}, POOL),
+        (1, {"cpu": 9.0}, POOL),
+        (1, {}, POOL.having(allocatable={"cpu": "2"})),
+        (1, {}, POOL.having(autoscaled=False)),
+    ],
+)
+def test_without_capacity_a_request_waits(count: int, backoff: Mapping[str, float], pool: Any) -> None:
+    """More than the pool may have, a pool whose nodes did not come, a pod too large: told once, never
+    failed."""
+    told = _decide(_request(count, "Accepted"), seen(pool), backoff=backoff)
+    assert _told(told) == ("Provisioned", False, "CapacityIsNotFound")
+    again = _request(count, "Accepted", denied=frozenset({"Provisioned"}))
+    assert _decide(again, seen(pool, now=9e9), backoff={"cpu": 1e10}) is None
+    assert ordered(again, came=False) is None
+
+
+def test_the_expander_chooses_among_pools_that_hold_all() -> None:
+    """A pool that has room for a part is none of them."""
+    small, large = POOL.having(name="small", maximum=1), POOL.having(name="large")
+    told = Autoscaling(expander="priority")
+    cluster = seen(small, large, told=told, priorities="50: [small]\n10: [large]")
+    for count, name in ((1, "small"), (2, "large")):
+        order = _decide(_request(count, "Accepted"), cluster)
+        assert isinstance(order, Order)
+        assert order.pool.name == name
+
+
+def test_capacity_is_kept_for_the_pods_to_come() -> None:
+    """Other requests and other pods have none of it, and its nodes stay, until the request's pods are there
+    or ten minutes have gone by."""
+    machines = (a_machine(POOL),)
+    done = _request(1, "Accepted", "Provisioned")
+    other = _request(1, "Accepted", name="other", uid="other")
+    kept = seen(POOL, machines=machines, requests=(done, other))
+    assert isinstance(_decide(other, kept), Order)
+    assert booked(kept) == {"cpu-0"}
+    stranger = seen(POOL, machines=machines, requests=(done,), pods=(a_pod(cpu="2"),))
+    growth, _ = grow(stranger, list(offers(stranger, {})))
+    assert growth is not None
+    there = seen(POOL, machines=machines, requests=(done,), pods=(_pod(0, node="cpu-0", phase="Running"),))
+    assert booked(there) == frozenset()
+    assert _decide(done, kept) is None
+    over = _decide(done, seen(POOL, machines=machines, now=600))
+    assert _told(over) == ("BookingExpired", True, "CapacityReservationTimeExpired")
+    late = seen(POOL, machines=machines, requests=(_request(1, "Provisioned", "BookingExpired"),))
+    assert booked(late) == frozenset()
+    assert _decide(late.requests[0], late) is None
+
+
+def test_a_look_brings_no_node() -> None:
+    """What is there is found, or it is looked for again, or the request fails if it says so."""
+    there = seen(POOL, machines=(a_machine(POOL),))
+    assert _told(_decide(_request(1, "Accepted", kind=CHECK), there)) == (
+        "Provisioned",
+        True,
+        "CapacityIsFound",
+    )
+    look = _request(2, "Accepted", kind=CHECK)
+    assert _told(_decide(look, there)) == ("Provisioned", False, "CapacityIsNotFound")
+    once = _request(2, "Accepted", kind=CHECK, parameters={"noRetry": "true"})
+    assert _told(_decide(once, there)) == ("Failed", True, "CapacityIsNotFound")
+    assert _decide(_request(2, "Accepted", "Failed", kind=CHECK), there) is None
+
+
+def test_nobody_answers_for_another_cloud() -> None:
+    """What GKE queues is left alone on AKS."""
+    assert _decide(_request(1, kind=QUEUED), seen(POOL)) is None

@@ -1,0 +1,101 @@
+"""What a pod that runs as a process is told, and which files it has."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from ebbtide.kubernetes_api import Api
+from ebbtide_rehearsal.cloud.nodes.container import ROOT, Container, ContainerError, prepare
+from ebbtide_rehearsal.cloud.nodes.guard import Guard
+from ebbtide_rehearsal.control_plane.mounts import NotMountedError
+
+
+class _Api:
+    """An API server with a ConfigMap and a bound claim."""
+
+    def find(self, path: str) -> dict[str, Any] | None:
+        there: dict[str, dict[str, Any]] = {
+            "/api/v1/namespaces/n/configmaps/settings": {"data": {"RATE": "0.1"}},
+            "/api/v1/namespaces/n/persistentvolumeclaims/state": {"spec": {"volumeName": "pvc-1"}},
+            "/api/v1/namespaces/n/persistentvolumeclaims/late": {"spec": {}},
+        }
+        return there.get(path)
+
+
+def _prepare(directory: Path, volumes: list[dict[str, Any]] | None = None, **container: Any) -> Container:
+    annotations = {"batch.kubernetes.io/job-completion-index": "3"}
+    pod = {
+        "metadata": {"name": "p", "namespace": "n", "annotations": annotations},
+        "spec": {"containers": [{"name": "main", **container}], "volumes": volumes or [], "nodeName": "node"},
+    }
+    return prepare(cast("Api", _Api()), pod, directory / "root", directory / "shared")
+
+
+def test_mounts_are_where_the_command_is_told(tmp_path: Path) -> None:
+    """Paths of mounts in words and environment lead to the volume's directory, which outlives the pod; paths
+    that only look alike are left alone."""
+    told = _prepare(
+        tmp_path,
+        [{"name": "v", "persistentVolumeClaim": {"claimName": "state"}}],
+        volumeMounts=[{"name": "v", "mountPath": "/state"}],
+        command=["run", "--out=/state/last", "/state", "/stateful", "gs://b/state"],
+        env=[{"name": "WHERE", "value": "/state/x"}],
+    )
+    root = f"{tmp_path}/root"
+    assert told.command == ("run", f"--out={root}/state/last", f"{root}/state", "/stateful", "gs://b/state")
+    assert told.environment["WHERE"] == f"{root}/state/x"
+    assert told.environment[ROOT] == root
+    (tmp_path / "root/state/file").write_text("kept")
+    assert (tmp_path / "shared/disks/pvc-1/file").read_text() == "kept"
+
+
+def test_the_environment_is_a_kubelet_s(tmp_path: Path) -> None:
+    """Fields of the pod, keys of ConfigMaps, and references between variables, in arguments too."""
+    told = _prepare(
+        tmp_path,
+        command=["run", "$(INDEX)", "$$(INDEX)", "$(UNKNOWN)"],
+        envFrom=[{"configMapRef": {"name": "settings"}, "prefix": "MY_"}],
+        env=[
+            {
+                "name": "INDEX",
+                "valueFrom": {
+                    "fieldRef": {
+                        "fieldPath": "metadata.annotations['batch.kubernetes.io/job-completion-index']"
+                    }
+                },
+            },
+            {"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
+            {"name": "RATE", "valueFrom": {"configMapKeyRef": {"name": "settings", "key": "RATE"}}},
+        ],
+    )
+    assert told.command == ("run", "3", "$(INDEX)", "$(UNKNOWN)")
+    expected = {"INDEX": "3", "NODE": "node", "RATE": "0.1", "MY_RATE": "0.1"}
+    assert told.environment.items() >= expected.items()
+
+
+def test_what_is_missing_is_said_as_a_kubelet_says_it(tmp_path: Path) -> None:
+    """No command, no ConfigMap, no bound claim."""
+    with pytest.raises(ContainerError, match="no command specified"):
+        _prepare(tmp_path)
+    with pytest.raises(ContainerError, match="configmap 'none' not found"):
+        _prepare(tmp_path, command=["x"], envFrom=[{"configMapRef": {"name": "none"}}])
+    late = [{"name": "v", "persistentVolumeClaim": {"claimName": "late"}}]
+    with pytest.raises(NotMountedError, match="'late' is not bound"):
+        _prepare(tmp_path, late, command=["x"], volumeMounts=[{"name": "v", "mountPath": "/v"}])
+
+
+def test_guarded_processes_end_with_their_guard() -> None:
+    """Those that were dropped at once, the others as the guard is closed."""
+    guard = Guard()
+    sleep = [sys.executable, "-c", "import time; time.sleep(60)"]
+    children = [subprocess.Popen(sleep, process_group=0) for _ in range(3)]
+    for child in children:
+        guard.add(child.pid)
+    guard.drop(children[1].pid)
+    assert children[1].wait(5) == -9
+    assert children[0].poll() is None
+    guard.close()
+    assert [child.wait(5) for child in children] == [-9, -9, -9]

@@ -1,0 +1,90 @@
+"""Machines that do not come: how long they are waited for, and how long their pool backs off."""
+
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from ebbtide_rehearsal.cloud.clock import Clock
+from ebbtide_rehearsal.cloud.faults import NO_STOCK, QUOTA, Fault
+from ebbtide_rehearsal.cloud.nodes.fleet import Fleet
+from ebbtide_rehearsal.cloud.nodes.growing import grow, offers
+from ebbtide_rehearsal.cloud.nodes.settings import Settings
+from ebbtide_rehearsal.cloud.pools import NodePool, register
+from ebbtide_rehearsal.cloud.store import Store
+from rehearsal.tests.unit.node_pool import CLUSTER, a_pod, a_pool, seen
+
+
+@pytest.mark.parametrize(
+    ("cloud", "minutes"), [("gke", [5, 5, 5, 5, 5]), ("aks", [5, 10, 20, 30, 30])], ids=["gke", "aks"]
+)
+def test_a_pool_without_stock_is_tried_less_and_less_often_on_aks(
+    tmp_path: Path, cloud: Literal["gke", "aks"], minutes: list[int]
+) -> None:
+    """Up to half an hour, and once its nodes have come it begins anew; GKE's time stays the same."""
+    store, pool = Store(tmp_path / "store"), a_pool(cloud=cloud)
+    register(store, pool)
+    fleet = Fleet(CLUSTER, store, Settings())
+
+    def waits() -> float:
+        assert fleet.order(pool, pool.zones)
+        return round((fleet.backoff[pool.name] - store.clock.now()) / 60)
+
+    fault = store.ask(Fault(NO_STOCK, pool.name))
+    assert [waits() for _ in minutes] == minutes
+    store.lift(fault)
+    assert fleet.order(pool, pool.zones) == ""
+    store.ask(Fault(NO_STOCK, pool.name))
+    assert waits() == 5
+
+
+def _flex(tmp_path: Path) -> tuple[Store, NodePool, Fleet]:
+    store, pool = Store(tmp_path / "store"), a_pool(capacity="flex-start")
+    register(store, pool)
+    store.clock = Clock(0.0, wall=lambda: 0.0)
+    return store, pool, Fleet(CLUSTER, store, Settings())
+
+
+def _at(store: Store, seconds: float) -> None:
+    store.clock = Clock(0.0, wall=lambda: seconds)
+
+
+def test_flex_start_is_given_up_after_a_quarter_of_an_hour(tmp_path: Path) -> None:
+    """Until then its machines are under way and no other pool grows; then the pool backs off, unbilled."""
+    store, pool, fleet = _flex(tmp_path)
+    store.ask(Fault(NO_STOCK, pool.name))
+    assert fleet.order(pool, pool.zones * 2) == ""
+    _at(store, 899)
+    fleet.look_for_stock(pool)
+    assert [machine.state for machine in fleet.all()] == ["waiting", "waiting"]
+    cluster = seen(pool, machines=tuple(fleet.all()), pods=(a_pod(),))
+    assert grow(cluster, list(offers(cluster, fleet.backoff))) == (None, [])
+    _at(store, 900)
+    fleet.look_for_stock(pool)
+    assert fleet.all() == []
+    assert fleet.backoff[pool.name] == 1200
+    kinds = [event.kind for event in store.events()]
+    assert kinds == ["no-stock-yet", "no-node"]
+
+
+def test_flex_start_comes_once_there_is_stock(tmp_path: Path) -> None:
+    """It is billed from then on; a request that comes later gets machines of other names."""
+    store, pool, fleet = _flex(tmp_path)
+    fault = store.ask(Fault(NO_STOCK, pool.name))
+    assert fleet.order(pool, pool.zones) == ""
+    _at(store, 600)
+    assert fleet.order(pool, pool.zones) == ""
+    store.lift(fault)
+    fleet.look_for_stock(pool)
+    first, second = fleet.all()
+    assert first.name != second.name
+    assert {(each.state, each.born, each.since) for each in (first, second)} == {("starting", 600, 690)}
+
+
+def test_a_quota_is_not_waited_for(tmp_path: Path) -> None:
+    """It is refused at once, and the pool backs off."""
+    store, pool, fleet = _flex(tmp_path)
+    store.ask(Fault(QUOTA, details={"limit": 0}))
+    assert fleet.order(pool, pool.zones)
+    assert fleet.all() == []
+    assert pool.name in fleet.backoff

@@ -1,0 +1,126 @@
+"""What is seen of work that a scenario has submitted."""
+
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from ebbtide.kubernetes_api import Api
+from ebbtide_rehearsal.cloud.store import Store
+from ebbtide_rehearsal.scenarios.conditions import JobSeen
+from ebbtide_rehearsal.scenarios.observer import Observer
+
+TRAINING = "/apis/trainer.kubeflow.org/v1alpha1/trainjobs"
+
+
+class _Cluster:
+    """An API server that has these objects, by path, and knows no other kinds than these."""
+
+    def __init__(self, objects: dict[str, list[dict[str, Any]]]) -> None:
+        self._objects = objects
+
+    def items(self, path: str, **_: str) -> list[dict[str, Any]]:
+        """A list."""
+        return self._objects.get(path, [])
+
+    def find(self, path: str, **_: str) -> dict[str, Any] | None:
+        """A list, where there is such a kind."""
+        return {"items": self._objects[path]} if path in self._objects else None
+
+
+def _looking(directory: Path, objects: dict[str, list[dict[str, Any]]]) -> Observer:
+    return Observer(cast("Api", _Cluster(objects)), Store(directory / "store", speed=1))
+
+
+def _condition(kind: str, value: str = "True") -> dict[str, str]:
+    return {"type": kind, "status": value}
+
+
+@pytest.mark.parametrize(
+    ("job", "seen"),
+    [
+        ({"spec": {"suspend": True}}, JobSeen("t", suspended=True)),
+        (
+            {
+                "spec": {"suspend": False},
+                "status": {"jobsStatus": [{"name": "a"}, {"name": "b", "active": 1}]},
+            },
+            JobSeen("t", active=True),
+        ),
+        (
+            {
+                "spec": {},
+                "status": {
+                    "conditions": [_condition("Complete")],
+                    "jobsStatus": [{"name": "a", "active": 1}],
+                },
+            },
+            JobSeen("t", succeeded=True),
+        ),
+        (
+            {"spec": {"suspend": True}, "status": {"conditions": [_condition("Failed")]}},
+            JobSeen("t", failed=True),
+        ),
+        ({"spec": {}, "status": {"conditions": [_condition("Complete", "False")]}}, JobSeen("t")),
+    ],
+    ids=["suspended", "active", "complete", "failed", "new"],
+)
+def test_train_jobs_are_counted_among_jobs(tmp_path: Path, job: dict[str, Any], seen: JobSeen) -> None:
+    """By what their status says."""
+    made = {TRAINING: [{"metadata": {"name": "t"}, **job}]}
+    assert _looking(tmp_path, made).look().jobs == [seen]
+
+
+@pytest.mark.parametrize(
+    ("label", "ran_on"),
+    [("jobset.sigs.k8s.io/jobset-name", {"spot"}), ("some.other/label", set[str]())],
+)
+def test_pods_of_a_train_job_ran_where_their_node_was(tmp_path: Path, label: str, ran_on: set[str]) -> None:
+    """Its JobSet has its name; others' pods are not counted."""
+    node = {"metadata": {"name": "n", "labels": {"cloud.google.com/gke-nodepool": "spot"}}}
+    pod = {
+        "metadata": {"name": "p", "labels": {label: "t"}},
+        "spec": {"nodeName": "n"},
+        "status": {"phase": "Running"},
+    }
+    made = {
+        "/api/v1/nodes": [node],
+        "/api/v1/pods": [pod],
+        TRAINING: [{"metadata": {"name": "t"}, "spec": {}}],
+    }
+    assert _looking(tmp_path, made).look().ran_on == ran_on
+
+
+def test_a_cluster_without_trainer_is_looked_at_too(tmp_path: Path) -> None:
+    """It has no such kind."""
+    assert _looking(tmp_path, {}).look().jobs == []
+
+
+def test_pods_of_a_pipeline_are_counted_by_step(tmp_path: Path) -> None:
+    """By the name of their task, once each, drivers left out; also when their node is gone later."""
+    node = {"metadata": {"name": "n", "labels": {"cloud.google.com/gke-nodepool": "spot"}}}
+    workflow = {"metadata": {"name": "w"}, "spec": {}, "status": {"phase": "Running"}}
+
+    def pod(uid: str, name: str, role: str, run: str = "w") -> dict[str, Any]:
+        annotations = {
+            "pipelines.kubeflow.org/runtime-role": role,
+            "workflows.argoproj.io/node-name": name,
+        }
+        labels = {"workflows.argoproj.io/workflow": run}
+        about = {"name": uid, "uid": uid, "labels": labels, "annotations": annotations}
+        return {"metadata": about, "spec": {"nodeName": "n"}, "status": {"phase": "Running"}}
+
+    made = {
+        "/api/v1/nodes": [node],
+        "/api/v1/pods": [
+            pod("1", "w(0).root(0).train(0).executor(0)", "launcher"),
+            pod("2", "w(0).root(0).train(0).executor(1)", "launcher"),
+            pod("3", "w(0).root(0).train-driver(0)", "driver"),
+            pod("4", "x(0).root(0).train(0).executor(0)", "launcher", "of another"),
+        ],
+        "/apis/argoproj.io/v1alpha1/workflows": [workflow],
+    }
+    observer = _looking(tmp_path, made)
+    assert observer.look().runs == ["Running"]
+    made["/api/v1/nodes"] = []
+    assert observer.look().steps == {"train": {"1": "spot", "2": "spot"}}

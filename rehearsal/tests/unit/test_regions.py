@@ -1,0 +1,75 @@
+"""Regions and zones of the fake clouds: those of the tables, and those that the stack's declaration adds."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ebbtide.catalog import CloudKind
+from ebbtide_rehearsal.cloud.existing import introduce, make
+from ebbtide_rehearsal.cloud.provider import RefusedError
+from ebbtide_rehearsal.cloud.regions import locations
+from rehearsal.tests.unit.azure_cloud import Azure
+from rehearsal.tests.unit.gcp_cloud import Cloud, asked_for
+from tests.declarations import AKS, GKE, Declaration, changed
+
+NEWER = {
+    "name": "us-east7",
+    "zones": ["us-east7-a", "us-east7-b"],
+    "offers": ["e2-standard-4", "n2", "nvidia-tesla-t4", "a2-highgpu-1g"],
+}
+
+
+def _in(declaration: Declaration, location: str, *regions: dict[str, Any]) -> Declaration:
+    cloud = declaration["cloud"] | {"location": location, "regions": list(regions)}
+    return changed(declaration, cloud=cloud, lifetime={"hours": 8})
+
+
+def test_what_a_declaration_adds_is_created(tmp_path: Path) -> None:
+    """The whole cluster, with a pool in each of the zones, where the cloud was told of the region."""
+    declaration = _in(GKE, "us-east7", NEWER)
+    cloud = Cloud(tmp_path)
+    make(declaration, cloud.store, cloud.clusters)
+    for resource, inputs in asked_for(declaration):
+        cloud.create(resource.type, inputs, resource.name)
+    assert cloud.node_pools()["t4"].zones == ("us-east7-a", "us-east7-b")
+
+
+def test_a_running_cloud_hears_of_a_region(tmp_path: Path) -> None:
+    """Another declaration of the same stack adds to what the cloud has."""
+    store = Cloud(tmp_path).store
+    introduce(_in(GKE, "us-central1", NEWER), store)
+    introduce(_in(AKS, "eastus3", {"name": "eastus3", "zones": ["1"]}), store)
+    assert locations(store, CloudKind.GKE).zones("us-east7") == ("us-east7-a", "us-east7-b")
+    assert locations(store, CloudKind.AKS).zones("eastus3") == ("1",)
+    assert "eastus3" not in locations(store, CloudKind.GKE).names()
+
+
+def test_a_resource_group_in_no_region(tmp_path: Path) -> None:
+    """Azure lists the regions that it has (Azure/azure-cli#16368)."""
+    azure = Azure(tmp_path)
+    with pytest.raises(RefusedError) as refused:
+        azure.make("resources:ResourceGroup", resourceGroupName="train", location="mars")
+    said = "The provided location 'mars' is not available for resource group. List of available regions is '"
+    assert f'Code="LocationNotAvailableForResourceGroup" Message="{said}australiacentral,' in str(
+        refused.value
+    )
+    azure.make("resources:ResourceGroup", resourceGroupName="train", location="East US")
+
+
+def test_a_size_that_the_region_lacks(tmp_path: Path) -> None:
+    """AKS names the size and the region."""
+    azure = Azure(tmp_path)
+    azure.make("resources:ResourceGroup", resourceGroupName="north", location="norwaywest")
+    with pytest.raises(RefusedError, match="The VM size of Standard_ND96asr_v4 is not allowed in your sub"):
+        azure.make(
+            "containerservice:ManagedCluster",
+            resourceGroupName="north",
+            resourceName="north",
+            location="norwaywest",
+            dnsPrefix="north",
+            identity={"type": "SystemAssigned"},
+            agentPoolProfiles=[
+                {"name": "system", "mode": "System", "vmSize": "Standard_ND96asr_v4", "count": 1}
+            ],
+        )

@@ -1,0 +1,113 @@
+"""Container registries in the fake clouds: what is refused, what is answered, what goes with a registry."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ebbtide_rehearsal.cloud.gcp.asked import REPOSITORY, REPOSITORY_MEMBER
+from ebbtide_rehearsal.cloud.provider import RefusedError
+from rehearsal.tests.unit.azure_cloud import Azure
+from rehearsal.tests.unit.gcp_cloud import Cloud
+
+_REPOSITORY: dict[str, Any] = {
+    "repositoryId": "train-vision",
+    "project": "acme-ml",
+    "location": "us-central1",
+    "format": "DOCKER",
+}
+_ID = "projects/acme-ml/locations/us-central1/repositories/train-vision"
+_GRANT: dict[str, Any] = {
+    "repository": "train-vision",
+    "project": "acme-ml",
+    "location": "us-central1",
+    "role": "roles/artifactregistry.writer",
+    "member": "user:ada@acme.example",
+}
+_REGISTRY: dict[str, Any] = {
+    "resourceGroupName": "train",
+    "registryName": "visionimages",
+    "location": "eastus",
+    "sku": {"name": "Basic"},
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"repositoryId": "Train"}, 'Repository ID "Train" is invalid'),
+        ({"repositoryId": "a" * 64}, "has at most 63 characters"),
+        ({"repositoryId": "train-"}, "is invalid"),
+        ({"location": "us-central1-a"}, "Location 'us-central1-a' is not found"),
+        ({"labels": {"a": "B"}}, "Invalid label value 'B' of 'a'"),
+        (
+            {"cleanupPolicies": [{"id": "a", "action": "DELETE", "condition": {"olderThan": "30d"}}]},
+            "Invalid value at 'condition.olderThan'",
+        ),
+    ],
+)
+def test_a_repository_that_is_refused(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    """As Artifact Registry refuses it, and nothing is left of it."""
+    cloud = Cloud(tmp_path)
+    with pytest.raises(RefusedError, match="Error creating Repository: googleapi: Error 4") as refused:
+        cloud.create(REPOSITORY, _REPOSITORY | changes)
+    assert message in str(refused.value)
+    assert cloud.store.resources() == []
+
+
+def test_a_repository_that_exists(tmp_path: Path) -> None:
+    """A second one of the name is refused; a kept one that is created again is such a case."""
+    cloud = Cloud(tmp_path)
+    made = cloud.create(REPOSITORY, _REPOSITORY)
+    assert made.state["registryUri"] == "us-central1-docker.pkg.dev/acme-ml/train-vision"
+    with pytest.raises(RefusedError, match="the repository already exists"):
+        cloud.create(REPOSITORY, _REPOSITORY)
+
+
+def test_grants_on_a_repository(tmp_path: Path) -> None:
+    """They need the repository, and go with it."""
+    cloud = Cloud(tmp_path)
+    with pytest.raises(RefusedError, match=r"Requested entity was not found\."):
+        cloud.create(REPOSITORY_MEMBER, _GRANT)
+    cloud.create(REPOSITORY, _REPOSITORY)
+    cloud.create(REPOSITORY_MEMBER, _GRANT)
+    cloud.delete(_ID)
+    assert cloud.store.resources() == []
+
+
+def test_a_repository_that_is_changed(tmp_path: Path) -> None:
+    """Its name and place are fixed; its tags' mutability is not."""
+    cloud = Cloud(tmp_path)
+    cloud.create(REPOSITORY, _REPOSITORY)
+    assert cloud.diff(_ID, _REPOSITORY | {"location": "us-east1"}).replaces
+    change = cloud.diff(_ID, _REPOSITORY | {"dockerConfig": {"immutableTags": True}})
+    assert not change.replaces
+    assert change.changed
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"sku": {"name": "Classic"}}, "UnsupportedSku"),
+        ({"policies": {"retentionPolicy": {"status": "enabled", "days": 7}}}, "it requires Premium"),
+        ({"resourceGroupName": "none"}, "ResourceGroupNotFound"),
+    ],
+)
+def test_a_registry_that_is_refused(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    """As Azure refuses it."""
+    azure = Azure(tmp_path).with_network()
+    with pytest.raises(RefusedError, match=message):
+        azure.make("containerregistry:Registry", **_REGISTRY | changes)
+
+
+def test_a_registrys_name_is_azures(tmp_path: Path) -> None:
+    """It is free in no other group either, whatever its letters' case."""
+    azure = Azure(tmp_path).with_network()
+    made = azure.make("containerregistry:Registry", **_REGISTRY)
+    assert made.state["loginServer"] == "visionimages.azurecr.io"
+    azure.make("resources:ResourceGroup", resourceGroupName="other")
+    with pytest.raises(RefusedError, match="AlreadyInUse"):
+        azure.make(
+            "containerregistry:Registry",
+            **_REGISTRY | {"resourceGroupName": "other", "registryName": "VisionImages"},
+        )

@@ -1,0 +1,89 @@
+"""What a rehearsal asks for before it begins, and what it tells the stand-in cloud."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ebbtide.model import DeclarationError
+from ebbtide.preview.stack_files import read_stack
+from ebbtide_rehearsal.cloud.settings import Settings
+from ebbtide_rehearsal.rehearse import needs
+from ebbtide_rehearsal.scenarios import Scenario, built_in, read
+from tests.declarations import GKE
+from tests.repository import ROOT
+
+UP: dict[str, Any] = {"do": "up"}
+
+
+def _changing(addons: object, **more: object) -> dict[str, Any]:
+    """A step that changes the add-ons."""
+    return UP | {"change": {"addons": addons}} | more
+
+
+def _asked(addons: object, *steps: dict[str, Any]) -> set[str]:
+    """What is asked for, of what not everyone needs."""
+    scenario = Scenario.model_validate(
+        {"title": "It is tried.", "declaration": {**GKE, "addons": addons}, "steps": [UP, *steps]}
+    )
+    found = needs(read_stack(ROOT, "dev"), scenario, ROOT)
+    optional = {
+        "jobset",
+        "trainer-controller-manager",
+        "katib-controller",
+        "workflow-controller",
+        "argo-crds",
+    }
+    return optional & set(found)
+
+
+@pytest.mark.parametrize(
+    ("addons", "steps", "asked"),
+    [
+        ({}, [], set[str]()),
+        ({"trainer": {}}, [], {"jobset", "trainer-controller-manager"}),
+        ({"katib": {}}, [], {"katib-controller"}),
+        ({"katib": None}, [], set[str]()),
+        ({}, [_changing({"katib": {}})], {"katib-controller"}),
+        ({"katib": {}}, [_changing(None)], {"katib-controller"}),
+        ({}, [_changing("katib", refused="addons")], set[str]()),
+    ],
+    ids=["none", "trainer", "katib", "null", "later", "no longer", "with a fault"],
+)
+def test_what_some_declaration_can_use_is_asked_for(
+    addons: object, steps: list[dict[str, Any]], asked: set[str]
+) -> None:
+    """Of those that come up in any step."""
+    assert _asked(addons, *steps) == asked
+
+
+def test_a_scenario_of_another_stack_is_asked_for_its_own() -> None:
+    """Not the stack's that the command names."""
+    home = ROOT / "examples" / "aks-spot"
+    scenario = read(home / "rehearsal.yaml")
+    assert scenario.stack is not None
+    assert "katib-controller" not in needs(read_stack(ROOT, "dev"), scenario, home)
+    assert "katib-controller" in needs(read_stack(ROOT, "dev"), read(built_in()["changes"]), ROOT)
+
+
+def test_argo_is_asked_for_where_a_pipeline_runs() -> None:
+    """Its controller takes minutes to build, and no other scenario uses it."""
+    run = {"do": "run-pipeline", "program": "pipeline.py"}
+    assert _asked({}, run) == {"workflow-controller", "argo-crds"}
+
+
+def test_a_fault_is_said_before_anything_is_built() -> None:
+    """Tools can take a quarter of an hour."""
+    with pytest.raises(DeclarationError):
+        _asked({"katibb": {}})
+
+
+def test_the_cloud_knows_what_it_was_told(tmp_path: Path) -> None:
+    """By a file, its tools among the rest; one that it was not told of is an error."""
+    told = Settings(60, ("m",), ("c",), {"pools": []}, {"helm": "/bin/helm"})
+    told.write(tmp_path)
+    read_back = Settings.read(tmp_path)
+    assert read_back == told
+    assert read_back.path("helm") == Path("/bin/helm")
+    with pytest.raises(KeyError):
+        read_back.path("jobset")

@@ -1,0 +1,48 @@
+"""A scenario's pipelines: compiled by their own program, chosen by name, refused in words."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ebbtide_rehearsal.failures import RehearsalError
+from ebbtide_rehearsal.scenarios.model import RunPipeline
+from ebbtide_rehearsal.scenarios.pipeline_runs import run_of
+from tests.examples.workloads import EXAMPLES, profile_of
+from tests.unit.workloads.clusters import DEV
+
+STORY = EXAMPLES / "preemptible-pipelines"
+
+
+def _run(program: str, **more: Any) -> RunPipeline:
+    return RunPipeline(do="run-pipeline", program=program, **more)
+
+
+def test_the_storys_pipeline_is_compiled_as_its_author_does() -> None:
+    """Its program is run with the stack's profile, and what it writes becomes a Workflow whose pods run as
+    processes; a placeholder of an argument is the scenario's directory."""
+    step = _run("pipeline.py", arguments={"seed": "{home}/x"})
+    made = run_of(step, profile_of("preemptible-pipelines"), STORY)
+    assert made["metadata"]["generateName"] == "coin-flip-"
+    assert made["metadata"]["labels"] == {"rehearsal.ebbtide.dev/submitted": "true"}
+    assert made["spec"]["podMetadata"]["annotations"]["rehearsal.ebbtide.dev/runs"] == "process"
+    assert str(STORY / "x") in str(made)
+
+
+@pytest.mark.parametrize(
+    ("program", "step", "says"),
+    [
+        ("raise SystemExit('no such pool')", {}, "no such pool"),
+        ("", {}, "writes no file"),
+        ("open('a.yaml', 'w'); open('b.yaml', 'w')", {}, "writes a.yaml, b.yaml: select one with"),
+        ("open('a.yaml', 'w')", {"pipeline": "b"}, "writes a.yaml"),
+        ("open('a.yaml', 'w')", {"pipeline": "a"}, "cannot be rehearsed: This is no compiled pipeline"),
+    ],
+)
+def test_what_is_wrong_with_a_program_is_said(
+    tmp_path: Path, program: str, step: dict[str, Any], says: str
+) -> None:
+    """In the words of the program, or with the files that it writes."""
+    (tmp_path / "pipeline.py").write_text(program)
+    with pytest.raises(RehearsalError, match=says):
+        run_of(_run("pipeline.py", **step), DEV, tmp_path)

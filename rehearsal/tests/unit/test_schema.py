@@ -1,0 +1,84 @@
+"""What a resource type takes, read from the installed SDK."""
+
+import pytest
+
+from ebbtide.provider_schema import properties
+from ebbtide.recording.values import UNKNOWN, Plain, Secret
+from ebbtide_rehearsal.cloud.schema import Misfit, misfits
+
+NODE_POOL = "gcp:container/nodePool:NodePool"
+NETWORK = "azure-native:network:VirtualNetwork"
+
+
+@pytest.mark.parametrize(
+    ("token", "required"),
+    [
+        (NODE_POOL, {"cluster"}),
+        ("gcp:compute/routerNat:RouterNat", {"router", "sourceSubnetworkIpRangesToNat"}),
+        ("azure-native:containerservice:ManagedCluster", {"resourceGroupName"}),
+        (NETWORK, {"resourceGroupName"}),
+        ("pulumi:providers:gcp", set[str]()),
+    ],
+)
+def test_required_properties_of_a_type(token: str, required: set[str]) -> None:
+    """Both packages' types are found by token, and objects of the same name are not taken for them."""
+    assert {one.name for one in properties(token).values() if one.required} == required
+
+
+@pytest.mark.parametrize("token", ["gcp:container/nodePool:Pool", "nobody:container:Thing"])
+def test_a_type_that_no_package_has(token: str) -> None:
+    """It is an error of its own, not an empty schema."""
+    with pytest.raises(LookupError, match="has no type"):
+        properties(token)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "misfit"),
+    [
+        ({"clutser": "c"}, Misfit("clutser", "unknown")),
+        ({"nodeConfig": {"spto": True}}, Misfit("nodeConfig.spto", "unknown")),
+        (
+            {"nodeConfig": {"taints": [{"key": "a", "value": "b"}]}},
+            Misfit("nodeConfig.taints[0].effect", "missing", "string"),
+        ),
+        ({"nodeConfig": {"diskSizeGb": "large"}}, Misfit("nodeConfig.diskSizeGb", "type", "int")),
+        ({"initialNodeCount": 1.5}, Misfit("initialNodeCount", "type", "int")),
+        ({"autoscaling": []}, Misfit("autoscaling", "type", "object")),
+        ({"nodeLocations": "us-central1-a"}, Misfit("nodeLocations", "type", "list")),
+        ({"nodeConfig": {"labels": {"a": {}}}}, Misfit('nodeConfig.labels["a"]', "type", "string")),
+        ({"nodeConfig": {"spot": "yes"}}, Misfit("nodeConfig.spot", "type", "bool")),
+    ],
+)
+def test_what_does_not_fit(inputs: dict[str, Plain], misfit: Misfit) -> None:
+    """Each is found where it stands, and nothing else is."""
+    assert misfits(NODE_POOL, {"cluster": "c"} | inputs) == [misfit]
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        {"cluster": UNKNOWN, "nodeConfig": UNKNOWN},
+        {"cluster": Secret("c"), "nodeConfig": {"taints": [UNKNOWN]}},
+        {"cluster": "c", "initialNodeCount": "3", "nodeConfig": {"spot": "true", "labels": {"a": 1}}},
+        {"cluster": "c", "nodeConfig": None},
+    ],
+)
+def test_what_fits(inputs: dict[str, Plain]) -> None:
+    """What is not known yet, what is secret, and text that says a number or a truth value."""
+    assert misfits(NODE_POOL, inputs) == []
+
+
+def test_what_is_missing_altogether() -> None:
+    """A required property of the type itself."""
+    assert misfits(NODE_POOL, {}) == [Misfit("cluster", "missing", "string")]
+
+
+def test_either_of_two_types_fits() -> None:
+    """Azure's enumerations may be given as text."""
+    profile: dict[str, Plain] = {"name": "a", "mode": "System", "vmSize": "Standard_D4s_v5"}
+    cluster = "azure-native:containerservice:ManagedCluster"
+    assert misfits(cluster, {"resourceGroupName": "g", "agentPoolProfiles": [profile]}) == []
+    wrong: Plain = [{**profile, "mode": ["System"]}]
+    assert [one.path for one in misfits(cluster, {"resourceGroupName": "g", "agentPoolProfiles": wrong})] == [
+        "agentPoolProfiles[0].mode"
+    ]

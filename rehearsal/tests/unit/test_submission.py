@@ -1,0 +1,57 @@
+"""What a step says of pods reaches the pods of what it submits."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ebbtide_rehearsal.failures import RehearsalError
+from ebbtide_rehearsal.scenarios.model import EveryPool, Submit
+from ebbtide_rehearsal.scenarios.submission import on_every_pool, submitted
+from tests.repository import ROOT, declaration
+from tests.unit.workloads.clusters import DEV, derived
+
+POD: dict[str, Any] = {"spec": {"containers": [{"name": "a"}]}}
+JOB: dict[str, Any] = {"spec": {"template": POD}}
+WORK: dict[str, dict[str, Any]] = {
+    "Pod": POD,
+    "Job": JOB,
+    "JobSet": {"spec": {"replicatedJobs": [{"name": "a", "template": JOB}, {"name": "b", "template": JOB}]}},
+}
+TRAIN_JOB = {"kind": "TrainJob", "metadata": {"name": "t"}, "spec": {"trainer": {"numNodes": 2}}}
+MAP = {"kind": "ConfigMap", "metadata": {"name": "m"}, "data": {"a": "b"}}
+
+
+def _submitted(directory: Path, *objects: dict[str, Any], **said: Any) -> list[dict[str, Any]]:
+    (directory / "work.yaml").write_text(yaml.safe_dump_all(objects))
+    return list(submitted(Submit(do="submit", manifests="work.yaml", **said), DEV, directory))
+
+
+@pytest.mark.parametrize("kind", WORK)
+def test_it_is_written_on_every_pod(kind: str, tmp_path: Path) -> None:
+    """Whatever the pods are in; what has none is left as it is."""
+    work = {"kind": kind, "metadata": {"name": "w"}, **WORK[kind]}
+    made, other = _submitted(tmp_path, work, MAP, runs_for=2, exit_code=3)
+    text = yaml.safe_dump(made)
+    assert text.count("rehearsal.ebbtide.dev/runs-for: '2'") == text.count("containers:")
+    assert text.count("rehearsal.ebbtide.dev/exit-code: '3'") == text.count("containers:")
+    assert "annotations" not in other["metadata"]
+
+
+def test_every_pool_gets_a_job_whoever_shares_its_queue() -> None:
+    """A queue of several teams is asked in one of their namespaces."""
+    written = declaration(ROOT / "Pulumi.dev.yaml")
+    shared = {**written, "teams": [*written["teams"], {"name": "speech"}]}
+    profile = derived({**shared, "name": "dev"})
+    assert any(len(queue.local_queues) > 1 for queue in profile.queues)
+    made = list(on_every_pool(EveryPool(do="every-pool"), profile))
+    work = {pool.name for pool in profile.pools if pool.role != "system"}
+    assert {one["metadata"]["name"] for one in made} == {f"try-{name}" for name in work}
+
+
+def test_it_is_refused_where_there_are_no_pods(tmp_path: Path) -> None:
+    """A TrainJob's pods are described by its runtime: what is said of them would reach nothing."""
+    assert len(_submitted(tmp_path, TRAIN_JOB)) == 1
+    with pytest.raises(RehearsalError, match="no pods are in TrainJob"):
+        _submitted(tmp_path, TRAIN_JOB, runs_for=2)

@@ -1,0 +1,179 @@
+"""Finding what a rehearsal needs: on PATH, in the cache, or not at all."""
+
+import subprocess
+from collections import defaultdict
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ebbtide.catalog import PINS
+from ebbtide_rehearsal.tools import ITEMS, Origin, Step, ToolError, ensure, needed
+from ebbtide_rehearsal.tools import __main__ as command
+from ebbtide_rehearsal.tools.items import Data, Tool
+from ebbtide_rehearsal.tools.steps import Finished, Started, Worked
+from rehearsal.tests.unit.machine import Machine, machine_in, silent
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    """A machine with nothing on its PATH."""
+    return machine_in(tmp_path, monkeypatch)
+
+
+_PINNED = {"kubernetes": "1.36.2", "etcd": "3.6.14", "helm": "3.20.2", "pulumi": "3.259.0", "kueue": "0.19.2"}
+"""Whatever is pinned today."""
+
+
+@pytest.mark.parametrize(
+    ("name", "says", "good"),
+    [
+        ("kubectl", "Client Version: v1.36.2", True),
+        ("kubectl", "Client Version: v1.36.0-dispatcher", True),
+        ("kubectl", "Client Version: v1.35.9", False),
+        ("kube-apiserver", "Kubernetes v1.37.0", False),
+        ("etcd", "etcd Version: 3.6.14", True),
+        ("etcd", "etcd Version: 3.7.0", True),
+        ("etcd", "etcd Version: 3.5.21", False),
+        ("helm", "v3.20.2+g8fb76d6", True),
+        ("helm", "v4.0.0", False),
+        ("pulumi", "v3.300.1", True),
+        ("pulumi", "v3.258.9", False),
+        ("pulumi", "no version here", False),
+        ("kueue", "v0.19.2", False),
+    ],
+)
+def test_only_a_version_that_will_do_is_taken_from_path(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, name: str, says: str, *, good: bool
+) -> None:
+    """Kubernetes in the pinned minor version, others no older within a major version; else it is missing."""
+    for pin, version in _PINNED.items():
+        monkeypatch.setitem(PINS, pin, replace(PINS[pin], version=version))
+    path = machine.program(name, f"echo '{says}'")
+    if good:
+        found = ensure([name], say=silent).found[name]
+        assert (found.path, found.origin) == (path, Origin.PATH)
+        assert found.version in says
+    else:
+        with pytest.raises(ToolError, match=f"nor built yet: {name} "):
+            ensure([name], say=silent)
+
+
+def test_a_program_that_fails_to_say_its_version_is_not_taken(machine: Machine) -> None:
+    """Such as the shim of a version manager that has no version chosen."""
+    machine.program("etcd", f"echo 'etcd Version: {ITEMS['etcd'].version}'; exit 126")
+    with pytest.raises(ToolError, match="etcd"):
+        ensure(["etcd"], say=silent)
+
+
+def test_what_is_missing_is_built_once(machine: Machine) -> None:
+    """The second time it comes from the cache, and needs no Go."""
+    machine.go()
+    first = ensure(["etcd", "kwok", "etcd"], say=silent).found
+    assert [found.origin for found in first.values()] == [Origin.BUILT, Origin.BUILT]
+    assert subprocess.run([first["kwok"].path], capture_output=True, check=True).stdout == b"built\n"
+    (machine.bin / "go").unlink()
+    second = ensure(["etcd", "kwok"], say=silent)
+    assert [found.origin for found in second.found.values()] == [Origin.CACHE, Origin.CACHE]
+    assert second.path("kwok") == first["kwok"].path
+    assert machine.built() == ["go.etcd.io/etcd/server/v3", "sigs.k8s.io/kwok/cmd/kwok"]
+
+
+def test_whoever_waits_is_told(machine: Machine) -> None:
+    """What is built, which of how many, and what Go does."""
+    machine.go()
+    steps: list[Step] = []
+    ensure(["etcd", "kwok"], say=steps.append)
+    started = [(step.name, step.number, step.of) for step in steps if isinstance(step, Started)]
+    assert started == [("etcd", 1, 2), ("kwok", 2, 2)]
+    assert Worked("sigs.k8s.io/kwok/cmd/kwok") in steps
+    assert [step.name for step in steps if isinstance(step, Finished)] == ["etcd", "kwok"]
+
+
+def test_without_go_one_sentence_says_what_is_missing(machine: Machine) -> None:
+    """And what to install."""
+    machine.program("kubectl", f"echo v{ITEMS['kubectl'].version}")
+    with pytest.raises(ToolError) as raised:
+        ensure(["kubectl", "etcd", "kueue-chart"], say=silent)
+    assert str(raised.value) == (
+        f"Neither on PATH in an accepted version nor built yet: etcd {ITEMS['etcd'].version}, "
+        f"kueue-chart {ITEMS['kueue-chart'].version}; building needs Go 1.26 or later, which is not on PATH "
+        "either: install it (https://go.dev/doc/install) and run this again."
+    )
+
+
+@pytest.mark.parametrize("version", ["go1.25.11", "go1.9", "", "devel"])
+def test_a_go_that_is_too_old_is_refused(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    """Before anything is built: Go itself would fail in the middle, or fetch another Go."""
+    machine.go()
+    monkeypatch.setenv("FAKE_GO_VERSION", version)
+    with pytest.raises(ToolError, match=r"needs Go 1\.26 or later"):
+        ensure(["etcd"], say=silent)
+    assert machine.built() == []
+
+
+def test_the_command_shows_what_was_found(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+    """A row each; what was being built goes to standard error."""
+    machine.go()
+    modules: dict[str, dict[str, str]] = defaultdict(dict)
+    for item in ITEMS.values():
+        match item:
+            case Tool():
+                files = modules[f"{item.module}@v{item.version}"]
+                for change in item.changes:
+                    files[change.file] = files.get(change.file, "") + change.before
+            case Data():
+                for part in item.parts:
+                    modules[f"{part.module}@{part.version}"][f"{part.source}/some.yaml"] = ""
+    for address, texts in modules.items():
+        machine.module(address, texts=texts)
+    assert command.main() == 0
+    output = capsys.readouterr()
+    rows = output.out.splitlines()
+    assert rows[0].split() == ["name", "version", "from", "path"]
+    assert [row.split()[0] for row in rows[1:]] == list(ITEMS)
+    assert f"[{len(ITEMS)}/{len(ITEMS)}]" in output.err
+    assert (
+        f"kube-apiserver {ITEMS['kube-apiserver'].version}: building, about 2 minutes from scratch on 2 cores"
+        in output.err
+    )
+
+
+def test_the_command_ends_with_2_when_something_cannot_be_had(
+    machine: Machine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In one sentence."""
+    assert list(machine.bin.iterdir()) == []
+    assert command.main() == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.count("\n") == 1
+    assert "Traceback" not in output.err
+
+
+def test_a_cache_that_cannot_be_written_is_named(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In one sentence, too."""
+    machine.go()
+    monkeypatch.setenv("EBBTIDE_CACHE", str(machine.bin / "go"))
+    assert command.main() == 2
+    assert str(machine.bin / "go") in capsys.readouterr().err
+
+
+_BY_ADDON = {
+    "trainer": {"trainer-controller-manager", "jobset", "trainer-chart", "trainer-manifests"},
+    "katib": {"katib-controller", "katib-manifests"},
+}
+
+
+@pytest.mark.parametrize("addons", [(), ("trainer",), ("katib",), ("trainer", "katib", "kueue", "pipelines")])
+def test_only_what_is_declared_is_needed(addons: tuple[str, ...]) -> None:
+    """In the order of the table; what tests ask for by name never is."""
+    found = needed(addons)
+    by_name = {"workflow-controller", "argo-crds", "pulumi-language-python", "pulumi-language-python-exec"}
+    never = by_name.union(*(names for addon, names in _BY_ADDON.items() if addon not in addons))
+    assert list(found) == [name for name in ITEMS if name not in never]
+    assert {"etcd", "pulumi", "helm", "kubectl", "kueue", "kueue-chart"} <= set(found)

@@ -1,0 +1,182 @@
+"""Building what a rehearsal needs into the cache, with a stand-in for Go."""
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ebbtide.catalog import PINS
+from ebbtide_rehearsal.tools import ITEMS, Step, ToolError, ensure
+from ebbtide_rehearsal.tools import cache as cache_module
+from ebbtide_rehearsal.tools.cache import directory, key
+from ebbtide_rehearsal.tools.items import Change, Data, Tool
+from ebbtide_rehearsal.tools.steps import Waiting, Worked
+from rehearsal.tests.unit.machine import Machine, entries, machine_in, silent
+from tests.repository import ROOT
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    """A machine with nothing on its PATH."""
+    return machine_in(tmp_path, monkeypatch)
+
+
+def test_data_is_copied_out_of_modules(machine: Machine) -> None:
+    """From each part's directory to its place; Go's cache may go, and the copy can be removed."""
+    machine.go()
+    chart_of = ITEMS["trainer-chart"]
+    assert isinstance(chart_of, Data)
+    trainer, jobset, lws = (f"{part.module}@{part.version}" for part in chart_of.parts)
+    machine.module(trainer, "charts/kubeflow-trainer/Chart.yaml", "README.md")
+    machine.module(jobset, "charts/jobset/Chart.yaml")
+    machine.module(lws, "charts/lws/Chart.yaml", "charts/lws/crds/a.yaml")
+    chart = ensure(["trainer-chart"], say=silent).path("trainer-chart")
+    files = sorted(str(path.relative_to(chart)) for path in chart.rglob("*") if path.is_file())
+    assert files == [
+        "Chart.yaml",
+        "charts/jobset/Chart.yaml",
+        "charts/lws/Chart.yaml",
+        "charts/lws/crds/a.yaml",
+    ]
+    shutil.rmtree(chart)
+
+
+def test_a_module_that_cannot_be_had_is_named(machine: Machine) -> None:
+    """With Go's own words; the cache is as it was."""
+    machine.go()
+    with pytest.raises(ToolError, match=r"^github.com/kubeflow/katib@v\S+ could not be fetched; .*404"):
+        ensure(["katib-manifests"], say=silent)
+    assert entries() == set()
+
+
+def test_a_module_without_the_directory_is_refused(machine: Machine) -> None:
+    """Nothing empty is kept for data."""
+    machine.go()
+    machine.module(f"github.com/kubeflow/katib@v{PINS['katib'].version}", "README.md")
+    with pytest.raises(ToolError, match="has no directory manifests/v1beta1"):
+        ensure(["katib-manifests"], say=silent)
+    assert entries() == set()
+
+
+_CONSTANTS = 'certDir = "/tmp/k8s-webhook-server/serving-certs"\nnamespace = "{}"\n'
+_NAMESPACE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+
+def test_constants_that_hold_in_a_container_are_others(machine: Machine) -> None:
+    """What is built has the changed words; Go's cache keeps the module's own."""
+    machine.go()
+    address, file = f"sigs.k8s.io/jobset@v{PINS['jobset'].version}", "pkg/util/cert/cert.go"
+    text = _CONSTANTS.format(_NAMESPACE)
+    machine.module(address, texts={file: text})
+    built = ensure(["jobset"], say=silent).path("jobset").read_text()
+    assert 'certDir = "./tmp/k8s-webhook-server/serving-certs"' in built
+    assert f'namespace = ".{_NAMESPACE}"' in built
+    assert (machine.modules / address / file).read_text() == text
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [{}, {"pkg/util/cert/cert.go": _CONSTANTS.format("other")}],
+    ids=["no file", "other words"],
+)
+def test_constants_that_are_not_there_are_named(machine: Machine, texts: dict[str, str]) -> None:
+    """Nothing is built that would look for its certificates in the wrong place."""
+    machine.go()
+    machine.module(f"sigs.k8s.io/jobset@v{PINS['jobset'].version}", "README.md", texts=texts)
+    with pytest.raises(ToolError, match=r"does not have .* once in pkg/util/cert/cert\.go"):
+        ensure(["jobset"], say=silent)
+    assert entries() == set()
+
+
+def test_a_failed_build_says_why(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The compiler's last lines, and where all of them are; what was built before stays."""
+    machine.go()
+    ensure(["etcd"], say=silent)
+    monkeypatch.setenv("FAKE_GO_MODE", "fail")
+    with pytest.raises(ToolError) as raised:
+        ensure(["etcd", "kwok"], say=silent)
+    version = ITEMS["kwok"].version
+    log = directory() / "logs" / f"kwok-{version}.log"
+    assert str(raised.value) == (
+        f"kwok {version} could not be built; Go's last output: # sigs.k8s.io/kwok/cmd/kwok / "
+        f"main.go:7:2: undefined: nothing / too many errors (full log: {log})."
+    )
+    assert "first\n" in log.read_text()
+    assert {name.split("-")[0] for name in entries()} == {"etcd"}
+
+
+def test_an_interrupted_build_leaves_nothing(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither half a program nor a compiler that goes on."""
+    machine.go()
+    monkeypatch.setenv("FAKE_GO_MODE", "hang")
+
+    def interrupted(step: Step) -> None:
+        if isinstance(step, Worked):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ensure(["etcd"], say=interrupted)
+    assert entries() == set()
+    process = int(machine.builds.read_text().split()[1])
+    with pytest.raises(ProcessLookupError):
+        os.kill(process, 0)
+
+
+def test_what_a_killed_build_left_is_removed(machine: Machine) -> None:
+    """The next one that builds removes it."""
+    machine.go()
+    (directory() / ".building-killed" / "content").mkdir(parents=True)
+    ensure(["etcd"], say=silent)
+    assert {name.split("-")[0] for name in entries()} == {"etcd"}
+
+
+_BUILD_ETCD = """
+from ebbtide_rehearsal.tools import ensure
+steps = []
+found = ensure(["etcd"], say=steps.append).found["etcd"]
+print(found.origin, *[type(step).__name__ for step in steps])
+"""
+
+
+def test_two_at_once_build_once(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second waits, says so, and takes what the first built."""
+    machine.go()
+    monkeypatch.setenv("FAKE_GO_MODE", "slow")
+    both = [
+        subprocess.Popen([sys.executable, "-c", _BUILD_ETCD], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    said = sorted(process.communicate(timeout=60)[0].strip() for process in both)
+    assert said == ["built now Started Worked Finished", f"cache {Waiting.__name__}"]
+    assert machine.built() == ["go.etcd.io/etcd/server/v3"]
+
+
+@pytest.mark.parametrize("name", ["go.mod", "go.sum"])
+def test_another_pin_is_another_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Whatever changes in go.mod or go.sum, nothing old is taken for it."""
+    modules = tmp_path / "modules"
+    shutil.copytree(cache_module.MODULES, modules)
+    monkeypatch.setattr(cache_module, "MODULES", modules)
+    before = key(ITEMS["etcd"])
+    assert key(ITEMS["etcd"]) == before
+    with (modules / "etcd" / name).open("a", encoding="utf-8") as file:
+        file.write("// more\n")
+    assert key(ITEMS["etcd"]) != before
+
+
+def test_other_flags_are_another_program() -> None:
+    """Package, tags, linker variables and changes count; what it is for does not."""
+    tool = ITEMS["pulumi"]
+    assert isinstance(tool, Tool)
+    others = [
+        replace(tool, package=f"{tool.package}/other"),
+        replace(tool, tags=("other",)),
+        replace(tool, stamps=(*tool.stamps, ("a.b", "c"))),
+        replace(tool, changes=(Change("main.go", "a", "b"),)),
+    ]
+    assert len({key(item) for item in (tool, *others)}) == len(others) + 1
+    assert key(replace(tool, why="For fun.")) == key(tool)

@@ -1,0 +1,76 @@
+"""The table of tools, and the pins beside it."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from ebbtide.catalog import PINS
+from ebbtide_rehearsal.tools.cache import MODULES, pins
+from ebbtide_rehearsal.tools.items import Data, Part, Tool
+from ebbtide_rehearsal.tools.table import DATA, ITEMS, TOOLS
+
+_REQUIRED = re.compile(r"^(?:require )?\t?([\w./-]+\.[\w./-]+) (v\S+)$", flags=re.MULTILINE)
+_REPLACED = re.compile(r"^\t(\S+) => (\S+) (v\S+)$", flags=re.MULTILINE)
+_GROUPS = sorted(path.name for path in MODULES.iterdir())
+_MODULES = sorted(
+    {(tool.group, tool.module, f"v{tool.version}") for tool in TOOLS}
+    | {(data.group, part.module, part.version) for data in DATA for part in data.parts}
+)
+
+
+def _texts(group: str) -> tuple[str, str]:
+    go_mod, go_sum = pins(group)
+    return go_mod.read_text(encoding="utf-8"), go_sum.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("item", ITEMS.values(), ids=list(ITEMS))
+def test_every_row_says_why_and_from_when(item: Tool | Data) -> None:
+    """A sentence, and a version with a date and a source."""
+    names = [item.pin] if isinstance(item, Tool) else [part.pin for part in item.parts]
+    assert item.why.endswith(".")
+    assert all(PINS[name].as_of and PINS[name].source for name in names)
+
+
+@pytest.mark.parametrize(("group", "module", "version"), _MODULES)
+def test_modules_are_pinned_where_the_table_says(group: str, module: str, version: str) -> None:
+    """In go.mod at the table's version, and in go.sum with the hashes of its files and of its go.mod."""
+    go_mod, go_sum = _texts(group)
+    assert dict(_REQUIRED.findall(go_mod))[module] == version
+    assert f"{module} {version} h1:" in go_sum
+    assert f"{module} {version}/go.mod h1:" in go_sum
+
+
+@pytest.mark.parametrize("group", _GROUPS)
+def test_go_mod_asks_for_nothing_else(group: str) -> None:
+    """What is required is in the table, at the table's version."""
+    required = dict(_REQUIRED.findall(_texts(group)[0]))
+    known = {module: version for of, module, version in _MODULES if of == group}
+    assert required == known
+
+
+@pytest.mark.parametrize("group", _GROUPS)
+def test_what_is_replaced_is_of_the_same_release(group: str) -> None:
+    """Kubernetes' staging modules, each by its own version of that release, and no directory of a machine."""
+    go_mod, _ = _texts(group)
+    replaced = _REPLACED.findall(go_mod)
+    assert go_mod.count("=>") == len(replaced)
+    version = f"v{PINS['kubernetes-staging'].version}"
+    assert [(name, by, of) for name, by, of in replaced if name != by or of != version] == []
+
+
+def test_staging_is_of_the_pinned_release() -> None:
+    """0.36.2 is 1.36.2."""
+    assert f"1.{PINS['kubernetes-staging'].version.removeprefix('0.')}" == PINS["kubernetes"].version
+
+
+def test_every_group_is_used() -> None:
+    """No pins of something that nobody builds."""
+    assert sorted({item.group for item in ITEMS.values()}) == _GROUPS
+
+
+def test_parts_stay_inside() -> None:
+    """No part of data is copied beside its directory."""
+    parts: list[Part] = [part for data in DATA for part in data.parts]
+    assert [part for part in parts for path in (part.source, part.into) if ".." in Path(path).parts] == []
+    assert all(not Path(part.into).is_absolute() for part in parts)
