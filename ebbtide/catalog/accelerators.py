@@ -1,11 +1,11 @@
-"""What follows from the type of an accelerator."""
+"""Properties of accelerator types."""
 
 import math
 from collections.abc import Iterable
 
 
 def is_tpu(accelerator: str) -> bool:
-    """Whether an accelerator type is a TPU: part of its machine, without a driver to install."""
+    """Check that an accelerator type is a TPU: part of its machine, without a driver to install."""
     return accelerator.startswith("tpu-")
 
 

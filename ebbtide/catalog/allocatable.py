@@ -1,4 +1,4 @@
-"""What a node offers to pods: the machine less what its cloud reserves for kubelet, system and eviction."""
+"""Allocatable resources: the machine less the cloud's reservations for kubelet, system and eviction."""
 
 from dataclasses import dataclass
 from typing import assert_never
@@ -17,7 +17,7 @@ class Resources:
     memory_mib: float
 
     def holds(self, need: "Resources") -> bool:
-        """Whether `need` fits."""
+        """Check that `need` fits."""
         return self.cpu_m >= need.cpu_m and self.memory_mib >= need.memory_mib
 
     def __add__(self, other: "Resources") -> "Resources":
@@ -70,10 +70,10 @@ def _aks(vcpus: int, memory_gib: float) -> Resources:
 
 
 def allocatable(cloud: CloudKind, name: str, vcpus: int, memory_gib: float) -> Resources:
-    """What pods can request of one node of that machine type.
+    """Return the allocatable resources of a node of a machine type.
 
     Args:
-        cloud: whose reservations apply.
+        cloud: the cloud, whose reservations apply.
         name: machine type; shared-core types have rules of their own.
         vcpus: virtual CPUs.
         memory_gib: memory, GiB.

@@ -28,7 +28,7 @@ def region_of(location: str) -> str:
 
 
 def is_gke_zone(location: str) -> bool:
-    """Whether a GKE location is a zone (`us-central1-a`) and not a region (`us-central1`)."""
+    """Check that a GKE location is a zone (`us-central1-a`) and not a region (`us-central1`)."""
     return _ZONE.match(location) is not None
 
 

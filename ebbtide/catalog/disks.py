@@ -58,7 +58,7 @@ azure-vms-no-temp-disk, 2026)."""
 
 
 def has_temporary_disk(family: str) -> bool:
-    """Whether Azure machines of a family have a temporary disk; assumed where the family is not known."""
+    """Check that Azure machines of a family have a temporary disk; true for an unknown family."""
     return family not in _NO_TEMPORARY_DISK
 
 

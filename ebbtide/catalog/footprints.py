@@ -1,6 +1,6 @@
-"""What the cloud's own system pods and each add-on bring: requests, disks, load balancers, webhooks.
+"""Footprints of the cloud's system pods and of each add-on: requests, disks, load balancers, webhooks.
 
-A preview sees a chart or a kustomization as one resource: this says what is in it.
+A preview sees a chart or a kustomization as one resource; this table has its content.
 """
 
 from dataclasses import dataclass

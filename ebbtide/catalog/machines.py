@@ -40,7 +40,7 @@ class Machine:
 
     @property
     def allocatable(self) -> Resources:
-        """What is left of one machine for pods, once kubelet and system have reserved their share."""
+        """Allocatable resources of one machine: those that kubelet and system do not reserve."""
         return allocatable(self.cloud, self.name, self.vcpus, self.memory_gib)
 
 
@@ -89,8 +89,8 @@ def attachable_types() -> list[str]:
 
 
 def attachable_counts(machine: Machine, accelerator: str) -> list[int]:
-    """How many accelerators of a type one machine may be given: an accelerator limits the machine's vCPUs
-    and memory."""
+    """Return the accepted numbers of accelerators of a type on a machine: an accelerator limits the machine's
+    vCPUs and memory."""
     if not machine.attachable:
         return []
     return [

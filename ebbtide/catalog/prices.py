@@ -12,16 +12,16 @@ GLOBAL = "global"
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What an item costs, USD per hour (disks and addresses too; `…-gib` items per GiB), before discounts
+    """Price of an item, USD per hour (disks and addresses too; `…-gib` items per GiB), before discounts
     and tax.
 
     Attributes:
-        on_demand: the list price; None where it was not found.
-        spot: spot price, which moves monthly: hold it for good within a quarter; None where not found.
-        flex: Dynamic Workload Scheduler flex-start price; None where not found.
-        note: what the price covers.
-        as_of: year and month, or date, of the source; empty where the source bears none.
-        source: where it was read.
+        on_demand: the list price; None if unknown.
+        spot: spot price, which changes monthly; None if unknown.
+        flex: Dynamic Workload Scheduler flex-start price; None if unknown.
+        note: scope of the price.
+        as_of: year and month, or date, of the source; empty if the source has none.
+        source: its source.
     """
 
     on_demand: float | None

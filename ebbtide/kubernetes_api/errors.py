@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
+from ebbtide.errors import EbbtideError
 from ebbtide.invocation import pip_install
 
 
-class ApiError(Exception):
+class ApiError(EbbtideError):
     """The API server refused or did not answer.
 
     Attributes:
@@ -58,11 +59,11 @@ class ApiError(Exception):
         )
 
 
-class KubeconfigError(Exception):
+class KubeconfigError(EbbtideError):
     """No usable kubeconfig; the message has the reason and the fix."""
 
 
-class MissingClientError(Exception):
+class MissingClientError(EbbtideError):
     """The official client is not installed; the message has the command to install it."""
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""What is installed on the cluster besides its pools."""
+"""Add-ons: software on the cluster besides its pools."""
 
 from typing import Annotated, Literal
 
@@ -7,7 +7,7 @@ from pydantic import Field
 from ebbtide.model.base import Declared, Names, default
 
 DriverMode = Literal["managed", "daemonset", "gpu-operator", "none"]
-"""Who installs the driver on GPU nodes whose pool does not have the cloud's."""
+"""Installer of the driver on GPU nodes whose pool does not have the cloud's."""
 
 
 class Kueue(Declared):
@@ -25,14 +25,14 @@ class Pipelines(Declared):
     """Kubeflow Pipelines."""
 
     existing: bool = False
-    """Whether Kubeflow Pipelines, from 2.15.0 on, is installed on an existing cluster. Then nothing is
+    """True for an existing cluster with Kubeflow Pipelines 2.15.0 or later: nothing is
     installed, and `retry` is set in the environment of its API server alone; it is unset again on destroy."""
     retry: Literal["disruptions", "any"] = "disruptions"
-    """Which failures a step's retries are for: only a node that was taken away, or also a failure of the step
+    """Failures that a step's retries cover: the loss of its node only, or also a failure of the step
     itself."""
     artifacts: Literal["cluster", "bucket"] = "cluster"
-    """Where what steps produce is kept: on a disk in the cluster, or, on GKE, in a bucket of its own. The
-    bucket has no size to outgrow; of a permanent cluster it outlives what is in it."""
+    """Store of the steps' artifacts: a disk in the cluster, or on GKE a bucket, which has no size limit and
+    survives a permanent cluster."""
 
 
 class Trainer(Declared):

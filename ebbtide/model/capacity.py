@@ -1,4 +1,4 @@
-"""How a pool's machines are bought: one variant a way, each with what that way has and nothing else."""
+"""Capacity types of a pool, a variant each with the fields of that type alone."""
 
 from typing import Annotated, Literal
 
@@ -37,7 +37,7 @@ class FlexStart(Declared):
 
     kind: Literal["flex-start"] = "flex-start"
     max_run_duration: OptionalDuration = default(None)
-    """How long a node lives at most, up to `7d`."""
+    """Maximum lifetime of a node, up to `7d`."""
 
 
 class Queued(Declared):
@@ -46,7 +46,7 @@ class Queued(Declared):
 
     kind: Literal["queued"] = "queued"
     max_run_duration: OptionalDuration = default(None)
-    """How long a node lives at most, up to `7d`."""
+    """Maximum lifetime of a node, up to `7d`."""
 
 
 class Reservation(Declared):

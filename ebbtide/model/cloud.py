@@ -21,14 +21,14 @@ class Existing(Declared):
 
 
 class GkeAccess(Declared):
-    """Who reaches the control plane. Unless it is private, the DNS endpoint, guarded by IAM, is there."""
+    """Access to the control plane. Unless it is private, it has a DNS endpoint, which IAM protects."""
 
     networks: Converted[tuple[str, ...], list[str] | tuple[str, ...]] = default(())
     """Ranges (CIDR) from which the IP endpoint is reached. Default: there is no IP endpoint; of a private
     cluster, it is reached from its own nodes and pods alone."""
     private: bool = False
-    """Whether the control plane has an address in the cluster's network alone, and no DNS endpoint. Whatever
-    deploys or submits work runs in that network, or in one of `networks` that is connected with it."""
+    """True for an address in the cluster's network alone, without a DNS endpoint. Deployments and submissions
+    then run in that network, or in one of `networks` that is connected to it."""
 
 
 class GkeNetwork(Declared):
@@ -60,7 +60,7 @@ class Gke(Declared):
     """A zone (`us-central1-a`), which makes a zonal cluster, or a region. One that is newer than Ebbtide's
     table is added under `regions`."""
     release_channel: Literal["rapid", "regular", "stable", "extended"] = "regular"
-    """How soon GKE's versions reach the cluster."""
+    """Release channel."""
     kubernetes_version: str | None = None
     """The least version of the control plane, where it must be pinned; nodes are made with the control
     plane's."""
@@ -71,7 +71,7 @@ class Gke(Declared):
     network_tags: Names = default(())
     """Network tags of the nodes of every pool, for the firewall rules and routes of their network."""
     maintenance: Maintenance | None = None
-    """When GKE upgrades the cluster and its nodes. Default: at any time."""
+    """Times of upgrades of the cluster and its nodes. Default: at any time."""
     regions: tuple[Region, ...] = ()
     """Regions, zones and hardware that are newer than Ebbtide's tables."""
     overrides: Overrides = Field(default_factory=Overrides)
@@ -81,12 +81,12 @@ class Gke(Declared):
 
     @property
     def site(self) -> Site:
-        """Where its pools stand."""
+        """Surroundings of its pools."""
         return Site(CloudKind.GKE, self.location, self.kubernetes_version, self.regions)
 
 
 class AksAccess(Declared):
-    """Who reaches the control plane, and as what."""
+    """Access to the control plane, and its administrators."""
 
     admins: Names = default(())
     """Object ids of the Entra groups that administer the cluster. Default: the identity that deploys it."""
@@ -94,14 +94,14 @@ class AksAccess(Declared):
     """Ranges (CIDR) from which the API server is reached. Default: it is open to the world, guarded by
     Entra. Not for a private cluster, which such ranges do not apply to."""
     private: bool = False
-    """Whether the API server has an address in the cluster's network alone. Whatever deploys or submits work
-    runs in that network, or in one that is connected with it. It is fixed when the cluster is created."""
+    """True for an address in the cluster's network alone. Deployments and submissions then run in that
+    network, or in one that is connected to it. It is fixed when the cluster is created."""
     private_dns_zone: Name = "system"
     """Zone in which a private API server has its name: `system` for one that AKS makes, `none` for a public
     name of the private address, or the resource id of a zone `privatelink.<region>.azmk8s.io`. It is fixed
     when the cluster is created."""
     login: Literal["azurecli", "workloadidentity"] = "azurecli"
-    """How kubelogin obtains a token: from the Azure CLI, or from a federated workload identity, as in CI."""
+    """Source of kubelogin's token: the Azure CLI, or a federated workload identity, as in CI."""
 
 
 class AksNetwork(Declared):
@@ -131,7 +131,7 @@ class Aks(Declared):
     tier: Literal["free", "standard"] = "free"
     """Control plane: without or with an uptime agreement."""
     upgrade_channel: Literal["rapid", "stable", "patch", "node-image", "none"] = "patch"
-    """Which upgrades AKS does by itself."""
+    """Upgrade channel."""
     kubernetes_version: str | None = None
     """Version of the control plane and the nodes, where it must be pinned."""
     access: AksAccess = AksAccess()
@@ -139,7 +139,7 @@ class Aks(Declared):
     keys: AksKeys = AksKeys()
     """Keys of one's own for what is at rest. Default: Microsoft's."""
     maintenance: Maintenance | None = None
-    """When AKS upgrades the cluster and its nodes, as `upgradeChannel` has it. Default: at any time."""
+    """Times of the upgrades of `upgradeChannel`. Default: at any time."""
     regions: tuple[Region, ...] = ()
     """Regions, zones and hardware that are newer than Ebbtide's tables."""
     overrides: Overrides = Field(default_factory=Overrides)
@@ -150,7 +150,7 @@ class Aks(Declared):
 
     @property
     def site(self) -> Site:
-        """Where its pools stand."""
+        """Surroundings of its pools."""
         return Site(CloudKind.AKS, self.location, self.kubernetes_version, self.regions)
 
 

@@ -15,7 +15,7 @@ from ebbtide.model.tenancy import Queue, Team
 
 
 class Lifetime(Declared):
-    """How long an ephemeral cluster is meant to be there."""
+    """Intended lifetime of an ephemeral cluster."""
 
     hours: Annotated[int, Field(strict=True, ge=1)]
     """Hours after which it may be reaped; written as a label on everything billable."""
@@ -25,12 +25,12 @@ class Cluster(Declared):
     """A cluster for ML work: where it is, its node pools, who uses it and what runs on it."""
 
     name: Name
-    """What it and everything of it is called. Left out in a stack's file: `<project>-<stack>`, so that two
+    """Name, and prefix of its resources' names. Default in a stack's file: `<project>-<stack>`, so that two
     review stacks never collide."""
     owner: Name
-    """Who answers for the bill; written as a label on everything billable."""
+    """Owner of the bill, a label on every billable resource."""
     cloud: Cloud
-    """Where it stands, and how it is reached."""
+    """Cloud, location, network and access."""
     lifetime: Lifetime | None = None
     """For an ephemeral cluster. Default: the cluster is permanent, and guarded against deletion."""
     pools: Converted[tuple[Pool, ...], Sequence[Pool]] = Field(min_length=1)
@@ -42,17 +42,17 @@ class Cluster(Declared):
 
     @property
     def site(self) -> Site:
-        """Where its pools stand."""
+        """Surroundings of its pools."""
         return self.cloud.site
 
     @property
     def physical_name(self) -> str:
-        """What the cluster is called in its cloud."""
+        """Name of the cluster in its cloud."""
         return self.cloud.existing.name if self.cloud.existing else self.name
 
     @property
     def is_ephemeral(self) -> bool:
-        """Whether it is meant to go away again, and so is never guarded against deletion."""
+        """True for a cluster with a lifetime, which is never protected from deletion."""
         return self.lifetime is not None
 
     @property
@@ -67,7 +67,7 @@ class Cluster(Declared):
 
     @property
     def has_kueue(self) -> bool:
-        """Whether work is admitted by Kueue: where queues, a queued pool or the add-on are declared."""
+        """True if Kueue admits work: with queues, a queued pool or the add-on."""
         return bool(
             self.queues
             or self.addons.kueue is not None

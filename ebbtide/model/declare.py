@@ -79,7 +79,7 @@ def check_pool(pool: Pool, site: Site) -> Pool:
 
 
 def advice(cluster: Cluster) -> tuple[Fault, ...]:
-    """What is worth a warning in a valid declaration."""
+    """Return the warnings of a valid declaration."""
     return (*cluster_faults(cluster, Severity.WARNED), *unchecked(cluster))
 
 

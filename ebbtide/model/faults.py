@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
+from ebbtide.errors import EbbtideError
+
 
 @dataclass(frozen=True, slots=True)
 class Fault:
@@ -29,8 +31,8 @@ class Fault:
         return f"{where}{self.problem} {self.consequence} {self.fix}"
 
 
-class DeclarationError(ValueError):
-    """A declaration that was refused, with every fault found in it.
+class DeclarationError(EbbtideError, ValueError):
+    """A refused declaration, with all its faults.
 
     Attributes:
         faults: all of them, in the order of the declaration.

@@ -1,4 +1,4 @@
-"""Which pools have GPUs, and who installs their driver."""
+"""Pools with GPUs, and the installers of their drivers."""
 
 from ebbtide.catalog import CloudKind, is_tpu, partitions
 from ebbtide.model.cluster import Cluster
@@ -40,20 +40,20 @@ def most_requested(accelerator: Accelerator, cloud: CloudKind) -> int:
 
 
 def has_tpus(pool: Pool, site: Site) -> bool:
-    """Whether a node has TPUs."""
+    """Check that a node has TPUs."""
     kind, _ = accelerators_of(pool, site)
     return is_tpu(kind)
 
 
 def has_gpus(pool: Pool, site: Site) -> bool:
-    """Whether a node has GPUs; a TPU needs no driver."""
+    """Check that a node has GPUs; a TPU needs no driver."""
     kind, _ = accelerators_of(pool, site)
     return bool(kind) and not is_tpu(kind)
 
 
 def cloud_installs(pool: Pool, cluster: Cluster) -> bool:
-    """Whether the cloud installs the driver of a pool, written or complete: where the pool says so, or where
-    it says nothing and the cluster's drivers are `managed`."""
+    """Check that the cloud installs the driver of a pool, written or complete: by the pool's own field, else
+    by the cluster's drivers."""
     written = pool.accelerator.driver if pool.accelerator is not None else None
     if written is None:
         return cluster.addons.drivers == "managed"

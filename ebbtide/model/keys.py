@@ -12,8 +12,8 @@ class GkeKeys(Declared):
     disks: Name | None = None
     """The key that the nodes' boot disks are encrypted with. Changing it replaces every pool."""
     grant: bool = True
-    """Whether the role Cloud KMS CryptoKey Encrypter/Decrypter is granted on the keys: to GKE's service agent
-    for secrets, to Compute Engine's for disks. `false` where the keys' owner has granted it."""
+    """True to grant the role Cloud KMS CryptoKey Encrypter/Decrypter on the keys: to GKE's service agent
+    for secrets, to Compute Engine's for disks. `false` if the keys' owner has granted it."""
 
 
 class AksKeys(Declared):
@@ -30,5 +30,5 @@ class AksKeys(Declared):
     identity becomes Reader. It is fixed when the cluster is created. The set's own identity needs the role
     Key Vault Crypto Service Encryption User on its vault."""
     grant: bool = True
-    """Whether these roles are granted to the cluster's identity; `false` where the owner of vault and set has
-    granted them."""
+    """True to grant these roles to the cluster's identity; `false` if the owner of vault and set has granted
+    them."""

@@ -1,4 +1,4 @@
-"""When the cloud upgrades a cluster by itself, and when it does not."""
+"""Maintenance windows and exclusions of a cluster."""
 
 from datetime import date
 from typing import Literal
@@ -19,9 +19,9 @@ class MaintenanceWindow(Declared):
     days: Converted[tuple[Day, ...], list[Day] | tuple[Day, ...]] = default(())
     """Days on which it begins, UTC. Default: every day. AKS: one, or every day."""
     start: Name
-    """When it begins, UTC: `"02:00"`."""
+    """Start time, UTC: `"02:00"`."""
     duration: Converted[Duration, str]
-    """How long it is, 4 to 24 hours: `6h`. GKE needs 48 hours in 32 days, and so 12 hours on one day a week,
+    """Duration, 4 to 24 hours: `6h`. GKE needs 48 hours in 32 days, and so 12 hours on one day a week,
     or 6 hours on two."""
 
 
@@ -29,7 +29,7 @@ class MaintenanceExclusion(Declared):
     """Days on which there are no upgrades, even within the window."""
 
     name: Name
-    """What it is called; a label for GKE, which AKS does not have."""
+    """Name, for GKE; AKS has none."""
     start: date
     """Its first day, UTC: `"2026-12-20"`."""
     end: date
@@ -39,10 +39,10 @@ class MaintenanceExclusion(Declared):
 
 
 class Maintenance(Declared):
-    """When the cloud upgrades the cluster and its nodes by itself. Urgent repairs go by neither."""
+    """Times of automatic upgrades of the cluster and its nodes. Urgent repairs ignore them."""
 
     window: MaintenanceWindow
     exclusions: Converted[
         tuple[MaintenanceExclusion, ...], list[MaintenanceExclusion] | tuple[MaintenanceExclusion, ...]
     ] = Field(default=())  # pyright: ignore[reportAssignmentType] # as `default`
-    """When there are no upgrades at all, or none of some kind."""
+    """Periods without upgrades, or without some kinds of upgrades."""

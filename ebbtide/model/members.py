@@ -10,17 +10,17 @@ _ACCOUNT = ".gserviceaccount.com"
 
 
 def is_group(member: str) -> bool:
-    """Whether a member is written as a group of GKE's."""
+    """Check that a member is a group in GKE's form."""
     return member.startswith(_GROUP)
 
 
 def name_of(member: str) -> str:
-    """What Kubernetes calls a member: without the word that says that it is a group."""
+    """Return a member's name in Kubernetes, without the prefix of groups."""
     return member.removeprefix(_GROUP)
 
 
 def is_object_id(member: str) -> bool:
-    """Whether a member is an object id of Entra's, which Azure can assign a role to."""
+    """Check that a member is an Entra object id, which Azure can assign a role to."""
     return _OBJECT_ID.fullmatch(member) is not None
 
 

@@ -1,5 +1,4 @@
-"""What a node of a pool offers to work: the machine, less what kubelet and system keep, less the DaemonSets
-on it."""
+"""Capacity of a node for work: allocatable resources of the machine, less the requests of DaemonSets."""
 
 from ebbtide.catalog import CloudKind, Resources, footprint
 from ebbtide.model.addons import Addons
@@ -26,7 +25,7 @@ def _of_gpus(pool: Pool, site: Site, addons: Addons) -> tuple[str, ...]:
 
 
 def daemons(pool: Pool, site: Site, addons: Addons = NONE) -> Resources:
-    """What the DaemonSets on a node of a complete pool request: the cloud's and those of the add-ons."""
+    """Return the requests of the DaemonSets on a node of a complete pool: the cloud's and the add-ons'."""
     items = (_NODE[site.cloud], *_of_gpus(pool, site, addons), *(("logs-node",) if addons.logs else ()))
     total = Resources(0, 0)
     for item in items:
@@ -35,8 +34,8 @@ def daemons(pool: Pool, site: Site, addons: Addons = NONE) -> Resources:
 
 
 def offered(pool: Pool, site: Site, addons: Addons = NONE) -> Resources | None:
-    """What one node of a complete pool offers to work, whole millicores and MiB; None where the machine is
-    not known."""
+    """Return the capacity of a node of a complete pool for work, in whole millicores and MiB; None for an
+    unknown machine."""
     machine = machine_of(pool, site)
     if machine is None:
         return None

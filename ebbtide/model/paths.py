@@ -33,12 +33,12 @@ def path_keys(path: str) -> tuple[Key, ...]:
 
 
 def is_within(path: str, place: str) -> bool:
-    """Whether a path is a place or lies below it; everything lies below the empty path."""
+    """Check that a path is another path or below it; every path is below the empty one."""
     return not place or path == place or path.startswith((f"{place}.", f"{place}["))
 
 
 def position(path: str, written: object) -> tuple[int, ...]:
-    """Where a path stands in what was written, for sorting from top to bottom; what is left out comes
+    """Return the position of a path in the written declaration, for sorting; a path that is not written is
     last."""
     place: list[int] = []
     for key in path_keys(path):

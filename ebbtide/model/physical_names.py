@@ -12,14 +12,14 @@ _GOOGLE = "hashicorp/terraform-provider-google-beta 7.45"
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What a name of a type may be.
+    """Syntax of the names of a resource type.
 
     Attributes:
-        shortest: fewest characters.
-        longest: most characters.
-        characters: those that may be in it, as a class of a regular expression.
-        source: where the limit is written down.
-        reserved: a regular expression of what may not be in it; empty for nothing.
+        shortest: minimum length.
+        longest: maximum length.
+        characters: allowed characters, as a class of a regular expression.
+        source: source of the limits.
+        reserved: a regular expression of forbidden parts; empty for none.
     """
 
     shortest: int

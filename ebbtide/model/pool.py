@@ -11,14 +11,14 @@ from ebbtide.model.capacity import Capacity, OnDemand
 
 
 class Role(StrEnum):
-    """What a pool is for: `system` is the cheap admin pool, `work` everything else."""
+    """Role of a pool: `system` is the cheap admin pool, `work` any other."""
 
     SYSTEM = "system"
     WORK = "work"
 
 
 class TaintEffect(StrEnum):
-    """What a taint does to pods that do not tolerate it, as Kubernetes spells it."""
+    """Effect of a taint, in Kubernetes' spelling."""
 
     NO_SCHEDULE = "NoSchedule"
     PREFER_NO_SCHEDULE = "PreferNoSchedule"
@@ -55,7 +55,7 @@ class Accelerator(Declared):
     type: Name
     """As the cloud or the catalog names it: `nvidia-tesla-t4`, `nvidia-l4`."""
     count: Annotated[int, Field(strict=True, ge=1)] = 1
-    """How many a node has."""
+    """Number per node."""
     driver: Literal["default", "latest", "none"] | None = None
     """Driver that the cloud installs: GKE has `default` and `latest`, AKS `default`; `none` leaves it to
     `addons.drivers`. Default: `default` where that is `managed`, else `none`."""
@@ -91,7 +91,7 @@ _Machine = Annotated[
 
 
 class Nodes(Declared):
-    """How many nodes: totals for the pool, however many zones it spans."""
+    """Node counts, in total over the zones of the pool."""
 
     min: Count | None = None
     """The fewest. Default: 0 for a work pool; 1 for a system pool on GKE, 2 on AKS."""
@@ -132,7 +132,7 @@ class SecondaryBootDisk(Declared):
 
 
 class Upgrade(Declared):
-    """How nodes are replaced when their version changes."""
+    """Replacement of nodes during upgrades."""
 
     max_surge: Count | None = None
     """Nodes added at a time."""
@@ -144,14 +144,14 @@ class Pool(Declared):
     """A node pool: machines of one shape, bought in one way, for one kind of work."""
 
     name: Name
-    """What it is called in its cloud, and in queues."""
+    """Name, in the cloud and in queues."""
     role: Converted[Role, Role | Literal["system", "work"]] = default(Role.WORK)
     machine: Converted[_Machine | None, MachineShape | str | None] = default(None)
     """Machine type, by its name or with its shape."""
     accelerator: Accelerator | None = None
     """Accelerators of a node. Left out where they are part of the machine type."""
     capacity: Capacity = default(OnDemand())
-    """How its machines are bought: a kind as a word, or with what belongs to it."""
+    """Capacity type: its name, or an object with its fields."""
     nodes: Nodes = Nodes()
     zones: Names = default(())
     """GKE: zones of the cluster's region (`us-central1-a`). AKS: zones by number (`"1"`). Default: where
@@ -196,7 +196,7 @@ class Pool(Declared):
     shutdown_grace: OptionalDuration = default(None)
     """GKE: time that a spot node's pods have to end when it is preempted: `0s`, `30s` or `120s`."""
     upgrade: Upgrade | None = None
-    """How nodes are replaced. Not for flex-start, queued, and spot on AKS, which have no such settings."""
+    """Replacement of nodes during upgrades. Flex-start, queued, and spot on AKS have no such settings."""
     auto_repair: bool | None = None
     """GKE: replace nodes that fail health checks. Default: yes, but no for flex-start and queued, which
     cannot."""
@@ -210,5 +210,5 @@ class Pool(Declared):
 
     @property
     def is_system(self) -> bool:
-        """Whether this is the admin pool."""
+        """True for the admin pool."""
         return self.role is Role.SYSTEM

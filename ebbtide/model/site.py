@@ -1,4 +1,4 @@
-"""Where a pool stands: what its rules need to know of the cluster around it."""
+"""A pool's surroundings: the parts of the cluster that its rules read."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -64,5 +64,5 @@ class Site:
 
     @property
     def is_zonal(self) -> bool:
-        """Whether the cluster has its control plane, and by default its nodes, in one zone."""
+        """True if the control plane, and by default the nodes, are in one zone."""
         return self.cloud is CloudKind.GKE and is_gke_zone(self.location)

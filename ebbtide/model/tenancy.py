@@ -1,4 +1,4 @@
-"""Who shares the pools: queues over pools, and teams that use the queues."""
+"""Queues over pools, and teams that use the queues."""
 
 from collections.abc import Sequence
 from typing import Annotated, Literal
@@ -23,13 +23,13 @@ class Queue(Declared):
     """A queue of work for pools, in order of preference."""
 
     name: Name
-    """What it is called, and so is its local queue in a team's namespace, unless the team says otherwise."""
+    """Name, and by default that of its local queues in teams' namespaces."""
     pools: Names = Field(min_length=1)
     """Pools that the queue's work runs on, the preferred one first."""
     fallback: bool = False
-    """Whether work goes on to the next pool when the cloud has no stock of the preferred one. To the queue
-    its pools are then one, and the cloud's autoscaler chooses among them in this order: GKE by a ComputeClass
-    called as the queue, AKS by the priority expander. No other queue leads to them."""
+    """True if work falls back to the next pool when the cloud has no stock of the preferred one. The queue
+    then treats its pools as one, and the cloud's autoscaler chooses among them in this order: GKE by a
+    ComputeClass with the queue's name, AKS by the priority expander. No other queue may have these pools."""
     together: bool = False
     """AKS: the nodes that a job needs are asked for at once, before it is admitted, and come all or not at
     all. GKE has that on pools whose capacity is `queued`."""
@@ -43,7 +43,7 @@ class Namespace(Declared):
     name: Name
     """As Kubernetes has it."""
     create: bool = True
-    """Whether it is ours; one that is there already, such as `default`, is used and never removed."""
+    """True to create it; an existing one, such as `default`, is used and never deleted."""
     pod_security: Literal["privileged", "baseline", "restricted"] | None = None
     """Pod Security Standard that the API server enforces in it. Default: `baseline`, under which no pod
     becomes root on its node; an existing namespace keeps the label that it has."""
@@ -62,8 +62,8 @@ class Bucket(Declared):
     """A bucket for checkpoints and results: it outlives pods and nodes, and bills what is in it."""
 
     keep: bool | None = None
-    """Whether it stays, with all that is in it, when the stack is destroyed. Default: yes, but no for an
-    ephemeral cluster, whose bucket goes with its contents."""
+    """True to keep it, with its contents, when the stack is destroyed. Default: true, and false for an
+    ephemeral cluster, whose bucket is deleted with its contents."""
 
 
 class Volume(Declared):
@@ -81,8 +81,8 @@ class Registry(Declared):
     by the GiB, and on AKS the registry by the day, also while it is empty."""
 
     keep: bool | None = None
-    """Whether it stays, with its images, when the stack is destroyed. Default: yes, but no for an ephemeral
-    cluster."""
+    """True to keep it, with its images, when the stack is destroyed. Default: true, and false for an
+    ephemeral cluster."""
     immutable_tags: bool = False
     """GKE: whether a tag can never be moved to another image."""
     delete_untagged_days: Annotated[int, Field(strict=True, ge=1)] | None = None
@@ -100,7 +100,7 @@ class Team(Declared):
     """People who share a namespace and queues."""
 
     name: Name
-    """What it is called, and so is its namespace, unless it names one."""
+    """Name, and by default that of its namespace."""
     namespace: Namespace | None = None
     members: Names = default(())
     """GKE: e-mail addresses of users and service accounts, and of groups as `group:vision@acme.example`. AKS:
@@ -146,12 +146,11 @@ class Team(Declared):
 
     @property
     def has_bucket(self) -> bool:
-        """Whether a bucket is made: where one is declared, or the shared volume is one."""
+        """True if a bucket is created: for `bucket`, or for a shared volume of that kind."""
         return self.bucket is not None or (self.volume is not None and self.volume.kind == "bucket")
 
     def queues_used(self, queue: str) -> tuple[QueueUse, ...]:
-        """How the team uses a queue: under the names it asked for, or under the queue's own where it named
-        none at all."""
+        """Return the team's uses of a queue: under the names that it declares, or under the queue's own."""
         if not self.queues:
             return (QueueUse(queue=queue),)
         return tuple(use for use in self.queues if use.queue == queue)

@@ -1,11 +1,10 @@
-"""Who works on the cluster: the declared teams, and the namespaces that are tenants without being a
-team's."""
+"""Tenants of the cluster: the declared teams, and namespaces without a team."""
 
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.tenancy import Namespace, QueueUse, Team
 
 PIPELINES_NAMESPACE = "kubeflow"
-"""Where Kubeflow Pipelines runs its steps; upstream's manifests name it in too many places to change."""
+"""Namespace of Kubeflow Pipelines' steps, fixed in many places of its manifests."""
 
 
 def pipelines_tenant() -> Team:

@@ -1,5 +1,7 @@
 """Errors of operations."""
 
+from ebbtide.errors import EbbtideError
 
-class OperationError(Exception):
+
+class OperationError(EbbtideError):
     """The operation was not performed; the message has the reason and the fix."""

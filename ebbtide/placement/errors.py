@@ -1,6 +1,7 @@
-"""What is wrong with a profile, for whoever reads one."""
+"""Errors of placement profiles."""
+
+from ebbtide.errors import EbbtideError
 
 
-class ProfileError(ValueError):
-    """A profile that cannot be read, or that does not know what was asked of it; the message says what to
-    do."""
+class ProfileError(EbbtideError, ValueError):
+    """An unreadable profile, or one without the requested pool or queue."""

@@ -149,7 +149,7 @@ def _resource(resource: Resource) -> ResourceReport:
 
 
 def _is_of_package(alias: str) -> bool:
-    """Whether an alias is of the provider's package, which gives a resource the names of all its API
+    """Check if an alias is of the provider's package, which gives a resource the names of all its API
     versions.
     """
     return alias.startswith("type=") and " " not in alias
@@ -177,7 +177,7 @@ def _assumptions(recording: Recording) -> Iterable[AssumptionReport]:
 
 
 def _answers(values: Mapping[str, Plain], paths: Iterable[str]) -> dict[str, Any]:
-    """What stands at those paths, not looking into secrets."""
+    """Return the values at these paths; secrets are not opened."""
     everything = dict(values)
     secret = {key for key, value in values.items() if isinstance(value, Secret)}
     return {

@@ -19,17 +19,17 @@ class AcceleratorReport(_Part):
     type: str
     """As the cloud names it, such as `nvidia-tesla-t4`."""
     count: int
-    """How many a node has."""
+    """Number per node."""
     sharing: str = ""
-    """How GPUs are divided and shared, as `1g.5gb` or `time-sharing by 8`; empty where they are not."""
+    """Partitioning and sharing of GPUs, as `1g.5gb` or `time-sharing by 8`; empty for none."""
     topology: str = ""
     """Topology of a TPU slice of several nodes, as `4x4`; empty for others."""
     requestable: int
-    """How many the pods of a node can request; of shared GPUs, the shares."""
+    """Number that the pods of a node can request; of shared GPUs, the shares."""
 
 
 class NodesReport(_Part):
-    """How many nodes a pool has, in all its zones together."""
+    """Node counts, in total over the zones of the pool."""
 
     minimum: int | None
     """The fewest that the autoscaler leaves; null where the number is fixed."""
@@ -38,7 +38,7 @@ class NodesReport(_Part):
     fixed: int | None
     """A number without autoscaling; null where there is autoscaling."""
     at_birth: int | None
-    """How many there are when the pool is made; null where the cloud starts at the minimum."""
+    """Initial node count; null if the cloud starts at the minimum."""
 
 
 class DiskReport(_Part):
@@ -60,14 +60,14 @@ class TaintReport(_Part):
     effect: str
     """`NoSchedule`, `PreferNoSchedule` or `NoExecute`."""
     automatic: bool
-    """Whether the cloud adds it by itself."""
+    """True if the cloud adds it by itself."""
 
 
 class PoolReport(_Part):
     """A node pool, as its resource has it."""
 
     name: str
-    """What it is called in the cloud."""
+    """Name in the cloud."""
     cluster: str
     """Name of its cluster."""
     cloud: str
@@ -81,33 +81,33 @@ class PoolReport(_Part):
     accelerator: AcceleratorReport | None
     """Accelerators of a node; null for a CPU pool."""
     capacity: Literal["on-demand", "spot", "preemptible", "flex-start", "queued", "reservation"]
-    """How machines are bought."""
+    """Capacity type."""
     reservation: str
     """The reservation that they come from, or `any`; empty where there is none."""
     max_price: float | None
     """The most to pay for a spot machine, USD per hour; null for up to the list price."""
     nodes: NodesReport
-    """How many nodes."""
+    """Node counts."""
     zones: tuple[str, ...]
-    """Where nodes may be; empty for wherever the cluster is."""
+    """Zones of the nodes; empty for the cluster's."""
     disk: DiskReport
     """Boot disk of a node."""
     local_disks: str = ""
     """Disks of the machine itself that a node uses, in words; empty for none."""
     settings: tuple[str, ...] = ()
-    """What else its nodes are set to, in words, as `gVNIC`."""
+    """Other settings of its nodes, in words, as `gVNIC`."""
     labels: dict[str, str]
     """Kubernetes labels that the resource declares."""
     taints: tuple[TaintReport, ...]
     """Taints that nodes carry."""
     admits: str
-    """What may run there, in words."""
+    """Work that may run there, in words."""
     queues: tuple[str, ...]
     """Kueue's local queues that lead there, as `namespace/name`."""
     falls_back_to: tuple[str, ...]
     """The pools whose nodes are taken when this one's cloud has no stock, the next one first."""
     max_run_seconds: int | None
-    """How long a node lives at most; null for no limit."""
+    """Maximum lifetime of a node; null for no limit."""
     billing: dict[str, str]
     """Labels of the bill, which Azure calls tags."""
     network_tags: tuple[str, ...] = ()
@@ -117,20 +117,20 @@ class PoolReport(_Part):
     urn: str
     """The pool's resource; the cluster's where the pool is part of it."""
     inline: bool
-    """Whether the pool is part of its cluster's resource."""
+    """True if the pool is part of its cluster's resource."""
 
 
 class ClusterReport(_Part):
     """A cluster, as its resource has it."""
 
     name: str
-    """What it is called in the cloud."""
+    """Name in the cloud."""
     cloud: str
     """`gke` or `aks`."""
     location: str
     """Zone or region."""
     settings: tuple[str, ...]
-    """What a reviewer should see of it, each in a few words."""
+    """Remarks for a reviewer, of a few words each."""
     overrides: dict[str, Any]
     """Inputs of the cluster's resource that the declaration overrides, by path."""
     urn: str
@@ -149,7 +149,7 @@ class ResourceReport(_Part):
     kind: Literal["resource", "component", "provider", "read"]
     """`read` exists already and is only looked at; a `component` is only a place in the tree."""
     remote: bool
-    """Whether a component's children are made by its provider, and so are not in this document."""
+    """True if a component's children are created by its provider, and are missing here."""
     parent: str | None
     """URN; null directly under the stack."""
     id: str | None
@@ -159,11 +159,11 @@ class ResourceReport(_Part):
     depends_on: tuple[str, ...]
     """URNs of the resources that it waits for."""
     protect: bool
-    """Whether the engine would refuse to delete it."""
+    """True if the engine refuses to delete it."""
     deleted_with: str | None
     """URN of the resource whose deletion takes it along."""
     retain_on_delete: bool
-    """Whether deleting it leaves it in the cloud."""
+    """True if its deletion leaves it in the cloud."""
     ignore_changes: tuple[str, ...]
     """Property paths whose changes are ignored."""
     replace_on_changes: tuple[str, ...]
@@ -181,7 +181,7 @@ class ResourceReport(_Part):
     import_id: str | None
     """The existing resource that it would adopt."""
     inputs: dict[str, Any]
-    """What is asked for; `[secret]` and `[unknown]` stand for what cannot be shown."""
+    """Inputs; `[secret]` and `[unknown]` replace values that cannot be shown."""
     secrets: tuple[str, ...]
     """Property paths of the secret inputs."""
     assumed_inputs: tuple[str, ...]
@@ -207,9 +207,9 @@ class AssumptionReport(_Part):
     of: str
     """URN of a resource, or token of a function that the program calls."""
     args: dict[str, Any]
-    """What the function is called with; empty for a resource."""
+    """Arguments of the function; empty for a resource."""
     answers: dict[str, Any]
-    """What is assumed, by property path; `[secret]` for what cannot be shown."""
+    """Assumed values by property path; `[secret]` replaces values that cannot be shown."""
 
 
 class Counts(_Part):
@@ -238,7 +238,7 @@ class Counts(_Part):
 
 
 class Preview(_Part):
-    """What a stack's program would create, found offline: no cloud was asked, nothing was changed."""
+    """Resources that a stack's program would create, without a request to any cloud."""
 
     version: Literal["ebbtide.dev/preview/v1"] = VERSION
     """Of this form of document."""
@@ -257,11 +257,11 @@ class Preview(_Part):
     warnings: tuple[MessageReport, ...]
     """Warnings and errors of the program, and what the preview cannot follow."""
     messages: tuple[MessageReport, ...]
-    """What else the program says."""
+    """Other messages of the program."""
     assumptions: tuple[AssumptionReport, ...]
-    """What stands for the answers of clouds."""
+    """Values that replace the answers of clouds."""
     counts: Counts
-    """How many resources there are."""
+    """Number of resources."""
 
 
 def preview_schema() -> dict[str, Any]:

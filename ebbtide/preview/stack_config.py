@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from ebbtide.errors import EbbtideError
 from ebbtide.project.yaml_file import Yaml
 
 PLACEHOLDER: Final = "encrypted-in-the-stack-file"
@@ -18,8 +19,10 @@ PLACEHOLDER: Final = "encrypted-in-the-stack-file"
 _DECLARATION_KEYS: Final = {"type", "description", "items", "default", "value", "secret"}
 
 
-class StackFileError(Exception):
+class StackFileError(EbbtideError):
     """A project's or stack's file is missing, malformed or has the wrong structure."""
+
+    rule = "stack-file"
 
 
 class MergedConfig(NamedTuple):

@@ -40,7 +40,7 @@ def urn_name(urn: str) -> str:
 
 
 def nodes_words(nodes: NodesReport) -> str:
-    """How many nodes: `0 to 4`, or `3` where the number is fixed."""
+    """Format node counts: `0 to 4`, or `3` for a fixed number."""
     if nodes.fixed is not None:
         return str(nodes.fixed)
     return f"{nodes.minimum or 0} to {'?' if nodes.maximum is None else nodes.maximum}"
@@ -56,7 +56,7 @@ def accelerator_words(pool: PoolReport) -> str:
 
 
 def capacity_words(pool: PoolReport) -> str:
-    """How machines are bought, with what limits it: `queued, up to 7 days`."""
+    """Format a capacity type with its limit: `queued, up to 7 days`."""
     details: list[str] = []
     if pool.reservation:
         details.append(pool.reservation.rpartition("reservations/")[2])

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import yaml
 
+from ebbtide.errors import EbbtideError
 from ebbtide.model.paths import Key
 from ebbtide.project.yaml_syntax import explain_syntax
 
 
-class YamlFileError(Exception):
+class YamlFileError(EbbtideError):
     """A file that is unreadable or not valid YAML. The message has the file, the line and the column.
 
     Attributes:
@@ -22,6 +23,8 @@ class YamlFileError(Exception):
         problem: the problem, without the position.
         fix: the suggested fix; empty if unknown.
     """
+
+    rule = "yaml-syntax"
 
     def __init__(self, file: Path, problem: str, mark: yaml.Mark | None = None, fix: str = "") -> None:
         self.file = file

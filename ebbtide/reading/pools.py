@@ -46,7 +46,7 @@ def _with_overrides(pool: PoolFacts, recording: Recording) -> PoolFacts:
 
 
 def _overrides(resource: Resource, recording: Recording, name: str) -> dict[str, Plain]:
-    """What the component above a resource says that the declaration overrides, by path."""
+    """Return the declaration's overrides of a resource by path, from its component."""
     parent = recording[resource.parent] if resource.parent else None
     overrides = parent.inputs.get(name) if parent is not None else None
     return dict(leaves(overrides)) if isinstance(overrides, dict) else {}

@@ -6,13 +6,14 @@ from pathlib import Path
 
 from pulumi import InputPropertiesError, InputPropertyError, RunError
 
+from ebbtide.errors import EbbtideError
 from ebbtide.recording.assumption_tables import UnansweredInvokeError
 from ebbtide.recording.monitor import DuplicateResourceError, UnsupportedCallError
 
 _OURS = Path(__file__).parent
 
 
-class ProgramError(Exception):
+class ProgramError(EbbtideError):
     """The program failed, or could not be run. The exception is the cause.
 
     Attributes:
@@ -20,6 +21,8 @@ class ProgramError(Exception):
             directory; empty if none.
         line: the line in that file; 0 if none.
     """
+
+    rule = "program"
 
     def __init__(self, message: str, file: str = "", line: int = 0) -> None:
         super().__init__(message)

@@ -1,14 +1,16 @@
-"""What is wrong with a piece of work, all of it at once."""
+"""Errors of workloads, all of them at once."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
 
+from ebbtide.errors import EbbtideError
 
-class WorkloadError(ValueError):
-    """Work that cannot run as it is described.
+
+class WorkloadError(EbbtideError, ValueError):
+    """A workload that cannot run as described.
 
     Attributes:
-        problems: one sentence or two for each thing that is wrong, with what to write instead.
+        problems: a sentence or two for each problem, with the correction.
     """
 
     def __init__(self, *problems: str) -> None:
@@ -17,42 +19,42 @@ class WorkloadError(ValueError):
 
 
 class Problems:
-    """What was found wrong so far."""
+    """A list of problems that ends in one error."""
 
     def __init__(self) -> None:
-        self._found: list[str] = []
+        self._problems: list[str] = []
 
     def add(self, problem: str) -> None:
-        """Note a problem."""
-        self._found.append(problem)
+        """Add a problem."""
+        self._problems.append(problem)
 
     def check(self, holds: object, problem: str) -> None:
-        """Note a problem where something does not hold."""
+        """Add a problem unless a condition holds."""
         if not holds:
             self.add(problem)
 
     @contextmanager
     def collecting(self) -> Generator[None]:
-        """Note what is wrong in the block, and go on after it."""
+        """Add the problems of a block instead of raising them."""
         try:
             yield
         except WorkloadError as error:
-            self._found += error.problems
+            self._problems += error.problems
 
     def error(self, *more: str) -> WorkloadError:
-        """All of it, and more, as one error; what was found twice is said once."""
-        return WorkloadError(*dict.fromkeys((*self._found, *more)))
+        """Return one error of these and more problems, without duplicates."""
+        return WorkloadError(*dict.fromkeys((*self._problems, *more)))
 
     def end(self) -> None:
-        """Stop here if anything was found.
+        """Raise the problems, if there are any.
 
         Raises:
-            WorkloadError: with all of it.
+            WorkloadError: with all of them.
         """
-        if self._found:
+        if self._problems:
             raise self.error()
 
     @property
     def found(self) -> tuple[str, ...]:
-        """What was found, in order."""
-        return tuple(self._found)
+        """The problems, in order."""
+        return tuple(self._problems)

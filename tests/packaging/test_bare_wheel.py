@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from ebbtide.extras import MODULES, OF_COMMANDS
+from ebbtide.cli.extras import MODULES, OF_COMMANDS
 from tests.repository import ROOT
 
 

@@ -16,7 +16,7 @@ _KATIB = "kubeflow/katib 0.19.0"
 
 
 def _untolerating(cluster: Cluster) -> list[str]:
-    """What makes pods that tolerate no taint, and cannot be told to."""
+    """Add-ons whose pods tolerate no taint, without an option for it."""
     makers = {
         "the drivers of Kubeflow Pipelines": cluster.addons.installed_pipelines,
         "Katib's suggestions": cluster.addons.katib,
@@ -156,7 +156,7 @@ def _recent_enough(cluster: Cluster) -> Iterator[Fault]:
 
 
 def _keepers(cluster: Cluster) -> list[str]:
-    """What keeps data on a disk that is claimed from the system pool."""
+    """Add-ons with data on a disk, which a node of the system pool mounts."""
     keepers = {"Kubeflow Pipelines": cluster.addons.installed_pipelines, "Katib": cluster.addons.katib}
     return [keeper for keeper, addon in keepers.items() if addon is not None]
 

@@ -1,4 +1,4 @@
-"""What cannot be said of a cluster that is there already, since nothing of ours would make it so."""
+"""Fields that an existing cluster refuses, since Ebbtide does not configure it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -57,7 +57,7 @@ ROWS: tuple[MadeWith, ...] = (
 
 
 def _as_left_out(cluster: Cluster, attribute: str) -> object:
-    """What the field is where nothing is written."""
+    """Default of the field."""
     *way, last = attribute.split(".")
     part: Declared = attrgetter(".".join(way))(cluster.cloud) if way else cluster.cloud
     return type(part).model_fields[last].get_default(call_default_factory=True)

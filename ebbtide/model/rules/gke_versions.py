@@ -40,7 +40,7 @@ class Needed:
 
 
 def is_earlier(pinned: str, least: str) -> bool:
-    """Whether a version is earlier; a shorter one stands for the newest that begins so (GKE docs,
+    """Check that a version is earlier; a shorter one means the newest with that prefix (GKE docs,
     versioning)."""
     have, need = ([int(part) for part in re.findall(r"\d+", text)] for text in (pinned, least))
     return have < need[: len(have)]

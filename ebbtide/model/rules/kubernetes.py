@@ -1,4 +1,4 @@
-"""What Kubernetes prescribes of labels and taints, and the prefixes that others have reserved."""
+"""Kubernetes' rules for labels and taints, and the reserved prefixes."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -129,7 +129,7 @@ def _same_taint_twice(pool: PoolIn) -> Iterator[Fault]:
 
 
 def _tainted_by_cloud(pool: PoolIn) -> bool:
-    """Whether the cloud itself keeps other pods off the pool's nodes (GKE docs, gpus and provisioningrequest;
+    """Check that the cloud itself taints the pool's nodes (GKE docs, gpus and provisioningrequest;
     azure-aks-docs, spot-node-pool; 2026)."""
     match pool.site.cloud:
         case CloudKind.GKE:

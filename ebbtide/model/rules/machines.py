@@ -56,7 +56,7 @@ def _with_prefix(name: str, cloud: CloudKind) -> str:
 
 
 def _differences(shape: MachineShape, known: Machine) -> Iterator[tuple[str, str, str]]:
-    """What is declared otherwise than the catalog has it: the field, as declared, as known."""
+    """Differences from the catalog: the field, the declared value, the catalog's value."""
     if shape.vcpus is not None and shape.vcpus != known.vcpus:
         yield "vcpus", f"{shape.vcpus} vCPUs", f"{known.vcpus} vCPUs"
     if shape.memory_gib is not None and shape.memory_gib != known.memory_gib:

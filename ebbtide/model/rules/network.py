@@ -121,8 +121,8 @@ def _aks_services(cluster: Cluster) -> Iterator[Fault]:
 
 
 def _nodes_for_pods(cluster: Cluster, pods: IPv4Network) -> int:
-    """How many nodes the range of pods has room for: on AKS each takes a /24, on GKE twice its pods,
-    rounded up."""
+    """Return the number of nodes that the range of pods suffices for: on AKS a node takes a /24, on GKE twice
+    its pods, rounded up."""
     if isinstance(cluster.cloud, Aks):
         return 2 ** max(_AKS_NODE_PREFIX - pods.prefixlen, 0)
     each = max(

@@ -1,4 +1,4 @@
-"""How many nodes a pool has, and what they cost when nothing runs."""
+"""Rules for node counts, and for the cost of idle nodes."""
 
 from collections.abc import Iterator
 
@@ -104,9 +104,8 @@ def _aks_system_pods(pool: PoolIn) -> Iterator[Fault]:
 
 
 def hourly_price(pool: PoolIn) -> float | None:
-    """What one node of the pool costs, USD per hour, with its accelerators and without its disk; None
-    where the price table
-    does not say."""
+    """Return the price of a node of the pool in USD per hour, with accelerators and without its disk; None if
+    the price table has none."""
     site, capacity = pool.site, pool.pool.capacity
 
     def rate(item: str) -> float | None:

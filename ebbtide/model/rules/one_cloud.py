@@ -1,4 +1,4 @@
-"""What only one of the clouds has: a row for each field, and one check that reads it."""
+"""Fields of one cloud only: a row each, and one check."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class OnlyOn:
 
     @property
     def called(self) -> str:
-        """What it is called in a sentence."""
+        """Name in a sentence."""
         return self.what or self.field.rpartition(".")[2]
 
     def check(self, pool: PoolIn) -> Iterator[Fault]:

@@ -25,7 +25,7 @@ _AKS_REFUSED = ("BS",)
 
 
 def _copies(cluster: Cluster) -> dict[str, int]:
-    """How often each add-on is there."""
+    """Number of instances of each add-on."""
     addons = cluster.addons
     return {
         "kueue": (addons.kueue.replicas if addons.kueue else 1) if cluster.has_kueue else 0,
@@ -38,8 +38,8 @@ def _copies(cluster: Cluster) -> dict[str, int]:
 
 
 def what_runs_there(cluster: Cluster) -> tuple[str, Resources]:
-    """What runs once on the system pool, in words, and its requests (catalog/data/footprints.csv). The pods
-    of a cluster that is there already have their place."""
+    """List the pods that run once on the system pool, in words, with their requests
+    (catalog/data/footprints.csv). Those of an existing cluster are already placed."""
     copies = _copies(cluster)
     existing = cluster.cloud.existing is not None
     need = Resources(0, 0) if existing else footprint(cluster.site.cloud.value).requests
@@ -81,14 +81,14 @@ def cheapest_home(cluster: Cluster, nodes: int = 1) -> Machine | None:
 
 
 def price_text(machine: Machine, cluster: Cluster) -> str:
-    """What a machine costs, at the end of a sentence; nothing where that is not known."""
+    """Return a machine's price as the end of a sentence; empty if unknown."""
     site = cluster.site
     price = machine_price(site.cloud, site.region, machine.name) or lowest_price(site.cloud, machine.name)
     return f" at {dollars(price.on_demand)} an hour" if price and price.on_demand else ""
 
 
 def _sum(pool: Pool, cluster: Cluster) -> Resources | None:
-    """What all nodes of a system pool offer together; None where that is not known."""
+    """Return the capacity of all nodes of a system pool; None if unknown."""
     one, most = offered(pool, cluster.site, cluster.addons), most_nodes(pool)
     if not pool.is_system or pool.machine is None or one is None or not most:
         return None
@@ -101,7 +101,7 @@ def _holds_each_pod(pool: Pool, cluster: Cluster) -> bool:
 
 
 def _larger(pool: Pool, cluster: Cluster) -> str:
-    """What to write where a system pool is too small. More nodes help only where each pod fits one."""
+    """Return the correction of a system pool that is too small. More nodes help only if each pod fits one."""
     most = most_nodes(pool)
     machine = cheapest_home(cluster, most)
     more = ", or a larger nodes.max" if _holds_each_pod(pool, cluster) else ""

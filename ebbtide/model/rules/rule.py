@@ -1,4 +1,4 @@
-"""What a rule is."""
+"""Rules of a declaration."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -14,7 +14,7 @@ from ebbtide.model.site import Site
 
 
 class Severity(StrEnum):
-    """What a broken rule does: `refused` stops everything, `warned` is said and goes on."""
+    """Consequence of a broken rule: an error, or a warning."""
 
     REFUSED = "refused"
     WARNED = "warned"

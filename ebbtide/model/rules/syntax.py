@@ -20,18 +20,18 @@ Texts = Iterable[tuple[str, str | None]]
 
 @dataclass(frozen=True, slots=True)
 class Syntax(Generic[_Subject]):
-    """What a text may consist of.
+    """Syntax of a text.
 
     Attributes:
-        what: what the text is, as `cluster name`.
-        whose: who prescribes it, as `GKE`.
-        pattern: regular expression that all of the text matches.
+        what: the text's name, as `cluster name`.
+        whose: the system that requires it, as `GKE`.
+        pattern: regular expression that the whole text matches.
         wants: the pattern in words.
-        example: one that matches.
-        consequence: what a text that does not match leads to.
-        source: where the syntax is written down.
-        texts: where such texts stand.
-        cloud: the cloud it holds for; None for both.
+        example: a valid text.
+        consequence: the consequence of an invalid text.
+        source: source of the syntax.
+        texts: the paths of such texts.
+        cloud: the cloud that it is for; None for both.
     """
 
     what: str

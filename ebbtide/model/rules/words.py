@@ -7,7 +7,7 @@ from ebbtide.catalog import CloudKind
 
 
 def called(cloud: CloudKind) -> str:
-    """What a cloud's Kubernetes is called."""
+    """Return the name of a cloud's Kubernetes."""
     return cloud.value.upper()
 
 

@@ -83,7 +83,7 @@ _EXAMPLES = {
     "Team.queues": "[t4]",
     "Team.volume": "{}",
 }
-"""What could be written: for a field, and for an item of a list."""
+"""Accepted values: of a field, and of an item of a list."""
 
 _WANTED = {
     "bool_parsing": "true or false",
@@ -342,12 +342,12 @@ def findings(model: type[BaseModel], error: ValidationError, written: object) ->
 
 
 def shape_faults(model: type[BaseModel], error: ValidationError, written: object) -> tuple[Fault, ...]:
-    """What pydantic found, as faults in the declaration's words.
+    """Convert pydantic's errors to faults in the declaration's words.
 
     Args:
-        model: what was to be read.
-        error: what pydantic found.
-        written: what was written.
+        model: the model to read.
+        error: pydantic's error.
+        written: the written value.
 
     Returns:
         A fault for each error; a field whose misspelt key is named is not also called missing.

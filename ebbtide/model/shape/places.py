@@ -43,7 +43,7 @@ class Place:
 
     @property
     def name(self) -> str:
-        """What it is called in a sentence: the last key, with the index of an item, as `zones[0]`."""
+        """Name in a sentence: the last key, with the index of an item, as `zones[0]`."""
         last_word = max((i for i, key in enumerate(self.keys) if isinstance(key, str)), default=0)
         return path_text(self.keys[last_word:]) or "the declaration"
 

@@ -12,7 +12,7 @@ from ebbtide.model.shape.findings import Finding, findings
 from ebbtide.model.shape.places import Place, aliases_of, item_of, leaf_of, models_in
 
 _ROUNDS = 4
-"""What is put in place of a broken value may need another round, as when a required field goes."""
+"""Rounds of removal: the removal of a broken value can break its parent, as when a required field goes."""
 
 _STAND_IN = "stand-in"
 
@@ -82,11 +82,11 @@ def _mend(data: Any, place: Place) -> None:
 
 
 def salvage(model: type[_Model], written: object, found: Iterable[Finding]) -> _Model | None:
-    """What can be read of a declaration without its faults of shape.
+    """Read a declaration without its faults of shape.
 
     Args:
-        model: what was to be read.
-        written: what was written.
+        model: the model to read.
+        written: the written value.
         found: the faults of shape.
 
     Returns:
@@ -106,11 +106,10 @@ def salvage(model: type[_Model], written: object, found: Iterable[Finding]) -> _
 
 
 def rests_on(path: str, broken: str) -> bool:
-    """Whether a fault that a rule found at a path may only be there because of a fault of shape elsewhere.
+    """Check if a rule's fault at a path may be a consequence of a fault of shape.
 
-    So it is at the place of that fault and below it; directly above it, where what is missing may be
-    what was misspelt;
-    and where one part of the declaration speaks of another.
+    That holds at the path of that fault and below it; directly above it, where the missing field may be the
+    misspelt one; and where one part of the declaration refers to the other.
     """
     above = path_text(path_keys(broken)[:-1])
     return (

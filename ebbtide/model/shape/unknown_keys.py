@@ -16,13 +16,13 @@ _IGNORED = "It would have had no effect."
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How an unknown key is to be understood.
+    """Interpretation of an unknown key.
 
     Attributes:
-        problem: what is wrong with it.
-        consequence: what would have happened.
-        fix: what to write instead.
-        meant: the field beside it that was meant; empty where that cannot be told.
+        problem: the problem.
+        consequence: its consequence.
+        fix: the correction.
+        meant: the intended field beside it; empty if unknown.
     """
 
     problem: str
@@ -209,20 +209,20 @@ def _homes(model: type[BaseModel], key: str, path: str = "") -> Iterator[str]:
 
 
 def _nearest_homes(owner: type[BaseModel] | None, whole: type[BaseModel], key: str) -> list[str]:
-    """Where a key belongs: directly below the part that it was written in, or else anywhere; none where
-    there are too many to tell."""
+    """Return the paths that accept a key: directly below its part, or else anywhere; none if there are too
+    many."""
     beneath = [home for home in _homes(owner, key) if "." not in home] if owner else []
     homes = list(dict.fromkeys(beneath or _homes(whole, key)))
     return homes if len(homes) <= _TOO_MANY else []
 
 
 def unknown_key(place: Place, whole: type[BaseModel], known: tuple[str, ...]) -> Reading:
-    """How an unknown key is to be understood.
+    """Interpret an unknown key.
 
     Args:
-        place: where it stands.
-        whole: the whole declaration, to look for the key's home elsewhere in it.
-        known: keys that can be written where it stands.
+        place: its path.
+        whole: the whole declaration, to find a path that accepts the key.
+        known: the keys that its path accepts.
     """
     key, owner = str(place.keys[-1]), place.owner
     if owner is not None and (found := _well_known(owner.__name__, key)):

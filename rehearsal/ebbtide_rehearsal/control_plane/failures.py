@@ -1,7 +1,9 @@
 """Errors of a control plane, for the user of a rehearsal."""
 
+from ebbtide.errors import EbbtideError
 
-class ControlPlaneError(Exception):
+
+class ControlPlaneError(EbbtideError):
     """A program of the control plane failed to start, or ended. The message names it and has the last lines
     of its log.
     """

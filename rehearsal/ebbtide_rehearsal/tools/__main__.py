@@ -9,7 +9,7 @@ from typing import Final
 
 from rich.console import Console
 
-from ebbtide.error_output import message_of
+from ebbtide.cli.error_output import message_of
 from ebbtide_rehearsal.tools.errors import ToolError
 from ebbtide_rehearsal.tools.find import Found, ensure
 from ebbtide_rehearsal.tools.progress import narration

@@ -6,7 +6,7 @@ import jsonschema
 import pulumi
 import pytest
 
-from ebbtide.error_output import explain
+from ebbtide.cli.error_output import explain
 from ebbtide.model import DeclarationError, Fault
 from ebbtide.preview.stack_files import StackFileError
 from ebbtide.project.diagnostics import report_schema

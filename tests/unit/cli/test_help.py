@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ebbtide import __version__
-from ebbtide.help_examples import EXAMPLES
+from ebbtide.cli.help_examples import EXAMPLES
 from ebbtide.invocation import command_line
 from ebbtide_rehearsal.scenarios import built_in
 from tests.repository import ROOT

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from ebbtide.follow_progress import narration
+from ebbtide.cli.follow_progress import narration
 from ebbtide.invocation import pip_install
 from ebbtide.kubernetes_api import JSON, Api, ApiError
 from ebbtide.workloads import submitting

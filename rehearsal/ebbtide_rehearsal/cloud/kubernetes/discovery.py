@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Final
 
+from ebbtide.errors import EbbtideError
 from ebbtide.kubernetes_api import JSON, Api
 from ebbtide_rehearsal.cloud.kubernetes.kinds import Kind
 from ebbtide_rehearsal.cloud.kubernetes.objects import Object, name_of, objects_at
@@ -12,7 +13,7 @@ from ebbtide_rehearsal.cloud.kubernetes.objects import Object, name_of, objects_
 _AGGREGATED: Final = f"{JSON};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
-class UnknownKindError(Exception):
+class UnknownKindError(EbbtideError):
     """The cluster does not know a kind: nothing defines it, or nothing does so yet."""
 
     def __init__(self, kind: Kind) -> None:

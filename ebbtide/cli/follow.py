@@ -97,7 +97,7 @@ def submit(manifest: dict[str, Any], *dependents: dict[str, Any], profile: "Prof
 def _follow(api: "Api", name: str, namespace: str, context: str, profile: "Profile | None") -> None:
     from rich.console import Console  # noqa: PLC0415
 
-    from ebbtide.follow_progress import narration  # noqa: PLC0415
+    from ebbtide.cli.follow_progress import narration  # noqa: PLC0415
     from ebbtide.workloads import submitting, telling  # noqa: PLC0415
     from ebbtide.workloads.following import Phase  # noqa: PLC0415
 

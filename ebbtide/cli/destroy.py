@@ -6,8 +6,8 @@ from typing import Annotated, Final
 
 import typer
 
+from ebbtide.cli.options import ConfigFile, Cwd, stack_name, stack_names
 from ebbtide.invocation import command_line
-from ebbtide.stack_options import ConfigFile, Cwd, stack_name, stack_names
 
 _FOUND: Final = 1
 _INTERRUPTED: Final = 130

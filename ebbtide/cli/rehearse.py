@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ebbtide.consoles import console
-from ebbtide.stack_options import ConfigFile, Cwd, Stack, stack_files
+from ebbtide.cli.consoles import console
+from ebbtide.cli.options import ConfigFile, Cwd, Stack, stack_files
 
 if TYPE_CHECKING:
     from ebbtide_rehearsal.report.document import StepReport

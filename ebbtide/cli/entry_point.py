@@ -1,7 +1,7 @@
-"""The command line. What a command needs is imported when it runs, so that `--help` answers at once.
+"""The command line. Dependencies of commands are imported on execution, so that `--help` answers at once.
 
-Exit status: 0 done; 1 done, and something was found; 2 the declaration or the call is wrong; 3 a fault of
-Ebbtide's own. Errors go to standard error as sentences.
+Exit status: 0 success; 1 success with a negative result; 2 wrong declaration or call; 3 a bug in Ebbtide.
+Errors go to standard error as sentences.
 """
 
 import contextlib
@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, cast
 
 import typer
 
-from ebbtide import __version__, help_examples, workload_commands
-from ebbtide.consoles import console
-from ebbtide.destroy_command import destroy
-from ebbtide.profile_command import profile
-from ebbtide.rehearse_command import rehearse
-from ebbtide.stack_options import ConfigFile, Cwd, PreviewFormat, Stack, stack_files
+from ebbtide import __version__
+from ebbtide.cli import help_examples, workloads
+from ebbtide.cli.consoles import console
+from ebbtide.cli.destroy import destroy
+from ebbtide.cli.options import ConfigFile, Cwd, PreviewFormat, Stack, stack_files
+from ebbtide.cli.profile import profile
+from ebbtide.cli.rehearse import rehearse
 
 if TYPE_CHECKING:
     from ebbtide.preview.report import Preview
@@ -61,8 +62,9 @@ def root(
 
 
 def _reporting(command: Callable[_P, None]) -> Callable[_P, None]:
-    """A command that ends with errors as sentences and exit status 2, not with a traceback; with
-    `--format json`, also with a document of them where its own would be."""
+    """Wrap a command: errors become sentences and exit status 2, never a traceback; with `--format json` they
+    also become a document in place of the command's own.
+    """
 
     @functools.wraps(command)
     def run(*args: _P.args, **kwargs: _P.kwargs) -> None:
@@ -75,8 +77,8 @@ def _reporting(command: Callable[_P, None]) -> Callable[_P, None]:
         except typer.Exit:
             raise
         except Exception as error:  # noqa: BLE001 - no traceback reaches a user
-            from ebbtide.error_output import explain, message_of  # noqa: PLC0415
-            from ebbtide.extras import advice  # noqa: PLC0415
+            from ebbtide.cli.error_output import explain, message_of  # noqa: PLC0415
+            from ebbtide.cli.extras import advice  # noqa: PLC0415
 
             explained = explain(error, _source(kwargs), advice(error, command.__name__))
             explained.show()
@@ -92,7 +94,7 @@ def _reporting(command: Callable[_P, None]) -> Callable[_P, None]:
 
 
 def _source(options: Mapping[str, Any]) -> "Source | None":
-    """The file that declares the stack of a command, for the positions of errors."""
+    """Return the stack's file of a command, for positions of errors."""
     if "config_file" not in options:
         return None
     from ebbtide.preview.stack_config import StackFileError  # noqa: PLC0415
@@ -181,7 +183,7 @@ def _write(text: str, out: Path | None) -> None:
 
 
 def _write_text(document: "Preview", out: Path | None) -> None:
-    """The preview as text: in colour for a terminal, plain for a pipe or a file."""
+    """Write the preview as text: coloured on a terminal, plain in a pipe or a file."""
     from ebbtide.preview.render import render  # noqa: PLC0415
 
     if out is None:
@@ -191,7 +193,7 @@ def _write_text(document: "Preview", out: Path | None) -> None:
         render(document, console(file, plain=True))
 
 
-for _command in cast("list[Callable[..., None]]", [profile, *workload_commands.COMMANDS, rehearse, destroy]):
+for _command in cast("list[Callable[..., None]]", [profile, *workloads.COMMANDS, rehearse, destroy]):
     app.command(epilog=help_examples.epilog(_command.__name__))(_reporting(_command))
 
 _GC_THRESHOLD = 500_000

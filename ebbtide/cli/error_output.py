@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from ebbtide.errors import EbbtideError
+
 if TYPE_CHECKING:
     from ebbtide.model import DeclarationError
     from ebbtide.project.diagnostics import Report, Style
@@ -33,7 +35,7 @@ class Explained:
 
     def show(self) -> None:
         """Write the text to standard error: wrapped and coloured on a terminal, plain otherwise."""
-        from ebbtide.consoles import console  # noqa: PLC0415
+        from ebbtide.cli.consoles import console  # noqa: PLC0415
 
         screen = console(sys.stderr)
         width = min(screen.width, _WIDEST) if screen.is_terminal else None
@@ -60,14 +62,14 @@ def explain(error: BaseException, source: "Source | None" = None, advice: str | 
     from ebbtide.project.source import Position  # noqa: PLC0415
 
     chain = list(_chain(error))
-    program = next((cause for cause in chain if _is(cause, "ebbtide.recording.failures.ProgramError")), None)
+    program = _of_rule(chain, "program")
     file, line = getattr(program, "file", "") or None, getattr(program, "line", 0) or None
     refusal: DeclarationError | None = next((cause for cause in chain if hasattr(cause, "faults")), None)  # pyright: ignore[reportAssignmentType]
     if refusal is not None:
         position = Position(file, line) if file and line else None
         report = declaration_report(refusal, source, position)
         return Explained(report, declaration_text(refusal, source), refusal)
-    broken = next((cause for cause in chain if _is(cause, "ebbtide.project.yaml_file.YamlFileError")), None)
+    broken = _of_rule(chain, "yaml-syntax")
     text = advice or message_of(error)
     if broken is not None and text:
         diagnostic = Diagnostic(
@@ -76,21 +78,19 @@ def explain(error: BaseException, source: "Source | None" = None, advice: str | 
             column=getattr(broken, "column", 0) or None,
             message=getattr(broken, "problem", ""),
             suggestion=getattr(broken, "fix", "") or None,
-            rule="yaml-syntax",
+            rule=broken.rule,
         )
     elif program is not None and text:
-        diagnostic = Diagnostic(file=file, line=line, message=text, rule="program")
+        diagnostic = Diagnostic(file=file, line=line, message=text, rule=program.rule)
     else:
-        is_file = _is(error, "ebbtide.preview.stack_config.StackFileError")
-        rule = "internal" if text is None else "stack-file" if is_file else "command"
+        rule = "internal" if text is None else error.rule if isinstance(error, EbbtideError) else "command"
         diagnostic = Diagnostic(message=text or bug_report(error), rule=rule)
     return Explained(Report(errors=(diagnostic,)), text or bug_report(error), is_internal=text is None)
 
 
 def message_of(error: BaseException) -> str | None:
     """Return an error's message if it is written for users; None for any other, which is a bug."""
-    # By name, so that reporting one kind of error does not import the others' modules.
-    if any(_is(error, name) for name in _FOR_USERS) or hasattr(error, "faults"):
+    if isinstance(error, EbbtideError):
         return str(error)
     if isinstance(error, OSError):
         return f"{error.filename or 'A file'}: {error.strerror}."
@@ -107,24 +107,9 @@ def bug_report(error: BaseException) -> str:
     )
 
 
-_FOR_USERS: Final = {
-    "ebbtide.kubernetes_api.errors.ApiError",
-    "ebbtide.kubernetes_api.errors.KubeconfigError",
-    "ebbtide.kubernetes_api.errors.MissingClientError",
-    "ebbtide.operations.errors.OperationError",
-    "ebbtide.placement.errors.ProfileError",
-    "ebbtide.recording.failures.ProgramError",
-    "ebbtide.preview.stack_config.StackFileError",
-    "ebbtide.workloads.errors.WorkloadError",
-    "ebbtide_rehearsal.failures.RehearsalError",
-    "ebbtide_rehearsal.cloud.kubernetes.discovery.UnknownKindError",
-    "ebbtide_rehearsal.tools.errors.ToolError",
-    "ebbtide_rehearsal.control_plane.failures.ControlPlaneError",
-}
-
-
-def _is(error: BaseException, name: str) -> bool:
-    return name in {f"{kind.__module__}.{kind.__qualname__}" for kind in type(error).__mro__}
+def _of_rule(chain: Iterable[BaseException], rule: str) -> EbbtideError | None:
+    """Return the first error of a kind; its attributes are read by name, so its module is not imported."""
+    return next((error for error in chain if isinstance(error, EbbtideError) and error.rule == rule), None)
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

@@ -1,6 +1,6 @@
-"""The commands for work on a cluster, from its placement profile: `job`, `sweep`, `logs` and `follow`.
+"""The commands for workloads, from a placement profile: `job`, `sweep` and `logs`.
 
-They print, and apply nothing unless told to. What they need is imported when they run.
+They print manifests and links; only --submit creates objects. Dependencies are imported on execution.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from ebbtide import follow_command
-from ebbtide.follow_command import Context
+from ebbtide.cli import follow as follow_command
+from ebbtide.cli.follow import Context
 
 if TYPE_CHECKING:
     from ebbtide.placement import Profile
@@ -24,21 +24,21 @@ ProfileSource = Annotated[
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The Job's name.")]
 Command = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="[-- COMMAND]", help="What runs; left out, what the image says.", show_default=False
-    ),
+    typer.Argument(metavar="[-- COMMAND]", help="The command; by default the image's.", show_default=False),
 ]
 Image = Annotated[str, typer.Option(help="The container's image.")]
-Pool = Annotated[str, typer.Option(help="The pool that it runs on.", show_default=False)]
-Queue = Annotated[str, typer.Option(help="The queue that it waits in, instead.", show_default=False)]
+Pool = Annotated[str, typer.Option(help="The pool.", show_default=False)]
+Queue = Annotated[str, typer.Option(help="The queue, instead of a pool.", show_default=False)]
 Namespace = Annotated[
     str,
-    typer.Option("--namespace", "-n", help="Where the Job is. Default: as kubectl says.", show_default=False),
+    typer.Option(
+        "--namespace", "-n", help="The Job's namespace; by default the context's.", show_default=False
+    ),
 ]
 Gpus = Annotated[
     int | None,
     typer.Option(
-        help="Accelerators for each pod; to be given where nodes have them, 0 for none.", show_default=False
+        help="Accelerators for each pod; required on a pool that has them, 0 for none.", show_default=False
     ),
 ]
 Cpu = Annotated[str, typer.Option(help="CPU that each pod requests: 4, 500m.", show_default=False)]
@@ -56,21 +56,19 @@ ImagePullSecrets = Annotated[
     typer.Option(
         "--image-pull-secret",
         metavar="NAME",
-        help="A Secret with which the image is pulled; more than once for several.",
+        help="A Secret to pull the image with; repeatable.",
         show_default=False,
     ),
 ]
 Retries = Annotated[
     int,
-    typer.Option(help="How often a failure is tried again, in a sweep each index; disruptions do not count."),
+    typer.Option(help="Retries after failures, in a sweep for each index; disruptions do not count."),
 ]
-FailOn = Annotated[
-    list[int] | None, typer.Option(help="An exit code not to try again after; more than once for several.")
-]
-Ttl = Annotated[str, typer.Option(help="How long the Job stays after its end: 2h, 7d.")]
+FailOn = Annotated[list[int] | None, typer.Option(help="An exit code that is not retried; repeatable.")]
+Ttl = Annotated[str, typer.Option(help="Time until the finished Job is deleted: 2h, 7d.")]
 MaxRun = Annotated[
     str | None,
-    typer.Option(help="How long one attempt may run, without the wait for a node.", show_default=False),
+    typer.Option(help="Time limit of one attempt, without the wait for a node.", show_default=False),
 ]
 Env = Annotated[
     list[str] | None, typer.Option(metavar="NAME=VALUE", help="An environment variable.", show_default=False)
@@ -78,12 +76,12 @@ Env = Annotated[
 ServiceAccount = Annotated[str, typer.Option(help="The pods' service account.", show_default=False)]
 RunAsUser = Annotated[
     int | None,
-    typer.Option(
-        help="Id of the user that the container runs as; left out, the image's own.", show_default=False
-    ),
+    typer.Option(help="Id of the container's user; by default the image's.", show_default=False),
 ]
-Volume = Annotated[str, typer.Option(help="A claim to mount, for checkpoints.", show_default=False)]
-MountPath = Annotated[str, typer.Option(help="Where it is mounted.")]
+Volume = Annotated[
+    str, typer.Option(help="A PersistentVolumeClaim to mount, for checkpoints.", show_default=False)
+]
+MountPath = Annotated[str, typer.Option(help="The volume's path in the container.")]
 Submit = Annotated[
     bool,
     typer.Option("--submit", help="Create it on the cluster of your kubeconfig, and follow it to its end."),
@@ -136,11 +134,11 @@ def _shared(  # noqa: PLR0913 - one parameter an option
     submit: Submit = False,
     context: Context = "",
 ) -> None:
-    """Options of every command that makes a Job; those of a task are called as its fields are."""
+    """Options of every command that makes a Job; task options have the names of the task's fields."""
 
 
 def _with_shared_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Show Typer the options of `_shared` where a command has `**options`."""
+    """Replace a command's `**options` by the options of `_shared`, for Typer."""
     own = [item for item in signature(command).parameters.values() if item.kind is not Parameter.VAR_KEYWORD]
     parameters = [*own, *signature(_shared).parameters.values()]
     command.__signature__ = Signature(parameters)  # pyright: ignore[reportFunctionMemberAccess]  # PEP 362's
@@ -153,7 +151,7 @@ def job(
     command: Command = None,
     *,
     nodes: Annotated[
-        int, typer.Option(help="Pods that work together, each with its rank and the address of the first.")
+        int, typer.Option(help="Pods of the Job, each with its rank and the address of the first.")
     ] = 1,
     **options: Any,
 ) -> None:
@@ -184,10 +182,10 @@ def sweep(
         list[str], typer.Option("--set", metavar="NAME=VALUE,VALUE", help="A parameter, with its values.")
     ],
     parallelism: Annotated[
-        int | None, typer.Option(help="How many run at once; left out, all.", show_default=False)
+        int | None, typer.Option(help="Indexes that run at once; by default all.", show_default=False)
     ] = None,
     max_failed: Annotated[
-        int | None, typer.Option(help="How many may fail before the rest is given up.", show_default=False)
+        int | None, typer.Option(help="Failed indexes that end the sweep.", show_default=False)
     ] = None,
     **options: Any,
 ) -> None:
@@ -209,7 +207,7 @@ def sweep(
 def logs(
     *,
     profile: ProfileSource,
-    namespace: Annotated[str, typer.Option("--namespace", "-n", help="Where the pods were.")],
+    namespace: Annotated[str, typer.Option("--namespace", "-n", help="The pods' namespace.")],
     pod: Annotated[str, typer.Option(help="One pod.", show_default=False)] = "",
     job: Annotated[str, typer.Option(help="Every pod of a Job or a sweep.", show_default=False)] = "",
     label: Annotated[
@@ -236,7 +234,7 @@ _PAIRS: Final = {"env": "env", "secret_env": "secret-env", "secret_volumes": "se
 
 
 def _fields(name: str, command: list[str] | None, options: dict[str, Any]) -> "TaskFields":
-    """Options that are a task's fields. What is None was not given."""
+    """Return the options that are a task's fields, without those that were not given."""
     given = {"name": name, "command": command, **options}
     fields = {key: value for key, value in given.items() if key not in _NOT_FIELDS and value is not None}
     for field, option in _PAIRS.items():
@@ -255,38 +253,38 @@ def _pairs(option: str, given: Iterable[str]) -> dict[str, str]:
     from ebbtide.workloads.errors import Problems  # noqa: PLC0415
 
     problems = Problems()
-    found: dict[str, str] = {}
+    pairs: dict[str, str] = {}
     for text in given:
         key, equals, value = text.partition("=")
         # A value is not shown: it may be a secret.
         shown = repr(text) if not equals else "a value without a name"
-        problems.check(key and equals, f"--{option} has {shown}; write a name, =, and what it is.")
-        problems.check(key not in found, f"--{option} has {key} twice.")
-        found[key] = value
+        problems.check(key and equals, f"--{option} has {shown}; write NAME=VALUE.")
+        problems.check(key not in pairs, f"--{option} has {key} twice.")
+        pairs[key] = value
     problems.end()
-    return found
+    return pairs
 
 
 def _value(text: str) -> "Value":
-    """A number, true or false where it reads as one, and else the text."""
+    """Parse a number, true or false; return any other text as it is."""
     import json  # noqa: PLC0415
 
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except ValueError:
         return text
-    return found if isinstance(found, int | float) else text
+    return value if isinstance(value, int | float) else text
 
 
 def _give(manifests: Sequence[dict[str, Any]], profile: "Profile", options: dict[str, Any]) -> None:
-    """Hand a Job and what belongs to it to the cluster, or print them."""
+    """Create a Job and its dependent objects on the cluster, or print them."""
     from ebbtide.workloads.errors import WorkloadError  # noqa: PLC0415
 
     if options["submit"]:
         follow_command.submit(*manifests, profile=profile, context=options["context"])
         return
     if options["context"]:
-        raise WorkloadError("--context says where --submit creates the Job: without it, nothing is created.")
+        raise WorkloadError("--context needs --submit: without it, nothing is created.")
     import yaml  # noqa: PLC0415
 
     typer.echo(yaml.safe_dump_all(manifests, sort_keys=False), nl=False)

@@ -1,11 +1,11 @@
-"""The command that writes a stack's placement profile. What it needs is imported when it runs."""
+"""The `profile` command. Its dependencies are imported on execution."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from ebbtide.stack_options import ConfigFile, Cwd, PreviewFormat, Stack, stack_files
+from ebbtide.cli.options import ConfigFile, Cwd, PreviewFormat, Stack, stack_files
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ebbtide.preview.stack_files import StackFiles
     from ebbtide.recording.values import Plain
 
-_REPOSITORY: Final = Path(__file__).resolve().parent.parent
+_REPOSITORY: Final = Path(__file__).resolve().parents[2]
 
 
 def profile(
@@ -24,7 +24,7 @@ def profile(
         PreviewFormat, typer.Option("--format", help="Format of errors; the profile is always JSON.")
     ] = PreviewFormat.TEXT,
     out: Annotated[
-        Path | None, typer.Option(help="A file to write to, in place of standard output.", show_default=False)
+        Path | None, typer.Option(help="File to write to instead of standard output.", show_default=False)
     ] = None,
     config_file: ConfigFile = None,
     cwd: Cwd = Path(),
@@ -49,7 +49,7 @@ def _is_own_program(files: "StackFiles") -> bool:
 
 
 def _derived(files: "StackFiles") -> "Profile":
-    """The profile of the declaration in the stack's file, without Pulumi."""
+    """Derive the profile from the declaration in the stack's file, without Pulumi."""
     from ebbtide.model import declare  # noqa: PLC0415
     from ebbtide.placement.derive import profile as derived  # noqa: PLC0415
 
@@ -57,7 +57,7 @@ def _derived(files: "StackFiles") -> "Profile":
 
 
 def _exported(files: "StackFiles") -> "Profile":
-    """The profile that the program exports, or where Pulumi is not installed that of its declaration.
+    """Return the profile that the program exports; without Pulumi, derive it from the declaration.
 
     Raises:
         ModuleNotFoundError: Pulumi is not installed, and the stack's file has no complete declaration.
@@ -77,7 +77,7 @@ def _exported(files: "StackFiles") -> "Profile":
 
 
 def _recorded(files: "StackFiles") -> "Profile":
-    """The profile that the program exports.
+    """Run the program, and return the profile that it exports.
 
     Raises:
         ProfileError: it exports none, or one that depends on a cloud's answer.
@@ -103,7 +103,7 @@ def _recorded(files: "StackFiles") -> "Profile":
 
 
 def _outputs(files: "StackFiles") -> "Mapping[str, Plain]":
-    """The outputs of the stack's program.
+    """Run the stack's program, and return its outputs.
 
     Raises:
         ProgramError: the program fails.
