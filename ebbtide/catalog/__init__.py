@@ -27,7 +27,7 @@ from ebbtide.catalog.machines import (
     machine_names,
 )
 from ebbtide.catalog.partitions import partitions
-from ebbtide.catalog.prices import Price, find_price, machine_price
+from ebbtide.catalog.prices import Price, find_price, machine_price, node_items
 from ebbtide.catalog.quotas import quota_names
 from ebbtide.catalog.retirements import Retirement, retired_names, retirement
 from ebbtide.catalog.versions import PINS, Pin
@@ -67,6 +67,7 @@ __all__ = [
     "machine_names",
     "machine_price",
     "machine_series",
+    "node_items",
     "one_host_topology",
     "partitions",
     "quota_names",

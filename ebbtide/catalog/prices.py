@@ -31,6 +31,19 @@ class Price:
     as_of: str
     source: str
 
+    def of(self, capacity: str) -> float | None:
+        """Return the price of a capacity type (`spot`, `flex-start`, …); None if unknown.
+
+        Reserved machines are billed as on-demand ones, used or not.
+        """
+        match capacity:
+            case "spot" | "preemptible":
+                return self.spot
+            case "flex-start" | "queued":
+                return self.flex
+            case _:
+                return self.on_demand
+
 
 @cache
 def _prices() -> dict[tuple[str, str, str], Price]:
@@ -48,19 +61,37 @@ def _prices() -> dict[tuple[str, str, str], Price]:
 
 
 def find_price(cloud: CloudKind, region: str, item: str) -> Price | None:
-    """Price of an item (`gpu:nvidia-tesla-t4`, `pd-balanced-gib`, `nat`, …) in a region, or the cloud's one
-    rate for all."""
+    """Return the price of an item (`gpu:nvidia-tesla-t4`, `pd-balanced-gib`, `nat`, …) in a region, or the
+    cloud's rate for all regions.
+    """
     return _prices().get((cloud.value, region, item)) or _prices().get((cloud.value, GLOBAL, item))
 
 
 def machine_price(cloud: CloudKind, region: str, machine_type: str) -> Price | None:
-    """Price of a machine type in a region, without attached accelerators and boot disk; None where it was
-    not found."""
+    """Return the price of a machine type in a region, without attached accelerators and disks."""
     return _prices().get((cloud.value, region, machine_type))
 
 
+def node_items(
+    cloud: CloudKind, region: str, machine_type: str, accelerator: str = "", count: int = 0
+) -> list[tuple[str, Price | None, int]]:
+    """Return the billed items of a node without its disks: the item, its price, None if unknown, and a count.
+
+    Args:
+        cloud: the cloud.
+        region: the region.
+        machine_type: the machine type.
+        accelerator: type of the attached accelerators; empty for those that are part of the machine type.
+        count: number of attached accelerators.
+    """
+    machine = (machine_type, machine_price(cloud, region, machine_type), 1)
+    if not accelerator:
+        return [machine]
+    return [machine, (accelerator, find_price(cloud, region, f"gpu:{accelerator}"), count)]
+
+
 def lowest_price(cloud: CloudKind, item: str) -> Price | None:
-    """The price of an item in whichever region sells it for least; None where no region's was found."""
+    """Return the lowest price of an item in any region; None if unknown."""
     known = [
         p for (kind, _, name), p in _prices().items() if kind == cloud.value and name == item and p.on_demand
     ]

@@ -117,11 +117,15 @@ def preview(
     format_: Annotated[
         PreviewFormat, typer.Option("--format", help="Text for people, or JSON.")
     ] = PreviewFormat.TEXT,
+    tree: Annotated[bool, typer.Option("--tree", help="Show all resources.")] = False,
+    values: Annotated[
+        bool, typer.Option("--values", help="Show all resources with their inputs, and taints of pools.")
+    ] = False,
     out: Out = None,
     config_file: ConfigFile = None,
     cwd: Cwd = Path(),
 ) -> None:
-    """Show what a stack would create, without a cloud account.
+    """Show pools, queues, cost and quotas of a stack, without a cloud account.
 
     The project's own program runs in this process, without credentials and without the `pulumi` command.
     Values that only a cloud knows are assumed, and marked as such. Exit status 1: the program logged an
@@ -137,7 +141,7 @@ def preview(
     if format_ is PreviewFormat.JSON:
         _write(document.model_dump_json(indent=2) + "\n", out)
     else:
-        _write_text(document, out)
+        _write_text(document, out, tree=tree, values=values)
     if any(message.severity == "error" for message in document.warnings):
         raise typer.Exit(FOUND)
 
@@ -182,15 +186,15 @@ def _write(text: str, out: Path | None) -> None:
         out.write_text(text, encoding="utf-8")
 
 
-def _write_text(document: "Preview", out: Path | None) -> None:
+def _write_text(document: "Preview", out: Path | None, *, tree: bool, values: bool) -> None:
     """Write the preview as text: coloured on a terminal, plain in a pipe or a file."""
     from ebbtide.preview.render import render  # noqa: PLC0415
 
     if out is None:
-        render(document, console(sys.stdout))
+        render(document, console(sys.stdout), tree=tree, values=values)
         return
     with out.open("w", encoding="utf-8") as file:
-        render(document, console(file, plain=True))
+        render(document, console(file, plain=True), tree=tree, values=values)
 
 
 for _command in cast("list[Callable[..., None]]", [profile, *workloads.COMMANDS, rehearse, destroy]):

@@ -1,58 +1,88 @@
 """Build the document of a preview from a recording alone. It has no secret, not even an encrypted one."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal
 
+from ebbtide.catalog import find_machine
 from ebbtide.preview.report import (
     AcceleratorReport,
+    AmountReport,
     AssumptionReport,
+    ChargeReport,
+    CloudQuotaReport,
     ClusterReport,
+    CostReport,
     Counts,
     DiskReport,
     MessageReport,
     NodesReport,
     PoolReport,
     Preview,
+    QueueReport,
+    QuotaReport,
     ResourceReport,
     TaintReport,
 )
-from ebbtide.reading import ClusterFacts, PoolFacts, read_clusters, read_fallbacks, read_pools, read_queues
+from ebbtide.reading import (
+    ClusterFacts,
+    PoolFacts,
+    QueueFacts,
+    read_cluster_queues,
+    read_clusters,
+    read_fallbacks,
+    read_pools,
+    read_queues,
+)
 from ebbtide.reading.admission import admits
 from ebbtide.recording.assumed_values import is_assumed
 from ebbtide.recording.recording import Message, Recording, Resource
 from ebbtide.recording.values import SECRET_TEXT, Plain, Secret, at, leaves, masked
+from ebbtide.review.cost import Amount, Charge, charges, gpu_hour, total
+from ebbtide.review.quotas import quotas
 
 _PROVIDER: Final = "pulumi:providers:"
 
 
 def preview_of(recording: Recording, warnings: Iterable[str] = ()) -> Preview:
-    """The document of a recording.
+    """Build the document of a recording.
 
     Args:
-        recording: of the program.
-        warnings: what has to be said besides what the program says.
+        recording: the recording of the program.
+        warnings: warnings besides the program's.
     """
-    pools = read_pools(recording)
+    pools, clusters = read_pools(recording), read_clusters(recording)
     queues = read_queues(recording, pools)
     fallbacks = read_fallbacks(recording, pools, queues)
-    said = [*(Message(severity="warning", text=text) for text in warnings), *recording.messages]
+    messages = [*(Message(severity="warning", text=text) for text in warnings), *recording.messages]
     return Preview(
         project=recording.project,
         stack=recording.stack,
-        clusters=tuple(map(_cluster, read_clusters(recording))),
+        clusters=tuple(map(_cluster, clusters)),
         pools=tuple(map(_pool, pools, queues, fallbacks)),
+        queues=tuple(_queue(queue, pools, queues) for queue in read_cluster_queues(recording)),
+        cost=_cost(charges(recording, clusters, pools)),
+        quotas=tuple(
+            CloudQuotaReport(
+                cloud=quota.cloud.value,
+                region=quota.region,
+                name=quota.name,
+                amount=quota.amount,
+                pools=quota.pools,
+            )
+            for quota in quotas(pools)
+        ),
         resources=tuple(_resource(resource) for resource in recording),
         outputs=masked(dict(recording.outputs)),
-        warnings=tuple(_message(message) for message in said if message.severity != "info"),
-        messages=tuple(_message(message) for message in said if message.severity == "info"),
+        warnings=tuple(_message(message) for message in messages if message.severity != "info"),
+        messages=tuple(_message(message) for message in messages if message.severity == "info"),
         assumptions=tuple(_assumptions(recording)),
         counts=_counts(recording),
     )
 
 
 def _pool(pool: PoolFacts, queues: tuple[str, ...], falls_back_to: tuple[str, ...]) -> PoolReport:
-    accelerator = pool.accelerator
+    accelerator, machine = pool.accelerator, find_machine(pool.cloud, pool.machine)
     return PoolReport(
         name=pool.name,
         cluster=pool.cluster,
@@ -60,6 +90,8 @@ def _pool(pool: PoolFacts, queues: tuple[str, ...], falls_back_to: tuple[str, ..
         location=pool.location,
         role=pool.role,
         machine=pool.machine,
+        vcpus=machine.vcpus if machine else None,
+        memory_gib=machine.memory_gib if machine else None,
         accelerator=AcceleratorReport(
             type=accelerator.type,
             count=accelerator.count,
@@ -97,6 +129,63 @@ def _pool(pool: PoolFacts, queues: tuple[str, ...], falls_back_to: tuple[str, ..
         urn=pool.urn,
         inline=pool.inline,
     )
+
+
+def _queue(
+    queue: QueueFacts, pools: Iterable[PoolFacts], local_queues: Iterable[tuple[str, ...]]
+) -> QueueReport:
+    prices = {
+        pool.name: _amount(price)
+        for pool, names in zip(pools, local_queues, strict=True)
+        if set(names) & set(queue.local_queues) and (price := gpu_hour(pool)) is not None
+    }
+    return QueueReport(
+        name=queue.name,
+        local_queues=queue.local_queues,
+        cohort=queue.cohort,
+        weight=queue.weight,
+        quotas=tuple(
+            QuotaReport(
+                flavor=flavor,
+                resource=resource,
+                nominal=quota.nominal,
+                cohort=quota.cohort,
+                borrowing_limit=quota.borrowing_limit,
+            )
+            for flavor, resources in queue.quotas.items()
+            for resource, quota in resources.items()
+        ),
+        gpu_hours=prices,
+    )
+
+
+def _cost(items: Sequence[Charge]) -> CostReport:
+    idle, maximum, on_demand = (
+        total(getattr(charge, name) for charge in items) for name in ("idle", "maximum", "on_demand")
+    )
+    dates = sorted(price.as_of for price in (idle + maximum + on_demand).prices if price.as_of)
+    return CostReport(
+        idle=_amount(idle),
+        maximum=_amount(maximum),
+        on_demand=_amount(on_demand),
+        charges=tuple(
+            ChargeReport(
+                item=charge.item,
+                pool=charge.pool,
+                idle=_amount(charge.idle),
+                maximum=_amount(charge.maximum),
+                on_demand=_amount(charge.on_demand),
+                note=charge.note,
+            )
+            for charge in items
+        ),
+        prices_from=dates[0][:7] if dates else "",
+        prices_to=dates[-1][:7] if dates else "",
+    )
+
+
+def _amount(amount: Amount) -> AmountReport:
+    return AmountReport(usd=round(amount.known, 6), unknown=amount.unknown)
 
 
 def _cluster(cluster: ClusterFacts) -> ClusterReport:

@@ -1,65 +1,66 @@
 """Terminal rendering of a preview, from its document alone.
 
-The layout fits 80 columns without omissions. Long lines wrap at spaces, with a hanging indent.
+The overview of a common stack fits 80 columns and 24 lines. Nothing is cropped: long lines wrap at spaces,
+with a hanging indent, and columns without room move below their rows.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.console import Console, Group, RenderableType
 from rich.text import Text
-from rich.tree import Tree
 
-from ebbtide.preview.report import Counts, MessageReport, PoolReport, Preview, ResourceReport
+from ebbtide.preview.indented import Indented
+from ebbtide.preview.report import (
+    ChargeReport,
+    Counts,
+    MessageReport,
+    PoolReport,
+    Preview,
+    QueueReport,
+)
+from ebbtide.preview.tree import resource_tree
 from ebbtide.preview.words import (
     accelerator_words,
-    capacity_words,
-    marks,
-    name_below,
+    amount_words,
+    capacity_limit,
     nodes_words,
+    number_words,
     overrides_words,
-    type_words,
+    quota_words,
     urn_name,
 )
 from ebbtide.recording.assumed_values import assumed_spans
 from ebbtide.recording.values import SECRET_TEXT, UNKNOWN_TEXT
+from ebbtide.wording import several
 
 _HEADING: Final = "bold"
 _QUIET: Final = "dim"
 _GAP: Final = 2
 _BELOW: Final = " " * 4
 _SEVERITY_STYLES: Final[Mapping[str, str]] = {"warning": "yellow", "error": "bold red", "info": _QUIET}
+_NUMBERS: Final = {"VCPU", "GIB", "IDLE $/H", "MAX $/H", "WEIGHT", "GPU $/H"}
+"""Columns that are aligned to the right."""
 
 
-class Indented:
-    """Text with a prefix for its first line and another for all following lines."""
-
-    def __init__(self, text: Text, first: str = "", rest: str = "") -> None:
-        self._text, self._first, self._rest = text, first, rest
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield the lines, wrapped to the available width."""
-        room = max(options.max_width - len(self._rest), 20)
-        for number, line in enumerate(self._text.wrap(console, room)):
-            line.rstrip()
-            yield Text.assemble(self._rest if number else self._first, line)
-
-
-def render(preview: Preview, console: Console) -> None:
+def render(preview: Preview, console: Console, *, tree: bool = False, values: bool = False) -> None:
     """Print a preview.
 
     Args:
         preview: the document.
         console: the output; its width and colours are respected.
+        tree: true for the tree of resources and all outputs.
+        values: true for the tree with inputs, and for the taints of pools.
     """
+    whole = tree or values
     blocks = [
         _title(preview),
-        *_pools(preview.pools, console.width),
-        *_resources(preview),
-        *_outputs(preview.outputs),
-        *_messages("Messages", preview.messages),
         *_messages("Warnings", preview.warnings),
-        _summary(preview),
+        *_pools(preview, console.width, admission=values),
+        *_queues(preview.queues, console.width),
+        *_totals(preview),
+        *(_everything(preview, values=values) if whole else ()),
+        _summary(preview) if whole else _end(preview),
     ]
     for number, block in enumerate(blocks):
         if number:
@@ -68,99 +69,177 @@ def render(preview: Preview, console: Console) -> None:
 
 
 def _title(preview: Preview) -> RenderableType:
-    title = Text.assemble((f"{preview.project}/{preview.stack}", _HEADING), ": an offline preview")
     clusters = dict.fromkeys((pool.cluster, pool.cloud.upper(), pool.location) for pool in preview.pools)
-    lines: list[RenderableType] = [title]
-    for cluster, cloud, location in clusters:
-        lines.append(Text(f"Cluster {cluster} on {cloud}" + (f" in {location}" if location else "")))
-        made = [one for one in preview.clusters if one.name == cluster]
-        details = [text for one in made for text in (*one.settings, overrides_words(one.overrides)) if text]
-        lines += [Indented(Text(detail), _BELOW, _BELOW) for detail in details]
-    return Group(*lines)
+    places = [
+        f"{cluster} on {cloud}" + (f" in {location}" if location else "")
+        for cluster, cloud, location in clusters
+    ]
+    title = Text.assemble(
+        (f"{preview.project}/{preview.stack}", _HEADING), ": ", "; ".join([*places, "an offline preview"])
+    )
+    details = [
+        text
+        for cluster in preview.clusters
+        for text in (*cluster.settings, overrides_words(cluster.overrides))
+        if text
+    ]
+    return Group(Indented(title, "", "  "), *(Indented(Text(detail), _BELOW, _BELOW) for detail in details))
 
 
-def _pools(pools: Sequence[PoolReport], width: int) -> Iterator[RenderableType]:
-    """A row a pool, and below each row what may run there: sentences, which no column is wide enough for."""
+def _pools(preview: Preview, width: int, *, admission: bool) -> Iterator[RenderableType]:
+    """Yield a row for each pool, with details below it."""
+    pools = preview.pools
     if not pools:
         return
-    columns: dict[str, list[str]] = {
-        "POOL": [pool.name for pool in pools],
-        "MACHINE": [pool.machine for pool in pools],
-        "ACCELERATOR": [accelerator_words(pool) or "-" for pool in pools],
-        "CAPACITY": [capacity_words(pool) for pool in pools],
-        "NODES": [nodes_words(pool.nodes) for pool in pools],
-    }
-    widths = {title: max(len(title), *map(len, cells)) for title, cells in columns.items()}
-    moved: list[str] = []
-    for title in ("CAPACITY", "ACCELERATOR", "MACHINE"):
-        if sum(widths.values()) + _GAP * (len(widths) - 1) > width:
-            moved.append(title)
-            del widths[title]
-    lines: list[RenderableType] = [Text(_row(widths, {title: title for title in widths}), style=_HEADING)]
+    charges = {charge.pool: charge for charge in preview.cost.charges if charge.pool}
+    table = _Table(
+        {
+            "POOL": [pool.name for pool in pools],
+            "MACHINE": [pool.machine for pool in pools],
+            "VCPU": [number_words(pool.vcpus) for pool in pools],
+            "GIB": [number_words(pool.memory_gib) for pool in pools],
+            "CAPACITY": [pool.capacity for pool in pools],
+            "NODES": [nodes_words(pool.nodes) for pool in pools],
+            "IDLE $/H": [amount_words(charges[pool.name].idle) for pool in pools],
+            "MAX $/H": [amount_words(charges[pool.name].maximum) for pool in pools],
+        },
+        width,
+        movable=("CAPACITY", "GIB", "VCPU", "MACHINE"),
+    )
+    lines: list[RenderableType] = [Text(table.head, style=_HEADING)]
     for number, pool in enumerate(pools):
-        row = Text(_row(widths, {title: cells[number] for title, cells in columns.items()}))
+        row = Text(table.row(number))
         row.stylize("bold cyan" if pool.role == "system" else "bold", 0, len(pool.name))
         lines.append(row)
-        details = [f"{title.lower()} {columns[title][number]}" for title in reversed(moved)]
-        details += [f"zones {', '.join(pool.zones)}"] if pool.zones else []
-        details += [pool.local_disks] if pool.local_disks else []
-        details += pool.settings
-        details += [f"queues {', '.join(pool.queues)}"] if pool.queues else []
-        details += [f"falls back to {', '.join(pool.falls_back_to)}"] if pool.falls_back_to else []
-        details += [f"network tags {', '.join(pool.network_tags)}"] if pool.network_tags else []
-        details += [overrides] if (overrides := overrides_words(pool.overrides)) else []
+        details = [*table.moved(number), *_details(pool)]
         if details:
             lines.append(Indented(Text("; ".join(details)), _BELOW, _BELOW))
-        lines.append(Indented(Text.assemble(("runs ", _QUIET), pool.admits), _BELOW, _BELOW))
-    yield Group(Text("Pools", style=_HEADING), *lines)
+        if admission:
+            lines.append(Indented(Text.assemble(("runs ", _QUIET), pool.admits), _BELOW, _BELOW))
+    yield Group(*lines)
 
 
-def _row(widths: Mapping[str, int], cells: Mapping[str, str]) -> str:
-    return (" " * _GAP).join(cells[title].ljust(width) for title, width in widths.items()).rstrip()
+def _details(pool: PoolReport) -> Iterator[str]:
+    if accelerator := accelerator_words(pool):
+        yield accelerator
+    if limit := capacity_limit(pool):
+        yield limit
+    if pool.zones and pool.zones != (pool.location,):
+        yield f"zones {', '.join(pool.zones)}"
+    if pool.local_disks:
+        yield pool.local_disks
+    yield from pool.settings
+    if pool.falls_back_to:
+        yield f"falls back to {', '.join(pool.falls_back_to)}"
+    if pool.network_tags:
+        yield f"network tags {', '.join(pool.network_tags)}"
+    if overrides := overrides_words(pool.overrides):
+        yield overrides
 
 
-def _resources(preview: Preview) -> Iterator[RenderableType]:
-    """All resources: names are abbreviated by their parent's, and symbols mark `deleted_with`."""
-    if not preview.resources:
+class _Table:
+    """Columns of text. Those that do not fit the width move below their rows."""
+
+    def __init__(self, columns: Mapping[str, Sequence[str]], width: int, movable: Sequence[str] = ()) -> None:
+        self._columns = columns
+        self._widths = {title: max(len(title), *map(len, cells)) for title, cells in columns.items()}
+        self._moved: list[str] = []
+        for title in movable:
+            if sum(self._widths.values()) + _GAP * (len(self._widths) - 1) > width:
+                self._moved.insert(0, title)
+                del self._widths[title]
+
+    @property
+    def head(self) -> str:
+        return self._line({title: title for title in self._widths})
+
+    def row(self, number: int) -> str:
+        return self._line({title: cells[number] for title, cells in self._columns.items()})
+
+    def moved(self, number: int) -> list[str]:
+        return [f"{title.lower()} {self._columns[title][number]}" for title in self._moved]
+
+    def _line(self, cells: Mapping[str, str]) -> str:
+        padded = (
+            cells[title].rjust(width) if title in _NUMBERS else cells[title].ljust(width)
+            for title, width in self._widths.items()
+        )
+        return (" " * _GAP).join(padded).rstrip()
+
+
+def _queues(queues: Sequence[QueueReport], width: int) -> Iterator[RenderableType]:
+    """Yield a row for each flavor of each queue: its guarantee, and the limit of borrowing."""
+    rows = [(queue, flavor) for queue in queues for flavor in dict.fromkeys(q.flavor for q in queue.quotas)]
+    if not rows:
         return
-    signs = _signs(preview.resources)
-    tree = Tree(Text("Resources", style=_HEADING), guide_style=_QUIET)
-    branches: dict[str | None, Tree] = {None: tree}
-    for resource in preview.resources:
-        label = Indented(_label(resource, signs), "", "  ")
-        branches[resource.urn] = branches.get(resource.parent, tree).add(label)
-    legend = [
-        Indented(Text(f"deleted with {urn_name(urn)}"), f"{sign} ", "  ") for urn, sign in signs.items()
-    ]
-    yield Group(tree, *legend)
-
-
-def _signs(resources: Sequence[ResourceReport]) -> dict[str, str]:
-    """Assign a symbol to each resource that is the `deleted_with` of others, in order."""
-    targets = dict.fromkeys(resource.deleted_with for resource in resources if resource.deleted_with)
-    return {urn: "†" * number for number, urn in enumerate(targets, 1)}
-
-
-def _label(resource: ResourceReport, signs: Mapping[str, str]) -> Text:
-    parent = urn_name(resource.parent) if resource.parent else None
-    style = "bold" if resource.kind == "component" else ""
-    label = Text.assemble(
-        (name_below(resource.name, parent), style), "  ", (type_words(resource.type), _QUIET)
+    words = [quota_words(queue, flavor) for queue, flavor in rows]
+    table = _Table(
+        {
+            "QUEUE": [", ".join(queue.local_queues) for queue, _ in rows],
+            "POOL": [flavor for _, flavor in rows],
+            "GUARANTEE": [guarantee for guarantee, _ in words],
+            "AT MOST": [most for _, most in words],
+            "WEIGHT": [queue.weight for queue, _ in rows],
+            "GPU $/H": [amount_words(queue.gpu_hours.get(flavor)) for queue, flavor in rows],
+        },
+        width,
+        movable=("WEIGHT", "GUARANTEE", "POOL"),
     )
-    if resource.deleted_with and resource.kind != "component":
-        label.append(f" {signs[resource.deleted_with]}", style="yellow")
-    for text, mark_style in marks(resource):
-        label.append(", ", style=_QUIET)
-        label.append(text, style=mark_style)
-    return label
+    lines: list[RenderableType] = [Text(table.head, style=_HEADING)]
+    for number in range(len(rows)):
+        lines.append(Text(table.row(number)))
+        if moved := table.moved(number):
+            lines.append(Indented(Text("; ".join(moved)), _BELOW, _BELOW))
+    yield Group(*lines)
 
 
-def _outputs(outputs: Mapping[str, Any]) -> Iterator[RenderableType]:
-    if not outputs:
+def _totals(preview: Preview) -> Iterator[RenderableType]:
+    """Yield the cost, the pools that hold it up, and the quotas."""
+    if not preview.pools:
         return
-    width = max(map(len, outputs)) + _GAP
-    lines = [Indented(_value(value), name.ljust(width), " " * width) for name, value in outputs.items()]
-    yield Group(Text("Outputs", style=_HEADING), *lines)
+    cost = preview.cost
+    idle, maximum, on_demand = map(amount_words, (cost.idle, cost.maximum, cost.on_demand))
+    dates = f"list prices of {cost.prices_from} to {cost.prices_to}" if cost.prices_from else "no known price"
+    charges = "; ".join(_charge(charge) for charge in cost.charges if not charge.pool)
+    lines = [
+        Text.assemble(
+            (f"Cost {idle} $/h idle", _HEADING),
+            f", {maximum} at most, {on_demand} on demand ({dates}). {charges}".rstrip(),
+        )
+    ]
+    if unknown := dict.fromkeys((*cost.idle.unknown, *cost.maximum.unknown, *cost.on_demand.unknown)):
+        lines.append(Text.assemble(("Without price: ", "yellow"), ", ".join(unknown)))
+    if never_zero := [words for pool in preview.pools if (words := _minimum(pool))]:
+        lines.append(Text.assemble(("Never without nodes: ", "yellow"), ", ".join(never_zero)))
+    regions: dict[str, list[str]] = {}
+    for quota in preview.quotas:
+        regions.setdefault(quota.region, []).append(f"{quota.name} {quota.amount}")
+    needs = "; ".join(f"{region}: {', '.join(names)}" for region, names in regions.items())
+    if needs:
+        lines.append(Text.assemble(("Quotas ", _HEADING), needs))
+    yield Group(*(Indented(line, "", "  ") for line in lines))
+
+
+def _minimum(pool: PoolReport) -> str:
+    """Return name and minimum of a work pool that does not scale to zero; empty for others."""
+    minimum = pool.nodes.fixed or pool.nodes.minimum
+    return f"{pool.name} ({minimum})" if minimum and pool.role == "work" else ""
+
+
+def _charge(charge: ChargeReport) -> str:
+    idle, maximum = amount_words(charge.idle), amount_words(charge.maximum)
+    note = f" ({charge.note})" if charge.note else ""
+    return f"{charge.item} {idle if idle == maximum else f'{idle} to {maximum}'}{note}"
+
+
+def _everything(preview: Preview, *, values: bool) -> Iterator[RenderableType]:
+    """Yield all resources, outputs and messages."""
+    yield from resource_tree(preview, values=values)
+    if outputs := preview.outputs:
+        width = max(map(len, outputs)) + _GAP
+        lines = [Indented(_value(value), name.ljust(width), " " * width) for name, value in outputs.items()]
+        yield Group(Text("Outputs", style=_HEADING), *lines)
+    yield from _messages("Messages", preview.messages)
 
 
 def _value(value: Any) -> Text:
@@ -191,6 +270,15 @@ def _messages(title: str, messages: Sequence[MessageReport]) -> Iterator[Rendera
     yield Group(*lines)
 
 
+def _end(preview: Preview) -> RenderableType:
+    """Return the last lines of the overview."""
+    lines = [Text.assemble(("Outputs ", _HEADING), ", ".join(preview.outputs))] if preview.outputs else []
+    counts = preview.counts
+    kept = f", {counts.protected} protected" if counts.protected else ""
+    lines.append(Text(f"{several(counts.created, 'resource')} to create{kept}. {_MORE}", style=_QUIET))
+    return Group(*(Indented(line, "", "  ") for line in lines))
+
+
 def _summary(preview: Preview) -> RenderableType:
     lines = [Indented(Text(_counted(preview.counts), style=_HEADING))]
     if preview.assumptions:
@@ -198,6 +286,7 @@ def _summary(preview: Preview) -> RenderableType:
     return Group(*lines)
 
 
+_MORE: Final = "No cloud was contacted; more with --tree, --values, --format json."
 _ASSUMED: Final = (
     "No cloud was contacted. Values marked assumed replace a cloud's response; ids that a cloud derives from "
     "names are not marked. `--format json` lists all of them."

@@ -78,6 +78,10 @@ class PoolReport(_Part):
     """`system` for the pool that runs what tolerates nothing."""
     machine: str
     """Machine type."""
+    vcpus: int | None
+    """vCPUs of a node; null for an unknown machine type."""
+    memory_gib: float | None
+    """Memory of a node, GiB; null for an unknown machine type."""
     accelerator: AcceleratorReport | None
     """Accelerators of a node; null for a CPU pool."""
     capacity: Literal["on-demand", "spot", "preemptible", "flex-start", "queued", "reservation"]
@@ -118,6 +122,96 @@ class PoolReport(_Part):
     """The pool's resource; the cluster's where the pool is part of it."""
     inline: bool
     """True if the pool is part of its cluster's resource."""
+
+
+class AmountReport(_Part):
+    """An amount, USD per hour, before discounts and tax."""
+
+    usd: float
+    """The sum of the known prices."""
+    unknown: tuple[str, ...] = ()
+    """Items without a known price; the sum is then a lower bound."""
+
+
+class QuotaReport(_Part):
+    """A ClusterQueue's quota of a resource of a flavor."""
+
+    flavor: str
+    """Name of the ResourceFlavor."""
+    resource: str
+    """`cpu`, or the resource of an accelerator, as `nvidia.com/gpu`."""
+    nominal: float
+    """The guarantee."""
+    cohort: float
+    """The guarantees of the whole cohort, its own included."""
+    borrowing_limit: float | None
+    """The most to borrow; null for no limit."""
+
+
+class QueueReport(_Part):
+    """A ClusterQueue."""
+
+    name: str
+    """Its name."""
+    local_queues: tuple[str, ...]
+    """Its LocalQueues, as `namespace/name`."""
+    cohort: str
+    """Its cohort; empty for none."""
+    weight: str
+    """Its weight in fair sharing."""
+    quotas: tuple[QuotaReport, ...]
+    """Its quotas, in order of preference; CPU and accelerators alone."""
+    gpu_hours: dict[str, AmountReport]
+    """Price of an accelerator with its share of the node, by pool."""
+
+
+class ChargeReport(_Part):
+    """A charge."""
+
+    item: str
+    """The billed item, as `control plane`."""
+    pool: str
+    """The pool that it is of; empty for the cluster."""
+    idle: AmountReport
+    """The charge without work."""
+    maximum: AmountReport
+    """The charge at the maximum node counts."""
+    on_demand: AmountReport
+    """`maximum` at on-demand prices."""
+    note: str
+    """A condition, as of a free tier; empty for none."""
+
+
+class CostReport(_Part):
+    """Cost at list prices, without charges by use: traffic, stored objects and images, logs."""
+
+    idle: AmountReport
+    """All charges without work."""
+    maximum: AmountReport
+    """All charges at the maximum node counts."""
+    on_demand: AmountReport
+    """`maximum` at on-demand prices."""
+    charges: tuple[ChargeReport, ...]
+    """Control planes, pools, network, disks of add-ons."""
+    prices_from: str
+    """Date of the oldest price in it, year and month; empty for none."""
+    prices_to: str
+    """Date of the newest price in it."""
+
+
+class CloudQuotaReport(_Part):
+    """A cloud's quota that the stack needs at the maximum node counts."""
+
+    cloud: str
+    """`gke` or `aks`."""
+    region: str
+    """The region, or `global`."""
+    name: str
+    """The cloud's name of the quota."""
+    amount: int
+    """vCPUs, accelerators, or GB of disks."""
+    pools: tuple[str, ...]
+    """The pools that count against it."""
 
 
 class ClusterReport(_Part):
@@ -250,6 +344,12 @@ class Preview(_Part):
     """Clusters that the stack makes."""
     pools: tuple[PoolReport, ...]
     """Node pools, system pools first."""
+    queues: tuple[QueueReport, ...]
+    """ClusterQueues that have a LocalQueue."""
+    cost: CostReport
+    """Cost of the stack."""
+    quotas: tuple[CloudQuotaReport, ...]
+    """Cloud quotas that it needs."""
     resources: tuple[ResourceReport, ...]
     """In the order of their registration; parents before children."""
     outputs: dict[str, Any]

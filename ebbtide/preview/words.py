@@ -3,9 +3,9 @@
 import json
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 
-from ebbtide.preview.report import NodesReport, PoolReport, ResourceReport
+from ebbtide.preview.report import AmountReport, NodesReport, PoolReport, QueueReport, ResourceReport
 
 
 def type_words(token: str) -> str:
@@ -47,24 +47,52 @@ def nodes_words(nodes: NodesReport) -> str:
 
 
 def accelerator_words(pool: PoolReport) -> str:
-    """Accelerators of a node: `4 x nvidia-tesla-t4`; empty for a CPU pool."""
-    found = pool.accelerator
-    if found is None:
+    """Format the accelerators of a node: `4 x nvidia-tesla-t4`; empty for a CPU pool."""
+    accelerator = pool.accelerator
+    if accelerator is None:
         return ""
-    details = f"slices of {found.topology}" if found.topology else found.sharing
-    return f"{found.count} x {found.type}" + (f" ({details})" if details else "")
+    details = f"slices of {accelerator.topology}" if accelerator.topology else accelerator.sharing
+    return f"{accelerator.count} x {accelerator.type}" + (f" ({details})" if details else "")
 
 
-def capacity_words(pool: PoolReport) -> str:
-    """Format a capacity type with its limit: `queued, up to 7 days`."""
+def capacity_limit(pool: PoolReport) -> str:
+    """Format the limits of a capacity type: `up to 7 days`; empty for none."""
     details: list[str] = []
     if pool.reservation:
-        details.append(pool.reservation.rpartition("reservations/")[2])
+        details.append(f"reservation {pool.reservation.rpartition('reservations/')[2]}")
     if pool.max_run_seconds is not None:
         details.append(f"up to {_duration(pool.max_run_seconds)}")
     if pool.max_price is not None:
         details.append(f"at most {pool.max_price} USD/h")
-    return ", ".join([pool.capacity, *details])
+    return ", ".join(details)
+
+
+def number_words(number: float | None) -> str:
+    """Format a number of a machine; `?` if unknown."""
+    return "?" if number is None else f"{number:g}"
+
+
+def amount_words(amount: AmountReport | None) -> str:
+    """Format an amount in USD per hour: `0.12`, `>0.12` for a lower bound, `?` if unknown, `-` for none."""
+    if amount is None:
+        return "-"
+    if amount.unknown and not amount.usd:
+        return "?"
+    digits = 3 if 0 < amount.usd < _SMALL else 2
+    return f"{'>' if amount.unknown else ''}{amount.usd:.{digits}f}"
+
+
+_SMALL: Final = 0.1
+
+
+def quota_words(queue: QueueReport, flavor: str) -> tuple[str, str]:
+    """Format a queue's guarantee and its maximum of a flavor: in accelerators, or else in CPUs."""
+    quotas = [quota for quota in queue.quotas if quota.flavor == flavor]
+    quota = next((quota for quota in quotas if quota.resource != "cpu"), quotas[0])
+    borrowed = quota.cohort - quota.nominal
+    if quota.borrowing_limit is not None:
+        borrowed = min(borrowed, quota.borrowing_limit)
+    return f"{quota.nominal:g} {quota.resource}", f"{quota.nominal + borrowed:g}"
 
 
 def overrides_words(overrides: Mapping[str, Any]) -> str:

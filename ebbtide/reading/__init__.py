@@ -4,10 +4,19 @@ Cost, quotas and policy describe real resources, so they read recordings. Provid
 one module per cloud.
 """
 
-from ebbtide.reading.facts import AcceleratorFacts, ClusterFacts, DiskFacts, NodeFacts, PoolFacts, TaintFacts
+from ebbtide.reading.facts import (
+    AcceleratorFacts,
+    ClusterFacts,
+    DiskFacts,
+    NodeFacts,
+    PoolFacts,
+    QueueFacts,
+    QuotaFacts,
+    TaintFacts,
+)
 from ebbtide.reading.fallback import read_fallbacks
 from ebbtide.reading.pools import read_clusters, read_pools
-from ebbtide.reading.queues import read_queues
+from ebbtide.reading.queues import read_cluster_queues, read_queues
 
 __all__ = [
     "AcceleratorFacts",
@@ -15,7 +24,10 @@ __all__ = [
     "DiskFacts",
     "NodeFacts",
     "PoolFacts",
+    "QueueFacts",
+    "QuotaFacts",
     "TaintFacts",
+    "read_cluster_queues",
     "read_clusters",
     "read_fallbacks",
     "read_pools",

@@ -135,16 +135,50 @@ class PoolFacts:
     overrides: Mapping[str, Plain] = field(default_factory=dict[str, Plain])
 
 
+@dataclass(frozen=True, slots=True)
+class QueueFacts:
+    """A ClusterQueue.
+
+    Attributes:
+        name: its name.
+        local_queues: its LocalQueues, as `namespace/name`.
+        cohort: its cohort; empty for none.
+        weight: its weight in fair sharing.
+        quotas: its quota by flavor and resource, in order of preference; CPU and accelerators alone.
+    """
+
+    name: str
+    local_queues: tuple[str, ...]
+    cohort: str
+    weight: str
+    quotas: Mapping[str, Mapping[str, "QuotaFacts"]]
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaFacts:
+    """A ClusterQueue's quota of a resource.
+
+    Attributes:
+        nominal: the guarantee.
+        cohort: the guarantees of the whole cohort, its own included.
+        borrowing_limit: the most to borrow; None for no limit.
+    """
+
+    nominal: float
+    cohort: float
+    borrowing_limit: float | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterFacts:
-    """One cluster, as the resource has it.
+    """A cluster as declared by its resource.
 
     Attributes:
         urn: the resource.
-        cloud: whose it is.
-        name: in the cloud.
+        cloud: the cloud.
+        name: the name in the cloud.
         location: zone or region.
-        settings: what a reviewer should see of it, each in a few words.
+        settings: remarks for a reviewer, of a few words each.
         overrides: inputs of the resource that the declaration overrides, by path.
     """
 

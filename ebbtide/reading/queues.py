@@ -2,10 +2,11 @@
 v1beta2).
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from ebbtide.reading.facts import PoolFacts
+from ebbtide.reading.facts import PoolFacts, QueueFacts, QuotaFacts
 from ebbtide.reading.inputs import Inputs
 from ebbtide.recording.recording import Recording
 
@@ -57,3 +58,52 @@ def _matches(node_labels: Mapping[str, str], pool: PoolFacts) -> bool:
     """
     shared = node_labels.keys() & pool.labels.keys()
     return bool(shared) and all(node_labels[key] == pool.labels[key] for key in shared)
+
+
+def read_cluster_queues(recording: Recording) -> list[QueueFacts]:
+    """Return the ClusterQueues that have a LocalQueue, in order of registration."""
+    local_queues: dict[str, list[str]] = {}
+    for item in _kind(recording, "LocalQueue"):
+        name = f"{item.text('metadata.namespace')}/{item.text('metadata.name')}"
+        local_queues.setdefault(item.text("spec.clusterQueue"), []).append(name)
+    cluster_queues = list(_kind(recording, "ClusterQueue"))
+    totals: defaultdict[tuple[str, str, str], float] = defaultdict(float)
+    for cohort, item in (
+        *((item.text("metadata.name"), item) for item in _kind(recording, "Cohort")),
+        *((item.text("spec.cohortName"), item) for item in cluster_queues),
+    ):
+        for flavor, resource in _quotas(item):
+            totals[cohort, flavor, resource.text("name")] += _amount(resource, "nominalQuota") or 0.0
+    queues: list[QueueFacts] = []
+    for item in cluster_queues:
+        name, cohort = item.text("metadata.name"), item.text("spec.cohortName")
+        quotas: dict[str, dict[str, QuotaFacts]] = {}
+        for flavor, resource in _quotas(item):
+            nominal = _amount(resource, "nominalQuota") or 0.0
+            total = totals[cohort, flavor, resource.text("name")] if cohort else nominal
+            limit = _amount(resource, "borrowingLimit")
+            quotas.setdefault(flavor, {})[resource.text("name")] = QuotaFacts(nominal, total, limit)
+        if name in local_queues:
+            weight = item.text("spec.fairSharing.weight") or "1"
+            queues.append(QueueFacts(name, tuple(local_queues[name]), cohort, weight, quotas))
+    return queues
+
+
+def _quotas(item: Inputs) -> Iterator[tuple[str, Inputs]]:
+    """Yield flavor and quota of each resource that is counted, not measured in bytes."""
+    for group in item.parts("spec.resourceGroups"):
+        for flavor in group.parts("flavors"):
+            for resource in flavor.parts("resources"):
+                if resource.text("name") not in _BYTES:
+                    yield flavor.text("name"), resource
+
+
+def _amount(resource: Inputs, path: str) -> float | None:
+    """Parse a quantity without unit, or in thousandths, as Ebbtide writes those of CPU and accelerators."""
+    text = resource.text(path)
+    if not text:
+        return None
+    return float(text[:-1]) / 1000 if text.endswith("m") else float(text)
+
+
+_BYTES: Final = {"memory", "ephemeral-storage"}

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from ebbtide.catalog import CloudKind, find_price, machine_price
-from ebbtide.model.capacity import FlexStart, Preemptible, Queued, Spot
+from ebbtide.catalog import CloudKind, node_items
 from ebbtide.model.faults import Fault
 from ebbtide.model.rules.rule import PoolIn, PoolRule, Severity
 from ebbtide.model.rules.words import called, dollars
@@ -106,26 +105,15 @@ def _aks_system_pods(pool: PoolIn) -> Iterator[Fault]:
 def hourly_price(pool: PoolIn) -> float | None:
     """Return the price of a node of the pool in USD per hour, with accelerators and without its disk; None if
     the price table has none."""
-    site, capacity = pool.site, pool.pool.capacity
-
-    def rate(item: str) -> float | None:
-        price = (
-            find_price(site.cloud, site.region, item)
-            if ":" in item
-            else machine_price(site.cloud, site.region, item)
-        )
-        if price is None:
-            return None
-        if isinstance(capacity, Spot | Preemptible):
-            return price.spot
-        return price.flex if isinstance(capacity, FlexStart | Queued) else price.on_demand
-
-    machine, accelerator = pool.machine, pool.pool.accelerator
-    host = rate(machine.name) if machine else None
-    if host is None or machine is None or machine.accelerator or accelerator is None:
-        return host
-    each = rate(f"gpu:{accelerator.type}")
-    return None if each is None else host + each * accelerator.count
+    site, machine, accelerator = pool.site, pool.machine, pool.pool.accelerator
+    if machine is None:
+        return None
+    attached = (accelerator.type, accelerator.count) if accelerator and not machine.accelerator else ("", 0)
+    items = node_items(site.cloud, site.region, machine.name, *attached)
+    rates = [(price.of(pool.pool.capacity.kind) if price else None, count) for _, price, count in items]
+    return (
+        None if any(rate is None for rate, _ in rates) else sum((rate or 0) * count for rate, count in rates)
+    )
 
 
 def _never_zero(pool: PoolIn) -> Iterator[Fault]:

@@ -1,0 +1,214 @@
+"""Hourly cost of recorded resources, at the list prices of catalog/data/prices.csv.
+
+Charges by use have no amount here: traffic, stored objects and images, logs.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Final
+
+from ebbtide.catalog import CloudKind, Price, find_machine, find_price, footprint, node_items
+from ebbtide.catalog.clouds import region_of
+from ebbtide.reading.aks import CLUSTER as AKS_CLUSTER
+from ebbtide.reading.facts import ClusterFacts, PoolFacts
+from ebbtide.reading.gke import CLUSTER as GKE_CLUSTER
+from ebbtide.reading.inputs import Inputs
+from ebbtide.recording.recording import Recording
+
+_NAT: Final = "gcp:compute/routerNat:RouterNat"
+_ADDRESS: Final = "gcp:compute/address:Address"
+_ADDONS: Final[Mapping[str, str]] = {
+    "ebbtide:addons:Pipelines": "pipelines",
+    "ebbtide:addons:Katib": "katib",
+}
+"""Components whose manifests claim disks, with their footprints."""
+
+_AZURE_DISKS: Final = {4: 32, 6: 64, 10: 128, 15: 256, 20: 512, 30: 1024}
+"""GiB of premium disks by tier (Azure docs, disks-types, 2026); a disk is billed as the next larger tier."""
+
+_OUTBOUND: Final[Mapping[str, tuple[str, ...]]] = {
+    "loadBalancer": ("load balancer", "lb-rule", "public-ip"),
+    "managedNATGateway": ("NAT gateway", "nat", "public-ip"),
+}
+"""AKS' outbound types: the charge, and its items in the price table."""
+
+_WITH_ADDRESS: Final = "traffic is extra"
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """An amount, USD per hour.
+
+    Attributes:
+        known: the sum of the known prices.
+        unknown: items without a known price; the sum is then a lower bound.
+        prices: the prices that it consists of.
+    """
+
+    known: float = 0.0
+    unknown: tuple[str, ...] = ()
+    prices: frozenset[Price] = frozenset()
+
+    def __add__(self, other: "Amount") -> "Amount":
+        unknown = tuple(dict.fromkeys((*self.unknown, *other.unknown)))
+        return Amount(self.known + other.known, unknown, self.prices | other.prices)
+
+    def __mul__(self, count: int) -> "Amount":
+        return Amount(self.known * count, self.unknown, self.prices) if count else Amount()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Charge:
+    """A charge, USD per hour.
+
+    Attributes:
+        item: the billed item, as `control plane`.
+        pool: the pool that it is of; empty for the cluster.
+        idle: the charge without work.
+        maximum: the charge at the maximum node counts.
+        on_demand: `maximum` at on-demand prices.
+        note: a condition, as of a free tier.
+    """
+
+    item: str
+    pool: str = ""
+    idle: Amount
+    maximum: Amount
+    on_demand: Amount
+    note: str = ""
+
+
+def total(amounts: Iterable[Amount]) -> Amount:
+    """Add amounts."""
+    return reduce(Amount.__add__, amounts, Amount())
+
+
+def charges(
+    recording: Recording, clusters: Sequence[ClusterFacts], pools: Sequence[PoolFacts]
+) -> list[Charge]:
+    """Return the charges of a recording: control planes, pools, network, disks of add-ons.
+
+    Args:
+        recording: the recording.
+        clusters: its clusters.
+        pools: its pools.
+    """
+    return [
+        *_control_planes(recording),
+        *map(_pool, pools),
+        *_outbound(recording, pools),
+        *(_flat("address", _item(CloudKind.GKE, "", "nat-ip")) for _ in recording.of_type(_ADDRESS)),
+        *(charge for cluster in clusters for charge in _volumes(recording, cluster)),
+    ]
+
+
+def gpu_hour(pool: PoolFacts) -> Amount | None:
+    """Return the price of a node of a pool per accelerator; None for a pool without any."""
+    if pool.accelerator is None:
+        return None
+    node = _node(pool, pool.capacity)
+    return Amount(node.known / pool.accelerator.count, node.unknown, node.prices)
+
+
+def _item(cloud: CloudKind, region: str, name: str, count: int = 1, capacity: str = "on-demand") -> Amount:
+    """Return the amount of an item of the price table."""
+    return _amount(name, find_price(cloud, region, name), count, capacity)
+
+
+def _amount(name: str, price: Price | None, count: int, capacity: str) -> Amount:
+    rate = price.of(capacity) if price else None
+    if price is None or rate is None:
+        return Amount(unknown=(name,))
+    return Amount(rate * count, prices=frozenset({price}))
+
+
+def _flat(item: str, amount: Amount, note: str = "") -> Charge:
+    """Return a charge that does not depend on the number of nodes."""
+    return Charge(item=item, idle=amount, maximum=amount, on_demand=amount, note=note)
+
+
+def _control_planes(recording: Recording) -> Iterator[Charge]:
+    for _ in recording.of_type(GKE_CLUSTER):
+        note = "one zonal cluster may be free"
+        yield _flat("control plane", _item(CloudKind.GKE, "", "control-plane:gke-standard"), note)
+    for resource in recording.of_type(AKS_CLUSTER):
+        tier = Inputs(resource.inputs).text("sku.tier").lower() or "free"
+        note = "free tier" if tier == "free" else ""
+        yield _flat("control plane", _item(CloudKind.AKS, "", f"control-plane:aks-{tier}"), note)
+
+
+def _pool(pool: PoolFacts) -> Charge:
+    node = _node(pool, pool.capacity)
+    return Charge(
+        item=f"pool {pool.name}",
+        pool=pool.name,
+        idle=node * pool.nodes.idle,
+        maximum=node * pool.nodes.most,
+        on_demand=_node(pool, "on-demand") * pool.nodes.most,
+        note="billed while reserved, used or not" if pool.capacity == "reservation" else "",
+    )
+
+
+def _node(pool: PoolFacts, capacity: str) -> Amount:
+    """Return the amount of a node with its accelerators and its boot disk."""
+    region, machine, accelerator = (
+        region_of(pool.location),
+        find_machine(pool.cloud, pool.machine),
+        pool.accelerator,
+    )
+    attached = (
+        (accelerator.type, accelerator.count) if accelerator and machine and machine.attachable else ("", 0)
+    )
+    items = node_items(pool.cloud, region, pool.machine, *attached)
+    parts = (_amount(f"{name} ({capacity})", price, count, capacity) for name, price, count in items)
+    return total((*parts, _disk(pool, region)))
+
+
+def _disk(pool: PoolFacts, region: str) -> Amount:
+    """Return the amount of a node's boot disk; an ephemeral one on AKS is part of the machine."""
+    if pool.disk.type == "ephemeral":
+        return Amount()
+    size = pool.disk.size_gib
+    if pool.cloud is CloudKind.GKE:
+        return _item(pool.cloud, region, f"{pool.disk.type}-gib", size or 0)
+    tier = next((tier for tier, gib in _AZURE_DISKS.items() if size and gib >= size), None)
+    if tier is None:
+        return Amount(unknown=("boot disk",))
+    return _item(pool.cloud, region, f"disk-premium-p{tier}-{_AZURE_DISKS[tier]}gib")
+
+
+def _outbound(recording: Recording, pools: Sequence[PoolFacts]) -> Iterator[Charge]:
+    """Return the charges of connections to the internet: by node on GKE, by gateway or rule on AKS."""
+    idle, most = (sum(getattr(pool.nodes, name) for pool in pools) for name in ("idle", "most"))
+    for _ in recording.of_type(_NAT):
+        maximum = _cloud_nat(most)
+        yield Charge(
+            item="Cloud NAT", idle=_cloud_nat(idle), maximum=maximum, on_demand=maximum, note=_WITH_ADDRESS
+        )
+    for resource in recording.of_type(AKS_CLUSTER):
+        inputs = Inputs(resource.inputs)
+        item, *names = _OUTBOUND.get(inputs.text("networkProfile.outboundType"), ("",))
+        if item:
+            amounts = (_item(CloudKind.AKS, inputs.text("location"), name) for name in names)
+            yield _flat(item, total(amounts), _WITH_ADDRESS)
+
+
+def _cloud_nat(nodes: int) -> Amount:
+    """Return the amount of a gateway with one address: by node, up to a maximum."""
+    by_node = _item(CloudKind.GKE, "", "nat-per-vm", nodes)
+    maximum = _item(CloudKind.GKE, "", "nat")
+    return min(by_node, maximum, key=lambda amount: amount.known) + _item(CloudKind.GKE, "", "nat-ip")
+
+
+def _volumes(recording: Recording, cluster: ClusterFacts) -> Iterator[Charge]:
+    """Return the charges of the disks that add-ons claim, which a preview sees as one resource."""
+    for type_, item in _ADDONS.items():
+        size = sum(footprint(item).volumes_gib) if recording.of_type(type_) else 0
+        if not size:
+            continue
+        name = f"disks of {item}, {size} GiB"
+        if cluster.cloud is CloudKind.GKE:
+            yield _flat(name, _item(cluster.cloud, region_of(cluster.location), "pd-balanced-gib", size))
+        else:
+            yield _flat(name, Amount(unknown=(name,)))
