@@ -55,7 +55,7 @@ def render(preview: Preview, console: Console, *, tree: bool = False, values: bo
     whole = tree or values
     blocks = [
         _title(preview),
-        *_messages("Warnings", preview.warnings),
+        *_messages("Warnings", sorted(preview.warnings, key=lambda message: message.severity != "error")),
         *_pools(preview, console.width, admission=values),
         *_queues(preview.queues, console.width),
         *_totals(preview),

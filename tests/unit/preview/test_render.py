@@ -15,9 +15,9 @@ from ebbtide.recording.recording import Recording
 from tests.unit.recording.programs import Part, network, run
 
 
-def _text(preview: Preview, width: int, *, terminal: bool = False) -> str:
+def _text(preview: Preview, width: int, *, terminal: bool = False, **options: bool) -> str:
     out = io.StringIO()
-    render(preview, Console(file=out, width=width, force_terminal=terminal, highlight=False))
+    render(preview, Console(file=out, width=width, force_terminal=terminal, highlight=False), **options)
     return out.getvalue()
 
 
@@ -75,19 +75,28 @@ def preview() -> Preview:
     return preview_of(run(_program, gcp__project="acme"))
 
 
-_EXPECTED = """\
-shop/dev: an offline preview
-Cluster train on GKE in us-central1-a
+_OVERVIEW = """\
+shop/dev: train on GKE in us-central1-a; an offline preview
 
-Pools
-POOL     MACHINE        ACCELERATOR            CAPACITY   NODES
-system   e2-standard-2  -                      on-demand  1 to 4
-    runs any pod
-t4-spot  a2-highgpu-1g  1 x nvidia-tesla-a100  spot       0 to 4
-    zones us-central1-a
-    runs only pods that request nvidia.com/gpu and tolerate
-    cloud.google.com/gke-spot=true:NoSchedule
+Warnings
+- warning: The control plane is open to all networks, which is not what most people want.
 
+POOL     MACHINE        VCPU  GIB  CAPACITY   NODES   IDLE $/H  MAX $/H
+system   e2-standard-2     2    8  on-demand  1 to 4     0.081     0.32
+t4-spot  a2-highgpu-1g    12   85  spot       0 to 4      0.00     7.77
+    1 x nvidia-tesla-a100
+
+Cost 0.18 $/h idle, 8.19 at most, 15.17 on demand (list prices of 2025-03 to 2026-09). control
+  plane 0.10 (one zonal cluster may be free)
+Quotas us-central1: CPUS 8, SSD_TOTAL_GB 800, A2_CPUS 48, PREEMPTIBLE_NVIDIA_A100_GPUS 4; global:
+  GPUS_ALL_REGIONS 4
+
+Outputs clusterName, kubeconfig, names, profile, server, version
+4 resources to create, 1 protected. No cloud was contacted; more with --tree, --values, --format
+  json.
+"""
+
+_TREE = """\
 Resources
 ├── train  test.parts.Topology
 │   ├── …-cluster  gcp.container.Cluster, protected
@@ -108,9 +117,6 @@ version      [unknown]
 Messages
 - made it
 
-Warnings
-- warning: The control plane is open to all networks, which is not what most people want.
-
 6 resources: 4 to create, 1 protected, 2 deleted with another, 1 retained on delete, 1 existing, 1
 component.
 No cloud was contacted. Values marked assumed replace a cloud's response; ids that a cloud derives
@@ -118,15 +124,21 @@ from names are not marked. `--format json` lists all of them.
 """
 
 
-def test_the_text_at_100_columns(preview: Preview) -> None:
-    """The whole of it, as a person reads it."""
-    assert _text(preview, 100) == _EXPECTED
+def test_the_overview_at_100_columns(preview: Preview) -> None:
+    """Warnings, pools, cost and quotas, and no resources."""
+    assert _text(preview, 100) == _OVERVIEW
+
+
+def test_the_tree_at_100_columns(preview: Preview) -> None:
+    """The rest of the text with `--tree`."""
+    text = _text(preview, 100, tree=True)
+    assert text[text.index("Resources\n") :] == _TREE
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
 def test_nothing_is_cut_off_at_any_width(preview: Preview, width: int) -> None:
     """Lines are broken, not cropped; none is wider than asked, none ends in blanks."""
-    text = _text(preview, width)
+    text = _text(preview, width, values=True)
     lines = text.splitlines()
     assert all(len(line) <= width for line in lines)
     assert all(line == line.rstrip() for line in lines)
@@ -144,13 +156,13 @@ def test_nothing_is_cut_off_at_any_width(preview: Preview, width: int) -> None:
 def test_narrow_tables_say_the_rest_below(preview: Preview) -> None:
     """A column that has no room becomes a line."""
     text = _text(preview, 50)
-    assert "POOL     MACHINE        NODES\n" in text
-    assert "accelerator 1 x nvidia-tesla-a100; capacity spot" in text.replace("\n    ", " ")
+    assert "POOL     MACHINE        NODES   IDLE $/H  MAX $/H\n" in text
+    assert "vcpu 12; gib 85; capacity spot; 1 x nvidia-tesla-a100" in text.replace("\n    ", " ")
 
 
 def test_no_secret_is_shown(preview: Preview) -> None:
     """On any console."""
-    assert "hunter22" not in _text(preview, 120, terminal=True)
+    assert "hunter22" not in _text(preview, 120, terminal=True, values=True)
 
 
 def test_plain_where_nobody_looks(preview: Preview) -> None:
@@ -166,7 +178,7 @@ def test_markup_in_names_is_text() -> None:
         network("[bold]net[/bold]")
         pulumi.export("emoji", ":warning: [red]x[/red]")
 
-    text = _text(preview_of(run(program)), 80)
+    text = _text(preview_of(run(program)), 80, tree=True)
     assert "[bold]net[/bold]" in text
     assert ":warning: [red]x[/red]" in text
 
@@ -179,7 +191,7 @@ def test_every_one_of_many_children_is_shown() -> None:
         for i in range(100):
             network(f"part-net-{i}", ResourceOptions(parent=part))
 
-    text = _text(preview_of(run(program)), 80)
+    text = _text(preview_of(run(program)), 80, tree=True)
     assert text.count("gcp.compute.Network") == 100
     assert "…-net-99 " in text
 
@@ -187,4 +199,5 @@ def test_every_one_of_many_children_is_shown() -> None:
 def test_a_preview_of_nothing() -> None:
     """Says so."""
     text = _text(preview_of(Recording(project="shop", stack="dev")), 80)
-    assert text == "shop/dev: an offline preview\n\n0 resources: 0 to create.\n"
+    assert text.splitlines()[0] == "shop/dev: an offline preview"
+    assert "0 resources to create." in text

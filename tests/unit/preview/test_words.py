@@ -2,8 +2,15 @@
 
 import pytest
 
-from ebbtide.preview.report import AcceleratorReport, DiskReport, NodesReport, PoolReport
-from ebbtide.preview.words import accelerator_words, capacity_words, name_below, nodes_words, type_words
+from ebbtide.preview.report import AcceleratorReport, AmountReport, DiskReport, NodesReport, PoolReport
+from ebbtide.preview.words import (
+    accelerator_words,
+    amount_words,
+    capacity_limit,
+    name_below,
+    nodes_words,
+    type_words,
+)
 
 _POOL = PoolReport(
     name="pool",
@@ -12,6 +19,8 @@ _POOL = PoolReport(
     location="us-central1-a",
     role="work",
     machine="n1-highmem-8",
+    vcpus=8,
+    memory_gib=52,
     accelerator=None,
     capacity="spot",
     reservation="",
@@ -68,23 +77,23 @@ def test_names_go_on_from_their_parents(name: str, parent: str | None, below: st
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({}, "spot"),
-        ({"max_price": 0.25}, "spot, at most 0.25 USD/h"),
-        ({"capacity": "queued", "max_run_seconds": 604800}, "queued, up to 7 days"),
-        ({"capacity": "preemptible", "max_run_seconds": 86400}, "preemptible, up to 1 day"),
-        ({"capacity": "flex-start", "max_run_seconds": 7200}, "flex-start, up to 2 hours"),
-        ({"capacity": "flex-start", "max_run_seconds": 5400}, "flex-start, up to 5400 s"),
-        ({"capacity": "reservation", "reservation": "projects/p/reservations/h100"}, "reservation, h100"),
+        ({}, ""),
+        ({"max_price": 0.25}, "at most 0.25 USD/h"),
+        ({"capacity": "queued", "max_run_seconds": 604800}, "up to 7 days"),
+        ({"capacity": "preemptible", "max_run_seconds": 86400}, "up to 1 day"),
+        ({"capacity": "flex-start", "max_run_seconds": 7200}, "up to 2 hours"),
+        ({"capacity": "flex-start", "max_run_seconds": 5400}, "up to 5400 s"),
+        ({"capacity": "reservation", "reservation": "projects/p/reservations/h100"}, "reservation h100"),
         (
             {"capacity": "reservation", "reservation": "projects/p/reservations/a4/reservationBlocks/b1"},
-            "reservation, a4/reservationBlocks/b1",
+            "reservation a4/reservationBlocks/b1",
         ),
-        ({"capacity": "reservation", "reservation": "any"}, "reservation, any"),
+        ({"capacity": "reservation", "reservation": "any"}, "reservation any"),
     ],
 )
 def test_capacity(change: dict[str, object], words: str) -> None:
-    """The kind, and what limits it."""
-    assert capacity_words(_POOL.model_copy(update=change)) == words
+    """The limits of a capacity type; nothing for spot machines at any price."""
+    assert capacity_limit(_POOL.model_copy(update=change)) == words
 
 
 def test_nodes() -> None:
@@ -104,3 +113,19 @@ def test_accelerators() -> None:
     shared = AcceleratorReport(type="nvidia-l4", count=2, sharing="time-sharing by 8", requestable=16)
     pool = _POOL.model_copy(update={"accelerator": shared})
     assert accelerator_words(pool) == "2 x nvidia-l4 (time-sharing by 8)"
+
+
+@pytest.mark.parametrize(
+    ("amount", "words"),
+    [
+        (None, "-"),
+        (AmountReport(usd=0), "0.00"),
+        (AmountReport(usd=0.0141), "0.014"),
+        (AmountReport(usd=26.1302), "26.13"),
+        (AmountReport(usd=0.37, unknown=("disk",)), ">0.37"),
+        (AmountReport(usd=0, unknown=("disk",)), "?"),
+    ],
+)
+def test_amounts(amount: AmountReport | None, words: str) -> None:
+    """An unknown price is never shown as zero, and a lower bound is marked."""
+    assert amount_words(amount) == words

@@ -1,0 +1,147 @@
+"""Cost of stacks, recomputed by hand from rows of the price table."""
+
+import copy
+from typing import Any
+
+import pytest
+
+from ebbtide.catalog import find_price
+from ebbtide.catalog.clouds import CloudKind
+from ebbtide.reading import read_clusters, read_pools
+from ebbtide.recording.recording import Recording
+from ebbtide.review.cost import Amount, Charge, charges, gpu_hour, total
+from tests.declarations import GKE, Declaration, changed, pool
+from tests.repository import ROOT
+from tests.synth import synth, synth_stack
+
+
+def _charges(recording: Recording) -> list[Charge]:
+    return charges(recording, read_clusters(recording), read_pools(recording))
+
+
+def _total(recording: Recording, name: str) -> Amount:
+    return total(getattr(charge, name) for charge in _charges(recording))
+
+
+def _disk(gib: int) -> float:
+    """Return the price of a balanced disk at 0.1 USD per GiB-month of 730 hours."""
+    return gib * 0.1 / 730
+
+
+_CONTROL_PLANE, _NAT_ADDRESS, _NAT_NODE = 0.1, 0.005, 0.0014
+_SMALL_SPOT = 0.010053
+_T4_SPOT = 0.1814
+
+_BY_HAND = {
+    "Pulumi.dev.yaml": (
+        _CONTROL_PLANE + _NAT_ADDRESS + _NAT_NODE + _SMALL_SPOT + _disk(30),
+        _CONTROL_PLANE
+        + _NAT_ADDRESS
+        + 27 * _NAT_NODE
+        + 3 * (_SMALL_SPOT + _disk(30))
+        + 10 * (0.18424 + _disk(100))
+        + 4 * (0.166888 + 4 * _T4_SPOT + _disk(100))
+        + 10 * (2.02038 + _disk(100)),
+    ),
+    "examples/preemptible-pipelines/Pulumi.preemptible-pipelines.yaml": (
+        0,
+        4 * (0.06701 + _disk(100)) + 4 * (0.06701 + 2 * _T4_SPOT + _disk(100)),
+    ),
+    "examples/queued-gpus/Pulumi.queued-gpus.yaml": (
+        _CONTROL_PLANE + _NAT_ADDRESS + _NAT_NODE + _SMALL_SPOT + _disk(20),
+        _CONTROL_PLANE
+        + _NAT_ADDRESS
+        + 6 * _NAT_NODE
+        + 3 * (_SMALL_SPOT + _disk(20))
+        + _disk(20)  # flex-start prices of N1 and T4 are unknown
+        + (2.02038 + _disk(20))
+        + (4.790005 + _disk(20)),
+    ),
+    "examples/aks-spot/Pulumi.aks-spot.yaml": (
+        0.025 + 0.005 + 2 * (0.384 + 0.027),
+        0.025 + 0.005 + 4 * (0.384 + 0.027) + 4 * 0.027,  # the spot price of the machine is unknown
+    ),
+    "examples/checkpointed-training/Pulumi.checkpointed-training.yaml": (
+        0,
+        4 * (0.166888 + 4 * _T4_SPOT + _disk(100)),
+    ),
+    "examples/research-cluster/Pulumi.research-cluster.yaml": (
+        _CONTROL_PLANE + _NAT_ADDRESS + _NAT_NODE + 0.018429 + _disk(30),
+        _CONTROL_PLANE
+        + _NAT_ADDRESS
+        + 9 * _NAT_NODE
+        + (0.018429 + _disk(30))
+        + 8 * (0.418014 + 0.35 + _disk(100)),
+    ),
+}
+"""By stack file: USD per hour idle and at most."""
+
+
+@pytest.mark.parametrize("file", _BY_HAND)
+def test_stacks_by_hand(file: str) -> None:
+    """The dev stack and the five stories."""
+    recording = synth_stack(ROOT / file)
+    sums = (_total(recording, "idle").known, _total(recording, "maximum").known)
+    assert sums == pytest.approx(_BY_HAND[file], abs=5e-6)
+
+
+def test_unknown_prices_are_named() -> None:
+    """An unknown price is never zero: the item is named, and the sum is a lower bound."""
+    recording = synth_stack(ROOT / "examples/queued-gpus/Pulumi.queued-gpus.yaml")
+    assert _total(recording, "maximum").unknown == ("n1-standard-2 (queued)", "nvidia-tesla-t4 (queued)")
+    assert _total(recording, "on_demand").unknown == ()
+    assert _total(recording, "idle").unknown == ()
+
+
+def _changed(name: str, **fields: Any) -> Declaration:
+    declaration = copy.deepcopy(GKE)
+    pool(declaration, name).update(fields)
+    return declaration
+
+
+def _added(declaration: Declaration) -> float:
+    """Return the difference of a declaration to the base, USD per hour at most."""
+    before, after = (_total(synth(text), "maximum").known for text in (GKE, declaration))
+    return after - before
+
+
+def test_a_larger_maximum_adds_nodes() -> None:
+    """Two more nodes, each with its disk and its share of the NAT gateway, which bills up to 32 nodes."""
+    per_node = 0.18424 + _disk(100)
+    assert _added(_changed("cpu", nodes={"max": 12})) == pytest.approx(2 * (per_node + _NAT_NODE), abs=5e-6)
+
+
+def test_another_machine_type() -> None:
+    """Ten nodes with twice the vCPUs."""
+    machines = (find_price(CloudKind.GKE, "us-central1", f"n2-standard-{size}") for size in (8, 16))
+    small, large = (price.spot or 0.0 for price in machines if price)
+    assert _added(_changed("cpu", machine="n2-standard-16")) == pytest.approx(10 * (large - small), abs=5e-6)
+
+
+def test_spot_to_on_demand() -> None:
+    """Four nodes and sixteen GPUs at list price."""
+    node, gpu = 0.473212 - 0.166888, 0.35 - _T4_SPOT
+    assert _added(_changed("t4", capacity="on-demand")) == pytest.approx(4 * (node + 4 * gpu), abs=5e-6)
+
+
+def test_the_tiers_of_aks() -> None:
+    """The free tier costs nothing, and says so; the standard tier has a price."""
+    stack = synth_stack(ROOT / "Pulumi.dev-aks.yaml")
+    control_plane = next(charge for charge in _charges(stack) if charge.item == "control plane")
+    assert (control_plane.idle.known, control_plane.idle.unknown, control_plane.note) == (0, (), "free tier")
+
+
+def test_disks_of_addons() -> None:
+    """Katib's database has a disk of 10 GiB on the cluster's disks."""
+    recording = synth(changed(GKE, addons={"katib": {}}))
+    disks = next(charge for charge in _charges(recording) if charge.item.startswith("disks of katib"))
+    assert disks.idle.known == pytest.approx(_disk(10), abs=5e-6)
+
+
+def test_a_gpu_hour() -> None:
+    """A GPU with its share of the node; None for a pool without GPUs."""
+    pools = {facts.name: gpu_hour(facts) for facts in read_pools(synth(GKE))}
+    assert pools["cpu"] is None
+    t4 = pools["t4"]
+    assert t4 is not None
+    assert t4.known == pytest.approx((0.166888 + 4 * _T4_SPOT + _disk(100)) / 4, abs=5e-6)

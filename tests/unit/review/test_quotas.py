@@ -1,0 +1,40 @@
+"""Quotas that stacks need, by the clouds' own names."""
+
+from ebbtide.reading import read_pools
+from ebbtide.review.quotas import GLOBAL, quotas
+from tests.declarations import AKS, GKE, Declaration
+from tests.synth import synth
+
+
+def _needs(declaration: Declaration) -> dict[tuple[str, str], int]:
+    return {(quota.region, quota.name): quota.amount for quota in quotas(read_pools(synth(declaration)))}
+
+
+def test_gke() -> None:
+    """Spot and queued nodes count against quotas of their own; all GPUs count against one of all regions."""
+    assert _needs(GKE) == {
+        ("us-central1", "CPUS"): 3 * 4,
+        ("us-central1", "SSD_TOTAL_GB"): 3 * 30 + 24 * 100,
+        ("us-central1", "N2_CPUS"): 10 * 8,
+        ("us-central1", "PREEMPTIBLE_CPUS"): 4 * 8,
+        ("us-central1", "PREEMPTIBLE_NVIDIA_T4_GPUS"): 4 * 4,
+        (GLOBAL, "GPUS_ALL_REGIONS"): 4 * 4 + 10,
+        ("us-central1", "A2_CPUS"): 10 * 12,
+        ("us-central1", "PREEMPTIBLE_NVIDIA_A100_GPUS"): 10,
+    }
+
+
+def test_aks() -> None:
+    """Spot counts against one quota alone, everything else against its family and the region."""
+    assert _needs(AKS) == {
+        ("eastus", "standardDSv5Family"): 4 * 4 + 2 * 8,
+        ("eastus", "cores"): 4 * 4 + 2 * 8,
+        ("eastus", "lowPriorityCores"): 10 * 8 + 4 * 4,
+    }
+
+
+def test_pools_are_named() -> None:
+    """Every quota lists the pools that count against it."""
+    needs = {quota.name: quota.pools for quota in quotas(read_pools(synth(GKE)))}
+    assert needs["GPUS_ALL_REGIONS"] == ("t4", "a100")
+    assert needs["CPUS"] == ("system",)
