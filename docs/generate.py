@@ -210,13 +210,13 @@ def _named(decides: Property) -> str:
 
 
 def readme() -> str:
-    """The first page, with what the preview shows of the dev stack's pools."""
+    """Return the README, with the preview of the dev stack."""
     before, start, rest = (ROOT / "README.md").read_text(encoding="utf-8").partition("<!-- preview -->\n")
     _, end, after = rest.partition("<!-- end of preview -->\n")
     command = [sys.executable, "-m", "ebbtide", "preview", "dev"]
-    plain = os.environ | {"COLUMNS": "110", "NO_COLOR": "1"}
+    plain = os.environ | {"COLUMNS": "80", "NO_COLOR": "1"}
     shown = subprocess.run(command, cwd=ROOT, env=plain, capture_output=True, text=True, check=True).stdout
-    lines = [line.rstrip() for line in shown.partition("\nResources\n")[0].rstrip().splitlines()]
+    lines = [line.rstrip() for line in shown.rstrip().splitlines()]
     return "".join([before, start, "```text\n", "\n".join(lines), "\n```\n", end, after])
 
 
