@@ -64,7 +64,8 @@ class Tenant(pulumi.ComponentResource):
             made(team_objects.namespace(declaration, team), *args.waits_for, patch=not ours),
         )
         self.bucket = args.backing.bucket if args.backing else None
-        made(team_objects.profile_map(declaration, team), *self.namespace)
+        created = ours or bool(args.namespace_made_with)
+        made(team_objects.profile_map(declaration, team, created=created), *self.namespace)
         if ours:
             for manifest in team_objects.network_policies(declaration, team):
                 made(manifest, *self.namespace)
