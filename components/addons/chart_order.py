@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 DEPENDS_ON = "config.kubernetes.io/depends-on"
 
+_CLUSTER_SCOPED = ("ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition")
 _BINDINGS = ("ClusterRoleBinding", "RoleBinding")
 _BEFORE = (*_BINDINGS, "ConfigMap", "CustomResourceDefinition", "Secret", "ServiceAccount")
 _CONTROLLERS = ("Deployment", "StatefulSet")
@@ -52,12 +53,17 @@ def _parsed(text: str) -> dict[str, Any]:
 
 
 def _dependencies(objects: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Yield references to what controllers need: kinds, configuration, and roles that are bound."""
+    """Yield references to what controllers need: kinds, configuration, and roles that are bound.
+
+    An object without a namespace of its own gets the release's later, and cannot be referred to here: a
+    reference to no object of the chart is an error.
+    """
     roles = {
         (item["roleRef"]["kind"], item["roleRef"]["name"]) for item in objects if item["kind"] in _BINDINGS
     }
     for item in objects:
-        if item["kind"] in _BEFORE or (item["kind"], item["metadata"]["name"]) in roles:
+        needed = item["kind"] in _BEFORE or (item["kind"], item["metadata"]["name"]) in roles
+        if needed and (item["kind"] in _CLUSTER_SCOPED or item["metadata"].get("namespace")):
             yield _reference(item)
 
 

@@ -49,6 +49,10 @@ kind: ConfigMap
 metadata: {name: kueue-manager-config, namespace: kueue-system}
 ---
 apiVersion: v1
+kind: ConfigMap
+metadata: {name: in-the-namespace-of-the-release}
+---
+apiVersion: v1
 kind: Service
 metadata: {name: kueue-webhook-service, namespace: kueue-system}
 ---
