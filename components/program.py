@@ -52,7 +52,7 @@ def outputs(declaration: Cluster, topology: Deployed) -> dict[str, pulumi.Input[
     return {
         "clusterName": topology.cluster_name,
         "kubeconfig": topology.kubeconfig,
-        "placementProfile": profile(declaration).data(),
+        "placementProfile": profile(declaration).output(),
         **topology.own_outputs,
     }
 

@@ -10,7 +10,7 @@ import pulumi
 
 from ebbtide.model import Pipelines as Declared
 
-from .manifest import Manifest, obj
+from .manifest import PATCH_FORCE, Manifest, obj
 from .pipelines_objects import NAMESPACE
 from .retry import retry_strategy, spec_patch
 
@@ -139,7 +139,7 @@ class ExistingPipelines(pulumi.ComponentResource):
         deployed = _Deployment(f"{name}-{API_SERVER}", inside).spec
         image = deployed.apply(patchable_image)
         # What kubectl applied is owned by kubectl: without force, the patch would be refused as a conflict.
-        annotations = {"pulumi.com/patchForce": "true", PATCHED_IMAGE: image}
+        annotations = {PATCH_FORCE: "true", PATCHED_IMAGE: image}
         Manifest(
             f"{name}-retries",
             obj(

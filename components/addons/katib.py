@@ -41,6 +41,9 @@ class Katib(pulumi.ComponentResource):
     finalizer until the controller has counted it. They carry the label `INJECTED`. The claim of 10 GiB for
     the database goes with the namespace, which is deleted for real. Sources: kubeflow/katib 0.19.0,
     manifests/v1beta1 and pkg/controller.v1beta1/experiment.
+
+    In Pulumi its objects keep the names `kubeflow/…`, after upstream's namespace: another name would be
+    another URN, and replace them (docs/decisions/0010).
     """
 
     namespace_name: str

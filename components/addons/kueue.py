@@ -10,6 +10,7 @@ from ebbtide.catalog import PINS
 from ebbtide.model import Cluster
 
 from . import network_policies
+from .chart_order import post_renderer
 from .kueue_values import VISIBILITY_PORT, values
 from .leaves import dying_inside, leaf
 from .manifest import Manifest
@@ -66,6 +67,7 @@ class Kueue(pulumi.ComponentResource):
             version=PINS["kueue"].version,
             name=RELEASE,
             namespace=NAMESPACE,
+            post_renderer=post_renderer(),
             values=values(args.declaration),
             opts=pulumi.ResourceOptions(
                 parent=self,

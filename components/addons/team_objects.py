@@ -16,7 +16,7 @@ from ebbtide.placement.quotas import largest_node
 
 from .backing import ACCOUNT, Backing, SharedDisk
 from .katib_objects import INJECTED
-from .manifest import obj
+from .manifest import PATCH_FORCE, obj
 from .members import member_rules, subjects
 from .network_policies import own_namespace, suggestions
 from .pod_security import pod_security
@@ -51,13 +51,22 @@ def namespace(declaration: Cluster, team: Team) -> dict[str, Any]:
     return obj("v1", "Namespace", team.namespace_name, metadata={"labels": labels})
 
 
-def profile_map(declaration: Cluster, team: Team) -> dict[str, Any]:
-    """The placement profile, for work that starts other work."""
+def profile_map(declaration: Cluster, team: Team, *, created: bool) -> dict[str, Any]:
+    """The placement profile, for work that starts other work.
+
+    Args:
+        declaration: the whole declaration.
+        team: the tenant.
+        created: the stack creates the namespace, and so owns the ConfigMap: an update overwrites fields
+            that another field manager applied. In an existing namespace it may be another stack's, and the
+            update fails with a conflict (pulumi-kubernetes 4.34, annotation `pulumi.com/patchForce`).
+    """
     return obj(
         "v1",
         "ConfigMap",
         "ebbtide-profile",
         team.namespace_name,
+        metadata={"annotations": {PATCH_FORCE: "true"}} if created else {},
         data={"profile.json": profile(declaration).json()},
     )
 

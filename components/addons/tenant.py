@@ -64,7 +64,12 @@ class Tenant(pulumi.ComponentResource):
             made(team_objects.namespace(declaration, team), *args.waits_for, patch=not ours),
         )
         self.bucket = args.backing.bucket if args.backing else None
-        made(team_objects.profile_map(declaration, team), *self.namespace)
+        created = ours or bool(args.namespace_made_with)
+        profile = team_objects.profile_map(declaration, team, created=created)
+        options = leaf(self, args.dies_with, self.namespace)
+        # Pulumi would print a changed profile with a line for each value, for each team.
+        options.hide_diffs = ["data"]
+        Manifest(f"{name}-configmap-{profile['metadata']['name']}", profile, options)
         if ours:
             for manifest in team_objects.network_policies(declaration, team):
                 made(manifest, *self.namespace)

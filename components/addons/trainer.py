@@ -9,6 +9,7 @@ from pulumi_kubernetes.kustomize import v2 as kustomize
 from ebbtide.catalog import PINS
 
 from . import network_policies
+from .chart_order import post_renderer
 from .home import Home
 from .leaves import leaf
 from .manifest import Manifest
@@ -67,6 +68,7 @@ class Trainer(pulumi.ComponentResource):
             version=version,
             name=RELEASE,
             namespace=NAMESPACE,
+            post_renderer=post_renderer(),
             values=values(args.home),
             opts=pulumi.ResourceOptions(
                 parent=self,

@@ -1,7 +1,7 @@
 """The `profile` command. Its dependencies are imported on execution."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import typer
 
@@ -31,8 +31,8 @@ def profile(
 ) -> None:
     """Write the placement profile of a stack, for workloads.
 
-    It is the stack's output `placementProfile`. The program runs in this process, without a cloud. Where
-    Pulumi is not installed, the profile follows from the declaration in the stack's file.
+    It is the stack's output `placementProfile`, as JSON. The program runs in this process, without a cloud.
+    Where Pulumi is not installed, the profile follows from the declaration in the stack's file.
     """
     del format_  # read by the command line, which reports the errors
     files = stack_files(stack, config_file, cwd)
@@ -84,22 +84,23 @@ def _recorded(files: "StackFiles") -> "Profile":
     """
     from ebbtide.placement.errors import ProfileError  # noqa: PLC0415
     from ebbtide.placement.profile import Profile  # noqa: PLC0415
-    from ebbtide.placement.profile_sources import OUTPUT  # noqa: PLC0415
+    from ebbtide.placement.profile_sources import OUTPUT, is_profile_text  # noqa: PLC0415
 
     outputs = _outputs(files)
     if OUTPUT not in outputs:
         raise ProfileError(
             f"The program of {files.project}/{files.stack} exports no `{OUTPUT}`, so no workload can be "
-            f'placed on its pools. Add to it: pulumi.export("{OUTPUT}", profile(cluster).data()), with '
+            f'placed on its pools. Add to it: pulumi.export("{OUTPUT}", profile(cluster).output()), with '
             "`profile` from ebbtide.placement.derive, and the cluster that `declare` returned."
         )
     exported = outputs[OUTPUT]
-    if not isinstance(exported, dict) or not all(map(_is_plain, exported.values())):
+    readable = is_profile_text(exported) if isinstance(exported, str) else isinstance(exported, dict)
+    if not readable or not _is_plain(exported):
         raise ProfileError(
-            f"The program of {files.project}/{files.stack} exports a `{OUTPUT}` that is no object, or has "
-            "secret or unknown values. Export profile(cluster).data(), which the declaration alone decides."
+            f"The program of {files.project}/{files.stack} exports a `{OUTPUT}` that is no profile, or has "
+            "secret or unknown values. Export profile(cluster).output(), which the declaration alone decides."
         )
-    return Profile.load(exported)
+    return Profile.load(cast("str | Mapping[str, Any]", exported))
 
 
 def _outputs(files: "StackFiles") -> "Mapping[str, Plain]":

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ebbtide.placement.errors import ProfileError
-from ebbtide.placement.profile_sources import found
+from ebbtide.placement.profile_sources import read, stack_output
 
 _NAME = "ebbtide.dev/profile/v"
 VERSION = f"{_NAME}1"
@@ -253,20 +253,25 @@ class Profile:
         """As JSON text, indented."""
         return json.dumps(self.data(), indent=2)
 
+    def output(self) -> str:
+        """As a stack output: one line, with a digest in front that changes when the profile does."""
+        return stack_output(self.data())
+
     @classmethod
     def load(cls, source: str | Path | Mapping[str, Any] | None = None) -> "Profile":
         """Read a profile.
 
         Args:
-            source: the data itself, such as a stack output, or where it is: a file, JSON text, `stack:NAME`
-                for the output of a Pulumi stack, `configmap:NAMESPACE` for the ConfigMap in a team's
-                namespace. Left out, the variable `EBBTIDE_PROFILE`, which says the same.
+            source: the data, its JSON text, or the value of a stack output; or its location: a file,
+                `stack:NAME` for the output of a Pulumi stack, `configmap:NAMESPACE` for the ConfigMap in a
+                team's namespace. By default the environment variable `EBBTIDE_PROFILE`, which takes the same
+                texts.
 
         Raises:
             ProfileError: there is none, it is no profile, or it is of another version than this package
             reads.
         """
-        data = source if isinstance(source, Mapping) else found(source)
+        data = source if isinstance(source, Mapping) else read(source)
         _check_version(data.get("version"))
         try:
             return _profile(data)

@@ -1,15 +1,17 @@
-"""Where a profile is: a file, a variable, a stack's output, the cluster itself.
+"""Sources of a profile: a file, an environment variable, a stack's output, a ConfigMap.
 
-The two that are asked for it are command-line programs. A Pulumi stack is read by `pulumi`, which alone knows
-its backend and its secrets; there is no Pulumi package here. The cluster is asked through `kubectl`: whoever
-makes work for it applies manifests and looks at pods with it, under the same context, and the clouds' logins
-are plugins that it has (`gke-gcloud-auth-plugin`, `kubelogin`); the Python client would be a dependency, and
-this needs the standard library alone. In a pod neither is needed: mount the ConfigMap and name the file.
+A stack is read with `pulumi`, which alone knows its backend and its secrets, and a cluster with `kubectl`,
+under its current context and with its credential plugins (`gke-gcloud-auth-plugin`, `kubelogin`): this module
+needs the standard library alone. A pod needs neither program: it mounts the ConfigMap and names the file.
 """
 
+import base64
+import binascii
+import hashlib
 import json
 import os
 import subprocess
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -19,24 +21,42 @@ from ebbtide.placement.errors import ProfileError
 
 VARIABLE: Final = "EBBTIDE_PROFILE"
 OUTPUT: Final = "placementProfile"
-"""What the stack's output is called."""
+"""Name of the stack's output."""
 CONFIG_MAP: Final = "ebbtide-profile"
-"""What the ConfigMap is called in a team's namespace, and `KEY` its key."""
+"""Name of the ConfigMap in a team's namespace; `KEY` is the key in it."""
 KEY: Final = "profile.json"
+_DIGEST: Final = "sha256:"
+_DIGEST_LENGTH: Final = 12
 _STACK: Final = "stack:"
 _CONFIG_MAP: Final = "configmap:"
-_PATIENCE: Final = 60
-"""Seconds to wait for a program: a login may ask the network first."""
+_TIMEOUT: Final = 60
+"""Seconds that a program may take, with a login over the network."""
 
 
-def found(source: str | Path | None) -> Mapping[str, Any]:
-    """The data of a profile.
+def stack_output(data: Mapping[str, Any]) -> str:
+    """Encode a profile as a stack output: `sha256:DIGEST`, a space, and its compressed JSON in base64.
+
+    Pulumi prints an object, and a text that is JSON, with a line for each value, and cuts another text after
+    150 characters (pulumi 3.259.0, pkg/backend/display/object_diff.go).
+    """
+    text = json.dumps(data, separators=(",", ":")).encode()
+    digest = hashlib.sha256(text).hexdigest()[:_DIGEST_LENGTH]
+    return f"{_DIGEST}{digest} {base64.b64encode(zlib.compress(text, 9)).decode()}"
+
+
+def is_profile_text(text: str) -> bool:
+    """Return whether a text is a profile itself, as JSON or as a stack output, and not the source of one."""
+    return text.lstrip().startswith(("{", _DIGEST))
+
+
+def read(source: str | Path | None) -> Mapping[str, Any]:
+    """Read the data of a profile.
 
     Args:
-        source: where it is, as `Profile.load` says.
+        source: as `Profile.load` takes it.
 
     Raises:
-        ProfileError: it is not there, or no JSON object.
+        ProfileError: there is none, or it is no JSON object.
     """
     if source is None:
         source = os.environ.get(VARIABLE, "")
@@ -51,7 +71,7 @@ def found(source: str | Path | None) -> Mapping[str, Any]:
         return _parsed(_of_stack(text.removeprefix(_STACK)), text)
     if text.startswith(_CONFIG_MAP):
         return _of_config_map(text.removeprefix(_CONFIG_MAP), text)
-    if text.startswith("{"):
+    if is_profile_text(text):
         return _parsed(text, "that was given as text")
     return _parsed(_of_file(source), text)
 
@@ -69,30 +89,30 @@ def _of_file(source: str | Path) -> str:
 
 
 def _of_stack(name: str) -> str:
-    """The output of a stack; of the one that is selected where none is named."""
-    chosen = ["--stack", name] if name else []
-    return _said("pulumi", "stack", "output", OUTPUT, "--json", "--non-interactive", *chosen)
+    """Return the output of a stack, by default of the selected one."""
+    options = ["--stack", name] if name else []
+    return _run("pulumi", "stack", "output", OUTPUT, "--json", "--non-interactive", *options)
 
 
-def _of_config_map(place: str, source: str) -> Mapping[str, Any]:
-    namespace, _, name = place.partition("/")
+def _of_config_map(address: str, source: str) -> Mapping[str, Any]:
+    namespace, _, name = address.partition("/")
     if not namespace:
         raise ProfileError(
             f"{source} names no namespace: write configmap:NAMESPACE, or configmap:NAMESPACE/NAME."
         )
     name = name or CONFIG_MAP
-    text = _said("kubectl", "get", "configmap", name, "--namespace", namespace, "--output", "json")
-    held: object = _parsed(text, source).get("data")
-    inside: object = held.get(KEY) if isinstance(held, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    if not isinstance(inside, str):
+    text = _run("kubectl", "get", "configmap", name, "--namespace", namespace, "--output", "json")
+    data: object = _parsed(text, source).get("data")
+    profile: object = data.get(KEY) if isinstance(data, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    if not isinstance(profile, str):
         raise ProfileError(f"ConfigMap {name} in namespace {namespace} has no {KEY}: it holds no profile.")
-    return _parsed(inside, source)
+    return _parsed(profile, source)
 
 
-def _said(*command: str) -> str:
-    """What a program prints."""
+def _run(*command: str) -> str:
+    """Return what a program prints."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_PATIENCE)  # noqa: S603
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_TIMEOUT)  # noqa: S603
     except FileNotFoundError:
         raise ProfileError(
             f"The profile is read with `{command[0]}`, which is not there: install it, or name a file."
@@ -100,16 +120,32 @@ def _said(*command: str) -> str:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ProfileError(f"The profile cannot be read with `{' '.join(command)}`: {error}.") from None
     if done.returncode:
-        said = " ".join(done.stderr.split()) or f"it ended with status {done.returncode}"
-        raise ProfileError(f"The profile cannot be read with `{' '.join(command)}`: {said}")
+        message = " ".join(done.stderr.split()) or f"it ended with status {done.returncode}"
+        raise ProfileError(f"The profile cannot be read with `{' '.join(command)}`: {message}")
     return done.stdout
 
 
 def _parsed(text: str, source: str) -> Mapping[str, Any]:
+    """Parse JSON text, the value of a stack output, or that value as JSON text."""
+    if text.lstrip().startswith(_DIGEST):
+        text = _decoded(text, source)
     try:
         data = json.loads(text)
     except ValueError as error:
         raise ProfileError(f"The profile {source[:80]} is not JSON: {error}.") from None
+    if isinstance(data, str) and data.startswith(_DIGEST):
+        return _parsed(data, source)
     if not isinstance(data, dict):
         raise ProfileError(f"The profile {source[:80]} is not a JSON object.")
     return data  # pyright: ignore[reportUnknownVariableType]  # json.loads has no type
+
+
+def _decoded(text: str, source: str) -> str:
+    """Return the JSON text of a stack output."""
+    try:
+        return zlib.decompress(base64.b64decode(text.partition(" ")[2].strip(), validate=True)).decode()
+    except (binascii.Error, zlib.error, UnicodeDecodeError) as error:
+        raise ProfileError(
+            f"The profile {source[:80]} is a stack output that was cut or changed: {error}. Copy all of it, "
+            f"with `pulumi stack output {OUTPUT}`."
+        ) from None

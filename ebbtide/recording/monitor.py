@@ -173,6 +173,7 @@ class RecordingMonitor(MockMonitor):
             deleted_with=goal.deleted_with,
             retain_on_delete=bool(goal.retain_on_delete),
             ignore_changes=tuple(request.ignoreChanges),
+            hide_diffs=tuple(request.hideDiffs),
             replace_on_changes=tuple(request.replaceOnChanges),
             delete_before_replace=request.deleteBeforeReplace if request.deleteBeforeReplaceDefined else None,
             replace_with=tuple(request.replace_with),

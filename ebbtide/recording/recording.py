@@ -36,6 +36,7 @@ class Resource:
         deleted_with: URN of the resource whose deletion also deletes this one; inherited from the parent.
         retain_on_delete: true if deletion keeps it in the cloud; inherited from the parent.
         ignore_changes: property paths whose changes are ignored.
+        hide_diffs: property paths whose changes Pulumi does not print.
         replace_on_changes: property paths whose change replaces it.
         delete_before_replace: None if the provider decides.
         replace_with: URNs of the resources whose replacement replaces this one.
@@ -64,6 +65,7 @@ class Resource:
     deleted_with: str | None = None
     retain_on_delete: bool = False
     ignore_changes: tuple[str, ...] = ()
+    hide_diffs: tuple[str, ...] = ()
     replace_on_changes: tuple[str, ...] = ()
     delete_before_replace: bool | None = None
     replace_with: tuple[str, ...] = ()

@@ -5,6 +5,7 @@ from typing import Any, cast
 
 import pytest
 
+from ebbtide.placement import Profile
 from ebbtide.recording.recording import Recording
 from ebbtide.workloads.pipelines.queues import NAMESPACE
 from tests.examples.workloads import compiled, module
@@ -19,6 +20,10 @@ _AKS_POOL = "azure-native:containerservice:AgentPool"
 
 def _told(story: str) -> Recording:
     return synth_stack(ROOT / "examples" / story / f"Pulumi.{story}.yaml")
+
+
+def _profile(story: str) -> Profile:
+    return Profile.load(cast("str", _told(story).outputs["placementProfile"]))
 
 
 def _at(data: Any, path: str) -> Any:
@@ -275,14 +280,12 @@ def test_the_volume_of_the_training_story_is_declared() -> None:
 @pytest.mark.parametrize("story", ["preemptible-pipelines", "checkpointed-training", "aks-spot"])
 def test_retries_of_pipelines_survive_preemption(story: str) -> None:
     """The five retries that a story promises are configured on its cluster, and its profile records it."""
-    profile: Any = _told(story).outputs["placementProfile"]
-    assert profile["pipeline_retries"] == "disruptions"
+    assert _profile(story).pipeline_retries == "disruptions"
 
 
 def test_job_of_the_queue_story_finds_its_queue() -> None:
     """The local queue is called `dws-local-queue` and lies in `default`, over every GPU pool."""
-    profile: Any = _told("queued-gpus").outputs["placementProfile"]
-    assert profile["queues"] == [
+    assert _profile("queued-gpus").data()["queues"] == [
         {
             "name": "dws",
             "pools": ["dws-t4-nodepool", "dws-a100-nodepool", "dws-h100-nodepool"],
@@ -301,8 +304,7 @@ def test_job_of_the_queue_story_finds_its_queue() -> None:
 
 def test_plain_tasks_of_the_spot_story_have_a_home() -> None:
     """A task without toleration lands on the default pool, and one for spot tolerates and requires it."""
-    profile: Any = _told("aks-spot").outputs["placementProfile"]
-    home, spot = profile["pools"]
+    home, spot = _profile("aks-spot").data()["pools"]
     assert home["taints"] == []
     key = "kubernetes.azure.com/scalesetpriority"
     assert spot["tolerations"] == [{"key": key, "operator": "Equal", "value": "spot", "effect": "NoSchedule"}]

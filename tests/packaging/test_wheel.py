@@ -26,6 +26,7 @@ _RECORD = """
 import json, sys
 from pathlib import Path
 import ebbtide
+from ebbtide.placement import Profile
 from ebbtide.preview.record_stack import record_stack
 from ebbtide.preview.stack_files import read_stack
 recording = record_stack(read_stack(Path.cwd(), "dev"))
@@ -34,7 +35,7 @@ print(json.dumps({
     "path": sys.path,
     "modules": sorted(name for name in sys.modules if name in ("pulumi_gcp", "pulumi_azure_native")),
     "resources": [[resource.type, resource.name] for resource in recording],
-    "profile": recording.outputs["placementProfile"],
+    "profile": Profile.load(recording.outputs["placementProfile"]).data(),
     "outputs": sorted(recording.outputs),
     "warnings": [message.text for message in recording.says("warning")],
 }))

@@ -15,12 +15,13 @@ import yaml
 
 import ebbtide
 from docs.generate import PAGES
+from ebbtide.catalog import PINS
 from ebbtide.model import declare
 from ebbtide.placement.derive import profile
 from tests.pages import BLOCKS, FILES, Block, commands, of_kind
 from tests.repository import ROOT, STACK_FILES, declaration, makefile_targets, relative
 
-_OF_OTHERS = {"az", "cd", "cp", "docker", "export", "gcloud", "kfp", "kubectl", "mkdir", "python3"}
+_OF_OTHERS = {"az", "cd", "cp", "docker", "export", "gcloud", "git", "kfp", "kubectl", "mkdir", "python3"}
 """Commands that a page may name and a test cannot try; those of pulumi are run in rehearsal/tests/engine."""
 
 _PULUMI = {"destroy", "install", "login", "new", "stack", "up"}
@@ -142,6 +143,13 @@ def _check_requirement(text: str) -> None:
     assert match is not None
     assert match[2] in project["optional-dependencies"]
     assert match[1] in ("ebbtide", f"./ebbtide-{ebbtide.__version__}-py3-none-any.whl")
+
+
+def test_clones_are_of_the_pinned_versions() -> None:
+    """A mirror of upstream has the tag that the components name."""
+    clones = [words for _, command in commands() if (words := shlex.split(command))[:2] == ["git", "clone"]]
+    tags = {Path(words[-2]).name: words[words.index("--branch") + 1].removeprefix("v") for words in clones}
+    assert tags == {name: PINS[name].version for name in ("pipelines", "argo-workflows")}
 
 
 @pytest.mark.parametrize(("where", "command"), [*dict.fromkeys(commands())])

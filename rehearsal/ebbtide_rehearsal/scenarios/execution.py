@@ -188,7 +188,7 @@ class Play:
         return misses(condition, self.observer.look())
 
     def _profile(self) -> Profile:
-        return Profile.load(cast("Mapping[str, Any]", self.stage.engine.outputs()["placementProfile"]))
+        return Profile.load(cast("str", self.stage.engine.outputs()["placementProfile"]))
 
 
 def _fault(step: FailureInjection) -> Fault:

@@ -32,7 +32,7 @@ _RUN = [
     "pulumi stack init dev",
     "pulumi up --stack dev",
     "pulumi stack output kubeconfig --show-secrets --stack dev > kubeconfig.json",
-    "pulumi stack output placementProfile --stack dev > profile.json",
+    "pulumi stack output placementProfile --stack dev > profile.txt",
     "pulumi stack rm dev --preserve-config",
     'pulumi new "$PWD/template/gke" --dir ../my-cluster --force',
     "pulumi up",
@@ -132,11 +132,16 @@ def test_the_first_cluster(terminal: Terminal) -> None:
     written = (terminal.root / "Pulumi.dev.yaml").read_text(encoding="utf-8")
     assert "encryptionsalt:" in written
     terminal.run("pulumi up --stack dev")
+    unchanged = terminal.run("pulumi up --stack dev")
+    printed = [line for line in unchanged.splitlines() if "placementProfile" in line]
+    assert len(printed) == 1
+    assert "sha256:" in printed[0]
+    assert len(printed[0]) < 200
     terminal.run("pulumi stack output kubeconfig --show-secrets --stack dev > kubeconfig.json")
-    terminal.run("pulumi stack output placementProfile --stack dev > profile.json")
+    terminal.run("pulumi stack output placementProfile --stack dev > profile.txt")
     kubeconfig = yaml.safe_load((terminal.root / "kubeconfig.json").read_text(encoding="utf-8"))
     assert kubeconfig["users"][0]["user"]["exec"]["command"] == "gke-gcloud-auth-plugin"
-    profile = Profile.load(terminal.root / "profile.json")
+    profile = Profile.load(terminal.root / "profile.txt")
     assert [pool.name for pool in profile.pools] == ["system", "cpu"]
     terminal.run("pulumi destroy --stack dev")
     terminal.run("pulumi stack rm dev --preserve-config")

@@ -250,7 +250,7 @@ def test_the_profile_is_the_stacks_output(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "")
     profile = Profile.load(tmp_path / "profile.json")
     preview = json.loads(_ebbtide("preview", "dev", "--format", "json").stdout)
-    assert profile.data() == preview["outputs"]["placementProfile"]
+    assert profile.output() == preview["outputs"]["placementProfile"]
 
 
 def test_the_profile_needs_no_pulumi(tmp_path: Path) -> None:
@@ -275,9 +275,11 @@ cluster = declare({
 """
 
 
-def test_the_profile_of_another_program_is_what_it_exports(tmp_path: Path) -> None:
-    """A program may declare its cluster anywhere, also where a stack's file declares another."""
-    exported = 'pulumi.export("placementProfile", profile(cluster).data())'
+@pytest.mark.parametrize("form", ["output", "data", "json"])
+def test_the_profile_of_another_program_is_what_it_exports(tmp_path: Path, form: str) -> None:
+    """A program may declare its cluster anywhere, also where a stack's file declares another, and export the
+    profile as an object."""
+    exported = f'pulumi.export("placementProfile", profile(cluster).{form}())'
     file = (ROOT / "Pulumi.dev.yaml").read_text()
     done = _ebbtide("profile", "--cwd", _project(tmp_path, file, _OWN_PROGRAM + exported))
     assert done.returncode == 0, done.stderr
@@ -288,14 +290,14 @@ def test_a_program_without_a_profile(tmp_path: Path) -> None:
     """It is named, with what to export."""
     said = _refused(_ebbtide("profile", "--cwd", _project(tmp_path, "", _OWN_PROGRAM)))
     assert said.startswith("The program of shop/dev exports no `placementProfile`")
-    assert 'pulumi.export("placementProfile", profile(cluster).data())' in said
+    assert 'pulumi.export("placementProfile", profile(cluster).output())' in said
 
 
 @pytest.mark.parametrize(
-    "value", ["profile(cluster).json()", "pulumi.Output.secret(profile(cluster).data())", "{'version': None}"]
+    "value", ["'Pulumi.yaml'", "pulumi.Output.secret(profile(cluster).data())", "{'version': None}"]
 )
 def test_a_program_whose_output_is_no_profile(tmp_path: Path, value: str) -> None:
-    """Text, a secret, and other data are refused in a sentence."""
+    """The name of a file, a secret, and other data are refused in a sentence."""
     exported = f'pulumi.export("placementProfile", {value})'
     said = _refused(_ebbtide("profile", "--cwd", _project(tmp_path, "", _OWN_PROGRAM + exported)))
     assert "profile" in said

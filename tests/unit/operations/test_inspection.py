@@ -23,7 +23,7 @@ def _kubeconfig(server: str) -> dict[str, Any]:
 
 def test_outputs_that_lead_nowhere() -> None:
     """What is wrong with them is said, and that is all."""
-    profile = PROFILE.data()
+    profile = PROFILE.output()
     assert inspect({}, STATE).error == "The stack has no output `kubeconfig`: running work is unknown."
     assert inspect({"kubeconfig": "{}"}, STATE).error.startswith(
         "The stack's output `placementProfile` is unreadable, and running work is unknown: "
@@ -38,7 +38,7 @@ def test_a_cluster_that_does_not_answer() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # and does not listen
         server = f"https://127.0.0.1:{taken.getsockname()[1]}"
-        found = inspect({"kubeconfig": _kubeconfig(server), "placementProfile": PROFILE.data()}, STATE)
+        found = inspect({"kubeconfig": _kubeconfig(server), "placementProfile": PROFILE.output()}, STATE)
     assert found == Inspection(
         error="The cluster does not answer, and running work is unknown: The API server at "
         f"{server} cannot be reached (Connection refused)"

@@ -2,6 +2,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ rest = sys.argv[4:]
 assert "--json" in rest and "--non-interactive" in rest
 if "--stack" in rest and rest[rest.index("--stack") + 1] != "acme/ml/dev":
     sys.exit("error: no stack named 'acme/ml/dve' found")
-print(profile)
+print(open(sys.path[0] + "/output").read())
 """
 _KUBECTL = """
 assert sys.argv[1:3] == ["get", "configmap"] and sys.argv[6:] == ["--output", "json"], sys.argv
@@ -41,6 +42,7 @@ def _refused(source: Any) -> str:
 @pytest.fixture
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A PATH with a `pulumi` and a `kubectl` that know the dev stack and its cluster, and refuse the rest."""
+    (tmp_path / "output").write_text(json.dumps(DEV.output()))
     (tmp_path / "profile").write_text(DEV.json())
     for name, body in (("pulumi", _PULUMI), ("kubectl", _KUBECTL)):
         file = tmp_path / name
@@ -51,12 +53,31 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_file_text_and_data(tmp_path: Path) -> None:
-    """The same from a file, by path or as text, from JSON text and from the data itself."""
+@pytest.mark.parametrize("written", [DEV.json(), DEV.output(), DEV.output() + "\n"])
+def test_a_file_text_and_data(tmp_path: Path, written: str) -> None:
+    """The same from a file, by path or as text, from JSON, from a stack output, and from the data itself."""
     file = tmp_path / "profile.json"
-    file.write_text(DEV.json())
-    for source in (file, str(file), DEV.json(), DEV.data()):
+    file.write_text(written)
+    for source in (file, str(file), written, DEV.data()):
         assert Profile.load(source) == DEV
+
+
+def test_a_stack_output_is_one_line_whose_start_changes() -> None:
+    """Pulumi prints the first 150 characters of a text that it cannot decode as JSON or YAML."""
+    pools = (replace(DEV.pools[0], max_nodes=DEV.pools[0].max_nodes + 1), *DEV.pools[1:])
+    before, after = DEV.output(), replace(DEV, pools=pools).output()
+    for text in (before, after):
+        assert text.isprintable()
+        with pytest.raises(ValueError, match="Expecting value"):
+            json.loads(text)
+    assert before[:20] != after[:20]
+    assert len(before) < len(json.dumps(DEV.data())) / 2
+
+
+@pytest.mark.parametrize("length", [20, 160, -1])
+def test_a_stack_output_that_was_cut(length: int) -> None:
+    """The start of one, as Pulumi prints it, is refused with the command that prints all of it."""
+    assert "`pulumi stack output placementProfile`" in _refused(DEV.output()[:length])
 
 
 def test_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,10 +92,11 @@ def test_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert "export EBBTIDE_PROFILE=profile.json" in _refused(None)
 
 
-@pytest.mark.usefixtures("programs")
-def test_a_stack() -> None:
-    """The output of a stack by name, or of the selected one."""
+def test_a_stack(programs: Path) -> None:
+    """The output of a stack by name, or of the selected one; one of an older Ebbtide is an object."""
     assert Profile.load("stack:acme/ml/dev") == DEV
+    assert Profile.load("stack:") == DEV
+    (programs / "output").write_text(DEV.json())
     assert Profile.load("stack:") == DEV
     assert "no stack named 'acme/ml/dve' found" in _refused("stack:acme/ml/dve")
 

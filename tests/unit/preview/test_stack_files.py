@@ -7,6 +7,7 @@ import pytest
 
 from ebbtide.preview.stack_config import PLACEHOLDER
 from ebbtide.preview.stack_files import StackFileError, StackFiles, read_stack, stack_named_by
+from ebbtide.project.source import find_misplaced, find_source
 
 PROJECT = "name: shop\nruntime: python\n"
 
@@ -177,6 +178,37 @@ def test_the_projects_own_places(tmp_path: Path) -> None:
     assert files.program == tmp_path / "src"
     assert files.root == tmp_path
     assert files.config == {"shop:key": "value"}
+
+
+_PULUMIS_OWN = [
+    "encryptionsalt: v1:wG1w=:v1:Zm9v:bar==",
+    "secretsprovider: gcpkms://projects/acme-ml/locations/global/keyRings/pulumi/cryptoKeys/dev",
+    "encryptedkey: Y2lwaGVydGV4dA==",
+    "environment:\n  imports: [acme/dev]",
+]
+"""Keys of a stack's file beside `config`, such as `pulumi stack init` adds."""
+
+
+@pytest.mark.parametrize("setting", _PULUMIS_OWN)
+@pytest.mark.parametrize("form", ["{0}\n{1}\n", "{1}\n{0}\n"])
+def test_pulumis_own_keys_are_no_fault(tmp_path: Path, setting: str, form: str) -> None:
+    """They change neither the configuration nor the position of a value, and are not taken for misplaced."""
+    config = "config:\n  ebbtide:cluster:\n    owner: vision\n    pools: []"
+    files = _read(tmp_path, form.format(setting, config))
+    assert files.declaration() == {"owner": "vision", "pools": []}
+    assert files.misplaced == find_misplaced(tmp_path, "dev") == ()
+    source = find_source(tmp_path, "dev")
+    assert source is not None
+    line = 3 if form.startswith("{1}") else 4 + setting.count("\n")
+    assert str(source.position("owner", source.value)).endswith(f"Pulumi.dev.yaml:{line}:5")
+
+
+@pytest.mark.parametrize("setting", _PULUMIS_OWN)
+def test_a_file_that_pulumi_wrote_declares_nothing(tmp_path: Path, setting: str) -> None:
+    """`pulumi stack init` writes a file with its own key alone."""
+    files = _read(tmp_path, setting)
+    with pytest.raises(StackFileError, match=r"Pulumi\.dev\.yaml declares no cluster"):
+        files.declaration()
 
 
 def test_values_of_an_environment_are_said_to_be_missing(tmp_path: Path) -> None:

@@ -22,7 +22,8 @@ from ebbtide_rehearsal.cloud.provider import Properties, RefusedError
 
 _TAKEN: Final = words(
     """
-    chart name namespace repositoryOpts resourcePrefix skipAwait skipCrds valueYamlFiles values version
+    chart name namespace postRenderer repositoryOpts resourcePrefix skipAwait skipCrds valueYamlFiles values
+    version
     """
 )
 _NO_EFFECT: Final = ("includeHooks",)  # the real provider only warns of it
@@ -58,8 +59,21 @@ def rendered(sources: Sources, cluster: Cluster, kubeconfig: str, release: str, 
             *("--kube-version", cluster.discovery.version()),
             *("--api-versions", ",".join(cluster.discovery.api_versions())),
             *(part for file in files for part in ("--values", str(file))),
+            *_post_renderer(inputs.get("postRenderer")),
         )
         return run(command, {**os.environ, "KUBECONFIG": str(directory / "kubeconfig")})
+
+
+def _post_renderer(value: Plain) -> Sequence[str]:
+    """Return helm's options for a chart's post-renderer."""
+    if not isinstance(value, dict):
+        return ()
+    arguments = value.get("args") or []
+    listed = arguments if isinstance(arguments, list) else [arguments]
+    return (
+        *("--post-renderer", str(value["command"])),
+        *(f"--post-renderer-args={item}" for item in listed),
+    )
 
 
 def _values_files(directory: Path, inputs: Properties) -> Sequence[Path]:

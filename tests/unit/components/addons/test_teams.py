@@ -85,6 +85,20 @@ def test_an_existing_namespace_is_labeled_on_request() -> None:
     assert asked["ebbtide.dev/queue-required"] == "true"
 
 
+def test_a_profile_is_taken_over_in_the_stacks_own_namespaces_alone() -> None:
+    """In a namespace that exists already, the ConfigMap may be another stack's. No diff prints all of it."""
+    teams = [{"name": "vision"}, {"name": "speech", "namespace": {"name": "theirs", "create": False}}]
+    recording = synth(changed(QUEUED, teams=teams, addons={"pipelines": {}}))
+    made = recording.of_type("kubernetes:core/v1:ConfigMap")
+    assert {item.hide_diffs for item in made if item.name.endswith("-profile")} == {("data",)}
+    maps: list[Any] = [item.inputs["metadata"] for item in made]
+    forced = {
+        item["namespace"]: item.get("annotations") for item in maps if item["name"] == "ebbtide-profile"
+    }
+    own = {"pulumi.com/patchForce": "true"}
+    assert forced == {"vision": own, "kubeflow": own, "theirs": None}
+
+
 def test_interactive_members_create_pods() -> None:
     """Only where the team says so."""
     team = {"name": "vision", "members": ["ada@acme.example"], "interactive": True}

@@ -1,0 +1,127 @@
+"""The post-renderer that orders a chart's objects, run as Helm runs it."""
+
+import subprocess
+from typing import Any
+
+import pytest
+import yaml
+
+from components.addons.chart_order import DEPENDS_ON, post_renderer
+from ebbtide.recording.recording import Recording
+from tests.declarations import GKE, changed
+from tests.synth import synth
+
+CHART = """\
+---
+# Source: kueue/crds/workloads.yaml
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: workloads.kueue.x-k8s.io
+spec:
+  description: |
+    Text with a line of its own:
+      --- it starts no document
+  enabled: on
+---
+# Source: kueue/templates/empty.yaml
+---
+# Source: kueue/templates/rbac.yaml
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: kueue-manager-role}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: kueue-batch-admin-role}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: kueue-manager-rolebinding}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: kueue-manager-role}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: kueue-webhook-server-cert, namespace: kueue-system}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: kueue-manager-config, namespace: kueue-system}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: in-the-namespace-of-the-release}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: kueue-webhook-service, namespace: kueue-system}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: kueue-controller-manager
+  namespace: kueue-system
+  annotations: {theirs: kept}
+spec: {replicas: 1}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: kueue-validating-webhook-configuration}
+"""
+
+
+def rendered(manifests: str) -> str:
+    """Pipe manifests through the program that a chart names."""
+    program: Any = post_renderer()
+    command = [program["command"], *program["args"]]
+    return subprocess.run(command, input=manifests, capture_output=True, text=True, check=True).stdout
+
+
+def by_kind(manifests: str) -> dict[str, Any]:
+    """The last object of each kind."""
+    return {item["kind"]: item for item in yaml.safe_load_all(manifests) if item}
+
+
+def test_a_controller_depends_on_what_it_needs_when_it_starts() -> None:
+    """Kinds, configuration and bound roles, as pulumi-kubernetes parses references; its own annotations
+    stay."""
+    annotations = by_kind(rendered(CHART))["Deployment"]["metadata"]["annotations"]
+    assert annotations["theirs"] == "kept"
+    assert annotations[DEPENDS_ON].split(",") == [
+        "/namespaces/kueue-system/ConfigMap/kueue-manager-config",
+        "/namespaces/kueue-system/Secret/kueue-webhook-server-cert",
+        "apiextensions.k8s.io/CustomResourceDefinition/workloads.kueue.x-k8s.io",
+        "rbac.authorization.k8s.io/ClusterRole/kueue-manager-role",
+        "rbac.authorization.k8s.io/ClusterRoleBinding/kueue-manager-rolebinding",
+    ]
+
+
+def test_other_documents_are_unchanged() -> None:
+    """To the letter, so that YAML which Helm and PyYAML read differently stays as it is."""
+    output = rendered(CHART)
+    assert "  enabled: on\n" in output
+    before, after = by_kind(CHART), by_kind(output)
+    assert before.keys() == after.keys()
+    for kind in before.keys() - {"Deployment"}:
+        assert DEPENDS_ON not in str(after[kind])
+        assert before[kind] == after[kind]
+
+
+def test_a_chart_without_dependencies_is_unchanged() -> None:
+    """No annotation is empty: pulumi-kubernetes refuses that."""
+    manifest = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: alone}\n"
+    assert by_kind(rendered(manifest)) == by_kind(manifest)
+    assert rendered("") == ""
+
+
+@pytest.fixture(scope="module")
+def recording() -> Recording:
+    """A cluster with both charts that have controllers."""
+    return synth(changed(GKE, queues=[{"name": "gpus", "pools": ["t4"]}], addons={"trainer": {}}))
+
+
+@pytest.mark.parametrize("addon", ["kueue", "trainer"])
+def test_charts_with_controllers_are_ordered(recording: Recording, addon: str) -> None:
+    """Kueue and Trainer restarted three and four times in a first update."""
+    (chart,) = (item for item in recording.of_type("kubernetes:helm.sh/v4:Chart") if addon in item.name)
+    assert chart.inputs["postRenderer"] == post_renderer()
