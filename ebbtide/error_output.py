@@ -117,7 +117,7 @@ _FOR_USERS: Final = {
     "ebbtide.preview.stack_config.StackFileError",
     "ebbtide.workloads.errors.WorkloadError",
     "ebbtide_rehearsal.failures.RehearsalError",
-    "ebbtide_rehearsal.cloud.kubernetes.discovery.UnknownKindError",
+    "ebbtide_rehearsal.control_plane.discovery.UnknownKindError",
     "ebbtide_rehearsal.tools.errors.ToolError",
     "ebbtide_rehearsal.control_plane.failures.ControlPlaneError",
 }

@@ -7,6 +7,8 @@ from typing import Any
 import pulumi
 import pytest
 import yaml
+from ebbtide_rehearsal.cloud.kubernetes.provider import KubernetesProvider
+from ebbtide_rehearsal.cloud.kubernetes.sources import Sources
 from pulumi_kubernetes import Provider, helm
 from pulumi_kubernetes.kustomize import v2 as kustomize
 from rich.console import Console
@@ -18,8 +20,6 @@ from components.addons.leaves import dying_inside
 from components.addons.manifest import Manifest, obj
 from ebbtide.catalog import PINS
 from ebbtide.model import declare
-from ebbtide_rehearsal.cloud.kubernetes.provider import KubernetesProvider
-from ebbtide_rehearsal.cloud.kubernetes.sources import Sources
 from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.control_plane import ControlPlane, Tools
 from ebbtide_rehearsal.tools import ensure, narration

@@ -7,14 +7,14 @@ from typing import Any
 import pulumi
 import pytest
 import yaml
+from ebbtide_rehearsal.cloud.kubernetes.cluster import Patience
+from ebbtide_rehearsal.cloud.kubernetes.provider import KubernetesProvider
+from ebbtide_rehearsal.cloud.kubernetes.sources import Sources
 from pulumi import automation
 from pulumi_kubernetes import Provider
 from rich.console import Console
 
 from components.addons.manifest import Manifest, obj
-from ebbtide_rehearsal.cloud.kubernetes.cluster import Patience
-from ebbtide_rehearsal.cloud.kubernetes.provider import KubernetesProvider
-from ebbtide_rehearsal.cloud.kubernetes.sources import Sources
 from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.control_plane import ControlPlane, Tools
 from ebbtide_rehearsal.tools import ensure, narration
