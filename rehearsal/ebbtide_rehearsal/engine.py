@@ -19,7 +19,7 @@ from pulumi.automation.events import EngineEvent, OpType
 from ebbtide.interrupts import deferred_interrupts
 from ebbtide.preview.stack_files import StackFiles
 from ebbtide.recording import program
-from ebbtide_rehearsal.tools.plugins import plugin_file
+from ebbtide_rehearsal.tools import plugins
 
 _PASSPHRASE: Final = "rehearsal"  # noqa: S105 - of a state that holds no secret but this machine's own
 _QUIET: Final = frozenset({OpType.SAME, OpType.READ, OpType.READ_REPLACEMENT})
@@ -114,9 +114,7 @@ def workspace(
     for created in (state, home, work, programs):
         created.mkdir(parents=True, exist_ok=True)
     (programs / "pulumi").symlink_to(pulumi)
-    plugin = plugin_file(home, "kubernetes")
-    plugin.parent.mkdir(parents=True)
-    plugin.symlink_to(kubernetes)
+    plugins.install(home, "kubernetes", kubernetes)
     # The engine keeps a compressed log of all provider traffic, which takes half of its time with large CRDs.
     # No option disables it; without a writable directory the engine skips it.
     (home / "logs").touch()

@@ -20,6 +20,13 @@ def plugin_file(home: Path, package: str) -> Path:
     return home / "plugins" / f"resource-{package}-v{sdk_version(package)}" / f"pulumi-resource-{package}"
 
 
+def install(home: Path, package: str, program: Path) -> None:
+    """Link a provider as the plugin that a program requests, below a new `PULUMI_HOME`."""
+    plugin = plugin_file(home, package)
+    plugin.parent.mkdir(parents=True)
+    plugin.symlink_to(program)
+
+
 def installed_plugin(tool: Tool) -> tuple[Path, str] | None:
     """Return the provider that Pulumi has installed for the Python SDK, with its version; None if missing."""
     if tool.plugin is None:
