@@ -45,6 +45,11 @@ PINS = {
         "2023-08-25",
         "github.com/pulumi/pulumi/sdk/v3: the last tag whose module has the language host in it",
     ),
+    "pulumi-kubernetes": Pin(
+        "4.0.0-20260115033456-f47bc2d6f199",
+        "2026-01-15",
+        "github.com/pulumi/pulumi-kubernetes/provider/v4 at f47bc2d6, of release 4.25",
+    ),
     "etcd": Pin("3.6.14", "2026-07-23", "go.etcd.io/etcd/server/v3"),
     "kubernetes": Pin("1.36.2", "2026-06-11", "k8s.io/kubernetes"),
     "kubernetes-staging": Pin("0.36.2", "2026-06-11", "k8s.io/api and its like, of Kubernetes 1.36.2"),

@@ -19,6 +19,7 @@ from pulumi.automation.events import EngineEvent, OpType
 from ebbtide.interrupts import deferred_interrupts
 from ebbtide.preview.stack_files import StackFiles
 from ebbtide.recording import program
+from ebbtide_rehearsal.tools import plugins
 
 _PASSPHRASE: Final = "rehearsal"  # noqa: S105 - of a state that holds no secret but this machine's own
 _QUIET: Final = frozenset({OpType.SAME, OpType.READ, OpType.READ_REPLACEMENT})
@@ -97,21 +98,23 @@ class _Seen:
 
 
 def workspace(
-    directory: Path, pulumi: Path, project: str, environment: Mapping[str, str]
+    directory: Path, pulumi: Path, kubernetes: Path, project: str, environment: Mapping[str, str]
 ) -> automation.LocalWorkspaceOptions:
     """Create the engine's workspace, with its own state, settings and home directory.
 
     Args:
         directory: the workspace's directory.
         pulumi: the engine; it is linked to the path that the Automation API expects.
+        kubernetes: the Kubernetes provider; it is linked as the plugin that the Python SDK requests.
         project: the project's name.
-        environment: environment variables for the engine, in addition to this process's: the providers'
+        environment: environment variables for the engine, in addition to this process's: the fake providers'
             addresses.
     """
     state, home, work, programs = (directory / name for name in ("state", "home", "project", "bin"))
     for created in (state, home, work, programs):
         created.mkdir(parents=True, exist_ok=True)
     (programs / "pulumi").symlink_to(pulumi)
+    plugins.install(home, "kubernetes", kubernetes)
     # The engine keeps a compressed log of all provider traffic, which takes half of its time with large CRDs.
     # No option disables it; without a writable directory the engine skips it.
     (home / "logs").touch()
@@ -126,6 +129,8 @@ def workspace(
             "PULUMI_CONFIG_PASSPHRASE": _PASSPHRASE,
             "PULUMI_SKIP_UPDATE_CHECK": "true",
             "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
+            # One on PATH would be preferred, in whatever version.
+            "PULUMI_IGNORE_AMBIENT_PLUGINS": "true",
             **environment,
         },
     )
@@ -155,6 +160,7 @@ class Engine:
         files: StackFiles,
         *,
         pulumi: Path,
+        kubernetes: Path,
         directory: Path,
         environment: Mapping[str, str],
         end: Callable[[], None],
@@ -164,15 +170,16 @@ class Engine:
         Args:
             files: the project and the stack; `declare` changes its declaration.
             pulumi: the engine.
+            kubernetes: the Kubernetes provider.
             directory: the directory for state and settings.
-            environment: environment variables for the engine, in addition to this process's: the providers'
-                addresses.
+            environment: environment variables for the engine, in addition to this process's: the fake
+                providers' addresses.
             end: stops the providers on Ctrl-C; the engine then exits by itself.
         """
         self._end = end
         self.name = files.stack
         self._files = files
-        options = workspace(directory, pulumi, files.project, environment)
+        options = workspace(directory, pulumi, kubernetes, files.project, environment)
         self.project = Path(str(options.work_dir))
         self.environment: Mapping[str, str] = options.env_vars or {}
         self._outputs: Mapping[str, Any] | None = None

@@ -8,8 +8,6 @@ from ebbtide.model import Cluster, DeclarationError, declare
 from ebbtide.preview.record_stack import record_stack
 from ebbtide.preview.stack_files import StackFiles, read_stack, stack_named_by
 from ebbtide.recording.failures import ProgramError
-from ebbtide_rehearsal.cloud.kubernetes.sources import INDEX, indexed
-from ebbtide_rehearsal.cloud.provider import RefusedError
 from ebbtide_rehearsal.cloud.settings import Settings
 from ebbtide_rehearsal.failures import RehearsalError
 from ebbtide_rehearsal.report.document import Report
@@ -17,6 +15,7 @@ from ebbtide_rehearsal.scenarios.argo import TOOLS
 from ebbtide_rehearsal.scenarios.general import general
 from ebbtide_rehearsal.scenarios.model import RunPipeline, Scenario, Up
 from ebbtide_rehearsal.scenarios.runner import Watch, play
+from ebbtide_rehearsal.sources import indexed
 from ebbtide_rehearsal.stage import stage
 from ebbtide_rehearsal.tools import ITEMS, Say, Tools, ensure, needed
 
@@ -63,20 +62,7 @@ def check_directories(manifests: tuple[Path, ...], charts: tuple[Path, ...]) -> 
             if not directory.is_dir():
                 raise RehearsalError(f"`--{option} {directory}`: there is no such directory.")
     for directory in manifests:
-        try:
-            missing = [path.name for path in indexed(directory).values() if not path.exists()]
-        except RefusedError as error:
-            raise RehearsalError(f"{error}. {_INDEX}") from None
-        if missing:
-            raise RehearsalError(
-                f"{directory / INDEX} names {', '.join(missing)}, which is not in {directory}. {_INDEX}"
-            )
-
-
-_INDEX = (
-    f"Write an {INDEX} with a line for each kustomization: its address as the program gives it, a colon, and "
-    "the name of a file beside it with what `kubectl kustomize ADDRESS` prints."
-)
+        indexed(directory)
 
 
 def rehearse(
@@ -108,13 +94,8 @@ def rehearse(
     """
     files = _declaring(files, scenario, home)
     _cluster(files)
-    settings = Settings(
-        speed=scenario.speed,
-        manifests=tuple(str(directory.resolve()) for directory in manifests),
-        charts=tuple(str(directory.resolve()) for directory in charts),
-        declaration=files.declaration(),
-    )
-    with stage(files, settings, found, keep=keep) as on:
+    settings = Settings(speed=scenario.speed, declaration=files.declaration())
+    with stage(files, settings, found, manifests=manifests, charts=charts, keep=keep) as on:
         return play(scenario, on, home, watch)
 
 

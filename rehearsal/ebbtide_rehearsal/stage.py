@@ -5,7 +5,7 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from ebbtide_rehearsal.engine import Engine
 from ebbtide_rehearsal.failures import RehearsalError
 from ebbtide_rehearsal.inventory import inventory
 from ebbtide_rehearsal.scenarios.argo import Argo, start
+from ebbtide_rehearsal.sources import link_charts, mirror
 from ebbtide_rehearsal.tools import Tools
 
 
@@ -110,7 +111,13 @@ class Stage:
 
 @contextlib.contextmanager
 def stage(
-    files: StackFiles, settings: Settings, tools: Tools, *, keep: Path | None = None
+    files: StackFiles,
+    settings: Settings,
+    tools: Tools,
+    *,
+    manifests: Sequence[Path] = (),
+    charts: Sequence[Path] = (),
+    keep: Path | None = None,
 ) -> Generator[Stage]:
     """Set up the environment, and tear it down at the end.
 
@@ -118,6 +125,8 @@ def stage(
         files: the project and the stack.
         settings: the fake cloud's settings, without its tools.
         tools: programs and data for the cloud and the engine.
+        manifests: directories of rendered kustomizations, for offline use.
+        charts: directories of charts that are not among the tools.
         keep: an empty directory for all files, which is kept; a temporary one by default.
 
     Raises:
@@ -133,7 +142,7 @@ def stage(
                 raise RehearsalError(f"{keep} is not empty; each rehearsal needs an empty directory.")
         programs = directory / "bin"
         programs.mkdir()
-        for name in ("pulumi", "kubectl", "helm"):
+        for name in ("pulumi", "kubectl"):
             (programs / name).symlink_to(tools.path(name))
         trusted = directory / "trusted.crt"
         trusted.write_bytes(Path(certifi.where()).read_bytes())
@@ -153,9 +162,14 @@ def stage(
             files,
             pulumi=tools.path("pulumi"),
             directory=directory / "engine",
-            environment={"PULUMI_DEBUG_PROVIDERS": cloud.providers},
+            kubernetes=tools.path("pulumi-resource-kubernetes"),
+            environment={
+                "PULUMI_DEBUG_PROVIDERS": cloud.providers,
+                **mirror(directory / "git", tools, manifests),
+            },
             end=cloud.stop,
         )
+        link_charts(engine.project, tools, charts)
         processes = ending.enter_context(Processes())
         yield Stage(directory, cloud, engine, everything(cloud.store), tools, processes)
 

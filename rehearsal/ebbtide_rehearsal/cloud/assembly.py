@@ -5,39 +5,18 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import Literal
 
-from ebbtide.catalog.versions import PINS
 from ebbtide_rehearsal.cloud.azure import AzureProvider
 from ebbtide_rehearsal.cloud.control_planes import ControlPlanes
 from ebbtide_rehearsal.cloud.existing import make
 from ebbtide_rehearsal.cloud.gcp import Gcp
-from ebbtide_rehearsal.cloud.kubernetes.provider import KubernetesProvider
-from ebbtide_rehearsal.cloud.kubernetes.sources import Sources, indexed
 from ebbtide_rehearsal.cloud.nodes.loop import Nodes
 from ebbtide_rehearsal.cloud.nodes.settings import Settings as NodeSettings
 from ebbtide_rehearsal.cloud.provider import Provider
 from ebbtide_rehearsal.cloud.settings import Settings
 from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.control_plane import ControlPlane
-
-_CHARTS: Final = {
-    "oci://registry.k8s.io/kueue/charts/kueue": "kueue-chart",
-    "oci://ghcr.io/kubeflow/charts/kubeflow-trainer": "trainer-chart",
-}
-"""Where the tools have the charts that the program installs, by its address."""
-
-_KUSTOMIZATIONS: Final = {
-    f"github.com/kubeflow/katib/manifests/v1beta1/installs/katib-standalone?ref=v{PINS['katib'].version}": (
-        "katib-manifests",
-        "installs/katib-standalone",
-    ),
-    f"github.com/kubeflow/trainer/manifests/overlays/runtimes?ref=v{PINS['trainer'].version}": (
-        "trainer-manifests",
-        "overlays/runtimes",
-    ),
-}
-"""The same of kustomizations: the data, and the directory in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,31 +54,6 @@ def assembled(directory: Path, settings: Settings, store: Store) -> Generator[As
     try:
         if settings.declaration:
             make(settings.declaration, store, clusters)
-        yield Assembled(
-            (
-                Gcp(store, clusters),
-                AzureProvider(store, clusters),
-                KubernetesProvider(store, _sources(settings)),
-            ),
-            clusters,
-        )
+        yield Assembled((Gcp(store, clusters), AzureProvider(store, clusters)), clusters)
     finally:
         clusters.stop()
-
-
-def _sources(told: Settings) -> Sources:
-    """Charts and kustomizations that are at hand: what the tools have of them, and the user's."""
-    kustomizations = {
-        address: told.path(data) / path
-        for address, (data, path) in _KUSTOMIZATIONS.items()
-        if data in told.tools
-    }
-    for directory in told.manifests:
-        kustomizations |= indexed(Path(directory))
-    return Sources(
-        helm=told.path("helm"),
-        kubectl=told.path("kubectl"),
-        charts={address: told.path(data) for address, data in _CHARTS.items() if data in told.tools},
-        chart_directories=tuple(Path(directory) for directory in told.charts),
-        kustomizations=kustomizations,
-    )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol
 
+from ebbtide_rehearsal.cloud.api_server_proxy import ApiServerProxy
 from ebbtide_rehearsal.cloud.clusters import BEHIND, CLUSTER, DISK, Endpoint
 from ebbtide_rehearsal.cloud.credential_plugins import write_credential_plugins
 from ebbtide_rehearsal.cloud.store import Resource, Store
@@ -34,6 +35,7 @@ class Controllers(Protocol):
 @dataclass(frozen=True, slots=True)
 class _Running:
     plane: ControlPlane
+    proxy: ApiServerProxy
     endpoint: Endpoint
     thread: threading.Thread
     ending: threading.Event
@@ -41,6 +43,7 @@ class _Running:
     def stop(self) -> None:
         self.ending.set()
         self.thread.join()
+        self.proxy.stop()
         self.plane.stop()
 
 
@@ -83,8 +86,9 @@ class ControlPlanes:
                 target=controller.run, args=(ending,), name=f"node pools of {identity}", daemon=True
             )
             authority = base64.b64encode(plane.plan.certificates.authority.read_bytes()).decode()
-            endpoint = Endpoint(plane.server.removeprefix("https://"), authority)
-            self._running[identity] = _Running(plane, endpoint, thread, ending)
+            proxy = ApiServerProxy(plane, self._store)
+            endpoint = Endpoint(proxy.host, authority)
+            self._running[identity] = _Running(plane, proxy, endpoint, thread, ending)
             thread.start()
             state: dict[str, Any] = {"kubeconfig": str(plane.plan.kubeconfig), "cloud": cloud}
             self._store.put(Resource(BEHIND, identity, CLUSTER, state=state))

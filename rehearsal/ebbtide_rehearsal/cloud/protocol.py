@@ -1,10 +1,9 @@
 """How the engine talks to a stand-in: Pulumi's provider protocol over gRPC, in front of plain data.
 
 The engine attaches to a provider that is already running where `PULUMI_DEBUG_PROVIDERS` names its port; for
-each provider resource it opens a connection of its own, which is what tells their calls apart. Secrets are
-accepted, or the engine would let the provider construct nothing; a provider sees them plain, and what it
-answers under the name of a secret input is marked secret here. Sources: pulumi 3.259,
-sdk/go/common/resource/plugin (`provider_plugin.go`, `NewProvider`, `Construct`) and
+each provider resource it opens a connection of its own, which is what tells their calls apart. A provider
+sees secrets plain, and what it answers under the name of a secret input is marked secret here. Sources:
+pulumi 3.259, sdk/go/common/resource/plugin (`provider_plugin.go`, `NewProvider`) and
 proto/pulumi/provider.proto.
 """
 
@@ -22,11 +21,10 @@ from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
 
 from ebbtide.recording.values import Plain, revealed
 from ebbtide.recording.wire import fill_struct, properties
-from ebbtide_rehearsal.cloud import faults
+from ebbtide_rehearsal.cloud.api_failures import failure
 from ebbtide_rehearsal.cloud.provider import (
     Call,
     Change,
-    Construction,
     Failure,
     Properties,
     Provider,
@@ -180,25 +178,6 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
         getattr(response, "return").CopyFrom(_struct(answer))  # a word that Python keeps for itself
         return response
 
-    def Construct(
-        self, request: provider_pb2.ConstructRequest, context: grpc.ServicerContext
-    ) -> provider_pb2.ConstructResponse:
-        construction = Construction(
-            type=request.type,
-            name=request.name,
-            parent=request.parent,
-            inputs=_plain(request.inputs),
-            provider=request.providers.get(self._provider.package, ""),
-            depends_on=tuple(request.dependencies),
-            preview=request.dryRun,
-            monitor=request.monitorEndpoint,
-            protect=request.protect if request.HasField("protect") else None,
-            retain=request.retainOnDelete if request.HasField("retainOnDelete") else None,
-            deleted_with=request.deletedWith,
-        )
-        made = self._answer(context, lambda: self._of(context).construct(construction))
-        return provider_pb2.ConstructResponse(urn=made.urn, state=_struct(made.state))
-
     def Cancel(self, request: empty_pb2.Empty, context: grpc.ServicerContext) -> empty_pb2.Empty:
         return empty_pb2.Empty()
 
@@ -210,14 +189,10 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
     def _strike(self, operation: str, call: Call, context: grpc.ServicerContext) -> None:
         if call.preview:
             return
-        targets = (f"{operation} {call.type}", f"{operation} {call.type} {call.name}")
-        slow = self._store.strike(faults.SLOW, *targets)
-        if slow is not None:
-            time.sleep(float(slow.details["seconds"]))
-        error = self._store.strike(faults.API_ERROR, *targets)
-        if error is not None:
-            self._store.say("api-error", f"The API fails to {operation} {call.name}.", call=targets[1])
-            refuse(context, str(error.details["message"]))
+        injected = failure(self._store, operation, call.type, call.name)
+        time.sleep(injected.seconds)
+        if injected.message is not None:
+            refuse(context, injected.message)
 
     def _answer(
         self,

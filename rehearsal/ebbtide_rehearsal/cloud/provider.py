@@ -119,50 +119,6 @@ class Read:
     state: Properties
 
 
-@dataclass(frozen=True, slots=True)
-class Construction:
-    """A component that the provider makes of several resources, such as a Helm chart.
-
-    Attributes:
-        type: the type's token.
-        name: its name in the program.
-        parent: the URN of what it is in; empty for none.
-        inputs: what the program gave.
-        provider: reference of the provider to make the resources with: a URN and an id, as the engine has it.
-        depends_on: URNs of what has to be there before.
-        preview: whether nothing may be done yet.
-        monitor: address of the engine's resource monitor, where resources are registered.
-        protect: whether the engine refuses to delete it, where the program says.
-        retain: whether the engine forgets it in place of deleting it, where the program says.
-        deleted_with: URN of what it goes with; empty for nothing.
-    """
-
-    type: str
-    name: str
-    parent: str
-    inputs: Properties
-    provider: str
-    depends_on: Sequence[str]
-    preview: bool
-    monitor: str
-    protect: bool | None = None
-    retain: bool | None = None
-    deleted_with: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Constructed:
-    """A component that was made.
-
-    Attributes:
-        urn: the engine's name for it.
-        state: its outputs.
-    """
-
-    urn: str
-    state: Properties = field(default_factory=dict[str, Plain])
-
-
 class Provider(Protocol):
     """A provider. Calls come at the same time, from several threads; what a method raises other than a
     `RefusedError` is a fault of ours."""
@@ -215,8 +171,4 @@ class Provider(Protocol):
 
     def invoke(self, token: str, arguments: Properties) -> Properties:
         """Answer a function; raises RefusedError."""
-        ...
-
-    def construct(self, construction: Construction) -> Constructed:
-        """Make a component, registering its resources with the engine; raises RefusedError."""
         ...

@@ -18,15 +18,11 @@ class Settings:
 
     Attributes:
         speed: simulated seconds in a second.
-        manifests: directories with what kustomize would render, to be looked through in this order.
-        charts: directories with more charts.
         declaration: the stack's: what it says is there already is there. An empty one says nothing.
         tools: where the programs and data are that it runs with, by name.
     """
 
     speed: float = 1.0
-    manifests: tuple[str, ...] = ()
-    charts: tuple[str, ...] = ()
     declaration: Mapping[str, Any] = field(default_factory=dict[str, Any])
     tools: Mapping[str, str] = field(default_factory=dict[str, str])
 
@@ -45,9 +41,7 @@ class Settings:
     @classmethod
     def read(cls, directory: Path) -> Self:
         """What was left there."""
-        told = json.loads((directory / _TOLD).read_text(encoding="utf-8"))
-        told["manifests"], told["charts"] = tuple(told["manifests"]), tuple(told["charts"])
-        return cls(**told)
+        return cls(**json.loads((directory / _TOLD).read_text(encoding="utf-8")))
 
 
 def store_file(directory: Path) -> Path:

@@ -12,8 +12,7 @@ from ebbtide.kubernetes_api import ApiError
 from ebbtide.placement import Profile, ProfileError
 from ebbtide.workloads.errors import WorkloadError
 from ebbtide_rehearsal.cloud.faults import Fault
-from ebbtide_rehearsal.cloud.kubernetes.discovery import Discovery
-from ebbtide_rehearsal.cloud.kubernetes.kinds import kind_of
+from ebbtide_rehearsal.control_plane.discovery import Discovery
 from ebbtide_rehearsal.engine import Outcome
 from ebbtide_rehearsal.scenarios.argo import WORKFLOWS, spec_patch
 from ebbtide_rehearsal.scenarios.conditions import Condition, misses
@@ -151,7 +150,7 @@ class Play:
         known = Discovery(self.stage.api())
         api = self.stage.api().as_user(user)
         for one in made:
-            path = known.find(kind_of(one)).path(one["metadata"].get("namespace", "default"))
+            path = known.of(one).path(one["metadata"].get("namespace", "default"))
             try:
                 api.create(path, one)
             except ApiError as error:

@@ -1,4 +1,4 @@
-"""Lookup of tools: on PATH, else in the cache, else built."""
+"""Lookup of tools: on PATH, else among Pulumi's plugins, else in the cache, else built."""
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,6 +11,7 @@ from ebbtide_rehearsal.tools import cache
 from ebbtide_rehearsal.tools.build import build
 from ebbtide_rehearsal.tools.items import Item, Tool
 from ebbtide_rehearsal.tools.on_path import on_path
+from ebbtide_rehearsal.tools.plugins import installed_plugin
 from ebbtide_rehearsal.tools.steps import Finished, Say, Started
 from ebbtide_rehearsal.tools.table import ITEMS
 from ebbtide_rehearsal.tools.toolchain import find_go
@@ -20,6 +21,7 @@ class Origin(StrEnum):
     """The origin of a tool."""
 
     PATH = "PATH"
+    PLUGINS = "Pulumi's plugins"
     CACHE = "cache"
     BUILT = "built now"
 
@@ -93,6 +95,9 @@ def _available(root: Path, items: Sequence[Item]) -> dict[str, Found]:
         if answer:
             path, version = answer
             found[item.name] = Found(item.name, str(version), Origin.PATH, path)
+        elif isinstance(item, Tool) and (plugin := installed_plugin(item)):
+            path, version = plugin
+            found[item.name] = Found(item.name, version, Origin.PLUGINS, path)
         elif cached := _cached(root, item, Origin.CACHE):
             found[item.name] = cached
     return found

@@ -76,6 +76,8 @@ class Tool:
         tags: build tags.
         changes: source patches.
         on_path: acceptance of a program on PATH; None for never, since users do not install it for this.
+        plugin: for a Pulumi provider, its package: the plugin that Pulumi has installed for the version of
+            the Python SDK is preferred. One on PATH does not tell its version.
     """
 
     name: str
@@ -90,6 +92,7 @@ class Tool:
     tags: tuple[str, ...] = ()
     changes: tuple[Change, ...] = ()
     on_path: OnPath | None = None
+    plugin: str | None = None
 
     @property
     def version(self) -> str:

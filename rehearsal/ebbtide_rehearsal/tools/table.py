@@ -1,10 +1,10 @@
 """All programs and data of a rehearsal, in build order.
 
-Versions are in `ebbtide.catalog.versions`, hashes in `modules/*/go.sum`. Four modules' hashes are not from
+Versions are in `ebbtide.catalog.versions`, hashes in `modules/*/go.sum`. Five modules' hashes are not from
 Go's checksum database: those of argo-workflows are from the go.sum of Kubeflow Pipelines 2.17.0, those of
 sigs.k8s.io/scheduler-library from the go.sum of Kueue 0.19.2, those of go-containerregistry's k8schain from
-the go.sum of Katib 0.19.0, and those of katib were computed from the files of its tag v0.19.0 (commit
-578e60f1).
+the go.sum of Katib 0.19.0, those of katib were computed from the files of its tag v0.19.0 (commit 578e60f1),
+and those of pulumi-kubernetes' provider from what Go's module proxy has of commit f47bc2d6 (2026-11-22).
 """
 
 from collections.abc import Container
@@ -23,6 +23,7 @@ _KUBERNETES_STAMPS: Final = (
     (f"{_COMPONENT}.gitMinor", _MINOR),
     (f"{_COMPONENT}.gitTreeState", "clean"),
 )
+_PROVIDER: Final = "github.com/pulumi/pulumi-kubernetes/provider/v4"
 _IN_THE_CONTAINER: Final = (
     "/tmp/k8s-webhook-server/serving-certs",  # noqa: S108 - of the container, whose root is below where it runs
     "/var/run/secrets/kubernetes.io/serviceaccount/namespace",
@@ -58,7 +59,12 @@ TOOLS: Final = (
     _kubernetes("kube-apiserver", "Validates and stores every object.", 2.5),
     _kubernetes("kube-controller-manager", "Creates pods for Jobs, and manages nodes and namespaces.", 1),
     _kubernetes("kube-scheduler", "Assigns pods to nodes.", 0.1),
-    _kubernetes("kubectl", "Builds kustomizations, and helps with debugging.", 0.5, ("version", "--client")),
+    _kubernetes(
+        "kubectl",
+        "Reads the cluster for `ebbtide`, and helps with debugging.",
+        0.5,
+        ("version", "--client"),
+    ),
     Tool(
         name="kwok",
         group="kwok",
@@ -135,8 +141,9 @@ TOOLS: Final = (
         module="helm.sh/helm/v3",
         package="helm.sh/helm/v3/cmd/helm",
         pin="helm",
-        why="Renders charts with pulumi-kubernetes' own library.",
+        why="Renders Kueue's chart in tests of its controller.",
         minutes=1,
+        when=When.BY_NAME,
         # Helm's default is Kubernetes 1.20, which charts reject; its Makefile sets these as well.
         stamps=(
             ("helm.sh/helm/v3/internal/version.version", _V["helm"]),
@@ -171,6 +178,26 @@ TOOLS: Final = (
         stamps=(("github.com/pulumi/pulumi/sdk/v3/go/common/version.Version", _V["pulumi"]),),
         tags=("osusergo", "grpcnotrace"),
         on_path=OnPath(Suits.NO_OLDER, ("version",)),
+    ),
+    Tool(
+        name="pulumi-resource-kubernetes",
+        group="pulumi-kubernetes",
+        module=_PROVIDER,
+        package=f"{_PROVIDER}/cmd/pulumi-resource-kubernetes",
+        pin="pulumi-kubernetes",
+        why="Pulumi's Kubernetes provider: makes the program's objects, and waits for them.",
+        minutes=7,
+        stamps=((f"{_PROVIDER}/pkg/version.Version", PINS["pulumi-kubernetes"].version),),
+        changes=tuple(
+            # The embedded files are generated copies of these, with the version in the schema.
+            Change(
+                "cmd/pulumi-resource-kubernetes/main.go",
+                f"//go:embed {name}-embed.json",
+                f"//go:embed {name}.json",
+            )
+            for name in ("schema", "terraform-mapping")
+        ),
+        plugin="kubernetes",
     ),
     Tool(
         name="pulumi-language-python",

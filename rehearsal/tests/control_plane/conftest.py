@@ -1,13 +1,18 @@
 """The tools, found or built once, and control planes."""
 
+import json
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 from rich.console import Console
 
+from ebbtide_rehearsal.cloud.api_server_proxy import ApiServerProxy
+from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.control_plane import NAMES, ControlPlane, Settings, Tools
+from ebbtide_rehearsal.tools import Tools as EngineTools
 from ebbtide_rehearsal.tools import ensure, narration
 
 
@@ -26,9 +31,32 @@ def tools() -> Tools:
         return ensure([*NAMES, "kubectl", "helm", "kueue-chart"], say=say)
 
 
+@pytest.fixture(scope="session")
+def engine_tools() -> EngineTools:
+    """The engine, its Kubernetes provider, and a chart for it."""
+    with narration(Console(stderr=True)) as say:
+        return ensure(["pulumi", "pulumi-resource-kubernetes", "kueue-chart"], say=say)
+
+
 @pytest.fixture(scope="module")
 def control_plane(tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """A control plane for the tests of a file."""
     directory: Path = tmp_path_factory.mktemp("control-plane")
     with ControlPlane.start(directory, tools, Settings(name="tried", cloud="gke")) as started:
         yield started
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """Of a cloud of its own."""
+    return Store(tmp_path / "cloud.sqlite")
+
+
+@pytest.fixture
+def kubeconfig(control_plane: ControlPlane, store: Store) -> Iterator[str]:
+    """The administrator's, through the proxy that a stack's provider has."""
+    proxy = ApiServerProxy(control_plane, store)
+    written = yaml.safe_load(control_plane.plan.kubeconfig.read_text())
+    written["clusters"][0]["cluster"]["server"] = f"https://{proxy.host}"
+    yield json.dumps(written)
+    proxy.stop()

@@ -1,16 +1,13 @@
-"""Small programs on the real engine, with the Kubernetes provider of the stand-in cloud."""
+"""Small programs on the real engine, with the real Kubernetes provider."""
 
 from collections import Counter
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from pulumi import automation
 
-from ebbtide_rehearsal.cloud.protocol import serve
-from ebbtide_rehearsal.cloud.provider import Provider
-from ebbtide_rehearsal.cloud.store import Store
+from ebbtide_rehearsal.control_plane import Tools
 from ebbtide_rehearsal.engine import forget_earlier_programs, workspace
 
 _SECRET = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 - the engine's mark of a secret
@@ -81,24 +78,17 @@ def _changes(found: Any) -> dict[str, int]:
     return {operation: count for operation, count in counts.items() if operation != "same" and count}
 
 
-@contextmanager
-def running(directory: Path, pulumi: Path, store: Store, *providers: Provider) -> Generator[Stack]:
-    """A stack whose engine attaches to these providers, served here.
+def stack(directory: Path, tools: Tools, environment: Mapping[str, str] | None = None) -> Stack:
+    """An empty stack.
 
     Args:
-        directory: where the engine keeps all it has.
-        pulumi: the engine.
-        store: of the stand-in cloud.
-        providers: one a package.
+        directory: where the engine keeps all it has; charts are looked up below its `project`.
+        tools: with the engine and the Kubernetes provider.
+        environment: for the engine and the provider.
     """
-    served = {provider.package: serve(provider, store) for provider in providers}
-    ports = ",".join(f"{name}:{port}" for name, (_, port) in served.items())
-    options = workspace(directory, pulumi, "tried", {"PULUMI_DEBUG_PROVIDERS": ports})
-    try:
-        yield Stack(automation.create_stack("test", "tried", _nothing, opts=options))
-    finally:
-        for server, _ in served.values():
-            server.stop(grace=None).wait()
+    pulumi, kubernetes = (tools.path(name) for name in ("pulumi", "pulumi-resource-kubernetes"))
+    options = workspace(directory, pulumi, kubernetes, "tried", environment or {})
+    return Stack(automation.create_stack("test", "tried", _nothing, opts=options))
 
 
 def _nothing() -> None:

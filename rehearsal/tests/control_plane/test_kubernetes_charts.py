@@ -9,7 +9,6 @@ import pytest
 import yaml
 from pulumi_kubernetes import Provider, helm
 from pulumi_kubernetes.kustomize import v2 as kustomize
-from rich.console import Console
 
 from components.addons.home import home
 from components.addons.kueue import NAMESPACE, RELEASE, reachable
@@ -18,13 +17,12 @@ from components.addons.leaves import dying_inside
 from components.addons.manifest import Manifest, obj
 from ebbtide.catalog import PINS
 from ebbtide.model import declare
-from ebbtide_rehearsal.cloud.kubernetes.provider import KubernetesProvider
-from ebbtide_rehearsal.cloud.kubernetes.sources import Sources
-from ebbtide_rehearsal.cloud.store import Store
-from ebbtide_rehearsal.control_plane import ControlPlane, Tools
-from ebbtide_rehearsal.tools import ensure, narration
+from ebbtide_rehearsal.control_plane import ControlPlane
+from ebbtide_rehearsal.sources import INDEX, link_charts, mirror
+from ebbtide_rehearsal.tools import Tools
+from rehearsal.tests.control_plane import programs
 from rehearsal.tests.control_plane.cluster import node
-from rehearsal.tests.control_plane.programs import Program, Stack, running
+from rehearsal.tests.control_plane.programs import Program, Stack
 from tests.repository import ROOT
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.long]
@@ -40,29 +38,22 @@ DEPLOYMENT = f"kueue:{NAMESPACE}/kueue-controller-manager"
 
 @pytest.fixture
 def kustomization(tmp_path: Path) -> Path:
-    """A kustomization on this machine."""
-    place = tmp_path / "kustomization"
-    place.mkdir()
-    (place / "kustomization.yaml").write_text("resources: [config.yaml]\nnamePrefix: our-\n")
-    (place / "config.yaml").write_text(yaml.safe_dump(obj("v1", "ConfigMap", "config", data={"a": "1"})))
-    return place
+    """A directory of a rendered kustomization, as `--manifests` takes it."""
+    directory = tmp_path / "kustomization"
+    directory.mkdir()
+    (directory / INDEX).write_text("github.com/x/thing/path?ref=1: thing.yaml\n")
+    (directory / "thing.yaml").write_text(yaml.safe_dump(obj("v1", "ConfigMap", "config", data={"a": "1"})))
+    return directory
 
 
 @pytest.fixture
-def stack(tools: Tools, kustomization: Path, tmp_path: Path) -> Iterator[Stack]:
+def stack(engine_tools: Tools, kustomization: Path, tmp_path: Path) -> Iterator[Stack]:
     """A stack that is empty again afterwards."""
-    with narration(Console(stderr=True)) as say:
-        engine = ensure(["pulumi"], say=say).path("pulumi")
-    store = Store(tmp_path / "cloud.sqlite")
-    sources = Sources(
-        helm=tools.path("helm"),
-        kubectl=tools.path("kubectl"),
-        charts={CHART: tools.path("kueue-chart")},
-        kustomizations={"github.com/x/thing?ref=1": kustomization},
-    )
-    with running(tmp_path / "engine", engine, store, KubernetesProvider(store, sources)) as made:
-        yield made
-        made.destroy()
+    environment = mirror(tmp_path / "git", engine_tools, [kustomization])
+    made = programs.stack(tmp_path / "engine", engine_tools, environment)
+    link_charts(tmp_path / "engine" / "project", engine_tools, [])
+    yield made
+    made.destroy()
 
 
 def _marked(args: pulumi.ResourceTransformArgs) -> pulumi.ResourceTransformResult | None:
@@ -100,7 +91,7 @@ def _program(kubeconfig: str) -> Program:
         Manifest("flavor", flavor, pulumi.ResourceOptions(parent=above, depends_on=[chart]))
         kustomize.Directory(
             "thing",
-            directory="github.com/x/thing?ref=1",
+            directory="github.com/x/thing/path?ref=1",
             namespace="default",
             opts=pulumi.ResourceOptions(parent=above, transforms=dying_inside(cluster)),
         )
@@ -108,20 +99,22 @@ def _program(kubeconfig: str) -> Program:
     return program
 
 
-def test_a_chart_comes_up_stays_the_same_and_goes(stack: Stack, control_plane: ControlPlane) -> None:
+def test_a_chart_comes_up_stays_the_same_and_goes(
+    stack: Stack, kubeconfig: str, control_plane: ControlPlane
+) -> None:
     """Its own objects are resources, the program's transforms reach them, and Kueue's webhooks answer, and on
     the way down custom resources go before the controller that may hold them.
     """
     node(control_plane.api, "system", labels=home(DECLARED).node_selector)
-    program = _program(control_plane.plan.kubeconfig.read_text())
+    program = _program(kubeconfig)
     stack.up(program)
     state = stack.state()
     deployment = state[f"kubernetes:apps/v1:Deployment {DEPLOYMENT}"]
     assert deployment["inputs"]["metadata"]["annotations"]["marked"] == "yes"
     assert "deletedWith" not in deployment
-    thing = state["kubernetes:core/v1:ConfigMap thing:default/our-config"]
+    thing = state["kubernetes:core/v1:ConfigMap thing:default/config"]
     assert thing["deletedWith"].endswith("::cluster")
-    assert control_plane.api.get("/api/v1/namespaces/default/configmaps/our-config")["data"] == {"a": "1"}
+    assert control_plane.api.get("/api/v1/namespaces/default/configmaps/config")["data"] == {"a": "1"}
     assert stack.up(program) == {}
 
     gone = stack.destroy()

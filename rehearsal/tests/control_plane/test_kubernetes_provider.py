@@ -1,4 +1,4 @@
-"""The stand-in's Kubernetes provider, with the real engine and a real API server."""
+"""The real Kubernetes provider and engine on a rehearsal's API server, behind its proxy."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,20 +9,17 @@ import pytest
 import yaml
 from pulumi import automation
 from pulumi_kubernetes import Provider
-from rich.console import Console
 
 from components.addons.manifest import Manifest, obj
-from ebbtide_rehearsal.cloud.kubernetes.cluster import Patience
-from ebbtide_rehearsal.cloud.kubernetes.provider import KubernetesProvider
-from ebbtide_rehearsal.cloud.kubernetes.sources import Sources
+from ebbtide_rehearsal.cloud.faults import API_ERROR, SLOW, Fault
 from ebbtide_rehearsal.cloud.store import Store
-from ebbtide_rehearsal.control_plane import ControlPlane, Tools
-from ebbtide_rehearsal.tools import ensure, narration
-from rehearsal.tests.control_plane.programs import Program, Stack, running
+from ebbtide_rehearsal.control_plane import ControlPlane
+from ebbtide_rehearsal.tools import Tools
+from rehearsal.tests.control_plane import programs
+from rehearsal.tests.control_plane.programs import Program, Stack
 
 pytestmark = pytest.mark.rehearsal
 
-QUICK = Patience(ready=60, gone=60, settled=0.3, retry=0.1)
 NAMESPACE = "team"
 TEAM = "/api/v1/namespaces/team"
 SOON = {"pulumi.com/timeoutSeconds": "3"}
@@ -30,33 +27,12 @@ SOON = {"pulumi.com/timeoutSeconds": "3"}
 Object = dict[str, Any]
 
 
-@pytest.fixture(scope="module")
-def engine() -> Path:
-    """The real one."""
-    with narration(Console(stderr=True)) as say:
-        return ensure(["pulumi"], say=say).path("pulumi")
-
-
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    """Of a cloud of its own."""
-    return Store(tmp_path / "cloud.sqlite")
-
-
-@pytest.fixture
-def stack(engine: Path, tools: Tools, store: Store, tmp_path: Path) -> Iterator[Stack]:
+def stack(engine_tools: Tools, tmp_path: Path) -> Iterator[Stack]:
     """A stack that is empty again afterwards."""
-    sources = Sources(helm=tools.path("helm"), kubectl=tools.path("kubectl"))
-    provider = KubernetesProvider(store, sources, QUICK)
-    with running(tmp_path / "engine", engine, store, provider) as made:
-        yield made
-        made.destroy()
-
-
-@pytest.fixture
-def kubeconfig(control_plane: ControlPlane) -> str:
-    """The administrator's."""
-    return control_plane.plan.kubeconfig.read_text()
+    made = programs.stack(tmp_path / "engine", engine_tools)
+    yield made
+    made.destroy()
 
 
 def _program(kubeconfig: str, *objects: Object, patch: bool = False, **options: Any) -> Program:
@@ -117,6 +93,23 @@ def test_an_unknown_field_is_refused(stack: Stack, kubeconfig: str) -> None:
         stack.preview(bad)
 
 
+def test_the_api_fails_and_is_slow_on_request(stack: Stack, kubeconfig: str, store: Store) -> None:
+    """The provider's create, update and delete, once; with the message, and in the timeline."""
+    program = _program(kubeconfig, _config(a="1"))
+    kind = "kubernetes:core/v1:ConfigMap"
+    for operation, change in (("create", program), ("update", _program(kubeconfig, _config(a="2")))):
+        store.ask(Fault(API_ERROR, f"{operation} {kind}", 1, {"message": f"no {operation} now"}))
+        with pytest.raises(automation.CommandError, match=f"no {operation} now"):
+            stack.up(change)
+        store.ask(Fault(SLOW, f"{operation} {kind} config", 1, {"seconds": 0.5}))
+        stack.up(change)
+        assert store.faults(SLOW) == {}
+    store.ask(Fault(API_ERROR, f"delete {kind}", 1, {"message": "no delete now"}))
+    with pytest.raises(automation.CommandError, match="no delete now"):
+        stack.up(_program(kubeconfig))
+    assert [event.kind for event in store.events()] == ["api-error"] * 3
+
+
 def test_an_object_that_is_there_already_is_refused(stack: Stack, kubeconfig: str) -> None:
     """Whoever made it may still want it; the message says what can be done."""
     taken = obj("v1", "Namespace", "default")
@@ -156,7 +149,7 @@ def test_fields_of_others_are_not_taken_unasked(
 
 
 def test_an_object_that_does_not_become_ready_says_why_and_is_not_forgotten(
-    stack: Stack, kubeconfig: str, store: Store
+    stack: Stack, kubeconfig: str
 ) -> None:
     """The engine has it in its state, and the next run goes on with it."""
     stuck = _deployment("web:1", nodeSelector={"no": "such-node"})
@@ -164,7 +157,6 @@ def test_an_object_that_does_not_become_ready_says_why_and_is_not_forgotten(
     with pytest.raises(automation.CommandError, match=r"0 of 1 pods are ready[\s\S]*\[Unschedulable\]"):
         stack.up(_program(kubeconfig, stuck))
     assert stack.state()["kubernetes:apps/v1:Deployment deployment"]["initErrors"]
-    assert [event.kind for event in store.events()] == ["object-not-ready"]
     skipped = {**stuck, "metadata": {**stuck["metadata"], "annotations": {"pulumi.com/skipAwait": "true"}}}
     assert stack.up(_program(kubeconfig, skipped)) == {"update": 1}
 

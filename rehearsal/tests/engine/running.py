@@ -17,9 +17,10 @@ from ebbtide_rehearsal.cloud.protocol import serve
 from ebbtide_rehearsal.cloud.provider import Provider
 from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.engine import forget_earlier_programs, workspace
-from ebbtide_rehearsal.tools import ensure
+from ebbtide_rehearsal.tools import Tools, ensure
+from tests.repository import ROOT
 
-ROOT = Path(__file__).parents[2]
+_NAMES = ("pulumi", "pulumi-resource-kubernetes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,8 @@ class Stack:
 
 @contextmanager
 def running(directory: Path, store: Store, *providers: Provider) -> Generator[Stack]:
-    """A stack of the repository's program, whose engine attaches to these providers, served here.
+    """A stack of the repository's program, whose engine attaches to these providers, served here; the real
+    Kubernetes provider is installed.
 
     Args:
         directory: where the engine keeps all it has.
@@ -100,14 +102,16 @@ def running(directory: Path, store: Store, *providers: Provider) -> Generator[St
 
 
 def _stack(directory: Path, more: dict[str, str]) -> automation.Stack:
-    options = workspace(directory, _engine(), "ebbtide", more)
+    tools = _tools()
+    pulumi, kubernetes = map(tools.path, _NAMES)
+    options = workspace(directory, pulumi, kubernetes, "ebbtide", more)
     return automation.create_stack("test", "ebbtide", _program, opts=options)
 
 
 @cache
-def _engine() -> Path:
-    """The pulumi program: of PATH or of the cache, built where it is in neither."""
-    return ensure(["pulumi"], say=lambda _: None).path("pulumi")
+def _tools() -> Tools:
+    """The engine and the Kubernetes provider: installed, of the cache, or built now."""
+    return ensure(_NAMES, say=lambda _: None)
 
 
 def _program() -> None:

@@ -15,8 +15,6 @@ from ebbtide_rehearsal.cloud.pools import pools
 from ebbtide_rehearsal.cloud.provider import (
     Call,
     Change,
-    Constructed,
-    Construction,
     Failure,
     Made,
     Properties,
@@ -75,9 +73,6 @@ class _Objects:
 
     def invoke(self, token: str, arguments: Properties) -> Properties:
         raise NotImplementedError(token, arguments)
-
-    def construct(self, construction: Construction) -> Constructed:
-        raise NotImplementedError(construction)
 
 
 @contextmanager

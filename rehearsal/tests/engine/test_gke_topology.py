@@ -1,7 +1,7 @@
 """The program on the real engine, with Google Cloud's stand-in and no control plane."""
 
 import copy
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,17 +12,6 @@ from pulumi.automation import CommandError
 from ebbtide_rehearsal.cloud.faults import API_ERROR, NO_STOCK, Fault
 from ebbtide_rehearsal.cloud.gcp import Gcp, seed_cluster
 from ebbtide_rehearsal.cloud.nodes.machines import Machine, put
-from ebbtide_rehearsal.cloud.provider import (
-    Call,
-    Change,
-    Constructed,
-    Construction,
-    Failure,
-    Made,
-    Properties,
-    Read,
-    RefusedError,
-)
 from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.engine.running import Stack, running
 from rehearsal.tests.unit.gcp_cloud import CLUSTER_ID, FakeClusters
@@ -45,59 +34,6 @@ MADE = [
 ]
 
 
-class NoKubernetes:
-    """A provider for Kubernetes that nothing is made with: nothing is declared here that would run on the
-    cluster."""
-
-    package = "kubernetes"
-    version = "4.34.2"
-
-    def configured(self, variables: Properties) -> "NoKubernetes":
-        """It has the kubeconfig, and no use for it."""
-        assert "gke-gcloud-auth-plugin" in str(variables["kubeconfig"])
-        return self
-
-    def check_config(self, variables: Properties) -> Sequence[Failure]:
-        """Nothing is wrong."""
-        return [] if "kubeconfig" in variables else [Failure("kubeconfig", "is missing")]
-
-    def change_config(self, old: Properties, new: Properties) -> Change:
-        """Another kubeconfig is another cluster."""
-        return Change() if old == new else Change(("kubeconfig",), ("kubeconfig",))
-
-    def check(self, call: Call, old: Properties, new: Properties) -> tuple[Properties, Sequence[Failure]]:
-        """Nothing is to be made."""
-        raise RefusedError(f"{call.name}: nothing was to run on the cluster, not {new} for {old}")
-
-    def diff(self, call: Call, identity: str, old: Read, new: Properties) -> Change:
-        """Nothing is there."""
-        raise RefusedError(f"{call.name}: {identity}, {old}, {new}")
-
-    def create(self, call: Call, inputs: Properties) -> Made:
-        """Nothing is to be made."""
-        raise RefusedError(f"{call.name}: {inputs}")
-
-    def read(self, call: Call, identity: str, known: Properties) -> Read | None:
-        """Nothing is there."""
-        raise RefusedError(f"{call.name}: {identity}, {known}")
-
-    def update(self, call: Call, identity: str, old: Read, new: Properties) -> Properties:
-        """Nothing is there."""
-        raise RefusedError(f"{call.name}: {identity}, {old}, {new}")
-
-    def delete(self, call: Call, identity: str, known: Properties) -> None:
-        """Nothing is there."""
-        raise RefusedError(f"{call.name}: {identity}, {known}")
-
-    def invoke(self, token: str, arguments: Properties) -> Properties:
-        """Nothing is asked."""
-        raise RefusedError(f"{token}: {arguments}")
-
-    def construct(self, construction: Construction) -> Constructed:
-        """Nothing is to be made."""
-        raise RefusedError(construction.name)
-
-
 @dataclass(frozen=True, slots=True)
 class Rehearsed:
     """A stack on the engine, and the cloud behind it."""
@@ -115,7 +51,7 @@ class Rehearsed:
 def rehearsed(tmp_path: Path) -> Generator[Rehearsed]:
     """A stack that declares nothing yet."""
     store, clusters = Store(tmp_path / "cloud.sqlite"), FakeClusters()
-    with running(tmp_path / "engine", store, Gcp(store, clusters), NoKubernetes()) as stack:
+    with running(tmp_path / "engine", store, Gcp(store, clusters)) as stack:
         yield Rehearsed(stack, store, clusters)
 
 

@@ -1,16 +1,11 @@
 """Every `pulumi` command of the documentation, run by the real `pulumi` from a copy of the checkout.
 
-The language host is real too, in an older version (`pulumi-language-python` in the table of tools). It
-takes the Python that is first on PATH, which is the test's own, and never creates an environment.
+The Kubernetes provider is real, and the language host too: see `terminal`.
 """
 
-import os
 import shlex
 import shutil
-import subprocess
-import sys
 from collections.abc import Generator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -20,8 +15,7 @@ from ebbtide.placement import Profile
 from ebbtide_rehearsal.cloud.gcp import Gcp
 from ebbtide_rehearsal.cloud.protocol import serve
 from ebbtide_rehearsal.cloud.store import Store
-from ebbtide_rehearsal.tools import ensure
-from rehearsal.tests.engine.test_gke_topology import NoKubernetes
+from rehearsal.tests.engine.terminal import Terminal, terminal_in
 from rehearsal.tests.unit.gcp_cloud import FakeClusters
 from tests.pages import commands, of_kind
 from tests.repository import ROOT
@@ -46,47 +40,8 @@ _NOT_RUN = {
 """The others, each with the reason."""
 
 
-@dataclass(frozen=True, slots=True)
-class Terminal:
-    """A shell in a copy of the checkout, where `pulumi` has a home and a backend of its own.
-
-    Attributes:
-        root: the copy.
-        environment: the shell's.
-    """
-
-    root: Path
-    environment: dict[str, str]
-
-    def run(self, command: str) -> str:
-        """Standard output of a command that succeeds; nothing can be answered, and nothing has to be."""
-        done = subprocess.run(
-            ["bash", "-c", command],  # noqa: S607 - the one that is first on PATH
-            cwd=self.root,
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-
-def _programs(directory: Path) -> Path:
-    """A directory with the engine, the language host and the script that the host wants beside itself."""
-    host, script = "pulumi-language-python", "pulumi-language-python-exec"
-    tools = ensure(["pulumi", host, script], say=lambda _: None)
-    directory.mkdir()
-    (directory / "pulumi").symlink_to(tools.path("pulumi"))
-    shutil.copy(tools.path(host), directory)
-    shutil.copy(tools.path(script) / script, directory)
-    (directory / script).chmod(0o755)
-    return directory
-
-
 @pytest.fixture
-def terminal(tmp_path: Path) -> Generator[Terminal]:
+def terminal(tmp_path: Path, request: pytest.FixtureRequest) -> Generator[Terminal]:
     """A copy of the checkout whose stack dev is the smallest declaration of the README, and a fake cloud."""
     root = tmp_path / "checkout"
     for name in ("components", "ebbtide", "stacks", "template"):
@@ -97,26 +52,11 @@ def terminal(tmp_path: Path) -> Generator[Terminal]:
     smallest["config"]["ebbtide:cluster"]["lifetime"] = {"hours": 8}
     (root / "Pulumi.dev.yaml").write_text("# Kept.\n" + yaml.safe_dump(smallest), encoding="utf-8")
     store = Store(tmp_path / "cloud.sqlite")
-    served = {one.package: serve(one, store) for one in (Gcp(store, FakeClusters()), NoKubernetes())}
-    programs = _programs(tmp_path / "bin")
-    (tmp_path / "state").mkdir()
-    settings = {
-        "HOME": str(tmp_path),
-        "PATH": os.pathsep.join((str(programs), str(Path(sys.executable).parent), os.environ["PATH"])),
-        # `pulumi` takes `~` from the system's list of users, not from HOME: state would stay in the real one.
-        "PULUMI_BACKEND_URL": (tmp_path / "state").as_uri(),
-        "PULUMI_HOME": str(tmp_path / ".pulumi"),
-        "PULUMI_CONFIG_PASSPHRASE": "a passphrase that you keep",
-        "PULUMI_DEBUG_PROVIDERS": ",".join(f"{name}:{port}" for name, (_, port) in served.items()),
-        "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
-        "PULUMI_SKIP_CONFIRMATIONS": "true",
-        "PULUMI_SKIP_UPDATE_CHECK": "true",
-    }
+    server, port = serve(Gcp(store, FakeClusters()), store)
     try:
-        yield Terminal(root, os.environ | settings)
+        yield terminal_in(tmp_path, root, f"gcp:{port}", request.node)
     finally:
-        for server, _ in served.values():
-            server.stop(grace=None).wait()
+        server.stop(grace=None).wait()
 
 
 def test_every_command_is_known() -> None:

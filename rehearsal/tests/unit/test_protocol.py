@@ -18,8 +18,6 @@ from ebbtide_rehearsal.cloud.protocol import serve
 from ebbtide_rehearsal.cloud.provider import (
     Call,
     Change,
-    Constructed,
-    Construction,
     Failure,
     Made,
     Properties,
@@ -87,10 +85,6 @@ class Told:
     def invoke(self, token: str, arguments: Properties) -> Properties:
         """What was asked."""
         return {"token": token, **arguments}
-
-    def construct(self, construction: Construction) -> Constructed:
-        """Nothing is made of several here."""
-        raise RefusedError(f"no {construction.type}")
 
 
 @dataclass

@@ -80,10 +80,10 @@ def test_a_fault_is_said_before_anything_is_built() -> None:
 
 def test_the_cloud_knows_what_it_was_told(tmp_path: Path) -> None:
     """By a file, its tools among the rest; one that it was not told of is an error."""
-    told = Settings(60, ("m",), ("c",), {"pools": []}, {"helm": "/bin/helm"})
+    told = Settings(60, {"pools": []}, {"etcd": "/bin/etcd"})
     told.write(tmp_path)
     read_back = Settings.read(tmp_path)
     assert read_back == told
-    assert read_back.path("helm") == Path("/bin/helm")
+    assert read_back.path("etcd") == Path("/bin/etcd")
     with pytest.raises(KeyError):
         read_back.path("jobset")

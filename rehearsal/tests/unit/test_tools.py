@@ -11,6 +11,7 @@ from ebbtide.catalog import PINS
 from ebbtide_rehearsal.tools import ITEMS, Origin, Step, ToolError, ensure, needed
 from ebbtide_rehearsal.tools import __main__ as command
 from ebbtide_rehearsal.tools.items import Data, Tool
+from ebbtide_rehearsal.tools.plugins import plugin_file, sdk_version
 from ebbtide_rehearsal.tools.steps import Finished, Started, Worked
 from rehearsal.tests.unit.machine import Machine, machine_in, silent
 
@@ -173,7 +174,32 @@ _BY_ADDON = {
 def test_only_what_is_declared_is_needed(addons: tuple[str, ...]) -> None:
     """In the order of the table; what tests ask for by name never is."""
     found = needed(addons)
-    by_name = {"workflow-controller", "argo-crds", "pulumi-language-python", "pulumi-language-python-exec"}
+    by_name = {
+        "workflow-controller",
+        "argo-crds",
+        "helm",
+        "pulumi-language-python",
+        "pulumi-language-python-exec",
+    }
     never = by_name.union(*(names for addon, names in _BY_ADDON.items() if addon not in addons))
     assert list(found) == [name for name in ITEMS if name not in never]
-    assert {"etcd", "pulumi", "helm", "kubectl", "kueue", "kueue-chart"} <= set(found)
+    assert {"etcd", "pulumi", "pulumi-resource-kubernetes", "kubectl", "kueue", "kueue-chart"} <= set(found)
+
+
+def test_an_installed_plugin_of_the_sdk_is_preferred(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """One of another version is what no program here requests."""
+    machine.go()
+    name = "pulumi-resource-kubernetes"
+    monkeypatch.setenv("PULUMI_HOME", str(tmp_path / "home"))
+    installed = plugin_file(tmp_path / "home", "kubernetes")
+    other = installed.parent.with_name("resource-kubernetes-v4.0.0") / installed.name
+    for path in (installed, other):
+        path.parent.mkdir(parents=True)
+    other.touch()
+    with pytest.raises(ToolError):
+        ensure([name], say=silent)
+    installed.touch()
+    found = ensure([name], say=silent).found[name]
+    assert (found.path, found.version, found.origin) == (installed, sdk_version("kubernetes"), Origin.PLUGINS)

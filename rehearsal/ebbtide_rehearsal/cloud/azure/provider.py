@@ -19,8 +19,6 @@ from ebbtide_rehearsal.cloud.clusters import Clusters
 from ebbtide_rehearsal.cloud.provider import (
     Call,
     Change,
-    Constructed,
-    Construction,
     Failure,
     Made,
     Properties,
@@ -125,10 +123,6 @@ class AzureProvider:
     def invoke(self, token: str, arguments: Properties) -> Properties:
         """See `Provider.invoke`."""
         return answered(self._arm, token, arguments)
-
-    def construct(self, construction: Construction) -> Constructed:
-        """See `Provider.construct`: azure-native makes no components."""
-        raise RefusedError(f"azure-native makes no component {construction.type}.")
 
     def identity(self, token: str, inputs: Properties) -> str:
         """The id of what inputs of a type ask for."""

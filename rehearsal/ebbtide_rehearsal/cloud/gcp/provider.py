@@ -15,8 +15,6 @@ from ebbtide_rehearsal.cloud.gcp.paths import laid_over
 from ebbtide_rehearsal.cloud.provider import (
     Call,
     Change,
-    Constructed,
-    Construction,
     Failure,
     Made,
     Properties,
@@ -136,10 +134,6 @@ class Gcp:
         if answer is None:
             raise RefusedError(f"The rehearsal has no stand-in for the function {token}.")
         return answer(Asked(self._world, self._settings, token, "", arguments))
-
-    def construct(self, construction: Construction) -> Constructed:
-        """The provider has no components."""
-        raise RefusedError(f"unknown resource type {construction.type}")
 
     def _asked(self, call: Call, inputs: Properties, old: Resource | None = None) -> Asked:
         return Asked(self._world, self._settings, call.type, call.urn, inputs, old)

@@ -1,0 +1,149 @@
+"""A reverse proxy in front of an API server: strict field validation and injected failures.
+
+Both apply to the Kubernetes provider's requests alone, by their user agent. The provider asks for warnings
+about unknown fields, which a rehearsal would not show. Source: pulumi-kubernetes@f47bc2d6,
+provider/pkg/version/version.go (`UserAgent`).
+"""
+
+import asyncio
+import re
+import ssl
+import threading
+from typing import Final
+
+from aiohttp import ClientSession, ClientTimeout, TCPConnector, web
+from multidict import CIMultiDict, CIMultiDictProxy
+from yarl import URL
+
+from ebbtide_rehearsal.cloud.api_failures import Failure, failure
+from ebbtide_rehearsal.cloud.faults import API_ERROR, SLOW
+from ebbtide_rehearsal.cloud.store import Store
+from ebbtide_rehearsal.control_plane import ControlPlane
+from ebbtide_rehearsal.control_plane.discovery import Discovery
+
+_PROVIDER: Final = "pulumi-kubernetes/"
+_LOCALHOST: Final = "127.0.0.1"
+_LARGEST_BODY: Final = 64 * 1024 * 1024
+_OPERATIONS: Final = {"GET": "read", "POST": "create", "PUT": "update", "PATCH": "update", "DELETE": "delete"}
+_VALIDATED: Final = frozenset({"POST", "PUT", "PATCH"})
+_OBJECT: Final = re.compile(
+    r"/(?:api/(?P<core>v1)|apis/(?P<group>[^/]+/[^/]+))(?:/namespaces/(?P<namespace>[^/]+))?"
+    r"/(?P<plural>[^/]+)(?:/(?P<name>[^/]+))?"
+)
+_OF_THE_CONNECTION: Final = frozenset(
+    {"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"}
+)
+"""Headers that a proxy does not forward (RFC 9110, 7.6.1)."""
+
+
+_NOT_ADDED: Final = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
+"""Headers that aiohttp would add."""
+
+
+class ApiServerProxy:
+    """A proxy in front of a control plane's API server, in its own thread.
+
+    Attributes:
+        host: name and port, as `localhost:40123`; its certificate is the API server's.
+    """
+
+    def __init__(self, plane: ControlPlane, store: Store) -> None:
+        """Start it.
+
+        Args:
+            plane: the control plane.
+            store: the fake cloud's store, for injected failures.
+        """
+        self._plane, self._store = plane, store
+        self._discovery = Discovery(plane.api)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="API server proxy", daemon=True)
+        self._thread.start()
+        self.host = asyncio.run_coroutine_threadsafe(self._start(), self._loop).result()
+
+    def stop(self) -> None:
+        """Close every connection and stop the thread."""
+        asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    async def _start(self) -> str:
+        certificates = self._plane.plan.certificates
+        trust = ssl.create_default_context(cafile=str(certificates.authority))
+        self._client = ClientSession(
+            connector=TCPConnector(ssl=trust, limit=0),
+            timeout=ClientTimeout(total=None),
+            auto_decompress=False,
+        )
+        application = web.Application(client_max_size=_LARGEST_BODY)
+        application.router.add_route("*", "/{path:.*}", self._forward)
+        # A watch that its client has left would otherwise stay open.
+        self._runner = web.AppRunner(
+            application, handler_cancellation=True, access_log=None, shutdown_timeout=1
+        )
+        await self._runner.setup()
+        own = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        own.load_cert_chain(certificates.api_server.certificate, certificates.api_server.key)
+        site = web.TCPSite(self._runner, _LOCALHOST, 0, ssl_context=own)
+        await site.start()
+        return f"localhost:{self._runner.addresses[0][1]}"
+
+    async def _stop(self) -> None:
+        await self._runner.cleanup()
+        await self._client.close()
+
+    async def _forward(self, request: web.Request) -> web.StreamResponse:
+        url = URL(f"{self._plane.server}{request.raw_path}", encoded=True)
+        if request.headers.get("User-Agent", "").startswith(_PROVIDER):
+            if request.method in _VALIDATED:
+                url = url.update_query(fieldValidation="Strict")
+            injected = await asyncio.to_thread(self._failure, request.method, url)
+            await asyncio.sleep(injected.seconds)
+            if injected.message is not None:
+                return _refusal(injected.message)
+        body = await request.read() if request.can_read_body else None
+        async with self._client.request(
+            request.method,
+            url,
+            headers=_forwarded(request.headers),
+            data=body,
+            allow_redirects=False,
+            skip_auto_headers=_NOT_ADDED,
+        ) as answer:
+            response = web.StreamResponse(
+                status=answer.status, reason=answer.reason, headers=_forwarded(answer.headers)
+            )
+            await response.prepare(request)
+            async for chunk in answer.content.iter_any():
+                await response.write(chunk)
+            await response.write_eof()
+            return response
+
+    def _failure(self, method: str, url: URL) -> Failure:
+        """Apply injected failures to a call of the provider; not to previews, nor to lists and watches."""
+        operation, match = _OPERATIONS.get(method), _OBJECT.fullmatch(url.path)
+        injected = self._store.faults(API_ERROR) or self._store.faults(SLOW)
+        if not injected or operation is None or match is None or "dryRun" in url.query:
+            return Failure()
+        if match["name"] is None and operation != "create":
+            return Failure()
+        resource = self._discovery.at(match["core"] or match["group"], match["plural"])
+        if resource is None:
+            return Failure()
+        # Server-side apply creates what is missing.
+        if method == "PATCH" and self._plane.api.find(url.path) is None:
+            operation = "create"
+        return failure(self._store, operation, resource.token, match["name"] or "")
+
+
+def _forwarded(headers: CIMultiDictProxy[str]) -> CIMultiDict[str]:
+    return CIMultiDict(
+        (name, value) for name, value in headers.items() if name.lower() not in _OF_THE_CONNECTION
+    )
+
+
+def _refusal(message: str) -> web.Response:
+    """An API error in the form of the API server's own."""
+    status = {"apiVersion": "v1", "kind": "Status", "status": "Failure", "reason": "InternalError"}
+    return web.json_response({**status, "message": message, "code": 500}, status=500)

@@ -1,0 +1,110 @@
+"""The kinds that a cluster serves."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any, Final
+
+from ebbtide.errors import EbbtideError
+from ebbtide.kubernetes_api import JSON, Api
+from ebbtide.kubernetes_api.parts import parts
+
+_AGGREGATED: Final = f"{JSON};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+
+class UnknownKindError(EbbtideError):
+    """The cluster does not serve a kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A kind and its location in the API.
+
+    Attributes:
+        api_version: as in manifests: `v1`, `batch/v1`.
+        kind: as in manifests.
+        plural: the name in paths.
+        namespaced: true if its objects are in namespaces.
+    """
+
+    api_version: str
+    kind: str
+    plural: str
+    namespaced: bool
+
+    @property
+    def token(self) -> str:
+        """The type token of pulumi-kubernetes, as `kubernetes:core/v1:Pod`."""
+        group = self.api_version if "/" in self.api_version else f"core/{self.api_version}"
+        return f"kubernetes:{group}:{self.kind}"
+
+    def path(self, namespace: str) -> str:
+        """Return the path of the collection."""
+        root = "apis" if "/" in self.api_version else "api"
+        location = f"/namespaces/{namespace}" if self.namespaced else ""
+        return f"/{root}/{self.api_version}{location}/{self.plural}"
+
+
+class Discovery:
+    """The kinds of a cluster, cached; an unknown one is queried again. Safe for threads.
+
+    Source: kubernetes.io/docs/concepts/overview/kubernetes-api, aggregated discovery (Kubernetes 1.30 and
+    later, 2026).
+    """
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._resources: tuple[Resource, ...] = ()
+        self._lock = Lock()
+
+    def of(self, manifest: Mapping[str, Any]) -> Resource:
+        """Return the kind of a manifest.
+
+        Raises:
+            UnknownKindError: the cluster does not serve it.
+            ApiError: the cluster does not answer.
+        """
+        api_version, kind = str(manifest.get("apiVersion")), str(manifest.get("kind"))
+        for resource in self._known_or_new():
+            if (resource.api_version, resource.kind) == (api_version, kind):
+                return resource
+        raise UnknownKindError(f'no matches for kind "{kind}" in version "{api_version}"')
+
+    def at(self, api_version: str, plural: str) -> Resource | None:
+        """Return the kind with a name in paths; None if the cluster serves none.
+
+        Raises:
+            ApiError: the cluster does not answer.
+        """
+        matches = (
+            resource
+            for resource in self._known_or_new()
+            if (resource.api_version, resource.plural) == (api_version, plural)
+        )
+        return next(matches, None)
+
+    def _known_or_new(self) -> Iterator[Resource]:
+        """Yield known kinds, then those of a new query."""
+        yield from self._resources
+        served = tuple(
+            resource
+            for root in ("/api", "/apis")
+            for resource in _resources(self._api.get(root, accept=_AGGREGATED))
+        )
+        with self._lock:
+            self._resources = served
+        yield from served
+
+
+def _resources(answer: Mapping[str, Any]) -> Iterator[Resource]:
+    for group in parts(answer, "items"):
+        name = group["metadata"].get("name")
+        for version in parts(group, "versions"):
+            api_version = f"{name}/{version['version']}" if name else version["version"]
+            for resource in parts(version, "resources"):
+                yield Resource(
+                    api_version,
+                    resource["responseKind"]["kind"],
+                    resource["resource"],
+                    resource.get("scope") == "Namespaced",
+                )

@@ -1,0 +1,173 @@
+"""Charts and kustomizations on this machine, where the Kubernetes provider looks before it asks the network.
+
+Helm takes a directory of the chart's name, below the working directory, before it asks a repository or a
+registry. Kustomize fetches with git, whose configuration redirects a repository's URL to a local one.
+Sources: helm.sh/helm/v3@v3.18.6, pkg/action/install.go (`LocateChart`); sigs.k8s.io/kustomize/api@v0.19.0,
+internal/git/repospec.go and cloner.go; git-config(1), `url.<base>.insteadOf` and `GIT_CONFIG_COUNT`.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, cast
+
+import yaml
+
+from ebbtide.catalog import PINS
+from ebbtide_rehearsal.failures import RehearsalError
+from ebbtide_rehearsal.tools import Tools
+
+INDEX: Final = "index.yaml"
+"""In a directory of rendered kustomizations: maps addresses, as programs give them, to files beside it."""
+
+_CHARTS: Final = {
+    "oci://registry.k8s.io/kueue/charts/kueue": "kueue-chart",
+    "oci://ghcr.io/kubeflow/charts/kubeflow-trainer": "trainer-chart",
+}
+"""Data of the tools by the chart's address in the program."""
+
+_ADDRESS: Final = re.compile(
+    r"(?:https://)?(?P<repository>[\w.-]+/[\w.-]+/[\w-][\w.-]*?)(?:\.git)?/{1,2}(?P<path>[^?]+)"
+    r"\?(?:.*&)?ref=(?P<ref>[^&]+)"
+)
+"""A directory of a git repository over https, as kustomize takes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Revision:
+    """A git repository, as `github.com/kubeflow/katib`, at a tag."""
+
+    repository: str
+    ref: str
+
+
+_KATIB: Final = _Revision("github.com/kubeflow/katib", f"v{PINS['katib'].version}")
+_TRAINER: Final = _Revision("github.com/kubeflow/trainer", f"v{PINS['trainer'].version}")
+_DATA: Final = {
+    "katib-manifests": (_KATIB, "manifests/v1beta1"),
+    "trainer-manifests": (_TRAINER, "manifests"),
+}
+"""Data of the tools that is a directory of a repository."""
+
+
+def indexed(directory: Path) -> dict[str, Path]:
+    """Read the index of a directory of rendered kustomizations.
+
+    Raises:
+        RehearsalError: it is missing or malformed, or names a missing file.
+    """
+    try:
+        index: Any = yaml.safe_load((directory / INDEX).read_text("utf-8"))
+        files = {str(address): directory / name for address, name in index.items()}
+    except (OSError, AttributeError, TypeError, yaml.YAMLError) as error:
+        raise RehearsalError(
+            f"{directory} has no {INDEX} from addresses of kustomizations to files: {error}. {_WRITE_INDEX}"
+        ) from None
+    if missing := [file.name for file in files.values() if not file.exists()]:
+        raise RehearsalError(
+            f"{directory / INDEX} names {', '.join(missing)}, which is not in {directory}. {_WRITE_INDEX}"
+        )
+    if unknown := [address for address in files if not _ADDRESS.fullmatch(address)]:
+        raise RehearsalError(
+            f"{directory / INDEX}: {', '.join(unknown)} is not a directory of a git repository at a tag, as "
+            f"github.com/ORGANIZATION/REPOSITORY/DIRECTORY?ref=TAG. {_WRITE_INDEX}"
+        )
+    return files
+
+
+_WRITE_INDEX: Final = (
+    f"Write an {INDEX} with a line for each kustomization: its address as the program gives it, a colon, and "
+    "the name of a file beside it with what `kubectl kustomize ADDRESS` prints."
+)
+
+
+def link_charts(project: Path, tools: Tools, directories: Sequence[Path]) -> None:
+    """Link charts into the engine's working directory.
+
+    Args:
+        project: the working directory.
+        tools: with the charts that the declaration uses.
+        directories: directories of unpacked charts, each in a directory of its name.
+    """
+    charts = {address: tools.path(data) for address, data in _CHARTS.items() if data in tools.found}
+    for directory in directories:
+        charts |= {chart.parent.name: chart.parent.resolve() for chart in directory.glob("*/Chart.yaml")}
+    for address, chart in charts.items():
+        link = project / address
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(chart, target_is_directory=True)
+
+
+def mirror(root: Path, tools: Tools, directories: Sequence[Path]) -> Mapping[str, str]:
+    """Create local git repositories of kustomizations.
+
+    Args:
+        root: an empty or missing directory for the repositories.
+        tools: with the manifests that the declaration uses.
+        directories: directories of rendered kustomizations with an index; these replace the tools'.
+
+    Returns:
+        Environment variables with which git fetches from them.
+
+    Raises:
+        RehearsalError: an index is invalid, or git is missing or fails.
+    """
+    trees: defaultdict[_Revision, list[tuple[str, Path]]] = defaultdict(list)
+    for data, (revision, path) in _DATA.items():
+        if data in tools.found:
+            trees[revision].append((path, tools.path(data)))
+    for directory in directories:
+        for address, source in indexed(directory).items():
+            match = cast("re.Match[str]", _ADDRESS.fullmatch(address))
+            trees[_Revision(match["repository"], match["ref"])].append((match["path"], source))
+    if trees and shutil.which("git") is None:
+        raise RehearsalError("Kustomizations are fetched with git, which is not on PATH: install it.")
+    for revision, contents in trees.items():
+        _commit(root, revision, contents)
+    return dict(_redirected(root, {revision.repository for revision in trees}))
+
+
+def _redirected(root: Path, repositories: set[str]) -> Iterator[tuple[str, str]]:
+    """Yield git settings, after those that the environment has already."""
+    first = int(os.environ.get("GIT_CONFIG_COUNT") or 0)
+    for number, repository in enumerate(sorted(repositories), first):
+        yield f"GIT_CONFIG_KEY_{number}", f"url.{(root / repository).as_uri()}.insteadOf"
+        yield f"GIT_CONFIG_VALUE_{number}", f"https://{repository}"
+    yield "GIT_CONFIG_COUNT", str(first + len(repositories))
+
+
+def _commit(root: Path, revision: _Revision, contents: Sequence[tuple[str, Path]]) -> None:
+    """Tag a commit with directories, or with rendered objects as a kustomization of their own."""
+    repository = root / f"{revision.repository}.git"
+    tree = root / "trees" / revision.repository / revision.ref
+    for path, source in contents:
+        target = tree / path
+        if source.is_dir():
+            shutil.copytree(source, target, dirs_exist_ok=True)
+            continue
+        target.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, target / "rendered.yaml")
+        (target / "kustomization.yaml").write_text("resources: [rendered.yaml]\n", "utf-8")
+    at = (f"--git-dir={repository}", f"--work-tree={tree}")
+    _git("init", "--quiet", "--bare", str(repository))
+    _git(*at, "add", "--all", "--force", ".")
+    identity = ("-c", "user.name=rehearsal", "-c", "user.email=rehearsal@example.com")
+    commit = _git(*at, *identity, "commit-tree", "-m", revision.ref, _git(*at, "write-tree"))
+    _git(*at, "update-ref", f"refs/tags/{revision.ref}", commit)
+
+
+def _git(*arguments: str) -> str:
+    done = subprocess.run(  # noqa: S603
+        ["git", *arguments],  # noqa: S607 - the user's, as kustomize runs it
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise RehearsalError(f"`git {' '.join(arguments)}` failed: {done.stderr.strip()}")
+    return done.stdout.strip()

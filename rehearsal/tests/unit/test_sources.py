@@ -1,0 +1,104 @@
+"""Charts and kustomizations of this machine, as the Kubernetes provider looks for them."""
+
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from ebbtide.catalog import PINS
+from ebbtide_rehearsal.failures import RehearsalError
+from ebbtide_rehearsal.sources import INDEX, indexed, link_charts, mirror
+from ebbtide_rehearsal.tools import Tools
+from ebbtide_rehearsal.tools.find import Found, Origin
+
+_KUEUE = "oci://registry.k8s.io/kueue/charts/kueue"
+
+
+def _tools(**paths: Path) -> Tools:
+    """Data at these paths."""
+    named = {name.replace("_", "-"): path for name, path in paths.items()}
+    return Tools({name: Found(name, "1.0.0", Origin.CACHE, path) for name, path in named.items()})
+
+
+def _chart(directory: Path) -> Path:
+    directory.mkdir(parents=True)
+    (directory / "Chart.yaml").write_text("name: thing\nversion: 1.0.0\n")
+    return directory
+
+
+def _fetched(repository: str, ref: str, into: Path, environment: Mapping[str, str]) -> Path:
+    """Fetch as kustomize does (sigs.k8s.io/kustomize/api@v0.19.0, internal/git/cloner.go)."""
+    into.mkdir()
+    for arguments in (["init"], ["fetch", "--depth=1", repository, ref], ["checkout", "FETCH_HEAD"]):
+        subprocess.run(
+            ["git", *arguments],  # noqa: S607
+            cwd=into,
+            env={"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(into), **environment},
+            capture_output=True,
+            check=True,
+        )
+    return into
+
+
+def test_charts_are_below_the_working_directory_by_their_references(tmp_path: Path) -> None:
+    """Those of the tools by their addresses, those of a directory by their names."""
+    kueue, operator = _chart(tmp_path / "kueue"), _chart(tmp_path / "charts" / "gpu-operator")
+    project = tmp_path / "project"
+    project.mkdir()
+    link_charts(project, _tools(kueue_chart=kueue), [tmp_path / "charts"])
+    assert (project / _KUEUE).resolve() == kueue
+    assert (project / "gpu-operator").resolve() == operator
+
+
+def test_git_fetches_what_is_here(tmp_path: Path) -> None:
+    """A repository's directory from the tools' data, and a rendered kustomization at another tag; git's
+    settings in the environment stay."""
+    katib = tmp_path / "katib"
+    (katib / "installs").mkdir(parents=True)
+    (katib / "installs" / "kustomization.yaml").write_text("resources: []\n")
+    (tmp_path / "thing.yaml").write_text("kind: X\n")
+    (tmp_path / INDEX).write_text("https://github.com/kubeflow/katib.git//a/b?ref=main: thing.yaml\n")
+    environment = mirror(tmp_path / "git", _tools(katib_manifests=katib), [tmp_path])
+
+    repository = "https://github.com/kubeflow/katib"
+    tagged = _fetched(repository, f"v{PINS['katib'].version}", tmp_path / "1", environment)
+    assert (tagged / "manifests/v1beta1/installs/kustomization.yaml").read_text() == "resources: []\n"
+    rendered = _fetched(f"{repository}.git", "main", tmp_path / "2", environment)
+    assert (rendered / "a/b/rendered.yaml").read_text() == "kind: X\n"
+    assert (rendered / "a/b/kustomization.yaml").read_text() == "resources: [rendered.yaml]\n"
+
+
+def test_settings_of_git_in_the_environment_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ours are numbered after them."""
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "2")
+    environment = mirror(tmp_path / "git", _tools(trainer_manifests=tmp_path), [])
+    assert environment["GIT_CONFIG_VALUE_2"] == "https://github.com/kubeflow/trainer"
+    assert environment["GIT_CONFIG_COUNT"] == "3"
+
+
+def test_without_kustomizations_git_is_not_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one, its lack is named."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert mirror(tmp_path / "git", _tools(), []) == {"GIT_CONFIG_COUNT": "0"}
+    with pytest.raises(RehearsalError, match="git, which is not on PATH"):
+        mirror(tmp_path / "git", _tools(trainer_manifests=tmp_path), [])
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        (None, "has no index.yaml"),
+        ("- a", "has no index.yaml"),
+        ("{", "has no index.yaml"),
+        ("github.com/x/y/z?ref=1: none.yaml", "names none.yaml"),
+        ("github.com/x/y/z: index.yaml", "is not a directory of a git repository at a tag"),
+    ],
+)
+def test_an_invalid_index_is_refused(tmp_path: Path, text: str | None, wrong: str) -> None:
+    """With the reason, and the form of a valid one."""
+    if text is not None:
+        (tmp_path / INDEX).write_text(text)
+    with pytest.raises(RehearsalError, match=wrong) as raised:
+        indexed(tmp_path)
+    assert "kubectl kustomize ADDRESS" in str(raised.value)
