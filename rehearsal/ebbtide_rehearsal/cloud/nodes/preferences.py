@@ -57,12 +57,24 @@ def waste(empty: Room, left: Sequence[Room]) -> float:
 
 
 def class_rank(pool: NodePool, specification: Object) -> int | None:
-    """The place of a pool among a ComputeClass's priorities, from 0; None where it is not to be used."""
+    """Return the place of a pool among a ComputeClass's priorities, from 0; None if it is not to be used.
+
+    Rules with a `priorityScore` are ordered by it, the highest first, and those of the same score share a
+    place (GoogleCloudPlatform/cluster-autoscaler@7d250507, TestCCCScaleUpPriorityScore).
+    """
+    rules, number = parts(specification, "priorities"), _rule(pool, specification)
+    if number is None:
+        return len(rules) if specification.get("whenUnsatisfiable") == "ScaleUpAnyway" else None
+    score = rules[number].get("priorityScore")
+    if score is None:
+        return number
+    return len({rule["priorityScore"] for rule in rules if rule.get("priorityScore", 0) > score})
+
+
+def _rule(pool: NodePool, specification: Object) -> int | None:
+    """Return the index of the first rule that a pool meets."""
     rules = parts(specification, "priorities")
-    found = next((number for number, rule in enumerate(rules) if _meets(pool, rule)), None)
-    if found is None and specification.get("whenUnsatisfiable") == "ScaleUpAnyway":
-        return len(rules)
-    return found
+    return next((number for number, rule in enumerate(rules) if _meets(pool, rule)), None)
 
 
 def _meets(pool: NodePool, rule: Object) -> bool:
@@ -114,14 +126,14 @@ def cooled(pool: NodePool, zones: Collection[str], seen: Seen, *, regional: bool
     name = pool.labels.get(COMPUTE_CLASS, "")
     specification = seen.classes.get(name, {})
     rules = parts(specification, "priorities")
-    rank = class_rank(pool, specification)
+    number = _rule(pool, specification)
     last = len(rules) - (specification.get("whenUnsatisfiable") != "ScaleUpAnyway")
-    if rank is None or rank >= last or rules[rank].get("nodepools"):
+    if number is None or number >= last or rules[number].get("nodepools"):
         return []
     return [
         group(other, zone)
         for other in seen.pools
-        if other.labels.get(COMPUTE_CLASS) == name and class_rank(other, specification) == rank
+        if other.labels.get(COMPUTE_CLASS) == name and _rule(other, specification) == number
         for zone in other.zones
         if regional or zone in zones
     ]
