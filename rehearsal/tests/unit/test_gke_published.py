@@ -138,7 +138,9 @@ def test_a_cooldown_is_of_rules_that_name_no_pools(
 def test_priority_scores_order_rules(tmp_path: Path, scores: tuple[int, int], expected: str) -> None:
     """TestCCCScaleUpPriorityScore: the highest score wins, and the expander decides between equal ones."""
     first, second = _first_and_second(zones=(A,))
-    rules = [{**rule, "priorityScore": score} for rule, score in zip(FAMILIES, scores, strict=True)]
+    rules: list[Object] = [
+        {**rule, "priorityScore": score} for rule, score in zip(FAMILIES, scores, strict=True)
+    ]
     loop = Loop(tmp_path, first, second.having(hourly=5.0), rules=rules)
     assert loop.run(_in(A)) == [f"{expected}/{A}"]
 
