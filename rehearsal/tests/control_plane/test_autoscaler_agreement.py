@@ -169,14 +169,14 @@ class Trial:
         return cls(store, Fleet(CLUSTER, store, Settings()), Reader(api, store, CLUSTER))
 
 
-def _ours(seen: Seen, trial: Trial) -> tuple[Counter[str], list[str]]:
-    """New nodes by node group and refused pools, as the fake cloud's autoscaler decides."""
+def _ours(seen: Seen, trial: Trial) -> tuple[Counter[str], list[str], set[str]]:
+    """New nodes by node group, refused pools and messages to pods, as the fake cloud's autoscaler decides."""
     nodes, refused = Counter[str](), list[str]()
     while True:
         seen = replace(seen, machines=trial.fleet.all())
-        growth, _ = grow(seen, list(offers(seen, trial.fleet.backoff.until)))
+        growth, stranded = grow(seen, list(offers(seen, trial.fleet.backoff.until)))
         if growth is None:
-            return nodes, refused
+            return nodes, refused, {each.message for each in stranded}
         refusals = trial.fleet.order(growth.pool, growth.zones)
         refused += [growth.pool.name] if refusals else []
         nodes.update(group(growth.pool, zone) for zone in growth.zones if zone not in refusals)
@@ -231,7 +231,7 @@ def test_scale_ups(name: str, control_plane: ControlPlane, program: Path, tmp_pa
     seen = wait(
         mine.reader.look, lambda seen: sum(each.unschedulable for each in seen.pods) == len(case.pods)
     )
-    nodes, refused = _ours(seen, mine)
+    nodes, refused, messages = _ours(seen, mine)
     groups = NodeGroups(CLUSTER, theirs.store, Hands(api), theirs.fleet)
     by_group = {identity: each.name for identity, (each, _) in groups.groups().items()}
     with deciding(control_plane, program, groups, tmp_path, [f"--expander={case.expander}"]) as real:
@@ -243,6 +243,8 @@ def test_scale_ups(name: str, control_plane: ControlPlane, program: Path, tmp_pa
         totals[by_group[identity]] += count
     assert totals == case.nodes
     assert len(nodes) in (0, case.zones)
+    events = api.items(f"/api/v1/namespaces/{place}/events")
+    assert {each["message"] for each in events if each["reason"] == "NotTriggerScaleUp"} == messages
 
 
 SMALL, LARGE = {"cpu": "1"}, {"cpu": "2500m"}

@@ -134,7 +134,7 @@ class Autoscaler:
             by_message.setdefault(each.message, []).append(each.pod.id)
         for message, pods in by_message.items():
             others = f" and {len(pods) - 1} others" if len(pods) > 1 else ""
-            why = message.partition(": ")[2]
+            why = message.partition(": ")[2] or "no node pool is autoscaled"
             messages = no_scale_up(reasons[message], (BACKED_OFF, FULL)) if self._cloud == "gke" else []
             text = f"No pool can grow for pod {pods[0]}{others}: {why}."
             self._store.say("no-scale-up", text, pods=pods, why=why, messages=messages)

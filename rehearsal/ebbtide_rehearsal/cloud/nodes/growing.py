@@ -83,7 +83,7 @@ class Stranded:
     def message(self) -> str:
         """What the autoscaler tells the pod."""
         counts = [f"{number} {reason}" for reason, number in sorted(self.reasons.items())]
-        return "pod didn't trigger scale-up: " + (", ".join(counts) or "no node pool is autoscaled")
+        return f"pod didn't trigger scale-up: {', '.join(counts)}"
 
 
 def offers(seen: Seen, backoff: Mapping[str, float]) -> Iterator[Offer]:
