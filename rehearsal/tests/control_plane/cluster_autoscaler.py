@@ -115,7 +115,8 @@ class NodeGroups:
 
     def _NodeGroupForNode(self, request: Any, _context: Any) -> Any:  # noqa: N802
         for identity in self.groups():
-            if any(machine.name == request.node.name for machine in self.machines(identity)):
+            # A node that has not registered yet has the machine's id for a name.
+            if any(provider_id(machine) == request.node.providerID for machine in self.machines(identity)):
                 return MESSAGES["NodeGroupForNodeResponse"](nodeGroup=self._message(identity))
         return MESSAGES["NodeGroupForNodeResponse"]()
 
@@ -149,9 +150,9 @@ class NodeGroups:
         return MESSAGES["Empty"]()
 
     def _NodeGroupDeleteNodes(self, request: Any, _context: Any) -> Any:  # noqa: N802
-        names = {each.name for each in request.nodes}
+        identities = {each.providerID for each in request.nodes}
         for machine in self.machines(request.id):
-            if machine.name in names:
+            if provider_id(machine) in identities:
                 self.decisions.deleted.append(machine.name)
                 self._hands.remove(machine.name)
                 self._fleet.gone(machine, "the cluster autoscaler deleted it")

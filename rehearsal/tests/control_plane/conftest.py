@@ -1,7 +1,7 @@
 """The tools, found or built once, and control planes."""
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -9,6 +9,7 @@ from rich.console import Console
 
 from ebbtide_rehearsal.control_plane import NAMES, ControlPlane, Settings, Tools
 from ebbtide_rehearsal.tools import ensure, narration
+from rehearsal.tests.control_plane.cluster import Object, wait
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -32,3 +33,30 @@ def control_plane(tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Ite
     directory: Path = tmp_path_factory.mktemp("control-plane")
     with ControlPlane.start(directory, tools, Settings(name="tried", cloud="gke")) as started:
         yield started
+
+
+@pytest.fixture(scope="session")
+def cluster_autoscaler() -> Path:
+    """The real cluster-autoscaler."""
+    with narration(Console(stderr=True)) as say:
+        return ensure(["cluster-autoscaler"], say=say).path("cluster-autoscaler")
+
+
+@pytest.fixture
+def clean(control_plane: ControlPlane) -> Iterator[None]:
+    """Remove the Jobs, pods and nodes of a test."""
+    yield
+    api = control_plane.api
+    for path in ("/apis/batch/v1/jobs", "/api/v1/pods", "/api/v1/nodes"):
+        group, _, kind = path.rpartition("/")
+
+        def emptied(items: Sequence[Object], group: str = group, kind: str = kind) -> bool:
+            for each in items:
+                about = each["metadata"]
+                where = f"{group}/namespaces/{about['namespace']}" if "namespace" in about else group
+                api.delete(
+                    f"{where}/{kind}/{about['name']}", gracePeriodSeconds=0, propagationPolicy="Background"
+                )
+            return not items
+
+        wait(lambda path=path: api.items(path), emptied)

@@ -5,34 +5,28 @@ Expanders that choose by chance are not compared, nor GKE's, which upstream does
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from ebbtide.kubernetes_api import Api
-from ebbtide_rehearsal.cloud.autoscaling import Autoscaling, Expander, instruct
+from ebbtide_rehearsal.cloud.autoscaling import Expander
 from ebbtide_rehearsal.cloud.faults import NO_STOCK, Fault
-from ebbtide_rehearsal.cloud.nodes.cluster import Seen, read_node
-from ebbtide_rehearsal.cloud.nodes.fleet import Fleet
+from ebbtide_rehearsal.cloud.nodes.cluster import Seen
 from ebbtide_rehearsal.cloud.nodes.growing import grow, offers
 from ebbtide_rehearsal.cloud.nodes.hands import Hands
-from ebbtide_rehearsal.cloud.nodes.machines import Machine, put
-from ebbtide_rehearsal.cloud.nodes.names import group, new_name
-from ebbtide_rehearsal.cloud.nodes.reading import Reader
+from ebbtide_rehearsal.cloud.nodes.names import group
 from ebbtide_rehearsal.cloud.nodes.settings import Settings
 from ebbtide_rehearsal.cloud.nodes.shrinking import Review, review
-from ebbtide_rehearsal.cloud.pools import NodePool, Taint, register
-from ebbtide_rehearsal.cloud.store import Store
-from ebbtide_rehearsal.control_plane import NAMES, RUNS_FOR, ControlPlane
-from ebbtide_rehearsal.control_plane import Settings as ControlPlaneSettings
-from ebbtide_rehearsal.tools import ensure, narration
+from ebbtide_rehearsal.cloud.pools import NodePool, Taint
+from ebbtide_rehearsal.control_plane import RUNS_FOR, ControlPlane
+from rehearsal.tests.control_plane.autoscaler_trial import Trial, aks_pool, join, pending_pods
 from rehearsal.tests.control_plane.cluster import Object, job, namespace, pod, wait
 from rehearsal.tests.control_plane.cluster_autoscaler import NodeGroups, deciding
-from rehearsal.tests.control_plane.node_pools import CLUSTER, work_pool
+from rehearsal.tests.control_plane.node_pools import CLUSTER
 
 pytestmark = pytest.mark.rehearsal
 
@@ -45,35 +39,6 @@ GPU: dict[str, Any] = {
 }
 TOLERATES_GPU = [{"key": "nvidia.com/gpu", "operator": "Exists"}]
 PRIORITIES = "50: ['.*spot.*']\n10: ['.*']"
-
-
-@pytest.fixture(scope="module")
-def program() -> Path:
-    """The real cluster-autoscaler."""
-    with narration(Console(stderr=True)) as say:
-        return ensure(["cluster-autoscaler"], say=say).path("cluster-autoscaler")
-
-
-@pytest.fixture(scope="module")
-def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """A control plane without Kueue."""
-    with narration(Console(stderr=True)) as say:
-        tools = ensure([name for name in NAMES if name != "kueue"], say=say)
-    settings = ControlPlaneSettings(name="tried", cloud="aks")
-    with ControlPlane.start(tmp_path_factory.mktemp("control-plane"), tools, settings) as started:
-        yield started
-
-
-def _pool(name: str, **changes: Any) -> NodePool:
-    """An AKS pool that anything may run on."""
-    given: dict[str, Any] = {"labels": {"pool": name}, "taints": (), "cloud": "aks", "zones": ("0",)}
-    return work_pool(name, **{**given, **changes})
-
-
-def _pods(count: int, cpu: str = "1", *, gpu: int = 0, **spec: Any) -> list[Object]:
-    requests = {"cpu": cpu} | ({"nvidia.com/gpu": str(gpu)} if gpu else {})
-    resources = {"requests": requests, "limits": {"nvidia.com/gpu": str(gpu)} if gpu else {}}
-    return [pod({}, container={"resources": resources}, **spec) for _ in range(count)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,82 +56,75 @@ class Case:
 
 
 SCALE_UPS = {
-    "zero to one": Case(pools=[_pool("a")], pods=_pods(1), nodes={"a": 1}),
-    "several pods to a node": Case(pools=[_pool("a")], pods=_pods(3), nodes={"a": 1}),
-    "as many nodes as pods need": Case(pools=[_pool("a")], pods=_pods(7), nodes={"a": 3}),
-    "no more than the maximum": Case(pools=[_pool("a", maximum=2)], pods=_pods(9, "3"), nodes={"a": 2}),
-    "too large for any node": Case(pools=[_pool("a")], pods=_pods(1, "5"), nodes={}),
+    "zero to one": Case(pools=[aks_pool("a")], pods=pending_pods(1), nodes={"a": 1}),
+    "several pods to a node": Case(pools=[aks_pool("a")], pods=pending_pods(3), nodes={"a": 1}),
+    "as many nodes as pods need": Case(pools=[aks_pool("a")], pods=pending_pods(7), nodes={"a": 3}),
+    "no more than the maximum": Case(
+        pools=[aks_pool("a", maximum=2)], pods=pending_pods(9, "3"), nodes={"a": 2}
+    ),
+    "too large for any node": Case(pools=[aks_pool("a")], pods=pending_pods(1, "5"), nodes={}),
     "an untolerated taint": Case(
-        pools=[_pool("tainted", taints=(Taint("team", "x", "NoSchedule"),))], pods=_pods(1), nodes={}
+        pools=[aks_pool("tainted", taints=(Taint("team", "x", "NoSchedule"),))],
+        pods=pending_pods(1),
+        nodes={},
     ),
     "a tolerated taint": Case(
-        pools=[_pool("tainted", taints=(Taint("team", "x", "NoSchedule"),))],
-        pods=_pods(1, tolerations=[{"key": "team", "operator": "Equal", "value": "x"}]),
+        pools=[aks_pool("tainted", taints=(Taint("team", "x", "NoSchedule"),))],
+        pods=pending_pods(1, tolerations=[{"key": "team", "operator": "Equal", "value": "x"}]),
         nodes={"tainted": 1},
     ),
     "a soft taint": Case(
-        pools=[_pool("soft", taints=(Taint("team", "x", "PreferNoSchedule"),))],
-        pods=_pods(1),
+        pools=[aks_pool("soft", taints=(Taint("team", "x", "PreferNoSchedule"),))],
+        pods=pending_pods(1),
         nodes={"soft": 1},
     ),
     "a node selector": Case(
-        pools=[_pool("a"), _pool("b")], pods=_pods(1, nodeSelector={"pool": "b"}), nodes={"b": 1}
+        pools=[aks_pool("a"), aks_pool("b")], pods=pending_pods(1, nodeSelector={"pool": "b"}), nodes={"b": 1}
     ),
-    "a label that no pool has": Case(pools=[_pool("a")], pods=_pods(1, nodeSelector={"pool": "z"}), nodes={}),
+    "a label that no pool has": Case(
+        pools=[aks_pool("a")], pods=pending_pods(1, nodeSelector={"pool": "z"}), nodes={}
+    ),
     "a GPU": Case(
-        pools=[_pool("cpu"), _pool("gpu", **GPU)],
-        pods=_pods(2, gpu=1, tolerations=TOLERATES_GPU),
+        pools=[aks_pool("cpu"), aks_pool("gpu", **GPU)],
+        pods=pending_pods(2, gpu=1, tolerations=TOLERATES_GPU),
         nodes={"gpu": 2},
     ),
-    "no GPU nodes for other pods": Case(pools=[_pool("gpu", **GPU)], pods=_pods(1), nodes={}),
-    "a pool that is not autoscaled": Case(pools=[_pool("a", autoscaled=False)], pods=_pods(1), nodes={}),
+    "no GPU nodes for other pods": Case(pools=[aks_pool("gpu", **GPU)], pods=pending_pods(1), nodes={}),
+    "a pool that is not autoscaled": Case(
+        pools=[aks_pool("a", autoscaled=False)], pods=pending_pods(1), nodes={}
+    ),
     "least waste": Case(
-        pools=[_pool("large", allocatable={"cpu": "16", "memory": "64Gi"}), _pool("small")],
-        pods=_pods(1, "3"),
+        pools=[aks_pool("large", allocatable={"cpu": "16", "memory": "64Gi"}), aks_pool("small")],
+        pods=pending_pods(1, "3"),
         nodes={"small": 1},
     ),
     "most pods": Case(
-        pools=[_pool("large", allocatable={"cpu": "16", "memory": "64Gi"}), _pool("small")],
-        pods=[*_pods(2, "3"), *_pods(1, "9")],
+        pools=[aks_pool("large", allocatable={"cpu": "16", "memory": "64Gi"}), aks_pool("small")],
+        pods=[*pending_pods(2, "3"), *pending_pods(1, "9")],
         nodes={"large": 1},
         expander="most-pods",
     ),
     "priorities": Case(
-        pools=[_pool("ondemand"), _pool("spot")], pods=_pods(2), nodes={"spot": 1}, expander="priority"
+        pools=[aks_pool("ondemand"), aks_pool("spot")],
+        pods=pending_pods(2),
+        nodes={"spot": 1},
+        expander="priority",
     ),
     "fallback after a failed scale-up": Case(
-        pools=[_pool("ondemand"), _pool("spot")],
-        pods=_pods(2),
+        pools=[aks_pool("ondemand"), aks_pool("spot")],
+        pods=pending_pods(2),
         nodes={"ondemand": 1},
         expander="priority",
         no_stock="spot",
         refused=["spot"],
     ),
     "backoff without a fallback": Case(
-        pools=[_pool("spot")], pods=_pods(1), nodes={}, no_stock="spot", refused=["spot"]
+        pools=[aks_pool("spot")], pods=pending_pods(1), nodes={}, no_stock="spot", refused=["spot"]
     ),
     "zones in turn": Case(
-        pools=[_pool("a", cloud="gke", zones=ZONES)], pods=_pods(4, "3"), nodes={"a": 4}, zones=2
+        pools=[aks_pool("a", cloud="gke", zones=ZONES)], pods=pending_pods(4, "3"), nodes={"a": 4}, zones=2
     ),
 }
-
-
-@dataclass
-class Trial:
-    """A fake cloud with pools."""
-
-    store: Store
-    fleet: Fleet
-    reader: Reader
-
-    @classmethod
-    def of(cls, api: Api, directory: Path, case_pools: Sequence[NodePool], expander: Expander) -> "Trial":
-        """A fake cloud of its own, with the cluster's API."""
-        store = Store(directory, speed=1)
-        for each in case_pools:
-            register(store, each)
-        instruct(store, CLUSTER, Autoscaling(expander=expander, idle_seconds=1, settle_seconds=0))
-        return cls(store, Fleet(CLUSTER, store, Settings()), Reader(api, store, CLUSTER))
 
 
 def _ours(seen: Seen, trial: Trial) -> tuple[Counter[str], list[str], set[str]]:
@@ -189,29 +147,9 @@ def _create(api: Api, place: str, pods: Sequence[Object]) -> None:
         api.create(f"/api/v1/namespaces/{place}/pods", body)
 
 
-@pytest.fixture
-def clean(control_plane: ControlPlane) -> Iterator[None]:
-    """Remove the Jobs, pods and nodes of a test."""
-    yield
-    api = control_plane.api
-    for path in ("/apis/batch/v1/jobs", "/api/v1/pods", "/api/v1/nodes"):
-        group, _, kind = path.rpartition("/")
-
-        def emptied(items: Sequence[Object], group: str = group, kind: str = kind) -> bool:
-            for each in items:
-                about = each["metadata"]
-                where = f"{group}/namespaces/{about['namespace']}" if "namespace" in about else group
-                api.delete(
-                    f"{where}/{kind}/{about['name']}", gracePeriodSeconds=0, propagationPolicy="Background"
-                )
-            return not items
-
-        wait(lambda path=path: api.items(path), emptied)
-
-
 @pytest.mark.usefixtures("clean")
 @pytest.mark.parametrize("name", SCALE_UPS)
-def test_scale_ups(name: str, control_plane: ControlPlane, program: Path, tmp_path: Path) -> None:
+def test_scale_ups(name: str, control_plane: ControlPlane, cluster_autoscaler: Path, tmp_path: Path) -> None:
     """Both add the same number of nodes to the same node groups, and are refused by the same ones."""
     case, api = SCALE_UPS[name], control_plane.api
     place = namespace(api, name.replace(" ", "-").lower())
@@ -234,7 +172,9 @@ def test_scale_ups(name: str, control_plane: ControlPlane, program: Path, tmp_pa
     nodes, refused, messages = _ours(seen, mine)
     groups = NodeGroups(CLUSTER, theirs.store, Hands(api), theirs.fleet)
     by_group = {identity: each.name for identity, (each, _) in groups.groups().items()}
-    with deciding(control_plane, program, groups, tmp_path, [f"--expander={case.expander}"]) as real:
+    with deciding(
+        control_plane, cluster_autoscaler, groups, tmp_path, [f"--expander={case.expander}"]
+    ) as real:
         decisions = real.settled()
     assert decisions.increases == nodes
     assert [by_group[identity] for identity in decisions.refused] == refused == list(case.refused)
@@ -279,24 +219,6 @@ SCALE_DOWNS = {
 }
 
 
-def _join(api: Api, hands: Hands, trials: Sequence[Trial], pool: NodePool, number: int) -> str:
-    """A node of a pool, which all trials know."""
-    name = new_name(pool, pool.zones[0], number, 0)
-    machine = Machine(CLUSTER, pool.name, name, pool.zones[0], pool.cloud, pool.hourly, 0, "running", 0)
-    for trial in trials:
-        put(trial.store, machine)
-    assert hands.join(pool, machine)
-    path = f"/api/v1/nodes/{name}"
-
-    def complete(raw: Object) -> bool:
-        if raw["spec"].get("taints") and read_node(raw).ready:
-            hands.initialized(read_node(raw))
-        return not raw["spec"].get("taints")
-
-    wait(lambda: api.get(path), complete)
-    return name
-
-
 def _run(api: Api, place: str, name: str, idle: Idle, **spec: Any) -> None:
     """A pod that runs on a node."""
     template = pod(
@@ -323,23 +245,25 @@ def _run(api: Api, place: str, name: str, idle: Idle, **spec: Any) -> None:
 
 @pytest.mark.usefixtures("clean")
 @pytest.mark.parametrize("name", SCALE_DOWNS)
-def test_scale_downs(name: str, control_plane: ControlPlane, program: Path, tmp_path: Path) -> None:
+def test_scale_downs(
+    name: str, control_plane: ControlPlane, cluster_autoscaler: Path, tmp_path: Path
+) -> None:
     """Both let the same nodes go."""
     idle, api = SCALE_DOWNS[name], control_plane.api
     place = idle.namespace or namespace(api, name.replace(" ", "-").replace(":", "").replace(",", ""))
-    pool, hands = _pool("a", **idle.pool), Hands(api)
+    pool, hands = aks_pool("a", **idle.pool), Hands(api)
     mine, theirs = trials = [Trial.of(api, tmp_path / whose, [pool], "random") for whose in ("ours", "real")]
-    names = [_join(api, hands, trials, pool, 0)]
+    names = [join(api, hands, trials, pool, 0)]
     if idle.requests:
         _run(api, place, "movable", idle)
-    names.append(_join(api, hands, trials, pool, 1))
+    names.append(join(api, hands, trials, pool, 1))
     busy = Idle(goes=False, requests=LARGE)
     _run(api, place, "busy", busy, nodeSelector={"kubernetes.io/hostname": names[1]})
     seen = mine.reader.look()
     before = review(seen, Review({}, {}, (), ()), frozenset(), None, Settings())
     leaving = review(replace(seen, now=seen.now + 10), before, frozenset(), None, Settings()).leave
     groups = NodeGroups(CLUSTER, theirs.store, hands, theirs.fleet)
-    with deciding(control_plane, program, groups, tmp_path) as real:
+    with deciding(control_plane, cluster_autoscaler, groups, tmp_path) as real:
         decisions = real.settled()
         if idle.goes:  # it looks every 5 s if evicted pods are gone
             wait(lambda: decisions.deleted, bool, seconds=60)

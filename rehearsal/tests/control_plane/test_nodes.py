@@ -139,7 +139,7 @@ def test_the_next_pool_takes_over(control_plane: ControlPlane, tmp_path: Path, f
         path = f"{JOBS.format(place)}/short"
         wait(lambda: api.get(path), lambda found: bool(condition(found, "Complete")), seconds=60)
         (refused,) = cloud.said("no-node")
-        assert refused.startswith("Pool cheap gets none of 1 node: GCE ")
+        assert refused.startswith("Pool cheap gets none of 1 node in us-central1-a: GCE ")
         assert [event.facts["pool"] for event in cloud.store.events(kind="node-added")] == ["dear"]
         assert any("GCE" in text for text in cloud.told(place, "FailedScaleUp"))
 
