@@ -5,6 +5,7 @@ tests. docs/gke-autoscaler-tests.md lists all of them. Those of ProvisioningRequ
 test_nodes_queueing.py.
 """
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -209,3 +210,12 @@ def test_a_node_of_no_pool_is_left_alone(tmp_path: Path) -> None:
     rogue = Node(name="vk", labels={}, annotations={}, taints=(), allocatable={}, ready=True, cordoned=False)
     pool = a_pool("own", zones=(B,))
     assert Loop(tmp_path, pool).run(a_pod(cpu="3"), nodes={"vk": rogue}) == [f"own/{B}"]
+
+
+def test_the_list_is_of_tests_that_are_here() -> None:
+    """docs/gke-autoscaler-tests.md names for each covered test the file whose docstrings name it."""
+    page = (Path(__file__).parents[3] / "docs" / "gke-autoscaler-tests.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `[\w/]+` (\w+) \| `(test_\w+\.py)` \|$", page, flags=re.MULTILINE)
+    files = {file: (Path(__file__).parent / file).read_text(encoding="utf-8") for _, file in rows}
+    assert rows
+    assert [name for name, file in rows if name not in files[file]] == []
