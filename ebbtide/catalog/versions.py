@@ -67,5 +67,10 @@ PINS = {
         "2024-08-30",
         "k8s.io/autoscaler/cluster-autoscaler/apis, as kueue 0.19.2 has it in go.mod",
     ),
+    "cluster-autoscaler": Pin(
+        "0.0.0-20250613073258-1959f5f61f6c",
+        "2025-06-13",
+        "kubernetes/autoscaler@1959f5f6, cluster-autoscaler: between 1.33.0 and 1.34.0",
+    ),
     "leaderworkerset": Pin("0.8.0", "2026-01-26", "kubeflow-trainer 2.3.0, Chart.yaml; sigs.k8s.io/lws"),
 }

@@ -6,7 +6,8 @@ from fnmatch import fnmatchcase
 from typing import Any, Final
 
 NO_STOCK: Final = "no-stock"
-"""The cloud has no machine for a node pool: nodes that it asks for do not come. Target: the pool."""
+"""The cloud has no machine for a node pool: nodes that it requests do not come. Target: the pool, or the pool
+and a zone of it, as `pool/zone`."""
 
 QUOTA: Final = "quota"
 """A quota is exceeded: what needs it is refused with the cloud's message. Target: the quota's name, as the

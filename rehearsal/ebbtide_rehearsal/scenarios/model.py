@@ -108,7 +108,9 @@ class FailureInjection(Declared):
     kind: Literal["no-stock", "quota", "reclaim", "api-error", "slow"]
     """Kind of failure."""
     target: str = "*"
-    """Its target: a pool, a quota, or an operation and a type; `*` and `?` as in file names."""
+    """Its target: a pool, for `no-stock` also a zone of it (`pool/zone`), a quota, or an operation and a
+    type; `*` and `?` as in file names.
+    """
     name: str | None = None
     """Name for a later `lift`."""
     times: PositiveInt | None = None

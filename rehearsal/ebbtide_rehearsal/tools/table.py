@@ -4,7 +4,8 @@ Versions are in `ebbtide.catalog.versions`, hashes in `modules/*/go.sum`. Five m
 Go's checksum database: those of argo-workflows are from the go.sum of Kubeflow Pipelines 2.17.0, those of
 sigs.k8s.io/scheduler-library from the go.sum of Kueue 0.19.2, those of go-containerregistry's k8schain from
 the go.sum of Katib 0.19.0, those of katib were computed from the files of its tag v0.19.0 (commit 578e60f1),
-and those of pulumi-kubernetes' provider from what Go's module proxy has of commit f47bc2d6 (2026-11-22).
+and those of pulumi-kubernetes' provider (commit f47bc2d6) and of cluster-autoscaler from what Go's module
+proxy has (2026-11-22).
 """
 
 from collections.abc import Container
@@ -166,6 +167,17 @@ TOOLS: Final = (
             ("github.com/argoproj/argo-workflows/v4.gitTag", _V["argo-workflows"]),
             ("github.com/argoproj/argo-workflows/v4.gitTreeState", "clean"),
         ),
+    ),
+    Tool(
+        name="cluster-autoscaler",
+        group="cluster-autoscaler",
+        module="k8s.io/autoscaler/cluster-autoscaler",
+        package="k8s.io/autoscaler/cluster-autoscaler",
+        pin="cluster-autoscaler",
+        why="Decides in tests on the same pods and pools as the fake clouds.",
+        minutes=5,
+        when=When.BY_NAME,
+        tags=("externalgrpc",),
     ),
     Tool(
         name="pulumi",

@@ -2,7 +2,7 @@
 
 import json
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.control_plane import NAMES, ControlPlane, Settings, Tools
 from ebbtide_rehearsal.tools import Tools as EngineTools
 from ebbtide_rehearsal.tools import ensure, narration
+from rehearsal.tests.control_plane.cluster import Object, wait
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -60,3 +61,30 @@ def kubeconfig(control_plane: ControlPlane, store: Store) -> Iterator[str]:
     written["clusters"][0]["cluster"]["server"] = f"https://{proxy.host}"
     yield json.dumps(written)
     proxy.stop()
+
+
+@pytest.fixture(scope="session")
+def cluster_autoscaler() -> Path:
+    """The real cluster-autoscaler."""
+    with narration(Console(stderr=True)) as say:
+        return ensure(["cluster-autoscaler"], say=say).path("cluster-autoscaler")
+
+
+@pytest.fixture
+def clean(control_plane: ControlPlane) -> Iterator[None]:
+    """Remove the Jobs, pods and nodes of a test."""
+    yield
+    api = control_plane.api
+    for path in ("/apis/batch/v1/jobs", "/api/v1/pods", "/api/v1/nodes"):
+        group, _, kind = path.rpartition("/")
+
+        def emptied(items: Sequence[Object], group: str = group, kind: str = kind) -> bool:
+            for each in items:
+                about = each["metadata"]
+                where = f"{group}/namespaces/{about['namespace']}" if "namespace" in about else group
+                api.delete(
+                    f"{where}/{kind}/{about['name']}", gracePeriodSeconds=0, propagationPolicy="Background"
+                )
+            return not items
+
+        wait(lambda path=path: api.items(path), emptied)

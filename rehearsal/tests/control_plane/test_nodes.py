@@ -139,7 +139,7 @@ def test_the_next_pool_takes_over(control_plane: ControlPlane, tmp_path: Path, f
         path = f"{JOBS.format(place)}/short"
         wait(lambda: api.get(path), lambda found: bool(condition(found, "Complete")), seconds=60)
         (refused,) = cloud.said("no-node")
-        assert refused.startswith("Pool cheap gets none of 1 node: GCE ")
+        assert refused.startswith("Pool cheap gets none of 1 node in us-central1-a: GCE ")
         assert [event.facts["pool"] for event in cloud.store.events(kind="node-added")] == ["dear"]
         assert any("GCE" in text for text in cloud.told(place, "FailedScaleUp"))
 
@@ -159,7 +159,7 @@ def test_a_pod_too_big_is_told_why(control_plane: ControlPlane, tmp_path: Path) 
 def test_a_provisioning_request_is_served(control_plane: ControlPlane, tmp_path: Path) -> None:
     """Accepted, then in the queue, then all of its nodes at once, and revoked when they are gone."""
     api, place = control_plane.api, namespace(control_plane.api, "queued")
-    pool = work_pool("queue", capacity="queued", max_run_seconds=1500)
+    pool = work_pool("queue", machine="h4d-standard-192", capacity="queued", max_run_seconds=1500)
     with running(api, tmp_path, pool) as cloud:
         template = {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "t"}}
         spec: Object = {"template": {"metadata": {}, "spec": work("queue")["spec"]}}

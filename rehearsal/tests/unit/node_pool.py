@@ -4,6 +4,7 @@ from typing import Any
 
 from ebbtide_rehearsal.cloud.nodes.cluster import Node, Seen
 from ebbtide_rehearsal.cloud.nodes.machines import Machine
+from ebbtide_rehearsal.cloud.nodes.names import group
 from ebbtide_rehearsal.cloud.nodes.objects import amounts
 from ebbtide_rehearsal.cloud.nodes.pods import Pod, Toleration
 from ebbtide_rehearsal.cloud.nodes.templates import labels, provides
@@ -34,6 +35,11 @@ def a_pool(name: str = "cpu", **changes: Any) -> NodePool:
         hourly=0.1,
     )
     return pool.having(**changes)
+
+
+def backed_off(pool: NodePool, until: float) -> dict[str, float]:
+    """Backoffs of all node groups of a pool."""
+    return dict.fromkeys((group(pool, zone) for zone in pool.zones), until)
 
 
 def a_gpu_pool(name: str = "gpu", **changes: Any) -> NodePool:

@@ -14,7 +14,7 @@ from ebbtide_rehearsal.cloud.nodes.queueing import decide
 from ebbtide_rehearsal.cloud.nodes.rooms import booked
 from ebbtide_rehearsal.cloud.nodes.settings import Settings
 from ebbtide_rehearsal.cloud.nodes.verdicts import ATOMIC, CHECK, QUEUED, Condition, Order, Verdict
-from rehearsal.tests.unit.node_pool import a_machine, a_pod, a_pool, seen
+from rehearsal.tests.unit.node_pool import a_machine, a_pod, a_pool, backed_off, seen
 
 POOL = a_pool(cloud="aks", zones=("eastus-1", "eastus-2"), maximum=4)
 
@@ -68,7 +68,7 @@ def test_what_is_there_is_enough() -> None:
     ("count", "backoff", "pool"),
     [
         (5, {}, POOL),
-        (1, {"cpu": 9.0}, POOL),
+        (1, backed_off(POOL, 9), POOL),
         (1, {}, POOL.having(allocatable={"cpu": "2"})),
         (1, {}, POOL.having(autoscaled=False)),
     ],
@@ -79,7 +79,7 @@ def test_without_capacity_a_request_waits(count: int, backoff: Mapping[str, floa
     told = _decide(_request(count, "Accepted"), seen(pool), backoff=backoff)
     assert _told(told) == ("Provisioned", False, "CapacityIsNotFound")
     again = _request(count, "Accepted", denied=frozenset({"Provisioned"}))
-    assert _decide(again, seen(pool, now=9e9), backoff={"cpu": 1e10}) is None
+    assert _decide(again, seen(pool, now=9e9), backoff=backed_off(POOL, 1e10)) is None
     assert ordered(again, came=False) is None
 
 

@@ -9,33 +9,46 @@ from ebbtide_rehearsal.cloud.clock import Clock
 from ebbtide_rehearsal.cloud.faults import NO_STOCK, QUOTA, Fault
 from ebbtide_rehearsal.cloud.nodes.fleet import Fleet
 from ebbtide_rehearsal.cloud.nodes.growing import grow, offers
+from ebbtide_rehearsal.cloud.nodes.names import group
 from ebbtide_rehearsal.cloud.nodes.settings import Settings
 from ebbtide_rehearsal.cloud.pools import NodePool, register
 from ebbtide_rehearsal.cloud.store import Store
-from rehearsal.tests.unit.node_pool import CLUSTER, a_pod, a_pool, seen
+from rehearsal.tests.unit.node_pool import CLUSTER, a_pod, a_pool, backed_off, seen
 
 
-@pytest.mark.parametrize(
-    ("cloud", "minutes"), [("gke", [5, 5, 5, 5, 5]), ("aks", [5, 10, 20, 30, 30])], ids=["gke", "aks"]
-)
-def test_a_pool_without_stock_is_tried_less_and_less_often_on_aks(
-    tmp_path: Path, cloud: Literal["gke", "aks"], minutes: list[int]
+@pytest.mark.parametrize("cloud", ["gke", "aks"])
+def test_a_pool_without_stock_is_tried_less_and_less_often(
+    tmp_path: Path, cloud: Literal["gke", "aks"]
 ) -> None:
-    """Up to half an hour, and once its nodes have come it begins anew; GKE's time stays the same."""
+    """Up to half an hour; nodes that come do not end it, three hours without a failure do."""
     store, pool = Store(tmp_path / "store"), a_pool(cloud=cloud)
     register(store, pool)
-    fleet = Fleet(CLUSTER, store, Settings())
+    fleet, name = Fleet(CLUSTER, store, Settings()), group(pool, pool.zones[0])
 
-    def waits() -> float:
+    def minutes(at: float) -> float:
+        _at(store, at)
         assert fleet.order(pool, pool.zones)
-        return round((fleet.backoff[pool.name] - store.clock.now()) / 60)
+        return (fleet.backoff.until[name] - at) / 60
 
     fault = store.ask(Fault(NO_STOCK, pool.name))
-    assert [waits() for _ in minutes] == minutes
+    assert [minutes(at) for at in (0, 301, 902, 2103, 3904)] == [5, 10, 20, 30, 30]
     store.lift(fault)
-    assert fleet.order(pool, pool.zones) == ""
+    assert fleet.order(pool, pool.zones) == {}
     store.ask(Fault(NO_STOCK, pool.name))
-    assert waits() == 5
+    assert minutes(5800) == 30
+    assert minutes(5800 + 3 * 3600 + 1) == 5
+
+
+def test_failures_at_the_same_time_count_once(tmp_path: Path) -> None:
+    """A node group that is refused again during its backoff does not back off for longer."""
+    store, pool = Store(tmp_path / "store"), a_pool()
+    register(store, pool)
+    _at(store, 0)
+    store.ask(Fault(NO_STOCK, pool.name))
+    fleet = Fleet(CLUSTER, store, Settings())
+    for _ in range(3):
+        assert fleet.order(pool, pool.zones)
+    assert fleet.backoff.until == backed_off(pool, 300)
 
 
 def _flex(tmp_path: Path) -> tuple[Store, NodePool, Fleet]:
@@ -53,16 +66,16 @@ def test_flex_start_is_given_up_after_a_quarter_of_an_hour(tmp_path: Path) -> No
     """Until then its machines are under way and no other pool grows; then the pool backs off, unbilled."""
     store, pool, fleet = _flex(tmp_path)
     store.ask(Fault(NO_STOCK, pool.name))
-    assert fleet.order(pool, pool.zones * 2) == ""
+    assert fleet.order(pool, pool.zones * 2) == {}
     _at(store, 899)
     fleet.look_for_stock(pool)
     assert [machine.state for machine in fleet.all()] == ["waiting", "waiting"]
     cluster = seen(pool, machines=tuple(fleet.all()), pods=(a_pod(),))
-    assert grow(cluster, list(offers(cluster, fleet.backoff))) == (None, [])
+    assert grow(cluster, list(offers(cluster, fleet.backoff.until))) == (None, [])
     _at(store, 900)
     fleet.look_for_stock(pool)
     assert fleet.all() == []
-    assert fleet.backoff[pool.name] == 1200
+    assert fleet.backoff.until == backed_off(pool, 1200)
     kinds = [event.kind for event in store.events()]
     assert kinds == ["no-stock-yet", "no-node"]
 
@@ -71,9 +84,9 @@ def test_flex_start_comes_once_there_is_stock(tmp_path: Path) -> None:
     """It is billed from then on; a request that comes later gets machines of other names."""
     store, pool, fleet = _flex(tmp_path)
     fault = store.ask(Fault(NO_STOCK, pool.name))
-    assert fleet.order(pool, pool.zones) == ""
+    assert fleet.order(pool, pool.zones) == {}
     _at(store, 600)
-    assert fleet.order(pool, pool.zones) == ""
+    assert fleet.order(pool, pool.zones) == {}
     store.lift(fault)
     fleet.look_for_stock(pool)
     first, second = fleet.all()
@@ -87,4 +100,4 @@ def test_a_quota_is_not_waited_for(tmp_path: Path) -> None:
     store.ask(Fault(QUOTA, details={"limit": 0}))
     assert fleet.order(pool, pool.zones)
     assert fleet.all() == []
-    assert pool.name in fleet.backoff
+    assert fleet.backoff.until

@@ -15,7 +15,7 @@ from ebbtide_rehearsal.cloud.nodes.pods import Pod, Requirement
 from ebbtide_rehearsal.cloud.nodes.preferences import COMPUTE_CLASS
 from ebbtide_rehearsal.cloud.nodes.templates import UNINITIALIZED
 from ebbtide_rehearsal.cloud.pools import Taint
-from rehearsal.tests.unit.node_pool import a_gpu_pool, a_machine, a_node, a_pod, a_pool, seen
+from rehearsal.tests.unit.node_pool import a_gpu_pool, a_machine, a_node, a_pod, a_pool, backed_off, seen
 
 
 def _grow(cluster: Seen, backoff: Mapping[str, float] | None = None) -> tuple[Growth | None, list[Stranded]]:
@@ -83,10 +83,10 @@ def test_the_cheapest_pool_that_fits_grows_on_gke() -> None:
 def test_a_pool_without_stock_is_let_alone() -> None:
     """While a pool is in backoff the next one grows, and alone it strands the pod with that reason."""
     dear, cheap = a_pool("a", hourly=1.0), a_pool("b", hourly=0.1)
-    assert _grown(seen(dear, cheap, pods=(a_pod(),)), {"b": 300.0}) == "a+1"
-    _, (stranded,) = _grow(seen(cheap, pods=(a_pod(),)), {"b": 300.0})
+    assert _grown(seen(dear, cheap, pods=(a_pod(),)), backed_off(cheap, 300)) == "a+1"
+    _, (stranded,) = _grow(seen(cheap, pods=(a_pod(),)), backed_off(cheap, 300))
     assert stranded.message == "pod didn't trigger scale-up: 1 in backoff after failed scale-up"
-    assert _grown(seen(cheap, pods=(a_pod(),), now=301.0), {"b": 300.0}) == "b+1"
+    assert _grown(seen(cheap, pods=(a_pod(),), now=301.0), backed_off(cheap, 300)) == "b+1"
 
 
 def test_every_pool_says_why_it_cannot_help() -> None:
@@ -199,7 +199,9 @@ def test_a_compute_class_orders_its_pools() -> None:
     pod = a_pod(selector=marks)
     rules = {"priorities": [{"nodepools": ["spot"]}, {"machineFamily": "n2", "spot": False}]}
     assert _grown(seen(spot, steady, pods=(pod,), classes={"train": rules})) == "spot+1"
-    assert _grown(seen(spot, steady, pods=(pod,), classes={"train": rules}), {"spot": 9}) == "steady+1"
+    assert (
+        _grown(seen(spot, steady, pods=(pod,), classes={"train": rules}), backed_off(spot, 9)) == "steady+1"
+    )
     only = {"priorities": [{"machineType": "c4-standard-4"}]}
     assert _grown(seen(spot, pods=(pod,), classes={"train": only})) == ""
     anyway = {**only, "whenUnsatisfiable": "ScaleUpAnyway"}

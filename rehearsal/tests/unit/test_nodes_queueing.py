@@ -41,15 +41,18 @@ def test_a_request_is_accepted_waits_and_is_provisioned_as_a_whole() -> None:
 
 
 def test_no_room_is_waited_for_and_too_much_fails() -> None:
-    """A request that others are before waits; one that no pool can ever hold fails."""
+    """A request that others are before waits; one that no pool can ever hold fails.
+
+    GKE's TestProvReqGPUAndNodePool and TestProvReqGPUWithNonExistingNodePool.
+    """
     others = tuple(a_machine(POOL, n) for n in range(3))
     assert _decide(_request(2, "Accepted"), seen(POOL, machines=others, now=9999)) is None
     too_big = _decide(_request(5, "Accepted"), seen(POOL, now=9999))
     assert isinstance(too_big, Condition)
-    assert (too_big.kind, too_big.reason) == ("Failed", "MaxNodepoolSizeReached")
+    assert (too_big.kind, too_big.reason) == ("Failed", "NodepoolSizeReached")
     none = _decide(_request(1, "Accepted"), seen(a_gpu_pool(), now=9999))
     assert isinstance(none, Condition)
-    assert (none.kind, none.reason) == ("Failed", "NoFittingNodePool")
+    assert (none.kind, none.reason) == ("Failed", "NoQueuedNodepoolAvailable")
 
 
 def test_a_booking_expires_and_lost_capacity_is_revoked() -> None:

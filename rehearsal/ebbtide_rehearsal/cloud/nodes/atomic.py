@@ -57,7 +57,7 @@ def answer(
         request: the request.
         seen: the cluster.
         since: when it got its last condition, in simulated seconds.
-        backoff: until when, in simulated seconds, a pool is let alone, by name.
+        backoff: ends of backoffs in simulated seconds, by node group.
         settings: how long things take.
     """
     had = request.conditions
@@ -74,7 +74,7 @@ def answer(
         return _NEVER if request.parameters.get("noRetry") == "true" else ordered(request, came=False)
     offered = list(offers(seen, backoff))
     enough = [each for each in options(without, offered) if len(each.pods) == len(without)]
-    chosen = best(enough, expander=seen.told.expander, priorities=seen.priorities)
+    chosen = best(enough, seen)
     return ordered(request, came=False) if chosen is None else Order(chosen.pool, spread(chosen, offered))
 
 

@@ -1,13 +1,17 @@
 """The cloud's autoscaler: what `growing`, `shrinking` and `queueing` decide is done and said here."""
 
+from collections.abc import Mapping
 from typing import Literal
 
 from ebbtide.wording import several
 from ebbtide_rehearsal.cloud.nodes.atomic import ordered
 from ebbtide_rehearsal.cloud.nodes.cluster import Request, Seen
-from ebbtide_rehearsal.cloud.nodes.fleet import Fleet
-from ebbtide_rehearsal.cloud.nodes.growing import Growth, Stranded, grow, ignored, offers
+from ebbtide_rehearsal.cloud.nodes.fleet import Fleet, is_quota
+from ebbtide_rehearsal.cloud.nodes.growing import BACKED_OFF, FULL, Growth, Stranded, grow, ignored, offers
 from ebbtide_rehearsal.cloud.nodes.hands import Hands
+from ebbtide_rehearsal.cloud.nodes.message_ids import no_scale_up
+from ebbtide_rehearsal.cloud.nodes.names import group
+from ebbtide_rehearsal.cloud.nodes.preferences import cooled
 from ebbtide_rehearsal.cloud.nodes.queueing import decide
 from ebbtide_rehearsal.cloud.nodes.reading import Reader
 from ebbtide_rehearsal.cloud.nodes.rooms import booked
@@ -36,7 +40,7 @@ class Autoscaler:
         """See to ProvisioningRequests, until one is answered; whether what is free has changed."""
         for request in seen.requests:
             since = self._since.setdefault(request.uid, seen.now)
-            match decide(request, seen, since, self._fleet.backoff, self._settings):
+            match decide(request, seen, since, self._fleet.backoff.until, self._settings):
                 case None:
                     pass
                 case Condition() as new:
@@ -64,7 +68,8 @@ class Autoscaler:
         )
 
     def _order(self, request: Request, order: Order, seen: Seen) -> bool:
-        if self._fleet.backoff.get(order.pool.name, 0) > seen.now:
+        backoff = self._fleet.backoff.until
+        if any(backoff.get(group(order.pool, zone), 0) > seen.now for zone in order.zones):
             return False
         came = not self._fleet.order(order.pool, order.zones, request.id)
         if came:
@@ -73,7 +78,7 @@ class Autoscaler:
 
     def grow(self, seen: Seen) -> None:
         """Ask for nodes that pending pods need."""
-        offered = list(offers(seen, self._fleet.backoff))
+        offered = list(offers(seen, self._fleet.backoff.until))
         growth, stranded = grow(seen, offered)
         self._stranded(stranded)
         for pod, message in ignored(seen):
@@ -95,37 +100,44 @@ class Autoscaler:
             after=growth.before + count,
             pods=[pod.id for pod in growth.pods],
         )
-        refusal = self._fleet.order(pool, growth.zones)
-        if not refusal:
+        refusals = self._fleet.order(pool, growth.zones)
+        came = not set(growth.zones) <= refusals.keys()
+        if came:
             self._last_growth = seen.now
         for pod in growth.pods:
             self._told.pop(pod.uid, None)
-            if not refusal:
+            if came:
                 self._hands.event(pod, "Normal", "TriggeredScaleUp", growth.message)
-            elif self._cloud == "gke":
-                zones = ", ".join(sorted(set(growth.zones)))
-                self._hands.event(
-                    pod,
-                    "Warning",
-                    "FailedScaleUp",
-                    f"Node scale up in zones {zones} associated with this pod failed: {refusal}. Pod is at "
-                    "risk of not being scheduled.",
-                )
+        if refusals and self._cloud == "gke":
+            self._failed(growth, refusals, seen)
+
+    def _failed(self, growth: Growth, refusals: Mapping[str, str], seen: Seen) -> None:
+        """Tell pods of refusals as GKE does, and suspend what shares a ComputeClass rule with the pool."""
+        zones, regional = sorted(refusals), any(is_quota(refusal) for refusal in refusals.values())
+        self._fleet.backoff.cool(cooled(growth.pool, zones, seen, regional=regional), seen.now)
+        reasons = ", ".join(dict.fromkeys(refusal.partition(" (")[0] for refusal in refusals.values()))
+        message = (
+            f"Node scale up in zones {', '.join(zones)} associated with this pod failed: {reasons}. Pod is "
+            "at risk of not being scheduled."
+        )
+        for pod in growth.pods:
+            self._hands.event(pod, "Warning", "FailedScaleUp", message)
 
     def _stranded(self, stranded: list[Stranded]) -> None:
         """Tell pods why no pool can help them, each once for each reason, and the timeline once for all."""
         new = [each for each in stranded if self._told.get(each.pod.uid) != each.message]
         by_message: dict[str, list[str]] = {}
+        reasons = {each.message: each.reasons for each in new}
         for each in new:
             self._told[each.pod.uid] = each.message
             self._hands.event(each.pod, "Normal", "NotTriggerScaleUp", each.message)
             by_message.setdefault(each.message, []).append(each.pod.id)
         for message, pods in by_message.items():
             others = f" and {len(pods) - 1} others" if len(pods) > 1 else ""
-            why = message.partition(": ")[2]
-            self._store.say(
-                "no-scale-up", f"No pool can grow for pod {pods[0]}{others}: {why}.", pods=pods, why=why
-            )
+            why = message.partition(": ")[2] or "no node pool is autoscaled"
+            messages = no_scale_up(reasons[message], (BACKED_OFF, FULL)) if self._cloud == "gke" else []
+            text = f"No pool can grow for pod {pods[0]}{others}: {why}."
+            self._store.say("no-scale-up", text, pods=pods, why=why, messages=messages)
 
     def shrink(self, seen: Seen) -> None:
         """Let nodes go that are not needed, and say what holds the others."""
@@ -134,7 +146,9 @@ class Autoscaler:
             key = hold.node, hold.pod, hold.why
             if key not in self._held:
                 self._held.add(key)
-                self._store.say("held-node", hold.sentence, node=hold.node, pod=hold.pod, why=hold.why)
+                message = hold.message if self._cloud == "gke" else ""
+                facts = {"node": hold.node, "pod": hold.pod, "why": hold.why, "message": message}
+                self._store.say("held-node", hold.sentence, **facts)
         by_name = {machine.name: machine for machine in seen.machines}
         for name in self._review.leave:
             self._hands.condemn(seen.nodes[name])

@@ -8,6 +8,7 @@ from ebbtide_rehearsal.cloud.nodes.cluster import Node, Seen
 from ebbtide_rehearsal.cloud.nodes.fleet import Fleet
 from ebbtide_rehearsal.cloud.nodes.hands import Hands
 from ebbtide_rehearsal.cloud.nodes.machines import Machine
+from ebbtide_rehearsal.cloud.nodes.message_ids import NOT_EVICTED
 from ebbtide_rehearsal.cloud.nodes.pods import Pod
 from ebbtide_rehearsal.cloud.nodes.processes import ProcessKubelet, is_process
 from ebbtide_rehearsal.cloud.nodes.reclaiming import comes_back, expired, surplus, victims
@@ -75,7 +76,9 @@ class Departures:
             self._fleet.keep(machine.having(state="running", since=seen.now, why=""))
             names = ", ".join(pod.id for pod in refused)
             why = "could not be evicted in time"
-            self._store.say("held-node", f"Node {node.name} stays: {names} {why}.", node=node.name, why=why)
+            message = NOT_EVICTED if machine.cloud == "gke" else ""
+            text = f"Node {node.name} stays: {names} {why}."
+            self._store.say("held-node", text, node=node.name, why=why, message=message)
         elif not pods or late:
             self._remove(machine)
             self._fleet.gone(machine, machine.why)

@@ -1,14 +1,17 @@
 """Machines that are asked for, come, and go, with what the cloud has to say of each."""
 
 import itertools
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
 from ebbtide.catalog import CloudKind, find_machine, quota_names
 from ebbtide.wording import several
 from ebbtide_rehearsal.cloud.faults import NO_STOCK, QUOTA
+from ebbtide_rehearsal.cloud.nodes.backoff import Backoff
 from ebbtide_rehearsal.cloud.nodes.machines import Machine, drop, machines, put
-from ebbtide_rehearsal.cloud.nodes.names import new_name
+from ebbtide_rehearsal.cloud.nodes.message_ids import OUT_OF_RESOURCES, QUOTA_EXCEEDED
+from ebbtide_rehearsal.cloud.nodes.names import group, new_name
 from ebbtide_rehearsal.cloud.nodes.settings import Settings
 from ebbtide_rehearsal.cloud.pools import NO_ZONE, NodePool, pools
 from ebbtide_rehearsal.cloud.store import Store
@@ -17,7 +20,6 @@ _CHEAPER: Final = ("spot", "preemptible", "flex-start", "queued")
 """Kinds of capacity that count against quotas of their own."""
 
 _NO_STOCK: Final = {"gke": "GCE out of resources", "aks": "AllocationFailed"}
-_OFTEN: Final = {"gke": "every {minutes:.0f} min", "aks": "in {minutes:.0f} min, then less often"}
 _NO_QUOTA: Final = {"gke": "GCE quota exceeded", "aks": "QuotaExceeded"}
 
 
@@ -25,35 +27,45 @@ class Fleet:
     """The machines of a cluster.
 
     Attributes:
-        backoff: until when, in simulated seconds, a pool is let alone whose nodes did not come, by name.
+        backoff: backoffs of node groups whose machines did not come.
     """
 
     def __init__(self, cluster: str, store: Store, settings: Settings) -> None:
         """Keep the machines of the cluster of an id."""
         self._cluster, self._store, self._settings = cluster, store, settings
-        self.backoff: dict[str, float] = {}
-        self._waits: dict[str, float] = {}
-        self._refusals: dict[str, str] = {}
+        self.backoff = Backoff(settings)
+        self._refusals: dict[tuple[str, str], str] = {}
 
     def all(self) -> list[Machine]:
         """All of them."""
         return machines(self._store, self._cluster)
 
-    def order(self, pool: NodePool, zones: Sequence[str], request: str = "") -> str:
-        """Ask for machines, all or none; why they do not come, in the cloud's words, or nothing.
+    def order(self, pool: NodePool, zones: Sequence[str], request: str = "") -> dict[str, str]:
+        """Request machines, all or none of each node group.
 
-        Those that were stopped are started first. Flex-start machines that are not queued wait for stock, for
-        a while.
+        Stopped machines are started first. Flex-start machines that are not queued wait for stock, for a
+        while.
 
         Args:
-            pool: of which pool.
-            zones: where each goes.
+            pool: their pool.
+            zones: the zone of each machine.
             request: the ProvisioningRequest that they are for.
+
+        Returns:
+            The cloud's reasons for refusals, by zone; empty if all come.
         """
-        refusal = self._refusal(pool, len(zones))
+        refusals: dict[str, str] = {}
+        for name in dict.fromkeys(group(pool, zone) for zone in zones):
+            own = [zone for zone in zones if group(pool, zone) == name]
+            if refusal := self._order(pool, own, request):
+                refusals |= dict.fromkeys(own, refusal)
+        return refusals
+
+    def _order(self, pool: NodePool, zones: Sequence[str], request: str) -> str:
+        refusal = self._refusal(pool, zones)
         waits = pool.capacity == "flex-start" and refusal == _no_stock(pool)
         if refusal and not waits:
-            self._refused(pool, len(zones), refusal)
+            self._refused(pool, zones, refusal)
             return refusal
         now = self._store.clock.now()
         there = self.all()
@@ -87,19 +99,21 @@ class Fleet:
         now = self._store.clock.now()
         waiting = [each for each in self.all() if each.pool == pool.name and each.state == "waiting"]
         faults = self._store.faults(NO_STOCK).values()
-        if not any(fault.strikes(name) for fault in faults for name in (pool.name, pool.id)):
-            for machine in waiting:
+        late: list[Machine] = []
+        for machine in waiting:
+            if not any(fault.strikes(name) for fault in faults for name in _targets(pool, machine.zone)):
                 due = now + self._settings.startup_seconds
                 self._start(machine.having(state="starting", since=due, born=now))
-        elif late := [each for each in waiting if each.since <= now]:
-            for machine in late:
+            elif machine.since <= now:
                 drop(self._store, machine)
-            self._refused(pool, len(late), _no_stock(pool))
+                late.append(machine)
+        for zone, count in Counter(machine.zone for machine in late).items():
+            self._refused(pool, [zone] * count, _no_stock(pool))
 
     def again(self, machine: Machine, pool: NodePool) -> None:
         """Make a machine anew that was taken, if the cloud has one."""
-        if refusal := self._refusal(pool, 1):
-            self._refused(pool, 1, refusal)
+        if refusal := self._refusal(pool, [machine.zone]):
+            self._refused(pool, [machine.zone], refusal)
             return
         now = self._store.clock.now()
         due = now + self._settings.startup_seconds
@@ -122,8 +136,7 @@ class Fleet:
         self._bill(machine, f"{why}; it stays, stopped, and counts against quota")
 
     def _start(self, machine: Machine) -> None:
-        self._refusals.pop(machine.pool, None)
-        self._waits.pop(machine.pool, None)
+        self._refusals = {key: text for key, text in self._refusals.items() if key[0] != machine.pool}
         put(self._store, machine)
         where = "" if machine.zone == NO_ZONE else f" in {machine.zone}"
         self._store.say(
@@ -153,21 +166,23 @@ class Fleet:
             why=why,
         )
 
-    def _refused(self, pool: NodePool, count: int, refusal: str) -> None:
-        wait = self._wait(pool)
-        self._waits[pool.name] = wait
-        self.backoff[pool.name] = self._store.clock.now() + wait
-        if self._refusals.get(pool.name) == refusal:
-            return  # it is tried again and again, and said once
-        self._refusals[pool.name] = refusal
+    def _refused(self, pool: NodePool, zones: Sequence[str], refusal: str) -> None:
+        name, count = group(pool, zones[0]), len(zones)
+        seconds = self.backoff.fail(name, self._store.clock.now())
+        if self._refusals.get((pool.name, name)) == refusal:
+            return  # reported once, however often it is retried
+        self._refusals[pool.name, name] = refusal
+        where = f" in {zones[0]}" if pool.cloud == "gke" else ""
         self._store.say(
             "no-node",
-            f"Pool {pool.name} gets none of {several(count, 'node')}: {refusal}. It is tried again "
-            f"{_OFTEN[pool.cloud].format(minutes=wait / 60)}.",
+            f"Pool {pool.name} gets none of {several(count, 'node')}{where}: {refusal}. It is tried again in "
+            f"{seconds / 60:.0f} min, then less often.",
             cluster=self._cluster,
             pool=pool.name,
+            zones=sorted(set(zones)),
             count=count,
             why=refusal,
+            message=_message(refusal) if pool.cloud == "gke" else "",
         )
 
     def _says_waiting(self, pool: NodePool, count: int, why: str) -> None:
@@ -181,17 +196,11 @@ class Fleet:
             why=why,
         )
 
-    def _wait(self, pool: NodePool) -> float:
-        """How long a pool is let alone whose nodes did not come, simulated."""
-        first, before = self._settings.backoff_seconds, self._waits.get(pool.name)
-        if before is None or pool.cloud == "gke":
-            return first
-        return min(2 * before, self._settings.longest_backoff_seconds)
-
-    def _refusal(self, pool: NodePool, count: int) -> str:
-        if quota := self._short(pool, count):
+    def _refusal(self, pool: NodePool, zones: Sequence[str]) -> str:
+        if quota := self._short(pool, len(zones)):
             return f"{_NO_QUOTA[pool.cloud]} ({quota})"
-        return _no_stock(pool) if self._store.strike(NO_STOCK, pool.name, pool.id) is not None else ""
+        struck = self._store.strike(NO_STOCK, *_targets(pool, zones[0]))
+        return _no_stock(pool) if struck is not None else ""
 
     def _short(self, pool: NodePool, count: int) -> str:
         """The quota that so many more nodes would exceed; empty for none."""
@@ -205,6 +214,20 @@ class Fleet:
     def _used(self, quota: str) -> int:
         by_name = {pool.name: pool for pool in pools(self._store, self._cluster)}
         return sum(_counts(by_name[each.pool]).get(quota, 0) for each in self.all() if each.pool in by_name)
+
+
+def is_quota(refusal: str) -> bool:
+    """Check if a refusal is one of a quota, which holds for the region."""
+    return refusal.startswith(tuple(_NO_QUOTA.values()))
+
+
+def _message(refusal: str) -> str:
+    return QUOTA_EXCEEDED if is_quota(refusal) else OUT_OF_RESOURCES
+
+
+def _targets(pool: NodePool, zone: str) -> tuple[str, ...]:
+    """Return the targets of a fault that mean machines of a pool in a zone."""
+    return (pool.name, pool.id, f"{pool.name}/{zone}", f"{pool.id}/{zone}")
 
 
 def _no_stock(pool: NodePool) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ebbtide_rehearsal.cloud.nodes.cluster import Seen
 from ebbtide_rehearsal.cloud.nodes.fitting import Room, largest_first, obstacle, pack, place
 from ebbtide_rehearsal.cloud.nodes.machines import counted
+from ebbtide_rehearsal.cloud.nodes.names import group
 from ebbtide_rehearsal.cloud.nodes.pods import Pod
 from ebbtide_rehearsal.cloud.nodes.preferences import COMPUTE_CLASS, Option, best, waste
 from ebbtide_rehearsal.cloud.nodes.rooms import unbooked
@@ -82,7 +83,7 @@ class Stranded:
     def message(self) -> str:
         """What the autoscaler tells the pod."""
         counts = [f"{number} {reason}" for reason, number in sorted(self.reasons.items())]
-        return "pod didn't trigger scale-up: " + (", ".join(counts) or "no node pool is autoscaled")
+        return f"pod didn't trigger scale-up: {', '.join(counts)}"
 
 
 def offers(seen: Seen, backoff: Mapping[str, float]) -> Iterator[Offer]:
@@ -90,7 +91,7 @@ def offers(seen: Seen, backoff: Mapping[str, float]) -> Iterator[Offer]:
 
     Args:
         seen: the cluster.
-        backoff: until when, in simulated seconds, a pool is let alone, by name.
+        backoff: ends of backoffs in simulated seconds, by node group.
     """
     for pool in seen.pools:
         if not pool.autoscaled or pool.capacity == "queued":
@@ -98,8 +99,9 @@ def offers(seen: Seen, backoff: Mapping[str, float]) -> Iterator[Offer]:
         stopped = sum(each.pool == pool.name and each.state == "stopped" for each in seen.machines)
         left = pool.maximum - counted(seen.machines, pool) + stopped
         full = left < pool.together
-        closed = BACKED_OFF if backoff.get(pool.name, 0) > seen.now else FULL if full else ""
         for zone in pool.zones:
+            backed_off = backoff.get(group(pool, zone), 0) > seen.now
+            closed = BACKED_OFF if backed_off else FULL if full else ""
             there = sum(each.pool == pool.name and each.zone == zone for each in seen.machines)
             yield Offer(pool, zone, room(pool, zone, seen.daemons), left, there, closed)
 
@@ -139,12 +141,7 @@ def grow(seen: Seen, offered: Sequence[Offer]) -> tuple[Growth | None, list[Stra
     wanted = {pod.selector.get(COMPUTE_CLASS, "") for pod in waiting}
     for name in sorted(wanted):
         pods = [pod for pod in waiting if pod.selector.get(COMPUTE_CLASS, "") == name]
-        chosen = best(
-            list(options(pods, offered)),
-            expander=seen.told.expander,
-            priorities=seen.priorities,
-            specification=seen.classes.get(name),
-        )
+        chosen = best(list(options(pods, offered)), seen, seen.classes.get(name))
         if chosen is not None:
             before = counted(seen.machines, chosen.pool)
             return Growth(chosen.pool, spread(chosen, offered), chosen.pods, before), stranded
@@ -160,15 +157,19 @@ def options(pods: Sequence[Pod], offered: Sequence[Offer]) -> Iterator[Option]:
         if placed:
             unused = waste(offer.room, used)
             nodes = max(len(used), offer.pool.together)
-            yield Option(offer.pool, offer.zone, nodes, tuple(placed), unused, offer.there)
+            free = offer.room.free
+            yield Option(offer.pool, offer.zone, nodes, tuple(placed), free, unused, offer.there)
 
 
 def spread(chosen: Option, offered: Sequence[Offer]) -> tuple[str, ...]:
-    """The zones of new nodes, where there are fewest first, of those that all of the pods could run in."""
+    """The zones of new nodes, where there are fewest first, of those that all of the pods could run in and
+    that are not in backoff."""
     there = {
         offer.zone: offer.there
         for offer in offered
-        if offer.pool == chosen.pool and not any(obstacle(pod, offer.room) for pod in chosen.pods)
+        if offer.pool == chosen.pool
+        and not offer.closed
+        and not any(obstacle(pod, offer.room) for pod in chosen.pods)
     }
     zones: list[str] = []
     for _ in range(chosen.nodes):
@@ -179,6 +180,6 @@ def spread(chosen: Option, offered: Sequence[Offer]) -> tuple[str, ...]:
 
 
 def reasons(pod: Pod, offered: Sequence[Offer]) -> dict[str, int]:
-    """Why each pool cannot help a pod, counted."""
-    by_pool = {offer.pool.name: obstacle(pod, offer.room) or offer.closed for offer in offered}
-    return dict(Counter(reason for reason in by_pool.values() if reason))
+    """Count the node groups that cannot help a pod, by reason."""
+    by_group = {group(offer.pool, offer.zone): offer.closed or obstacle(pod, offer.room) for offer in offered}
+    return dict(Counter(reason for reason in by_group.values() if reason))

@@ -15,6 +15,7 @@ from ebbtide_rehearsal.cloud.nodes.drivers import driven
 from ebbtide_rehearsal.cloud.nodes.fleet import Fleet
 from ebbtide_rehearsal.cloud.nodes.hands import Hands
 from ebbtide_rehearsal.cloud.nodes.machines import Machine
+from ebbtide_rehearsal.cloud.nodes.names import group
 from ebbtide_rehearsal.cloud.nodes.pods import Pod
 from ebbtide_rehearsal.cloud.nodes.processes import ProcessKubelet, is_process
 from ebbtide_rehearsal.cloud.nodes.reading import Reader
@@ -121,8 +122,12 @@ class Nodes:
     def _fill(self, seen: Seen) -> None:
         """Pools get the nodes that they are born with, and never fall below their minimum."""
         for pool, count in lacking(seen, self._pools.keys()):
-            if self._fleet.backoff.get(pool.name, 0) <= seen.now:
-                self._fleet.order(pool, _in_turns(pool, seen.machines, count))
+            zones = [
+                zone
+                for zone in _in_turns(pool, seen.machines, count)
+                if self._fleet.backoff.until.get(group(pool, zone), 0) <= seen.now
+            ]
+            self._fleet.order(pool, zones)
         self._pools |= {pool.name: pool for pool in seen.pools}
 
     def _arrive(self, seen: Seen) -> None:

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final, assert_never
@@ -11,9 +11,11 @@ import yaml
 
 from ebbtide.kubernetes_api.parts import part, parts
 from ebbtide_rehearsal.cloud.autoscaling import Expander
+from ebbtide_rehearsal.cloud.nodes import gke_price
+from ebbtide_rehearsal.cloud.nodes.cluster import Seen
 from ebbtide_rehearsal.cloud.nodes.fitting import Room
 from ebbtide_rehearsal.cloud.nodes.names import group
-from ebbtide_rehearsal.cloud.nodes.objects import Object
+from ebbtide_rehearsal.cloud.nodes.objects import Amounts, Object
 from ebbtide_rehearsal.cloud.nodes.pods import Pod
 from ebbtide_rehearsal.cloud.pools import NodePool
 
@@ -30,6 +32,7 @@ class Option:
         zone: where.
         nodes: how many.
         pods: who would run there.
+        free: what an empty node offers.
         waste: what would be left of a node's processors and of its memory, as shares, added up.
         there: how many nodes the pool has in the zone.
     """
@@ -38,6 +41,7 @@ class Option:
     zone: str
     nodes: int
     pods: tuple[Pod, ...]
+    free: Amounts
     waste: float
     there: int
 
@@ -53,12 +57,24 @@ def waste(empty: Room, left: Sequence[Room]) -> float:
 
 
 def class_rank(pool: NodePool, specification: Object) -> int | None:
-    """The place of a pool among a ComputeClass's priorities, from 0; None where it is not to be used."""
+    """Return the place of a pool among a ComputeClass's priorities, from 0; None if it is not to be used.
+
+    Rules with a `priorityScore` are ordered by it, the highest first, and those of the same score share a
+    place (GoogleCloudPlatform/cluster-autoscaler@7d250507, TestCCCScaleUpPriorityScore).
+    """
+    rules, number = parts(specification, "priorities"), _rule(pool, specification)
+    if number is None:
+        return len(rules) if specification.get("whenUnsatisfiable") == "ScaleUpAnyway" else None
+    score = rules[number].get("priorityScore")
+    if score is None:
+        return number
+    return len({rule["priorityScore"] for rule in rules if rule.get("priorityScore", 0) > score})
+
+
+def _rule(pool: NodePool, specification: Object) -> int | None:
+    """Return the index of the first rule that a pool meets."""
     rules = parts(specification, "priorities")
-    found = next((number for number, rule in enumerate(rules) if _meets(pool, rule)), None)
-    if found is None and specification.get("whenUnsatisfiable") == "ScaleUpAnyway":
-        return len(rules)
-    return found
+    return next((number for number, rule in enumerate(rules) if _meets(pool, rule)), None)
 
 
 def _meets(pool: NodePool, rule: Object) -> bool:
@@ -95,37 +111,61 @@ def aks_priority(pool: NodePool, zone: str, priorities: str) -> int | None:
     return max(matching, default=None)
 
 
-def best(
-    options: Sequence[Option], *, expander: Expander, priorities: str, specification: Object | None = None
-) -> Option | None:
-    """The option that the cloud's autoscaler takes; None where none is to be used.
+def cooled(pool: NodePool, zones: Collection[str], seen: Seen, *, regional: bool) -> list[str]:
+    """Return the node groups that a refusal suspends for the cooldown of a ComputeClass rule.
 
-    GKE takes the one that costs least for each pod it helps, then the one that leaves least unused, unless a
-    ComputeClass says otherwise; the formula of its expander is not published. AKS goes by its expander, and
-    by chance where that leaves several (kubernetes/autoscaler, FAQ, "What are Expanders?", 2026). Where all
-    else is the same the zone with fewer nodes wins.
+    Neither rules of node pools have one nor the last rule, `ScaleUpAnyway` included (GoogleCloudPlatform/
+    cluster-autoscaler@7d250507, pkg/backoff/npc_backoff.go).
 
     Args:
-        options: what could be done.
-        expander: what AKS goes by.
-        priorities: see `aks_priority`; empty for none.
-        specification: of the ComputeClass that the pods ask for; None for none.
+        pool: the refused pool.
+        zones: the refused zones.
+        seen: the cluster.
+        regional: whether the refusal holds for all zones, as that of a quota.
+    """
+    name = pool.labels.get(COMPUTE_CLASS, "")
+    specification = seen.classes.get(name, {})
+    rules = parts(specification, "priorities")
+    number = _rule(pool, specification)
+    last = len(rules) - (specification.get("whenUnsatisfiable") != "ScaleUpAnyway")
+    if number is None or number >= last or rules[number].get("nodepools"):
+        return []
+    return [
+        group(other, zone)
+        for other in seen.pools
+        if other.labels.get(COMPUTE_CLASS) == name and _rule(other, specification) == number
+        for zone in other.zones
+        if regional or zone in zones
+    ]
+
+
+def best(options: Sequence[Option], seen: Seen, specification: Object | None = None) -> Option | None:
+    """Return the option that the cloud's autoscaler takes; None if none is to be used.
+
+    GKE takes the one that its expander scores best, unless a ComputeClass says otherwise. AKS follows its
+    expander, and chance where that leaves several (kubernetes/autoscaler, FAQ, "What are Expanders?", 2026).
+    Where all else is the same the zone with fewer nodes wins.
+
+    Args:
+        options: the node groups that can grow.
+        seen: the cluster.
+        specification: of the ComputeClass that the pods select; None for none.
     """
     ranked: list[tuple[tuple[float, ...], Option]] = []
     for option in options:
         rank = 0 if specification is None else class_rank(option.pool, specification)
         if rank is None:
             continue
-        ranked.append(((rank, *_cost(option, expander, priorities), option.there), option))
+        ranked.append(((rank, *_cost(option, seen), option.there), option))
     return min(ranked, key=lambda each: (each[0], each[1].pool.name, each[1].zone))[1] if ranked else None
 
 
-def _cost(option: Option, expander: Expander, priorities: str) -> tuple[float, ...]:
+def _cost(option: Option, seen: Seen) -> tuple[float, ...]:
     match option.pool.cloud:
         case "gke":
-            return (option.nodes * option.pool.hourly / len(option.pods), option.waste)
+            return (gke_price.score(option.pool, option.nodes, option.pods, option.free, seen),)
         case "aks":
-            return (*_preference(option, expander, priorities), _chance(option))
+            return (*_preference(option, seen.told.expander, seen.priorities), _chance(option))
 
 
 def _preference(option: Option, expander: Expander, priorities: str) -> tuple[float, ...]:

@@ -1,6 +1,7 @@
 """What becomes of ProvisioningRequests, and of those that GKE queues (kubernetes/autoscaler,
 ProvisioningRequest API autoscaling.x-k8s.io/v1; GKE docs, provisioningrequest, 2026-04-08; what Kueue 0.19.2
-makes of the conditions, its pkg/controller/admissionchecks/provisioning)."""
+makes of the conditions, its pkg/controller/admissionchecks/provisioning; reasons and messages:
+GoogleCloudPlatform/cluster-autoscaler@7d250507, pkg/provisioningrequests)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -27,7 +28,7 @@ def decide(
         request: the request.
         seen: the cluster.
         since: when it got its last condition, or was first seen, in simulated seconds.
-        backoff: until when, in simulated seconds, a pool is let alone, by name.
+        backoff: ends of backoffs in simulated seconds, by node group.
         settings: how long things take.
     """
     had = request.conditions
@@ -45,16 +46,22 @@ def decide(
 
 
 _ACCEPTED: Final = "Provisioning Request was successfully queued."
+_EXPIRED: Final = (
+    "Capacity booking for the Provisioning Request has expired and the nodes are now candidates for scale "
+    "down when underutilized."
+)
+_REVOKED: Final = (
+    "Capacity provisioned for the Provisioning Request was reclaimed and is no longer available in "
+    "the cluster."
+)
 
 
 def _booked(request: Request, seen: Seen, since: float, settings: Settings) -> Condition | None:
     """A provisioned request: its nodes wait for its pods for a while, and are gone one day."""
     if not nodes_of(request, seen.machines):
-        gone = "Capacity is revoked: the nodes of this request are gone."
-        return Condition(kind="CapacityRevoked", status=True, reason="CapacityRevoked", message=gone)
+        return Condition(kind="CapacityRevoked", status=True, reason="CapacityRevoked", message=_REVOKED)
     if "BookingExpired" not in request.conditions and seen.now - since >= settings.booking_seconds:
-        over = "Booking is expired: the capacity is no longer kept for this request."
-        return Condition(kind="BookingExpired", status=True, reason="BookingExpired", message=over)
+        return Condition(kind="BookingExpired", status=True, reason="BookingExpired", message=_EXPIRED)
     return None
 
 
@@ -68,18 +75,9 @@ def _provision(request: Request, seen: Seen, since: float, settings: Settings) -
         return _provisioned(request) if all(_up(machine, seen) for machine in mine) else None
     pools = [pool for pool in seen.pools if pool.capacity == "queued"]
     orders = [order for pool in pools for zone in pool.zones if (order := _order(request, pool, zone, seen))]
-    if not orders:
-        return _failed("NoFittingNodePool", _why_not(request, pools, seen))
-    if not any(_is_scheduled(order.pool) for order in orders):
-        return _failed("ResizeRequestFailed", "Resize requests without accelerators are not supported.")
     possible = [order for order in orders if len(order.zones) <= order.pool.maximum]
-    if not possible:
-        largest = max(order.pool.maximum for order in orders)
-        need = min(len(order.zones) for order in orders)
-        return _failed(
-            "MaxNodepoolSizeReached",
-            f"Max nodepool size reached: {need} nodes are needed, and a node pool may have {largest}.",
-        )
+    if failure := _infeasible(request, pools, orders, possible, seen):
+        return failure
     free = [
         order
         for order in possible
@@ -88,6 +86,27 @@ def _provision(request: Request, seen: Seen, since: float, settings: Settings) -
     if seen.now - since < settings.dws_wait_seconds or not free:
         return None
     return min(free, key=lambda order: (len(order.zones) * order.pool.hourly, order.pool.name, order.zones))
+
+
+def _infeasible(
+    request: Request,
+    pools: Sequence[NodePool],
+    orders: Sequence[Order],
+    possible: Sequence[Order],
+    seen: Seen,
+) -> Condition | None:
+    """Return the failure of a request that no queued pool can ever hold."""
+    if not pools:
+        nothing = "No nodepool with QueuedProvisioning enabled is available for scale up"
+        return _failed("NoQueuedNodepoolAvailable", nothing)
+    if not orders:
+        return _failed("ProvisioningRequestNotSchedulableInNodepool", _why_not(request, pools, seen))
+    if not any(_is_scheduled(order.pool) for order in orders):
+        return _failed("ResizeRequestFailed", "Resize requests without accelerators are not supported.")
+    if not possible:
+        names = ", ".join(sorted({order.pool.name for order in orders}))
+        return _failed("NodepoolSizeReached", f"Max nodepool size reached, affected nodepools: {names}")
+    return None
 
 
 def _is_scheduled(pool: NodePool) -> bool:
@@ -111,17 +130,18 @@ def _order(request: Request, pool: NodePool, zone: str, seen: Seen) -> Order | N
 
 
 def _why_not(request: Request, pools: Sequence[NodePool], seen: Seen) -> str:
-    why = [
-        f"{pool.name}: {text}"
+    obstacles = {
+        pool.name: dict.fromkeys(
+            text
+            for each in request.sets
+            for zone in pool.zones
+            if (text := obstacle(each.pod, room(pool, zone, seen.daemons)))
+        )
         for pool in pools
-        for text in {
-            obstacle(each.pod, room(pool, zone, seen.daemons)) for each in request.sets for zone in pool.zones
-        }
-        if text
-    ]
-    return (
-        "No node pool fits the request's pods: " + ("; ".join(why) or "none is for queued provisioning") + "."
-    )
+    }
+    errors = ", ".join(f"{name} ({', '.join(texts)})" for name, texts in sorted(obstacles.items()))
+    prefix = "Provisioning Request's pods cannot be scheduled in the nodepool"
+    return f"{prefix}. Predicate checking errors: {errors}"
 
 
 def nodes_of(request: Request, machines: Sequence[Machine]) -> list[Machine]:

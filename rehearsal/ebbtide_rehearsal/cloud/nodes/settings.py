@@ -18,11 +18,14 @@ class Settings:
         startup_seconds: from asking for a node until it is ready. An assumption: no cloud promises a time.
         driver_seconds: from a node's being ready, with all that its accelerators need, until they are seen.
             An assumption likewise.
-        backoff_seconds: how long a pool is let alone whose nodes did not come
-            (`initial-node-group-backoff-duration`; a ComputeClass's cooldown is the same, GKE docs,
-            about-custom-compute-classes, 2026).
-        longest_backoff_seconds: on AKS that is twice as long each time that they do not come again, and no
-            longer than this (`max-node-group-backoff-duration`).
+        backoff_seconds: the first backoff of a node group whose nodes did not come
+            (`initial-node-group-backoff-duration`; GKE's are the same, GoogleCloudPlatform/
+            cluster-autoscaler@7d250507, pkg/backoff/gke_mig_backoff.go).
+        longest_backoff_seconds: each further backoff is twice as long, and no longer than this
+            (`max-node-group-backoff-duration`).
+        backoff_reset_seconds: the time after a failure after which the next backoff is a first one
+            (`node-group-backoff-reset-timeout`).
+        cooldown_seconds: of a ComputeClass rule (there, NpcBackoffDuration).
         capacity_check_seconds: how long a request for a flex-start node that is not queued waits for stock,
             before it is cancelled and the pool backs off (GoogleCloudPlatform/cluster-autoscaler@7d250507,
             pkg/cloudprovider/gke/gke_cloud_provider_impl.go, DefaultFlexStartCapacityCheckWaitTime).
@@ -45,6 +48,8 @@ class Settings:
     driver_seconds: float = 20
     backoff_seconds: float = 300
     longest_backoff_seconds: float = 1800
+    backoff_reset_seconds: float = 10800
+    cooldown_seconds: float = 300
     capacity_check_seconds: float = 900
     drain_seconds: float = 3600
     dws_wait_seconds: float = 600

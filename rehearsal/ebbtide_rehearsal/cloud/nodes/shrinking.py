@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
+from ebbtide_rehearsal.cloud.nodes import message_ids
 from ebbtide_rehearsal.cloud.nodes.cluster import Node, Seen, share
 from ebbtide_rehearsal.cloud.nodes.fitting import Room, largest_first, place
 from ebbtide_rehearsal.cloud.nodes.machines import Machine, counted
@@ -23,11 +24,13 @@ class Hold:
         node: its name.
         pod: the pod, as `namespace/name`; empty where it is none.
         why: why, as the end of a sentence that begins with the pod or the node.
+        message: the id of GKE's message.
     """
 
     node: str
     pod: str
     why: str
+    message: str
 
     @property
     def sentence(self) -> str:
@@ -53,21 +56,25 @@ class Review:
     held: tuple[Hold, ...]
 
 
-def holds(pod: Pod, seen: Seen) -> str:
-    """Why a pod keeps its node, as the end of a sentence that begins with it; empty when it does not."""
+def holds(pod: Pod, seen: Seen) -> tuple[str, str] | None:
+    """Return why a pod keeps its node, as the end of a sentence that begins with it, and the id of GKE's
+    message; None if it does not."""
     told = pod.annotations.get(SAFE_TO_EVICT)
     budgets = [budget for budget in seen.budgets if budget.covers(pod)]
     if told == "false":
-        return f"is annotated {SAFE_TO_EVICT}: false"
+        return f"is annotated {SAFE_TO_EVICT}: false", message_ids.NOT_SAFE_TO_EVICT
     if told != "true":
         if not pod.owner:
-            return "has no controller that would make it anew"
+            return "has no controller that would make it anew", message_ids.NO_CONTROLLER
         if seen.told.system_pods_hold and pod.namespace == "kube-system" and not budgets:
-            return "is in kube-system without a PodDisruptionBudget"
+            return "is in kube-system without a PodDisruptionBudget", message_ids.SYSTEM_POD
         if seen.told.local_storage_holds and pod.local_storage:
-            return "has a volume that goes with the node"
-    spent = next((budget for budget in budgets if budget.allowed < 1), None)
-    return f"is covered by the PodDisruptionBudget {spent.name}, which allows no disruption" if spent else ""
+            return "has a volume that goes with the node", message_ids.LOCAL_STORAGE
+    for budget in budgets:
+        if budget.allowed < 1:
+            why = f"is covered by the PodDisruptionBudget {budget.name}, which allows no disruption"
+            return why, message_ids.DISRUPTION_BUDGET
+    return None
 
 
 def _candidate(machine: Machine, seen: Seen) -> Node | None:
@@ -114,7 +121,7 @@ def review(
         if not found:
             others = [each for other, each in homes.items() if other != name]
             left, without = place(largest_first(pods), others)
-            found = [Hold(name, pod.id, "fits on no other node") for pod in without]
+            found = [Hold(name, pod.id, "fits on no other node", message_ids.NO_PLACE) for pod in without]
             if not found:
                 homes.update({each.name: each for each in left})
         if found or name in booked:
@@ -157,5 +164,6 @@ def _homes(seen: Seen) -> dict[str, Room]:
 
 def _holds(seen: Seen, node: Node, pods: Sequence[Pod]) -> list[Hold]:
     if node.annotations.get(SCALE_DOWN_DISABLED) == "true":
-        return [Hold(node.name, "", f"is annotated {SCALE_DOWN_DISABLED}")]
-    return [Hold(node.name, pod.id, why) for pod in pods if (why := holds(pod, seen))]
+        why = f"is annotated {SCALE_DOWN_DISABLED}"
+        return [Hold(node.name, "", why, message_ids.SCALE_DOWN_DISABLED)]
+    return [Hold(node.name, pod.id, *reason) for pod in pods if (reason := holds(pod, seen))]

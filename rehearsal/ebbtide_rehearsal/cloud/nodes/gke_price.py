@@ -1,0 +1,151 @@
+"""GKE's choice between node pools: money spent per money's worth of pods, weighted by the size of the nodes
+(GoogleCloudPlatform/cluster-autoscaler@7d250507, pkg/expander/gkeprice; prices of requests:
+kubernetes/autoscaler@1959f5f6, cloudprovider/gce/gce_price_info.go and gce_price_model.go).
+
+Omitted: reservations, and the factor 3 for large preemptible machines, which an unpublished setting enables.
+Ephemeral storage counts in neither pods nor nodes.
+"""
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Final
+
+from ebbtide_rehearsal.cloud.nodes.cluster import Seen
+from ebbtide_rehearsal.cloud.nodes.machines import counted
+from ebbtide_rehearsal.cloud.nodes.objects import Amounts, amounts
+from ebbtide_rehearsal.cloud.nodes.pods import Pod
+from ebbtide_rehearsal.cloud.nodes.templates import capacity, labels
+from ebbtide_rehearsal.cloud.pools import NodePool
+
+_GIB: Final = 2**30
+_CPU_PRICE: Final = 0.033174
+_GIB_PRICE: Final = 0.004446
+_GPU_PRICE: Final = 0.7
+"""US dollars an hour."""
+_GPU: Final = "nvidia.com/gpu"
+
+_STABILIZER: Final = 0.5 * _CPU_PRICE + 500 / 1024 * _GIB_PRICE
+"""Price of half a processor and 500 MiB, which is added to both sides of the ratio."""
+
+_UNFITNESS: Final = 1.5 * 1.1
+_ACCELERATOR_UNFITNESS: Final = 1000.0
+_REUSABLE: Final = 0.5
+_PENDING_WEIGHT: Final = 2
+_CPUS_PER_BYTE: Final = 2 / (13 * _GIB)
+_PREFERRED: Final = ((3, 1), (12, 2), (60, 4), (380, 8), (2300, 16), (18300, 32), (107900, 64))
+_LARGEST: Final = 96
+_SYSTEM: Final = re.compile(r"\b(cloud\.google\.com|kubernetes\.io|k8s\.io|gke\.io|gke\.networks\.io)/")
+_COMPUTE_CLASS: Final = "cloud.google.com/compute-class"
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """Processors, and memory in bytes."""
+
+    cpus: float
+    memory: float
+
+    @classmethod
+    def of(cls, each: Amounts) -> "Resources":
+        """Read processors and memory from quantities."""
+        return cls(float(each.get("cpu", Decimal(0))), float(each.get("memory", Decimal(0))))
+
+    @property
+    def price(self) -> float:
+        """US dollars an hour."""
+        return self.cpus * _CPU_PRICE + self.memory / _GIB * _GIB_PRICE
+
+
+def score(pool: NodePool, nodes: int, pods: Iterable[Pod], free: Amounts, seen: Seen) -> float:
+    """Score new nodes for pods; the lowest score wins.
+
+    Args:
+        pool: the pool.
+        nodes: the number of new nodes.
+        pods: the pods that they are for.
+        free: what an empty node offers to pods.
+        seen: the cluster.
+    """
+    helped = list(pods)
+    requests = _sum(helped)
+    gpus = sum(float(pod.requests.get(_GPU, Decimal(0))) for pod in helped)
+    later = Resources(0, 0) if pool.accelerator else _reusable(nodes, requests, free, seen, pool)
+    spent = nodes * pool.hourly + _STABILIZER
+    worth = requests.price + gpus * _GPU_PRICE + later.price + _STABILIZER
+    return _unfitness(pool, nodes, requests, seen) * spent / worth
+
+
+def _unfitness(pool: NodePool, nodes: int, requests: Resources, seen: Seen) -> float:
+    if pool.accelerator:
+        return _ACCELERATOR_UNFITNESS * sum(int(count) for count in pool.accelerators.values())
+    preferred = _preferred_cpus(pool, requests, seen)
+    cpus = Resources.of(amounts(capacity(pool))).cpus
+    unfitness = _UNFITNESS ** math.log2(max(preferred / cpus, cpus / preferred))
+    return (unfitness - 1) * (1 - math.tanh((nodes - 1) / 15)) + 1
+
+
+def _preferred_cpus(pool: NodePool, requests: Resources, seen: Seen) -> int:
+    """Return the preferred size of nodes, which grows with the pools of the same workload."""
+    existing = sum(
+        Resources.of(amounts(capacity(other))).cpus * counted(seen.machines, other)
+        for other in seen.pools
+        if _workload(other) == _workload(pool)
+    )
+    total = math.ceil(max(requests.cpus, requests.memory * _CPUS_PER_BYTE) + existing)
+    return next((size for limit, size in _PREFERRED if total <= limit), _LARGEST)
+
+
+def _reusable(nodes: int, requests: Resources, room: Amounts, seen: Seen, pool: NodePool) -> Resources:
+    """Predict what later pods use of the new nodes, in the present ratio of memory to processors."""
+    names = {
+        machine.name
+        for machine in seen.machines
+        if (other := seen.pool(machine)) is not None and _workload(other) == _workload(pool)
+    }
+    used = _sum(pod for pod in seen.pods if pod.node in names and not pod.ended)
+    memory = used.memory + _PENDING_WEIGHT * requests.memory
+    ratio = memory / (used.cpus + _PENDING_WEIGHT * requests.cpus + 0.001)
+    free = Resources.of(room)
+    unused = Resources(nodes * free.cpus - requests.cpus, nodes * free.memory - requests.memory)
+    left = _crop(ratio, unused)
+    left = Resources(_REUSABLE * left.cpus, _REUSABLE * left.memory)
+    if nodes <= 1:
+        return left
+    share = nodes / (nodes - 1) * 0.5
+    if requests.memory > ratio * requests.cpus:
+        limit = Resources(requests.memory * share / ratio, requests.memory * share)
+    else:
+        limit = Resources(requests.cpus * share, requests.cpus * share * ratio)
+    return Resources(min(left.cpus, limit.cpus), min(left.memory, limit.memory))
+
+
+def _crop(ratio: float, unused: Resources) -> Resources:
+    """Reduce one of both to a ratio of memory to processors."""
+    if unused.memory > ratio * unused.cpus:
+        return Resources(unused.cpus, ratio * unused.cpus)
+    return Resources(unused.memory / ratio, unused.memory)
+
+
+def _sum(pods: Iterable[Pod]) -> Resources:
+    """Add up requests, each of 5 millicores and 5 MiB at least."""
+    requests = [Resources.of(pod.requests) for pod in pods]
+    return Resources(
+        sum(max(each.cpus, 0.005) for each in requests),
+        sum(max(each.memory, 5 * 2**20) for each in requests),
+    )
+
+
+def _workload(pool: NodePool) -> frozenset[tuple[str, str, str]]:
+    """Return the taints that dedicate a pool to a workload: those with the label or resource of their key
+    (there, pkg/podrequirements/dedicated_workload.go)."""
+    own = labels(pool, pool.zones[0], "")
+    return frozenset(
+        (taint.effect, taint.key, taint.value)
+        for taint in pool.taints
+        if taint.effect in ("NoSchedule", "NoExecute")
+        and (taint.key == _COMPUTE_CLASS or not _SYSTEM.search(taint.key))
+        and (own.get(taint.key) == taint.value or taint.key in pool.accelerators)
+    )

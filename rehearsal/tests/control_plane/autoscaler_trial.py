@@ -1,0 +1,68 @@
+"""Trials of both autoscalers: the same pods, pools and nodes for each."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ebbtide.kubernetes_api import Api
+from ebbtide_rehearsal.cloud.autoscaling import Autoscaling, Expander, instruct
+from ebbtide_rehearsal.cloud.nodes.cluster import read_node
+from ebbtide_rehearsal.cloud.nodes.fleet import Fleet
+from ebbtide_rehearsal.cloud.nodes.hands import Hands
+from ebbtide_rehearsal.cloud.nodes.machines import Machine, put
+from ebbtide_rehearsal.cloud.nodes.names import new_name
+from ebbtide_rehearsal.cloud.nodes.reading import Reader
+from ebbtide_rehearsal.cloud.nodes.settings import Settings
+from ebbtide_rehearsal.cloud.pools import NodePool, register
+from ebbtide_rehearsal.cloud.store import Store
+from rehearsal.tests.control_plane.cluster import Object, pod, wait
+from rehearsal.tests.control_plane.node_pools import CLUSTER, work_pool
+
+
+def aks_pool(name: str, **changes: Any) -> NodePool:
+    """An AKS pool that anything may run on."""
+    given: dict[str, Any] = {"labels": {"pool": name}, "taints": (), "cloud": "aks", "zones": ("0",)}
+    return work_pool(name, **{**given, **changes})
+
+
+def pending_pods(count: int, cpu: str = "1", *, gpu: int = 0, **spec: Any) -> list[Object]:
+    requests = {"cpu": cpu} | ({"nvidia.com/gpu": str(gpu)} if gpu else {})
+    resources = {"requests": requests, "limits": {"nvidia.com/gpu": str(gpu)} if gpu else {}}
+    return [pod({}, container={"resources": resources}, **spec) for _ in range(count)]
+
+
+@dataclass
+class Trial:
+    """A fake cloud with pools."""
+
+    store: Store
+    fleet: Fleet
+    reader: Reader
+
+    @classmethod
+    def of(cls, api: Api, directory: Path, case_pools: Sequence[NodePool], expander: Expander) -> "Trial":
+        """A fake cloud of its own, with the cluster's API."""
+        store = Store(directory, speed=1)
+        for each in case_pools:
+            register(store, each)
+        instruct(store, CLUSTER, Autoscaling(expander=expander, idle_seconds=1, settle_seconds=0))
+        return cls(store, Fleet(CLUSTER, store, Settings()), Reader(api, store, CLUSTER))
+
+
+def join(api: Api, hands: Hands, trials: Sequence[Trial], pool: NodePool, number: int) -> str:
+    """A node of a pool, which all trials know."""
+    name = new_name(pool, pool.zones[0], number, 0)
+    machine = Machine(CLUSTER, pool.name, name, pool.zones[0], pool.cloud, pool.hourly, 0, "running", 0)
+    for trial in trials:
+        put(trial.store, machine)
+    assert hands.join(pool, machine)
+    path = f"/api/v1/nodes/{name}"
+
+    def complete(raw: Object) -> bool:
+        if raw["spec"].get("taints") and read_node(raw).ready:
+            hands.initialized(read_node(raw))
+        return not raw["spec"].get("taints")
+
+    wait(lambda: api.get(path), complete)
+    return name
