@@ -9,7 +9,7 @@ import pytest
 from components.fixed_inputs import FixedPoolError
 from components.gke.immutable import POOLS
 from ebbtide.provider_schema import properties, properties_of
-from ebbtide_rehearsal.cloud.gcp.asked import NODE_POOL
+from ebbtide_rehearsal.cloud.gcp.request import NODE_POOL
 from ebbtide_rehearsal.cloud.gcp.kinds import KINDS
 from tests.declarations import GKE, Declaration, only, pool
 from tests.synth import synth

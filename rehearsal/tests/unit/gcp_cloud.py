@@ -10,7 +10,7 @@ from ebbtide.recording.recording import Resource as Recorded
 from ebbtide.recording.values import revealed
 from ebbtide_rehearsal.cloud.clusters import Endpoint
 from ebbtide_rehearsal.cloud.gcp import Gcp
-from ebbtide_rehearsal.cloud.gcp.asked import CLUSTER, NETWORK, NODE_POOL, SUBNETWORK, Asked, Settings, World
+from ebbtide_rehearsal.cloud.gcp.request import CLUSTER, NETWORK, NODE_POOL, SUBNETWORK, Request
 from ebbtide_rehearsal.cloud.pools import NodePool, pools
 from ebbtide_rehearsal.cloud.provider import Call, Change, Failure, Made, Read
 from ebbtide_rehearsal.cloud.store import Store
@@ -82,10 +82,10 @@ class Cloud:
         assert list(failures) == []
         return dict(self.provider.update(call, identity, old, completed))
 
-    def asked(self, type_: str, inputs: Mapping[str, Any]) -> Asked:
-        """What the API is asked when a resource is made."""
-        settings = Settings(PROJECT, "us-central1")
-        return Asked(World(self.store, self.clusters), settings, type_, "", self.check(type_, inputs)[0])
+    def request(self, type_: str, inputs: Mapping[str, Any]) -> Request:
+        """What the API receives when a resource is created."""
+        completed, _ = self.check(type_, inputs)
+        return self.provider.request(_call(type_, "it"), completed, self.provider.identity(type_, completed))
 
     def delete(self, identity: str) -> None:
         """Remove a resource."""

@@ -42,9 +42,9 @@ _WORKSPACE = f"{GROUP}/providers/Microsoft.OperationalInsights/workspaces/logs"
 def test_every_refusal_says_where_it_was_read() -> None:
     """And no two of a type are called the same."""
     for kind in KINDS.values():
-        names = [rule.name for rule in kind.refusals]
+        names = [rule.name for rule in kind.rules]
         assert len(names) == len(set(names))
-        assert all(rule.source for rule in kind.refusals)
+        assert all(rule.source for rule in kind.rules)
 
 
 def _grant(azure: Azure, **changes: Any) -> Properties:

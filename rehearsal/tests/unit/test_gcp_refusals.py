@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ebbtide_rehearsal.cloud.gcp.asked import (
+from ebbtide_rehearsal.cloud.gcp.request import (
     ACCOUNT,
     ACCOUNT_MEMBER,
     BUCKET,
@@ -112,7 +112,7 @@ def test_a_cluster_that_is_refused(tmp_path: Path, changes: dict[str, Any], rule
         cloud.create(CLUSTER, base("train-cluster", **changes))
 
     broken = next(one for one in CLUSTER_RULES if one.name == rule)
-    assert str(refused.value) == broken.says(cloud.asked(CLUSTER, base("train-cluster", **changes)))
+    assert str(refused.value) == broken.refusal(cloud.request(CLUSTER, base("train-cluster", **changes)))
     assert message in str(refused.value)
     assert cloud.clusters.running == {}
 
@@ -128,7 +128,7 @@ def test_a_subnetwork_of_another_network(tmp_path: Path) -> None:
 def test_every_cluster_rule_is_tried() -> None:
     """No rule is there without a case that breaks it."""
     assert {case[1] for case in CLUSTERS} == {rule.name for rule in CLUSTER_RULES}
-    assert all(rule.source for kind in KINDS.values() for rule in kind.refusals)
+    assert all(rule.source for kind in KINDS.values() for rule in kind.rules)
 
 
 ACCOUNT_ID = f"projects/acme-ml/serviceAccounts/{EMAIL}"

@@ -4,7 +4,9 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-GROUP: Final = "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}"
+from ebbtide.recording.answers_azure import GROUP
+
+__all__ = ["GROUP", "azure_type", "group_of", "identity", "last", "names", "parts", "same", "within"]
 
 _PLACE: Final = re.compile(r"\{(\w+)\}")
 

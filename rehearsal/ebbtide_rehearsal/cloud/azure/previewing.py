@@ -6,13 +6,13 @@ from typing import Any, cast
 
 from ebbtide.recording.values import UNKNOWN
 from ebbtide_rehearsal.cloud.azure.ids import names
-from ebbtide_rehearsal.cloud.azure.kind import Kind
+from ebbtide_rehearsal.cloud.azure.resource_kind import ResourceKind
 from ebbtide_rehearsal.cloud.provider import Properties
 
 _STAYS = ("name", "location")
 
 
-def previewed(kind: Kind, inputs: Properties, old: Properties | None = None) -> dict[str, Any]:
+def previewed(kind: ResourceKind, inputs: Properties, old: Properties | None = None) -> dict[str, Any]:
     """The outputs that a preview can know; what is not among them the SDK takes to be unknown.
 
     Args:

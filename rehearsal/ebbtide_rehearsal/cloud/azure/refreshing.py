@@ -8,15 +8,15 @@ from typing import Any, Final, cast
 
 from ebbtide import provider_schema
 from ebbtide_rehearsal.cloud.azure import ids
-from ebbtide_rehearsal.cloud.azure.checking import API_VERSION
-from ebbtide_rehearsal.cloud.azure.kind import Kind
+from ebbtide_rehearsal.cloud.azure.check import API_VERSION
+from ebbtide_rehearsal.cloud.azure.resource_kind import ResourceKind
 from ebbtide_rehearsal.cloud.azure.values import inner
 from ebbtide_rehearsal.cloud.provider import Properties
 
 _ABSENT: Final = object()
 
 
-def refreshed(kind: Kind, asked: Properties, known: Properties, now: Properties) -> dict[str, Any]:
+def refreshed(kind: ResourceKind, asked: Properties, known: Properties, now: Properties) -> dict[str, Any]:
     """The inputs of a resource that was read.
 
     Args:
@@ -33,14 +33,14 @@ def refreshed(kind: Kind, asked: Properties, known: Properties, now: Properties)
     return cast("dict[str, Any]", _applied(dict(asked), before, after))
 
 
-def imported(kind: Kind, identity: str, now: Properties) -> dict[str, Any]:
+def imported(kind: ResourceKind, identity: str, now: Properties) -> dict[str, Any]:
     """The inputs of a resource that is only read: from its id and its state."""
     return {**_projected(kind, now), **ids.parts(kind.path, identity), API_VERSION: kind.api_version}
 
 
-def _projected(kind: Kind, state: Properties) -> dict[str, Any]:
+def _projected(kind: ResourceKind, state: Properties) -> dict[str, Any]:
     """The part of a state that can be asked for, in the form in which it is."""
-    takes = provider_schema.properties(kind.token)
+    takes = provider_schema.properties(kind.type)
     found = {name: value for name, value in state.items() if name in takes}
     assigned = inner(inner(state, "identity"), "userAssignedIdentities")
     if assigned:

@@ -5,11 +5,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from ebbtide_rehearsal.cloud.autoscaling import Autoscaling
-from ebbtide_rehearsal.cloud.azure.arm import Arm
 from ebbtide_rehearsal.cloud.azure.errors import refused
-from ebbtide_rehearsal.cloud.azure.kind import Refusal, Wish
+from ebbtide_rehearsal.cloud.azure.resource_kind import Request, Rule
 from ebbtide_rehearsal.cloud.azure.values import inner
-from ebbtide_rehearsal.cloud.provider import RefusedError
 
 _PROFILE: Final = "autoScalerProfile"
 _MINUTES: Final = re.compile(r"\d+m")
@@ -67,8 +65,8 @@ def autoscaling(state: Mapping[str, Any]) -> Autoscaling:
     return Autoscaling(**given)
 
 
-def _values(_arm: Arm, wish: Wish) -> RefusedError | None:
-    profile = inner(wish.inputs, _PROFILE)
+def _values(request: Request) -> str | None:
+    profile = inner(request.inputs, _PROFILE)
     for name, pattern in _FORMATS.items():
         value = profile.get(name)
         if value not in (None, "") and not pattern.fullmatch(str(value)):
@@ -82,4 +80,4 @@ def _values(_arm: Arm, wish: Wish) -> RefusedError | None:
     return None
 
 
-RULES: Final = (Refusal("an autoscaler profile that parses", "MicrosoftDocs/azure-docs#123289", _values),)
+RULES: Final = (Rule("an autoscaler profile that parses", "MicrosoftDocs/azure-docs#123289", _values),)

@@ -46,7 +46,7 @@ def _reserved(key: str) -> bool:
 
 
 def _labels(pool: Pool) -> str | None:
-    for key, value in pool.said.labels("nodeConfig.labels").items():
+    for key, value in pool.fields.labels("nodeConfig.labels").items():
         if not is_key(key):
             return f"Invalid field 'node.labels': \"{key}\" is not a valid label key."
         if not _is_value(value):
@@ -58,7 +58,7 @@ def _labels(pool: Pool) -> str | None:
 
 def _taints(pool: Pool) -> str | None:
     seen: set[tuple[str, str]] = set()
-    for taint in pool.said.parts("nodeConfig.taints"):
+    for taint in pool.fields.parts("nodeConfig.taints"):
         key, value, effect = taint.text("key"), taint.text("value"), taint.text("effect")
         if not is_key(key) or not _is_value(value):
             return f"Invalid field 'node.taints': \"{key}={value}:{effect}\" is not a valid taint."
@@ -69,14 +69,14 @@ def _taints(pool: Pool) -> str | None:
 
 
 def _metadata(pool: Pool) -> str | None:
-    for key in pool.said.labels("nodeConfig.metadata"):
+    for key in pool.fields.labels("nodeConfig.metadata"):
         if key in _METADATA:
             return f'Metadata key "{key}" is reserved.'
     return None
 
 
 def _billing(pool: Pool) -> str | None:
-    given = pool.said.labels("nodeConfig.resourceLabels")
+    given = pool.fields.labels("nodeConfig.resourceLabels")
     return bad_labels({key: value for key, value in given.items() if not key.startswith("goog-gke")})
 
 

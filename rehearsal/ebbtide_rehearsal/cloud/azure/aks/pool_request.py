@@ -1,13 +1,13 @@
 """A node pool as it is asked for: alone or inside its cluster, made or changed."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from ebbtide.catalog import Machine
 from ebbtide_rehearsal.cloud.azure.aks.machines import machine
 from ebbtide_rehearsal.cloud.azure.arm import Arm
-from ebbtide_rehearsal.cloud.provider import RefusedError
+from ebbtide_rehearsal.cloud.core.resource_kind import Rule
 from ebbtide_rehearsal.cloud.store import Resource
 
 _DEFAULT_SIZE: Final = "Standard_D4s_v5"
@@ -65,29 +65,29 @@ KEPT: Final = (*FIXED, "vmSize", "mode", "osSKU", "count")
 
 
 @dataclass(frozen=True, slots=True)
-class PoolAsked:
+class PoolRequest:
     """A node pool as it is asked for.
 
     Attributes:
-        arm: Azure.
+        cloud: Azure.
         cluster: id of its cluster.
         about: the cluster's state: as it is, or as it is to be.
         name: the pool's name.
         given: its properties, as far as they are said.
-        was: as it is; None where it is to be made.
+        old: as it is; None where it is to be made.
     """
 
-    arm: Arm
+    cloud: Arm
     cluster: str
     about: Mapping[str, Any]
     name: str
     given: Mapping[str, Any]
-    was: Resource | None
+    old: Resource | None
 
     @property
     def properties(self) -> dict[str, Any]:
         """Its properties, with what stays and what AKS takes the rest for."""
-        old: Mapping[str, Any] = self.was.state if self.was is not None else {}
+        old: Mapping[str, Any] = self.old.state if self.old is not None else {}
         kept = {name: old[name] for name in KEPT if name in old}
         return {**DEFAULTS, **kept, **{key: value for key, value in self.given.items() if value is not None}}
 
@@ -132,16 +132,4 @@ class PoolAsked:
         return str(self.about["location"]).replace(" ", "").lower()
 
 
-@dataclass(frozen=True, slots=True)
-class PoolRefusal:
-    """Something that AKS refuses of a node pool.
-
-    Attributes:
-        name: the rule, in a few words.
-        source: where it is written down.
-        says: AKS's error; None where the rule is kept.
-    """
-
-    name: str
-    source: str
-    says: Callable[[PoolAsked], RefusedError | None]
+PoolRule: TypeAlias = Rule[PoolRequest]

@@ -1,0 +1,34 @@
+"""Write the tables: `python -m rehearsal.provider_schemas --google-beta DIR --azure-native DIR`.
+
+Both directories are checkouts. What is installed needs none; without an option, its table is not written.
+"""
+
+import argparse
+from pathlib import Path
+from typing import Final
+
+from rehearsal.provider_schemas import azure
+from rehearsal.provider_schemas.constraints import as_csv
+from rehearsal.provider_schemas.terraform import Provider
+
+TABLES: Final = Path(__file__).parents[1] / "ebbtide_rehearsal" / "cloud" / "schemas"
+
+
+def main() -> None:
+    """Write the tables that options are given for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--google-beta", type=Path, help="checkout of hashicorp/terraform-provider-google-beta"
+    )
+    parser.add_argument("--azure-native", type=Path, help="checkout of pulumi/pulumi-azure-native")
+    options = parser.parse_args()
+    if options.google_beta:
+        (TABLES / "gcp.csv").write_text(as_csv(Provider(options.google_beta).rows()))
+    if options.azure_native:
+        file = options.azure_native / "provider/pkg/gen/replacement.go"
+        rows = [*azure.replacements(file), *azure.installed_limits()]
+        (TABLES / "azure_native.csv").write_text(as_csv(rows))
+
+
+if __name__ == "__main__":
+    main()
