@@ -1,9 +1,10 @@
 """Azure's answers as templates: ids in Azure Resource Manager's form, and the outputs that are not inputs.
 
 The last input in an id names the resource: `{name}` in the outputs. Previews fill in what only Azure knows
-(`{tenantId}`, `{subscriptionId}`, `{nodeResourceGroup}`, `{suffix}`, `{uuid_…}`) with assumed values, the fake cloud
-of the rehearsal with its own. Sources: names of inputs and outputs are those of pulumi-azure-native 3.29.0. Host
-names and the OIDC issuer URL follow the AKS documentation (`use-oidc-issuer`). Not compared with a live cloud.
+(`{tenantId}`, `{subscriptionId}`, `{nodeResourceGroup}`, `{suffix}`, `{uuid_…}`) with assumed values, the
+fake cloud of the rehearsal with its own. Sources: names of inputs and outputs are those of
+pulumi-azure-native 3.29.0. Host names and the OIDC issuer URL follow the AKS documentation
+(`use-oidc-issuer`). Not compared with a live cloud.
 """
 
 import base64

@@ -1,10 +1,10 @@
 """Google Cloud's answers as templates: ids, and the outputs that are not inputs.
 
-Previews fill in what only the cloud knows (`{address}`, `{certificate}`, `{dnsEndpoint}`, `{number}`) with assumed
-values, the fake cloud of the rehearsal with its own. Sources: ids of compute, clusters, Filestore and Artifact
-Registry follow the import sections of pulumi-gcp 10.2.0; output names are those of its classes. Self links, service
-account addresses (`ACCOUNT@PROJECT.iam.gserviceaccount.com`) and the other ids follow Google's documentation. Not
-compared with a live cloud.
+Previews fill in what only the cloud knows (`{address}`, `{certificate}`, `{dnsEndpoint}`, `{number}`) with
+assumed values, the fake cloud of the rehearsal with its own. Sources: ids of compute, clusters, Filestore and
+Artifact Registry follow the import sections of pulumi-gcp 10.2.0; output names are those of its classes. Self
+links, service account addresses (`ACCOUNT@PROJECT.iam.gserviceaccount.com`) and the other ids follow Google's
+documentation. Not compared with a live cloud.
 """
 
 from collections.abc import Mapping

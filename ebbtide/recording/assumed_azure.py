@@ -1,6 +1,7 @@
 """Assumed responses of Azure.
 
-The templates are those of `answers_azure`. Not compared with a live cloud: they are displayed only, and decide nothing.
+The templates are those of `answers_azure`. Not compared with a live cloud: they are displayed only, and
+decide nothing.
 """
 
 from collections.abc import Mapping

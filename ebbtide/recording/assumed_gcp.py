@@ -1,7 +1,7 @@
 """Assumed responses of Google Cloud.
 
-The templates are those of `answers_gcp`; the DNS endpoint's host name follows Google's documentation. Not compared
-with a live cloud: they are displayed only, and decide nothing.
+The templates are those of `answers_gcp`; the DNS endpoint's host name follows Google's documentation. Not
+compared with a live cloud: they are displayed only, and decide nothing.
 """
 
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ _DERIVED: Final[Mapping[str, Derivation]] = {
     "accountHost": lambda facts: account_host("{project}".format_map(facts)),
     "address": lambda _: ADDRESS,
     "certificate": lambda _: CERTIFICATE_BASE64,
-    "dnsEndpoint": lambda facts: f"gke-{WORD}-{{name}}-{_NUMBER}.{{region}}.gke.goog".format_map(facts),
+    "dnsEndpoint": f"gke-{WORD}-{{name}}-{_NUMBER}.{{region}}.gke.goog".format_map,
     "number": lambda _: _NUMBER,
     "accessToken": lambda _: f"{WORD}-access-token",
 }

@@ -106,9 +106,9 @@ def _models(package: str) -> dict[str, dict[str, Any]]:
 
 def _tables(model: ast.ClassDef) -> Iterator[tuple[str, Any]]:
     for node in model.body:
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            if node.targets[0].id in ("_attribute_map", "_validation"):
-                yield node.targets[0].id, ast.literal_eval(node.value)
+        name = getattr(node.targets[0], "id", "") if isinstance(node, ast.Assign) else ""
+        if isinstance(node, ast.Assign) and name in ("_attribute_map", "_validation"):
+            yield name, ast.literal_eval(node.value)
 
 
 @cache

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 _TOKEN: Final = re.compile(
-    r'(?P<owner>^(?:var|func)[ ]+\w+)|\s+|//[^\n]*|/\*.*?\*/|(?P<text>"(?:\\.|[^"\\])*")|(?P<raw>`[^`]*`)|(?P<number>\d[\d_.]*)'
-    r"|(?P<name>[A-Za-z_]\w*)|(?P<sign>:=|[^\s\w])",
+    r'(?P<owner>^(?:var|func)[ ]+\w+)|\s+|//[^\n]*|/\*.*?\*/|(?P<text>"(?:\\.|[^"\\])*")'
+    r"|(?P<raw>`[^`]*`)|(?P<number>\d[\d_.]*)|(?P<name>[A-Za-z_]\w*)|(?P<sign>:=|[^\s\w])",
     re.DOTALL | re.MULTILINE,
 )
-_OWNER: Final = re.compile(r"(?:var|func) +(\w+)")
 _MAP: Final = ("map", "[", "string", "]", "*", "schema", ".", "Schema", "{")
 _ONE: Final = ("&", "schema", ".", "Schema", "{")
 _CLOSING: Final = {"{": "}", "(": ")", "[": "]"}
@@ -54,16 +53,16 @@ class Source:
         while self._at < len(self._tokens):
             kind, text = self._tokens[self._at]
             if kind == "owner":
-                owner = _OWNER.match(text)[1]  # pyright: ignore[reportOptionalSubscript] # it is one
+                owner = text.split()[1]
             length = self._schema_length()
             if not length:
                 self._at += 1
                 continue
             self._at += length
             literal = self._braces()
-            found = literal.keyed if length == len(_MAP) else {"": literal}
-            if not any(_is_of_identity(one) for one in found.values()):
-                result.setdefault(owner, {}).update({**found, **result.get(owner, {})})
+            schemas = literal.keyed if length == len(_MAP) else {"": literal}
+            if not any(map(_is_of_identity, schemas.values())):
+                result[owner] = {**schemas, **result.get(owner, {})}
         return result
 
     def _schema_length(self) -> int:
@@ -82,7 +81,7 @@ class Source:
     def _peek(self) -> str:
         return self._tokens[self._at][1] if self._at < len(self._tokens) else ""
 
-    def _value(self) -> Any:
+    def _value(self) -> Any:  # noqa: PLR0911 - a case each
         kind, text = self._next()
         if kind == "text":
             return self._operated(ast.literal_eval(text))

@@ -6,7 +6,7 @@ for few of them. Pulumi's names follow from Terraform's: camel case, and a plura
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,72 +15,40 @@ from rehearsal.provider_schemas.constraints import Row, inner_class
 from rehearsal.provider_schemas.go_literals import Call, Literal, Source
 
 _SERVICES: Final = "google-beta/services"
-_MEMBER: Final = ("google-beta/tpgiamresource/resource_iam_member.go", "IamMemberBaseSchema")
-_NODES: Final = (f"{_SERVICES}/container/resource_container_node_pool.go", "schemaNodePool")
+_MEMBER: Final = "google-beta/tpgiamresource/resource_iam_member.go:IamMemberBaseSchema"
+_NODES: Final = f"{_SERVICES}/container/resource_container_node_pool.go"
 
-RESOURCES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
-    "gcp:artifactregistry/repository:Repository": (
-        (
-            f"{_SERVICES}/artifactregistry/resource_artifact_registry_repository.go",
-            "ResourceArtifactRegistryRepository",
-        ),
-    ),
-    "gcp:artifactregistry/repositoryIamMember:RepositoryIamMember": (
-        (
-            f"{_SERVICES}/artifactregistry/iam_artifact_registry_repository.go",
-            "ArtifactRegistryRepositoryIamSchema",
-        ),
-        _MEMBER,
-    ),
-    "gcp:compute/network:Network": (
-        (f"{_SERVICES}/compute/resource_compute_network.go", "ResourceComputeNetwork"),
-    ),
-    "gcp:compute/router:Router": (
-        (f"{_SERVICES}/compute/resource_compute_router.go", "ResourceComputeRouter"),
-    ),
-    "gcp:compute/routerNat:RouterNat": (
-        (f"{_SERVICES}/compute/resource_compute_router_nat.go", "ResourceComputeRouterNat"),
-    ),
-    "gcp:compute/subnetwork:Subnetwork": (
-        (f"{_SERVICES}/compute/resource_compute_subnetwork.go", "ResourceComputeSubnetwork"),
-    ),
-    "gcp:container/cluster:Cluster": (
-        (f"{_SERVICES}/container/resource_container_cluster.go", "ResourceContainerCluster"),
-    ),
-    "gcp:container/nodePool:NodePool": (
-        (f"{_SERVICES}/container/resource_container_node_pool.go", "ResourceContainerNodePool"),
-        _NODES,
-    ),
-    "gcp:filestore/instance:Instance": (
-        (f"{_SERVICES}/filestore/resource_filestore_instance.go", "ResourceFilestoreInstance"),
-    ),
-    "gcp:kms/cryptoKeyIAMMember:CryptoKeyIAMMember": (
-        (f"{_SERVICES}/kms/iam_kms_crypto_key.go", "IamKmsCryptoKeySchema"),
-        _MEMBER,
-    ),
-    "gcp:projects/iAMMember:IAMMember": (
-        (f"{_SERVICES}/resourcemanager/iam_project.go", "IamProjectSchema"),
-        _MEMBER,
-    ),
-    "gcp:serviceaccount/account:Account": (
-        (
-            f"{_SERVICES}/resourcemanager/resource_google_service_account.go",
-            "ResourceGoogleServiceAccount",
-        ),
-    ),
-    "gcp:serviceaccount/iAMMember:IAMMember": (
-        (f"{_SERVICES}/resourcemanager/iam_service_account.go", "IamServiceAccountSchema"),
-        _MEMBER,
-    ),
-    "gcp:storage/bucket:Bucket": (
-        (f"{_SERVICES}/storage/resource_storage_bucket.go", "ResourceStorageBucket"),
-    ),
-    "gcp:storage/bucketIAMMember:BucketIAMMember": (
-        (f"{_SERVICES}/storage/iam_storage_bucket.go", "StorageBucketIamSchema"),
-        _MEMBER,
-    ),
-}
-"""By type: the files and names of its schemas."""
+_SCHEMAS: Final = """
+artifactregistry/repository:Repository resource_artifact_registry_repository.go:ResourceArtifactRegistryRepository
+compute/network:Network resource_compute_network.go:ResourceComputeNetwork
+compute/router:Router resource_compute_router.go:ResourceComputeRouter
+compute/routerNat:RouterNat resource_compute_router_nat.go:ResourceComputeRouterNat
+compute/subnetwork:Subnetwork resource_compute_subnetwork.go:ResourceComputeSubnetwork
+container/cluster:Cluster resource_container_cluster.go:ResourceContainerCluster
+container/nodePool:NodePool resource_container_node_pool.go:ResourceContainerNodePool
+container/nodePool:NodePool resource_container_node_pool.go:schemaNodePool
+filestore/instance:Instance resource_filestore_instance.go:ResourceFilestoreInstance
+serviceaccount/account:Account resource_google_service_account.go:ResourceGoogleServiceAccount
+storage/bucket:Bucket resource_storage_bucket.go:ResourceStorageBucket
+artifactregistry/repositoryIamMember:RepositoryIamMember iam_artifact_registry_repository.go:ArtifactRegistryRepositoryIamSchema
+kms/cryptoKeyIAMMember:CryptoKeyIAMMember iam_kms_crypto_key.go:IamKmsCryptoKeySchema
+projects/iAMMember:IAMMember iam_project.go:IamProjectSchema
+serviceaccount/iAMMember:IAMMember iam_service_account.go:IamServiceAccountSchema
+storage/bucketIAMMember:BucketIAMMember iam_storage_bucket.go:StorageBucketIamSchema
+"""  # noqa: E501 - a table
+"""Each type, and a file and name of its schema in the directory of its service."""
+_OTHER_SERVICES: Final = {"projects": "resourcemanager", "serviceaccount": "resourcemanager"}
+
+
+def schemas() -> Iterator[tuple[str, str, str]]:
+    """Yield each type with a file that has a schema of it, and the schema's name there."""
+    for line in _SCHEMAS.split("\n")[1:-1]:
+        type_, place = line.split()
+        service = type_.partition("/")[0]
+        member = [_MEMBER] if place.startswith("iam_") else []
+        for where in (f"{_SERVICES}/{_OTHER_SERVICES.get(service, service)}/{place}", *member):
+            file, _, name = where.partition(":")
+            yield f"gcp:{type_}", file, name
 
 
 class Provider:
@@ -89,22 +57,23 @@ class Provider:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._read: dict[Path, dict[str, dict[str, Any]]] = {}
-        released = re.search(r"^## (\d+\.\d+\.\d+) \(\w+ \d", (directory / "CHANGELOG.md").read_text(), re.M)
+        released = re.search(
+            r"^## (\d+\.\d+\.\d+) \(\w+ \d", (directory / "CHANGELOG.md").read_text(), re.MULTILINE
+        )
         if released is None:
             raise LookupError("CHANGELOG.md names no release.")
         self._source = f"terraform-provider-google-beta {released[1]}"
 
     def rows(self) -> Iterator[Row]:
-        """Yield the constraints of all `RESOURCES`."""
-        for token, places in RESOURCES.items():
-            for file, name in places:
-                path = self._directory / file
-                yield from self._resource(token, path, self._schemas(path)[name], arguments(token), "")
+        """Yield the constraints of all types."""
+        for token, file, name in schemas():
+            path = self._directory / file
+            yield from self._resource(token, path, self._schemas(path)[name], arguments(token), "")
 
     def _schemas(self, file: Path) -> dict[str, dict[str, Any]]:
         """Return the schemas of a file's package that the file may speak of, by name."""
         if file not in self._read:
-            beside = (file, file.with_name("node_config.go"), self._directory / _NODES[0])
+            beside = (file, file.with_name("node_config.go"), self._directory / _NODES)
             schemas: dict[str, dict[str, Any]] = {}
             for other in beside:
                 if other.exists() and other.parent == file.parent:
@@ -175,7 +144,8 @@ def _constraints(fields: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _validation(validate: Call) -> Iterator[tuple[str, str]]:
-    name, given = validate.name.rpartition(".")[2], validate.arguments or ()
+    name = validate.name.rpartition(".")[2]
+    given: Sequence[Any] = validate.arguments or ()
     match name:
         case "StringInSlice" | "ValidateEnum" if isinstance(given[0], Literal):
             if all(isinstance(item, str) for item in given[0].items):

@@ -10,8 +10,8 @@ from ebbtide.recording.record import record
 from ebbtide.recording.recording import Recording
 from ebbtide_rehearsal.cloud.azure.functions import FUNCTIONS
 from ebbtide_rehearsal.cloud.azure.ids import names
-from ebbtide_rehearsal.cloud.azure.resource_kind import ResourceKind
 from ebbtide_rehearsal.cloud.azure.kinds import KINDS
+from ebbtide_rehearsal.cloud.azure.resource_kind import ResourceKind
 from tests.declarations import AKS, Declaration
 from tests.repository import ROOT
 from tests.running import full

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from ebbtide_rehearsal.cloud.faults import QUOTA, Fault
-from ebbtide_rehearsal.cloud.gcp.request import NODE_POOL
 from ebbtide_rehearsal.cloud.gcp.pool_rules import RULES
+from ebbtide_rehearsal.cloud.gcp.request import NODE_POOL
 from ebbtide_rehearsal.cloud.provider import RefusedError
 from rehearsal.tests.unit.gcp_capacity_cases import total
 from rehearsal.tests.unit.gcp_cloud import base, with_cluster

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from ebbtide_rehearsal.cloud.gcp.cluster_rules import RULES as CLUSTER_RULES
+from ebbtide_rehearsal.cloud.gcp.kinds import KINDS
 from ebbtide_rehearsal.cloud.gcp.request import (
     ACCOUNT,
     ACCOUNT_MEMBER,
@@ -18,8 +20,6 @@ from ebbtide_rehearsal.cloud.gcp.request import (
     ROUTER_NAT,
     SUBNETWORK,
 )
-from ebbtide_rehearsal.cloud.gcp.cluster_rules import RULES as CLUSTER_RULES
-from ebbtide_rehearsal.cloud.gcp.kinds import KINDS
 from ebbtide_rehearsal.cloud.provider import RefusedError
 from rehearsal.tests.unit.gcp_cloud import CLUSTER_ID, Cloud, asked_for, base, with_cluster
 from tests.declarations import GKE

@@ -1,6 +1,7 @@
 """azure-native 3.29: what it fills in, and what it refuses before anything is planned.
 
-Source: pulumi-azure-native, provider/pkg/provider/provider.go (`applyDefaults`, `validateType`, `validateProperty`).
+Source: pulumi-azure-native, provider/pkg/provider/provider.go (`applyDefaults`, `validateType`,
+`validateProperty`).
 """
 
 import re
@@ -59,7 +60,8 @@ class AzureNativeWording:
         path = misfit.path
         match misfit.problem:
             case "missing" if path == "location":
-                more = ". Either set it explicitly or configure it with 'pulumi config set azure-native:location <value>'."
+                more = "'pulumi config set azure-native:location <value>'."
+                more = f". Either set it explicitly or configure it with {more}"
                 return Failure(path, f"missing required property '{path}'{more}")
             case "missing":
                 return Failure(path, f"missing required property '{path}'")
@@ -88,7 +90,7 @@ class AzureNativeWording:
 
 
 def unknown(token: str, inputs: Properties) -> list[str]:
-    """Return the paths of properties that the schema does not have: azure-native omits them without failing."""
+    """Return the paths of properties that the schema does not have, which azure-native omits silently."""
     given = {key: value for key, value in inputs.items() if key != API_VERSION}
     return [misfit.path for misfit in schema.misfits(token, given) if misfit.problem == "unknown"]
 

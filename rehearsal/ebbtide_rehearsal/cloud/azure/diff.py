@@ -1,7 +1,7 @@
 """azure-native 3.29: the meaning of new inputs for a resource.
 
-Source: pulumi-azure-native, provider/pkg/provider/diff.go and provider.go. Inputs are compared with inputs, whatever
-the resource's state is.
+Source: pulumi-azure-native, provider/pkg/provider/diff.go and provider.go. Inputs are compared with inputs,
+whatever the resource's state is.
 """
 
 from typing import Any, Final

@@ -38,7 +38,7 @@ def _delete_contents(arm: Arm, group: Resource) -> None:
 
 KINDS: Final = (
     ResourceKind(
-        type="azure-native:resources:ResourceGroup",  # noqa: S106 - a type's name
+        type="azure-native:resources:ResourceGroup",
         api_version="2024-03-01",
         rules=(
             Rule("a region of Azure", "Azure/azure-cli#16368; catalog/data/locations.csv", _region_exists),

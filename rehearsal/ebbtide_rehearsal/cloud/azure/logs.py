@@ -83,9 +83,8 @@ def _one_of_two(request: Request) -> str | None:
 
 KINDS: Final = (
     ResourceKind(
-        type="azure-native:operationalinsights:Workspace",  # noqa: S106 - a type's name
+        type="azure-native:operationalinsights:Workspace",
         api_version="2023-09-01",
-        defaults={"sku": {"name": "PerGB2018"}, "retentionInDays": 30},
         rules=(
             Rule(
                 "kept for 30 to 730 days",
@@ -96,7 +95,7 @@ KINDS: Final = (
         outputs=_answers,
     ),
     ResourceKind(
-        type="azure-native:monitor:DataCollectionRule",  # noqa: S106 - a type's name
+        type="azure-native:monitor:DataCollectionRule",
         api_version="2022-06-01",
         rules=(
             Rule("workspaces that are there", _RULES, _workspaces_are_there),
@@ -105,7 +104,7 @@ KINDS: Final = (
         outputs=_answers,
     ),
     ResourceKind(
-        type="azure-native:monitor:DataCollectionRuleAssociation",  # noqa: S106 - a type's name
+        type="azure-native:monitor:DataCollectionRuleAssociation",
         api_version="2022-06-01",
         rules=(
             Rule("resource and rule are there", _JOINS, _joins_what_is_there),
@@ -114,7 +113,7 @@ KINDS: Final = (
         outputs=lambda _request: {"provisioningState": "Succeeded"},
     ),
     ResourceKind(
-        type="azure-native:monitor:DiagnosticSetting",  # noqa: S106 - a type's name
+        type="azure-native:monitor:DiagnosticSetting",
         api_version="2021-05-01-preview",
         rules=(
             Rule("resource and workspace are there", _SETTINGS, _joins_what_is_there),

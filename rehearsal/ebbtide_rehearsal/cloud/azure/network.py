@@ -118,8 +118,8 @@ def _subnet_in_use(arm: Arm, subnet: Resource) -> str | None:
     for user in users(arm, subnet.id):
         return refused(
             "InUseSubnetCannotBeDeleted",
-            f"Subnet {ids.last(subnet.id)} is in use by {user.id} and cannot be deleted. In order to delete the "
-            "subnet, delete all the resources within the subnet. See aka.ms/deletesubnet.",
+            f"Subnet {ids.last(subnet.id)} is in use by {user.id} and cannot be deleted. In order to delete "
+            "the subnet, delete all the resources within the subnet. See aka.ms/deletesubnet.",
         )
     return None
 

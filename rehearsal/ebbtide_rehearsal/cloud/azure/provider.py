@@ -74,13 +74,13 @@ class AzureProvider(FakeProvider[Request, Arm]):
     def request(
         self, call: Call, inputs: Properties, identity: str = "", old: Resource | None = None
     ) -> Request:
-        """See `FakeProvider.request`: without properties that azure-native does not know, which are recorded."""
+        """See `FakeProvider.request`: properties that azure-native does not know are recorded and omitted."""
         if not call.preview:
             unknown = check.unknown(call.type, inputs)
             for path in unknown:
                 self.cloud.store.say(
                     "property-ignored",
-                    f"azure-native knows no property {path} of {call.type}, and leaves it out of {call.name}.",
+                    f"azure-native knows no property {path} of {call.type}, and omits it from {call.name}.",
                     property=path,
                     urn=call.urn,
                 )
@@ -119,7 +119,7 @@ class AzureProvider(FakeProvider[Request, Arm]):
         own = _own(kind)
         given = {key: value for key, value in request.inputs.items() if key not in ids.names(own.path)}
         identity = {"name": ids.last(request.id), "type": ids.azure_type(own.path)}
-        return {**own.defaults, **given, **identity, **kind.outputs(request)}
+        return {**given, **identity, **kind.outputs(request)}
 
     def state(self, kind: _Kind, resource: Resource) -> dict[str, Any]:
         """See `FakeProvider.state`."""

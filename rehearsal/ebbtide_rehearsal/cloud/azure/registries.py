@@ -59,7 +59,6 @@ KINDS: Final = (
     ResourceKind(
         type=REGISTRY,
         api_version="2023-01-01-preview",
-        defaults={"adminUserEnabled": False, "publicNetworkAccess": "Enabled"},
         rules=(
             Rule("a name that is free in all of Azure", "MicrosoftDocs/azure-dev-docs#1303", _name_is_free),
             Rule("a tier that is sold", _DOCS, _tier_is_sold),

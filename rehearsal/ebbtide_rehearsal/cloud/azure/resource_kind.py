@@ -1,7 +1,7 @@
 """A resource type of Azure, and a resource requested of it."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ebbtide.recording.answers_azure import RESOURCES
@@ -28,15 +28,13 @@ class ResourceKind(resource_kind.ResourceKind[Request, Arm]):
     Attributes:
         api_version: that azure-native 3.29 uses for it.
         parent: token of the type that it is below; empty for what is in a resource group or a scope.
-        defaults: Azure's values for omitted properties.
-        inside: properties that hold resources with a type of their own; where the program omits them, azure-native
-            leaves them alone.
+        inside: properties that hold resources with a type of their own; where the program omits them,
+            azure-native leaves them alone.
         unknown: paths in the inputs that only Azure knows.
     """
 
     api_version: str
     parent: str = ""
-    defaults: Mapping[str, Any] = field(default_factory=dict[str, Any])
     inside: Sequence[str] = ()
     unknown: Sequence[str] = ()
 

@@ -135,17 +135,15 @@ KINDS: Final = (
         outputs=_account_answers,
     ),
     ResourceKind(
-        type="azure-native:storage:BlobContainer",  # noqa: S106 - a type's name
+        type="azure-native:storage:BlobContainer",
         api_version="2024-01-01",
         parent=ACCOUNT,
-        defaults={"publicAccess": "None"},
         rules=(Rule("an account for blobs", _TYPES, _takes_blobs),),
     ),
     ResourceKind(
-        type="azure-native:storage:FileShare",  # noqa: S106 - a type's name
+        type="azure-native:storage:FileShare",
         api_version="2024-01-01",
         parent=ACCOUNT,
-        defaults={"enabledProtocols": "SMB"},
         rules=(
             Rule("an account for files", _TYPES, _takes_files),
             Rule(

@@ -34,7 +34,7 @@ def failures(
         if failure is not None:
             yield failure
     for limit in constraints.limits:
-        for where, value in values_at(dict(inputs), limit.property):
+        for where, value in values_at(dict(inputs), limit.path):
             reason = wording.outside(where, value, limit)
             if reason is not None:
                 yield Failure(where, reason)
@@ -42,11 +42,12 @@ def failures(
 
 def is_within(limit: Limit, value: Any) -> bool:
     """Report if a value is within a limit on numbers and lengths; values of another type are."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if isinstance(value, bool):
+        return True
     match limit.name:
-        case "minimum" if is_number:
+        case "minimum" if isinstance(value, int | float):
             return value >= limit.number
-        case "maximum" if is_number:
+        case "maximum" if isinstance(value, int | float):
             return value <= limit.number
         case "shortest" if isinstance(value, str):
             return len(value) >= limit.number

@@ -1,10 +1,11 @@
 """The constraints of a type's properties, from tables: `schemas/*.csv`.
 
-`python -m rehearsal.provider_schemas` generates `gcp.csv` and `azure_native.csv` from the providers' own sources;
-`noted.csv` has what they cannot give. Each row names its source. Constraints: `replace` (only a new resource can
-have another value; `within`: or another value below it), `computed` (omitted, the cloud's value stays), `default`
-(JSON), `required`, `same` (the name of the comparison that overlooks a difference), and the limits `enum`,
-`minimum`, `maximum`, `shortest`, `longest`, `pattern`, `validate` (the name of a validation function).
+`python -m rehearsal.provider_schemas` generates `gcp.csv` and `azure_native.csv` from the providers' own
+sources; `noted.csv` has what they cannot give. Each row names its source. Constraints: `replace` (only a new
+resource can have another value; `within`: or another value below it), `computed` (omitted, the cloud's value
+stays), `default` (JSON), `required`, `same` (the name of the comparison that overlooks a difference), and the
+limits `enum`, `minimum`, `maximum`, `shortest`, `longest`, `pattern`, `validate` (the name of a validation
+function).
 """
 
 import csv
@@ -26,12 +27,12 @@ class Limit:
     """A limit of a value.
 
     Attributes:
-        property: path without indices.
+        path: of the property, without indices.
         name: one of the limits of the tables.
         value: as the table has it.
     """
 
-    property: str
+    path: str
     name: str
     value: str
 

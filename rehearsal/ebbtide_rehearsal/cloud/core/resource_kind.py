@@ -95,8 +95,8 @@ class ResourceKind(Generic[RequestT, CloudT]):
         type: its token, such as `gcp:container/nodePool:NodePool`.
         rules: what the API refuses, in the order in which it looks.
         outputs: the state that is not among the inputs, of a request.
-        apply: what else happens when a resource is created or updated, once it is stored; what it raises undoes
-            the change.
+        apply: what else happens when a resource is created or updated, once it is stored; what it raises
+            undoes the change.
         current: the part of the state that changes by itself.
         before_delete: why a resource cannot be deleted, or what happens before it is; None where it can be.
         after_delete: what else goes with a resource.

@@ -1,8 +1,8 @@
 """Pulumi's bridge to Terraform: defaults, and the refusals of Terraform's schema.
 
 The wording is that of Terraform's plug-in SDK and of Pulumi's bridge to it (pulumi-terraform-bridge v3,
-pkg/tfbridge; hashicorp/terraform-plugin-sdk v2, helper/validation; functions of the tables' `validate` are those
-of terraform-provider-google-beta, google-beta/verify).
+pkg/tfbridge; hashicorp/terraform-plugin-sdk v2, helper/validation; functions of the tables' `validate` are
+those of terraform-provider-google-beta, google-beta/verify).
 """
 
 import ipaddress
@@ -27,8 +27,8 @@ _MEMBER: Final = re.compile(
 
 
 def completed(kind: ResourceKind, call: Call, old: Properties, new: Properties) -> dict[str, Plain]:
-    """Return inputs with the provider's defaults, and a name where none is given: the existing one, or a new one
-    of the logical name and random digits.
+    """Return inputs with the provider's defaults, and a name where none is given: the existing one, or a new
+    one of the logical name and random digits.
     """
     inputs = with_defaults(new, kind.constraints.defaults)
     if kind.autonamed and inputs.get(kind.autonamed) is None:
@@ -56,7 +56,7 @@ class TerraformWording:
                 assert_never(misfit.problem)
         return Failure(misfit.path, reason)
 
-    def outside(self, where: str, value: Any, limit: Limit) -> str | None:
+    def outside(self, where: str, value: Any, limit: Limit) -> str | None:  # noqa: PLR0911 - a case each
         """See `Wording.outside`."""
         path = plain_path(where)
         match limit.name:
@@ -70,9 +70,9 @@ class TerraformWording:
             case "longest" if not is_within(limit, value):
                 return f"expected length to be in the range (0 - {limit.value}), got {len(value)}"
             case "pattern":
-                return _unmatched(limit.property, value, limit.value)
+                return _unmatched(limit.path, value, limit.value)
             case "validate" if limit.value in VALIDATIONS:
-                return VALIDATIONS[limit.value](limit.property, value)
+                return VALIDATIONS[limit.value](limit.path, value)
             case _:
                 return None
 
@@ -126,4 +126,6 @@ VALIDATIONS: Final[Mapping[str, Callable[[str, Any], str | None]]] = {
     "validateIAMMember": _member,
     "cluster name": _cluster_name,
 }
-"""By the name in the tables; property and value to a message, None where it is valid. Others are not enforced."""
+"""By the name in the tables; property and value to a message, None where it is valid. Others are not
+enforced.
+"""

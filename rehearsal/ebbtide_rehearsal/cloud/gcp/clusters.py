@@ -70,7 +70,9 @@ def _protected(_cloud: GoogleCloud, cluster: Resource) -> str | None:
 
 
 def _start(request: Request, cluster: Resource) -> None:
-    """Start the control plane; GKE then creates a default pool, and deletes it at once where it is not wanted."""
+    """Start the control plane; GKE then creates a default pool, and deletes it at once where it is not
+    wanted.
+    """
     if request.old is not None:
         return
     cloud = request.cloud

@@ -14,8 +14,8 @@ from ebbtide_rehearsal.cloud.provider import Change, Properties
 def change(kind: ResourceKind, old: Properties, state: Properties, new: Properties) -> Change:
     """Return the meaning of new inputs for a resource.
 
-    One whose name is given is deleted first: the bridge takes a name that it has not made itself for one that can
-    exist only once (pulumi-terraform-bridge v3, pkg/tfbridge, `nameRequiresDeleteBeforeReplace`).
+    One whose name is given is deleted first: the bridge takes a name that it has not made itself for one that
+    can exist only once (pulumi-terraform-bridge v3, pkg/tfbridge, `nameRequiresDeleteBeforeReplace`).
 
     Args:
         kind: the type of the resource.
@@ -72,7 +72,7 @@ def _back(kind: ResourceKind, inputs: Plain, state: Plain, path: str) -> Plain:
 
 
 def _is_same(kind: ResourceKind, path: str, before: Any, after: Any) -> bool:
-    """Report if Terraform overlooks a difference: what is empty is absent to it, and its `DiffSuppressFunc`s."""
+    """Report if Terraform overlooks a difference: empty is absent to it, and it has `DiffSuppressFunc`s."""
     if before in (None, {}, []) and after in (None, {}, []):
         return True
     match kind.constraints.same.get(path) or kind.constraints.same.get(path.rpartition(".")[0], ""):

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from ebbtide.recording.values import Plain
 from ebbtide_rehearsal.cloud.gcp.answers import identity_of, result_of
 from ebbtide_rehearsal.cloud.gcp.request import CLUSTER, Request, resource_id
 from ebbtide_rehearsal.cloud.provider import Properties, RefusedError
@@ -35,7 +36,7 @@ def _get_cluster(request: Request) -> Properties:
         "nodeLocations": cluster.state["nodeLocations"],
         "network": request.network(fields.text("network") or "default"),
         "subnetwork": resource_id(fields.text("subnetwork")),
-        "resourceLabels": fields.labels("resourceLabels"),
+        "resourceLabels": dict[str, Plain](fields.labels("resourceLabels")),
         "deletionProtection": fields.flag("deletionProtection"),
         "releaseChannels": [{"channel": fields.text("releaseChannel.channel") or "UNSPECIFIED"}],
         "workloadIdentityConfigs": [{"workloadPool": fields.text("workloadIdentityConfig.workloadPool")}],

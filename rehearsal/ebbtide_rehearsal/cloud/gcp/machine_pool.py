@@ -85,7 +85,7 @@ def machine_pool(request: Request, cluster: str, cluster_zones: tuple[str, ...])
     """The node pool, in the terms of the controllers of nodes.
 
     Args:
-        asked: the node pool that is asked for, and accepted.
+        request: the node pool, which the rules accept.
         cluster: id of its cluster.
         cluster_zones: where the cluster's pools have nodes unless they say so themselves.
 

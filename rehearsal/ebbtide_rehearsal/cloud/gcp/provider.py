@@ -26,7 +26,8 @@ _Kind = AnyKind[Request, GoogleCloud]
 class Gcp(FakeProvider[Request, GoogleCloud]):
     """Google Cloud as its Pulumi provider shows it.
 
-    Creating a cluster starts a control plane, and creating a node pool makes it known to the controllers of nodes.
+    Creating a cluster starts a control plane, and creating a node pool makes it known to the controllers of
+    nodes.
     """
 
     package = "gcp"
@@ -140,8 +141,8 @@ def _own(kind: _Kind) -> ResourceKind:
 
 def _unknown_over(inputs: Properties, outputs: Mapping[str, Any]) -> dict[str, Any]:
     """Return inputs, with what only the cloud knows unknown."""
-    added = {key: item for key, item in outputs.items() if key not in inputs or isinstance(item, dict)}
-    return merged(inputs, {key: _unknown(item) for key, item in added.items()})
+    added = {key for key, item in outputs.items() if key not in inputs or isinstance(item, dict)}
+    return merged(inputs, {key: _unknown(outputs[key]) for key in added})
 
 
 def _unknown(value: Plain) -> Plain:

@@ -16,8 +16,9 @@ class ResourceKind(resource_kind.ResourceKind[Request, GoogleCloud]):
     """A resource type of Google Cloud.
 
     Attributes:
-        autonamed: the property that is made of the logical name where none is given; empty for none. A resource
-            with a name of its own is deleted before its replacement is created, since both cannot have it.
+        autonamed: the property that is made of the logical name where none is given; empty for none. A
+            resource with a name of its own is deleted before its replacement is created, since both cannot
+            have it.
         replaced_if: paths for which only some changes need a new resource, by the old and new value.
         maps: paths of maps that are read back whole, whatever the cloud has added to them.
         conflicts: what the provider refuses of several properties together.

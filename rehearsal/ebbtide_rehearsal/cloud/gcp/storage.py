@@ -145,7 +145,6 @@ KINDS: Final = (
         outputs=lambda request: {
             **outputs_of(request),
             "project": request.project,
-            "location": request.fields.text("location").upper(),
         },
         autonamed="name",
         rules=(

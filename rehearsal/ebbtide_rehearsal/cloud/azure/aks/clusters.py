@@ -147,12 +147,6 @@ KINDS: Final = (
     ResourceKind(
         type=CLUSTER,
         api_version="2025-09-01",
-        defaults={
-            "disableLocalAccounts": False,
-            "enableRBAC": True,
-            "sku": {"name": "Base", "tier": "Free"},
-            "supportPlan": "KubernetesOfficial",
-        },
         inside=("agentPoolProfiles",),
         unknown=("identity.userAssignedIdentities", "oidcIssuerProfile.issuerURL"),
         rules=(

@@ -36,7 +36,7 @@ def _window(request: Request) -> str | None:
 
 KINDS: Final = (
     ResourceKind(
-        type="azure-native:containerservice:MaintenanceConfiguration",  # noqa: S106 - a type's name
+        type="azure-native:containerservice:MaintenanceConfiguration",
         api_version="2025-09-01",
         parent=CLUSTER,
         rules=(

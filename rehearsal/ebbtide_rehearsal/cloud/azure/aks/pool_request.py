@@ -7,30 +7,10 @@ from typing import Any, Final, TypeAlias
 from ebbtide.catalog import Machine
 from ebbtide_rehearsal.cloud.azure.aks.machines import machine
 from ebbtide_rehearsal.cloud.azure.arm import Arm
+from ebbtide_rehearsal.cloud.azure.network import AGENT_POOL
+from ebbtide_rehearsal.cloud.core.read_back import defaults_of
 from ebbtide_rehearsal.cloud.core.resource_kind import Rule
 from ebbtide_rehearsal.cloud.store import Resource
-
-_DEFAULT_SIZE: Final = "Standard_D4s_v5"
-
-DEFAULTS: Final[Mapping[str, Any]] = {
-    "mode": "User",
-    "type": "VirtualMachineScaleSets",
-    "vmSize": _DEFAULT_SIZE,
-    "osType": "Linux",
-    "osSKU": "Ubuntu",
-    "osDiskType": "Managed",
-    "kubeletDiskType": "OS",
-    "enableAutoScaling": False,
-    "enableEncryptionAtHost": False,
-    "enableFIPS": False,
-    "enableNodePublicIP": False,
-    "enableUltraSSD": False,
-    "scaleDownMode": "Delete",
-    "maxPods": 250,
-    "powerState": {"code": "Running"},
-}
-"""What AKS takes what is left out for (Microsoft.ContainerService 2025-09-01; 250 pods as Azure CNI Overlay
-has it)."""
 
 FIXED: Final = (
     "type",
@@ -89,7 +69,11 @@ class PoolRequest:
         """Its properties, with what stays and what AKS takes the rest for."""
         old: Mapping[str, Any] = self.old.state if self.old is not None else {}
         kept = {name: old[name] for name in KEPT if name in old}
-        return {**DEFAULTS, **kept, **{key: value for key, value in self.given.items() if value is not None}}
+        return {
+            **defaults_of(AGENT_POOL),
+            **kept,
+            **{key: value for key, value in self.given.items() if value is not None},
+        }
 
     @property
     def is_system(self) -> bool:
