@@ -6,7 +6,7 @@ for few of them. Pulumi's names follow from Terraform's: camel case, and a plura
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -145,7 +145,7 @@ def _constraints(fields: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _validation(validate: Call) -> Iterator[tuple[str, str]]:
     name = validate.name.rpartition(".")[2]
-    given: Sequence[Any] = validate.arguments or ()
+    given: list[Any] = list(validate.arguments or ())
     match name:
         case "StringInSlice" | "ValidateEnum" if isinstance(given[0], Literal):
             if all(isinstance(item, str) for item in given[0].items):

@@ -19,7 +19,7 @@ from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.engine import forget_earlier_programs, workspace
 from ebbtide_rehearsal.tools import ensure
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 @dataclass(frozen=True, slots=True)

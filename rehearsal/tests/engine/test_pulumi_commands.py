@@ -21,8 +21,8 @@ from ebbtide_rehearsal.cloud.gcp import Gcp
 from ebbtide_rehearsal.cloud.protocol import serve
 from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.tools import ensure
+from rehearsal.tests.control_planes import FakeControlPlanes
 from rehearsal.tests.engine.test_gke_topology import NoKubernetes
-from rehearsal.tests.unit.gcp_cloud import FakeClusters
 from tests.pages import commands, of_kind
 from tests.repository import ROOT
 
@@ -97,7 +97,7 @@ def terminal(tmp_path: Path) -> Generator[Terminal]:
     smallest["config"]["ebbtide:cluster"]["lifetime"] = {"hours": 8}
     (root / "Pulumi.dev.yaml").write_text("# Kept.\n" + yaml.safe_dump(smallest), encoding="utf-8")
     store = Store(tmp_path / "cloud.sqlite")
-    served = {one.package: serve(one, store) for one in (Gcp(store, FakeClusters()), NoKubernetes())}
+    served = {one.package: serve(one, store) for one in (Gcp(store, FakeControlPlanes()), NoKubernetes())}
     programs = _programs(tmp_path / "bin")
     (tmp_path / "state").mkdir()
     settings = {

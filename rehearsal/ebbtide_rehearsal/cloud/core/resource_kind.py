@@ -7,7 +7,6 @@ from typing import Any, Generic, Protocol, TypeVar
 from ebbtide.reading.inputs import Inputs
 from ebbtide_rehearsal.cloud.clusters import Clusters
 from ebbtide_rehearsal.cloud.core.constraints import Constraints, constraints_of
-from ebbtide_rehearsal.cloud.provider import Properties
 from ebbtide_rehearsal.cloud.store import Resource, Store
 
 
@@ -47,7 +46,7 @@ class BaseRequest(Generic[CloudT]):
     type: str
     id: str = ""
     urn: str = ""
-    inputs: Properties
+    inputs: Mapping[str, Any]
     old: Resource | None = None
 
     @property
