@@ -1,4 +1,4 @@
-"""Functions: what a program asks Azure without making anything."""
+"""The functions with which the program queries Azure."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -27,7 +27,7 @@ def _client_config(arm: Arm, _arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _account_keys(arm: Arm, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    return storage.keys(_found(arm, KINDS[storage.ACCOUNT], arguments))
+    return storage.keys(_resource(arm, KINDS[storage.ACCOUNT], arguments))
 
 
 FUNCTIONS: Final[Mapping[str, Callable[[Arm, Mapping[str, Any]], Mapping[str, Any]]]] = {
@@ -40,7 +40,7 @@ FUNCTIONS: Final[Mapping[str, Callable[[Arm, Mapping[str, Any]], Mapping[str, An
 
 
 def result_of(arm: Arm, token: str, arguments: Properties) -> Properties:
-    """What Azure answers.
+    """Return the result of a function.
 
     Raises:
         RefusedError: it refuses, or there is no such function here.
@@ -52,11 +52,11 @@ def result_of(arm: Arm, token: str, arguments: Properties) -> Properties:
     kind = KINDS.get("".join(getter.groups())) if getter else None
     if kind is None:
         raise RefusedError(f"The rehearsal has no stand-in for the function {token}.")
-    resource = _found(arm, kind, arguments)
+    resource = _resource(arm, kind, arguments)
     return {"id": resource.id, **resource.state, **kind.current(arm, resource), API_VERSION: kind.api_version}
 
 
-def _found(arm: Arm, kind: ResourceKind, arguments: Mapping[str, Any]) -> Resource:
+def _resource(arm: Arm, kind: ResourceKind, arguments: Mapping[str, Any]) -> Resource:
     identity = ids.identity(kind.path, arm.subscription, arguments)
     resource = arm.find(identity)
     if resource is None:

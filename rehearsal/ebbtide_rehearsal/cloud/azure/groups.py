@@ -23,16 +23,16 @@ def _region_exists(request: Request) -> str | None:
 def _delete_contents(arm: Arm, group: Resource) -> None:
     """Deleting a resource group deletes all that is in it, whoever has made it (learn.microsoft.com,
     azure-resource-manager/management/delete-resource-group, 2026)."""
-    for one in arm.below(group.id, CLUSTER):
-        clusters.end(arm, one)
-    others = [one for one in arm.below(group.id) if one.urn]
-    if others:
+    for resource in arm.below(group.id, CLUSTER):
+        clusters.end(arm, resource)
+    remaining = [resource for resource in arm.below(group.id) if resource.urn]
+    if remaining:
         arm.store.say(
             "group-deleted",
             f"Resource group {ids.last(group.id)} is deleted with what is still in it: "
-            f"{', '.join(ids.last(one.id) for one in others)}.",
+            f"{', '.join(ids.last(resource.id) for resource in remaining)}.",
             group=group.id,
-            with_it=[one.id for one in others],
+            with_it=[resource.id for resource in remaining],
         )
 
 

@@ -1,4 +1,4 @@
-"""Managed identities, and who may sign in as one."""
+"""Managed identities and their federated credentials."""
 
 import time
 from typing import Final
@@ -14,7 +14,7 @@ IDENTITY: Final = "azure-native:managedidentity:UserAssignedIdentity"
 CREDENTIAL: Final = "azure-native:managedidentity:FederatedIdentityCredential"
 
 MADE: Final = "identity-made"
-"""What the timeline says of a new identity."""
+"""The event of a new identity."""
 
 _MOST_CREDENTIALS: Final = 20
 _WRITE_SECONDS: Final = 0.2  # of the wall clock: long enough for two writes to meet
@@ -27,12 +27,16 @@ def _identity_done(request: Request, made: Resource) -> None:
 
 def principals(arm: Arm) -> dict[str, Resource]:
     """Identities by the object id of their service principal."""
-    return {str(one.state["principalId"]): one for one in arm.store.resources(CLOUD, IDENTITY)}
+    return {str(identity.state["principalId"]): identity for identity in arm.store.resources(CLOUD, IDENTITY)}
 
 
 def _others(request: Request) -> list[Resource]:
     owner = request.id.rpartition("/federatedIdentityCredentials/")[0]
-    return [one for one in request.cloud.below(owner, CREDENTIAL) if not ids.same(one.id, request.id)]
+    return [
+        identity
+        for identity in request.cloud.below(owner, CREDENTIAL)
+        if not ids.same(identity.id, request.id)
+    ]
 
 
 def _few(request: Request) -> str | None:
@@ -47,7 +51,7 @@ def _few(request: Request) -> str | None:
 
 def _unique(request: Request) -> str | None:
     pair = (request.inputs["issuer"], request.inputs["subject"])
-    if all((one.state["issuer"], one.state["subject"]) != pair for one in _others(request)):
+    if all((identity.state["issuer"], identity.state["subject"]) != pair for identity in _others(request)):
         return None
     message = "Issuer and subject combination already exists for this Managed Identity."
     return refused("Conflict", message, status=CONFLICT)

@@ -28,17 +28,19 @@ def _answers(request: Request) -> Mapping[str, Any]:
 
 
 def _workspaces_are_there(request: Request) -> str | None:
-    for one in items(inner(request.inputs, "destinations"), "logAnalytics"):
-        workspace = str(one.get("workspaceResourceId") or "")
+    for destination in items(inner(request.inputs, "destinations"), "logAnalytics"):
+        workspace = str(destination.get("workspaceResourceId") or "")
         if not workspace or request.cloud.lacks(workspace):
-            return _payload(f"The workspace '{workspace}' of destination '{one.get('name')}' was not found.")
+            return _payload(
+                f"The workspace '{workspace}' of destination '{destination.get('name')}' was not found."
+            )
     return None
 
 
 def _flows_lead_somewhere(request: Request) -> str | None:
     destinations: Mapping[str, Any] = inner(request.inputs, "destinations")
-    listed = [one for value in destinations.values() for one in _listed(value)]
-    known = {one.get("name") for one in listed}
+    listed = [destination for value in destinations.values() for destination in _listed(value)]
+    known = {destination.get("name") for destination in listed}
     for flow in items(request.inputs, "dataFlows"):
         for name in items(flow, "destinations"):
             if name not in known:
@@ -56,9 +58,9 @@ def _payload(why: str) -> str:
 
 def _joins_what_is_there(request: Request) -> str | None:
     for name in ("resourceUri", "dataCollectionRuleId", "workspaceId"):
-        found = request.inputs.get(name)
-        if found is not None and request.cloud.lacks(str(found)):
-            return not_found(str(found))
+        target = request.inputs.get(name)
+        if target is not None and request.cloud.lacks(str(target)):
+            return not_found(str(target))
     return None
 
 

@@ -32,7 +32,7 @@ def ranges(state: Mapping[str, Any]) -> list[Range]:
 
 
 def overlapping(range_: Range, others: list[Range]) -> Iterator[Range]:
-    """Those of other ranges that have an address in common with one."""
+    """Yield the other ranges that share an address with a range."""
     return (other for other in others if other.version == range_.version and range_.overlaps(other))
 
 
@@ -58,7 +58,7 @@ def _inside_network(request: Request) -> str | None:
     around = ranges(network.state) if network else []
     name = ids.last(request.id)
     for range_ in ranges(request.inputs):
-        if not any(range_.version == one.version and range_.subnet_of(one) for one in around):  # pyright: ignore[reportArgumentType] # of one version
+        if not any(range_.version == other.version and range_.subnet_of(other) for other in around):  # pyright: ignore[reportArgumentType] # of one version
             return refused(
                 "NetcfgSubnetRangeOutsideVnet",
                 f"Subnet '{name}' is not valid because its IP address range is outside the IP address "
@@ -70,8 +70,8 @@ def _inside_network(request: Request) -> str | None:
 
 def _no_overlap(request: Request) -> str | None:
     network = network_of(request.id)
-    others = [one for one in request.cloud.below(network, SUBNET) if not ids.same(one.id, request.id)]
-    taken = [range_ for one in others for range_ in ranges(one.state)]
+    others = [other for other in request.cloud.below(network, SUBNET) if not ids.same(other.id, request.id)]
+    taken = [range_ for other in others for range_ in ranges(other.state)]
     if any(next(overlapping(range_, taken), None) for range_ in ranges(request.inputs)):
         return refused(
             "NetcfgSubnetRangesOverlap",
@@ -104,7 +104,7 @@ def _still_holds_subnets(request: Request) -> str | None:
 
 def _inside(request: Request, subnet: Resource) -> str | None:
     around = ranges(request.inputs)
-    if all(any(range_.subnet_of(one) for one in around) for range_ in ranges(subnet.state)):  # pyright: ignore[reportArgumentType] # of one version
+    if all(any(range_.subnet_of(other) for other in around) for range_ in ranges(subnet.state)):  # pyright: ignore[reportArgumentType] # of one version
         return None
     return refused(
         "InUsePrefixCannotBeDeleted",

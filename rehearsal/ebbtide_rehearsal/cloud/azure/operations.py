@@ -1,4 +1,4 @@
-"""What is under way, so that what Azure does not do at the same time is refused."""
+"""Operations in progress, so that conflicting ones are refused."""
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager

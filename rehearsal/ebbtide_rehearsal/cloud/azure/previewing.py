@@ -1,5 +1,4 @@
-"""What azure-native 3.29 answers in a preview (`PreviewOutputs`): what is asked for, and unknown what Azure
-adds to it."""
+"""Outputs of azure-native 3.29 in a preview (`PreviewOutputs`): the inputs, with what Azure adds unknown."""
 
 from collections.abc import Mapping
 from typing import Any, cast

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib import metadata
-from typing import Any, ClassVar, Final, cast
+from typing import Any, Final, cast
 
 from ebbtide.reading.inputs import Inputs
 from ebbtide_rehearsal.cloud.azure import check, diff, ids
@@ -30,7 +30,7 @@ class AzureProvider(FakeProvider[Request, Arm]):
     """Azure as its Pulumi provider shows it."""
 
     package = CLOUD
-    version: ClassVar[str] = metadata.version("pulumi-azure-native")
+    version = metadata.version("pulumi-azure-native")
     wording = check.AzureNativeWording()
     kinds = KINDS
 

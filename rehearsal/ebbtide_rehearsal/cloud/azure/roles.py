@@ -1,4 +1,4 @@
-"""Role assignments: who may do what, where."""
+"""Role assignments."""
 
 import re
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ _REPLICATION_SECONDS: Final = 30.0  # simulated; Azure gives no figure
 
 
 def may_join(arm: Arm, principal: str, subnet: str) -> bool:
-    """Whether a principal may put nodes into a subnet."""
+    """Report if a principal may put nodes into a subnet."""
     return any(
         assignment.state["principalId"] == principal
         and ids.last(str(assignment.state["roleDefinitionId"])) in _MAY_JOIN
@@ -87,7 +87,7 @@ def _principal_is_there(request: Request) -> str | None:
 
 
 def _is_replicated(arm: Arm, identity: Resource) -> bool:
-    made = [one.at for one in arm.store.events(kind=MADE) if one.facts["identity"] == identity.id]
+    made = [event.at for event in arm.store.events(kind=MADE) if event.facts["identity"] == identity.id]
     return not made or arm.store.clock.now() - made[-1] >= _REPLICATION_SECONDS
 
 
@@ -125,8 +125,8 @@ def _grant(of: Mapping[str, Any]) -> tuple[str, str, str]:
 def _answers(request: Request) -> Mapping[str, Any]:
     principal = str(request.inputs["principalId"])
     is_service = principal == DEPLOYER or principal in principals(request.cloud)
-    found = request.inputs.get("principalType") or ("ServicePrincipal" if is_service else "User")
-    return {"principalType": found, "scope": request.inputs["scope"]}
+    type_ = request.inputs.get("principalType") or ("ServicePrincipal" if is_service else "User")
+    return {"principalType": type_, "scope": request.inputs["scope"]}
 
 
 KINDS: Final = (

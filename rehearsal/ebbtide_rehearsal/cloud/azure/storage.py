@@ -49,7 +49,7 @@ def _reached_from_subnets(request: Request) -> str | None:
     for rule in items(inner(request.inputs, "networkRuleSet"), "virtualNetworkRules"):
         subnet = request.cloud.find(str(rule.get("virtualNetworkResourceId") or ""))
         endpoints = items(subnet.state, "serviceEndpoints") if subnet else []
-        if all(one.get("service") not in _SERVICES for one in endpoints):
+        if all(endpoint.get("service") not in _SERVICES for endpoint in endpoints):
             named = rule.get("virtualNetworkResourceId")
             return refused(
                 "NetworkAclsValidationFailure",
@@ -73,10 +73,10 @@ def _account_answers(request: Request) -> Mapping[str, Any]:
 
 
 def _account(request: Request) -> Resource:
-    found = request.cloud.find(request.id.partition("/blobServices/")[0].partition("/fileServices/")[0])
-    if found is None:
+    account = request.cloud.find(request.id.partition("/blobServices/")[0].partition("/fileServices/")[0])
+    if account is None:
         raise LookupError(request.id)  # its parent was looked for before
-    return found
+    return account
 
 
 def _takes_blobs(request: Request) -> str | None:

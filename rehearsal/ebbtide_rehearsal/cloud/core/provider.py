@@ -28,7 +28,7 @@ class FakeProvider(ABC, Generic[RequestT, CloudT]):
     What the real provider or API refuses is refused with its kind of message.
     """
 
-    package: ClassVar[str]
+    package: str
     wording: ClassVar[check.Wording]
     kinds: ClassVar[Mapping[str, ResourceKind[Any, Any]]]
 

@@ -1,4 +1,4 @@
-"""What the clouds change between a write and a read: `schemas/read_back.csv`.
+"""Changes of the clouds between a write and a read: `schemas/read_back.csv`.
 
 Changes: `forgets` (the answer omits the property), `fills` (the answer has this JSON where nothing was asked
 for, within an object that exists), `uppers` (in capitals). What

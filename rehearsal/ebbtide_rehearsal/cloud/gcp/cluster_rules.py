@@ -1,4 +1,4 @@
-"""What the API refuses of a cluster."""
+"""Rules of the API on clusters."""
 
 import ipaddress
 import re
@@ -46,11 +46,13 @@ def _subnetwork(request: Request) -> str | None:
     reference = fields.text("subnetwork")
     if not reference or last(fields.text("network") or "default") == "default":
         return None
-    found = request.cloud.get(request.subnetwork(reference))
-    if found is None:
+    subnetwork = request.cloud.get(request.subnetwork(reference))
+    if subnetwork is None:
         return _bad(f'Subnetwork "{last(reference)}" does not exist.')
-    if last(inputs_of(found).text("network")) != last(fields.text("network")):
-        return _bad(f'Subnetwork "{found.id}" is not valid for Network "{last(fields.text("network"))}".')
+    if last(inputs_of(subnetwork).text("network")) != last(fields.text("network")):
+        return _bad(
+            f'Subnetwork "{subnetwork.id}" is not valid for Network "{last(fields.text("network"))}".'
+        )
     return None
 
 
@@ -63,16 +65,16 @@ def _ranges(request: Request) -> str | None:
         return _bad(
             f"Pod secondary range name ({pods}) should not be the same as service secondary range name."
         )
-    found = request.cloud.get(request.subnetwork(fields.text("subnetwork")))
-    if found is None:
+    subnetwork = request.cloud.get(request.subnetwork(fields.text("subnetwork")))
+    if subnetwork is None:
         return None
-    there = {extra.text("rangeName") for extra in inputs_of(found).parts("secondaryIpRanges")}
+    range_names = {extra.text("rangeName") for extra in inputs_of(subnetwork).parts("secondaryIpRanges")}
     for what, name in (("Pod", pods), ("Services", services)):
-        if name and name not in there:
+        if name and name not in range_names:
             network = last(fields.text("network"))
             return _bad(
                 f'{what} secondary range "{name}" not found in network "{network}", subnetwork '
-                f'"{last(found.id)}".'
+                f'"{last(subnetwork.id)}".'
             )
     return None
 

@@ -121,7 +121,7 @@ def _taken(identity: str) -> str:
 
 
 def _conflicts(inputs: Properties) -> Iterator[Failure]:
-    """What Terraform's `ConflictsWith` and `CustomizeDiff` refuse."""
+    """Yield the refusals of Terraform's `ConflictsWith` and `CustomizeDiff`."""
     autopilot = ("removeDefaultNodePool", "nodePools", "enableShieldedNodes", "networkPolicy")
     if inputs.get("enableAutopilot") is True:
         for other in autopilot:

@@ -30,10 +30,10 @@ def change(kind: ResourceKind, old: Properties, state: Properties, new: Properti
     return diff.change(
         before,
         new,
-        is_same=lambda path, one, other: (
-            _is_same(kind, plain_path(path), one, other) or _is_kept(kind, plain_path(path), other)
+        is_same=lambda path, before, after: (
+            _is_same(kind, plain_path(path), before, after) or _is_kept(kind, plain_path(path), after)
         ),
-        needs_new=lambda path, one, other: _needs_new(kind, plain_path(path), one, other),
+        needs_new=lambda path, before, after: _needs_new(kind, plain_path(path), before, after),
         keeps_name=bool(kind.autonamed) and old.get(kind.autonamed) == new.get(kind.autonamed),
     )
 
@@ -67,7 +67,7 @@ def _back(kind: ResourceKind, inputs: Plain, state: Plain, path: str) -> Plain:
     if isinstance(inputs, dict) and isinstance(state, dict):
         return _objects_back(kind, inputs, state, path)
     if isinstance(inputs, list) and isinstance(state, list) and len(inputs) == len(state):
-        return [_back(kind, one, other, path) for one, other in zip(inputs, state, strict=True)]
+        return [_back(kind, before, after, path) for before, after in zip(inputs, state, strict=True)]
     return inputs if _is_same(kind, path, state, inputs) else state
 
 
@@ -92,5 +92,5 @@ def _needs_new(kind: ResourceKind, path: str, before: Any, after: Any) -> bool:
         return after is not UNKNOWN and kind.replaced_if[path](before, after)
     # All that is in an object that comes or goes whole comes or goes with it.
     is_whole = before is None or after is None
-    inside = is_whole and any(one.startswith(f"{path}.") for one in kind.constraints.replaces)
+    inside = is_whole and any(before.startswith(f"{path}.") for before in kind.constraints.replaces)
     return inside or diff.is_replaced(kind.constraints, path)

@@ -1,4 +1,4 @@
-"""What a GKE node pool's nodes are like, as GKE makes them of what was asked for."""
+"""A GKE node pool in the terms of the controllers of nodes."""
 
 import re
 from typing import Final
@@ -24,7 +24,7 @@ from ebbtide_rehearsal.cloud.pools import CapacityKind, NodePool
 from ebbtide_rehearsal.cloud.store import Resource
 
 DEFAULT_MACHINE: Final = "e2-medium"
-"""What GKE takes where nothing is said (GKE v1 API, NodeConfig.machineType)."""
+"""GKE's default (GKE v1 API, NodeConfig.machineType)."""
 
 _CUSTOM: Final = re.compile(r"^(?:(?P<family>[a-z0-9]+)-)?custom-(?P<vcpus>\d+)-(?P<mib>\d+)(?:-ext)?$")
 _MIB: Final = 1024
@@ -55,7 +55,7 @@ def machine_of(fields: Inputs) -> Machine | None:
 
 
 def capacity_of(fields: Inputs) -> CapacityKind:
-    """What the cloud promises of a pool's nodes."""
+    """Return the capacity kind of a pool's nodes."""
     for path, kind in _CAPACITIES:
         if fields.flag(path):
             return kind

@@ -25,7 +25,7 @@ from ebbtide_rehearsal.cloud.store import Resource
 
 
 def users_of_network(cloud: GoogleCloud, identity: str) -> Iterator[str]:
-    """What is in a network, in the order in which the API speaks of it."""
+    """Yield the ids of resources in a network, in the order in which the API names them."""
     for kind in (SUBNETWORK, ROUTER, CLUSTER):
         for resource in cloud.of(kind):
             if resource_id(inputs_of(resource).text("network")) == identity:

@@ -49,7 +49,7 @@ def added_labels(
 ) -> dict[str, str]:
     """Labels by which GKE tells its nodes apart, without those of the single node and its zone."""
     arm = machine.family in _ARM
-    found = {
+    labels = {
         f"{_PREFIX}gke-nodepool": fields.text("name"),
         f"{_PREFIX}gke-provisioning": _PROVISIONING[capacity],
         f"{_PREFIX}gke-boot-disk": fields.text("nodeConfig.diskType") or "pd-balanced",
@@ -61,14 +61,14 @@ def added_labels(
         "node.kubernetes.io/instance-type": machine.name,
         "topology.kubernetes.io/region": region_of(zones[0]),
     }
-    found |= {f"{_PREFIX}{key}": "true" for key in _KINDS[capacity]}
+    labels |= {f"{_PREFIX}{key}": "true" for key in _KINDS[capacity]}
     if fields.number("nodeConfig.ephemeralStorageLocalSsdConfig.localSsdCount"):
-        found[f"{_PREFIX}gke-ephemeral-storage-local-ssd"] = "true"
+        labels[f"{_PREFIX}gke-ephemeral-storage-local-ssd"] = "true"
     if fields.number("nodeConfig.localNvmeSsdBlockConfig.localSsdCount"):
-        found[f"{_PREFIX}gke-local-nvme-ssd"] = "true"
+        labels[f"{_PREFIX}gke-local-nvme-ssd"] = "true"
     if accelerator is not None:
-        found |= _of_accelerator(fields, *accelerator)
-    return found
+        labels |= _of_accelerator(fields, *accelerator)
+    return labels
 
 
 def _distribution(fields: Inputs) -> str:
@@ -77,22 +77,22 @@ def _distribution(fields: Inputs) -> str:
 
 def _of_accelerator(fields: Inputs, kind: str, count: int) -> dict[str, str]:
     if is_tpu(kind):
-        found = {f"{_PREFIX}gke-tpu-accelerator": kind, f"{_PREFIX}gke-accelerator-count": str(count)}
+        labels = {f"{_PREFIX}gke-tpu-accelerator": kind, f"{_PREFIX}gke-accelerator-count": str(count)}
         topology = fields.text("placementPolicy.tpuTopology") or one_host_topology(kind, count)
-        return found | ({f"{_PREFIX}gke-tpu-topology": topology} if topology else {})
-    found = {f"{_PREFIX}gke-accelerator": kind}
+        return labels | ({f"{_PREFIX}gke-tpu-topology": topology} if topology else {})
+    labels = {f"{_PREFIX}gke-accelerator": kind}
     for attached in fields.parts("nodeConfig.guestAccelerators"):
         version = attached.text("gpuDriverInstallationConfig.gpuDriverVersion") or "DEFAULT"
         # The driver's DaemonSet keeps off nodes that have this label.
         if version != "INSTALLATION_DISABLED":
-            found[f"{_PREFIX}gke-gpu-driver-version"] = version.lower()
+            labels[f"{_PREFIX}gke-gpu-driver-version"] = version.lower()
         if size := attached.text("gpuPartitionSize"):
-            found[f"{_PREFIX}gke-gpu-partition-size"] = size
+            labels[f"{_PREFIX}gke-gpu-partition-size"] = size
         if strategy := attached.text("gpuSharingConfig.gpuSharingStrategy"):
             clients = attached.number("gpuSharingConfig.maxSharedClientsPerGpu")
-            found[f"{_PREFIX}gke-gpu-sharing-strategy"] = strategy.lower().replace("_", "-")
-            found[f"{_PREFIX}gke-max-shared-clients-per-gpu"] = str(clients)
-    return found
+            labels[f"{_PREFIX}gke-gpu-sharing-strategy"] = strategy.lower().replace("_", "-")
+            labels[f"{_PREFIX}gke-max-shared-clients-per-gpu"] = str(clients)
+    return labels
 
 
 def declared_taints(fields: Inputs) -> tuple[Taint, ...]:

@@ -1,4 +1,4 @@
-"""What a node costs, of the catalog's list prices."""
+"""Hourly prices of nodes, from the catalog's list prices."""
 
 from typing import Final
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from importlib import metadata
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 from ebbtide.recording.values import UNKNOWN, Plain
 from ebbtide_rehearsal.cloud.clusters import Clusters
@@ -31,7 +31,7 @@ class Gcp(FakeProvider[Request, GoogleCloud]):
     """
 
     package = "gcp"
-    version: ClassVar[str] = metadata.version("pulumi-gcp")
+    version = metadata.version("pulumi-gcp")
     wording = check.TerraformWording()
     kinds = KINDS
 

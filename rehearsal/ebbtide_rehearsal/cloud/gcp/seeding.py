@@ -1,4 +1,4 @@
-"""What is in the cloud before the stack is: a network or a cluster that the declaration says is there."""
+"""Existing networks and clusters, which the declaration names and no stack created."""
 
 from dataclasses import dataclass, replace
 
@@ -14,7 +14,7 @@ from ebbtide_rehearsal.cloud.store import Store
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeededNetwork:
-    """A network that is there, by the names that a declaration has for it.
+    """An existing network, by the names that a declaration has for it.
 
     Attributes:
         project: project id.
@@ -44,7 +44,7 @@ def seed_cluster(
     release_channel: str = "REGULAR",
     dns_endpoint: bool = True,
 ) -> str:
-    """Make a cluster that nobody's stack has: VPC-native, with Workload Identity, and a default pool of one
+    """Create a cluster outside of any stack: VPC-native, with Workload Identity, and a default pool of one
     node in each zone, as `gcloud container clusters create --machine-type e2-standard-4` leaves it.
 
     Args:
@@ -79,7 +79,7 @@ def seed_cluster(
 
 
 def seed_network(store: Store, clusters: Clusters, names: SeededNetwork) -> None:
-    """Make a network that nobody's stack has, with a subnetwork for a cluster."""
+    """Create a network outside of any stack, with a subnetwork for a cluster."""
     provider, project = Gcp(store, clusters), names.project
     made: Properties = {"name": names.network, "project": project, "autoCreateSubnetworks": False}
     ranges: list[Plain] = [

@@ -1,4 +1,4 @@
-"""What a cluster's autoscaler profile says to the autoscaler."""
+"""The autoscaler profile of a cluster."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -33,7 +33,7 @@ _FORMATS: Final[Mapping[str, re.Pattern[str]]] = {
     "skipNodesWithLocalStorage": _EITHER,
     "skipNodesWithSystemPods": _EITHER,
 }
-"""How texts are written (Microsoft.ContainerService 2025-09-01, ManagedClusterProperties.autoScalerProfile; a
+"""Formats of values (Microsoft.ContainerService 2025-09-01, ManagedClusterProperties.autoScalerProfile; a
 delay in seconds as in Azure/AKS#2766)."""
 
 
@@ -55,7 +55,7 @@ _READ: Final[Mapping[str, tuple[str, Callable[[Any], Any]]]] = {
 
 
 def autoscaling(state: Mapping[str, Any]) -> Autoscaling:
-    """What the autoscaler of a cluster is told, its defaults where the profile is silent."""
+    """Return the settings of a cluster's autoscaler, its defaults where the profile has none."""
     profile = inner(state, _PROFILE)
     given: dict[str, Any] = {
         field: read(profile[name])

@@ -1,4 +1,4 @@
-"""What AKS refuses of how a pool's machines are bought, and of how they are replaced."""
+"""Rules of AKS on capacity and upgrades of node pools."""
 
 from decimal import Decimal
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""What AKS refuses of a cluster's address ranges and network."""
+"""Rules of AKS on address ranges and networks of clusters."""
 
 from collections.abc import Mapping
 from ipaddress import ip_address, ip_network
@@ -52,8 +52,10 @@ def _services_are_not_reserved(request: Request) -> str | None:
 
 def _subnet_ranges(request: Request) -> list[Range]:
     """Of all subnets of the networks that the cluster's pools are in, as far as they are known here."""
-    found = [str(one.get("vnetSubnetID") or "") for one in items(request.inputs, "agentPoolProfiles")]
-    networks = {network_of(subnet) for subnet in found if subnet}
+    subnets = [
+        str(profile.get("vnetSubnetID") or "") for profile in items(request.inputs, "agentPoolProfiles")
+    ]
+    networks = {network_of(subnet) for subnet in subnets if subnet}
     return [
         range_
         for network in networks

@@ -1,4 +1,4 @@
-"""What AKS refuses of a cluster, beside its network and pools."""
+"""Rules of AKS on clusters, without their network and pools."""
 
 from collections.abc import Mapping
 from ipaddress import ip_network
@@ -68,9 +68,9 @@ def _has_an_identity(request: Request) -> str | None:
     identity = _profile(request, "identity")
     if not identity and not request.inputs.get("servicePrincipalProfile"):
         return missing("servicePrincipalProfile")
-    for one in items(identity, "userAssignedIdentities"):
-        if request.cloud.lacks(str(one)):
-            return not_found(str(one))
+    for identity_id in items(identity, "userAssignedIdentities"):
+        if request.cloud.lacks(str(identity_id)):
+            return not_found(str(identity_id))
     return None
 
 
@@ -176,8 +176,8 @@ def _workspace_is_there(request: Request) -> str | None:
 
 
 def _quota(request: Request) -> str | None:
-    asked = request.cloud.store.faults(faults.QUOTA).values()
-    fault = next((one for one in asked if one.strikes(QUOTA)), None)
+    quotas = request.cloud.store.faults(faults.QUOTA).values()
+    fault = next((identity_id for identity_id in quotas if identity_id.strikes(QUOTA)), None)
     current = len(request.cloud.store.resources(CLOUD, CLUSTER))
     if request.old is not None or fault is None or current < int(fault.details["limit"]):
         return None

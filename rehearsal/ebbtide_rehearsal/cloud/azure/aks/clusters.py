@@ -20,7 +20,7 @@ from ebbtide_rehearsal.cloud.store import Resource
 _MINOR: Final = 1
 
 _KEPT: Final = ("apiServerAccessProfile", "oidcIssuerProfile", "securityProfile", "autoScalerProfile", "sku")
-"""What stays as it is where a change leaves it out."""
+"""Properties that stay as they are where an update omits them."""
 
 _NETWORK: Final = {
     "networkPlugin": "azure",
@@ -33,7 +33,7 @@ _NETWORK: Final = {
 
 
 def _about(request: Request) -> dict[str, Any]:
-    """What pools have to know of their cluster, as it is to be."""
+    """Return the part of a cluster's state on which its node pools depend."""
     given = str(request.inputs.get("kubernetesVersion") or "")
     return {
         "location": request.inputs["location"],
@@ -59,10 +59,10 @@ def _exact(version: str) -> str:
 
 
 def _identity(request: Request) -> Mapping[str, Any]:
-    """Identities are asked for as a list, and answered as an object."""
-    asked: Mapping[str, Any] = inner(request.inputs, "identity")
-    known = {one.id.lower(): one.state for one in principals(request.cloud).values()}
-    listed = asked.get("userAssignedIdentities")
+    """Return the identity: user-assigned ones are a list in inputs, and an object in the state."""
+    identity: Mapping[str, Any] = inner(request.inputs, "identity")
+    known = {resource.id.lower(): resource.state for resource in principals(request.cloud).values()}
+    listed = identity.get("userAssignedIdentities")
     if listed:
         given = {
             str(name): {
@@ -71,9 +71,9 @@ def _identity(request: Request) -> Mapping[str, Any]:
             }
             for name in listed
         }
-        return {"type": asked.get("type", "UserAssigned"), "userAssignedIdentities": given}
+        return {"type": identity.get("type", "UserAssigned"), "userAssignedIdentities": given}
     own = request.old.state.get("identity") if request.old is not None else None
-    return own or {**asked, "principalId": str(uuid4()), "tenantId": TENANT}
+    return own or {**identity, "principalId": str(uuid4()), "tenantId": TENANT}
 
 
 def _inline(request: Request) -> Iterator[PoolRequest]:
@@ -137,9 +137,9 @@ def end(arm: Arm, cluster: Resource) -> None:
 
 
 def _with_pools(arm: Arm, cluster: Resource) -> Mapping[str, Any]:
-    """A cluster shows all of its pools, whoever has made them."""
+    """Return all pools of a cluster, also those of other resources."""
     return {
-        "agentPoolProfiles": [dict(one.state) for one in pools.pools_of(arm, cluster.id)],
+        "agentPoolProfiles": [dict(resource.state) for resource in pools.pools_of(arm, cluster.id)],
     }
 
 

@@ -1,4 +1,4 @@
-"""What AKS refuses of how many nodes a pool has."""
+"""Rules of AKS on node counts."""
 
 from typing import Final
 

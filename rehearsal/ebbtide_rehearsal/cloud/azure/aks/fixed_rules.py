@@ -1,4 +1,4 @@
-"""What AKS refuses to change of a pool that is there.
+"""Rules of AKS on changes of existing node pools.
 
 azure-native makes a pool anew for another machine, and for nothing else (`provider/pkg/gen/replacement.go`,
 3.29): the rest goes to AKS, which refuses it. A change that leaves something out leaves it as it is.
@@ -45,7 +45,7 @@ def _a_system_pool_remains(pool: PoolRequest) -> str | None:
     if not was_system or pool.is_system:
         return None
     others = pool.cloud.below(pool.cluster, AGENT_POOL)
-    if any(one.state["mode"] == "System" and one.state["name"] != pool.name for one in others):
+    if any(other.state["mode"] == "System" and other.state["name"] != pool.name for other in others):
         return None
     return refused("MustDefineAtLeastOneSystemPool", "Must define at least one system pool.")
 

@@ -1,4 +1,4 @@
-"""What AKS refuses of a pool's machines: size, disk, pods, driver, Kubernetes version."""
+"""Rules of AKS on machines of node pools: size, disk, pods, driver, Kubernetes version."""
 
 import re
 from typing import Final
@@ -29,12 +29,12 @@ _LEAST_MEMORY_GIB: Final = 4
 
 def _size_is_sold(pool: PoolRequest) -> str | None:
     size = str(pool.properties["vmSize"])
-    found, known = machine(size), locations(pool.cloud.store, CloudKind.AKS)
-    offering = known.offering(found.family, "") if found else None
+    machine_type, known = machine(size), locations(pool.cloud.store, CloudKind.AKS)
+    offering = known.offering(machine_type.family, "") if machine_type else None
     gone = retirement(CloudKind.AKS, size)
     region = str(pool.location).replace(" ", "").lower()
     is_here = offering is None or known.offers(offering, region, size)
-    if found is not None and is_here and not (gone and gone.is_past):
+    if machine_type is not None and is_here and not (gone and gone.is_past):
         return None
     return refused(
         "BadRequest",
@@ -44,8 +44,10 @@ def _size_is_sold(pool: PoolRequest) -> str | None:
 
 
 def _system_machine_is_large(pool: PoolRequest) -> str | None:
-    found = pool.machine
-    if not pool.is_system or (found.vcpus >= _LEAST_VCPUS and found.memory_gib >= _LEAST_MEMORY_GIB):
+    machine_type = pool.machine
+    if not pool.is_system or (
+        machine_type.vcpus >= _LEAST_VCPUS and machine_type.memory_gib >= _LEAST_MEMORY_GIB
+    ):
         return None
     return refused(
         "SystemPoolSkuTooLow",

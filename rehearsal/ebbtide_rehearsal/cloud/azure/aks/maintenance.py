@@ -29,7 +29,7 @@ def _window(request: Request) -> str | None:
         return invalid("maintenanceWindow.durationHours", f"it is not from {_LEAST} to {_MOST}")
     if not _TIME.fullmatch(str(window.get("startTime"))):
         return invalid("maintenanceWindow.startTime", "it is not of the form HH:mm")
-    if len([one for one in inner(window, "schedule").values() if one]) != 1:
+    if len([schedule for schedule in inner(window, "schedule").values() if schedule]) != 1:
         return invalid("maintenanceWindow.schedule", "it needs exactly one schedule")
     return None
 

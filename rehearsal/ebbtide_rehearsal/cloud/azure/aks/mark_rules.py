@@ -1,4 +1,4 @@
-"""What AKS refuses of a pool's labels and taints."""
+"""Rules of AKS on labels and taints of node pools."""
 
 import re
 from typing import Final
@@ -69,8 +69,8 @@ def _prefix_is_not_kubernetes(pool: PoolRequest) -> str | None:
 
 def _taints_are_taints(pool: PoolRequest) -> str | None:
     for text in items(pool.given, "nodeTaints"):
-        one = taint(str(text))
-        if not _is_key(one.key) or not _is_value(one.value) or one.effect not in _EFFECTS:
+        parsed = taint(str(text))
+        if not _is_key(parsed.key) or not _is_value(parsed.value) or parsed.effect not in _EFFECTS:
             return invalid("agentPoolProfile.nodeTaints", f"'{text}' is not of the form key=value:effect")
     return None
 
@@ -78,7 +78,7 @@ def _taints_are_taints(pool: PoolRequest) -> str | None:
 def _system_pool_takes_its_pods(pool: PoolRequest) -> str | None:
     taints = [taint(str(text)) for text in items(pool.given, "nodeTaints")]
     if not pool.is_system or all(
-        one.key == "CriticalAddonsOnly" or one.effect == "PreferNoSchedule" for one in taints
+        parsed.key == "CriticalAddonsOnly" or parsed.effect == "PreferNoSchedule" for parsed in taints
     ):
         return None
     return refused(

@@ -37,9 +37,9 @@ def answered_taints(pool: PoolRequest) -> list[str]:
 
 
 def labels(pool: PoolRequest, state: Mapping[str, Any]) -> dict[str, str]:
-    """All labels of a pool's nodes but those that say a node's name or zone."""
+    """Return the labels of a pool's nodes, without name and zone."""
     machine = pool.machine
-    found = {
+    added = {
         "agentpool": pool.name,
         f"{_AZURE}/agentpool": pool.name,
         f"{_AZURE}/cluster": str(pool.about["nodeResourceGroup"]),
@@ -59,10 +59,10 @@ def labels(pool: PoolRequest, state: Mapping[str, Any]) -> dict[str, str]:
         "topology.kubernetes.io/region": pool.location,
     }
     if machine.accelerator:
-        found |= {"accelerator": "nvidia", f"{_AZURE}/accelerator": "nvidia"}
-    return {**found, **{key: str(value) for key, value in state["nodeLabels"].items()}}
+        added |= {"accelerator": "nvidia", f"{_AZURE}/accelerator": "nvidia"}
+    return {**added, **{key: str(value) for key, value in state["nodeLabels"].items()}}
 
 
 def taints(state: Mapping[str, Any]) -> tuple[Taint, ...]:
-    """All taints of a pool's nodes."""
+    """Return the taints of a pool's nodes."""
     return tuple(taint(text) for text in state["nodeTaints"])

@@ -56,7 +56,7 @@ def _capacity(pool: PoolRequest) -> CapacityKind:
 
 
 def _allocatable(machine: Machine, state: Mapping[str, Any]) -> dict[str, str]:
-    """What a node offers: CPU and memory as the derivation has it, and its disk less what kubelet evicts
+    """Return the allocatable resources of a node: of its disk, without what the kubelet evicts
     at."""
     offer = allocatable(CloudKind.AKS, machine.name, machine.vcpus, machine.memory_gib)
     disk = int(state["osDiskSizeGB"])

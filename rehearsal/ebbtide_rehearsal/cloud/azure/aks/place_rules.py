@@ -1,4 +1,4 @@
-"""What AKS refuses of where a pool's nodes are: zones, subnet, and how many pools a cluster has."""
+"""Rules of AKS on zones and subnets of node pools, and on their number."""
 
 from typing import Final
 
@@ -54,31 +54,30 @@ def _subnet_is_there(pool: PoolRequest) -> str | None:
 def _one_network(pool: PoolRequest) -> str | None:
     subnet = _subnet(pool)
     others = [
-        str(one.state["vnetSubnetID"])
-        for one in pool.cloud.below(pool.cluster, AGENT_POOL)
-        if one.state.get("vnetSubnetID") and ids.last(one.id) != pool.name
+        str(other.state["vnetSubnetID"])
+        for other in pool.cloud.below(pool.cluster, AGENT_POOL)
+        if other.state.get("vnetSubnetID") and ids.last(other.id) != pool.name
     ]
-    if not subnet or all(ids.same(network_of(one), network_of(subnet)) for one in others):
+    if not subnet or all(ids.same(network_of(other), network_of(subnet)) for other in others):
         return None
     return invalid("agentPoolProfile.vnetSubnetID", "All node pools must be in the same virtual network")
 
 
 def _cluster_may_join(pool: PoolRequest) -> str | None:
-    """Nodes come into a subnet by the cluster's identity, which has to have been let in before. One of
-    Azure's own making, and one that is not known here, is taken to be."""
+    """A cluster's identity joins its nodes to the subnet, and needs a role there. One that Azure creates, and
+    one that this cloud does not have, is taken to have it."""
     subnet = _subnet(pool)
-    known = {one.id.lower(): one for one in pool.cloud.store.resources(CLOUD, IDENTITY)}
+    known = {other.id.lower(): other for other in pool.cloud.store.resources(CLOUD, IDENTITY)}
     for name in inner(inner(pool.about, "identity"), "userAssignedIdentities"):
-        found = known.get(name.lower())
-        if found is None or not subnet or may_join(pool.cloud, str(found.state["principalId"]), subnet):
+        identity = known.get(name.lower())
+        principal = str(identity.state["principalId"]) if identity is not None else ""
+        if identity is None or not subnet or may_join(pool.cloud, principal, subnet):
             continue
         return refused(
             "LinkedAuthorizationFailed",
-            f"The client '{found.state['clientId']}' with object id '{found.state['principalId']}' does "
-            "not have "
+            f"The client '{identity.state['clientId']}' with object id '{principal}' does not have "
             "permission to perform action 'Microsoft.Network/virtualNetworks/subnets/join/action' on the "
-            "linked "
-            f"scope(s) '{subnet}' or the linked scope(s) are invalid.",
+            f"linked scope(s) '{subnet}' or the linked scope(s) are invalid.",
             status=_FORBIDDEN,
         )
     return None

@@ -1,4 +1,4 @@
-"""A node pool as it is asked for: alone or inside its cluster, made or changed."""
+"""A requested node pool: by itself or inside its cluster, created or updated."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -38,22 +38,22 @@ FIXED: Final = (
     "creationData",
     "workloadRuntime",
 )
-"""What no change can make different (AKS docs and API: see `fixed_rules`)."""
+"""Properties that no update can change (AKS docs and API: see `fixed_rules`)."""
 
 KEPT: Final = (*FIXED, "vmSize", "mode", "osSKU", "count")
-"""What stays as it is where a change leaves it out."""
+"""Properties that stay as they are where an update omits them."""
 
 
 @dataclass(frozen=True, slots=True)
 class PoolRequest:
-    """A node pool as it is asked for.
+    """A requested node pool.
 
     Attributes:
         cloud: Azure.
         cluster: id of its cluster.
         about: the cluster's state: as it is, or as it is to be.
         name: the pool's name.
-        given: its properties, as far as they are said.
+        given: its properties in the request.
         old: as it is; None where it is to be made.
     """
 
@@ -77,22 +77,22 @@ class PoolRequest:
 
     @property
     def is_system(self) -> bool:
-        """Whether it is for the cluster's own pods."""
+        """True for a system pool."""
         return self.properties["mode"] == "System"
 
     @property
     def is_spot(self) -> bool:
-        """Whether its machines are spot."""
+        """True for spot capacity."""
         return self.properties.get("scaleSetPriority") == "Spot"
 
     @property
     def is_autoscaled(self) -> bool:
-        """Whether AKS's autoscaler sizes it."""
+        """True if the autoscaler sizes it."""
         return bool(self.properties["enableAutoScaling"])
 
     @property
     def nodes(self) -> int:
-        """How many nodes it has at first."""
+        """The initial node count."""
         properties = self.properties
         least = int(properties.get("minCount") or 0) if self.is_autoscaled else 1
         count = properties.get("count")

@@ -44,11 +44,11 @@ def pool_id(cluster: str, name: str) -> str:
 
 def pools_of(arm: Arm, cluster: str) -> list[Resource]:
     """The node pools of a cluster: those that came with it first."""
-    return sorted(arm.below(cluster, AGENT_POOL), key=lambda one: bool(one.urn))
+    return sorted(arm.below(cluster, AGENT_POOL), key=lambda pool: bool(pool.urn))
 
 
 def state_of(pool: PoolRequest) -> dict[str, Any]:
-    """What AKS answers of a pool."""
+    """Return the state of a pool."""
     properties = pool.properties
     version = str(properties.get("orchestratorVersion") or pool.about["currentKubernetesVersion"])
     disk = properties.get("osDiskSizeGB") or default_disk_gib(pool.machine)

@@ -21,35 +21,35 @@ REGIONAL: Final = "cores"
 """Total Regional vCPUs; spot has `lowPriorityCores` alone."""
 
 
-def _names(found: Machine, *, spot: bool) -> tuple[str, ...]:
-    own = quota_names(CloudKind.AKS, found.family, found.accelerator, spot=spot)
+def _names(machine_type: Machine, *, spot: bool) -> tuple[str, ...]:
+    own = quota_names(CloudKind.AKS, machine_type.family, machine_type.accelerator, spot=spot)
     return own if spot else (*own, REGIONAL)
 
 
 def _used(pool: PoolRequest, name: str) -> int:
-    """How many vCPUs other pools were asked for with."""
-    return sum(_vcpus(one.state, name) for one in _others(pool))
+    """Return the vCPUs of other pools."""
+    return sum(_vcpus(other.state, name) for other in _others(pool))
 
 
 def _others(pool: PoolRequest) -> Iterator[Any]:
     own = f"{pool.cluster}/agentPools/{pool.name}"
-    for one in pool.cloud.store.resources(CLOUD, AGENT_POOL):
-        if not ids.same(one.id, own):
-            yield one
+    for other in pool.cloud.store.resources(CLOUD, AGENT_POOL):
+        if not ids.same(other.id, own):
+            yield other
 
 
 def _vcpus(state: Mapping[str, Any], name: str) -> int:
-    found = machine(str(state["vmSize"]))
-    if found is None or name not in _names(found, spot=state.get("scaleSetPriority") == "Spot"):
+    machine_type = machine(str(state["vmSize"]))
+    if machine_type is None or name not in _names(machine_type, spot=state.get("scaleSetPriority") == "Spot"):
         return 0
-    return found.vcpus * int(state.get("count") or 0)
+    return machine_type.vcpus * int(state.get("count") or 0)
 
 
 def _within(pool: PoolRequest) -> str | None:
     wanted = pool.machine.vcpus * pool.nodes
-    asked = pool.cloud.store.faults(faults.QUOTA).values()
+    quotas = pool.cloud.store.faults(faults.QUOTA).values()
     for name in _names(pool.machine, spot=pool.is_spot) if wanted and pool.old is None else ():
-        fault = next((one for one in asked if one.strikes(name)), None)
+        fault = next((other for other in quotas if other.strikes(name)), None)
         if fault is None:
             continue
         left = max(int(fault.details["limit"]) - _used(pool, name), 0)

@@ -1,4 +1,4 @@
-"""What capacity kinds forbid: the matrix of spot, preemptible, flex-start, queued and reservations."""
+"""Rules on capacity kinds: the matrix of spot, preemptible, flex-start, queued and reservations."""
 
 from typing import Final
 

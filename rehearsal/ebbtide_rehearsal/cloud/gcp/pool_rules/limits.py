@@ -1,4 +1,4 @@
-"""How many nodes, and where."""
+"""Rules on node counts, zones and locations."""
 
 from typing import Final
 
@@ -15,8 +15,8 @@ _PODS: Final = (8, 256)
 def _totals_or_each_zone(pool: Pool) -> str | None:
     fields = pool.fields
     total = fields.number("autoscaling.totalMinNodeCount"), fields.number("autoscaling.totalMaxNodeCount")
-    each = fields.number("autoscaling.minNodeCount"), fields.number("autoscaling.maxNodeCount")
-    if any(total) and any(each):
+    per_zone = fields.number("autoscaling.minNodeCount"), fields.number("autoscaling.maxNodeCount")
+    if any(total) and any(per_zone):
         return (
             "Cannot specify both total node count limits (total_min_node_count, total_max_node_count) and "
             "node count limits per zone (min_node_count, max_node_count)."

@@ -29,7 +29,7 @@ _METADATA: Final = {
 
 
 def is_key(text: str) -> bool:
-    """Whether a text is a label's key as Kubernetes has them: a domain with a slash, or none, and a name."""
+    """Report if a text is a key of a label: a name, after a domain and a slash or alone."""
     domain, slash, name = text.rpartition("/")
     fits = bool(_DOMAIN.match(domain)) and len(domain) <= _DOMAIN_LENGTH if slash else True
     return fits and bool(_PART.match(name))
@@ -57,14 +57,14 @@ def _labels(pool: Pool) -> str | None:
 
 
 def _taints(pool: Pool) -> str | None:
-    seen: set[tuple[str, str]] = set()
+    declared: set[tuple[str, str]] = set()
     for taint in pool.fields.parts("nodeConfig.taints"):
         key, value, effect = taint.text("key"), taint.text("value"), taint.text("effect")
         if not is_key(key) or not _is_value(value):
             return f"Invalid field 'node.taints': \"{key}={value}:{effect}\" is not a valid taint."
-        if (key, effect) in seen:
+        if (key, effect) in declared:
             return f'Duplicate taint "{key}" with effect {effect}.'
-        seen.add((key, effect))
+        declared.add((key, effect))
     return None
 
 

@@ -1,4 +1,4 @@
-"""Quotas, where the rehearsal was asked for one that is too small. There are none otherwise.
+"""Quotas, where a fault of the rehearsal sets one. There are none otherwise.
 
 GKE asks for what the first nodes of a pool need when it is made; what comes later is refused to the
 autoscaler.
@@ -14,7 +14,7 @@ from ebbtide_rehearsal.cloud.gcp.pool_rules.rule import Pool, pool_rule
 
 
 def _needs(pool: Pool) -> dict[str, int]:
-    """What the first nodes take of each quota."""
+    """Return the amount of each quota that the first nodes use."""
     machine = pool.machine
     nodes = (pool.fields.number("nodeCount") or pool.fields.number("initialNodeCount") or 0) * len(pool.zones)
     if machine is None:

@@ -20,15 +20,15 @@ FLEX_DOCS: Final = "GKE docs, dws-flex-start-training (2026-06-09)"
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """A node pool that is asked for.
+    """A requested node pool.
 
     Attributes:
-        asked: the call.
-        said: its inputs.
-        cluster: the cluster that it is to be in.
-        machine: its machine type; None where there is none of that name.
-        capacity: what the cloud is to promise of its nodes.
-        zones: where it is to have nodes.
+        request: the request.
+        fields: its inputs.
+        cluster: the cluster that it belongs to.
+        machine: its machine type; None for an unknown name.
+        capacity: of its nodes.
+        zones: of its nodes.
     """
 
     request: Request
@@ -40,12 +40,12 @@ class Pool:
 
     @property
     def scheduled(self) -> bool:
-        """Whether its nodes come through the Dynamic Workload Scheduler."""
+        """True if the Dynamic Workload Scheduler provisions its nodes."""
         return self.fields.flag("nodeConfig.flexStart") or self.fields.flag("queuedProvisioning.enabled")
 
     @property
     def queued(self) -> bool:
-        """Whether its nodes come for queued requests alone."""
+        """True if its nodes are for queued requests alone."""
         return self.fields.flag("queuedProvisioning.enabled")
 
     @property
