@@ -1,6 +1,7 @@
 """Write the tables: `python -m rehearsal.provider_schemas --google-beta DIR --azure-native DIR`.
 
-Both directories are checkouts. What is installed needs none; without an option, its table is not written.
+Both directories are checkouts; without an option, its table is not written. Limits of Azure's SDK packages
+that are not installed stay as they are.
 """
 
 import argparse
@@ -8,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from rehearsal.provider_schemas import azure
-from rehearsal.provider_schemas.constraints import as_csv
+from rehearsal.provider_schemas.constraints import Row, as_csv, from_csv
 from rehearsal.provider_schemas.terraform import Provider
 
 TABLES: Final = Path(__file__).parents[1] / "ebbtide_rehearsal" / "cloud" / "schemas"
@@ -26,8 +27,14 @@ def main() -> None:
         (TABLES / "gcp.csv").write_text(as_csv(Provider(options.google_beta).rows()))
     if options.azure_native:
         file = options.azure_native / "provider/pkg/gen/replacement.go"
-        rows = [*azure.replacements(file), *azure.installed_limits()]
-        (TABLES / "azure_native.csv").write_text(as_csv(rows))
+        table = TABLES / "azure_native.csv"
+        rows = [*azure.replacements(file), *azure.installed_limits(), *filter(_is_kept, from_csv(table))]
+        table.write_text(as_csv(rows))
+
+
+def _is_kept(row: Row) -> bool:
+    package = row.source.partition(" ")[0]
+    return package.startswith("azure-mgmt-") and not azure.is_installed(package.removeprefix("azure-mgmt-"))
 
 
 if __name__ == "__main__":

@@ -155,5 +155,10 @@ def replacements(file: Path) -> Iterator[Row]:
 def installed_limits() -> Iterator[Row]:
     """Yield the limits of the types whose SDK package is installed."""
     for token, (package, _) in RESOURCES.items():
-        if package and find_spec(f"azure.mgmt.{package}") is not None:
+        if is_installed(package):
             yield from limits(token)
+
+
+def is_installed(package: str) -> bool:
+    """Report if an SDK package is installed."""
+    return bool(package) and find_spec(f"azure.mgmt.{package}") is not None

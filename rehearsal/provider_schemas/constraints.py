@@ -3,6 +3,7 @@
 import csv
 import io
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from ebbtide.provider_schema import Property, alternatives, item_of, properties_of, word
@@ -25,6 +26,12 @@ def as_csv(rows: Iterable[Row]) -> str:
     writer.writerow(Row._fields)
     writer.writerows(sorted(set(rows)))
     return text.getvalue()
+
+
+def from_csv(file: Path) -> list[Row]:
+    """Return the rows of a table."""
+    with file.open() as table:
+        return [Row(**row) for row in csv.DictReader(table)]
 
 
 def inner_class(hint: Any) -> Any:

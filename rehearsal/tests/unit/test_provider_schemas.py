@@ -1,6 +1,5 @@
 """The tables of the providers' schemas are what their generator makes."""
 
-import csv
 import re
 from importlib import metadata
 from pathlib import Path
@@ -12,28 +11,25 @@ from ebbtide.provider_schema import arguments, properties_of
 from ebbtide_rehearsal.cloud.core.constraints import constraints_of
 from rehearsal.provider_schemas import azure
 from rehearsal.provider_schemas.__main__ import TABLES
-from rehearsal.provider_schemas.constraints import Row, as_csv
+from rehearsal.provider_schemas.constraints import Row, as_csv, from_csv
 from rehearsal.provider_schemas.go_literals import Call, Literal, Source
 from rehearsal.provider_schemas.terraform import Provider, schemas
-
-
-def _table(name: str) -> list[Row]:
-    with (TABLES / name).open() as file:
-        return [Row(**row) for row in csv.DictReader(file)]
 
 
 def test_limits_of_aks_are_those_of_the_installed_sdk() -> None:
     """After an update of azure-mgmt-containerservice, `python -m rehearsal.provider_schemas` is due."""
     source = f"azure-mgmt-containerservice {metadata.version('azure-mgmt-containerservice')}"
     installed = {row for row in azure.installed_limits() if row.source == source}
-    assert installed == {row for row in _table("azure_native.csv") if "containerservice" in row.source}
+    assert installed == {
+        row for row in from_csv(TABLES / "azure_native.csv") if "containerservice" in row.source
+    }
     assert len(installed) > 50
 
 
 @pytest.mark.parametrize("name", ["gcp.csv", "azure_native.csv"])
 def test_tables_are_as_the_generator_writes_them(name: str) -> None:
     """In order, without repetition, each row with its source and version."""
-    rows = _table(name)
+    rows = from_csv(TABLES / name)
     assert (TABLES / name).read_text() == as_csv(rows)
     assert all(re.search(r"\d", row.source) for row in rows)
 
@@ -108,7 +104,8 @@ def test_replacements_of_azure_native(tmp_path: Path) -> None:
     """Names apply wherever in the resource they are; comments and other modules do not."""
     file = tmp_path / "replacement.go"
     file.write_text(
-        'var forceNewMap = map[string]{\n\t"ContainerService": {\n\t\t"ManagedCluster": codegen.NewStringSet(\n'
+        "var forceNewMap = map[string]{\n"
+        '\t"ContainerService": {\n\t\t"ManagedCluster": codegen.NewStringSet(\n'
         '\t\t\t// "dnsPrefix"\n\t\t\t"serviceCidr",\n\t\t),\n\t},\n\t"Other": {\n'
         '\t\t"AgentPool": codegen.NewStringSet("vmSize"),\n\t},\n}\nvar noForceNewMap = 1\n'
     )
