@@ -3,8 +3,8 @@
 Source: the properties that terraform-provider-google-beta 7.45 makes a pool anew for
 (`services/container/node_config.go`, `resource_container_node_pool.go`, 2026-08). The machine type, the
 disk's size and type, labels, taints, network tags, zones, limits, image, version, repair and upgrade settings
-can change: GKE creates the nodes again for some of them, a few at a time, and the pool stays. The cluster,
-its project and its location are not here: with another cluster, every pool is another.
+and gVNIC can change: GKE creates the nodes again for some of them, a few at a time, and the pool stays. The
+cluster, its project and its location are not here: with another cluster, every pool is another.
 """
 
 from typing import Any, Final
@@ -48,7 +48,6 @@ POOLS: Final = FixedInputs(
             "ephemeralStorageLocalSsdConfig",
         ),
         _node("localNvmeSsdBlockConfig", "local_nvme_ssd_block_config", "localNvmeSsdBlockConfig"),
-        _node("gvnic.enabled", "gvnic.enabled", "gvnic"),
         _node("localSsdEncryptionMode", "local_ssd_encryption_mode"),
         _node("secondaryBootDisks", "secondary_boot_disks", "secondaryBootDisks"),
         _node("enableConfidentialStorage", "enable_confidential_storage"),

@@ -188,8 +188,7 @@ class Pool(Declared):
     """GKE: nodes close together in one zone, for traffic between them. It is fixed when the pool is created:
     to change it, give the pool another name."""
     gvnic: bool | None = None
-    """GKE: Google's virtual network interface. Default: on the series that have no other. It is fixed when
-    the pool is created."""
+    """GKE: Google's virtual network interface. Default: on the series that have no other."""
     tpu_topology: Annotated[str, Field(strict=True, pattern=r"^[1-9]\d*x[1-9]\d*(x[1-9]\d*)?$")] | None = None
     """GKE: arrangement of the TPU chips of a slice, such as `4x4`. A slice of several nodes has as many as
     its chips need, and they come and go together. It is fixed when the pool is created."""

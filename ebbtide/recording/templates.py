@@ -1,7 +1,7 @@
 """Assumed responses as templates: most of a cloud's response is derived from the request."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from ebbtide.recording.assumed_values import WORD, uuid_for
 from ebbtide.recording.assumption_tables import Answer, InvokeRule, Question, ResourceRule
@@ -9,6 +9,19 @@ from ebbtide.recording.values import Plain
 
 Template: TypeAlias = "str | bool | Mapping[str, Template] | Sequence[Template]"
 """JSON whose strings reference facts: `projects/{project}/zones/{zone}`."""
+
+
+class ResourceTemplate(NamedTuple):
+    """A cloud's answer about a resource.
+
+    Attributes:
+        id: template of the id.
+        outputs: templates of the outputs that are not inputs; everything else stays unknown.
+    """
+
+    id: str
+    outputs: Mapping[str, Template] = {}
+
 
 Derivation = Callable[["Facts"], str | None]
 """Derive a fact from others; None if impossible."""
@@ -84,7 +97,7 @@ def _parts(id_: str | None) -> dict[str, str]:
     return {**parts, "name": segments[-1]}
 
 
-def rendered(template: Template, facts: Facts) -> Plain:
+def rendered(template: Template, facts: Mapping[str, str]) -> Plain:
     """Fill in a template."""
     if isinstance(template, str):
         return template.format_map(facts)
@@ -95,7 +108,7 @@ def rendered(template: Template, facts: Facts) -> Plain:
     return [rendered(item, facts) for item in template]
 
 
-def rendered_properties(templates: Mapping[str, Template], facts: Facts) -> dict[str, Plain]:
+def rendered_properties(templates: Mapping[str, Template], facts: Mapping[str, str]) -> dict[str, Plain]:
     """Fill in the templates of a resource's properties."""
     return {key: rendered(item, facts) for key, item in templates.items()}
 

@@ -3,45 +3,26 @@
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from ebbtide.catalog.clouds import region_of
 from ebbtide.recording.recording import Recording, Resource
 from ebbtide.recording.values import revealed
 from ebbtide_rehearsal.cloud import existing
 from ebbtide_rehearsal.cloud.azure import AzureProvider
-from ebbtide_rehearsal.cloud.clusters import Endpoint
 from ebbtide_rehearsal.cloud.gcp import Gcp
 from ebbtide_rehearsal.cloud.provider import Call, Provider, RefusedError
 from ebbtide_rehearsal.cloud.store import Store
+from rehearsal.tests.control_planes import FakeControlPlanes
 from tests.declarations import Declaration
 
 _PACKAGES = ("gcp:", "azure-native:")
 _ABOUT_THE_CALLER = ("azure-native:authorization:getClientConfig",)
 
 
-class _ControlPlanes:
-    """Control planes that exist at once, and nowhere."""
-
-    def __init__(self) -> None:
-        self._running: dict[str, Endpoint] = {}
-
-    def create(self, identity: str, cloud: Literal["gke", "aks"]) -> Endpoint:
-        """See `Clusters.create`."""
-        return self._running.setdefault(identity, Endpoint(f"{cloud}-{len(self._running)}.test:443", "Q0E="))
-
-    def endpoint(self, identity: str) -> Endpoint:
-        """See `Clusters.endpoint`."""
-        return self._running[identity]
-
-    def delete(self, identity: str) -> None:
-        """See `Clusters.delete`."""
-        self._running.pop(identity, None)
-
-
 def _provider(store: Store, written: Declaration) -> Provider:
     """The fake of the declaration's cloud, with what the declaration needs and does not make."""
-    cloud, planes = written["cloud"], _ControlPlanes()
+    cloud, planes = written["cloud"], FakeControlPlanes()
     existing.make(written, store, planes)
     if cloud["kind"] == "gke":
         settings = {"project": cloud["project"], "region": region_of(cloud["location"])}

@@ -9,8 +9,8 @@ import pytest
 from components.fixed_inputs import FixedPoolError
 from components.gke.immutable import POOLS
 from ebbtide.provider_schema import properties, properties_of
-from ebbtide_rehearsal.cloud.gcp.asked import NODE_POOL
-from ebbtide_rehearsal.cloud.gcp.kinds import KINDS
+from ebbtide_rehearsal.cloud.core.constraints import constraints_of
+from ebbtide_rehearsal.cloud.gcp.request import NODE_POOL
 from tests.declarations import GKE, Declaration, only, pool
 from tests.synth import synth
 
@@ -143,10 +143,7 @@ def test_every_pool_is_guarded_by_the_one_hook() -> None:
 @pytest.mark.parametrize("row", POOLS.rows, ids=lambda row: row.wire)
 def test_the_table_names_inputs_that_replace_a_pool(row: Any) -> None:
     """Each is one that the SDK has, and that the provider replaces a pool for, as the fake cloud knows."""
-    kind = KINDS[NODE_POOL]
-    assert any(
-        f"{row.wire}.".startswith(f"{path}.") for path in (*kind.replaces, *kind.blocks - {"nodeConfig"})
-    )
+    assert row.wire in constraints_of(NODE_POOL).replaces
     known = properties(NODE_POOL)
     for wire, python in zip(row.wire.split("."), row.python.split("."), strict=True):
         assert known[wire].python == python

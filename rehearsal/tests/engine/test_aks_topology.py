@@ -21,8 +21,8 @@ from ebbtide_rehearsal.cloud.provider import (
     Read,
 )
 from ebbtide_rehearsal.cloud.store import Store
+from rehearsal.tests.control_planes import FakeControlPlanes
 from rehearsal.tests.engine.running import Stack, running
-from rehearsal.tests.unit.azure_cloud import Planes
 from tests.declarations import AKS, Declaration, changed, pool
 
 pytestmark = pytest.mark.engine
@@ -76,8 +76,8 @@ class _Objects:
 
 
 @contextmanager
-def _stack(directory: Path, declaration: Declaration) -> Generator[tuple[Stack, Store, Planes]]:
-    store, planes = Store(directory / "cloud.sqlite"), Planes()
+def _stack(directory: Path, declaration: Declaration) -> Generator[tuple[Stack, Store, FakeControlPlanes]]:
+    store, planes = Store(directory / "cloud.sqlite"), FakeControlPlanes()
     with running(directory / "engine", store, AzureProvider(store, planes), _Objects()) as stack:
         stack.declare(declaration)
         yield stack, store, planes
@@ -99,7 +99,7 @@ def test_an_ephemeral_cluster_from_preview_to_destroy(tmp_path: Path) -> None:
         assert set(planned) == {"create"}
         assert stack.up().changed == planned
         assert [one.name for one in pools(store, _CLUSTER)] == ["cpu", "steady", "system", "t4"]
-        assert '"server": "https://localhost:40000"' in str(stack.outputs()["kubeconfig"])
+        assert '"server": "https://aks-0.test:443"' in str(stack.outputs()["kubeconfig"])
         assert stack.up().changed == {}
         assert stack.preview().changed == {}
         assert set(stack.destroy().changed) == {"delete"}

@@ -13,8 +13,9 @@ from ebbtide_rehearsal.cloud.faults import API_ERROR, NO_STOCK, Fault
 from ebbtide_rehearsal.cloud.gcp import Gcp, seed_cluster
 from ebbtide_rehearsal.cloud.nodes.machines import Machine, put
 from ebbtide_rehearsal.cloud.store import Store
+from rehearsal.tests.control_planes import FakeControlPlanes
 from rehearsal.tests.engine.running import Stack, running
-from rehearsal.tests.unit.gcp_cloud import CLUSTER_ID, FakeClusters
+from rehearsal.tests.unit.gcp_cloud import CLUSTER_ID
 from tests.declarations import GKE, Declaration, pool
 
 pytestmark = pytest.mark.engine
@@ -40,7 +41,7 @@ class Rehearsed:
 
     stack: Stack
     store: Store
-    clusters: FakeClusters
+    clusters: FakeControlPlanes
 
     def declare(self, declaration: Declaration) -> None:
         """What the stack declares from now on."""
@@ -50,7 +51,7 @@ class Rehearsed:
 @pytest.fixture
 def rehearsed(tmp_path: Path) -> Generator[Rehearsed]:
     """A stack that declares nothing yet."""
-    store, clusters = Store(tmp_path / "cloud.sqlite"), FakeClusters()
+    store, clusters = Store(tmp_path / "cloud.sqlite"), FakeControlPlanes()
     with running(tmp_path / "engine", store, Gcp(store, clusters)) as stack:
         yield Rehearsed(stack, store, clusters)
 

@@ -15,8 +15,8 @@ from ebbtide.placement import Profile
 from ebbtide_rehearsal.cloud.gcp import Gcp
 from ebbtide_rehearsal.cloud.protocol import serve
 from ebbtide_rehearsal.cloud.store import Store
+from rehearsal.tests.control_planes import FakeControlPlanes
 from rehearsal.tests.engine.terminal import Terminal, terminal_in
-from rehearsal.tests.unit.gcp_cloud import FakeClusters
 from tests.pages import commands, of_kind
 from tests.repository import ROOT
 
@@ -52,7 +52,7 @@ def terminal(tmp_path: Path, request: pytest.FixtureRequest) -> Generator[Termin
     smallest["config"]["ebbtide:cluster"]["lifetime"] = {"hours": 8}
     (root / "Pulumi.dev.yaml").write_text("# Kept.\n" + yaml.safe_dump(smallest), encoding="utf-8")
     store = Store(tmp_path / "cloud.sqlite")
-    server, port = serve(Gcp(store, FakeClusters()), store)
+    server, port = serve(Gcp(store, FakeControlPlanes()), store)
     try:
         yield terminal_in(tmp_path, root, f"gcp:{port}", request.node)
     finally:

@@ -1,12 +1,12 @@
 """Azure as the stand-in has it, driven in plain data as the engine drives it."""
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from ebbtide_rehearsal.cloud.azure import AzureProvider
-from ebbtide_rehearsal.cloud.clusters import Endpoint
 from ebbtide_rehearsal.cloud.provider import Call, Change, Made, Properties, Read
 from ebbtide_rehearsal.cloud.store import Store
+from rehearsal.tests.control_planes import FakeControlPlanes
 
 SUBSCRIPTION = "00000000-0000-0000-0000-000000000001"
 GROUP = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/train"
@@ -73,34 +73,12 @@ SPOT: dict[str, Any] = {
 }
 
 
-class Planes:
-    """Control planes that are there at once, and nowhere."""
-
-    def __init__(self) -> None:
-        self.running: dict[str, Endpoint] = {}
-
-    def create(self, identity: str, cloud: Literal["gke", "aks"]) -> Endpoint:
-        """See `Clusters.create`."""
-        assert cloud == "aks"
-        assert identity not in self.running
-        self.running[identity] = Endpoint(f"localhost:{40000 + len(self.running)}", "Q0E=")
-        return self.running[identity]
-
-    def endpoint(self, identity: str) -> Endpoint:
-        """See `Clusters.endpoint`."""
-        return self.running[identity]
-
-    def delete(self, identity: str) -> None:
-        """See `Clusters.delete`."""
-        self.running.pop(identity, None)
-
-
 class Azure:
     """A provider for one subscription, and what is behind it."""
 
     def __init__(self, directory: Path) -> None:
         self.store = Store(directory / "cloud.sqlite")
-        self.planes = Planes()
+        self.planes = FakeControlPlanes()
         whole = AzureProvider(self.store, self.planes)
         self.provider = whole.configured({"subscriptionId": SUBSCRIPTION, "location": "eastus"})
 

@@ -4,16 +4,16 @@ import copy
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from ebbtide.recording.recording import Resource as Recorded
 from ebbtide.recording.values import revealed
-from ebbtide_rehearsal.cloud.clusters import Endpoint
 from ebbtide_rehearsal.cloud.gcp import Gcp
-from ebbtide_rehearsal.cloud.gcp.asked import CLUSTER, NETWORK, NODE_POOL, SUBNETWORK, Asked, Settings, World
+from ebbtide_rehearsal.cloud.gcp.request import CLUSTER, NETWORK, NODE_POOL, SUBNETWORK, Request
 from ebbtide_rehearsal.cloud.pools import NodePool, pools
 from ebbtide_rehearsal.cloud.provider import Call, Change, Failure, Made, Read
 from ebbtide_rehearsal.cloud.store import Store
+from rehearsal.tests.control_planes import FakeControlPlanes
 from tests.declarations import GKE
 from tests.synth import synth
 
@@ -23,32 +23,12 @@ PROJECT = "acme-ml"
 CLUSTER_ID = f"projects/{PROJECT}/locations/us-central1-a/clusters/train"
 
 
-class FakeClusters:
-    """Control planes that are there in name only."""
-
-    def __init__(self) -> None:
-        self.running: dict[str, Endpoint] = {}
-
-    def create(self, identity: str, cloud: Literal["gke", "aks"]) -> Endpoint:
-        """A host for the cluster."""
-        self.running[identity] = Endpoint(f"{cloud}-{len(self.running)}.test:443", "Q0E=")
-        return self.running[identity]
-
-    def endpoint(self, identity: str) -> Endpoint:
-        """That host; raises KeyError."""
-        return self.running[identity]
-
-    def delete(self, identity: str) -> None:
-        """The cluster has no host any more."""
-        self.running.pop(identity, None)
-
-
 class Cloud:
     """Google Cloud for a test, with a provider for a project in us-central1."""
 
     def __init__(self, directory: Path, project: str = PROJECT) -> None:
         self.store = Store(directory / "cloud.sqlite")
-        self.clusters = FakeClusters()
+        self.clusters = FakeControlPlanes()
         settings = {"project": project, "region": "us-central1"}
         self.provider = Gcp(self.store, self.clusters).configured(settings)
 
@@ -82,10 +62,10 @@ class Cloud:
         assert list(failures) == []
         return dict(self.provider.update(call, identity, old, completed))
 
-    def asked(self, type_: str, inputs: Mapping[str, Any]) -> Asked:
-        """What the API is asked when a resource is made."""
-        settings = Settings(PROJECT, "us-central1")
-        return Asked(World(self.store, self.clusters), settings, type_, "", self.check(type_, inputs)[0])
+    def request(self, type_: str, inputs: Mapping[str, Any]) -> Request:
+        """What the API receives when a resource is created."""
+        completed, _ = self.check(type_, inputs)
+        return self.provider.request(_call(type_, "it"), completed, self.provider.identity(type_, completed))
 
     def delete(self, identity: str) -> None:
         """Remove a resource."""

@@ -276,7 +276,7 @@ def test_a_user_gets_where_the_server_is(tmp_path: Path) -> None:
     answer: Any = azure.provider.invoke(_CREDENTIALS.format("User"), _ARGUMENTS)
     kubeconfig = json.loads(base64.b64decode(answer["kubeconfigs"][0]["value"]))
     assert kubeconfig["clusters"][0]["cluster"] == {
-        "server": "https://localhost:40000",
+        "server": "https://aks-0.test:443",
         "certificate-authority-data": "Q0E=",
     }
     assert kubeconfig["users"][0]["user"]["exec"]["command"] == "kubelogin"

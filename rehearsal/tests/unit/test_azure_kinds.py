@@ -10,8 +10,8 @@ from ebbtide.recording.record import record
 from ebbtide.recording.recording import Recording
 from ebbtide_rehearsal.cloud.azure.functions import FUNCTIONS
 from ebbtide_rehearsal.cloud.azure.ids import names
-from ebbtide_rehearsal.cloud.azure.kind import Kind
 from ebbtide_rehearsal.cloud.azure.kinds import KINDS
+from ebbtide_rehearsal.cloud.azure.resource_kind import ResourceKind
 from tests.declarations import AKS, Declaration
 from tests.repository import ROOT
 from tests.running import full
@@ -37,11 +37,10 @@ def test_there_is_a_stand_in_for_all_that_the_program_asks_for(existing: bool) -
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=list(KINDS))
-def test_rows_name_properties_that_the_sdk_has(kind: Kind) -> None:
+def test_rows_name_properties_that_the_sdk_has(kind: ResourceKind) -> None:
     """No row of the tables speaks of a property that a program could not give."""
-    known = set(provider_schema.properties(kind.token))
-    tops = {path.partition(".")[0].removesuffix("[]") for path in (*kind.replaces, *kind.limits)}
-    assert {*names(kind.path), *kind.needed, *tops} <= known
+    known = set(provider_schema.properties(kind.type))
+    assert {*names(kind.path), *kind.constraints.required} <= known
 
 
 def test_functions_are_the_sdks() -> None:

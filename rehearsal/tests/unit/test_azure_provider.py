@@ -9,7 +9,7 @@ from ebbtide.recording.values import UNKNOWN
 from ebbtide_rehearsal.cloud.azure import AzureProvider, lock
 from ebbtide_rehearsal.cloud.azure.kinds import KINDS
 from ebbtide_rehearsal.cloud.provider import Call, Read, RefusedError
-from rehearsal.tests.unit.azure_cloud import CLUSTER, GROUP, MANAGED_CLUSTER, POOL, SPOT, SUBNET, Azure
+from rehearsal.tests.unit.azure_cloud import GROUP, MANAGED_CLUSTER, POOL, SPOT, SUBNET, Azure
 
 _POOL = "azure-native:containerservice:AgentPool"
 _CLUSTER = "azure-native:containerservice:ManagedCluster"
@@ -120,14 +120,6 @@ def test_what_the_schema_does_not_have_reaches_nobody(tmp_path: Path) -> None:
     assert "colour" not in made.state
     (event,) = azure.store.events(kind="property-ignored")
     assert "colour" in event.text
-
-
-def test_an_unknown_type_is_refused(tmp_path: Path) -> None:
-    """What has no stand-in is said, not made up."""
-    with pytest.raises(RefusedError, match="no stand-in for resources of type azure-native:sql:Server"):
-        Azure(tmp_path).make("sql:Server")
-    with pytest.raises(RefusedError, match="no stand-in for the function azure-native:sql:getServer"):
-        Azure(tmp_path).provider.invoke("azure-native:sql:getServer", {})
 
 
 def test_nothing_is_made_without_a_subscription(tmp_path: Path) -> None:
@@ -302,13 +294,6 @@ def test_what_is_only_read_gets_its_inputs_from_its_id(tmp_path: Path) -> None:
     assert read.inputs["subnetName"] == "nodes"
     assert read.inputs["virtualNetworkName"] == "train"
     assert read.inputs["addressPrefix"] == "10.224.0.0/16"
-
-
-def test_what_is_gone_is_read_as_gone(tmp_path: Path) -> None:
-    """And deleting it is no error."""
-    azure = Azure(tmp_path)
-    assert azure.provider.read(Call(_POOL, "it", ""), f"{CLUSTER}/agentPools/x", {}) is None
-    azure.remove("containerservice:AgentPool", f"{CLUSTER}/agentPools/x")
 
 
 def test_a_lock_keeps_what_is_in_its_scope(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from ebbtide_rehearsal.cloud.azure.arm import DEPLOYER, TENANT
 from ebbtide_rehearsal.cloud.azure.directory import know
-from ebbtide_rehearsal.cloud.azure.kinds import KINDS
 from ebbtide_rehearsal.cloud.azure.operations import Operations
 from ebbtide_rehearsal.cloud.provider import Made, Properties, RefusedError
 from rehearsal.tests.unit.azure_cloud import (
@@ -37,14 +36,6 @@ _FILES: dict[str, Any] = {
     "sku": {"name": "Premium_LRS"},
 }
 _WORKSPACE = f"{GROUP}/providers/Microsoft.OperationalInsights/workspaces/logs"
-
-
-def test_every_refusal_says_where_it_was_read() -> None:
-    """And no two of a type are called the same."""
-    for kind in KINDS.values():
-        names = [rule.name for rule in kind.refusals]
-        assert len(names) == len(set(names))
-        assert all(rule.source for rule in kind.refusals)
 
 
 def _grant(azure: Azure, **changes: Any) -> Properties:

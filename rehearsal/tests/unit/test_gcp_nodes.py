@@ -13,8 +13,8 @@ from ebbtide.placement.marks import marks
 from ebbtide.reading.inputs import Inputs
 from ebbtide_rehearsal.cloud.faults import NO_STOCK, Fault
 from ebbtide_rehearsal.cloud.gcp import SeededNetwork, seed_cluster, seed_network
-from ebbtide_rehearsal.cloud.gcp.asked import CLUSTER, NODE_POOL
 from ebbtide_rehearsal.cloud.gcp.machine_pool import ephemeral_gib
+from ebbtide_rehearsal.cloud.gcp.request import CLUSTER, NODE_POOL
 from ebbtide_rehearsal.cloud.pools import Taint
 from ebbtide_rehearsal.cloud.provider import Change, RefusedError, UnfinishedError
 from rehearsal.tests.unit.gcp_cloud import CLUSTER_ID, Cloud, asked_for, base, with_cluster

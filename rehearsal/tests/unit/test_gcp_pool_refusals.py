@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from ebbtide_rehearsal.cloud.faults import QUOTA, Fault
-from ebbtide_rehearsal.cloud.gcp.asked import NODE_POOL
 from ebbtide_rehearsal.cloud.gcp.pool_rules import RULES
+from ebbtide_rehearsal.cloud.gcp.request import NODE_POOL
 from ebbtide_rehearsal.cloud.provider import RefusedError
 from rehearsal.tests.unit.gcp_capacity_cases import total
 from rehearsal.tests.unit.gcp_cloud import base, with_cluster
@@ -30,7 +30,7 @@ def test_a_pool_that_is_refused(
         cloud.create(NODE_POOL, base(f"train-{pool}", **changes))
 
     broken = next(one for one in RULES if one.name == rule)
-    said = broken.says(cloud.asked(NODE_POOL, base(f"train-{pool}", **changes)))
+    said = broken.refusal(cloud.request(NODE_POOL, base(f"train-{pool}", **changes)))
     assert str(refused.value) == f"error creating NodePool: {said}"
     assert message in str(refused.value)
     assert cloud.store.resources() == before

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ebbtide_rehearsal.cloud.gcp.asked import REPOSITORY, REPOSITORY_MEMBER
+from ebbtide_rehearsal.cloud.gcp.request import REPOSITORY, REPOSITORY_MEMBER
 from ebbtide_rehearsal.cloud.provider import RefusedError
 from rehearsal.tests.unit.azure_cloud import Azure
 from rehearsal.tests.unit.gcp_cloud import Cloud

@@ -1,8 +1,7 @@
-"""The stand-in of the azure-native provider, and of as much of Azure as the program asks it for.
+"""The fake of azure-native 3.29 and of the part of Azure that the program uses.
 
-`provider.py` is what azure-native itself does (3.29: names, checks, differences, refresh), the same for every
-type; `kinds.py` has the types, a row each, from the files that are called after what they are about. A rule
-is a function that returns Azure's refusal, and stands in a table with where it was read.
+`kinds` is the table of types, a row each; rules are functions that return Azure's message, in tables with
+their sources. `check`, `diff`, `previewing` and `refreshing` are azure-native's own part.
 """
 
 from ebbtide_rehearsal.cloud.azure.directory import DIRECTORY, know

@@ -37,19 +37,25 @@ class Arm:
 
     def find(self, identity: str) -> Resource | None:
         """The resource of an id, in whatever case it is written."""
-        found = self.store.get(CLOUD, identity)
-        if found is not None:
-            return found
-        return next((one for one in self.store.resources(CLOUD) if ids.same(one.id, identity)), None)
+        resource = self.store.get(CLOUD, identity)
+        if resource is not None:
+            return resource
+        return next(
+            (resource for resource in self.store.resources(CLOUD) if ids.same(resource.id, identity)), None
+        )
 
     def below(self, scope: str, kind: str | None = None) -> list[Resource]:
-        """What is in a scope, without what has its id itself."""
-        found = self.store.resources(CLOUD, kind)
-        return [one for one in found if ids.within(one.id, scope) and not ids.same(one.id, scope)]
+        """Return the resources below a scope."""
+        resource = self.store.resources(CLOUD, kind)
+        return [
+            resource
+            for resource in resource
+            if ids.within(resource.id, scope) and not ids.same(resource.id, scope)
+        ]
 
     def lacks(self, identity: str) -> bool:
-        """Whether Azure would know that something is not there: this cloud has its resource group, and not
-        it. Of other groups nothing is known here, as of the network that a program is told to use.
+        """Report if a resource is known not to exist: this cloud has its resource group, and not
+        it. Of other groups nothing is known here, such as the network of an existing cluster.
         """
         group = ids.group_of(identity)
         return bool(group) and self.find(group) is not None and self.find(identity) is None

@@ -1,4 +1,4 @@
-"""The tenant's directory: whom Azure can give a role to, besides identities of its own."""
+"""The tenant's directory: people and groups that can have roles."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -17,5 +17,5 @@ def know(store: Store, people: Iterable[str]) -> None:
 
 
 def knows(store: Store, principal: str) -> bool:
-    """Whether an object id is a person's or a group's."""
+    """Report if an object id is a person's or a group's."""
     return store.get(DIRECTORY, principal) is not None

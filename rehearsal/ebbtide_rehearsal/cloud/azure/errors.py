@@ -3,14 +3,12 @@
 from collections.abc import Iterable
 from typing import Final
 
-from ebbtide_rehearsal.cloud.provider import RefusedError
-
 BAD_REQUEST: Final = 400
 NOT_FOUND: Final = 404
 CONFLICT: Final = 409
 
 
-def refused(code: str, message: str, *, status: int = BAD_REQUEST, target: str = "") -> RefusedError:
+def refused(code: str, message: str, *, status: int = BAD_REQUEST, target: str = "") -> str:
     """A refusal of Azure Resource Manager.
 
     Args:
@@ -20,10 +18,10 @@ def refused(code: str, message: str, *, status: int = BAD_REQUEST, target: str =
         target: the property that it is about; empty where Azure names none.
     """
     about = f' Target="{target}"' if target else ""
-    return RefusedError(f'Status={status} Code="{code}" Message="{message}"{about}')
+    return f'Status={status} Code="{code}" Message="{message}"{about}'
 
 
-def invalid(parameter: str, details: str = "") -> RefusedError:
+def invalid(parameter: str, details: str = "") -> str:
     """AKS's refusal of a value (Azure/AKS#3300; with details XenitAB/terraform-modules#755)."""
     why = f" Error details: {details}." if details else ""
     more = "Please see https://aka.ms/aks-naming-rules for more details."
@@ -32,12 +30,12 @@ def invalid(parameter: str, details: str = "") -> RefusedError:
     )
 
 
-def missing(parameter: str) -> RefusedError:
+def missing(parameter: str) -> str:
     """AKS's refusal of what leaves something out (pulumi/pulumi-azure-native#2943, Azure/ARO-HCP#629)."""
     return refused("InvalidParameter", f"Required parameter {parameter} is missing (null).", target=parameter)
 
 
-def location_unavailable(location: str, what: str, regions: Iterable[str]) -> RefusedError:
+def location_unavailable(location: str, what: str, regions: Iterable[str]) -> str:
     """Azure Resource Manager's refusal of a region (Azure/azure-cli#16368; Azure/AKS#5099).
 
     Args:
@@ -54,14 +52,14 @@ def location_unavailable(location: str, what: str, regions: Iterable[str]) -> Re
     )
 
 
-def fixed(parameter: str) -> RefusedError:
+def fixed(parameter: str) -> str:
     """AKS's refusal to change what is fixed (pulumi/pulumi-azure-native#959)."""
     return refused(
         "PropertyChangeNotAllowed", f"Changing property '{parameter}' is not allowed.", target=parameter
     )
 
 
-def no_parent(action: str, kind: str, parent: str) -> RefusedError:
+def no_parent(action: str, kind: str, parent: str) -> str:
     """Azure Resource Manager's refusal of what belongs to something that is not there."""
     return refused(
         "ParentResourceNotFound",
@@ -71,7 +69,7 @@ def no_parent(action: str, kind: str, parent: str) -> RefusedError:
     )
 
 
-def not_found(identity: str) -> RefusedError:
+def not_found(identity: str) -> str:
     """Azure Resource Manager's answer about something that is not there."""
     group, _, path = identity.partition("/providers/")
     words = path.split("/")

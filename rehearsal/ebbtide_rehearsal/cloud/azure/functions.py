@@ -1,4 +1,4 @@
-"""Functions: what a program asks Azure without making anything."""
+"""The functions with which the program queries Azure."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -7,10 +7,10 @@ from typing import Any, Final
 from ebbtide_rehearsal.cloud.azure import ids, storage
 from ebbtide_rehearsal.cloud.azure.aks.credentials import admin_credentials, user_credentials
 from ebbtide_rehearsal.cloud.azure.arm import DEPLOYER, DEPLOYER_CLIENT, TENANT, Arm
-from ebbtide_rehearsal.cloud.azure.checking import API_VERSION
+from ebbtide_rehearsal.cloud.azure.check import API_VERSION
 from ebbtide_rehearsal.cloud.azure.errors import not_found
-from ebbtide_rehearsal.cloud.azure.kind import Kind
-from ebbtide_rehearsal.cloud.azure.kinds import KINDS, kind_of
+from ebbtide_rehearsal.cloud.azure.kinds import KINDS
+from ebbtide_rehearsal.cloud.azure.resource_kind import ResourceKind
 from ebbtide_rehearsal.cloud.provider import Properties, RefusedError
 from ebbtide_rehearsal.cloud.store import Resource
 
@@ -27,7 +27,7 @@ def _client_config(arm: Arm, _arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _account_keys(arm: Arm, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    return storage.keys(_found(arm, kind_of(storage.ACCOUNT), arguments))
+    return storage.keys(_resource(arm, KINDS[storage.ACCOUNT], arguments))
 
 
 FUNCTIONS: Final[Mapping[str, Callable[[Arm, Mapping[str, Any]], Mapping[str, Any]]]] = {
@@ -39,8 +39,8 @@ FUNCTIONS: Final[Mapping[str, Callable[[Arm, Mapping[str, Any]], Mapping[str, An
 """Those that are no `get` of a type in `KINDS`."""
 
 
-def answered(arm: Arm, token: str, arguments: Properties) -> Properties:
-    """What Azure answers.
+def result_of(arm: Arm, token: str, arguments: Properties) -> Properties:
+    """Return the result of a function.
 
     Raises:
         RefusedError: it refuses, or there is no such function here.
@@ -52,13 +52,13 @@ def answered(arm: Arm, token: str, arguments: Properties) -> Properties:
     kind = KINDS.get("".join(getter.groups())) if getter else None
     if kind is None:
         raise RefusedError(f"The rehearsal has no stand-in for the function {token}.")
-    resource = _found(arm, kind, arguments)
-    return {"id": resource.id, **kind.seen(arm, resource), API_VERSION: kind.api_version}
+    resource = _resource(arm, kind, arguments)
+    return {"id": resource.id, **resource.state, **kind.current(arm, resource), API_VERSION: kind.api_version}
 
 
-def _found(arm: Arm, kind: Kind, arguments: Mapping[str, Any]) -> Resource:
+def _resource(arm: Arm, kind: ResourceKind, arguments: Mapping[str, Any]) -> Resource:
     identity = ids.identity(kind.path, arm.subscription, arguments)
     resource = arm.find(identity)
     if resource is None:
-        raise not_found(identity)
+        raise RefusedError(not_found(identity))
     return resource

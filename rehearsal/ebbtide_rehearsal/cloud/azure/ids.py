@@ -1,10 +1,12 @@
-"""Ids in Azure Resource Manager's form. Their letters' case says nothing."""
+"""Ids in Azure Resource Manager's form. Their case has no meaning."""
 
 import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-GROUP: Final = "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}"
+from ebbtide.recording.answers_azure import GROUP
+
+__all__ = ["GROUP", "azure_type", "group_of", "identity", "last", "names", "parts", "same", "within"]
 
 _PLACE: Final = re.compile(r"\{(\w+)\}")
 
@@ -19,13 +21,13 @@ def identity(path: str, subscription: str, inputs: Mapping[str, Any]) -> str:
     return path.format_map({**inputs, "subscriptionId": subscription})
 
 
-def parts(path: str, found: str) -> dict[str, str]:
+def parts(path: str, id_: str) -> dict[str, str]:
     """The inputs in an id; empty where it is not of the path's form."""
     pattern = "".join(
         f"(?P<{piece}>.+)" if index % 2 else re.escape(piece)
         for index, piece in enumerate(_PLACE.split(path))
     )
-    match = re.fullmatch(pattern, found, re.IGNORECASE)
+    match = re.fullmatch(pattern, id_, re.IGNORECASE)
     if match is None:
         return {}
     return {name: value for name, value in match.groupdict().items() if name != "subscriptionId"}
@@ -38,21 +40,21 @@ def azure_type(path: str) -> str:
 
 
 def same(one: str, other: str) -> bool:
-    """Whether two ids are of the same thing."""
+    """Report if two ids are of the same resource."""
     return one.lower() == other.lower()
 
 
-def within(found: str, scope: str) -> bool:
-    """Whether something is a scope, or below it."""
-    return same(found, scope) or found.lower().startswith(f"{scope.lower()}/")
+def within(id_: str, scope: str) -> bool:
+    """Report if a resource is a scope, or below it."""
+    return same(id_, scope) or id_.lower().startswith(f"{scope.lower()}/")
 
 
-def group_of(found: str) -> str:
+def group_of(id_: str) -> str:
     """The id of the resource group that something is in; empty for none."""
-    match = re.match(r"/subscriptions/[^/]+/resourceGroups/[^/]+", found, re.IGNORECASE)
+    match = re.match(r"/subscriptions/[^/]+/resourceGroups/[^/]+", id_, re.IGNORECASE)
     return match[0] if match else ""
 
 
-def last(found: str) -> str:
+def last(id_: str) -> str:
     """The name at an id's end."""
-    return found.rpartition("/")[2]
+    return id_.rpartition("/")[2]

@@ -16,20 +16,18 @@ def lock(store: Store, scope: str, name: str = "do-not-delete") -> None:
     store.put(Resource(CLOUD, identity, _TYPE, state={"level": "CanNotDelete", "scope": scope}))
 
 
-def refuse_locked(arm: Arm, identity: str) -> None:
-    """Refuse to delete what is locked, what is in a scope that is, or what a locked thing is in.
+def locked(arm: Arm, identity: str) -> str | None:
+    """Return the refusal to delete what is locked, in the scope of a lock, or around what is locked.
 
     Source: learn.microsoft.com, azure-resource-manager/management/lock-resources (2026).
-
-    Raises:
-        RefusedError: it is locked.
     """
-    scopes = [str(one.state["scope"]) for one in arm.store.resources(CLOUD, _TYPE)]
-    locked = [scope for scope in scopes if ids.within(identity, scope) or ids.within(scope, identity)]
-    if locked:
-        raise refused(
-            "ScopeLocked",
-            f"The scope '{identity}' cannot perform delete operation because following scope(s) are locked: "
-            f"'{', '.join(locked)}'. Please remove the lock and try again.",
-            status=CONFLICT,
-        )
+    scopes = [str(lock.state["scope"]) for lock in arm.store.resources(CLOUD, _TYPE)]
+    locks = [scope for scope in scopes if ids.within(identity, scope) or ids.within(scope, identity)]
+    if not locks:
+        return None
+    return refused(
+        "ScopeLocked",
+        f"The scope '{identity}' cannot perform delete operation because following scope(s) are locked: "
+        f"'{', '.join(locks)}'. Please remove the lock and try again.",
+        status=CONFLICT,
+    )

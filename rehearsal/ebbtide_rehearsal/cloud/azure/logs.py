@@ -2,14 +2,11 @@
 
 from collections.abc import Mapping
 from typing import Any, Final, cast
-from uuid import uuid4
 
-from ebbtide_rehearsal.cloud.azure import ids
-from ebbtide_rehearsal.cloud.azure.arm import Arm
+from ebbtide_rehearsal.cloud.azure.answers import outputs_of
 from ebbtide_rehearsal.cloud.azure.errors import not_found, refused
-from ebbtide_rehearsal.cloud.azure.kind import Kind, Limit, Refusal, Wish
+from ebbtide_rehearsal.cloud.azure.resource_kind import Request, ResourceKind, Rule
 from ebbtide_rehearsal.cloud.azure.values import inner, items
-from ebbtide_rehearsal.cloud.provider import RefusedError
 
 _DOCS: Final = "learn.microsoft.com, azure/azure-monitor"
 _RULES: Final = f"{_DOCS}/essentials/data-collection-rule-structure (2026)"
@@ -19,33 +16,32 @@ _LEAST_DAYS: Final = 30
 _MOST_DAYS: Final = 730
 
 
-def _retention_fits(_arm: Arm, wish: Wish) -> RefusedError | None:
-    days, sku = wish.inputs.get("retentionInDays"), inner(wish.inputs, "sku")
+def _retention_fits(request: Request) -> str | None:
+    days, sku = request.inputs.get("retentionInDays"), inner(request.inputs, "sku")
     if sku.get("name", "PerGB2018") != "PerGB2018" or days is None or _LEAST_DAYS <= days <= _MOST_DAYS:
         return None
     return refused("InvalidParameter", "'RetentionInDays' property doesn't match the SKU limits.")
 
 
-def _workspace_answers(_arm: Arm, wish: Wish) -> Mapping[str, Any]:
-    return {
-        "customerId": wish.kept("customerId", lambda: str(uuid4())),
-        "provisioningState": "Succeeded",
-    }
+def _answers(request: Request) -> Mapping[str, Any]:
+    return {**outputs_of(request), "provisioningState": "Succeeded"}
 
 
-def _workspaces_are_there(arm: Arm, wish: Wish) -> RefusedError | None:
-    for one in items(inner(wish.inputs, "destinations"), "logAnalytics"):
-        workspace = str(one.get("workspaceResourceId") or "")
-        if not workspace or arm.lacks(workspace):
-            return _payload(f"The workspace '{workspace}' of destination '{one.get('name')}' was not found.")
+def _workspaces_are_there(request: Request) -> str | None:
+    for destination in items(inner(request.inputs, "destinations"), "logAnalytics"):
+        workspace = str(destination.get("workspaceResourceId") or "")
+        if not workspace or request.cloud.lacks(workspace):
+            return _payload(
+                f"The workspace '{workspace}' of destination '{destination.get('name')}' was not found."
+            )
     return None
 
 
-def _flows_lead_somewhere(_arm: Arm, wish: Wish) -> RefusedError | None:
-    destinations: Mapping[str, Any] = inner(wish.inputs, "destinations")
-    listed = [one for value in destinations.values() for one in _listed(value)]
-    known = {one.get("name") for one in listed}
-    for flow in items(wish.inputs, "dataFlows"):
+def _flows_lead_somewhere(request: Request) -> str | None:
+    destinations: Mapping[str, Any] = inner(request.inputs, "destinations")
+    listed = [destination for value in destinations.values() for destination in _listed(value)]
+    known = {destination.get("name") for destination in listed}
+    for flow in items(request.inputs, "dataFlows"):
         for name in items(flow, "destinations"):
             if name not in known:
                 return _payload(f"Destination '{name}' is not defined.")
@@ -56,42 +52,29 @@ def _listed(value: Any) -> list[Any]:
     return cast("list[Any]", value) if isinstance(value, list) else [value]
 
 
-def _payload(why: str) -> RefusedError:
+def _payload(why: str) -> str:
     return refused("InvalidPayload", f"Data collection rule is invalid. {why}")
 
 
-def _rule_answers(_arm: Arm, wish: Wish) -> Mapping[str, Any]:
-    return {
-        "immutableId": wish.kept("immutableId", lambda: f"dcr-{uuid4().hex}"),
-        "provisioningState": "Succeeded",
-    }
-
-
-def _joins_what_is_there(arm: Arm, wish: Wish) -> RefusedError | None:
-    for name in ("resourceUri", "dataCollectionRuleId"):
-        found = wish.inputs.get(name)
-        if found is not None and arm.lacks(str(found)):
-            return not_found(str(found))
+def _joins_what_is_there(request: Request) -> str | None:
+    for name in ("resourceUri", "dataCollectionRuleId", "workspaceId"):
+        target = request.inputs.get(name)
+        if target is not None and request.cloud.lacks(str(target)):
+            return not_found(str(target))
     return None
 
 
-def _audits_into_what_is_there(arm: Arm, wish: Wish) -> RefusedError | None:
-    for name in ("resourceUri", "workspaceId"):
-        found = wish.inputs.get(name)
-        if found is not None and arm.lacks(str(found)):
-            return not_found(str(found))
-    return None
-
-
-def _audits_somewhere(_arm: Arm, wish: Wish) -> RefusedError | None:
+def _audits_somewhere(request: Request) -> str | None:
     sinks = ("workspaceId", "storageAccountId", "eventHubAuthorizationRuleId", "marketplacePartnerId")
-    if any(wish.inputs.get(name) for name in sinks):
+    if any(request.inputs.get(name) for name in sinks):
         return None
     return refused("BadRequest", "At least one data sink needs to be specified.")
 
 
-def _one_of_two(_arm: Arm, wish: Wish) -> RefusedError | None:
-    given = [name for name in ("dataCollectionRuleId", "dataCollectionEndpointId") if wish.inputs.get(name)]
+def _one_of_two(request: Request) -> str | None:
+    given = [
+        name for name in ("dataCollectionRuleId", "dataCollectionEndpointId") if request.inputs.get(name)
+    ]
     if len(given) == 1:
         return None
     return refused(
@@ -101,52 +84,42 @@ def _one_of_two(_arm: Arm, wish: Wish) -> RefusedError | None:
 
 
 KINDS: Final = (
-    Kind(
-        token="azure-native:operationalinsights:Workspace",  # noqa: S106 - a type's name
+    ResourceKind(
+        type="azure-native:operationalinsights:Workspace",
         api_version="2023-09-01",
-        path=f"{ids.GROUP}/providers/Microsoft.OperationalInsights/workspaces/{{workspaceName}}",
-        needed=("location",),
-        replaces=frozenset({"location"}),
-        limits={"workspaceName": Limit(r"^[A-Za-z0-9][A-Za-z0-9-]+[A-Za-z0-9]$", shortest=4, longest=63)},
-        defaults={"sku": {"name": "PerGB2018"}, "retentionInDays": 30},
-        refusals=(
-            Refusal(
+        rules=(
+            Rule(
                 "kept for 30 to 730 days",
                 f"{_DOCS}/logs/data-retention-configure (2026), for PerGB2018",
                 _retention_fits,
             ),
         ),
-        outputs=_workspace_answers,
+        outputs=_answers,
     ),
-    Kind(
-        token="azure-native:monitor:DataCollectionRule",  # noqa: S106 - a type's name
+    ResourceKind(
+        type="azure-native:monitor:DataCollectionRule",
         api_version="2022-06-01",
-        path=f"{ids.GROUP}/providers/Microsoft.Insights/dataCollectionRules/{{dataCollectionRuleName}}",
-        needed=("location",),
-        replaces=frozenset({"location"}),
-        refusals=(
-            Refusal("workspaces that are there", _RULES, _workspaces_are_there),
-            Refusal("flows into destinations of the rule", _RULES, _flows_lead_somewhere),
+        rules=(
+            Rule("workspaces that are there", _RULES, _workspaces_are_there),
+            Rule("flows into destinations of the rule", _RULES, _flows_lead_somewhere),
         ),
-        outputs=_rule_answers,
+        outputs=_answers,
     ),
-    Kind(
-        token="azure-native:monitor:DataCollectionRuleAssociation",  # noqa: S106 - a type's name
+    ResourceKind(
+        type="azure-native:monitor:DataCollectionRuleAssociation",
         api_version="2022-06-01",
-        path="{resourceUri}/providers/Microsoft.Insights/dataCollectionRuleAssociations/{associationName}",
-        refusals=(
-            Refusal("resource and rule are there", _JOINS, _joins_what_is_there),
-            Refusal("either a rule or an endpoint", _JOINS, _one_of_two),
+        rules=(
+            Rule("resource and rule are there", _JOINS, _joins_what_is_there),
+            Rule("either a rule or an endpoint", _JOINS, _one_of_two),
         ),
-        outputs=lambda _arm, _wish: {"provisioningState": "Succeeded"},
+        outputs=lambda _request: {"provisioningState": "Succeeded"},
     ),
-    Kind(
-        token="azure-native:monitor:DiagnosticSetting",  # noqa: S106 - a type's name
+    ResourceKind(
+        type="azure-native:monitor:DiagnosticSetting",
         api_version="2021-05-01-preview",
-        path="{resourceUri}/providers/Microsoft.Insights/diagnosticSettings/{name}",
-        refusals=(
-            Refusal("resource and workspace are there", _SETTINGS, _audits_into_what_is_there),
-            Refusal("at least one sink", _SETTINGS, _audits_somewhere),
+        rules=(
+            Rule("resource and workspace are there", _SETTINGS, _joins_what_is_there),
+            Rule("at least one sink", _SETTINGS, _audits_somewhere),
         ),
     ),
 )

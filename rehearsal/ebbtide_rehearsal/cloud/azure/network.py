@@ -7,8 +7,7 @@ from typing import Any, Final, TypeAlias
 from ebbtide_rehearsal.cloud.azure import ids
 from ebbtide_rehearsal.cloud.azure.arm import Arm
 from ebbtide_rehearsal.cloud.azure.errors import refused
-from ebbtide_rehearsal.cloud.azure.kind import Kind, Limit, Refusal, Wish
-from ebbtide_rehearsal.cloud.provider import RefusedError
+from ebbtide_rehearsal.cloud.azure.resource_kind import Request, ResourceKind, Rule
 from ebbtide_rehearsal.cloud.store import Resource
 
 NETWORK: Final = "azure-native:network:VirtualNetwork"
@@ -17,10 +16,7 @@ AGENT_POOL: Final = "azure-native:containerservice:AgentPool"
 
 Range: TypeAlias = IPv4Network | IPv6Network
 
-_PATH: Final = f"{ids.GROUP}/providers/Microsoft.Network/virtualNetworks/{{virtualNetworkName}}"
 _DOCS: Final = "learn.microsoft.com, azure/virtual-network/manage-virtual-network (2026)"
-_NETWORK_NAME: Final = Limit(shortest=2, longest=64)
-_SUBNET_NAME: Final = Limit(shortest=1, longest=80)
 
 
 def network_of(subnet: str) -> str:
@@ -36,7 +32,7 @@ def ranges(state: Mapping[str, Any]) -> list[Range]:
 
 
 def overlapping(range_: Range, others: list[Range]) -> Iterator[Range]:
-    """Those of other ranges that have an address in common with one."""
+    """Yield the other ranges that share an address with a range."""
     return (other for other in others if other.version == range_.version and range_.overlaps(other))
 
 
@@ -49,128 +45,122 @@ def users(arm: Arm, subnet: str) -> list[Resource]:
     ]
 
 
-def _well_formed(_arm: Arm, wish: Wish) -> RefusedError | None:
+def _well_formed(request: Request) -> str | None:
     try:
-        ranges(wish.inputs)
+        ranges(request.inputs)
     except ValueError as error:
         return refused("InvalidCIDRNotation", f"The address prefix has an invalid CIDR notation: {error}.")
     return None
 
 
-def _inside_network(arm: Arm, wish: Wish) -> RefusedError | None:
-    network = arm.find(network_of(wish.id))
+def _inside_network(request: Request) -> str | None:
+    network = request.cloud.find(network_of(request.id))
     around = ranges(network.state) if network else []
-    name = ids.last(wish.id)
-    for range_ in ranges(wish.inputs):
-        if not any(range_.version == one.version and range_.subnet_of(one) for one in around):  # pyright: ignore[reportArgumentType] # of one version
+    name = ids.last(request.id)
+    for range_ in ranges(request.inputs):
+        if not any(range_.version == other.version and range_.subnet_of(other) for other in around):  # pyright: ignore[reportArgumentType] # of one version
             return refused(
                 "NetcfgSubnetRangeOutsideVnet",
                 f"Subnet '{name}' is not valid because its IP address range is outside the IP address "
                 "range of "
-                f"virtual network '{ids.last(network_of(wish.id))}'.",
+                f"virtual network '{ids.last(network_of(request.id))}'.",
             )
     return None
 
 
-def _no_overlap(arm: Arm, wish: Wish) -> RefusedError | None:
-    network = network_of(wish.id)
-    others = [one for one in arm.below(network, SUBNET) if not ids.same(one.id, wish.id)]
-    taken = [range_ for one in others for range_ in ranges(one.state)]
-    if any(next(overlapping(range_, taken), None) for range_ in ranges(wish.inputs)):
+def _no_overlap(request: Request) -> str | None:
+    network = network_of(request.id)
+    others = [other for other in request.cloud.below(network, SUBNET) if not ids.same(other.id, request.id)]
+    taken = [range_ for other in others for range_ in ranges(other.state)]
+    if any(next(overlapping(range_, taken), None) for range_ in ranges(request.inputs)):
         return refused(
             "NetcfgSubnetRangesOverlap",
-            f"Subnet '{ids.last(wish.id)}' is not valid because its IP address range overlaps with that "
+            f"Subnet '{ids.last(request.id)}' is not valid because its IP address range overlaps with that "
             "of an "
             f"existing subnet in virtual network '{ids.last(network)}'.",
         )
     return None
 
 
-def _range_stays(arm: Arm, wish: Wish) -> RefusedError | None:
-    if wish.was is None or ranges(wish.was.state) == ranges(wish.inputs):
+def _range_stays(request: Request) -> str | None:
+    if request.old is None or ranges(request.old.state) == ranges(request.inputs):
         return None
-    used = users(arm, wish.id)
+    used = users(request.cloud, request.id)
     if not used:
         return None
     return refused(
         "InUseSubnetCannotBeUpdated",
-        f"Subnet {ids.last(wish.id)} is in use by {used[0].id} and its address prefix cannot be updated.",
+        f"Subnet {ids.last(request.id)} is in use by {used[0].id} and its address prefix cannot be updated.",
     )
 
 
-def _still_holds_subnets(arm: Arm, wish: Wish) -> RefusedError | None:
-    for subnet in arm.below(wish.id, SUBNET):
-        refusal = _inside(wish, subnet)
+def _still_holds_subnets(request: Request) -> str | None:
+    for subnet in request.cloud.below(request.id, SUBNET):
+        refusal = _inside(request, subnet)
         if refusal is not None:
             return refusal
     return None
 
 
-def _inside(wish: Wish, subnet: Resource) -> RefusedError | None:
-    around = ranges(wish.inputs)
-    if all(any(range_.subnet_of(one) for one in around) for range_ in ranges(subnet.state)):  # pyright: ignore[reportArgumentType] # of one version
+def _inside(request: Request, subnet: Resource) -> str | None:
+    around = ranges(request.inputs)
+    if all(any(range_.subnet_of(other) for other in around) for range_ in ranges(subnet.state)):  # pyright: ignore[reportArgumentType] # of one version
         return None
     return refused(
         "InUsePrefixCannotBeDeleted",
-        f"IpPrefix of subnet {subnet.id} on virtual network {ids.last(wish.id)} is in use and cannot be "
+        f"IpPrefix of subnet {subnet.id} on virtual network {ids.last(request.id)} is in use and cannot be "
         "deleted.",
     )
 
 
-def _subnet_leaves(arm: Arm, subnet: Resource) -> None:
+def _subnet_in_use(arm: Arm, subnet: Resource) -> str | None:
     """Source: kubernetes-sigs/cluster-api-provider-azure#172, sassoftware/viya4-iac-azure#108."""
     for user in users(arm, subnet.id):
-        raise refused(
+        return refused(
             "InUseSubnetCannotBeDeleted",
-            f"Subnet {ids.last(subnet.id)} is in use by {user.id} and cannot be deleted. In order to "
-            "delete the "
-            "subnet, delete all the resources within the subnet. See aka.ms/deletesubnet.",
+            f"Subnet {ids.last(subnet.id)} is in use by {user.id} and cannot be deleted. In order to delete "
+            "the subnet, delete all the resources within the subnet. See aka.ms/deletesubnet.",
         )
+    return None
 
 
-def _network_leaves(arm: Arm, network: Resource) -> None:
-    for subnet in arm.below(network.id, SUBNET):
-        _subnet_leaves(arm, subnet)
+def _network_in_use(arm: Arm, network: Resource) -> str | None:
+    reasons = (_subnet_in_use(arm, subnet) for subnet in arm.below(network.id, SUBNET))
+    return next(filter(None, reasons), None)
 
 
-def _network_seen(arm: Arm, network: Resource) -> Mapping[str, Any]:
-    subnets = [{"id": one.id, **one.state} for one in arm.below(network.id, SUBNET)]
-    return {**network.state, "subnets": subnets}
+def _subnets(arm: Arm, network: Resource) -> Mapping[str, Any]:
+    return {"subnets": [{"id": subnet.id, **subnet.state} for subnet in arm.below(network.id, SUBNET)]}
 
 
 KINDS: Final = (
-    Kind(
-        token=NETWORK,
+    ResourceKind(
+        type=NETWORK,
         api_version="2024-05-01",
-        path=_PATH,
-        replaces=frozenset({"location"}),
-        limits={"virtualNetworkName": _NETWORK_NAME},
         inside=("subnets", "virtualNetworkPeerings"),
-        refusals=(
-            Refusal("ranges that parse", _DOCS, _well_formed),
-            Refusal("room for its subnets", _DOCS, _still_holds_subnets),
+        rules=(
+            Rule("ranges that parse", _DOCS, _well_formed),
+            Rule("room for its subnets", _DOCS, _still_holds_subnets),
         ),
-        outputs=lambda _arm, _wish: {"provisioningState": "Succeeded"},
-        leaving=_network_leaves,
-        seen=_network_seen,
+        outputs=lambda _request: {"provisioningState": "Succeeded"},
+        before_delete=_network_in_use,
+        current=_subnets,
     ),
-    Kind(
-        token=SUBNET,
+    ResourceKind(
+        type=SUBNET,
         api_version="2024-05-01",
-        path=f"{_PATH}/subnets/{{subnetName}}",
         parent=NETWORK,
-        limits={"subnetName": _SUBNET_NAME},
-        refusals=(
-            Refusal("ranges that parse", _DOCS, _well_formed),
-            Refusal(
+        rules=(
+            Rule("ranges that parse", _DOCS, _well_formed),
+            Rule(
                 "inside the network",
                 "MicrosoftDocs/azure-docs#123869; Azure/azure-service-operator#4927",
                 _inside_network,
             ),
-            Refusal("beside other subnets", "MicrosoftDocs/azure-docs#123869", _no_overlap),
-            Refusal("no other range while in use", "hashicorp/terraform-provider-azurerm#7687", _range_stays),
+            Rule("beside other subnets", "MicrosoftDocs/azure-docs#123869", _no_overlap),
+            Rule("no other range while in use", "hashicorp/terraform-provider-azurerm#7687", _range_stays),
         ),
-        outputs=lambda _arm, _wish: {"provisioningState": "Succeeded"},
-        leaving=_subnet_leaves,
+        outputs=lambda _request: {"provisioningState": "Succeeded"},
+        before_delete=_subnet_in_use,
     ),
 )

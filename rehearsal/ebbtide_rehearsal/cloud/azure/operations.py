@@ -1,4 +1,4 @@
-"""What is under way, so that what Azure does not do at the same time is refused."""
+"""Operations in progress, so that conflicting ones are refused."""
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -23,7 +23,7 @@ class Operations:
 
     @contextmanager
     def on(
-        self, identity: str, doing: str, otherwise: Callable[[str, str], RefusedError] | None = None
+        self, identity: str, doing: str, otherwise: Callable[[str, str], str] | None = None
     ) -> Generator[None]:
         """Be at something until the end of the block.
 
@@ -38,7 +38,7 @@ class Operations:
         with self._lock:
             for other, word in self._underway.items():
                 if within(other, identity) or within(identity, other):
-                    raise (otherwise or _pending)(other, word)
+                    raise RefusedError((otherwise or _pending)(other, word))
             self._underway[identity] = doing
         try:
             yield
@@ -47,7 +47,7 @@ class Operations:
                 del self._underway[identity]
 
 
-def _pending(identity: str, doing: str) -> RefusedError:
+def _pending(identity: str, doing: str) -> str:
     """AKS's refusal (cilium/cilium#25944; Azure/terraform-azurerm-avm-ptn-aks-production#25).
 
     Pools of one cluster may be made at the same time since 2020 (Azure/AKS#1913); the azurerm provider has

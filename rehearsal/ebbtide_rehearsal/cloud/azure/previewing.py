@@ -1,18 +1,17 @@
-"""What azure-native 3.29 answers in a preview (`PreviewOutputs`): what is asked for, and unknown what Azure
-adds to it."""
+"""Outputs of azure-native 3.29 in a preview (`PreviewOutputs`): the inputs, with what Azure adds unknown."""
 
 from collections.abc import Mapping
 from typing import Any, cast
 
 from ebbtide.recording.values import UNKNOWN
 from ebbtide_rehearsal.cloud.azure.ids import names
-from ebbtide_rehearsal.cloud.azure.kind import Kind
+from ebbtide_rehearsal.cloud.azure.resource_kind import ResourceKind
 from ebbtide_rehearsal.cloud.provider import Properties
 
 _STAYS = ("name", "location")
 
 
-def previewed(kind: Kind, inputs: Properties, old: Properties | None = None) -> dict[str, Any]:
+def previewed(kind: ResourceKind, inputs: Properties, old: Properties | None = None) -> dict[str, Any]:
     """The outputs that a preview can know; what is not among them the SDK takes to be unknown.
 
     Args:

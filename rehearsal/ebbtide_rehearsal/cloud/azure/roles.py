@@ -1,4 +1,4 @@
-"""Role assignments: who may do what, where."""
+"""Role assignments."""
 
 import re
 from collections.abc import Mapping
@@ -9,8 +9,7 @@ from ebbtide_rehearsal.cloud.azure.arm import CLOUD, DEPLOYER, TENANT, Arm
 from ebbtide_rehearsal.cloud.azure.directory import knows
 from ebbtide_rehearsal.cloud.azure.errors import CONFLICT, NOT_FOUND, not_found, refused
 from ebbtide_rehearsal.cloud.azure.identities import MADE, principals
-from ebbtide_rehearsal.cloud.azure.kind import Kind, Limit, Refusal, Wish
-from ebbtide_rehearsal.cloud.provider import RefusedError
+from ebbtide_rehearsal.cloud.azure.resource_kind import Request, ResourceKind, Rule
 from ebbtide_rehearsal.cloud.store import Resource
 
 ASSIGNMENT: Final = "azure-native:authorization:RoleAssignment"
@@ -30,7 +29,7 @@ _REPLICATION_SECONDS: Final = 30.0  # simulated; Azure gives no figure
 
 
 def may_join(arm: Arm, principal: str, subnet: str) -> bool:
-    """Whether a principal may put nodes into a subnet."""
+    """Report if a principal may put nodes into a subnet."""
     return any(
         assignment.state["principalId"] == principal
         and ids.last(str(assignment.state["roleDefinitionId"])) in _MAY_JOIN
@@ -39,13 +38,13 @@ def may_join(arm: Arm, principal: str, subnet: str) -> bool:
     )
 
 
-def _scope_is_there(arm: Arm, wish: Wish) -> RefusedError | None:
-    scope = str(wish.inputs["scope"])
-    return not_found(scope) if arm.lacks(scope) else None
+def _scope_is_there(request: Request) -> str | None:
+    scope = str(request.inputs["scope"])
+    return not_found(scope) if request.cloud.lacks(scope) else None
 
 
-def _role_is_there(_arm: Arm, wish: Wish) -> RefusedError | None:
-    role = str(wish.inputs["roleDefinitionId"])
+def _role_is_there(request: Request) -> str | None:
+    role = str(request.inputs["roleDefinitionId"])
     if _DEFINITION.fullmatch(role):
         return None
     return refused(
@@ -55,9 +54,11 @@ def _role_is_there(_arm: Arm, wish: Wish) -> RefusedError | None:
     )
 
 
-def _stays_what_it_is(_arm: Arm, wish: Wish) -> RefusedError | None:
-    was = wish.was.inputs if wish.was is not None else wish.inputs
-    if all(was.get(name) == wish.inputs.get(name) for name in ("roleDefinitionId", "principalId", "scope")):
+def _stays_what_it_is(request: Request) -> str | None:
+    was = request.old.inputs if request.old is not None else request.inputs
+    if all(
+        was.get(name) == request.inputs.get(name) for name in ("roleDefinitionId", "principalId", "scope")
+    ):
         return None
     return refused(
         "RoleAssignmentUpdateNotPermitted",
@@ -65,14 +66,14 @@ def _stays_what_it_is(_arm: Arm, wish: Wish) -> RefusedError | None:
     )
 
 
-def _principal_is_there(arm: Arm, wish: Wish) -> RefusedError | None:
+def _principal_is_there(request: Request) -> str | None:
     """Told what kind of principal it is, Azure takes it unseen; else it looks for it, in a directory that is
     behind."""
-    principal = str(wish.inputs["principalId"])
-    identity = principals(arm).get(principal)
-    is_made = identity is not None and _is_replicated(arm, identity)
-    is_known = principal == DEPLOYER or is_made or knows(arm.store, principal)
-    if wish.was is not None or wish.inputs.get("principalType") is not None or is_known:
+    principal = str(request.inputs["principalId"])
+    identity = principals(request.cloud).get(principal)
+    is_made = identity is not None and _is_replicated(request.cloud, identity)
+    is_known = principal == DEPLOYER or is_made or knows(request.cloud.store, principal)
+    if request.old is not None or request.inputs.get("principalType") is not None or is_known:
         return None
     return refused(
         "PrincipalNotFound",
@@ -86,14 +87,14 @@ def _principal_is_there(arm: Arm, wish: Wish) -> RefusedError | None:
 
 
 def _is_replicated(arm: Arm, identity: Resource) -> bool:
-    made = [one.at for one in arm.store.events(kind=MADE) if one.facts["identity"] == identity.id]
+    made = [event.at for event in arm.store.events(kind=MADE) if event.facts["identity"] == identity.id]
     return not made or arm.store.clock.now() - made[-1] >= _REPLICATION_SECONDS
 
 
-def _principal_is_of_type(arm: Arm, wish: Wish) -> RefusedError | None:
+def _principal_is_of_type(request: Request) -> str | None:
     """The spelling is Azure's own."""
-    principal, given = str(wish.inputs["principalId"]), wish.inputs.get("principalType")
-    is_service = principal == DEPLOYER or principal in principals(arm)
+    principal, given = str(request.inputs["principalId"]), request.inputs.get("principalType")
+    is_service = principal == DEPLOYER or principal in principals(request.cloud)
     if given in (None, "ServicePrincipal") or not is_service:
         return None
     return refused(
@@ -104,9 +105,9 @@ def _principal_is_of_type(arm: Arm, wish: Wish) -> RefusedError | None:
     )
 
 
-def _once(arm: Arm, wish: Wish) -> RefusedError | None:
-    for other in arm.store.resources(CLOUD, ASSIGNMENT):
-        if not ids.same(other.id, wish.id) and _grant(other.state) == _grant(wish.inputs):
+def _once(request: Request) -> str | None:
+    for other in request.cloud.store.resources(CLOUD, ASSIGNMENT):
+        if not ids.same(other.id, request.id) and _grant(other.state) == _grant(request.inputs):
             return refused(
                 "RoleAssignmentExists",
                 "The role assignment already exists. "
@@ -121,35 +122,32 @@ def _grant(of: Mapping[str, Any]) -> tuple[str, str, str]:
     return scope, role, str(of["principalId"]).lower()
 
 
-def _answers(arm: Arm, wish: Wish) -> Mapping[str, Any]:
-    principal = str(wish.inputs["principalId"])
-    is_service = principal == DEPLOYER or principal in principals(arm)
-    found = wish.inputs.get("principalType") or ("ServicePrincipal" if is_service else "User")
-    return {"principalType": found, "scope": wish.inputs["scope"]}
+def _answers(request: Request) -> Mapping[str, Any]:
+    principal = str(request.inputs["principalId"])
+    is_service = principal == DEPLOYER or principal in principals(request.cloud)
+    type_ = request.inputs.get("principalType") or ("ServicePrincipal" if is_service else "User")
+    return {"principalType": type_, "scope": request.inputs["scope"]}
 
 
 KINDS: Final = (
-    Kind(
-        token=ASSIGNMENT,
+    ResourceKind(
+        type=ASSIGNMENT,
         api_version="2022-04-01",
-        path="{scope}/providers/Microsoft.Authorization/roleAssignments/{roleAssignmentName}",
-        replaces=frozenset({"principalId", "scope"}),
-        limits={"roleAssignmentName": Limit(r"^[0-9a-fA-F-]{36}$")},
-        refusals=(
-            Refusal("the scope is there", _DOCS, _scope_is_there),
-            Refusal("the role is there", _DOCS, _role_is_there),
-            Refusal("only the description changes", _DOCS, _stays_what_it_is),
-            Refusal(
+        rules=(
+            Rule("the scope is there", _DOCS, _scope_is_there),
+            Rule("the role is there", _DOCS, _role_is_there),
+            Rule("only the description changes", _DOCS, _stays_what_it_is),
+            Rule(
                 "the directory knows the principal",
                 "Azure-Samples/azure-search-openai-demo#9; MicrosoftDocs/azure-docs#103085",
                 _principal_is_there,
             ),
-            Refusal(
+            Rule(
                 "the principal is of its type",
                 "Azure/modern-web-app-pattern-dotnet#129",
                 _principal_is_of_type,
             ),
-            Refusal("each grant once", "Azure/bicep#11367", _once),
+            Rule("each grant once", "Azure/bicep#11367", _once),
         ),
         outputs=_answers,
     ),

@@ -1,4 +1,4 @@
-"""What is there before a program begins, made as Azure's own users would have made it."""
+"""Existing clusters and subnets, which no stack created."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Looking into JSON that may lack what is looked for."""
+"""Access to JSON objects whose keys may be absent."""
 
 from collections.abc import Mapping
 from typing import Any, cast

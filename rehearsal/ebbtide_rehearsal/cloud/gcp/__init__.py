@@ -1,8 +1,7 @@
-"""Google Cloud's stand-in: the types and functions that the program uses, as pulumi-gcp 10.2 and the APIs
-behind it have them.
+"""The fake of pulumi-gcp 10.2 and of the APIs behind it, as far as the program uses them.
 
-`kinds` is the table of them, `provider` what they have in common, `pool_rules` and `cluster_rules` what GKE
-refuses, `machine_pool` and `node_marks` what nodes are made of a pool.
+`kinds` is the table of types, `check` and `diff` are Pulumi's bridge to Terraform, `pool_rules` and
+`cluster_rules` the refusals of GKE; `machine_pool` and `node_marks` derive a pool's nodes.
 """
 
 from ebbtide_rehearsal.cloud.gcp.provider import Gcp

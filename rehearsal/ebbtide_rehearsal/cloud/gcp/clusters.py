@@ -1,41 +1,32 @@
-"""GKE clusters.
+"""GKE clusters."""
 
-ForceNew, values and defaults are those of hashicorp/terraform-provider-google-beta 7.45
-(google-beta/services/container/resource_container_cluster.go, 2026-08), which pulumi-gcp 10.2 is made of.
-"""
-
-import re
 from collections.abc import Iterator
 from typing import Any, Final
 
 from ebbtide.catalog import PINS, CloudKind
 from ebbtide.catalog.clouds import is_gke_zone
-from ebbtide_rehearsal.cloud.gcp.asked import CLOUD, NODE_POOL, Asked, Settings, World, api_error, inputs_of
+from ebbtide_rehearsal.cloud.core.property_path import merged
+from ebbtide_rehearsal.cloud.gcp.answers import outputs_of
 from ebbtide_rehearsal.cloud.gcp.cluster_rules import RULES
-from ebbtide_rehearsal.cloud.gcp.kind import Check, Kind, at_least, one_of
 from ebbtide_rehearsal.cloud.gcp.machine_pool import machine_pool
+from ebbtide_rehearsal.cloud.gcp.request import (
+    CLUSTER,
+    NODE_POOL,
+    GoogleCloud,
+    Request,
+    api_error,
+    inputs_of,
+)
+from ebbtide_rehearsal.cloud.gcp.resource_kind import ResourceKind
 from ebbtide_rehearsal.cloud.pools import forget, pools, register
 from ebbtide_rehearsal.cloud.provider import Failure, Properties
 from ebbtide_rehearsal.cloud.regions import locations
 from ebbtide_rehearsal.cloud.store import Resource
 
-_SCHEMA: Final = "hashicorp/terraform-provider-google-beta 7.45, resource_container_cluster.go (2026-08)"
-_LINK: Final = "https://container.googleapis.com/v1/"
-_PUBLIC: Final = "192.0.2.10"  # reserved for documentation (RFC 5737): nobody is to reach it
 DEFAULT_POOL: Final = "default-pool"
 
 # What GKE runs is the Kubernetes that the rehearsal runs.
 VERSION: Final = f"{PINS['kubernetes'].version}-gke.1000"
-
-
-def _name(value: Any) -> str | None:
-    wrong = (
-        (len(value) > 40, "cannot be longer than 40 characters"),  # noqa: PLR2004 - it says so itself
-        (not re.match(r"^[a-z0-9-]+$", value), "can only contain lowercase letters, numbers and hyphens"),
-        (not re.match(r"^[a-z]", value), "must start with a letter"),
-        (not re.search(r"[a-z0-9]$", value), "must end with a number or a letter"),
-    )
-    return next((f'"name" {why}' for broken, why in wrong if broken), None)
 
 
 def cluster_id(project: str, location: str, name: str) -> str:
@@ -43,42 +34,28 @@ def cluster_id(project: str, location: str, name: str) -> str:
     return f"projects/{project}/locations/{location}/clusters/{name}"
 
 
-def _identity(asked: Asked) -> str:
-    return cluster_id(asked.project, asked.location, asked.name)
-
-
-def _outputs(asked: Asked) -> dict[str, Any]:
-    identity = _identity(asked)
-    said = asked.said
-    try:
-        endpoint = asked.world.clusters.endpoint(identity)
-    except KeyError:
-        host, authority = "", ""
-    else:
-        host, authority = endpoint.host, endpoint.certificate_authority
-    zones = list(said.texts("nodeLocations")) or [
-        zone for zone in _default_zones(asked.world, asked.location) if zone != asked.location
+def _outputs(request: Request) -> dict[str, Any]:
+    fields = request.fields
+    zones = list(fields.texts("nodeLocations")) or [
+        zone for zone in _default_zones(request.cloud, request.location) if zone != request.location
     ]
-    version = said.text("minMasterVersion")
+    version = fields.text("minMasterVersion")
+    outputs = outputs_of(request)
     return {
-        "project": asked.project,
-        "location": asked.location,
-        "selfLink": f"{_LINK}{identity}",
-        "endpoint": host if said.flag("controlPlaneEndpointsConfig.ipEndpointsConfig.enabled") else _PUBLIC,
+        **outputs,
         "masterAuth": {
             "clientCertificateConfig": {"issueClientCertificate": False},
             "clientCertificate": "",
             "clientKey": "",
-            "clusterCaCertificate": authority,
+            **outputs["masterAuth"],
         },
-        "controlPlaneEndpointsConfig": {"dnsEndpointConfig": {"endpoint": host}},
         "masterVersion": version if version.count(".") > 1 else VERSION,
         "nodeLocations": zones,
         "labelFingerprint": "00000000",
     }
 
 
-def _protected(_world: World, cluster: Resource) -> str | None:
+def _protected(_cloud: GoogleCloud, cluster: Resource) -> str | None:
     if cluster.inputs.get("deletionPolicy") == "PREVENT":
         return (
             f"cannot destroy {cluster.id} because deletion_policy is set to PREVENT. Set it to DELETE to "
@@ -92,52 +69,51 @@ def _protected(_world: World, cluster: Resource) -> str | None:
     return None
 
 
-def _start(asked: Asked, identity: str) -> None:
-    """The control plane comes up first; GKE then makes a default pool, and takes it away at once where it is
-    not wanted."""
-    if asked.old is not None:
+def _start(request: Request, cluster: Resource) -> None:
+    """Start the control plane; GKE then creates a default pool, and deletes it at once where it is not
+    wanted.
+    """
+    if request.old is not None:
         return
-    asked.world.clusters.create(identity, "gke")
-    if not asked.said.flag("removeDefaultNodePool"):
-        default = {
+    cloud = request.cloud
+    cloud.clusters.create(cluster.id, "gke")
+    cloud.store.put(cluster.having(**merged(cluster.state, _outputs(request))))
+    if not request.fields.flag("removeDefaultNodePool"):
+        inputs = {
             "name": DEFAULT_POOL,
-            "cluster": asked.name,
-            "location": asked.location,
-            "initialNodeCount": asked.said.number("initialNodeCount"),
-            **{key: asked.inputs[key] for key in ("nodeConfig", "nodeLocations") if key in asked.inputs},
+            "cluster": request.name,
+            "project": request.project,
+            "location": request.location,
+            "initialNodeCount": request.fields.number("initialNodeCount"),
+            **{key: request.inputs[key] for key in ("nodeConfig", "nodeLocations") if key in request.inputs},
         }
-        settings = Settings(asked.project)
-        pool = Asked(asked.world, settings, NODE_POOL, "", default)
-        register(
-            asked.world.store,
-            machine_pool(pool, identity, zones_of_cluster(asked.world, asked.inputs, asked.location)),
-        )
+        pool = Request(cloud=cloud, type=NODE_POOL, inputs=inputs)
+        zones = zones_of_cluster(cloud, request.inputs, request.location)
+        register(cloud.store, machine_pool(pool, cluster.id, zones))
 
 
-def _default_zones(world: World, location: str) -> tuple[str, ...]:
+def _default_zones(cloud: GoogleCloud, location: str) -> tuple[str, ...]:
     """The zones in which a cluster has nodes where none are named: its own, or three of its region."""
     if is_gke_zone(location):
         return (location,)
-    return locations(world.store, CloudKind.GKE).default_zones(location)
+    return locations(cloud.store, CloudKind.GKE).default_zones(location)
 
 
-def zones_of_cluster(world: World, inputs: Properties, location: str) -> tuple[str, ...]:
+def zones_of_cluster(cloud: GoogleCloud, inputs: Properties, location: str) -> tuple[str, ...]:
     """The zones in which a cluster's pools have nodes where they name none."""
     named = inputs.get("nodeLocations")
     own = tuple(str(zone) for zone in named) if isinstance(named, list) else ()
     if not own:
-        return _default_zones(world, location)
+        return _default_zones(cloud, location)
     return (location, *own) if is_gke_zone(location) else own
 
 
-def _stop(world: World, cluster: Resource) -> None:
+def _stop(cloud: GoogleCloud, cluster: Resource) -> None:
     """Its node pools go with it, whoever made them."""
-    for pool in pools(world.store, cluster.id):
-        forget(world.store, cluster.id, pool.name)
-    for resource in world.of(NODE_POOL):
-        if resource.id.startswith(f"{cluster.id}/"):
-            world.store.remove(CLOUD, resource.id)
-    world.clusters.delete(cluster.id)
+    for pool in pools(cloud.store, cluster.id):
+        forget(cloud.store, cluster.id, pool.name)
+    cloud.forget_below(cluster.id, NODE_POOL)
+    cloud.clusters.delete(cluster.id)
 
 
 def _taken(identity: str) -> str:
@@ -145,7 +121,7 @@ def _taken(identity: str) -> str:
 
 
 def _conflicts(inputs: Properties) -> Iterator[Failure]:
-    """What Terraform's `ConflictsWith` and `CustomizeDiff` refuse."""
+    """Yield the refusals of Terraform's `ConflictsWith` and `CustomizeDiff`."""
     autopilot = ("removeDefaultNodePool", "nodePools", "enableShieldedNodes", "networkPolicy")
     if inputs.get("enableAutopilot") is True:
         for other in autopilot:
@@ -160,104 +136,27 @@ def _conflicts(inputs: Properties) -> Iterator[Failure]:
         )
 
 
-_NODE_CONFIG_IS_FORCE_NEW: Final = (
-    "guestAccelerators",
-    "localSsdCount",
-    "metadata",
-    "minCpuPlatform",
-    "oauthScopes",
-    "preemptible",
-    "reservationAffinity",
-    "spot",
-    "serviceAccount",
-    "shieldedInstanceConfig",
-    "sandboxConfig",
-    "bootDiskKmsKey",
-    "maxRunDuration",
-    "flexStart",
-)
-
-CLUSTER_KIND: Final = Kind(
-    identity=_identity,
-    outputs=_outputs,
-    autonamed="name",
-    defaults={
-        "deletionProtection": True,
-        "enableShieldedNodes": True,
-        "clusterAutoscaling.autoscalingProfile": "BALANCED",
-        "ipAllocationPolicy.stackType": "IPV4",
-    },
-    replaces=frozenset(
-        {
-            "name",
-            "location",
-            "project",
-            "clusterIpv4Cidr",
-            "description",
-            "enableKubernetesAlpha",
-            "enableTpu",
-            "tpuConfig",
-            "enableAutopilot",
-            "initialNodeCount",
-            "confidentialNodes",
-            "masterAuth.clientCertificateConfig",
-            "network",
-            "subnetwork",
-            "ipAllocationPolicy.clusterIpv4CidrBlock",
-            "ipAllocationPolicy.servicesIpv4CidrBlock",
-            "ipAllocationPolicy.clusterSecondaryRangeName",
-            "ipAllocationPolicy.servicesSecondaryRangeName",
-            "ipAllocationPolicy.podCidrOverprovisionConfig",
-            "networkingMode",
-            "privateClusterConfig.masterIpv4CidrBlock",
-            "privateClusterConfig.privateEndpointSubnetwork",
-            "defaultMaxPodsPerNode",
-            "datapathProvider",
-            "dataplaneOptimizationMode",
-            *(f"nodeConfig.{name}" for name in _NODE_CONFIG_IS_FORCE_NEW),
-        }
+KINDS: Final = (
+    ResourceKind(
+        type=CLUSTER,
+        outputs=_outputs,
+        autonamed="name",
+        conflicts=_conflicts,
+        rules=RULES,
+        taken=_taken,
+        before_delete=_protected,
+        apply=_start,
+        after_delete=_stop,
+        events="cluster",
     ),
-    blocks=frozenset({"ipAllocationPolicy", "nodeConfig"}),
-    same=frozenset({"network", "subnetwork"}),
-    checks=(
-        Check("name", _SCHEMA, _name),
-        one_of(
-            "releaseChannel.channel", "UNSPECIFIED", "RAPID", "REGULAR", "STABLE", "EXTENDED", source=_SCHEMA
-        ),
-        one_of("networkingMode", "VPC_NATIVE", "ROUTES", source=_SCHEMA),
-        one_of(
-            "datapathProvider",
-            "DATAPATH_PROVIDER_UNSPECIFIED",
-            "LEGACY_DATAPATH",
-            "ADVANCED_DATAPATH",
-            source=_SCHEMA,
-        ),
-        one_of("clusterAutoscaling.autoscalingProfile", "BALANCED", "OPTIMIZE_UTILIZATION", source=_SCHEMA),
-        one_of(
-            "nodeConfig.workloadMetadataConfig.mode",
-            "MODE_UNSPECIFIED",
-            "GCE_METADATA",
-            "GKE_METADATA",
-            source=_SCHEMA,
-        ),
-        one_of("ipAllocationPolicy.stackType", "IPV4", "IPV4_IPV6", source=_SCHEMA),
-        at_least("nodeConfig.diskSizeGb", 10, source=_SCHEMA),
-    ),
-    checked=_conflicts,
-    refusals=RULES,
-    taken=_taken,
-    leaving=_protected,
-    happens=_start,
-    gone=_stop,
-    events="cluster",
 )
 
 
-def cluster_of(asked: Asked) -> Resource | None:
+def cluster_of(request: Request) -> Resource | None:
     """The cluster that a node pool is asked for in: by name, or by id."""
-    reference = asked.said.text("cluster")
-    identity = reference if "/" in reference else cluster_id(asked.project, asked.location, reference)
-    return asked.world.get(identity)
+    reference = request.fields.text("cluster")
+    identity = reference if "/" in reference else cluster_id(request.project, request.location, reference)
+    return request.cloud.get(identity)
 
 
 def location_of(cluster: Resource) -> str:

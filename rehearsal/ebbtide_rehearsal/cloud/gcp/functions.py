@@ -1,79 +1,56 @@
-"""The functions that the program asks the cloud with."""
+"""The functions with which the program queries Google Cloud."""
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from dataclasses import replace
+from typing import Any, Final
 
-from ebbtide.reading.inputs import Inputs
-from ebbtide_rehearsal.cloud.gcp.asked import CLUSTER, Asked, resource_id
-from ebbtide_rehearsal.cloud.gcp.clusters import cluster_id
-from ebbtide_rehearsal.cloud.gcp.kinds import KINDS
+from ebbtide.recording.values import Plain
+from ebbtide_rehearsal.cloud.gcp.answers import identity_of, result_of
+from ebbtide_rehearsal.cloud.gcp.request import CLUSTER, Request, resource_id
 from ebbtide_rehearsal.cloud.provider import Properties, RefusedError
 
+_GET_CLUSTER: Final = "gcp:container/getCluster:getCluster"
+_GET_PROJECT: Final = "gcp:organizations/getProject:getProject"
 
-def _get_cluster(asked: Asked) -> Properties:
-    """A cluster that is there. As Terraform's data sources do, this has as a list of one what is an object in
-    the resource.
+
+def _get_cluster(request: Request) -> Properties:
+    """Return an existing cluster. As in Terraform's data sources, an object of the resource is a list of one.
 
     Raises:
         RefusedError: there is none of that name.
     """
-    identity = cluster_id(asked.project, asked.location, asked.name)
-    found = asked.world.get(identity)
-    if found is None:
+    identity = identity_of(replace(request, type=CLUSTER))
+    cluster = request.cloud.get(identity)
+    if cluster is None:
         raise RefusedError(f"{identity} not found")
-    there = Asked(asked.world, asked.settings, CLUSTER, found.urn, found.inputs)
-    said, now = there.said, Inputs(KINDS[CLUSTER].outputs(there))
-    dns = "controlPlaneEndpointsConfig.dnsEndpointConfig"
+    request = replace(request, type=CLUSTER, id=identity, inputs=cluster.inputs)
+    fields, result = request.fields, result_of(_GET_CLUSTER, request)
+    endpoints: list[dict[str, Any]] = result["controlPlaneEndpointsConfigs"]
+    (by_name,), (by_address,) = endpoints[0]["dnsEndpointConfigs"], endpoints[0]["ipEndpointsConfigs"]
+    path = "controlPlaneEndpointsConfig"
+    by_name["allowExternalTraffic"] = fields.flag(f"{path}.dnsEndpointConfig.allowExternalTraffic")
+    by_address["enabled"] = fields.flag(f"{path}.ipEndpointsConfig.enabled")
     return {
-        "id": identity,
-        "name": asked.name,
-        "project": asked.project,
-        "location": asked.location,
-        "endpoint": now.text("endpoint"),
-        "selfLink": now.text("selfLink"),
-        "masterVersion": now.text("masterVersion"),
-        "nodeLocations": list(now.texts("nodeLocations")),
-        "network": resource_id(said.text("network")) or f"projects/{asked.project}/global/networks/default",
-        "subnetwork": resource_id(said.text("subnetwork")),
-        "resourceLabels": dict(said.labels("resourceLabels")),
-        "deletionProtection": said.flag("deletionProtection"),
-        "releaseChannels": [{"channel": said.text("releaseChannel.channel") or "UNSPECIFIED"}],
-        "workloadIdentityConfigs": [{"workloadPool": said.text("workloadIdentityConfig.workloadPool")}],
-        "masterAuths": [
-            {
-                "clusterCaCertificate": now.text("masterAuth.clusterCaCertificate"),
-                "clientCertificate": "",
-                "clientKey": "",
-                "clientCertificateConfigs": [{"issueClientCertificate": False}],
-            }
-        ],
-        "controlPlaneEndpointsConfigs": [
-            {
-                "dnsEndpointConfigs": [
-                    {
-                        "endpoint": now.text(f"{dns}.endpoint"),
-                        "allowExternalTraffic": said.flag(f"{dns}.allowExternalTraffic"),
-                        "enableK8sCertsViaDns": False,
-                        "enableK8sTokensViaDns": False,
-                    }
-                ],
-                "ipEndpointsConfigs": [
-                    {"enabled": said.flag("controlPlaneEndpointsConfig.ipEndpointsConfig.enabled")}
-                ],
-            }
-        ],
+        **result,
+        "masterVersion": cluster.state["masterVersion"],
+        "nodeLocations": cluster.state["nodeLocations"],
+        "network": request.network(fields.text("network") or "default"),
+        "subnetwork": resource_id(fields.text("subnetwork")),
+        "resourceLabels": dict[str, Plain](fields.labels("resourceLabels")),
+        "deletionProtection": fields.flag("deletionProtection"),
+        "releaseChannels": [{"channel": fields.text("releaseChannel.channel") or "UNSPECIFIED"}],
+        "workloadIdentityConfigs": [{"workloadPool": fields.text("workloadIdentityConfig.workloadPool")}],
     }
 
 
-def _get_project(asked: Asked) -> Properties:
-    """Any project; its number is made up, and is the same each time."""
-    project = asked.said.text("projectId") or asked.project
-    number = str(int.from_bytes(project.encode()[:5], "big")).zfill(12)
-    return {"id": f"projects/{project}", "projectId": project, "name": project, "number": number}
+def _get_project(request: Request) -> Properties:
+    """Return any project, with a number that depends on its id alone."""
+    project = request.fields.text("projectId") or request.project
+    return result_of(_GET_PROJECT, replace(request, inputs={"projectId": project}))
 
 
-FUNCTIONS: Final[Mapping[str, Callable[[Asked], Properties]]] = {
-    "gcp:container/getCluster:getCluster": _get_cluster,
-    "gcp:organizations/getProject:getProject": _get_project,
+FUNCTIONS: Final[Mapping[str, Callable[[Request], Properties]]] = {
+    _GET_CLUSTER: _get_cluster,
+    _GET_PROJECT: _get_project,
 }
 """By token."""

@@ -1,4 +1,4 @@
-"""What a GKE node pool's nodes are like, as GKE makes them of what was asked for."""
+"""A GKE node pool in the terms of the controllers of nodes."""
 
 import re
 from typing import Final
@@ -16,15 +16,15 @@ from ebbtide.catalog import (
 )
 from ebbtide.reading.gke import RESERVED
 from ebbtide.reading.inputs import Inputs
-from ebbtide_rehearsal.cloud.gcp.asked import Asked, World, inputs_of
-from ebbtide_rehearsal.cloud.gcp.node_marks import added_labels, added_taints, asked_taints
+from ebbtide_rehearsal.cloud.gcp.node_marks import added_labels, added_taints, declared_taints
 from ebbtide_rehearsal.cloud.gcp.prices import hourly
+from ebbtide_rehearsal.cloud.gcp.request import GoogleCloud, Request, inputs_of
 from ebbtide_rehearsal.cloud.nodes.machines import machines
 from ebbtide_rehearsal.cloud.pools import CapacityKind, NodePool
 from ebbtide_rehearsal.cloud.store import Resource
 
 DEFAULT_MACHINE: Final = "e2-medium"
-"""What GKE takes where nothing is said (GKE v1 API, NodeConfig.machineType)."""
+"""GKE's default (GKE v1 API, NodeConfig.machineType)."""
 
 _CUSTOM: Final = re.compile(r"^(?:(?P<family>[a-z0-9]+)-)?custom-(?P<vcpus>\d+)-(?P<mib>\d+)(?:-ext)?$")
 _MIB: Final = 1024
@@ -41,10 +41,10 @@ _CAPACITIES: Final[tuple[tuple[str, CapacityKind], ...]] = (
 )
 
 
-def machine_of(said: Inputs) -> Machine | None:
+def machine_of(fields: Inputs) -> Machine | None:
     """The machine type of a pool: of the catalog, or a custom one, whose name says what it is; None where
     it is neither."""
-    name = said.text("nodeConfig.machineType") or DEFAULT_MACHINE
+    name = fields.text("nodeConfig.machineType") or DEFAULT_MACHINE
     known = find_machine(CloudKind.GKE, name)
     custom = _CUSTOM.match(name)
     if known is None and custom is not None:
@@ -54,18 +54,18 @@ def machine_of(said: Inputs) -> Machine | None:
     return known
 
 
-def capacity_of(said: Inputs) -> CapacityKind:
-    """What the cloud promises of a pool's nodes."""
+def capacity_of(fields: Inputs) -> CapacityKind:
+    """Return the capacity kind of a pool's nodes."""
     for path, kind in _CAPACITIES:
-        if said.flag(path):
+        if fields.flag(path):
             return kind
-    affinity = said.text("nodeConfig.reservationAffinity.consumeReservationType")
+    affinity = fields.text("nodeConfig.reservationAffinity.consumeReservationType")
     return "reservation" if affinity in RESERVED else "on-demand"
 
 
-def accelerator_of(said: Inputs, machine: Machine) -> tuple[str, int] | None:
+def accelerator_of(fields: Inputs, machine: Machine) -> tuple[str, int] | None:
     """Type and count of each node's accelerators: attached, or else part of the machine."""
-    for attached in said.parts("nodeConfig.guestAccelerators"):
+    for attached in fields.parts("nodeConfig.guestAccelerators"):
         return attached.text("type"), attached.number("count") or 1
     return (machine.accelerator, machine.accelerator_count) if machine.accelerator else None
 
@@ -76,61 +76,61 @@ def seconds_of(text: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def zones_in(said: Inputs, cluster_zones: tuple[str, ...]) -> tuple[str, ...]:
+def zones_in(fields: Inputs, cluster_zones: tuple[str, ...]) -> tuple[str, ...]:
     """The zones in which a pool has nodes."""
-    return said.texts("nodeLocations") or cluster_zones
+    return fields.texts("nodeLocations") or cluster_zones
 
 
-def machine_pool(asked: Asked, cluster: str, cluster_zones: tuple[str, ...]) -> NodePool:
+def machine_pool(request: Request, cluster: str, cluster_zones: tuple[str, ...]) -> NodePool:
     """The node pool, in the terms of the controllers of nodes.
 
     Args:
-        asked: the node pool that is asked for, and accepted.
+        request: the node pool, which the rules accept.
         cluster: id of its cluster.
         cluster_zones: where the cluster's pools have nodes unless they say so themselves.
 
     Raises:
         LookupError: its machine type is not known.
     """
-    said = asked.said
-    machine = machine_of(said)
+    fields = request.fields
+    machine = machine_of(fields)
     if machine is None:
-        raise LookupError(said.text("nodeConfig.machineType"))
-    zones = zones_in(said, cluster_zones)
-    capacity = capacity_of(said)
-    accelerator = accelerator_of(said, machine)
-    minimum, maximum, initial, autoscaled = _nodes(said, node_count(asked), len(zones))
+        raise LookupError(fields.text("nodeConfig.machineType"))
+    zones = zones_in(fields, cluster_zones)
+    capacity = capacity_of(fields)
+    accelerator = accelerator_of(fields, machine)
+    minimum, maximum, initial, autoscaled = _nodes(fields, node_count(request), len(zones))
     return NodePool(
         cluster=cluster,
-        name=asked.name,
+        name=request.name,
         cloud="gke",
         machine=machine.name,
         capacity=capacity,
         zones=zones,
         labels={
-            **added_labels(said, machine, capacity, accelerator, zones),
-            **said.labels("nodeConfig.labels"),
+            **added_labels(fields, machine, capacity, accelerator, zones),
+            **fields.labels("nodeConfig.labels"),
         },
-        taints=(*asked_taints(said), *added_taints(said, machine, capacity, accelerator)),
+        taints=(*declared_taints(fields), *added_taints(fields, machine, capacity, accelerator)),
         allocatable={
             "cpu": f"{int(machine.allocatable.cpu_m)}m",
             "memory": f"{int(machine.allocatable.memory_mib)}Mi",
-            "pods": str(said.number("maxPodsPerNode") or _PODS),
-            "ephemeral-storage": f"{ephemeral_gib(said)}Gi",
+            "pods": str(fields.number("maxPodsPerNode") or _PODS),
+            "ephemeral-storage": f"{ephemeral_gib(fields)}Gi",
         },
         accelerator=accelerator,
         accelerator_resource=resource_name(accelerator[0]) if accelerator else "",
-        driver_installed=accelerator is not None and _installs_driver(said),
-        shares=_shares(said),
-        together=slice_nodes(said, machine),
+        driver_installed=accelerator is not None and _installs_driver(fields),
+        shares=_shares(fields),
+        together=slice_nodes(fields, machine),
         minimum=minimum,
         maximum=maximum,
         initial=initial,
         autoscaled=autoscaled,
-        hourly=hourly(said, machine, accelerator, capacity, zones[0]),
+        hourly=hourly(fields, machine, accelerator, capacity, zones[0]),
         max_run_seconds=PREEMPTIBLE_SECONDS
         if capacity == "preemptible"
-        else seconds_of(said.text("nodeConfig.maxRunDuration")) or _longest(capacity),
+        else seconds_of(fields.text("nodeConfig.maxRunDuration")) or _longest(capacity),
     )
 
 
@@ -142,73 +142,76 @@ def _longest(capacity: CapacityKind) -> int | None:
     return 7 * 24 * 3600 if capacity in ("flex-start", "queued") else None
 
 
-def slice_nodes(said: Inputs, machine: Machine) -> int:
+def slice_nodes(fields: Inputs, machine: Machine) -> int:
     """Nodes of a TPU slice (GKE docs, plan-tpus, 2026)."""
-    topology = said.text("placementPolicy.tpuTopology")
+    topology = fields.text("placementPolicy.tpuTopology")
     if not topology or not is_tpu(machine.accelerator):
         return 1
     return max(1, chips_of(topology) // machine.accelerator_count)
 
 
-def ephemeral_gib(said: Inputs) -> int:
+def ephemeral_gib(fields: Inputs) -> int:
     """GiB of ephemeral storage that pods of a node can request: of the boot disk, or of local SSDs, without
     what kubelet evicts at and what the system keeps (GKE docs, plan-node-sizes, 2026)."""
-    disks = said.number("nodeConfig.ephemeralStorageLocalSsdConfig.localSsdCount")
+    disks = fields.number("nodeConfig.ephemeralStorageLocalSsdConfig.localSsdCount")
     if disks:
         size = float(disks * LOCAL_SSD_GIB)
         system = float(_SYSTEM_OF_SSDS.get(disks, 100))
     else:
-        size = float(said.number("nodeConfig.diskSizeGb") or _DISK_GIB)
+        size = float(fields.number("nodeConfig.diskSizeGb") or _DISK_GIB)
         system = min(0.5 * size, 6 + 0.35 * size, 100)
     return max(0, int(0.9 * size - system))
 
 
-def _shares(said: Inputs) -> int:
+def _shares(fields: Inputs) -> int:
     """Partitions of a GPU, times the containers that share each (GKE docs, gpus-multi, timesharing-gpus)."""
-    for attached in said.parts("nodeConfig.guestAccelerators"):
+    for attached in fields.parts("nodeConfig.guestAccelerators"):
         sizes = partitions(CloudKind.GKE, attached.text("type"))
         clients = attached.number("gpuSharingConfig.maxSharedClientsPerGpu") or 1
         return sizes.get(attached.text("gpuPartitionSize"), 1) * clients
     return 1
 
 
-def _installs_driver(said: Inputs) -> bool:
+def _installs_driver(fields: Inputs) -> bool:
     """GKE installs the driver unless it is told not to (GKE docs, gpus: by default from
     1.32.2-gke.1297000)."""
-    for attached in said.parts("nodeConfig.guestAccelerators"):
+    for attached in fields.parts("nodeConfig.guestAccelerators"):
         return attached.text("gpuDriverInstallationConfig.gpuDriverVersion") != "INSTALLATION_DISABLED"
     return True
 
 
-def node_count(asked: Asked) -> int:
+def node_count(request: Request) -> int:
     """Nodes in each zone of a new or changed pool.
 
     The provider resizes a pool only to a count that differs from its state (`nodePoolUpdate`).
     """
-    count = asked.said.number("nodeCount")
-    if asked.old is None:
-        return (asked.said.number("initialNodeCount") if count is None else count) or 0
-    if count is None or count == asked.old.state.get("nodeCount"):
-        return current_count(asked.world, asked.old)
+    count = request.fields.number("nodeCount")
+    if request.old is None:
+        return (request.fields.number("initialNodeCount") if count is None else count) or 0
+    if count is None or count == request.old.state.get("nodeCount"):
+        return current_count(request.cloud, request.old)
     return count
 
 
-def current_count(world: World, pool: Resource) -> int:
+def current_count(cloud: GoogleCloud, pool: Resource) -> int:
     """Nodes in each zone of an existing pool, the average where the autoscaler has it (`flattenNodePool`)."""
     if not inputs_of(pool).has("autoscaling"):
         return pool.state.get("nodeCount", 0)
     cluster, _, name = pool.id.rpartition("/nodePools/")
-    nodes = sum(machine.pool == name and not machine.leaves for machine in machines(world.store, cluster))
+    nodes = sum(machine.pool == name and not machine.leaves for machine in machines(cloud.store, cluster))
     return nodes // max(1, len(pool.state["nodeLocations"]))
 
 
-def _nodes(said: Inputs, initial: int, zones: int) -> tuple[int, int, int, bool]:
+def _nodes(fields: Inputs, initial: int, zones: int) -> tuple[int, int, int, bool]:
     """The fewest, the most and the first nodes, and whether they are autoscaled. GKE counts initial
     nodes, and limits that are no totals, in each zone."""
-    if not said.has("autoscaling"):
+    if not fields.has("autoscaling"):
         return initial * zones, initial * zones, initial * zones, False
-    total = said.number("autoscaling.totalMaxNodeCount")
+    total = fields.number("autoscaling.totalMaxNodeCount")
     if total is not None:
-        return said.number("autoscaling.totalMinNodeCount") or 0, total, initial * zones, True
-    least, most = said.number("autoscaling.minNodeCount") or 0, said.number("autoscaling.maxNodeCount") or 0
+        return fields.number("autoscaling.totalMinNodeCount") or 0, total, initial * zones, True
+    least, most = (
+        fields.number("autoscaling.minNodeCount") or 0,
+        fields.number("autoscaling.maxNodeCount") or 0,
+    )
     return least * zones, most * zones, initial * zones, True

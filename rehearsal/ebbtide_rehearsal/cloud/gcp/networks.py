@@ -5,59 +5,39 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from ebbtide.reading.inputs import Inputs
-from ebbtide_rehearsal.cloud.gcp.asked import (
+from ebbtide_rehearsal.cloud.gcp.answers import outputs_of
+from ebbtide_rehearsal.cloud.gcp.compute import COMPUTE, invalid, no_network, taken
+from ebbtide_rehearsal.cloud.gcp.request import (
     CLUSTER,
     FILESTORE,
+    NETWORK,
     ROUTER,
     SUBNETWORK,
-    Asked,
-    World,
+    GoogleCloud,
+    Request,
     api_error,
     inputs_of,
     last,
     resource_id,
 )
-from ebbtide_rehearsal.cloud.gcp.compute import COMPUTE, SCHEMA, gce_name, invalid, links, no_network, taken
-from ebbtide_rehearsal.cloud.gcp.kind import Check, Kind, Refusal, one_of
+from ebbtide_rehearsal.cloud.gcp.resource_kind import ResourceKind, Rule
 from ebbtide_rehearsal.cloud.store import Resource
 
 
-def _range(value: Any) -> str | None:
-    """Terraform's `ValidateIpCidrRange`."""
-    try:
-        ipaddress.ip_network(str(value), strict=False)
-    except ValueError:
-        return f"{value} is not a valid IP CIDR range: invalid CIDR address: {value}"
-    return None
-
-
-def _network_id(asked: Asked) -> str:
-    return f"projects/{asked.project}/global/networks/{asked.name}"
-
-
-def _network_outputs(asked: Asked) -> dict[str, Any]:
-    return {
-        "project": asked.project,
-        **links(_network_id(asked)),
-        "gatewayIpv4": "",
-        "routingMode": "REGIONAL",
-    }
-
-
-def users_of_network(world: World, identity: str) -> Iterator[str]:
-    """What is in a network, in the order in which the API speaks of it."""
+def users_of_network(cloud: GoogleCloud, identity: str) -> Iterator[str]:
+    """Yield the ids of resources in a network, in the order in which the API names them."""
     for kind in (SUBNETWORK, ROUTER, CLUSTER):
-        for resource in world.of(kind):
+        for resource in cloud.of(kind):
             if resource_id(inputs_of(resource).text("network")) == identity:
                 yield resource.id
-    for resource in world.of(FILESTORE):
+    for resource in cloud.of(FILESTORE):
         for network in inputs_of(resource).parts("networks"):
             if last(network.text("network")) == last(identity):
                 yield resource.id
 
 
-def _network_in_use(world: World, network: Resource) -> str | None:
-    for user in users_of_network(world, network.id):
+def _network_in_use(cloud: GoogleCloud, network: Resource) -> str | None:
+    for user in users_of_network(cloud, network.id):
         return (
             f"Error waiting for Deleting Network: The network resource '{network.id}' is already being used "
             f"by '{user}'"
@@ -65,57 +45,22 @@ def _network_in_use(world: World, network: Resource) -> str | None:
     return None
 
 
-NETWORK_KIND: Final = Kind(
-    identity=_network_id,
-    outputs=_network_outputs,
-    autonamed="name",
-    defaults={"autoCreateSubnetworks": True},
-    replaces=frozenset(
-        {
-            "name",
-            "project",
-            "autoCreateSubnetworks",
-            "description",
-            "internalIpv6Range",
-            "networkProfile",
-            "params",
-        }
-    ),
-    checks=(
-        Check("name", SCHEMA, gce_name),
-        one_of("routingMode", "REGIONAL", "GLOBAL", source=SCHEMA),
-    ),
-    taken=taken("Network"),
-    leaving=_network_in_use,
-)
+def _subnetwork_outputs(request: Request) -> dict[str, Any]:
+    range_ = ipaddress.ip_network(request.fields.text("ipCidrRange") or "0.0.0.0/0", strict=False)
+    network = request.network(request.fields.text("network"))
+    return {**outputs_of(request), "gatewayAddress": str(range_[1]), "network": f"{COMPUTE}{network}"}
 
 
-def _subnetwork_id(asked: Asked) -> str:
-    return f"projects/{asked.project}/regions/{asked.region}/subnetworks/{asked.name}"
-
-
-def _subnetwork_outputs(asked: Asked) -> dict[str, Any]:
-    said = asked.said
-    ranges = ipaddress.ip_network(said.text("ipCidrRange") or "0.0.0.0/0", strict=False)
-    return {
-        "project": asked.project,
-        "region": asked.region,
-        **links(_subnetwork_id(asked)),
-        "gatewayAddress": str(ranges[1]),
-        "network": f"{COMPUTE}{asked.network(said.text('network'))}",
-    }
-
-
-def ranges_of(said: Inputs) -> Iterator[tuple[str, str]]:
+def ranges_of(fields: Inputs) -> Iterator[tuple[str, str]]:
     """The ranges of a subnetwork, each with the API's name for its field."""
-    yield "resource.ipCidrRange", said.text("ipCidrRange")
-    for index, extra in enumerate(said.parts("secondaryIpRanges")):
+    yield "resource.ipCidrRange", fields.text("ipCidrRange")
+    for index, extra in enumerate(fields.parts("secondaryIpRanges")):
         yield f"resource.secondaryIpRanges[{index}].ipCidrRange", extra.text("ipCidrRange")
 
 
-def _strict_ranges(asked: Asked) -> str | None:
+def _strict_ranges(request: Request) -> str | None:
     """A range begins where its mask says (Compute API, subnetworks.insert)."""
-    for field, text in ranges_of(asked.said):
+    for field, text in ranges_of(request.fields):
         network = ipaddress.ip_network(text, strict=False)
         if str(network.network_address) != text.partition("/")[0]:
             return invalid(field, text, f"Range must be in CIDR format, such as {network}")
@@ -127,23 +72,23 @@ def _strict_ranges(asked: Asked) -> str | None:
 _SMALLEST_RANGE: Final = 29
 
 
-def _overlap(asked: Asked) -> str | None:
+def _overlap(request: Request) -> str | None:
     """No range of a network overlaps another, of the same subnetwork or not."""
-    said = asked.said
+    fields = request.fields
     taken = [
         (last(other.id), other.id.split("/")[3], text)
-        for other in asked.world.of(SUBNETWORK)
-        if other.id != _subnetwork_id(asked)
-        and asked.network(inputs_of(other).text("network")) == asked.network(said.text("network"))
+        for other in request.cloud.of(SUBNETWORK)
+        if other.id != request.id
+        and request.network(inputs_of(other).text("network")) == request.network(fields.text("network"))
         for _, text in ranges_of(inputs_of(other))
     ]
-    for field, text in ranges_of(said):
+    for field, text in ranges_of(fields):
         wanted = ipaddress.ip_network(text, strict=False)
         for name, region, other in taken:
             if wanted.overlaps(ipaddress.ip_network(other, strict=False)):
                 where = f"existing subnetwork '{name}' in region '{region}'"
                 return invalid(field, text, f"Invalid IPCidrRange: {text} conflicts with {where}")
-        taken.append((asked.name, asked.region, text))
+        taken.append((request.name, request.region, text))
     return None
 
 
@@ -153,8 +98,8 @@ def _shrinks(old: Any, new: Any) -> bool:
     return not before.subnet_of(after)
 
 
-def _subnetwork_in_use(world: World, subnetwork: Resource) -> str | None:
-    for cluster in world.of(CLUSTER):
+def _subnetwork_in_use(cloud: GoogleCloud, subnetwork: Resource) -> str | None:
+    for cluster in cloud.of(CLUSTER):
         if resource_id(inputs_of(cluster).text("subnetwork")) == subnetwork.id:
             using = api_error(
                 400,
@@ -165,43 +110,30 @@ def _subnetwork_in_use(world: World, subnetwork: Resource) -> str | None:
     return None
 
 
-SUBNETWORK_KIND: Final = Kind(
-    identity=_subnetwork_id,
-    outputs=_subnetwork_outputs,
-    autonamed="name",
-    replaces=frozenset(
-        {
-            "name",
-            "region",
-            "project",
-            "network",
-            "description",
-            "externalIpv6Prefix",
-            "internalIpv6Prefix",
-            "params",
-            "reservedInternalRange",
-            "resolveSubnetMask",
-        }
+KINDS: Final = (
+    ResourceKind(
+        type=NETWORK,
+        outputs=lambda request: {**outputs_of(request), "gatewayIpv4": "", "routingMode": "REGIONAL"},
+        autonamed="name",
+        taken=taken("Network"),
+        before_delete=_network_in_use,
     ),
-    replaced_if={"ipCidrRange": _shrinks},
-    same=frozenset({"region", "network", "reservedInternalRange"}),
-    checks=(
-        Check("name", SCHEMA, gce_name),
-        Check("ipCidrRange", SCHEMA, _range),
-        Check("secondaryIpRanges.rangeName", SCHEMA, gce_name),
-        Check("secondaryIpRanges.ipCidrRange", SCHEMA, _range),
-        one_of("stackType", "IPV4_ONLY", "IPV4_IPV6", "IPV6_ONLY", source=SCHEMA),
-    ),
-    refusals=(
-        Refusal("a network that there is", "Compute API, subnetworks.insert (2026)", no_network),
-        Refusal("ranges in CIDR form", "Compute docs, subnets: valid IPv4 ranges (2026)", _strict_ranges),
-        Refusal(
-            "ranges that do not overlap",
-            "terraform-google-modules/terraform-google-network#20; tranquilitybase-io/tb-gcp#160",
-            _overlap,
+    ResourceKind(
+        type=SUBNETWORK,
+        outputs=_subnetwork_outputs,
+        autonamed="name",
+        replaced_if={"ipCidrRange": _shrinks},
+        rules=(
+            Rule("a network that there is", "Compute API, subnetworks.insert (2026)", no_network),
+            Rule("ranges in CIDR form", "Compute docs, subnets: valid IPv4 ranges (2026)", _strict_ranges),
+            Rule(
+                "ranges that do not overlap",
+                "terraform-google-modules/terraform-google-network#20; tranquilitybase-io/tb-gcp#160",
+                _overlap,
+            ),
         ),
+        failing="Error creating Subnetwork",
+        taken=taken("Subnetwork"),
+        before_delete=_subnetwork_in_use,
     ),
-    failing="Error creating Subnetwork",
-    taken=taken("Subnetwork"),
-    leaving=_subnetwork_in_use,
 )

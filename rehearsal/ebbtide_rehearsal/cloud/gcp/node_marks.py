@@ -41,7 +41,7 @@ _PROVISIONING: Final[dict[CapacityKind, str]] = {
 
 
 def added_labels(
-    said: Inputs,
+    fields: Inputs,
     machine: Machine,
     capacity: CapacityKind,
     accelerator: tuple[str, int] | None,
@@ -49,68 +49,68 @@ def added_labels(
 ) -> dict[str, str]:
     """Labels by which GKE tells its nodes apart, without those of the single node and its zone."""
     arm = machine.family in _ARM
-    found = {
-        f"{_PREFIX}gke-nodepool": said.text("name"),
+    labels = {
+        f"{_PREFIX}gke-nodepool": fields.text("name"),
         f"{_PREFIX}gke-provisioning": _PROVISIONING[capacity],
-        f"{_PREFIX}gke-boot-disk": said.text("nodeConfig.diskType") or "pd-balanced",
+        f"{_PREFIX}gke-boot-disk": fields.text("nodeConfig.diskType") or "pd-balanced",
         f"{_PREFIX}gke-container-runtime": "containerd",
-        f"{_PREFIX}gke-os-distribution": _distribution(said),
+        f"{_PREFIX}gke-os-distribution": _distribution(fields),
         f"{_PREFIX}machine-family": machine.name.partition("-")[0],
         "kubernetes.io/arch": "arm64" if arm else "amd64",
         "kubernetes.io/os": "linux",
         "node.kubernetes.io/instance-type": machine.name,
         "topology.kubernetes.io/region": region_of(zones[0]),
     }
-    found |= {f"{_PREFIX}{key}": "true" for key in _KINDS[capacity]}
-    if said.number("nodeConfig.ephemeralStorageLocalSsdConfig.localSsdCount"):
-        found[f"{_PREFIX}gke-ephemeral-storage-local-ssd"] = "true"
-    if said.number("nodeConfig.localNvmeSsdBlockConfig.localSsdCount"):
-        found[f"{_PREFIX}gke-local-nvme-ssd"] = "true"
+    labels |= {f"{_PREFIX}{key}": "true" for key in _KINDS[capacity]}
+    if fields.number("nodeConfig.ephemeralStorageLocalSsdConfig.localSsdCount"):
+        labels[f"{_PREFIX}gke-ephemeral-storage-local-ssd"] = "true"
+    if fields.number("nodeConfig.localNvmeSsdBlockConfig.localSsdCount"):
+        labels[f"{_PREFIX}gke-local-nvme-ssd"] = "true"
     if accelerator is not None:
-        found |= _of_accelerator(said, *accelerator)
-    return found
+        labels |= _of_accelerator(fields, *accelerator)
+    return labels
 
 
-def _distribution(said: Inputs) -> str:
-    return "ubuntu" if said.text("nodeConfig.imageType").upper().startswith("UBUNTU") else "cos"
+def _distribution(fields: Inputs) -> str:
+    return "ubuntu" if fields.text("nodeConfig.imageType").upper().startswith("UBUNTU") else "cos"
 
 
-def _of_accelerator(said: Inputs, kind: str, count: int) -> dict[str, str]:
+def _of_accelerator(fields: Inputs, kind: str, count: int) -> dict[str, str]:
     if is_tpu(kind):
-        found = {f"{_PREFIX}gke-tpu-accelerator": kind, f"{_PREFIX}gke-accelerator-count": str(count)}
-        topology = said.text("placementPolicy.tpuTopology") or one_host_topology(kind, count)
-        return found | ({f"{_PREFIX}gke-tpu-topology": topology} if topology else {})
-    found = {f"{_PREFIX}gke-accelerator": kind}
-    for attached in said.parts("nodeConfig.guestAccelerators"):
+        labels = {f"{_PREFIX}gke-tpu-accelerator": kind, f"{_PREFIX}gke-accelerator-count": str(count)}
+        topology = fields.text("placementPolicy.tpuTopology") or one_host_topology(kind, count)
+        return labels | ({f"{_PREFIX}gke-tpu-topology": topology} if topology else {})
+    labels = {f"{_PREFIX}gke-accelerator": kind}
+    for attached in fields.parts("nodeConfig.guestAccelerators"):
         version = attached.text("gpuDriverInstallationConfig.gpuDriverVersion") or "DEFAULT"
         # The driver's DaemonSet keeps off nodes that have this label.
         if version != "INSTALLATION_DISABLED":
-            found[f"{_PREFIX}gke-gpu-driver-version"] = version.lower()
+            labels[f"{_PREFIX}gke-gpu-driver-version"] = version.lower()
         if size := attached.text("gpuPartitionSize"):
-            found[f"{_PREFIX}gke-gpu-partition-size"] = size
+            labels[f"{_PREFIX}gke-gpu-partition-size"] = size
         if strategy := attached.text("gpuSharingConfig.gpuSharingStrategy"):
             clients = attached.number("gpuSharingConfig.maxSharedClientsPerGpu")
-            found[f"{_PREFIX}gke-gpu-sharing-strategy"] = strategy.lower().replace("_", "-")
-            found[f"{_PREFIX}gke-max-shared-clients-per-gpu"] = str(clients)
-    return found
+            labels[f"{_PREFIX}gke-gpu-sharing-strategy"] = strategy.lower().replace("_", "-")
+            labels[f"{_PREFIX}gke-max-shared-clients-per-gpu"] = str(clients)
+    return labels
 
 
-def asked_taints(said: Inputs) -> tuple[Taint, ...]:
+def declared_taints(fields: Inputs) -> tuple[Taint, ...]:
     """The taints that were asked for, in Kubernetes' words."""
     return tuple(
         Taint(taint.text("key"), taint.text("value"), _EFFECTS[taint.text("effect")])
-        for taint in said.parts("nodeConfig.taints")
+        for taint in fields.parts("nodeConfig.taints")
     )
 
 
 def added_taints(
-    said: Inputs, machine: Machine, capacity: CapacityKind, accelerator: tuple[str, int] | None
+    fields: Inputs, machine: Machine, capacity: CapacityKind, accelerator: tuple[str, int] | None
 ) -> tuple[Taint, ...]:
     """The taints that GKE adds, unless they were asked for: on queued nodes, on nodes with accelerators, and
     on Arm nodes. Spot nodes of a pool that was made by hand get none."""
-    asked = {(taint.key, taint.effect) for taint in asked_taints(said)}
+    request = {(taint.key, taint.effect) for taint in declared_taints(fields)}
     return tuple(
-        taint for taint in _added(machine, capacity, accelerator) if (taint.key, taint.effect) not in asked
+        taint for taint in _added(machine, capacity, accelerator) if (taint.key, taint.effect) not in request
     )
 
 

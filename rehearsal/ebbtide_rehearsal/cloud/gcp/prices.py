@@ -1,4 +1,4 @@
-"""What a node costs, of the catalog's list prices."""
+"""Hourly prices of nodes, from the catalog's list prices."""
 
 from typing import Final
 
@@ -13,7 +13,7 @@ _DISK_TYPE: Final = "pd-balanced"
 
 
 def hourly(
-    said: Inputs, machine: Machine, accelerator: tuple[str, int] | None, capacity: CapacityKind, zone: str
+    fields: Inputs, machine: Machine, accelerator: tuple[str, int] | None, capacity: CapacityKind, zone: str
 ) -> float:
     """US dollars an hour for a node of a pool, its accelerators and its boot disk; what no price was found
     for costs nothing."""
@@ -23,8 +23,8 @@ def hourly(
     if accelerator is not None and not machine.accelerator:
         kind, count = accelerator
         total += count * _rate(find_price(CloudKind.GKE, region, f"gpu:{kind}"), capacity)
-    size = said.number("nodeConfig.diskSizeGb") or _DISK_GIB
-    disk = f"{said.text('nodeConfig.diskType') or _DISK_TYPE}-gib"
+    size = fields.number("nodeConfig.diskSizeGb") or _DISK_GIB
+    disk = f"{fields.text('nodeConfig.diskType') or _DISK_TYPE}-gib"
     return total + size * _rate(find_price(CloudKind.GKE, region, disk), "on-demand")
 
 

@@ -1,181 +1,148 @@
-"""The stand-in of the provider for Google Cloud, pulumi-gcp 10.2: what all of its types have in common."""
+"""The fake of pulumi-gcp 10.2 and of the APIs behind it."""
 
 from collections.abc import Mapping, Sequence
 from importlib import metadata
-from typing import Any
+from typing import Any, cast
 
 from ebbtide.recording.values import UNKNOWN, Plain
 from ebbtide_rehearsal.cloud.clusters import Clusters
-from ebbtide_rehearsal.cloud.gcp import checking, difference
-from ebbtide_rehearsal.cloud.gcp.asked import CLOUD, Asked, Settings, World, api_error, last
+from ebbtide_rehearsal.cloud.core.property_path import merged
+from ebbtide_rehearsal.cloud.core.provider import FakeProvider
+from ebbtide_rehearsal.cloud.core.read_back import as_read
+from ebbtide_rehearsal.cloud.core.resource_kind import ResourceKind as AnyKind
+from ebbtide_rehearsal.cloud.gcp import check, diff
+from ebbtide_rehearsal.cloud.gcp.answers import identity_of
 from ebbtide_rehearsal.cloud.gcp.functions import FUNCTIONS
-from ebbtide_rehearsal.cloud.gcp.kind import Kind
 from ebbtide_rehearsal.cloud.gcp.kinds import KINDS
-from ebbtide_rehearsal.cloud.gcp.paths import laid_over
-from ebbtide_rehearsal.cloud.provider import (
-    Call,
-    Change,
-    Failure,
-    Made,
-    Properties,
-    Read,
-    RefusedError,
-    UnfinishedError,
-)
+from ebbtide_rehearsal.cloud.gcp.request import GoogleCloud, Request, api_error
+from ebbtide_rehearsal.cloud.gcp.resource_kind import ResourceKind
+from ebbtide_rehearsal.cloud.provider import Call, Change, Failure, Properties, Read, RefusedError
 from ebbtide_rehearsal.cloud.schema import misfits
 from ebbtide_rehearsal.cloud.store import Resource, Store
 
+_Kind = AnyKind[Request, GoogleCloud]
 
-class Gcp:
-    """Google Cloud as its Pulumi provider shows it: resources of the types in `KINDS`, kept in the store.
+
+class Gcp(FakeProvider[Request, GoogleCloud]):
+    """Google Cloud as its Pulumi provider shows it.
 
     Creating a cluster starts a control plane, and creating a node pool makes it known to the controllers of
-    nodes. What the real provider or API refuses is refused with its kind of message.
+    nodes.
     """
 
     package = "gcp"
     version = metadata.version("pulumi-gcp")
+    wording = check.TerraformWording()
+    kinds = KINDS
 
-    def __init__(self, store: Store, clusters: Clusters, settings: Settings | None = None) -> None:
+    def __init__(self, store: Store, clusters: Clusters, cloud: GoogleCloud | None = None) -> None:
         """Args:
-        store: where what is made is kept.
-        clusters: what has the control planes.
-        settings: of the provider resource that it is; none are set where it is left out.
+        store: where resources are kept.
+        clusters: the control planes.
+        cloud: Google Cloud with a provider resource's settings; without any by default.
         """
-        self._world = World(store, clusters)
-        self._settings = settings or Settings()
+        super().__init__(cloud or GoogleCloud(store, clusters))
 
     def configured(self, variables: Properties) -> "Gcp":
-        """The same cloud, with a provider resource's settings."""
-        return Gcp(self._world.store, self._world.clusters, Settings.of(variables))
+        """See `Provider.configured`."""
+        return Gcp(self.cloud.store, self.cloud.clusters, self.cloud.configured(variables))
 
     def check_config(self, variables: Properties) -> Sequence[Failure]:
-        """The settings that the provider does not have."""
+        """See `Provider.check_config`: unknown settings are refused."""
+        text = 'Invalid or unknown key. An argument named "{}" is not expected here.'
         return [
-            Failure(one.path, f'Invalid or unknown key. An argument named "{one.path}" is not expected here.')
-            for one in misfits(f"pulumi:providers:{self.package}", variables)
-            if one.problem == "unknown" and one.path != "version"
+            Failure(misfit.path, text.format(misfit.path))
+            for misfit in misfits(f"pulumi:providers:{self.package}", variables)
+            if misfit.problem == "unknown" and misfit.path != "version"
         ]
 
-    def change_config(self, old: Properties, new: Properties) -> Change:
-        """No change of the provider's settings replaces anything: what it made keeps its own project."""
-        return Change(tuple(key for key in sorted({*old, *new}) if old.get(key) != new.get(key)))
+    def diff(self, call: Call, identity: str, old: Read, new: Properties) -> Change:
+        """See `Provider.diff`."""
+        del identity
+        return diff.change(_own(self.kind(call.type)), old.inputs, old.state, new)
 
-    def check(self, call: Call, old: Properties, new: Properties) -> tuple[Properties, Sequence[Failure]]:
-        """The inputs with names and defaults, and what the schema does not have."""
-        kind = _kind(call.type)
-        inputs = checking.completed(kind, call, old, new)
-        return inputs, checking.failures(kind, call, inputs)
-
-    def diff(self, call: Call, identity: str, old: Read, new: Properties) -> Change:  # noqa: ARG002
-        """What new inputs mean."""
-        return difference.change(_kind(call.type), old.inputs, old.state, new)
-
-    def create(self, call: Call, inputs: Properties) -> Made:
-        """Make a resource.
-
-        Raises:
-            RefusedError: the cloud refuses it.
-            UnfinishedError: it was made, and is not as it should be.
-        """
-        kind, asked = _kind(call.type), self._asked(call, inputs)
-        if call.preview:
-            return Made("", _unknown_over(inputs, kind.outputs(asked)))
-        identity = kind.identity(asked)
-        there = self._world.get(identity)
-        if there is not None and kind.taken is not None:
-            raise RefusedError(kind.taken(identity))
-        _refuse(kind, asked)
-        state = self._take_effect(kind, asked, identity, "created")
-        wrong = kind.unfinished(asked, identity)
-        if wrong is not None:
-            raise UnfinishedError(wrong, identity, state)
-        return Made(identity, state)
-
-    def read(self, call: Call, identity: str, known: Properties) -> Read | None:  # noqa: ARG002
-        """A resource as the store has it."""
-        resource = self._world.get(identity)
-        if resource is None:
-            return None
-        kind = _kind(call.type)
-        # What is read is what the next update is compared with.
-        resource = resource.having(**kind.current(self._world, resource))
-        self._world.store.put(resource)
-        return Read(identity, difference.read_back(kind, resource.inputs, resource.state), resource.state)
-
-    def update(self, call: Call, identity: str, old: Read, new: Properties) -> Properties:  # noqa: ARG002
-        """Change a resource; its new state. Raises RefusedError."""
-        kind = _kind(call.type)
-        there = self._world.get(identity)
-        asked = self._asked(call, new, there)
-        if call.preview:
-            return laid_over(new, kind.outputs(asked))
-        if there is None:
+    def update(self, call: Call, identity: str, old: Read, new: Properties) -> Properties:
+        """See `Provider.update`."""
+        if not call.preview and self.find(identity) is None:
             raise RefusedError(api_error(404, f"Not found: {identity}.", "notFound"))
-        _refuse(kind, asked)
-        return self._take_effect(kind, asked, identity, "changed")
-
-    def delete(self, call: Call, identity: str, known: Properties) -> None:  # noqa: ARG002
-        """Remove a resource; raises RefusedError where something keeps it."""
-        kind = _kind(call.type)
-        resource = self._world.get(identity)
-        if resource is None:
-            return
-        reason = kind.leaving(self._world, resource)
-        if reason is not None:
-            raise RefusedError(reason)
-        self._world.store.remove(CLOUD, identity)
-        kind.gone(self._world, resource)
-        self._say(kind, identity, "deleted")
+        return super().update(call, identity, old, new)
 
     def invoke(self, token: str, arguments: Properties) -> Properties:
-        """Answer a function; raises RefusedError."""
-        answer = FUNCTIONS.get(token)
-        if answer is None:
+        """See `Provider.invoke`."""
+        function = FUNCTIONS.get(token)
+        if function is None:
             raise RefusedError(f"The rehearsal has no stand-in for the function {token}.")
-        return answer(Asked(self._world, self._settings, token, "", arguments))
+        return function(Request(cloud=self.cloud, type=token, inputs=arguments))
 
-    def _asked(self, call: Call, inputs: Properties, old: Resource | None = None) -> Asked:
-        return Asked(self._world, self._settings, call.type, call.urn, inputs, old)
+    def identity(self, token: str, inputs: Properties) -> str:
+        """See `FakeProvider.identity`."""
+        return identity_of(Request(cloud=self.cloud, type=token, inputs=inputs))
 
-    def _take_effect(self, kind: Kind, asked: Asked, identity: str, what: str) -> dict[str, Any]:
-        kind.happens(asked, identity)
-        state = laid_over(asked.inputs, kind.outputs(asked))
-        self._world.store.put(Resource(CLOUD, identity, asked.type, asked.urn, asked.inputs, state))
-        self._say(kind, identity, what)
-        return state
+    def request(
+        self, call: Call, inputs: Properties, identity: str = "", old: Resource | None = None
+    ) -> Request:
+        """See `FakeProvider.request`."""
+        return Request(cloud=self.cloud, type=call.type, id=identity, urn=call.urn, inputs=inputs, old=old)
 
-    def _say(self, kind: Kind, identity: str, what: str) -> None:
-        if kind.events:
-            text = f"The {kind.events.replace('-', ' ')} {last(identity)} was {what}."
-            self._world.store.say(f"{kind.events}-{what}", text, id=identity)
+    def completed(self, kind: _Kind, call: Call, old: Properties, new: Properties) -> dict[str, Any]:
+        """See `FakeProvider.completed`."""
+        return check.completed(_own(kind), call, old, new)
+
+    def conflicts(self, kind: _Kind, inputs: Properties) -> Sequence[Failure]:
+        """See `FakeProvider.conflicts`."""
+        return list(_own(kind).conflicts(inputs))
+
+    def preview(self, kind: _Kind, request: Request, old: Read | None = None) -> dict[str, Any]:
+        """See `FakeProvider.preview`: the inputs, and unknown what the cloud adds to a new resource."""
+        outputs = kind.outputs(request)
+        return merged(request.inputs, outputs) if old is not None else _unknown_over(request.inputs, outputs)
+
+    def taken(self, kind: _Kind, existing: Resource) -> str | None:
+        """See `FakeProvider.taken`."""
+        message = _own(kind).taken
+        return message(existing.id) if message is not None else None
+
+    def refusal(self, kind: _Kind, request: Request, message: str) -> str:
+        """See `FakeProvider.refusal`."""
+        failing = _own(kind).failing
+        return message if request.old is not None or not failing else f"{failing}: {message}"
+
+    def unfinished(self, kind: _Kind, request: Request) -> str | None:
+        """See `FakeProvider.unfinished`."""
+        return _own(kind).unfinished(request)
+
+    def new_state(self, kind: _Kind, request: Request) -> dict[str, Any]:
+        """See `FakeProvider.new_state`."""
+        return merged(request.inputs, kind.outputs(request))
+
+    def written_state(self, kind: _Kind, resource: Resource) -> dict[str, Any]:
+        """See `FakeProvider.written_state`: without what changes by itself."""
+        return as_read(kind.type, resource.state)
+
+    def read(self, call: Call, identity: str, known: Properties) -> Read | None:
+        """See `Provider.read`. What is read is what the next update is compared with."""
+        resource = self.find(identity)
+        if resource is not None:
+            current = self.kind(call.type).current(self.cloud, resource)
+            self.cloud.store.put(resource.having(**current))
+        return super().read(call, identity, known)
+
+    def inputs_of(
+        self, kind: _Kind, call: Call, resource: Resource, known: Properties, state: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """See `FakeProvider.inputs_of`."""
+        del call, known
+        return diff.read_back(_own(kind), resource.inputs, state)
 
 
-def _kind(type_: str) -> Kind:
-    kind = KINDS.get(type_)
-    if kind is None:
-        raise RefusedError(f"The rehearsal has no stand-in for resources of type {type_}.")
-    return kind
-
-
-def _refuse(kind: Kind, asked: Asked) -> None:
-    for rule in kind.refusals:
-        message = rule.says(asked)
-        if message is not None:
-            failing = "" if asked.old is not None or not kind.failing else f"{kind.failing}: "
-            raise RefusedError(f"{failing}{message}")
+def _own(kind: _Kind) -> ResourceKind:
+    return cast("ResourceKind", kind)
 
 
 def _unknown_over(inputs: Properties, outputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Inputs, and unknown whatever only the cloud will say."""
-    told: dict[str, Plain] = {
-        key: _unknown(item) for key, item in outputs.items() if key not in inputs or _is_object(item)
-    }
-    return laid_over(inputs, told)
-
-
-def _is_object(value: Plain) -> bool:
-    return isinstance(value, dict)
+    """Return inputs, with what only the cloud knows unknown."""
+    added = {key for key, item in outputs.items() if key not in inputs or isinstance(item, dict)}
+    return merged(inputs, {key: _unknown(outputs[key]) for key in added})
 
 
 def _unknown(value: Plain) -> Plain:

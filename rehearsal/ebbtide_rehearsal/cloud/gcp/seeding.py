@@ -1,20 +1,20 @@
-"""What is in the cloud before the stack is: a network or a cluster that the declaration says is there."""
+"""Existing networks and clusters, which the declaration names and no stack created."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ebbtide.catalog.clouds import region_of
 from ebbtide.recording.values import Plain
 from ebbtide_rehearsal.cloud.clusters import Clusters
-from ebbtide_rehearsal.cloud.gcp.asked import CLOUD, CLUSTER, NETWORK, SUBNETWORK, Asked, Settings, World
-from ebbtide_rehearsal.cloud.gcp.kinds import KINDS
-from ebbtide_rehearsal.cloud.gcp.paths import filled, laid_over
-from ebbtide_rehearsal.cloud.provider import Properties
-from ebbtide_rehearsal.cloud.store import Resource, Store
+from ebbtide_rehearsal.cloud.core.property_path import with_defaults
+from ebbtide_rehearsal.cloud.gcp.provider import Gcp
+from ebbtide_rehearsal.cloud.gcp.request import CLUSTER, NETWORK, SUBNETWORK
+from ebbtide_rehearsal.cloud.provider import Call, Properties
+from ebbtide_rehearsal.cloud.store import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeededNetwork:
-    """A network that is there, by the names that a declaration has for it.
+    """An existing network, by the names that a declaration has for it.
 
     Attributes:
         project: project id.
@@ -44,7 +44,7 @@ def seed_cluster(
     release_channel: str = "REGULAR",
     dns_endpoint: bool = True,
 ) -> str:
-    """Make a cluster that nobody's stack has: VPC-native, with Workload Identity, and a default pool of one
+    """Create a cluster outside of any stack: VPC-native, with Workload Identity, and a default pool of one
     node in each zone, as `gcloud container clusters create --machine-type e2-standard-4` leaves it.
 
     Args:
@@ -75,12 +75,12 @@ def seed_cluster(
             "ipEndpointsConfig": {"enabled": not dns_endpoint},
         },
     }
-    return _seed(World(store, clusters), CLUSTER, inputs)
+    return _seed(Gcp(store, clusters), CLUSTER, inputs)
 
 
 def seed_network(store: Store, clusters: Clusters, names: SeededNetwork) -> None:
-    """Make a network that nobody's stack has, with a subnetwork for a cluster."""
-    world, project = World(store, clusters), names.project
+    """Create a network outside of any stack, with a subnetwork for a cluster."""
+    provider, project = Gcp(store, clusters), names.project
     made: Properties = {"name": names.network, "project": project, "autoCreateSubnetworks": False}
     ranges: list[Plain] = [
         {"rangeName": names.pods, "ipCidrRange": "10.4.0.0/14"},
@@ -90,18 +90,17 @@ def seed_network(store: Store, clusters: Clusters, names: SeededNetwork) -> None
         "name": names.subnetwork,
         "project": project,
         "region": region_of(names.location),
-        "network": _seed(world, NETWORK, made),
+        "network": _seed(provider, NETWORK, made),
         "ipCidrRange": "10.0.0.0/20",
         "secondaryIpRanges": ranges,
     }
-    _seed(world, SUBNETWORK, inside)
+    _seed(provider, SUBNETWORK, inside)
 
 
-def _seed(world: World, type_: str, inputs: Properties) -> str:
-    kind = KINDS[type_]
-    asked = Asked(world, Settings(), type_, "", filled(inputs, kind.defaults))
-    identity = kind.identity(asked)
-    kind.happens(asked, identity)
-    state = laid_over(asked.inputs, kind.outputs(asked))
-    world.store.put(Resource(CLOUD, identity, type_, "", asked.inputs, state))
+def _seed(provider: Gcp, type_: str, inputs: Properties) -> str:
+    """Create a resource without the rules, whatever else of it does not exist."""
+    inputs = with_defaults(inputs, provider.kind(type_).constraints.defaults)
+    identity = provider.identity(type_, inputs)
+    kind = replace(provider.kind(type_), rules=(), events="")
+    provider.put(kind, provider.request(Call(type_, "", ""), inputs, identity))
     return identity

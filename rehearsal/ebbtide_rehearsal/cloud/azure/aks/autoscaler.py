@@ -1,15 +1,13 @@
-"""What a cluster's autoscaler profile says to the autoscaler."""
+"""The autoscaler profile of a cluster."""
 
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from ebbtide_rehearsal.cloud.autoscaling import Autoscaling
-from ebbtide_rehearsal.cloud.azure.arm import Arm
 from ebbtide_rehearsal.cloud.azure.errors import refused
-from ebbtide_rehearsal.cloud.azure.kind import Refusal, Wish
+from ebbtide_rehearsal.cloud.azure.resource_kind import Request, Rule
 from ebbtide_rehearsal.cloud.azure.values import inner
-from ebbtide_rehearsal.cloud.provider import RefusedError
 
 _PROFILE: Final = "autoScalerProfile"
 _MINUTES: Final = re.compile(r"\d+m")
@@ -35,7 +33,7 @@ _FORMATS: Final[Mapping[str, re.Pattern[str]]] = {
     "skipNodesWithLocalStorage": _EITHER,
     "skipNodesWithSystemPods": _EITHER,
 }
-"""How texts are written (Microsoft.ContainerService 2025-09-01, ManagedClusterProperties.autoScalerProfile; a
+"""Formats of values (Microsoft.ContainerService 2025-09-01, ManagedClusterProperties.autoScalerProfile; a
 delay in seconds as in Azure/AKS#2766)."""
 
 
@@ -57,7 +55,7 @@ _READ: Final[Mapping[str, tuple[str, Callable[[Any], Any]]]] = {
 
 
 def autoscaling(state: Mapping[str, Any]) -> Autoscaling:
-    """What the autoscaler of a cluster is told, its defaults where the profile is silent."""
+    """Return the settings of a cluster's autoscaler, its defaults where the profile has none."""
     profile = inner(state, _PROFILE)
     given: dict[str, Any] = {
         field: read(profile[name])
@@ -67,8 +65,8 @@ def autoscaling(state: Mapping[str, Any]) -> Autoscaling:
     return Autoscaling(**given)
 
 
-def _values(_arm: Arm, wish: Wish) -> RefusedError | None:
-    profile = inner(wish.inputs, _PROFILE)
+def _values(request: Request) -> str | None:
+    profile = inner(request.inputs, _PROFILE)
     for name, pattern in _FORMATS.items():
         value = profile.get(name)
         if value not in (None, "") and not pattern.fullmatch(str(value)):
@@ -82,4 +80,4 @@ def _values(_arm: Arm, wish: Wish) -> RefusedError | None:
     return None
 
 
-RULES: Final = (Refusal("an autoscaler profile that parses", "MicrosoftDocs/azure-docs#123289", _values),)
+RULES: Final = (Rule("an autoscaler profile that parses", "MicrosoftDocs/azure-docs#123289", _values),)

@@ -1,15 +1,13 @@
-"""What AKS refuses of a cluster's address ranges and network."""
+"""Rules of AKS on address ranges and networks of clusters."""
 
 from collections.abc import Mapping
 from ipaddress import ip_address, ip_network
 from typing import Any, Final
 
-from ebbtide_rehearsal.cloud.azure.arm import Arm
 from ebbtide_rehearsal.cloud.azure.errors import invalid, refused
-from ebbtide_rehearsal.cloud.azure.kind import Refusal, Wish
 from ebbtide_rehearsal.cloud.azure.network import SUBNET, Range, network_of, overlapping, ranges
+from ebbtide_rehearsal.cloud.azure.resource_kind import Request, Rule
 from ebbtide_rehearsal.cloud.azure.values import inner, items
-from ebbtide_rehearsal.cloud.provider import RefusedError
 
 _PLANNING: Final = "azure-aks-docs, concepts-network-ip-address-planning (2026)"
 _CILIUM: Final = "azure-aks-docs, azure-cni-powered-by-cilium (2026)"
@@ -20,17 +18,17 @@ _RESERVED: Final = tuple(
 )
 
 
-def _network(wish: Wish) -> Mapping[str, Any]:
-    return inner(wish.inputs, "networkProfile")
+def _network(request: Request) -> Mapping[str, Any]:
+    return inner(request.inputs, "networkProfile")
 
 
-def _services(wish: Wish) -> Range:
-    return ip_network(str(_network(wish).get("serviceCidr") or _SERVICES))
+def _services(request: Request) -> Range:
+    return ip_network(str(_network(request).get("serviceCidr") or _SERVICES))
 
 
-def _ranges_parse(_arm: Arm, wish: Wish) -> RefusedError | None:
+def _ranges_parse(request: Request) -> str | None:
     for name in ("serviceCidr", "podCidr"):
-        text = _network(wish).get(name)
+        text = _network(request).get(name)
         try:
             ip_network(str(text)) if text is not None else None
         except ValueError:
@@ -39,34 +37,36 @@ def _ranges_parse(_arm: Arm, wish: Wish) -> RefusedError | None:
     return None
 
 
-def _services_are_small(_arm: Arm, wish: Wish) -> RefusedError | None:
-    if _services(wish).prefixlen > _LARGEST_SERVICES:
+def _services_are_small(request: Request) -> str | None:
+    if _services(request).prefixlen > _LARGEST_SERVICES:
         return None
     return invalid("networkProfile.serviceCidr", f"it must be smaller than /{_LARGEST_SERVICES}")
 
 
-def _services_are_not_reserved(_arm: Arm, wish: Wish) -> RefusedError | None:
-    taken = next(overlapping(_services(wish), list(_RESERVED)), None)
+def _services_are_not_reserved(request: Request) -> str | None:
+    taken = next(overlapping(_services(request), list(_RESERVED)), None)
     if taken is None:
         return None
     return invalid("networkProfile.serviceCidr", f"it overlaps the reserved range {taken}")
 
 
-def _subnet_ranges(arm: Arm, wish: Wish) -> list[Range]:
+def _subnet_ranges(request: Request) -> list[Range]:
     """Of all subnets of the networks that the cluster's pools are in, as far as they are known here."""
-    found = [str(one.get("vnetSubnetID") or "") for one in items(wish.inputs, "agentPoolProfiles")]
-    networks = {network_of(subnet) for subnet in found if subnet}
+    subnets = [
+        str(profile.get("vnetSubnetID") or "") for profile in items(request.inputs, "agentPoolProfiles")
+    ]
+    networks = {network_of(subnet) for subnet in subnets if subnet}
     return [
         range_
         for network in networks
-        for subnet in arm.below(network, SUBNET)
+        for subnet in request.cloud.below(network, SUBNET)
         for range_ in ranges(subnet.state)
     ]
 
 
-def _services_beside_subnets(arm: Arm, wish: Wish) -> RefusedError | None:
-    services = _services(wish)
-    taken = next(overlapping(services, _subnet_ranges(arm, wish)), None)
+def _services_beside_subnets(request: Request) -> str | None:
+    services = _services(request)
+    taken = next(overlapping(services, _subnet_ranges(request)), None)
     if taken is None:
         return None
     return refused(
@@ -76,20 +76,20 @@ def _services_beside_subnets(arm: Arm, wish: Wish) -> RefusedError | None:
     )
 
 
-def _pods_beside_the_rest(arm: Arm, wish: Wish) -> RefusedError | None:
-    text = _network(wish).get("podCidr")
-    others = [*_subnet_ranges(arm, wish), _services(wish)]
+def _pods_beside_the_rest(request: Request) -> str | None:
+    text = _network(request).get("podCidr")
+    others = [*_subnet_ranges(request), _services(request)]
     taken = next(overlapping(ip_network(str(text)), others), None) if text else None
     if taken is None:
         return None
     return invalid("networkProfile.podCidr", f"the pod CIDR {text} overlaps {taken}")
 
 
-def _dns_address(_arm: Arm, wish: Wish) -> RefusedError | None:
-    text = _network(wish).get("dnsServiceIP")
+def _dns_address(request: Request) -> str | None:
+    text = _network(request).get("dnsServiceIP")
     if text is None:
         return None
-    services = _services(wish)
+    services = _services(request)
     try:
         address = ip_address(str(text))
     except ValueError:
@@ -102,8 +102,8 @@ def _dns_address(_arm: Arm, wish: Wish) -> RefusedError | None:
     return None
 
 
-def _cilium(_arm: Arm, wish: Wish) -> RefusedError | None:
-    network = _network(wish)
+def _cilium(request: Request) -> str | None:
+    network = _network(request)
     plugin, plane = network.get("networkPlugin", "azure"), network.get("networkDataplane")
     if plane == "cilium" and plugin != "azure":
         return invalid("networkProfile.networkDataplane", "cilium needs the network plugin azure")
@@ -115,15 +115,15 @@ def _cilium(_arm: Arm, wish: Wish) -> RefusedError | None:
 
 
 RULES: Final = (
-    Refusal("ranges that parse", "Azure/AKS#506", _ranges_parse),
-    Refusal("services in less than a /12", _PLANNING, _services_are_small),
-    Refusal("services in no reserved range", "Azure/AKS#2234", _services_are_not_reserved),
-    Refusal("services beside subnets", "Azure/AKS#1117; Azure/AKS#3551", _services_beside_subnets),
-    Refusal("pods beside the rest", _PLANNING, _pods_beside_the_rest),
-    Refusal(
+    Rule("ranges that parse", "Azure/AKS#506", _ranges_parse),
+    Rule("services in less than a /12", _PLANNING, _services_are_small),
+    Rule("services in no reserved range", "Azure/AKS#2234", _services_are_not_reserved),
+    Rule("services beside subnets", "Azure/AKS#1117; Azure/AKS#3551", _services_beside_subnets),
+    Rule("pods beside the rest", _PLANNING, _pods_beside_the_rest),
+    Rule(
         "the DNS server among the services",
         f"{_PLANNING}; Azure/bicep-registry-modules#1469; Azure/AKS#2579",
         _dns_address,
     ),
-    Refusal("cilium on Azure's own network", _CILIUM, _cilium),
+    Rule("cilium on Azure's own network", _CILIUM, _cilium),
 )

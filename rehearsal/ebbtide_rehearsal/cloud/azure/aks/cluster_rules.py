@@ -1,4 +1,4 @@
-"""What AKS refuses of a cluster, beside its network and pools."""
+"""Rules of AKS on clusters, without their network and pools."""
 
 from collections.abc import Mapping
 from ipaddress import ip_network
@@ -9,7 +9,7 @@ from ebbtide_rehearsal.cloud import faults
 from ebbtide_rehearsal.cloud.azure import ids
 from ebbtide_rehearsal.cloud.azure.aks.agent_pools import CLUSTER
 from ebbtide_rehearsal.cloud.azure.aks.pools import pool_id
-from ebbtide_rehearsal.cloud.azure.arm import CLOUD, Arm
+from ebbtide_rehearsal.cloud.azure.arm import CLOUD
 from ebbtide_rehearsal.cloud.azure.errors import (
     NOT_FOUND,
     invalid,
@@ -18,9 +18,8 @@ from ebbtide_rehearsal.cloud.azure.errors import (
     not_found,
     refused,
 )
-from ebbtide_rehearsal.cloud.azure.kind import Refusal, Wish
+from ebbtide_rehearsal.cloud.azure.resource_kind import Request, Rule
 from ebbtide_rehearsal.cloud.azure.values import inner, items
-from ebbtide_rehearsal.cloud.provider import RefusedError
 from ebbtide_rehearsal.cloud.regions import locations
 
 QUOTA: Final = "managedClusters"
@@ -28,20 +27,20 @@ _LONGEST_GROUP: Final = 80
 _API: Final = "Microsoft.ContainerService 2025-09-01, managedClusters"
 
 
-def _profile(wish: Wish, name: str) -> Mapping[str, Any]:
-    return inner(wish.inputs, name)
+def _profile(request: Request, name: str) -> Mapping[str, Any]:
+    return inner(request.inputs, name)
 
 
-def _region_exists(arm: Arm, wish: Wish) -> RefusedError | None:
-    location, known = str(wish.inputs["location"]), locations(arm.store, CloudKind.AKS).regions()
+def _region_exists(request: Request) -> str | None:
+    location, known = str(request.inputs["location"]), locations(request.cloud.store, CloudKind.AKS).regions()
     if location.replace(" ", "").lower() in known:
         return None
     return location_unavailable(location, "resource type 'Microsoft.ContainerService/managedClusters'", known)
 
 
-def _has_pools(_arm: Arm, wish: Wish) -> RefusedError | None:
-    given: list[Mapping[str, Any]] = items(wish.inputs, "agentPoolProfiles")
-    if wish.was is not None:
+def _has_pools(request: Request) -> str | None:
+    given: list[Mapping[str, Any]] = items(request.inputs, "agentPoolProfiles")
+    if request.old is not None:
         return None
     if not given:
         return missing("agentPoolProfiles")
@@ -50,9 +49,9 @@ def _has_pools(_arm: Arm, wish: Wish) -> RefusedError | None:
     return None
 
 
-def _no_new_pool(arm: Arm, wish: Wish) -> RefusedError | None:
-    for pool in items(wish.inputs, "agentPoolProfiles") if wish.was is not None else []:
-        if arm.find(pool_id(wish.id, str(pool["name"]))) is None:
+def _no_new_pool(request: Request) -> str | None:
+    for pool in items(request.inputs, "agentPoolProfiles") if request.old is not None else []:
+        if request.cloud.find(pool_id(request.id, str(pool["name"]))) is None:
             return refused(
                 "BadRequest",
                 "A new agent pool was introduced. Adding agent pools to an existing cluster is not "
@@ -65,25 +64,25 @@ def _no_new_pool(arm: Arm, wish: Wish) -> RefusedError | None:
     return None
 
 
-def _has_an_identity(arm: Arm, wish: Wish) -> RefusedError | None:
-    identity = _profile(wish, "identity")
-    if not identity and not wish.inputs.get("servicePrincipalProfile"):
+def _has_an_identity(request: Request) -> str | None:
+    identity = _profile(request, "identity")
+    if not identity and not request.inputs.get("servicePrincipalProfile"):
         return missing("servicePrincipalProfile")
-    for one in items(identity, "userAssignedIdentities"):
-        if arm.lacks(str(one)):
-            return not_found(str(one))
+    for identity_id in items(identity, "userAssignedIdentities"):
+        if request.cloud.lacks(str(identity_id)):
+            return not_found(str(identity_id))
     return None
 
 
-def _has_a_host_name(_arm: Arm, wish: Wish) -> RefusedError | None:
-    if wish.inputs.get("dnsPrefix") or wish.inputs.get("fqdnSubdomain"):
+def _has_a_host_name(request: Request) -> str | None:
+    if request.inputs.get("dnsPrefix") or request.inputs.get("fqdnSubdomain"):
         return None
     return missing("dnsPrefix")
 
 
-def _someone_gets_in(_arm: Arm, wish: Wish) -> RefusedError | None:
-    is_entra = _profile(wish, "aadProfile").get("managed") is True
-    if wish.inputs.get("disableLocalAccounts") is not True or is_entra:
+def _someone_gets_in(request: Request) -> str | None:
+    is_entra = _profile(request, "aadProfile").get("managed") is True
+    if request.inputs.get("disableLocalAccounts") is not True or is_entra:
         return None
     return refused(
         "BadRequest",
@@ -91,29 +90,29 @@ def _someone_gets_in(_arm: Arm, wish: Wish) -> RefusedError | None:
     )
 
 
-def _azure_rbac(_arm: Arm, wish: Wish) -> RefusedError | None:
-    entra = _profile(wish, "aadProfile")
-    if not entra.get("enableAzureRBAC") or (entra.get("managed") and wish.inputs.get("enableRBAC", True)):
+def _azure_rbac(request: Request) -> str | None:
+    entra = _profile(request, "aadProfile")
+    if not entra.get("enableAzureRBAC") or (entra.get("managed") and request.inputs.get("enableRBAC", True)):
         return None
     return invalid("aadProfile.enableAzureRBAC", "it needs AKS-managed Azure AD and Kubernetes RBAC")
 
 
-def _workload_identity(_arm: Arm, wish: Wish) -> RefusedError | None:
-    wanted = inner(_profile(wish, "securityProfile"), "workloadIdentity").get("enabled")
-    if not wanted or _profile(wish, "oidcIssuerProfile").get("enabled"):
+def _workload_identity(request: Request) -> str | None:
+    wanted = inner(_profile(request, "securityProfile"), "workloadIdentity").get("enabled")
+    if not wanted or _profile(request, "oidcIssuerProfile").get("enabled"):
         return None
     return refused("BadRequest", "Enabling workload identity requires the OIDC issuer to be enabled.")
 
 
-def _issuer_stays(_arm: Arm, wish: Wish) -> RefusedError | None:
-    was = inner(wish.was.state, "oidcIssuerProfile").get("enabled") if wish.was is not None else False
-    if not was or _profile(wish, "oidcIssuerProfile").get("enabled") is not False:
+def _issuer_stays(request: Request) -> str | None:
+    was = inner(request.old.state, "oidcIssuerProfile").get("enabled") if request.old is not None else False
+    if not was or _profile(request, "oidcIssuerProfile").get("enabled") is not False:
         return None
     return refused("OIDCIssuerFeatureCannotBeDisabled", "OIDC issuer feature cannot be disabled.")
 
 
-def _networks(_arm: Arm, wish: Wish) -> RefusedError | None:
-    for text in items(_profile(wish, "apiServerAccessProfile"), "authorizedIPRanges"):
+def _networks(request: Request) -> str | None:
+    for text in items(_profile(request, "apiServerAccessProfile"), "authorizedIPRanges"):
         try:
             ip_network(str(text))
         except ValueError:
@@ -122,11 +121,11 @@ def _networks(_arm: Arm, wish: Wish) -> RefusedError | None:
     return None
 
 
-def _private(_arm: Arm, wish: Wish) -> RefusedError | None:
-    access = _profile(wish, "apiServerAccessProfile")
+def _private(request: Request) -> str | None:
+    access = _profile(request, "apiServerAccessProfile")
     is_private = access.get("enablePrivateCluster") is True
-    was = inner(wish.was.state, "apiServerAccessProfile") if wish.was is not None else {}
-    if wish.was is not None and is_private != (was.get("enablePrivateCluster") is True):
+    was = inner(request.old.state, "apiServerAccessProfile") if request.old is not None else {}
+    if request.old is not None and is_private != (was.get("enablePrivateCluster") is True):
         return refused(
             "PropertyChangeNotAllowed",
             "Changing property 'apiServerAccessProfile.enablePrivateCluster' is not allowed.",
@@ -139,11 +138,11 @@ def _private(_arm: Arm, wish: Wish) -> RefusedError | None:
     return None
 
 
-def _keys(_arm: Arm, wish: Wish) -> RefusedError | None:
-    kms = inner(_profile(wish, "securityProfile"), "azureKeyVaultKms")
+def _keys(request: Request) -> str | None:
+    kms = inner(_profile(request, "securityProfile"), "azureKeyVaultKms")
     if kms.get("enabled") and not kms.get("keyId"):
         return missing("securityProfile.azureKeyVaultKms.keyId")
-    if wish.was is not None and wish.inputs.get("diskEncryptionSetID") != wish.was.state.get(
+    if request.old is not None and request.inputs.get("diskEncryptionSetID") != request.old.state.get(
         "diskEncryptionSetID"
     ):
         return refused(
@@ -152,34 +151,37 @@ def _keys(_arm: Arm, wish: Wish) -> RefusedError | None:
     return None
 
 
-def _node_group(arm: Arm, wish: Wish) -> RefusedError | None:
-    name = wish.inputs.get("nodeResourceGroup")
-    if name is None or wish.was is not None:
+def _node_group(request: Request) -> str | None:
+    name = request.inputs.get("nodeResourceGroup")
+    if name is None or request.old is not None:
         return None
     if len(name) > _LONGEST_GROUP:
         return invalid("nodeResourceGroup", f"it has more than {_LONGEST_GROUP} characters")
-    if arm.find(ids.identity(ids.GROUP, arm.subscription, {"resourceGroupName": name})) is not None:
+    if (
+        request.cloud.find(ids.identity(ids.GROUP, request.cloud.subscription, {"resourceGroupName": name}))
+        is not None
+    ):
         return invalid("nodeResourceGroup", f"the resource group {name} is there already")
     return None
 
 
-def _workspace_is_there(arm: Arm, wish: Wish) -> RefusedError | None:
-    config = inner(inner(_profile(wish, "addonProfiles"), "omsagent"), "config")
+def _workspace_is_there(request: Request) -> str | None:
+    config = inner(inner(_profile(request, "addonProfiles"), "omsagent"), "config")
     workspace = str(config.get("logAnalyticsWorkspaceResourceID") or "")
-    if not workspace or not arm.lacks(workspace):
+    if not workspace or not request.cloud.lacks(workspace):
         return None
     return refused(
         "ResourceNotFound", f"The Log Analytics workspace '{workspace}' was not found.", status=NOT_FOUND
     )
 
 
-def _quota(arm: Arm, wish: Wish) -> RefusedError | None:
-    asked = arm.store.faults(faults.QUOTA).values()
-    fault = next((one for one in asked if one.strikes(QUOTA)), None)
-    current = len(arm.store.resources(CLOUD, CLUSTER))
-    if wish.was is not None or fault is None or current < int(fault.details["limit"]):
+def _quota(request: Request) -> str | None:
+    quotas = request.cloud.store.faults(faults.QUOTA).values()
+    fault = next((identity_id for identity_id in quotas if identity_id.strikes(QUOTA)), None)
+    current = len(request.cloud.store.resources(CLOUD, CLUSTER))
+    if request.old is not None or fault is None or current < int(fault.details["limit"]):
         return None
-    arm.store.strike(faults.QUOTA, QUOTA)
+    request.cloud.store.strike(faults.QUOTA, QUOTA)
     return refused(
         "ManagedClusterCountExceedsQuotaLimit",
         f"Operation results in exceeding quota limits for managed clusters. Maximum allowed: "
@@ -191,27 +193,25 @@ def _quota(arm: Arm, wish: Wish) -> RefusedError | None:
 
 
 RULES: Final = (
-    Refusal("a region of AKS", "Azure/AKS#5099; catalog/data/locations.csv", _region_exists),
-    Refusal("born with a system pool", "Azure/ARO-HCP#629; Azure/AKS#1568", _has_pools),
-    Refusal("no new pool through the cluster", "pulumi/pulumi-azure-native#579", _no_new_pool),
-    Refusal("an identity", _API, _has_an_identity),
-    Refusal("a host name", _API, _has_a_host_name),
-    Refusal("no local accounts only with Entra", f"{_API}, disableLocalAccounts", _someone_gets_in),
-    Refusal("Azure RBAC only with Entra", "azure-aks-docs, manage-azure-rbac (2026)", _azure_rbac),
-    Refusal(
+    Rule("a region of AKS", "Azure/AKS#5099; catalog/data/locations.csv", _region_exists),
+    Rule("born with a system pool", "Azure/ARO-HCP#629; Azure/AKS#1568", _has_pools),
+    Rule("no new pool through the cluster", "pulumi/pulumi-azure-native#579", _no_new_pool),
+    Rule("an identity", _API, _has_an_identity),
+    Rule("a host name", _API, _has_a_host_name),
+    Rule("no local accounts only with Entra", f"{_API}, disableLocalAccounts", _someone_gets_in),
+    Rule("Azure RBAC only with Entra", "azure-aks-docs, manage-azure-rbac (2026)", _azure_rbac),
+    Rule(
         "workload identity only with an issuer",
         "azure-aks-docs, workload-identity-deploy-cluster (2026)",
         _workload_identity,
     ),
-    Refusal(
+    Rule(
         "an issuer stays", "azure-aks-docs, use-oidc-issuer (2026); Azure/AKS-Construction#531", _issuer_stays
     ),
-    Refusal("networks that parse", "azure-aks-docs, api-server-authorized-ip-ranges (2026)", _networks),
-    Refusal("a private API server", "azure-aks-docs, private-clusters (2026-08)", _private),
-    Refusal(
-        "keys", "azure-aks-docs, use-kms-etcd-encryption; azure-disk-customer-managed-keys (2026)", _keys
-    ),
-    Refusal("a node resource group of its own", "azure-aks-docs, faq (2026)", _node_group),
-    Refusal("the workspace is there", "azure-aks-docs, monitor-aks (2026)", _workspace_is_there),
-    Refusal("clusters within the quota", "azure-aks-docs, quotas-skus-regions (2026)", _quota),
+    Rule("networks that parse", "azure-aks-docs, api-server-authorized-ip-ranges (2026)", _networks),
+    Rule("a private API server", "azure-aks-docs, private-clusters (2026-08)", _private),
+    Rule("keys", "azure-aks-docs, use-kms-etcd-encryption; azure-disk-customer-managed-keys (2026)", _keys),
+    Rule("a node resource group of its own", "azure-aks-docs, faq (2026)", _node_group),
+    Rule("the workspace is there", "azure-aks-docs, monitor-aks (2026)", _workspace_is_there),
+    Rule("clusters within the quota", "azure-aks-docs, quotas-skus-regions (2026)", _quota),
 )

@@ -6,22 +6,21 @@ from uuid import uuid4
 
 from ebbtide.catalog import PINS
 from ebbtide_rehearsal.cloud.autoscaling import dismiss, instruct
-from ebbtide_rehearsal.cloud.azure import ids
 from ebbtide_rehearsal.cloud.azure.aks import autoscaler, cluster_network_rules, cluster_rules, pools
-from ebbtide_rehearsal.cloud.azure.aks.agent_pools import CLUSTER, CLUSTER_PATH, DISK, POOL_NAME
-from ebbtide_rehearsal.cloud.azure.aks.asked import PoolAsked
+from ebbtide_rehearsal.cloud.azure.aks.agent_pools import CLUSTER
+from ebbtide_rehearsal.cloud.azure.aks.pool_request import PoolRequest
+from ebbtide_rehearsal.cloud.azure.answers import outputs_of
 from ebbtide_rehearsal.cloud.azure.arm import TENANT, Arm
 from ebbtide_rehearsal.cloud.azure.identities import principals
-from ebbtide_rehearsal.cloud.azure.kind import Kind, Limit, Refusal, Wish
+from ebbtide_rehearsal.cloud.azure.resource_kind import Request, ResourceKind, Rule
 from ebbtide_rehearsal.cloud.azure.values import inner, items
-from ebbtide_rehearsal.cloud.provider import RefusedError
+from ebbtide_rehearsal.cloud.core.resource_kind import first_refusal
 from ebbtide_rehearsal.cloud.store import Resource
 
-_LONGEST_GROUP: Final = 80
 _MINOR: Final = 1
 
 _KEPT: Final = ("apiServerAccessProfile", "oidcIssuerProfile", "securityProfile", "autoScalerProfile", "sku")
-"""What stays as it is where a change leaves it out."""
+"""Properties that stay as they are where an update omits them."""
 
 _NETWORK: Final = {
     "networkPlugin": "azure",
@@ -33,21 +32,18 @@ _NETWORK: Final = {
 }
 
 
-def _about(arm: Arm, wish: Wish) -> dict[str, Any]:
-    """What pools have to know of their cluster, as it is to be."""
-    name, group = ids.last(wish.id), ids.last(ids.group_of(wish.id))
-    place = str(wish.inputs["location"]).replace(" ", "").lower()
-    nodes = wish.inputs.get("nodeResourceGroup") or f"MC_{group}_{name}_{place}"[:_LONGEST_GROUP]
-    given = str(wish.inputs.get("kubernetesVersion") or "")
+def _about(request: Request) -> dict[str, Any]:
+    """Return the part of a cluster's state on which its node pools depend."""
+    given = str(request.inputs.get("kubernetesVersion") or "")
     return {
-        "location": wish.inputs["location"],
-        "networkProfile": {**_NETWORK, **inner(wish.inputs, "networkProfile")},
-        "identity": _identity(arm, wish),
-        "nodeResourceGroup": wish.kept("nodeResourceGroup", lambda: nodes),
-        "kubernetesVersion": given or wish.kept("kubernetesVersion", _default_version),
+        "location": request.inputs["location"],
+        "networkProfile": {**_NETWORK, **inner(request.inputs, "networkProfile")},
+        "identity": _identity(request),
+        "nodeResourceGroup": outputs_of(request)["nodeResourceGroup"],
+        "kubernetesVersion": given or request.kept("kubernetesVersion", _default_version),
         "currentKubernetesVersion": _exact(given)
         if given
-        else wish.kept("currentKubernetesVersion", lambda: PINS["kubernetes"].version),
+        else request.kept("currentKubernetesVersion", lambda: PINS["kubernetes"].version),
     }
 
 
@@ -62,11 +58,11 @@ def _exact(version: str) -> str:
     return PINS["kubernetes"].version if version == _default_version() else f"{version}.0"
 
 
-def _identity(arm: Arm, wish: Wish) -> Mapping[str, Any]:
-    """Identities are asked for as a list, and answered as an object."""
-    asked: Mapping[str, Any] = inner(wish.inputs, "identity")
-    known = {one.id.lower(): one.state for one in principals(arm).values()}
-    listed = asked.get("userAssignedIdentities")
+def _identity(request: Request) -> Mapping[str, Any]:
+    """Return the identity: user-assigned ones are a list in inputs, and an object in the state."""
+    identity: Mapping[str, Any] = inner(request.inputs, "identity")
+    known = {resource.id.lower(): resource.state for resource in principals(request.cloud).values()}
+    listed = identity.get("userAssignedIdentities")
     if listed:
         given = {
             str(name): {
@@ -75,84 +71,60 @@ def _identity(arm: Arm, wish: Wish) -> Mapping[str, Any]:
             }
             for name in listed
         }
-        return {"type": asked.get("type", "UserAssigned"), "userAssignedIdentities": given}
-    own = wish.was.state.get("identity") if wish.was is not None else None
-    return own or {**asked, "principalId": str(uuid4()), "tenantId": TENANT}
+        return {"type": identity.get("type", "UserAssigned"), "userAssignedIdentities": given}
+    own = request.old.state.get("identity") if request.old is not None else None
+    return own or {**identity, "principalId": str(uuid4()), "tenantId": TENANT}
 
 
-def _inline(arm: Arm, wish: Wish) -> Iterator[PoolAsked]:
-    about = _about(arm, wish)
-    for profile in items(wish.inputs, "agentPoolProfiles"):
+def _inline(request: Request) -> Iterator[PoolRequest]:
+    about = _about(request)
+    for profile in items(request.inputs, "agentPoolProfiles"):
         name = str(profile["name"])
         given = {key: value for key, value in profile.items() if key != "name"}
-        yield PoolAsked(arm, wish.id, about, name, given, arm.find(pools.pool_id(wish.id, name)))
+        yield PoolRequest(
+            request.cloud, request.id, about, name, given, request.cloud.find(pools.pool_id(request.id, name))
+        )
 
 
-def _pools_refused(arm: Arm, wish: Wish) -> RefusedError | None:
-    return next((error for pool in _inline(arm, wish) if (error := pools.refusal(pool)) is not None), None)
+def _pools_refused(request: Request) -> str | None:
+    refusals = (first_refusal(pools.RULES, pool) for pool in _inline(request))
+    return next(filter(None, refusals), None)
 
 
-def _outputs(arm: Arm, wish: Wish) -> Mapping[str, Any]:
+def _outputs(request: Request) -> Mapping[str, Any]:
+    """Return what AKS adds: addresses, a directory, an issuer, an identity of the kubelet."""
     kept = {
-        name: wish.was.state[name]
+        name: request.old.state[name]
         for name in _KEPT
-        if wish.was is not None and name in wish.was.state and name not in wish.inputs
+        if request.old is not None and name in request.old.state and name not in request.inputs
     }
-    return {**kept, **_about(arm, wish), **_addresses(wish), **_profiles(arm, wish)}
-
-
-def _addresses(wish: Wish) -> Mapping[str, Any]:
-    place = str(wish.inputs["location"]).replace(" ", "").lower()
-    prefix = wish.inputs.get("dnsPrefix") or wish.inputs.get("fqdnSubdomain")
-    host = wish.kept("fqdn", lambda: f"{prefix}-{uuid4().hex[:8]}.hcp.{place}.azmk8s.io")
-    return {
-        "fqdn": host,
-        "azurePortalFQDN": host.replace(".hcp.", ".portal.hcp.", 1),
-        "resourceUID": wish.kept("resourceUID", lambda: uuid4().hex[:24]),
+    answers = outputs_of(request)
+    outputs: dict[str, Any] = {
+        "fqdn": answers["fqdn"],
+        "azurePortalFQDN": answers["fqdn"].replace(".hcp.", ".portal.hcp.", 1),
+        "identityProfile": answers["identityProfile"],
+        "resourceUID": request.kept("resourceUID", lambda: uuid4().hex[:24]),
         "powerState": {"code": "Running"},
         "provisioningState": "Succeeded",
         "maxAgentPools": 100,
     }
-
-
-def _profiles(arm: Arm, wish: Wish) -> Mapping[str, Any]:
-    """What AKS adds to what is asked for: a directory, an issuer, an identity for kubelet."""
-    found: dict[str, Any] = {}
-    entra = wish.inputs.get("aadProfile")
-    if entra:
-        found["aadProfile"] = {**entra, "tenantID": TENANT}
-    issuer = inner(wish.inputs, "oidcIssuerProfile")
-    old = inner(wish.was.state, "oidcIssuerProfile") if wish.was is not None else {}
+    if entra := request.inputs.get("aadProfile"):
+        outputs["aadProfile"] = {**inner({"": entra}, ""), "tenantID": TENANT}
+    issuer = inner(request.inputs, "oidcIssuerProfile")
     if issuer.get("enabled"):
-        place = str(wish.inputs["location"]).replace(" ", "").lower()
-        address = f"https://{place}.oic.prod-aks.azure.com/{TENANT}/{uuid4()}/"
-        found["oidcIssuerProfile"] = {**issuer, "issuerURL": old.get("issuerURL", address)}
-    found["identityProfile"] = wish.kept("identityProfile", lambda: _kubelet(arm, wish))
-    return found
+        outputs["oidcIssuerProfile"] = {**answers["oidcIssuerProfile"], **issuer}
+    return {**kept, **_about(request), **outputs}
 
 
-def _kubelet(arm: Arm, wish: Wish) -> Mapping[str, Any]:
-    group, name = _about(arm, wish)["nodeResourceGroup"], ids.last(wish.id)
-    place = ids.identity(ids.GROUP, arm.subscription, {"resourceGroupName": group})
-    identities = f"{place}/providers/Microsoft.ManagedIdentity/userAssignedIdentities"
-    return {
-        "kubeletidentity": {
-            "clientId": str(uuid4()),
-            "objectId": str(uuid4()),
-            "resourceId": f"{identities}/{name}-agentpool",
-        }
-    }
-
-
-def _happens(arm: Arm, wish: Wish, made: Resource) -> None:
-    with arm.operations.on(wish.id, "Creating" if wish.was is None else "Updating"):
-        if wish.was is None:
-            arm.clusters.create(made.id, "aks")
-        instruct(arm.store, made.id, autoscaler.autoscaling(made.state))
-        for pool in _inline(arm, wish):
+def _happens(request: Request, made: Resource) -> None:
+    with request.cloud.operations.on(request.id, "Creating" if request.old is None else "Updating"):
+        if request.old is None:
+            request.cloud.clusters.create(made.id, "aks")
+        instruct(request.cloud.store, made.id, autoscaler.autoscaling(made.state))
+        for pool in _inline(request):
             state = pools.state_of(pool)
-            if pool.was is None or pool.was.state != state:
-                pools.settle(pool, pool.was.urn if pool.was is not None else "", pool.given, state)
+            if pool.old is None or pool.old.state != state:
+                pools.settle(pool, pool.old.urn if pool.old is not None else "", pool.given, state)
 
 
 def end(arm: Arm, cluster: Resource) -> None:
@@ -164,71 +136,29 @@ def end(arm: Arm, cluster: Resource) -> None:
         arm.clusters.delete(cluster.id)
 
 
-def _seen(arm: Arm, cluster: Resource) -> Mapping[str, Any]:
-    """A cluster shows all of its pools, whoever has made them."""
+def _with_pools(arm: Arm, cluster: Resource) -> Mapping[str, Any]:
+    """Return all pools of a cluster, also those of other resources."""
     return {
-        **cluster.state,
-        "agentPoolProfiles": [dict(one.state) for one in pools.pools_of(arm, cluster.id)],
+        "agentPoolProfiles": [dict(resource.state) for resource in pools.pools_of(arm, cluster.id)],
     }
 
 
-_REPLACED_NETWORK: Final = (
-    "serviceCidr",
-    "serviceCidrs",
-    "dnsServiceIP",
-    "networkMode",
-    "networkPlugin",
-    "networkPluginMode",
-    "podCidr",
-    "networkDataplane",
-    "networkPolicy",
-    "outboundType",
-)
-"""Since azure-native 3.21 (pulumi/pulumi-azure-native#4771); before that all of `networkProfile`."""
-
 KINDS: Final = (
-    Kind(
-        token=CLUSTER,
+    ResourceKind(
+        type=CLUSTER,
         api_version="2025-09-01",
-        path=CLUSTER_PATH,
-        needed=("location",),
-        replaces=frozenset(
-            {
-                "diskEncryptionSetID",
-                "dnsPrefix",
-                "fqdnSubdomain",
-                "linuxProfile",
-                "location",
-                "nodeResourceGroup",
-                "windowsProfile",
-                *(f"networkProfile.{name}" for name in _REPLACED_NETWORK),
-            }
-        ),
-        limits={
-            "resourceName": Limit(
-                r"^[a-zA-Z0-9]$|^[a-zA-Z0-9][-_a-zA-Z0-9]{0,61}[a-zA-Z0-9]$", shortest=1, longest=63
-            ),
-            "agentPoolProfiles[].name": POOL_NAME,
-            "agentPoolProfiles[].osDiskSizeGB": DISK,
-        },
-        defaults={
-            "disableLocalAccounts": False,
-            "enableRBAC": True,
-            "sku": {"name": "Base", "tier": "Free"},
-            "supportPlan": "KubernetesOfficial",
-        },
         inside=("agentPoolProfiles",),
         unknown=("identity.userAssignedIdentities", "oidcIssuerProfile.issuerURL"),
-        refusals=(
+        rules=(
             *cluster_rules.RULES,
             *cluster_network_rules.RULES,
             *autoscaler.RULES,
-            Refusal("the rules of node pools", "aks/pools.py, RULES", _pools_refused),
+            Rule("the rules of node pools", "aks/pools.py, RULES", _pools_refused),
         ),
         outputs=_outputs,
-        happens=_happens,
-        leaving=end,
-        seen=_seen,
+        apply=_happens,
+        before_delete=end,
+        current=_with_pools,
         events="cluster",
     ),
 )

@@ -1,16 +1,15 @@
-"""What AKS refuses of how many nodes a pool has."""
+"""Rules of AKS on node counts."""
 
 from typing import Final
 
-from ebbtide_rehearsal.cloud.azure.aks.asked import PoolAsked, PoolRefusal
+from ebbtide_rehearsal.cloud.azure.aks.pool_request import PoolRequest, PoolRule
 from ebbtide_rehearsal.cloud.azure.errors import invalid, missing, refused
-from ebbtide_rehearsal.cloud.provider import RefusedError
 
 _MOST: Final = 1000
 _AUTOSCALER: Final = "azure-aks-docs, cluster-autoscaler (2026)"
 
 
-def _limits_are_there(pool: PoolAsked) -> RefusedError | None:
+def _limits_are_there(pool: PoolRequest) -> str | None:
     if pool.is_autoscaled:
         for name in ("minCount", "maxCount"):
             if pool.given.get(name) is None:
@@ -18,7 +17,7 @@ def _limits_are_there(pool: PoolAsked) -> RefusedError | None:
     return None
 
 
-def _limits_only_for_the_autoscaler(pool: PoolAsked) -> RefusedError | None:
+def _limits_only_for_the_autoscaler(pool: PoolRequest) -> str | None:
     if not pool.is_autoscaled:
         for name in ("minCount", "maxCount"):
             if pool.given.get(name):
@@ -27,7 +26,7 @@ def _limits_only_for_the_autoscaler(pool: PoolAsked) -> RefusedError | None:
     return None
 
 
-def _limits_are_in_order(pool: PoolAsked) -> RefusedError | None:
+def _limits_are_in_order(pool: PoolRequest) -> str | None:
     if not pool.is_autoscaled:
         return None
     least, most = int(pool.given["minCount"]), int(pool.given["maxCount"])
@@ -38,26 +37,26 @@ def _limits_are_in_order(pool: PoolAsked) -> RefusedError | None:
     return None
 
 
-def _system_pool_never_empty(pool: PoolAsked) -> RefusedError | None:
+def _system_pool_never_empty(pool: PoolRequest) -> str | None:
     if pool.is_system and pool.is_autoscaled and int(pool.given["minCount"]) < 1:
         return invalid("agentPoolProfile.minCount")
     return None
 
 
-def _count_is_there(pool: PoolAsked) -> RefusedError | None:
+def _count_is_there(pool: PoolRequest) -> str | None:
     """With the autoscaler AKS does without, in a cluster's own list too (Azure/AKS#1627, Azure/ARO-HCP#3659),
     unless it was switched on only now and the pool's type is left out."""
     if pool.given.get("count") is not None:
         return None
     if pool.is_autoscaled:
-        is_new_to_it = pool.was is not None and not pool.was.state.get("enableAutoScaling")
+        is_new_to_it = pool.old is not None and not pool.old.state.get("enableAutoScaling")
         is_asked_for = is_new_to_it and pool.given.get("type") is None
     else:
-        is_asked_for = pool.was is None or pool.was.state.get("count") is None
+        is_asked_for = pool.old is None or pool.old.state.get("count") is None
     return missing("properties.count") if is_asked_for else None
 
 
-def _count_is_within(pool: PoolAsked) -> RefusedError | None:
+def _count_is_within(pool: PoolRequest) -> str | None:
     count = pool.given.get("count")
     if count is None:
         return None
@@ -79,12 +78,12 @@ def _count_is_within(pool: PoolAsked) -> RefusedError | None:
 
 
 RULES: Final = (
-    PoolRefusal("limits for the autoscaler", _AUTOSCALER, _limits_are_there),
-    PoolRefusal("no limits without it", "ksctl/ksctl#629", _limits_only_for_the_autoscaler),
-    PoolRefusal("limits in order", f"{_AUTOSCALER}; Azure/azure-cli#22442", _limits_are_in_order),
-    PoolRefusal("a system pool is never empty", "Azure/azure-cli#22442", _system_pool_never_empty),
-    PoolRefusal("a count where AKS wants one", "pulumi/pulumi-azure-native#2943", _count_is_there),
-    PoolRefusal(
+    PoolRule("limits for the autoscaler", _AUTOSCALER, _limits_are_there),
+    PoolRule("no limits without it", "ksctl/ksctl#629", _limits_only_for_the_autoscaler),
+    PoolRule("limits in order", f"{_AUTOSCALER}; Azure/azure-cli#22442", _limits_are_in_order),
+    PoolRule("a system pool is never empty", "Azure/azure-cli#22442", _system_pool_never_empty),
+    PoolRule("a count where AKS wants one", "pulumi/pulumi-azure-native#2943", _count_is_there),
+    PoolRule(
         "a count within the limits", "kubernetes-sigs/cluster-api-provider-azure#5947", _count_is_within
     ),
 )

@@ -1,4 +1,4 @@
-"""What AKS refuses to change of a pool that is there.
+"""Rules of AKS on changes of existing node pools.
 
 azure-native makes a pool anew for another machine, and for nothing else (`provider/pkg/gen/replacement.go`,
 3.29): the rest goes to AKS, which refuses it. A change that leaves something out leaves it as it is.
@@ -7,10 +7,9 @@ azure-native makes a pool anew for another machine, and for nothing else (`provi
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ebbtide_rehearsal.cloud.azure.aks.asked import FIXED, PoolAsked, PoolRefusal
+from ebbtide_rehearsal.cloud.azure.aks.pool_request import FIXED, PoolRequest, PoolRule
 from ebbtide_rehearsal.cloud.azure.errors import fixed, refused
 from ebbtide_rehearsal.cloud.azure.network import AGENT_POOL
-from ebbtide_rehearsal.cloud.provider import RefusedError
 
 
 def _comparable(value: Any) -> Any:
@@ -19,19 +18,19 @@ def _comparable(value: Any) -> Any:
     return value.lower() if isinstance(value, str) else value
 
 
-def _same_properties(pool: PoolAsked) -> RefusedError | None:
-    old: Mapping[str, Any] = pool.was.state if pool.was is not None else {}
+def _same_properties(pool: PoolRequest) -> str | None:
+    old: Mapping[str, Any] = pool.old.state if pool.old is not None else {}
     implied: Mapping[str, Any] = {"scaleSetPriority": "Regular", "gpuProfile": {"driver": "Install"}}
-    for name in FIXED if pool.was is not None else ():
+    for name in FIXED if pool.old is not None else ():
         new = pool.given.get(name)
         if new is not None and _comparable(old.get(name, implied.get(name))) != _comparable(new):
             return fixed(f"properties.{name}")
     return None
 
 
-def _same_machine(pool: PoolAsked) -> RefusedError | None:
+def _same_machine(pool: PoolRequest) -> str | None:
     new = pool.given.get("vmSize")
-    if pool.was is None or new is None or new == pool.was.state["vmSize"]:
+    if pool.old is None or new is None or new == pool.old.state["vmSize"]:
         return None
     return refused(
         "PropertyChangeNotAllowed",
@@ -41,23 +40,23 @@ def _same_machine(pool: PoolAsked) -> RefusedError | None:
     )
 
 
-def _a_system_pool_remains(pool: PoolAsked) -> RefusedError | None:
-    was_system = pool.was is not None and pool.was.state["mode"] == "System"
+def _a_system_pool_remains(pool: PoolRequest) -> str | None:
+    was_system = pool.old is not None and pool.old.state["mode"] == "System"
     if not was_system or pool.is_system:
         return None
-    others = pool.arm.below(pool.cluster, AGENT_POOL)
-    if any(one.state["mode"] == "System" and one.state["name"] != pool.name for one in others):
+    others = pool.cloud.below(pool.cluster, AGENT_POOL)
+    if any(other.state["mode"] == "System" and other.state["name"] != pool.name for other in others):
         return None
     return refused("MustDefineAtLeastOneSystemPool", "Must define at least one system pool.")
 
 
 RULES: Final = (
-    PoolRefusal(
+    PoolRule(
         "what is fixed stays",
         "pulumi/pulumi-azure-native#959; azure-aks-docs, create-node-pools (2026) and spot-node-pool "
         "(2025-04)",
         _same_properties,
     ),
-    PoolRefusal("the machine stays", "Azure/bicep-registry-modules#7130", _same_machine),
-    PoolRefusal("a system pool remains", "Azure/AKS#1568", _a_system_pool_remains),
+    PoolRule("the machine stays", "Azure/bicep-registry-modules#7130", _same_machine),
+    PoolRule("a system pool remains", "Azure/AKS#1568", _a_system_pool_remains),
 )

@@ -1,4 +1,4 @@
-"""What AKS refuses of a pool's machines: size, disk, pods, driver, Kubernetes version."""
+"""Rules of AKS on machines of node pools: size, disk, pods, driver, Kubernetes version."""
 
 import re
 from typing import Final
@@ -11,11 +11,10 @@ from ebbtide.catalog import (
     partitions,
     retirement,
 )
-from ebbtide_rehearsal.cloud.azure.aks.asked import PoolAsked, PoolRefusal
 from ebbtide_rehearsal.cloud.azure.aks.machines import machine
+from ebbtide_rehearsal.cloud.azure.aks.pool_request import PoolRequest, PoolRule
 from ebbtide_rehearsal.cloud.azure.errors import invalid, refused
 from ebbtide_rehearsal.cloud.azure.values import inner
-from ebbtide_rehearsal.cloud.provider import RefusedError
 from ebbtide_rehearsal.cloud.regions import locations
 
 _SYSTEM: Final = "azure-aks-docs, use-system-pools (2026-04)"
@@ -28,14 +27,14 @@ _LEAST_VCPUS: Final = 2
 _LEAST_MEMORY_GIB: Final = 4
 
 
-def _size_is_sold(pool: PoolAsked) -> RefusedError | None:
+def _size_is_sold(pool: PoolRequest) -> str | None:
     size = str(pool.properties["vmSize"])
-    found, known = machine(size), locations(pool.arm.store, CloudKind.AKS)
-    offering = known.offering(found.family, "") if found else None
+    machine_type, known = machine(size), locations(pool.cloud.store, CloudKind.AKS)
+    offering = known.offering(machine_type.family, "") if machine_type else None
     gone = retirement(CloudKind.AKS, size)
     region = str(pool.location).replace(" ", "").lower()
     is_here = offering is None or known.offers(offering, region, size)
-    if found is not None and is_here and not (gone and gone.is_past):
+    if machine_type is not None and is_here and not (gone and gone.is_past):
         return None
     return refused(
         "BadRequest",
@@ -44,9 +43,11 @@ def _size_is_sold(pool: PoolAsked) -> RefusedError | None:
     )
 
 
-def _system_machine_is_large(pool: PoolAsked) -> RefusedError | None:
-    found = pool.machine
-    if not pool.is_system or (found.vcpus >= _LEAST_VCPUS and found.memory_gib >= _LEAST_MEMORY_GIB):
+def _system_machine_is_large(pool: PoolRequest) -> str | None:
+    machine_type = pool.machine
+    if not pool.is_system or (
+        machine_type.vcpus >= _LEAST_VCPUS and machine_type.memory_gib >= _LEAST_MEMORY_GIB
+    ):
         return None
     return refused(
         "SystemPoolSkuTooLow",
@@ -55,13 +56,13 @@ def _system_machine_is_large(pool: PoolAsked) -> RefusedError | None:
     )
 
 
-def _system_is_linux(pool: PoolAsked) -> RefusedError | None:
+def _system_is_linux(pool: PoolRequest) -> str | None:
     if not pool.is_system or pool.properties["osType"] == "Linux":
         return None
     return invalid("agentPoolProfile.osType", "System pools must be Linux")
 
 
-def _disk(pool: PoolAsked) -> RefusedError | None:
+def _disk(pool: PoolRequest) -> str | None:
     size = pool.given.get("osDiskSizeGB")
     if not size or _LEAST_DISK <= int(size) <= _MOST_DISK:
         return None
@@ -72,7 +73,7 @@ def _disk(pool: PoolAsked) -> RefusedError | None:
     )
 
 
-def _machine_takes_ephemeral(pool: PoolAsked) -> RefusedError | None:
+def _machine_takes_ephemeral(pool: PoolRequest) -> str | None:
     if pool.properties["osDiskType"] != "Ephemeral" or ephemeral_gib(pool.machine.name) != 0:
         return None
     return refused(
@@ -80,7 +81,7 @@ def _machine_takes_ephemeral(pool: PoolAsked) -> RefusedError | None:
     )
 
 
-def _ephemeral_disk_fits(pool: PoolAsked) -> RefusedError | None:
+def _ephemeral_disk_fits(pool: PoolRequest) -> str | None:
     known = ephemeral_gib(pool.machine.name)
     room = (LARGEST_EPHEMERAL_GIB if known is None else known) * 2**30
     wanted = int(pool.properties.get("osDiskSizeGB") or _LEAST_DISK) * 2**30
@@ -94,28 +95,28 @@ def _ephemeral_disk_fits(pool: PoolAsked) -> RefusedError | None:
     )
 
 
-def _pods(pool: PoolAsked) -> RefusedError | None:
+def _pods(pool: PoolRequest) -> str | None:
     least = _SYSTEM_PODS if pool.is_system else _LEAST_PODS
     if least <= int(pool.properties["maxPods"]) <= _MOST_PODS:
         return None
     return invalid("maxPods", f"it must be from {least} to {_MOST_PODS}")
 
 
-def _driver_needs_a_gpu(pool: PoolAsked) -> RefusedError | None:
+def _driver_needs_a_gpu(pool: PoolRequest) -> str | None:
     driver = inner(pool.given, "gpuProfile").get("driver")
     if driver != "Install" or pool.machine.accelerator or not pool.machine.family:
         return None
     return invalid("agentPoolProfile.gpuProfile.driver", f"{pool.machine.name} has no GPU")
 
 
-def _profile_needs_such_a_gpu(pool: PoolAsked) -> RefusedError | None:
+def _profile_needs_such_a_gpu(pool: PoolRequest) -> str | None:
     profile, machine = pool.given.get("gpuInstanceProfile"), pool.machine
     if profile is None or not machine.family or profile in partitions(CloudKind.AKS, machine.accelerator):
         return None
     return invalid("agentPoolProfile.gpuInstanceProfile", f"{machine.name} does not support {profile}")
 
 
-def _kubelet_disk(pool: PoolAsked) -> RefusedError | None:
+def _kubelet_disk(pool: PoolRequest) -> str | None:
     wanted = pool.given.get("kubeletDiskType")
     if wanted != "Temporary" or has_temporary_disk(pool.machine.family):
         return None
@@ -126,7 +127,7 @@ def _version(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", text)[:2])
 
 
-def _no_newer_than_the_cluster(pool: PoolAsked) -> RefusedError | None:
+def _no_newer_than_the_cluster(pool: PoolRequest) -> str | None:
     wanted = pool.given.get("orchestratorVersion")
     has = str(pool.about["currentKubernetesVersion"])
     if wanted is None or _version(str(wanted)) <= _version(has):
@@ -142,35 +143,33 @@ def _no_newer_than_the_cluster(pool: PoolAsked) -> RefusedError | None:
 
 
 RULES: Final = (
-    PoolRefusal(
+    PoolRule(
         "a size that is sold",
         "hashicorp-education/learn-terraform-provision-aks-cluster#15; dotnet/core#8181; "
         "catalog/data/offerings.csv and retirements.csv",
         _size_is_sold,
     ),
-    PoolRefusal(
+    PoolRule(
         "a system machine of 2 vCPUs and 4 GiB",
         f"{_SYSTEM}; MicrosoftDocs/azure-dev-docs#216",
         _system_machine_is_large,
     ),
-    PoolRefusal("a system pool is Linux", _SYSTEM, _system_is_linux),
-    PoolRefusal("a disk of 30 to 2048 GiB", "pulumi/pulumi-azure-native#663", _disk),
-    PoolRefusal("a machine for an ephemeral disk", "Azure/AKS#1988", _machine_takes_ephemeral),
-    PoolRefusal(
+    PoolRule("a system pool is Linux", _SYSTEM, _system_is_linux),
+    PoolRule("a disk of 30 to 2048 GiB", "pulumi/pulumi-azure-native#663", _disk),
+    PoolRule("a machine for an ephemeral disk", "Azure/AKS#1988", _machine_takes_ephemeral),
+    PoolRule(
         "an ephemeral disk that fits",
         "Azure/AKS#2672; Azure/AKS#2635; hashicorp/terraform-provider-azurerm#15200; "
         "catalog/data/ephemeral.csv",
         _ephemeral_disk_fits,
     ),
-    PoolRefusal("10 to 250 pods a node", f"{_SYSTEM}; Azure/AKS#931", _pods),
-    PoolRefusal("a driver for a GPU", "Azure/azure-rest-api-specs#26072", _driver_needs_a_gpu),
-    PoolRefusal(
-        "a temporary disk for the kubelet", "Azure docs, azure-vms-no-temp-disk (2026)", _kubelet_disk
-    ),
-    PoolRefusal(
+    PoolRule("10 to 250 pods a node", f"{_SYSTEM}; Azure/AKS#931", _pods),
+    PoolRule("a driver for a GPU", "Azure/azure-rest-api-specs#26072", _driver_needs_a_gpu),
+    PoolRule("a temporary disk for the kubelet", "Azure docs, azure-vms-no-temp-disk (2026)", _kubelet_disk),
+    PoolRule(
         "an instance profile for its GPU",
         "azure-aks-docs, gpu-multi-instance (2026-05)",
         _profile_needs_such_a_gpu,
     ),
-    PoolRefusal("no newer than the cluster", "rancher/rancher#33426", _no_newer_than_the_cluster),
+    PoolRule("no newer than the cluster", "rancher/rancher#33426", _no_newer_than_the_cluster),
 )

@@ -1,4 +1,4 @@
-"""What a virtual machine size is: from the catalog, or as far as its name says."""
+"""Virtual machine sizes, from the catalog or as far as their name tells."""
 
 import re
 from typing import Final
@@ -13,9 +13,9 @@ def machine(size: str) -> Machine | None:
     """A machine of a size; of one that the catalog does not have, vCPUs are as many as the name says, and
     memory is that of a general machine. None where no size of Azure is called so.
     """
-    found = find_machine(CloudKind.AKS, size)
-    if found is not None:
-        return found
+    known = find_machine(CloudKind.AKS, size)
+    if known is not None:
+        return known
     match = _NAME.fullmatch(size)
     if match is None:
         return None
@@ -23,7 +23,7 @@ def machine(size: str) -> Machine | None:
     return Machine(CloudKind.AKS, size, vcpus, vcpus * _GIB_PER_VCPU, "")
 
 
-def default_disk_gib(found: Machine) -> int:
-    """How large a node's disk is where nothing is said (azure-aks-docs, concepts-storage, 2026-08)."""
+def default_disk_gib(known: Machine) -> int:
+    """Return the default size of a node's disk in GiB (azure-aks-docs, concepts-storage, 2026-08)."""
     steps = ((64, 1024), (16, 512), (8, 256))
-    return next((size for vcpus, size in steps if found.vcpus >= vcpus), 128)
+    return next((size for vcpus, size in steps if known.vcpus >= vcpus), 128)

@@ -1,13 +1,12 @@
-"""What AKS refuses of a pool's labels and taints."""
+"""Rules of AKS on labels and taints of node pools."""
 
 import re
 from typing import Final
 
-from ebbtide_rehearsal.cloud.azure.aks.asked import PoolAsked, PoolRefusal
 from ebbtide_rehearsal.cloud.azure.aks.marks import SPOT_LABEL, SPOT_TAINT, taint
+from ebbtide_rehearsal.cloud.azure.aks.pool_request import PoolRequest, PoolRule
 from ebbtide_rehearsal.cloud.azure.errors import fixed, invalid, refused
 from ebbtide_rehearsal.cloud.azure.values import inner, items
-from ebbtide_rehearsal.cloud.provider import RefusedError
 
 _LABELS: Final = "azure-aks-docs, use-labels (2026)"
 _KUBERNETES: Final = "kubernetes.io, concepts/overview/working-with-objects/labels (2026)"
@@ -27,7 +26,7 @@ def _is_value(value: str) -> bool:
     return value == "" or _NAME.fullmatch(value) is not None
 
 
-def _labels_are_labels(pool: PoolAsked) -> RefusedError | None:
+def _labels_are_labels(pool: PoolRequest) -> str | None:
     for key, value in inner(pool.given, "nodeLabels").items():
         if not _is_key(key):
             return refused("BadRequest", f"Invalid node label key {key}.", target=f"{key}={value}")
@@ -38,7 +37,7 @@ def _labels_are_labels(pool: PoolAsked) -> RefusedError | None:
     return None
 
 
-def _prefix_is_not_azures(pool: PoolAsked) -> RefusedError | None:
+def _prefix_is_not_azures(pool: PoolRequest) -> str | None:
     """The label of a spot pool may be given as AKS itself adds it, which is how others do."""
     for key, value in inner(pool.given, "nodeLabels").items():
         is_own = pool.is_spot and (key, value) == SPOT_LABEL
@@ -52,7 +51,7 @@ def _prefix_is_not_azures(pool: PoolAsked) -> RefusedError | None:
     return None
 
 
-def _prefix_is_not_kubernetes(pool: PoolAsked) -> RefusedError | None:
+def _prefix_is_not_kubernetes(pool: PoolRequest) -> str | None:
     for key, value in inner(pool.given, "nodeLabels").items():
         prefix = key.rpartition("/")[0]
         is_reserved = prefix.endswith(("kubernetes.io", "k8s.io"))
@@ -68,18 +67,18 @@ def _prefix_is_not_kubernetes(pool: PoolAsked) -> RefusedError | None:
     return None
 
 
-def _taints_are_taints(pool: PoolAsked) -> RefusedError | None:
+def _taints_are_taints(pool: PoolRequest) -> str | None:
     for text in items(pool.given, "nodeTaints"):
-        one = taint(str(text))
-        if not _is_key(one.key) or not _is_value(one.value) or one.effect not in _EFFECTS:
+        parsed = taint(str(text))
+        if not _is_key(parsed.key) or not _is_value(parsed.value) or parsed.effect not in _EFFECTS:
             return invalid("agentPoolProfile.nodeTaints", f"'{text}' is not of the form key=value:effect")
     return None
 
 
-def _system_pool_takes_its_pods(pool: PoolAsked) -> RefusedError | None:
+def _system_pool_takes_its_pods(pool: PoolRequest) -> str | None:
     taints = [taint(str(text)) for text in items(pool.given, "nodeTaints")]
     if not pool.is_system or all(
-        one.key == "CriticalAddonsOnly" or one.effect == "PreferNoSchedule" for one in taints
+        parsed.key == "CriticalAddonsOnly" or parsed.effect == "PreferNoSchedule" for parsed in taints
     ):
         return None
     return refused(
@@ -92,24 +91,24 @@ def _system_pool_takes_its_pods(pool: PoolAsked) -> RefusedError | None:
     )
 
 
-def _spot_taint_stays(pool: PoolAsked) -> RefusedError | None:
+def _spot_taint_stays(pool: PoolRequest) -> str | None:
     """A change that leaves out the taint that AKS has added would take it away."""
-    if pool.was is None or not pool.is_spot or SPOT_TAINT in items(pool.given, "nodeTaints"):
+    if pool.old is None or not pool.is_spot or SPOT_TAINT in items(pool.given, "nodeTaints"):
         return None
     return fixed("properties.nodeTaints")
 
 
 RULES: Final = (
-    PoolRefusal("labels of Kubernetes' form", _KUBERNETES, _labels_are_labels),
-    PoolRefusal("no label of Azure's", f"{_LABELS}; ams0/aks-nvme-ssd-provisioner#5", _prefix_is_not_azures),
-    PoolRefusal(
+    PoolRule("labels of Kubernetes' form", _KUBERNETES, _labels_are_labels),
+    PoolRule("no label of Azure's", f"{_LABELS}; ams0/aks-nvme-ssd-provisioner#5", _prefix_is_not_azures),
+    PoolRule(
         "no label of Kubernetes'",
         f"{_LABELS}; hashicorp/terraform-provider-azurerm#18567; Azure/AKS#2866",
         _prefix_is_not_kubernetes,
     ),
-    PoolRefusal("taints of Kubernetes' form", "azure-aks-docs, use-node-taints (2026)", _taints_are_taints),
-    PoolRefusal("a system pool takes system pods", "Azure/AKS#2578", _system_pool_takes_its_pods),
-    PoolRefusal(
+    PoolRule("taints of Kubernetes' form", "azure-aks-docs, use-node-taints (2026)", _taints_are_taints),
+    PoolRule("a system pool takes system pods", "Azure/AKS#2578", _system_pool_takes_its_pods),
+    PoolRule(
         "the spot taint stays",
         "azure-aks-docs, use-node-taints (2026); pulumi/pulumi-azure-native#959",
         _spot_taint_stays,

@@ -7,7 +7,7 @@ still there (azure-aks-docs, use-nvidia-gpu, 2026; Azure/AKS#1568).
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ebbtide_rehearsal.cloud.azure.aks.asked import PoolAsked
+from ebbtide_rehearsal.cloud.azure.aks.pool_request import PoolRequest
 from ebbtide_rehearsal.cloud.azure.values import inner, items
 from ebbtide_rehearsal.cloud.pools import Taint
 
@@ -24,22 +24,22 @@ def taint(text: str) -> Taint:
     return Taint(key, value, effect)
 
 
-def answered_labels(pool: PoolAsked) -> dict[str, str]:
+def answered_labels(pool: PoolRequest) -> dict[str, str]:
     """The labels of a pool's state: AKS adds that of spot (terraform-provider-azurerm#25615)."""
     given: Mapping[str, str] = inner(pool.given, "nodeLabels")
     return {**given, **(dict([SPOT_LABEL]) if pool.is_spot else {})}
 
 
-def answered_taints(pool: PoolAsked) -> list[str]:
+def answered_taints(pool: PoolRequest) -> list[str]:
     """The taints of a pool's state: AKS adds that of spot (terraform-provider-azurerm#14616)."""
     given = [str(text) for text in items(pool.given, "nodeTaints")]
     return [*given, *([SPOT_TAINT] if pool.is_spot and SPOT_TAINT not in given else [])]
 
 
-def labels(pool: PoolAsked, state: Mapping[str, Any]) -> dict[str, str]:
-    """All labels of a pool's nodes but those that say a node's name or zone."""
+def labels(pool: PoolRequest, state: Mapping[str, Any]) -> dict[str, str]:
+    """Return the labels of a pool's nodes, without name and zone."""
     machine = pool.machine
-    found = {
+    added = {
         "agentpool": pool.name,
         f"{_AZURE}/agentpool": pool.name,
         f"{_AZURE}/cluster": str(pool.about["nodeResourceGroup"]),
@@ -59,10 +59,10 @@ def labels(pool: PoolAsked, state: Mapping[str, Any]) -> dict[str, str]:
         "topology.kubernetes.io/region": pool.location,
     }
     if machine.accelerator:
-        found |= {"accelerator": "nvidia", f"{_AZURE}/accelerator": "nvidia"}
-    return {**found, **{key: str(value) for key, value in state["nodeLabels"].items()}}
+        added |= {"accelerator": "nvidia", f"{_AZURE}/accelerator": "nvidia"}
+    return {**added, **{key: str(value) for key, value in state["nodeLabels"].items()}}
 
 
 def taints(state: Mapping[str, Any]) -> tuple[Taint, ...]:
-    """All taints of a pool's nodes."""
+    """Return the taints of a pool's nodes."""
     return tuple(taint(text) for text in state["nodeTaints"])

@@ -5,14 +5,14 @@ from typing import Any, Final
 
 from ebbtide.catalog import CloudKind, Machine, allocatable, machine_price, partitions, resource_name
 from ebbtide_rehearsal.cloud.azure.aks import marks
-from ebbtide_rehearsal.cloud.azure.aks.asked import PoolAsked
+from ebbtide_rehearsal.cloud.azure.aks.pool_request import PoolRequest
 from ebbtide_rehearsal.cloud.azure.values import items
 from ebbtide_rehearsal.cloud.pools import NO_ZONE, CapacityKind, NodePool
 
 _KEPT_OF_DISK: Final = 0.1
 
 
-def node_pool(pool: PoolAsked, state: Mapping[str, Any]) -> NodePool:
+def node_pool(pool: PoolRequest, state: Mapping[str, Any]) -> NodePool:
     """The pool as the controllers of nodes see it.
 
     Args:
@@ -49,14 +49,14 @@ def node_pool(pool: PoolAsked, state: Mapping[str, Any]) -> NodePool:
     )
 
 
-def _capacity(pool: PoolAsked) -> CapacityKind:
+def _capacity(pool: PoolRequest) -> CapacityKind:
     if pool.is_spot:
         return "spot"
     return "reservation" if pool.properties.get("capacityReservationGroupID") else "on-demand"
 
 
 def _allocatable(machine: Machine, state: Mapping[str, Any]) -> dict[str, str]:
-    """What a node offers: CPU and memory as the derivation has it, and its disk less what kubelet evicts
+    """Return the allocatable resources of a node: of its disk, without what the kubelet evicts
     at."""
     offer = allocatable(CloudKind.AKS, machine.name, machine.vcpus, machine.memory_gib)
     disk = int(state["osDiskSizeGB"])
@@ -68,7 +68,7 @@ def _allocatable(machine: Machine, state: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _hourly(pool: PoolAsked) -> float:
+def _hourly(pool: PoolRequest) -> float:
     """Price of a node, without its disk; nothing where the catalog has none. Reserved machines are paid for
     whether they run or not, at the price on demand."""
     price = machine_price(CloudKind.AKS, pool.location, pool.machine.name)

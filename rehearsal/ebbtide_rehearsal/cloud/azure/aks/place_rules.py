@@ -1,28 +1,27 @@
-"""What AKS refuses of where a pool's nodes are: zones, subnet, and how many pools a cluster has."""
+"""Rules of AKS on zones and subnets of node pools, and on their number."""
 
 from typing import Final
 
 from ebbtide.catalog import CloudKind
 from ebbtide_rehearsal.cloud.azure import ids
-from ebbtide_rehearsal.cloud.azure.aks.asked import PoolAsked, PoolRefusal
+from ebbtide_rehearsal.cloud.azure.aks.pool_request import PoolRequest, PoolRule
 from ebbtide_rehearsal.cloud.azure.arm import CLOUD
 from ebbtide_rehearsal.cloud.azure.errors import NOT_FOUND, invalid, refused
 from ebbtide_rehearsal.cloud.azure.identities import IDENTITY
 from ebbtide_rehearsal.cloud.azure.network import AGENT_POOL, network_of
 from ebbtide_rehearsal.cloud.azure.roles import may_join
 from ebbtide_rehearsal.cloud.azure.values import inner, items
-from ebbtide_rehearsal.cloud.provider import RefusedError
 from ebbtide_rehearsal.cloud.regions import locations
 
 _FORBIDDEN: Final = 403
 _MOST_POOLS: Final = 100
 
 
-def _zones_of(pool: PoolAsked) -> tuple[str, ...]:
-    return locations(pool.arm.store, CloudKind.AKS).zones(str(pool.location).replace(" ", "").lower())
+def _zones_of(pool: PoolRequest) -> tuple[str, ...]:
+    return locations(pool.cloud.store, CloudKind.AKS).zones(str(pool.location).replace(" ", "").lower())
 
 
-def _region_has_zones(pool: PoolAsked) -> RefusedError | None:
+def _region_has_zones(pool: PoolRequest) -> str | None:
     if not pool.given.get("availabilityZones") or _zones_of(pool):
         return None
     return refused(
@@ -32,18 +31,18 @@ def _region_has_zones(pool: PoolAsked) -> RefusedError | None:
     )
 
 
-def _zones(pool: PoolAsked) -> RefusedError | None:
+def _zones(pool: PoolRequest) -> str | None:
     wrong = [zone for zone in items(pool.given, "availabilityZones") if zone not in _zones_of(pool)]
     return invalid("agentPoolProfile.availabilityZones", f"there is no zone {wrong[0]}") if wrong else None
 
 
-def _subnet(pool: PoolAsked) -> str:
+def _subnet(pool: PoolRequest) -> str:
     return str(pool.given.get("vnetSubnetID") or "")
 
 
-def _subnet_is_there(pool: PoolAsked) -> RefusedError | None:
+def _subnet_is_there(pool: PoolRequest) -> str | None:
     subnet = _subnet(pool)
-    if not subnet or not pool.arm.lacks(subnet):
+    if not subnet or not pool.cloud.lacks(subnet):
         return None
     return refused(
         "VnetSubnetNotFound",
@@ -52,58 +51,55 @@ def _subnet_is_there(pool: PoolAsked) -> RefusedError | None:
     )
 
 
-def _one_network(pool: PoolAsked) -> RefusedError | None:
+def _one_network(pool: PoolRequest) -> str | None:
     subnet = _subnet(pool)
     others = [
-        str(one.state["vnetSubnetID"])
-        for one in pool.arm.below(pool.cluster, AGENT_POOL)
-        if one.state.get("vnetSubnetID") and ids.last(one.id) != pool.name
+        str(other.state["vnetSubnetID"])
+        for other in pool.cloud.below(pool.cluster, AGENT_POOL)
+        if other.state.get("vnetSubnetID") and ids.last(other.id) != pool.name
     ]
-    if not subnet or all(ids.same(network_of(one), network_of(subnet)) for one in others):
+    if not subnet or all(ids.same(network_of(other), network_of(subnet)) for other in others):
         return None
     return invalid("agentPoolProfile.vnetSubnetID", "All node pools must be in the same virtual network")
 
 
-def _cluster_may_join(pool: PoolAsked) -> RefusedError | None:
-    """Nodes come into a subnet by the cluster's identity, which has to have been let in before. One of
-    Azure's own making, and one that is not known here, is taken to be."""
+def _cluster_may_join(pool: PoolRequest) -> str | None:
+    """A cluster's identity joins its nodes to the subnet, and needs a role there. One that Azure creates, and
+    one that this cloud does not have, is taken to have it."""
     subnet = _subnet(pool)
-    known = {one.id.lower(): one for one in pool.arm.store.resources(CLOUD, IDENTITY)}
+    known = {other.id.lower(): other for other in pool.cloud.store.resources(CLOUD, IDENTITY)}
     for name in inner(inner(pool.about, "identity"), "userAssignedIdentities"):
-        found = known.get(name.lower())
-        if found is None or not subnet or may_join(pool.arm, str(found.state["principalId"]), subnet):
+        identity = known.get(name.lower())
+        principal = str(identity.state["principalId"]) if identity is not None else ""
+        if identity is None or not subnet or may_join(pool.cloud, principal, subnet):
             continue
         return refused(
             "LinkedAuthorizationFailed",
-            f"The client '{found.state['clientId']}' with object id '{found.state['principalId']}' does "
-            "not have "
+            f"The client '{identity.state['clientId']}' with object id '{principal}' does not have "
             "permission to perform action 'Microsoft.Network/virtualNetworks/subnets/join/action' on the "
-            "linked "
-            f"scope(s) '{subnet}' or the linked scope(s) are invalid.",
+            f"linked scope(s) '{subnet}' or the linked scope(s) are invalid.",
             status=_FORBIDDEN,
         )
     return None
 
 
-def _few_pools(pool: PoolAsked) -> RefusedError | None:
-    if pool.was is not None or len(pool.arm.below(pool.cluster, AGENT_POOL)) < _MOST_POOLS:
+def _few_pools(pool: PoolRequest) -> str | None:
+    if pool.old is not None or len(pool.cloud.below(pool.cluster, AGENT_POOL)) < _MOST_POOLS:
         return None
     message = f"The maximum number of {_MOST_POOLS} agent pools of the cluster has been reached."
     return refused("MaxAgentPoolCountReached", message)
 
 
 RULES: Final = (
-    PoolRefusal(
-        "a region with zones", "rancher/rancher#33019; catalog/data/locations.csv", _region_has_zones
-    ),
-    PoolRefusal("zones that there are", "azure-aks-docs, availability-zones (2026)", _zones),
-    PoolRefusal("the subnet is there", "azure-aks-docs, configure-azure-cni (2026)", _subnet_is_there),
-    PoolRefusal("one virtual network", "azure-aks-docs, create-node-pools (2026)", _one_network),
-    PoolRefusal(
+    PoolRule("a region with zones", "rancher/rancher#33019; catalog/data/locations.csv", _region_has_zones),
+    PoolRule("zones that there are", "azure-aks-docs, availability-zones (2026)", _zones),
+    PoolRule("the subnet is there", "azure-aks-docs, configure-azure-cni (2026)", _subnet_is_there),
+    PoolRule("one virtual network", "azure-aks-docs, create-node-pools (2026)", _one_network),
+    PoolRule(
         "the cluster may join the subnet",
         "azure-aks-docs, concepts-network-cni-overview (2026); Azure/AKS#357; "
         "MicrosoftDocs/azure-aks-docs#110",
         _cluster_may_join,
     ),
-    PoolRefusal("at most 100 pools", "azure-aks-docs, quotas-skus-regions (2026)", _few_pools),
+    PoolRule("at most 100 pools", "azure-aks-docs, quotas-skus-regions (2026)", _few_pools),
 )

@@ -15,17 +15,16 @@ from ebbtide_rehearsal.cloud.azure.aks import (
     place_rules,
     quotas,
 )
-from ebbtide_rehearsal.cloud.azure.aks.asked import PoolAsked, PoolRefusal
 from ebbtide_rehearsal.cloud.azure.aks.machines import default_disk_gib
 from ebbtide_rehearsal.cloud.azure.aks.nodes import node_pool
+from ebbtide_rehearsal.cloud.azure.aks.pool_request import PoolRequest, PoolRule
 from ebbtide_rehearsal.cloud.azure.arm import CLOUD, Arm
 from ebbtide_rehearsal.cloud.azure.errors import CONFLICT, refused
 from ebbtide_rehearsal.cloud.azure.network import AGENT_POOL
 from ebbtide_rehearsal.cloud.pools import forget, register
-from ebbtide_rehearsal.cloud.provider import RefusedError
 from ebbtide_rehearsal.cloud.store import Resource
 
-RULES: Final[tuple[PoolRefusal, ...]] = (
+RULES: Final[tuple[PoolRule, ...]] = (
     *fixed_rules.RULES,
     *machine_rules.RULES,
     *capacity_rules.RULES,
@@ -45,23 +44,18 @@ def pool_id(cluster: str, name: str) -> str:
 
 def pools_of(arm: Arm, cluster: str) -> list[Resource]:
     """The node pools of a cluster: those that came with it first."""
-    return sorted(arm.below(cluster, AGENT_POOL), key=lambda one: bool(one.urn))
+    return sorted(arm.below(cluster, AGENT_POOL), key=lambda pool: bool(pool.urn))
 
 
-def refusal(pool: PoolAsked) -> RefusedError | None:
-    """What AKS has against a pool; None for nothing."""
-    return next((error for rule in RULES if (error := rule.says(pool)) is not None), None)
-
-
-def state_of(pool: PoolAsked) -> dict[str, Any]:
-    """What AKS answers of a pool."""
+def state_of(pool: PoolRequest) -> dict[str, Any]:
+    """Return the state of a pool."""
     properties = pool.properties
     version = str(properties.get("orchestratorVersion") or pool.about["currentKubernetesVersion"])
     disk = properties.get("osDiskSizeGB") or default_disk_gib(pool.machine)
     state = {
         **properties,
         "name": pool.name,
-        "count": pool.nodes if pool.was is None or properties.get("count") is None else properties["count"],
+        "count": pool.nodes if pool.old is None or properties.get("count") is None else properties["count"],
         "osDiskSizeGB": disk,
         "nodeLabels": marks.answered_labels(pool),
         "nodeTaints": marks.answered_taints(pool),
@@ -77,13 +71,13 @@ def state_of(pool: PoolAsked) -> dict[str, Any]:
     return state
 
 
-def settle(pool: PoolAsked, urn: str, inputs: Mapping[str, Any], state: Mapping[str, Any]) -> Resource:
+def settle(pool: PoolRequest, urn: str, inputs: Mapping[str, Any], state: Mapping[str, Any]) -> Resource:
     """Keep a pool, make it known to the controllers of nodes, and say so."""
     made = Resource(CLOUD, pool_id(pool.cluster, pool.name), AGENT_POOL, urn, inputs, state)
-    pool.arm.store.put(made)
-    register(pool.arm.store, node_pool(pool, state))
-    what = "created" if pool.was is None else "changed"
-    pool.arm.store.say(f"node-pool-{what}", f"The node pool {pool.name} was {what}.", id=made.id)
+    pool.cloud.store.put(made)
+    register(pool.cloud.store, node_pool(pool, state))
+    what = "created" if pool.old is None else "changed"
+    pool.cloud.store.say(f"node-pool-{what}", f"The node pool {pool.name} was {what}.", id=made.id)
     return made
 
 
@@ -94,18 +88,15 @@ def end(arm: Arm, pool: Resource) -> None:
     arm.store.say("node-pool-deleted", f"The node pool {name} was deleted.", id=pool.id)
 
 
-def refuse_last(arm: Arm, pool: Resource) -> None:
-    """Refuse to delete what a cluster cannot be without.
+def last_pool(arm: Arm, pool: Resource) -> str | None:
+    """Return the refusal to delete the last pool of a cluster, or its last system pool; None for another.
 
     Sources: pulumi/pulumi-azure-native#1575, Azure/AKS#2560; azure-aks-docs, create-node-pools (2026).
-
-    Raises:
-        RefusedError: it is the last pool, or the last for system pods.
     """
-    others = [
-        one for one in pools_of(arm, pool.id.rpartition("/agentPools/")[0]) if not ids.same(one.id, pool.id)
-    ]
+    cluster = pool.id.rpartition("/agentPools/")[0]
+    others = [other for other in pools_of(arm, cluster) if not ids.same(other.id, pool.id)]
     if not others:
-        raise refused("OperationNotAllowed", "There has to be at least one agent pool.", status=CONFLICT)
-    if pool.state["mode"] == "System" and all(one.state["mode"] != "System" for one in others):
-        raise refused("MustDefineAtLeastOneSystemPool", "Must define at least one system pool.")
+        return refused("OperationNotAllowed", "There has to be at least one agent pool.", status=CONFLICT)
+    if pool.state["mode"] == "System" and all(other.state["mode"] != "System" for other in others):
+        return refused("MustDefineAtLeastOneSystemPool", "Must define at least one system pool.")
+    return None

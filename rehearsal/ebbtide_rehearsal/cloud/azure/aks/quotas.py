@@ -10,58 +10,57 @@ from typing import Any, Final
 from ebbtide.catalog import CloudKind, Machine, quota_names
 from ebbtide_rehearsal.cloud import faults
 from ebbtide_rehearsal.cloud.azure import ids
-from ebbtide_rehearsal.cloud.azure.aks.asked import PoolAsked, PoolRefusal
 from ebbtide_rehearsal.cloud.azure.aks.machines import machine
+from ebbtide_rehearsal.cloud.azure.aks.pool_request import PoolRequest, PoolRule
 from ebbtide_rehearsal.cloud.azure.arm import CLOUD
 from ebbtide_rehearsal.cloud.azure.errors import refused
 from ebbtide_rehearsal.cloud.azure.network import AGENT_POOL
 from ebbtide_rehearsal.cloud.faults import Fault
-from ebbtide_rehearsal.cloud.provider import RefusedError
 
 REGIONAL: Final = "cores"
 """Total Regional vCPUs; spot has `lowPriorityCores` alone."""
 
 
-def _names(found: Machine, *, spot: bool) -> tuple[str, ...]:
-    own = quota_names(CloudKind.AKS, found.family, found.accelerator, spot=spot)
+def _names(machine_type: Machine, *, spot: bool) -> tuple[str, ...]:
+    own = quota_names(CloudKind.AKS, machine_type.family, machine_type.accelerator, spot=spot)
     return own if spot else (*own, REGIONAL)
 
 
-def _used(pool: PoolAsked, name: str) -> int:
-    """How many vCPUs other pools were asked for with."""
-    return sum(_vcpus(one.state, name) for one in _others(pool))
+def _used(pool: PoolRequest, name: str) -> int:
+    """Return the vCPUs of other pools."""
+    return sum(_vcpus(other.state, name) for other in _others(pool))
 
 
-def _others(pool: PoolAsked) -> Iterator[Any]:
+def _others(pool: PoolRequest) -> Iterator[Any]:
     own = f"{pool.cluster}/agentPools/{pool.name}"
-    for one in pool.arm.store.resources(CLOUD, AGENT_POOL):
-        if not ids.same(one.id, own):
-            yield one
+    for other in pool.cloud.store.resources(CLOUD, AGENT_POOL):
+        if not ids.same(other.id, own):
+            yield other
 
 
 def _vcpus(state: Mapping[str, Any], name: str) -> int:
-    found = machine(str(state["vmSize"]))
-    if found is None or name not in _names(found, spot=state.get("scaleSetPriority") == "Spot"):
+    machine_type = machine(str(state["vmSize"]))
+    if machine_type is None or name not in _names(machine_type, spot=state.get("scaleSetPriority") == "Spot"):
         return 0
-    return found.vcpus * int(state.get("count") or 0)
+    return machine_type.vcpus * int(state.get("count") or 0)
 
 
-def _within(pool: PoolAsked) -> RefusedError | None:
+def _within(pool: PoolRequest) -> str | None:
     wanted = pool.machine.vcpus * pool.nodes
-    asked = pool.arm.store.faults(faults.QUOTA).values()
-    for name in _names(pool.machine, spot=pool.is_spot) if wanted and pool.was is None else ():
-        fault = next((one for one in asked if one.strikes(name)), None)
+    quotas = pool.cloud.store.faults(faults.QUOTA).values()
+    for name in _names(pool.machine, spot=pool.is_spot) if wanted and pool.old is None else ():
+        fault = next((other for other in quotas if other.strikes(name)), None)
         if fault is None:
             continue
         left = max(int(fault.details["limit"]) - _used(pool, name), 0)
         if wanted > left:
-            pool.arm.store.strike(faults.QUOTA, name)
+            pool.cloud.store.strike(faults.QUOTA, name)
             return _exceeded(pool, fault, name, wanted, left)
     return None
 
 
-def _exceeded(pool: PoolAsked, fault: Fault, name: str, wanted: int, left: int) -> RefusedError:
-    pool.arm.store.say(
+def _exceeded(pool: PoolRequest, fault: Fault, name: str, wanted: int, left: int) -> str:
+    pool.cloud.store.say(
         "quota-exceeded",
         f"Node pool {pool.name} wants {wanted} vCPUs, and the quota {name} has {left} left of "
         f"{fault.details['limit']}.",
@@ -87,7 +86,7 @@ def _exceeded(pool: PoolAsked, fault: Fault, name: str, wanted: int, left: int) 
 
 
 RULES: Final = (
-    PoolRefusal(
+    PoolRule(
         "vCPUs within the quota",
         "1ChristianAlex/motordesk#14; azure-aks-docs, quotas-skus-regions (2026)",
         _within,

@@ -1,4 +1,4 @@
-"""What the API refuses of a node pool, one file a concern."""
+"""Rules of the API on node pools, a file for each concern."""
 
 from typing import Final
 

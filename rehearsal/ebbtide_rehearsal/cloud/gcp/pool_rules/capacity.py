@@ -1,4 +1,4 @@
-"""What capacity kinds forbid: the matrix of spot, preemptible, flex-start, queued and reservations."""
+"""Rules on capacity kinds: the matrix of spot, preemptible, flex-start, queued and reservations."""
 
 from typing import Final
 
@@ -14,8 +14,8 @@ _RESERVATION_KEY: Final = "compute.googleapis.com/reservation-name"
 
 
 def _one_kind(pool: Pool) -> str | None:
-    said = pool.said
-    spot, preemptible = said.flag("nodeConfig.spot"), said.flag("nodeConfig.preemptible")
+    fields = pool.fields
+    spot, preemptible = fields.flag("nodeConfig.spot"), fields.flag("nodeConfig.preemptible")
     if spot and preemptible:
         return "Cannot specify both spot and preemptible."
     if (spot or preemptible) and pool.queued:
@@ -26,15 +26,15 @@ def _one_kind(pool: Pool) -> str | None:
 
 
 def _queued_begins_at_zero(pool: Pool) -> str | None:
-    said = pool.said
+    fields = pool.fields
     if not pool.queued:
         return None
-    if not said.has("autoscaling"):
+    if not fields.has("autoscaling"):
         return "Queued_provisioning requires autoscaling to be enabled."
-    least = said.number("autoscaling.totalMinNodeCount") or said.number("autoscaling.minNodeCount")
+    least = fields.number("autoscaling.totalMinNodeCount") or fields.number("autoscaling.minNodeCount")
     if least:
         return "Queued_provisioning requires the minimum node count to be 0."
-    if pool.asked.old is None and (said.number("initialNodeCount") or said.number("nodeCount")):
+    if pool.request.old is None and (fields.number("initialNodeCount") or fields.number("nodeCount")):
         return "Queued_provisioning requires the initial node count to be 0."
     return None
 
@@ -48,12 +48,14 @@ def _queued_uses_no_reservation(pool: Pool) -> str | None:
 def _flex_is_autoscaled(pool: Pool) -> str | None:
     if not pool.scheduled:
         return None
-    if not pool.said.has("autoscaling"):
+    if not pool.fields.has("autoscaling"):
         return "Flex start node pools require autoscaling to be enabled."
-    least = pool.said.number("autoscaling.totalMinNodeCount") or pool.said.number("autoscaling.minNodeCount")
+    least = pool.fields.number("autoscaling.totalMinNodeCount") or pool.fields.number(
+        "autoscaling.minNodeCount"
+    )
     if least:
         return "Flex start node pools require the minimum node count to be 0."
-    if pool.asked.old is None and pool.said.number("initialNodeCount"):
+    if pool.request.old is None and pool.fields.number("initialNodeCount"):
         return "Flex start node pools require the initial node count to be 0."
     return None
 
@@ -65,19 +67,19 @@ def _flex_uses_no_reservation(pool: Pool) -> str | None:
 
 
 def _flex_repairs_nothing(pool: Pool) -> str | None:
-    repairs = pool.said.flag("management.autoRepair") or not pool.said.has("management")
+    repairs = pool.fields.flag("management.autoRepair") or not pool.fields.has("management")
     return "Auto_repair must be false for flex start node pools." if pool.scheduled and repairs else None
 
 
 def _flex_has_no_upgrade_settings(pool: Pool) -> str | None:
-    if pool.scheduled and pool.said.has("upgradeSettings"):
-        strategy = pool.said.text("upgradeSettings.strategy") or "SURGE"
+    if pool.scheduled and pool.fields.has("upgradeSettings"):
+        strategy = pool.fields.text("upgradeSettings.strategy") or "SURGE"
         return f"Upgrade strategy {strategy} is not supported for flex start node pools; only SHORT_LIVED is."
     return None
 
 
 def _run_duration(pool: Pool) -> str | None:
-    text = pool.said.text("nodeConfig.maxRunDuration")
+    text = pool.fields.text("nodeConfig.maxRunDuration")
     if not text:
         return None
     seconds = seconds_of(text)
@@ -98,15 +100,15 @@ def _spot_uses_no_reservation(pool: Pool) -> str | None:
 def _specific_reservation(pool: Pool) -> str | None:
     at = "nodeConfig.reservationAffinity"
     if pool.reservation != "SPECIFIC_RESERVATION":
-        named = pool.said.text(f"{at}.key") or pool.said.texts(f"{at}.values")
+        named = pool.fields.text(f"{at}.key") or pool.fields.texts(f"{at}.values")
         return f"Reservation affinity {pool.reservation} takes no key and values." if named else None
-    if pool.said.text(f"{at}.key") != _RESERVATION_KEY or not pool.said.texts(f"{at}.values"):
+    if pool.fields.text(f"{at}.key") != _RESERVATION_KEY or not pool.fields.texts(f"{at}.values"):
         return f"Specific reservation affinity requires the key {_RESERVATION_KEY} and one reservation."
     return None
 
 
 def _compact(pool: Pool) -> str | None:
-    if pool.said.text("placementPolicy.type") != "COMPACT":
+    if pool.fields.text("placementPolicy.type") != "COMPACT":
         return None
     machine = pool.machine
     tpu = machine is not None and is_tpu(machine.accelerator)
@@ -123,7 +125,7 @@ def _compact(pool: Pool) -> str | None:
 
 
 def _grace(pool: Pool) -> str | None:
-    seconds = pool.said.number("nodeConfig.kubeletConfig.shutdownGracePeriodSeconds")
+    seconds = pool.fields.number("nodeConfig.kubeletConfig.shutdownGracePeriodSeconds")
     if seconds is None:
         return None
     if pool.capacity != "spot":

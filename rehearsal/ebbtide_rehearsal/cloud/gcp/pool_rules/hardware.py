@@ -12,9 +12,9 @@ from ebbtide.catalog import (
     machine_series,
     partitions,
 )
-from ebbtide_rehearsal.cloud.gcp.asked import last
 from ebbtide_rehearsal.cloud.gcp.machine_pool import DEFAULT_MACHINE
 from ebbtide_rehearsal.cloud.gcp.pool_rules.rule import Pool, pool_rule
+from ebbtide_rehearsal.cloud.gcp.request import last
 from ebbtide_rehearsal.cloud.regions import locations
 
 _IMAGES: Final = (
@@ -33,7 +33,7 @@ _MOST_CLIENTS: Final = 48
 def _machine(pool: Pool) -> str | None:
     if pool.machine is not None:
         return None
-    name = pool.said.text("nodeConfig.machineType")
+    name = pool.fields.text("nodeConfig.machineType")
     return (
         f'Machine type with name "{name}" does not exist in zone "{pool.zones[0]}" (or the catalog of the '
         "rehearsal does not have it)."
@@ -42,10 +42,10 @@ def _machine(pool: Pool) -> str | None:
 
 def _is_offered(pool: Pool) -> str | None:
     """Not every zone of a region has every accelerator and machine family."""
-    machine, known = pool.machine, locations(pool.asked.world.store, CloudKind.GKE)
+    machine, known = pool.machine, locations(pool.request.cloud.store, CloudKind.GKE)
     if machine is None:
         return None
-    attached = next((last(one.text("type")) for one in pool.said.parts("nodeConfig.guestAccelerators")), "")
+    attached = next((last(one.text("type")) for one in pool.fields.parts("nodeConfig.guestAccelerators")), "")
     offering = known.offering(machine.family, attached or machine.accelerator)
     for zone in pool.zones:
         if offering is None or known.offers(offering, zone, machine.name):
@@ -57,8 +57,8 @@ def _is_offered(pool: Pool) -> str | None:
 
 
 def _default_machine(pool: Pool) -> str | None:
-    attached = pool.said.parts("nodeConfig.guestAccelerators")
-    if attached and not pool.said.text("nodeConfig.machineType"):
+    attached = pool.fields.parts("nodeConfig.guestAccelerators")
+    if attached and not pool.fields.text("nodeConfig.machineType"):
         return (
             f"Cannot use default machine type ({DEFAULT_MACHINE}) with GPUs; choose a different machine type."
         )
@@ -69,7 +69,7 @@ def _accelerator(pool: Pool) -> str | None:
     """Accelerators are attached to N1 in certain counts, and named as they are where they are part of the
     machine."""
     machine = pool.machine
-    for attached in pool.said.parts("nodeConfig.guestAccelerators"):
+    for attached in pool.fields.parts("nodeConfig.guestAccelerators"):
         kind, count = last(attached.text("type")), attached.number("count") or 0
         if machine is None:
             return None
@@ -91,15 +91,15 @@ def _accelerator(pool: Pool) -> str | None:
 
 
 def _driver(pool: Pool) -> str | None:
-    ubuntu = pool.said.text("nodeConfig.imageType").upper().startswith("UBUNTU")
-    for attached in pool.said.parts("nodeConfig.guestAccelerators"):
+    ubuntu = pool.fields.text("nodeConfig.imageType").upper().startswith("UBUNTU")
+    for attached in pool.fields.parts("nodeConfig.guestAccelerators"):
         if ubuntu and attached.text("gpuDriverInstallationConfig.gpuDriverVersion") == "LATEST":
             return "GPU driver version LATEST is only supported with Container-Optimized OS."
     return None
 
 
 def _sharing(pool: Pool) -> str | None:
-    for attached in pool.said.parts("nodeConfig.guestAccelerators"):
+    for attached in pool.fields.parts("nodeConfig.guestAccelerators"):
         kind, size = last(attached.text("type")), attached.text("gpuPartitionSize")
         if size and size not in partitions(CloudKind.GKE, kind):
             return f"GPU partition size {size} is not supported for accelerator type {kind}."
@@ -110,10 +110,10 @@ def _sharing(pool: Pool) -> str | None:
 
 
 def _disk(pool: Pool) -> str | None:
-    kind, machine = pool.said.text("nodeConfig.diskType"), pool.machine
+    kind, machine = pool.fields.text("nodeConfig.diskType"), pool.machine
     if kind and machine is not None and kind not in boot_disk_types(CloudKind.GKE, machine.family):
         return f"{kind} disk type cannot be used by {machine.name} machine type."
-    size = pool.said.number("nodeConfig.diskSizeGb") or 0
+    size = pool.fields.number("nodeConfig.diskSizeGb") or 0
     if size > _LARGEST_DISK:
         return f"Disk size {size} GB exceeds the maximum of {_LARGEST_DISK} GB."
     return None
@@ -121,7 +121,7 @@ def _disk(pool: Pool) -> str | None:
 
 def _local_ssds(pool: Pool) -> str | None:
     uses = ("ephemeralStorageLocalSsdConfig", "localNvmeSsdBlockConfig")
-    counts = [pool.said.number(f"nodeConfig.{use}.localSsdCount") or 0 for use in uses]
+    counts = [pool.fields.number(f"nodeConfig.{use}.localSsdCount") or 0 for use in uses]
     machine = pool.machine
     known = local_ssds(machine.name) if machine else None
     if machine is None or known is None or not sum(counts) or sum(counts) in known.counts:
@@ -131,24 +131,24 @@ def _local_ssds(pool: Pool) -> str | None:
 
 def _gvnic(pool: Pool) -> str | None:
     series = machine_series(pool.machine.name) if pool.machine else None
-    off = pool.said.has("nodeConfig.gvnic") and not pool.said.flag("nodeConfig.gvnic.enabled")
+    off = pool.fields.has("nodeConfig.gvnic") and not pool.fields.flag("nodeConfig.gvnic.enabled")
     if series is None or not series.gvnic_only or not off:
         return None
     return f"[VIRTIO_NET, {series.name}] features are not compatible for creating instance."
 
 
 def _preloading(pool: Pool) -> str | None:
-    modes = {disk.text("mode") for disk in pool.said.parts("nodeConfig.secondaryBootDisks")}
-    if "CONTAINER_IMAGE_CACHE" in modes and not pool.said.flag("nodeConfig.gcfsConfig.enabled"):
+    modes = {disk.text("mode") for disk in pool.fields.parts("nodeConfig.secondaryBootDisks")}
+    if "CONTAINER_IMAGE_CACHE" in modes and not pool.fields.flag("nodeConfig.gcfsConfig.enabled"):
         return "Secondary boot disks of mode CONTAINER_IMAGE_CACHE require image streaming to be enabled."
-    ubuntu = pool.said.text("nodeConfig.imageType").upper().startswith("UBUNTU")
-    if ubuntu and pool.said.flag("nodeConfig.gcfsConfig.enabled"):
+    ubuntu = pool.fields.text("nodeConfig.imageType").upper().startswith("UBUNTU")
+    if ubuntu and pool.fields.flag("nodeConfig.gcfsConfig.enabled"):
         return "Image streaming is only supported with Container-Optimized OS."
     return None
 
 
 def _image(pool: Pool) -> str | None:
-    image = pool.said.text("nodeConfig.imageType").upper()
+    image = pool.fields.text("nodeConfig.imageType").upper()
     if not image or image in _IMAGES:
         return None
     return f'Node image "{image}" is not supported. Supported images: {", ".join(_IMAGES)}.'

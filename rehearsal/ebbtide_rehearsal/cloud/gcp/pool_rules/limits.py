@@ -1,4 +1,4 @@
-"""How many nodes, and where."""
+"""Rules on node counts, zones and locations."""
 
 from typing import Final
 
@@ -13,10 +13,10 @@ _PODS: Final = (8, 256)
 
 
 def _totals_or_each_zone(pool: Pool) -> str | None:
-    said = pool.said
-    total = said.number("autoscaling.totalMinNodeCount"), said.number("autoscaling.totalMaxNodeCount")
-    each = said.number("autoscaling.minNodeCount"), said.number("autoscaling.maxNodeCount")
-    if any(total) and any(each):
+    fields = pool.fields
+    total = fields.number("autoscaling.totalMinNodeCount"), fields.number("autoscaling.totalMaxNodeCount")
+    per_zone = fields.number("autoscaling.minNodeCount"), fields.number("autoscaling.maxNodeCount")
+    if any(total) and any(per_zone):
         return (
             "Cannot specify both total node count limits (total_min_node_count, total_max_node_count) and "
             "node count limits per zone (min_node_count, max_node_count)."
@@ -26,25 +26,27 @@ def _totals_or_each_zone(pool: Pool) -> str | None:
 
 def _whole_slices(pool: Pool) -> str | None:
     """GKE makes all nodes of a TPU slice or none."""
-    topology, machine, said = pool.said.text("placementPolicy.tpuTopology"), pool.machine, pool.said
+    topology, machine, fields = pool.fields.text("placementPolicy.tpuTopology"), pool.machine, pool.fields
     if not topology or machine is None:
         return None
     if not is_tpu(machine.accelerator) or chips_of(topology) % machine.accelerator_count:
         return f"TPU topology {topology} is not supported for machine type {machine.name}."
-    most = said.number("autoscaling.totalMaxNodeCount") or said.number("autoscaling.maxNodeCount")
-    count = most if said.has("autoscaling") else said.number("nodeCount") or said.number("initialNodeCount")
-    needed = slice_nodes(said, machine)
+    most = fields.number("autoscaling.totalMaxNodeCount") or fields.number("autoscaling.maxNodeCount")
+    count = (
+        most if fields.has("autoscaling") else fields.number("nodeCount") or fields.number("initialNodeCount")
+    )
+    needed = slice_nodes(fields, machine)
     if needed > 1 and count != needed:
         return f"TPU topology {topology} of {machine.name} requires {needed} nodes, got {count or 0}."
     return None
 
 
 def _a_maximum(pool: Pool) -> str | None:
-    said = pool.said
-    if not said.has("autoscaling"):
+    fields = pool.fields
+    if not fields.has("autoscaling"):
         return None
-    least = said.number("autoscaling.totalMinNodeCount") or said.number("autoscaling.minNodeCount") or 0
-    most = said.number("autoscaling.totalMaxNodeCount") or said.number("autoscaling.maxNodeCount") or 0
+    least = fields.number("autoscaling.totalMinNodeCount") or fields.number("autoscaling.minNodeCount") or 0
+    most = fields.number("autoscaling.totalMaxNodeCount") or fields.number("autoscaling.maxNodeCount") or 0
     if most < 1:
         return f"Max node count ({most}) must be at least 1 when autoscaling is enabled."
     if least > most:
@@ -54,7 +56,7 @@ def _a_maximum(pool: Pool) -> str | None:
 
 def _zones(pool: Pool) -> str | None:
     region = region_of(location_of(pool.cluster))
-    known = locations(pool.asked.world.store, CloudKind.GKE).names()
+    known = locations(pool.request.cloud.store, CloudKind.GKE).names()
     for zone in pool.zones:
         if not is_gke_zone(zone) or region_of(zone) != region:
             return f'Location "{zone}" is not a zone of region "{region}".'
@@ -69,13 +71,13 @@ def _location(pool: Pool) -> str | None:
     own = location_of(pool.cluster)
     return (
         None
-        if pool.asked.location == own
-        else f'Location "{pool.asked.location}" is not that of the cluster.'
+        if pool.request.location == own
+        else f'Location "{pool.request.location}" is not that of the cluster.'
     )
 
 
 def _pods(pool: Pool) -> str | None:
-    pods = pool.said.number("maxPodsPerNode")
+    pods = pool.fields.number("maxPodsPerNode")
     least, most = _PODS
     if pods is not None and not least <= pods <= most:
         return f"Maximum pods per node must be between {least} and {most}, got {pods}."
@@ -83,9 +85,9 @@ def _pods(pool: Pool) -> str | None:
 
 
 def _surge(pool: Pool) -> str | None:
-    said = pool.said
-    surge = said.number("upgradeSettings.maxSurge"), said.number("upgradeSettings.maxUnavailable")
-    if said.text("upgradeSettings.strategy") == "SURGE" and surge == (0, 0):
+    fields = pool.fields
+    surge = fields.number("upgradeSettings.maxSurge"), fields.number("upgradeSettings.maxUnavailable")
+    if fields.text("upgradeSettings.strategy") == "SURGE" and surge == (0, 0):
         return "Max_surge and max_unavailable cannot both be 0."
     return None
 

@@ -29,7 +29,7 @@ _METADATA: Final = {
 
 
 def is_key(text: str) -> bool:
-    """Whether a text is a label's key as Kubernetes has them: a domain with a slash, or none, and a name."""
+    """Report if a text is a key of a label: a name, after a domain and a slash or alone."""
     domain, slash, name = text.rpartition("/")
     fits = bool(_DOMAIN.match(domain)) and len(domain) <= _DOMAIN_LENGTH if slash else True
     return fits and bool(_PART.match(name))
@@ -46,7 +46,7 @@ def _reserved(key: str) -> bool:
 
 
 def _labels(pool: Pool) -> str | None:
-    for key, value in pool.said.labels("nodeConfig.labels").items():
+    for key, value in pool.fields.labels("nodeConfig.labels").items():
         if not is_key(key):
             return f"Invalid field 'node.labels': \"{key}\" is not a valid label key."
         if not _is_value(value):
@@ -57,26 +57,26 @@ def _labels(pool: Pool) -> str | None:
 
 
 def _taints(pool: Pool) -> str | None:
-    seen: set[tuple[str, str]] = set()
-    for taint in pool.said.parts("nodeConfig.taints"):
+    declared: set[tuple[str, str]] = set()
+    for taint in pool.fields.parts("nodeConfig.taints"):
         key, value, effect = taint.text("key"), taint.text("value"), taint.text("effect")
         if not is_key(key) or not _is_value(value):
             return f"Invalid field 'node.taints': \"{key}={value}:{effect}\" is not a valid taint."
-        if (key, effect) in seen:
+        if (key, effect) in declared:
             return f'Duplicate taint "{key}" with effect {effect}.'
-        seen.add((key, effect))
+        declared.add((key, effect))
     return None
 
 
 def _metadata(pool: Pool) -> str | None:
-    for key in pool.said.labels("nodeConfig.metadata"):
+    for key in pool.fields.labels("nodeConfig.metadata"):
         if key in _METADATA:
             return f'Metadata key "{key}" is reserved.'
     return None
 
 
 def _billing(pool: Pool) -> str | None:
-    given = pool.said.labels("nodeConfig.resourceLabels")
+    given = pool.fields.labels("nodeConfig.resourceLabels")
     return bad_labels({key: value for key, value in given.items() if not key.startswith("goog-gke")})
 
 

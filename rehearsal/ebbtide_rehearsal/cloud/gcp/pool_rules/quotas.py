@@ -1,4 +1,4 @@
-"""Quotas, where the rehearsal was asked for one that is too small. There are none otherwise.
+"""Quotas, where a fault of the rehearsal sets one. There are none otherwise.
 
 GKE asks for what the first nodes of a pool need when it is made; what comes later is refused to the
 autoscaler.
@@ -14,12 +14,12 @@ from ebbtide_rehearsal.cloud.gcp.pool_rules.rule import Pool, pool_rule
 
 
 def _needs(pool: Pool) -> dict[str, int]:
-    """What the first nodes take of each quota."""
+    """Return the amount of each quota that the first nodes use."""
     machine = pool.machine
-    nodes = (pool.said.number("nodeCount") or pool.said.number("initialNodeCount") or 0) * len(pool.zones)
+    nodes = (pool.fields.number("nodeCount") or pool.fields.number("initialNodeCount") or 0) * len(pool.zones)
     if machine is None:
         return {}
-    accelerator = accelerator_of(pool.said, machine)
+    accelerator = accelerator_of(pool.fields, machine)
     shared = pool.capacity in ("spot", "preemptible", "flex-start", "queued")
     names = quota_names(CloudKind.GKE, machine.family, accelerator[0] if accelerator else "", spot=shared)
     count = accelerator[1] if accelerator else 0
@@ -27,9 +27,9 @@ def _needs(pool: Pool) -> dict[str, int]:
 
 
 def _exceeded(pool: Pool) -> str | None:
-    if pool.asked.old is not None:
+    if pool.request.old is not None:
         return None
-    store = pool.asked.world.store
+    store = pool.request.cloud.store
     for name, needed in _needs(pool).items():
         limits = [
             float(fault.details["limit"])
@@ -43,13 +43,13 @@ def _exceeded(pool: Pool) -> str | None:
 
 def _message(pool: Pool, name: str, needed: int, limit: float) -> str:
     region = region_of(pool.zones[0])
-    text = f"Pool {pool.asked.name} needs {needed} of quota {name} in {region}, and there are {limit:g}."
-    pool.asked.world.store.say("quota-exceeded", text, pool=pool.asked.name, quota=name, limit=limit)
+    text = f"Pool {pool.request.name} needs {needed} of quota {name} in {region}, and there are {limit:g}."
+    pool.request.cloud.store.say("quota-exceeded", text, pool=pool.request.name, quota=name, limit=limit)
     return (
         f'Insufficient regional quota to satisfy request: resource "{name}": request requires '
         f"'{float(needed)}' and is short '{needed - limit}'. project has a quota of '{limit}' with "
         f"'{limit}' available. View and manage quotas at "
-        f"https://console.cloud.google.com/iam-admin/quotas?usage=USED&project={pool.asked.project}."
+        f"https://console.cloud.google.com/iam-admin/quotas?usage=USED&project={pool.request.project}."
     )
 
 

@@ -6,10 +6,10 @@ from typing import Final
 
 from ebbtide.catalog import Machine
 from ebbtide.reading.inputs import Inputs
-from ebbtide_rehearsal.cloud.gcp.asked import BAD_REQUEST, NOT_FOUND, Asked, api_error
 from ebbtide_rehearsal.cloud.gcp.clusters import cluster_id, cluster_of, location_of, zones_of_cluster
-from ebbtide_rehearsal.cloud.gcp.kind import Refusal
 from ebbtide_rehearsal.cloud.gcp.machine_pool import capacity_of, machine_of, zones_in
+from ebbtide_rehearsal.cloud.gcp.request import BAD_REQUEST, NOT_FOUND, Request, api_error
+from ebbtide_rehearsal.cloud.gcp.resource_kind import Rule
 from ebbtide_rehearsal.cloud.pools import CapacityKind
 from ebbtide_rehearsal.cloud.store import Resource
 
@@ -20,19 +20,19 @@ FLEX_DOCS: Final = "GKE docs, dws-flex-start-training (2026-06-09)"
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """A node pool that is asked for.
+    """A requested node pool.
 
     Attributes:
-        asked: the call.
-        said: its inputs.
-        cluster: the cluster that it is to be in.
-        machine: its machine type; None where there is none of that name.
-        capacity: what the cloud is to promise of its nodes.
-        zones: where it is to have nodes.
+        request: the request.
+        fields: its inputs.
+        cluster: the cluster that it belongs to.
+        machine: its machine type; None for an unknown name.
+        capacity: of its nodes.
+        zones: of its nodes.
     """
 
-    asked: Asked
-    said: Inputs
+    request: Request
+    fields: Inputs
     cluster: Resource
     machine: Machine | None
     capacity: CapacityKind
@@ -40,45 +40,45 @@ class Pool:
 
     @property
     def scheduled(self) -> bool:
-        """Whether its nodes come through the Dynamic Workload Scheduler."""
-        return self.said.flag("nodeConfig.flexStart") or self.said.flag("queuedProvisioning.enabled")
+        """True if the Dynamic Workload Scheduler provisions its nodes."""
+        return self.fields.flag("nodeConfig.flexStart") or self.fields.flag("queuedProvisioning.enabled")
 
     @property
     def queued(self) -> bool:
-        """Whether its nodes come for queued requests alone."""
-        return self.said.flag("queuedProvisioning.enabled")
+        """True if its nodes are for queued requests alone."""
+        return self.fields.flag("queuedProvisioning.enabled")
 
     @property
     def reservation(self) -> str:
         """Which reservations its nodes may use; empty where nothing is said."""
-        return self.said.text("nodeConfig.reservationAffinity.consumeReservationType")
+        return self.fields.text("nodeConfig.reservationAffinity.consumeReservationType")
 
 
-def pool_rule(name: str, source: str, says: Callable[[Pool], str | None], *, code: int = 400) -> Refusal:
+def pool_rule(name: str, source: str, says: Callable[[Pool], str | None], *, code: int = 400) -> Rule:
     """A rule whose message is of a bad request, or of another code."""
 
-    def refusal(asked: Asked) -> str | None:
-        cluster = cluster_of(asked)
+    def refusal(request: Request) -> str | None:
+        cluster = cluster_of(request)
         if cluster is None:
             return None
-        said = asked.said
-        zones = zones_of_cluster(asked.world, cluster.inputs, location_of(cluster))
-        pool = Pool(asked, said, cluster, machine_of(said), capacity_of(said), zones_in(said, zones))
+        fields = request.fields
+        zones = zones_of_cluster(request.cloud, cluster.inputs, location_of(cluster))
+        pool = Pool(
+            request, fields, cluster, machine_of(fields), capacity_of(fields), zones_in(fields, zones)
+        )
         message = says(pool)
         reason = {400: BAD_REQUEST, 403: "forbidden"}[code]
         return None if message is None else api_error(code, message, reason)
 
-    return Refusal(name, source, refusal)
+    return Rule(name, source, refusal)
 
 
-def _no_cluster(asked: Asked) -> str | None:
-    if cluster_of(asked) is not None:
+def _no_cluster(request: Request) -> str | None:
+    if cluster_of(request) is not None:
         return None
-    reference = asked.said.text("cluster")
-    identity = reference if "/" in reference else cluster_id(asked.project, asked.location, reference)
+    reference = request.fields.text("cluster")
+    identity = reference if "/" in reference else cluster_id(request.project, request.location, reference)
     return api_error(404, f"Not found: {identity}.", NOT_FOUND)
 
 
-CLUSTER_IS_THERE: Final = Refusal(
-    "a cluster that there is", "GKE v1 API, nodePools.create (2026)", _no_cluster
-)
+CLUSTER_IS_THERE: Final = Rule("a cluster that there is", "GKE v1 API, nodePools.create (2026)", _no_cluster)

@@ -10,7 +10,7 @@ _NAME: Final = re.compile(r"^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$")
 
 
 def _name(pool: Pool) -> str | None:
-    name = pool.asked.name
+    name = pool.request.name
     if _NAME.match(name):
         return None
     return (
@@ -23,7 +23,7 @@ def _upgrades(pool: Pool) -> str | None:
     """In a release channel nodes follow the control plane. Repair may be off by now, as flex-start
     wants it."""
     channel = channel_of(pool.cluster)
-    off = pool.said.has("management") and not pool.said.flag("management.autoUpgrade")
+    off = pool.fields.has("management") and not pool.fields.flag("management.autoUpgrade")
     return f"Auto_upgrade cannot be false when release_channel {channel} is set." if channel and off else None
 
 
@@ -32,7 +32,7 @@ _MOST_TAGS: Final = 64
 
 
 def _tags(pool: Pool) -> str | None:
-    tags = pool.said.texts("nodeConfig.tags")
+    tags = pool.fields.texts("nodeConfig.tags")
     if len(tags) > _MOST_TAGS:
         return f"{len(tags)} network tags are given, and an instance has at most {_MOST_TAGS}."
     wrong = next((tag for tag in tags if not _TAG.match(tag)), None)
@@ -40,7 +40,7 @@ def _tags(pool: Pool) -> str | None:
 
 
 def _identities(pool: Pool) -> str | None:
-    mode = pool.said.text("nodeConfig.workloadMetadataConfig.mode")
+    mode = pool.fields.text("nodeConfig.workloadMetadataConfig.mode")
     has = "workloadIdentityConfig" in pool.cluster.inputs or "workloadIdentityConfig" in pool.cluster.state
     if mode == "GKE_METADATA" and not has:
         return "GKE_METADATA requires Workload Identity to be enabled on the cluster."
@@ -48,10 +48,12 @@ def _identities(pool: Pool) -> str | None:
 
 
 def _version(pool: Pool) -> str | None:
-    asked = pool.said.text("version").split("-")[0].split(".")
+    request = pool.fields.text("version").split("-")[0].split(".")
     master = str(pool.cluster.state.get("masterVersion", "")).split("-")[0].split(".")
-    if all(part.isdigit() for part in (*asked, *master)) and list(map(int, asked)) > list(map(int, master)):
-        newer, older = pool.said.text("version"), pool.cluster.state["masterVersion"]
+    if all(part.isdigit() for part in (*request, *master)) and list(map(int, request)) > list(
+        map(int, master)
+    ):
+        newer, older = pool.fields.text("version"), pool.cluster.state["masterVersion"]
         return f'Node version "{newer}" must not be greater than master version "{older}".'
     return None
 

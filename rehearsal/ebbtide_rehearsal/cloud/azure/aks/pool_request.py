@@ -1,36 +1,16 @@
-"""A node pool as it is asked for: alone or inside its cluster, made or changed."""
+"""A requested node pool: by itself or inside its cluster, created or updated."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from ebbtide.catalog import Machine
 from ebbtide_rehearsal.cloud.azure.aks.machines import machine
 from ebbtide_rehearsal.cloud.azure.arm import Arm
-from ebbtide_rehearsal.cloud.provider import RefusedError
+from ebbtide_rehearsal.cloud.azure.network import AGENT_POOL
+from ebbtide_rehearsal.cloud.core.read_back import defaults_of
+from ebbtide_rehearsal.cloud.core.resource_kind import Rule
 from ebbtide_rehearsal.cloud.store import Resource
-
-_DEFAULT_SIZE: Final = "Standard_D4s_v5"
-
-DEFAULTS: Final[Mapping[str, Any]] = {
-    "mode": "User",
-    "type": "VirtualMachineScaleSets",
-    "vmSize": _DEFAULT_SIZE,
-    "osType": "Linux",
-    "osSKU": "Ubuntu",
-    "osDiskType": "Managed",
-    "kubeletDiskType": "OS",
-    "enableAutoScaling": False,
-    "enableEncryptionAtHost": False,
-    "enableFIPS": False,
-    "enableNodePublicIP": False,
-    "enableUltraSSD": False,
-    "scaleDownMode": "Delete",
-    "maxPods": 250,
-    "powerState": {"code": "Running"},
-}
-"""What AKS takes what is left out for (Microsoft.ContainerService 2025-09-01; 250 pods as Azure CNI Overlay
-has it)."""
 
 FIXED: Final = (
     "type",
@@ -58,57 +38,61 @@ FIXED: Final = (
     "creationData",
     "workloadRuntime",
 )
-"""What no change can make different (AKS docs and API: see `fixed_rules`)."""
+"""Properties that no update can change (AKS docs and API: see `fixed_rules`)."""
 
 KEPT: Final = (*FIXED, "vmSize", "mode", "osSKU", "count")
-"""What stays as it is where a change leaves it out."""
+"""Properties that stay as they are where an update omits them."""
 
 
 @dataclass(frozen=True, slots=True)
-class PoolAsked:
-    """A node pool as it is asked for.
+class PoolRequest:
+    """A requested node pool.
 
     Attributes:
-        arm: Azure.
+        cloud: Azure.
         cluster: id of its cluster.
         about: the cluster's state: as it is, or as it is to be.
         name: the pool's name.
-        given: its properties, as far as they are said.
-        was: as it is; None where it is to be made.
+        given: its properties in the request.
+        old: as it is; None where it is to be made.
     """
 
-    arm: Arm
+    cloud: Arm
     cluster: str
     about: Mapping[str, Any]
     name: str
     given: Mapping[str, Any]
-    was: Resource | None
+    old: Resource | None
 
     @property
     def properties(self) -> dict[str, Any]:
         """Its properties, with what stays and what AKS takes the rest for."""
-        old: Mapping[str, Any] = self.was.state if self.was is not None else {}
+        old: Mapping[str, Any] = self.old.state if self.old is not None else {}
         kept = {name: old[name] for name in KEPT if name in old}
-        return {**DEFAULTS, **kept, **{key: value for key, value in self.given.items() if value is not None}}
+        return {
+            **defaults_of(AGENT_POOL),
+            **kept,
+            **{key: value for key, value in self.given.items() if value is not None},
+        }
 
     @property
     def is_system(self) -> bool:
-        """Whether it is for the cluster's own pods."""
+        """True for a system pool."""
         return self.properties["mode"] == "System"
 
     @property
     def is_spot(self) -> bool:
-        """Whether its machines are spot."""
+        """True for spot capacity."""
         return self.properties.get("scaleSetPriority") == "Spot"
 
     @property
     def is_autoscaled(self) -> bool:
-        """Whether AKS's autoscaler sizes it."""
+        """True if the autoscaler sizes it."""
         return bool(self.properties["enableAutoScaling"])
 
     @property
     def nodes(self) -> int:
-        """How many nodes it has at first."""
+        """The initial node count."""
         properties = self.properties
         least = int(properties.get("minCount") or 0) if self.is_autoscaled else 1
         count = properties.get("count")
@@ -132,16 +116,4 @@ class PoolAsked:
         return str(self.about["location"]).replace(" ", "").lower()
 
 
-@dataclass(frozen=True, slots=True)
-class PoolRefusal:
-    """Something that AKS refuses of a node pool.
-
-    Attributes:
-        name: the rule, in a few words.
-        source: where it is written down.
-        says: AKS's error; None where the rule is kept.
-    """
-
-    name: str
-    source: str
-    says: Callable[[PoolAsked], RefusedError | None]
+PoolRule: TypeAlias = Rule[PoolRequest]

@@ -1,0 +1,113 @@
+"""azure-native 3.29: what it fills in, and what it refuses before anything is planned.
+
+Source: pulumi-azure-native, provider/pkg/provider/provider.go (`applyDefaults`, `validateType`,
+`validateProperty`).
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, cast
+from uuid import uuid4
+
+from ebbtide import provider_schema
+from ebbtide.recording.values import UNKNOWN
+from ebbtide_rehearsal.cloud import schema
+from ebbtide_rehearsal.cloud.azure import ids
+from ebbtide_rehearsal.cloud.azure.arm import Arm
+from ebbtide_rehearsal.cloud.azure.diff import RANDOMLY_NAMED
+from ebbtide_rehearsal.cloud.azure.resource_kind import ResourceKind
+from ebbtide_rehearsal.cloud.core.check import is_within
+from ebbtide_rehearsal.cloud.core.constraints import Limit
+from ebbtide_rehearsal.cloud.provider import Call, Failure, Properties
+
+API_VERSION: Final = "azureApiVersion"
+
+_WORDS: Final = {"bool": "boolean", "int": "integer", "list": "array", "map": "object"}
+_RANDOM: Final = 8
+
+
+def completed(kind: ResourceKind, arm: Arm, name: str, old: Properties, new: Properties) -> dict[str, Any]:
+    """Return the inputs of a resource, with name, region and API version."""
+    inputs: dict[str, Any] = {key: value for key, value in new.items() if value is not None}
+    own = ids.names(kind.path)[-1]
+    if own not in inputs:
+        is_uuid = kind.type.endswith(":RoleAssignment")
+        generated = str(uuid4()) if is_uuid else f"{name}{uuid4().hex[:_RANDOM]}"
+        inputs[own] = old.get(own) or generated
+        inputs[RANDOMLY_NAMED] = True
+    if "location" in provider_schema.properties(kind.type) and "location" not in inputs:
+        location = old.get("location") or arm.location or _location_of_group(arm, inputs)
+        if location is not None:
+            inputs["location"] = location
+    inputs.setdefault(API_VERSION, kind.api_version)
+    return inputs
+
+
+def _location_of_group(arm: Arm, inputs: Mapping[str, Any]) -> Any:
+    name = inputs.get("resourceGroupName")
+    if name is UNKNOWN:
+        return UNKNOWN
+    group = arm.find(ids.identity(ids.GROUP, arm.subscription, inputs)) if name else None
+    return group.state.get("location") if group else None
+
+
+class AzureNativeWording:
+    """The texts of azure-native's refusals."""
+
+    def misfit(self, call: Call, misfit: schema.Misfit) -> Failure | None:
+        """See `Wording.misfit`: an unknown property is no refusal."""
+        del call
+        path = misfit.path
+        match misfit.problem:
+            case "missing" if path == "location":
+                more = "'pulumi config set azure-native:location <value>'."
+                more = f". Either set it explicitly or configure it with {more}"
+                return Failure(path, f"missing required property '{path}'{more}")
+            case "missing":
+                return Failure(path, f"missing required property '{path}'")
+            case "type":
+                wanted = _WORDS.get(misfit.wanted, misfit.wanted)
+                return Failure(path, f"'{path}' should be of type '{wanted}'")
+            case "unknown":
+                return None
+
+    def outside(self, where: str, value: Any, limit: Limit) -> str | None:
+        """See `Wording.outside`."""
+        if limit.name == "pattern":
+            matches = not isinstance(value, str) or re.search(limit.value, value)
+            return None if matches else f"'{where}' does not match expression '{limit.value}'"
+        if is_within(limit, value):
+            return None
+        match limit.name:
+            case "shortest":
+                return f"'{where}' is too short ({len(value)}): at least {limit.value} characters required"
+            case "longest":
+                return f"'{where}' is too long ({len(value)}): at most {limit.value} characters allowed"
+            case "minimum":
+                return f"'{where}' is too low ({value:f} < {limit.number:f})"
+            case _:
+                return f"'{where}' is too high ({value:f} > {limit.number:f})"
+
+
+def unknown(token: str, inputs: Properties) -> list[str]:
+    """Return the paths of properties that the schema does not have, which azure-native omits silently."""
+    given = {key: value for key, value in inputs.items() if key != API_VERSION}
+    return [misfit.path for misfit in schema.misfits(token, given) if misfit.problem == "unknown"]
+
+
+def sent(inputs: Properties, omitted: list[str]) -> dict[str, Any]:
+    """Return inputs as they reach Azure: without some paths, and azure-native's own notes."""
+    own = {API_VERSION, RANDOMLY_NAMED}
+    given = {key: value for key, value in inputs.items() if key not in own}
+    return cast("dict[str, Any]", _pruned(given, "", frozenset(omitted)))
+
+
+def _pruned(value: Any, path: str, omitted: frozenset[str]) -> Any:
+    if isinstance(value, Mapping):
+        items = cast("Mapping[str, Any]", value).items()
+        below = {key: f"{path}.{key}" if path else key for key, _ in items}
+        return {key: _pruned(item, below[key], omitted) for key, item in items if below[key] not in omitted}
+    if isinstance(value, list):
+        listed = cast("list[Any]", value)
+        return [_pruned(item, f"{path}[{index}]", omitted) for index, item in enumerate(listed)]
+    return value

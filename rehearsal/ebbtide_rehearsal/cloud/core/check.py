@@ -1,0 +1,57 @@
+"""Check of inputs before anything is planned: against the SDK's types and the tables' limits.
+
+Each provider words its refusals itself: `Wording`.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol
+
+from ebbtide_rehearsal.cloud.core.constraints import Constraints, Limit
+from ebbtide_rehearsal.cloud.core.property_path import values_at
+from ebbtide_rehearsal.cloud.provider import Call, Failure
+from ebbtide_rehearsal.cloud.schema import Misfit, misfits
+
+
+class Wording(Protocol):
+    """The texts of a provider's refusals."""
+
+    def misfit(self, call: Call, misfit: Misfit) -> Failure | None:
+        """Return the refusal of a property that does not fit its type; None if the provider takes it."""
+        ...
+
+    def outside(self, where: str, value: Any, limit: Limit) -> str | None:
+        """Return why a value is outside a limit; None if it is within."""
+        ...
+
+
+def failures(
+    wording: Wording, constraints: Constraints, call: Call, inputs: Mapping[str, Any]
+) -> Iterator[Failure]:
+    """Yield what a provider refuses of completed inputs."""
+    missing = (Misfit(name, "missing") for name in constraints.required if inputs.get(name) is None)
+    for misfit in (*misfits(call.type, inputs), *missing):
+        failure = wording.misfit(call, misfit)
+        if failure is not None:
+            yield failure
+    for limit in constraints.limits:
+        for where, value in values_at(dict(inputs), limit.path):
+            reason = wording.outside(where, value, limit)
+            if reason is not None:
+                yield Failure(where, reason)
+
+
+def is_within(limit: Limit, value: Any) -> bool:
+    """Report if a value is within a limit on numbers and lengths; values of another type are."""
+    if isinstance(value, bool):
+        return True
+    match limit.name:
+        case "minimum" if isinstance(value, int | float):
+            return value >= limit.number
+        case "maximum" if isinstance(value, int | float):
+            return value <= limit.number
+        case "shortest" if isinstance(value, str):
+            return len(value) >= limit.number
+        case "longest" if isinstance(value, str):
+            return len(value) <= limit.number
+        case _:
+            return True

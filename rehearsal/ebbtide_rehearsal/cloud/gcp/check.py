@@ -1,0 +1,131 @@
+"""Pulumi's bridge to Terraform: defaults, and the refusals of Terraform's schema.
+
+The wording is that of Terraform's plug-in SDK and of Pulumi's bridge to it (pulumi-terraform-bridge v3,
+pkg/tfbridge; hashicorp/terraform-plugin-sdk v2, helper/validation; functions of the tables' `validate` are
+those of terraform-provider-google-beta, google-beta/verify).
+"""
+
+import ipaddress
+import re
+import secrets
+from collections.abc import Callable, Mapping
+from typing import Any, Final, assert_never
+
+from ebbtide.recording.values import Plain
+from ebbtide_rehearsal.cloud.core.check import is_within
+from ebbtide_rehearsal.cloud.core.constraints import Limit
+from ebbtide_rehearsal.cloud.core.property_path import plain_path, with_defaults
+from ebbtide_rehearsal.cloud.gcp.resource_kind import ResourceKind
+from ebbtide_rehearsal.cloud.provider import Call, Failure, Properties
+from ebbtide_rehearsal.cloud.schema import Misfit
+
+_RANDOM_DIGITS: Final = 7
+_GCE_NAME: Final = r"^(?:[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?)$"
+_MEMBER: Final = re.compile(
+    r"^(allUsers|allAuthenticatedUsers|(deleted:)?[A-Za-z]+:.+|principal(Set)?://.+)$"
+)
+
+
+def completed(kind: ResourceKind, call: Call, old: Properties, new: Properties) -> dict[str, Plain]:
+    """Return inputs with the provider's defaults, and a name where none is given: the existing one, or a new
+    one of the logical name and random digits.
+    """
+    inputs = with_defaults(new, kind.constraints.defaults)
+    if kind.autonamed and inputs.get(kind.autonamed) is None:
+        digits = secrets.token_hex(_RANDOM_DIGITS)[:_RANDOM_DIGITS]
+        inputs[kind.autonamed] = old.get(kind.autonamed) or f"{call.name}-{digits}"
+    return inputs
+
+
+class TerraformWording:
+    """The texts of Terraform's and the bridge's refusals."""
+
+    def misfit(self, call: Call, misfit: Misfit) -> Failure:
+        """See `Wording.misfit`."""
+        place = f"Examine values at '{call.name}.{misfit.path}'."
+        name = misfit.path.rpartition(".")[2]
+        match misfit.problem:
+            case "unknown":
+                reason = f'Invalid or unknown key. An argument named "{name}" is not expected here. {place}'
+            case "missing":
+                missing = f'The argument "{name}" is required, but no definition was found.'
+                reason = f"Missing required argument. {missing} {place}"
+            case "type":
+                reason = f"expected type '{misfit.wanted}' for {misfit.path}. {place}"
+            case _:
+                assert_never(misfit.problem)
+        return Failure(misfit.path, reason)
+
+    def outside(self, where: str, value: Any, limit: Limit) -> str | None:  # noqa: PLR0911 - a case each
+        """See `Wording.outside`."""
+        path = plain_path(where)
+        match limit.name:
+            case "enum" if value not in limit.choices:
+                listed = " ".join(f'"{choice}"' for choice in limit.choices)
+                return f"expected {path} to be one of [{listed}], got {value}"
+            case "minimum" if not is_within(limit, value):
+                return f"expected {path} to be at least ({limit.value}), got {value}"
+            case "maximum" if not is_within(limit, value):
+                return f"expected {path} to be at most ({limit.value}), got {value}"
+            case "longest" if not is_within(limit, value):
+                return f"expected length to be in the range (0 - {limit.value}), got {len(value)}"
+            case "pattern":
+                return _unmatched(limit.path, value, limit.value)
+            case "validate" if limit.value in VALIDATIONS:
+                return VALIDATIONS[limit.value](limit.path, value)
+            case _:
+                return None
+
+
+def _unmatched(name: str, value: Any, pattern: str) -> str | None:
+    fits = re.search(pattern, str(value)) is not None
+    return None if fits else f'"{_terraform(name)}" ("{value}") doesn\'t match regexp "{pattern}"'
+
+
+def _terraform(name: str) -> str:
+    """Return Terraform's name of a property."""
+    return re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", name)
+
+
+def _rfc1035(shortest: int, longest: int) -> Callable[[str, Any], str | None]:
+    pattern = rf"^[a-z](?:[-a-z0-9]{{{shortest - 2},{longest - 2}}}[a-z0-9])$"
+    return lambda name, value: _unmatched(name, value, pattern)
+
+
+def _range(_name: str, value: Any) -> str | None:
+    try:
+        ipaddress.ip_network(str(value), strict=False)
+    except ValueError:
+        return f"{value} is not a valid IP CIDR range: invalid CIDR address: {value}"
+    return None
+
+
+def _member(_name: str, value: Any) -> str | None:
+    if _MEMBER.match(str(value)):
+        return None
+    where = "https://cloud.google.com/billing/docs/reference/rest/v1/Policy#Binding"
+    wanted = f"IAM members must have one of the values outlined here: {where}"
+    return f"invalid value for member ({wanted}), got {value}"
+
+
+def _cluster_name(_name: str, value: Any) -> str | None:
+    wrong = (
+        (len(value) > 40, "cannot be longer than 40 characters"),  # noqa: PLR2004 - it says so itself
+        (not re.match(r"^[a-z0-9-]+$", value), "can only contain lowercase letters, numbers and hyphens"),
+        (not re.match(r"^[a-z]", value), "must start with a letter"),
+        (not re.search(r"[a-z0-9]$", value), "must end with a number or a letter"),
+    )
+    return next((f'"name" {why}' for broken, why in wrong if broken), None)
+
+
+VALIDATIONS: Final[Mapping[str, Callable[[str, Any], str | None]]] = {
+    "ValidateGCEName": lambda name, value: _unmatched(name, value, _GCE_NAME),
+    "ValidateRFC1035Name(2, 63)": _rfc1035(2, 63),
+    "ValidateRFC1035Name(6, 30)": _rfc1035(6, 30),
+    "ValidateIpCidrRange": _range,
+    "validateIAMMember": _member,
+    "cluster name": _cluster_name,
+}
+"""By the name in the tables; property and value to a message, None where it is valid. Others are not
+enforced.
+"""

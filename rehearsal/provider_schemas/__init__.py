@@ -1,0 +1,1 @@
+"""Generate the tables of the providers' schemas that the fake clouds enforce."""

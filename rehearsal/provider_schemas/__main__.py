@@ -1,0 +1,41 @@
+"""Write the tables: `python -m rehearsal.provider_schemas --google-beta DIR --azure-native DIR`.
+
+Both directories are checkouts; without an option, its table is not written. Limits of Azure's SDK packages
+that are not installed stay as they are.
+"""
+
+import argparse
+from pathlib import Path
+from typing import Final
+
+from rehearsal.provider_schemas import azure
+from rehearsal.provider_schemas.constraints import Row, as_csv, from_csv
+from rehearsal.provider_schemas.terraform import Provider
+
+TABLES: Final = Path(__file__).parents[1] / "ebbtide_rehearsal" / "cloud" / "schemas"
+
+
+def main() -> None:
+    """Write the tables that options are given for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--google-beta", type=Path, help="checkout of hashicorp/terraform-provider-google-beta"
+    )
+    parser.add_argument("--azure-native", type=Path, help="checkout of pulumi/pulumi-azure-native")
+    options = parser.parse_args()
+    if options.google_beta:
+        (TABLES / "gcp.csv").write_text(as_csv(Provider(options.google_beta).rows()))
+    if options.azure_native:
+        file = options.azure_native / "provider/pkg/gen/replacement.go"
+        table = TABLES / "azure_native.csv"
+        rows = [*azure.replacements(file), *azure.installed_limits(), *filter(_is_kept, from_csv(table))]
+        table.write_text(as_csv(rows))
+
+
+def _is_kept(row: Row) -> bool:
+    package = row.source.partition(" ")[0]
+    return package.startswith("azure-mgmt-") and not azure.is_installed(package.removeprefix("azure-mgmt-"))
+
+
+if __name__ == "__main__":
+    main()

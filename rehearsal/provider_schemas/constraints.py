@@ -1,0 +1,59 @@
+"""Rows of the tables, and Pulumi's names for the properties of another SDK."""
+
+import csv
+import io
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ebbtide.provider_schema import Property, alternatives, item_of, properties_of, word
+
+
+class Row(NamedTuple):
+    """A constraint of a property, as `ebbtide_rehearsal.cloud.schema_tables` reads it."""
+
+    type: str
+    property: str
+    constraint: str
+    value: str
+    source: str
+
+
+def as_csv(rows: Iterable[Row]) -> str:
+    """Return a table with a header, its rows in order and without repetition."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(Row._fields)
+    writer.writerows(sorted(set(rows)))
+    return text.getvalue()
+
+
+def from_csv(file: Path) -> list[Row]:
+    """Return the rows of a table."""
+    with file.open() as table:
+        return [Row(**row) for row in csv.DictReader(table)]
+
+
+def inner_class(hint: Any) -> Any:
+    """Return the class of arguments behind a property's type: of itself, or of a list's items."""
+    for choice in alternatives(hint):
+        match word(choice):
+            case "object":
+                return choice
+            case "list":
+                return inner_class(item_of(choice))
+            case _:
+                continue
+    return None
+
+
+def descendants(
+    arguments: Any, path: str = "", above: tuple[Any, ...] = ()
+) -> Iterator[tuple[str, Property]]:
+    """Yield every property of a class of arguments and of the objects in it, with its path."""
+    for name, item in properties_of(arguments).items():
+        below = f"{path}.{name}" if path else name
+        yield below, item
+        inner = inner_class(item.hint)
+        if inner is not None and inner not in above:
+            yield from descendants(inner, below, (*above, inner))

@@ -1,0 +1,114 @@
+"""The tables of the providers' schemas are what their generator makes."""
+
+import re
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ebbtide.provider_schema import arguments, properties_of
+from ebbtide_rehearsal.cloud.core.constraints import constraints_of
+from rehearsal.provider_schemas import azure
+from rehearsal.provider_schemas.__main__ import TABLES
+from rehearsal.provider_schemas.constraints import Row, as_csv, from_csv
+from rehearsal.provider_schemas.go_literals import Call, Literal, Source
+from rehearsal.provider_schemas.terraform import Provider, schemas
+
+
+def test_limits_of_aks_are_those_of_the_installed_sdk() -> None:
+    """After an update of azure-mgmt-containerservice, `python -m rehearsal.provider_schemas` is due."""
+    source = f"azure-mgmt-containerservice {metadata.version('azure-mgmt-containerservice')}"
+    installed = {row for row in azure.installed_limits() if row.source == source}
+    assert installed == {
+        row for row in from_csv(TABLES / "azure_native.csv") if "containerservice" in row.source
+    }
+    assert len(installed) > 50
+
+
+@pytest.mark.parametrize("name", ["gcp.csv", "azure_native.csv"])
+def test_tables_are_as_the_generator_writes_them(name: str) -> None:
+    """In order, without repetition, each row with its source and version."""
+    rows = from_csv(TABLES / name)
+    assert (TABLES / name).read_text() == as_csv(rows)
+    assert all(re.search(r"\d", row.source) for row in rows)
+
+
+@pytest.mark.parametrize("token", dict.fromkeys(token for token, _, _ in schemas()))
+def test_documented_replacements_are_in_the_table(token: str) -> None:
+    """Where the installed SDK documents that a property forces a new resource, the table agrees."""
+    class_ = arguments(token)
+    documented = {
+        name
+        for name, item in properties_of(class_).items()
+        if "forces a new resource" in str(getattr(class_, item.python).__doc__)
+    }
+    assert documented <= constraints_of(token).replaces
+
+
+SCHEMA = """
+package container
+
+var schemaLabels = map[string]*schema.Schema{
+	"taint": {Type: schema.TypeList, Elem: &schema.Resource{Schema: map[string]*schema.Schema{
+		"effect": {
+			Type:         schema.TypeString,
+			ValidateFunc: validation.StringInSlice([]string{"NO_SCHEDULE", "NO_EXECUTE"}, false),
+		},
+	}}},
+	"metadata": {Type: schema.TypeMap, ForceNew: true, Elem: &schema.Schema{Type: schema.TypeString}},
+	"disk_size_gb": schemaDisk(),
+}
+
+// A comment with a "brace {".
+func schemaDisk() *schema.Schema {
+	return &schema.Schema{Type: schema.TypeInt, Default: 2 * 50, ValidateFunc: validation.IntAtLeast(10)}
+}
+"""
+
+
+def test_go_literals() -> None:
+    """Maps, lists, calls and functions of Terraform's schemas are read; an expression is kept as such."""
+    read: dict[str, Any] = Source(SCHEMA).schemas()
+    labels, disk = read["schemaLabels"], read["schemaDisk"][""]
+    assert list(labels) == ["taint", "metadata", "disk_size_gb"]
+    assert labels["disk_size_gb"] == Call("schemaDisk", ())
+    effect = labels["taint"].keyed["Elem"].keyed["Schema"].keyed["effect"].keyed["ValidateFunc"]
+    assert effect == Call("validation.StringInSlice", (Literal(items=("NO_SCHEDULE", "NO_EXECUTE")), False))
+    assert disk.keyed["ValidateFunc"] == Call("validation.IntAtLeast", (10,))
+    assert disk.keyed["Default"] == Call("expression")
+
+
+def test_rows_of_a_terraform_schema(tmp_path: Path) -> None:
+    """Pulumi's names, and every constraint that a schema has, with file and release."""
+    for token, file, name in schemas():
+        path = tmp_path / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        body = SCHEMA.partition("{")[2].partition("\n}\n")[0] if token.endswith(":Bucket") else ""
+        body = body.replace("metadata", "labels").replace("taint", "lifecycle_rule")
+        existing = path.read_text() if path.exists() else ""
+        path.write_text(f"{existing}\nvar {name} = map[string]*schema.Schema{{{body}}}\n")
+    (tmp_path / "CHANGELOG.md").write_text("## 9.1.0 (Unreleased)\n\n## 9.0.1 (August 18, 2026)\n")
+    assert list(Provider(tmp_path).rows()) == [
+        Row(
+            "gcp:storage/bucket:Bucket",
+            "labels",
+            "replace",
+            "within",
+            "terraform-provider-google-beta 9.0.1 resource_storage_bucket.go",
+        )
+    ]
+
+
+def test_replacements_of_azure_native(tmp_path: Path) -> None:
+    """Names apply wherever in the resource they are; comments and other modules do not."""
+    file = tmp_path / "replacement.go"
+    file.write_text(
+        "var forceNewMap = map[string]{\n"
+        '\t"ContainerService": {\n\t\t"ManagedCluster": codegen.NewStringSet(\n'
+        '\t\t\t// "dnsPrefix"\n\t\t\t"serviceCidr",\n\t\t),\n\t},\n\t"Other": {\n'
+        '\t\t"AgentPool": codegen.NewStringSet("vmSize"),\n\t},\n}\nvar noForceNewMap = 1\n'
+    )
+    rows = [(row.type, row.property, row.constraint, row.value) for row in azure.replacements(file)]
+    cluster = "azure-native:containerservice:ManagedCluster"
+    assert rows == [(cluster, "networkProfile.serviceCidr", "replace", "within")]
