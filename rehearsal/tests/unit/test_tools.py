@@ -173,7 +173,13 @@ _BY_ADDON = {
 def test_only_what_is_declared_is_needed(addons: tuple[str, ...]) -> None:
     """In the order of the table; what tests ask for by name never is."""
     found = needed(addons)
-    by_name = {"workflow-controller", "argo-crds", "pulumi-language-python", "pulumi-language-python-exec"}
+    by_name = {
+        "argo-crds",
+        "cluster-autoscaler",
+        "pulumi-language-python",
+        "pulumi-language-python-exec",
+        "workflow-controller",
+    }
     never = by_name.union(*(names for addon, names in _BY_ADDON.items() if addon not in addons))
     assert list(found) == [name for name in ITEMS if name not in never]
     assert {"etcd", "pulumi", "helm", "kubectl", "kueue", "kueue-chart"} <= set(found)
