@@ -180,6 +180,7 @@ def test_only_what_is_declared_is_needed(addons: tuple[str, ...]) -> None:
         "helm",
         "pulumi-language-python",
         "pulumi-language-python-exec",
+        "cluster-autoscaler",
     }
     never = by_name.union(*(names for addon, names in _BY_ADDON.items() if addon not in addons))
     assert list(found) == [name for name in ITEMS if name not in never]
