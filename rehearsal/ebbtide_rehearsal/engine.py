@@ -122,7 +122,8 @@ def workspace(
         work_dir=str(work),
         pulumi_home=str(home),
         pulumi_command=automation.PulumiCommand(str(directory)),
-        project_settings=automation.ProjectSettings(project, "python"),
+        # The working directory of plugins, where charts are linked; else this process's.
+        project_settings=automation.ProjectSettings(project, "python", main=str(work)),
         env_vars={
             "PULUMI_HOME": str(home),
             "PULUMI_BACKEND_URL": state.as_uri(),
