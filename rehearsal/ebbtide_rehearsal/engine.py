@@ -122,7 +122,8 @@ def workspace(
         work_dir=str(work),
         pulumi_home=str(home),
         pulumi_command=automation.PulumiCommand(str(directory)),
-        project_settings=automation.ProjectSettings(project, "python"),
+        # The working directory of plugins, where charts are linked; else this process's.
+        project_settings=automation.ProjectSettings(project, "python", main=str(work)),
         env_vars={
             "PULUMI_HOME": str(home),
             "PULUMI_BACKEND_URL": state.as_uri(),
@@ -131,6 +132,9 @@ def workspace(
             "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
             # One on PATH would be preferred, in whatever version.
             "PULUMI_IGNORE_AMBIENT_PLUGINS": "true",
+            # The default is four per processor. With four, Kueue's Deployment and Services, which wait for its
+            # pod, keep the engine from creating the CRD that the pod waits for.
+            "PULUMI_PARALLEL": "16",
             **environment,
         },
     )

@@ -1,8 +1,9 @@
 """A reverse proxy in front of an API server: strict field validation and injected failures.
 
 Both apply to the Kubernetes provider's requests alone, by their user agent. The provider asks for warnings
-about unknown fields, which a rehearsal would not show. Source: pulumi-kubernetes@f47bc2d6,
-provider/pkg/version/version.go (`UserAgent`).
+about unknown fields, which it does not show; unknown fields of built-in kinds it drops beforehand. Source:
+pulumi-kubernetes@f47bc2d6, provider/pkg/version/version.go (`UserAgent`), pkg/await/await.go (`Creation`),
+pkg/provider/provider.go (`normalizeInputs`).
 """
 
 import asyncio

@@ -47,8 +47,9 @@ def kustomization(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def stack(engine_tools: Tools, kustomization: Path, tmp_path: Path) -> Iterator[Stack]:
-    """A stack that is empty again afterwards."""
+def stack(engine_tools: Tools, kubeconfig: str, kustomization: Path, tmp_path: Path) -> Iterator[Stack]:
+    """A stack that is empty again before its cluster is out of reach."""
+    assert kubeconfig
     environment = mirror(tmp_path / "git", engine_tools, [kustomization])
     made = programs.stack(tmp_path / "engine", engine_tools, environment)
     link_charts(tmp_path / "engine" / "project", engine_tools, [])

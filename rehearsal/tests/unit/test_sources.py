@@ -72,6 +72,9 @@ def test_git_fetches_what_is_here(tmp_path: Path) -> None:
 def test_settings_of_git_in_the_environment_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ours are numbered after them."""
     monkeypatch.setenv("GIT_CONFIG_COUNT", "2")
+    for number, key in enumerate(("http.proxy", "core.pager")):
+        monkeypatch.setenv(f"GIT_CONFIG_KEY_{number}", key)
+        monkeypatch.setenv(f"GIT_CONFIG_VALUE_{number}", "ours")
     environment = mirror(tmp_path / "git", _tools(trainer_manifests=tmp_path), [])
     assert environment["GIT_CONFIG_VALUE_2"] == "https://github.com/kubeflow/trainer"
     assert environment["GIT_CONFIG_COUNT"] == "3"
