@@ -34,14 +34,14 @@ class AddonsArgs:
         backing: makes what the cloud holds for a team.
         pools: the node pools.
         artifacts: where pipelines keep what they produce; None for in the cluster.
-        dies_with: the cluster, where it is ours and its end is the end of everything on it.
+        deleted_with: the cluster, where it is ours and its end is the end of everything on it.
     """
 
     declaration: Cluster
     backing: MakeBacking
     pools: tuple[pulumi.Resource, ...] = ()
     artifacts: ArtifactStore | None = None
-    dies_with: pulumi.Resource | None = None
+    deleted_with: pulumi.Resource | None = None
 
 
 def wanted(declaration: Cluster) -> bool:
@@ -94,28 +94,28 @@ class Addons(pulumi.ComponentResource):
     def _trainer(self) -> Ready:
         if self._args.declaration.addons.trainer is None:
             return ()
-        declaration, dies_with = self._args.declaration, self._args.dies_with
-        args = TrainerArgs(home=home(declaration), readers=readers(declaration), dies_with=dies_with)
+        declaration, deleted_with = self._args.declaration, self._args.deleted_with
+        args = TrainerArgs(home=home(declaration), readers=readers(declaration), deleted_with=deleted_with)
         return Trainer(f"{self._name}-trainer", args, self._inside).ready
 
     def _kueue(self, trainer: Ready) -> Ready:
-        declaration, dies_with = self._args.declaration, self._args.dies_with
+        declaration, deleted_with = self._args.declaration, self._args.deleted_with
         if not declaration.has_kueue:
             return ()
-        args = KueueArgs(declaration=declaration, waits_for=trainer, dies_with=dies_with)
+        args = KueueArgs(declaration=declaration, depends_on=trainer, deleted_with=deleted_with)
         return Kueue(f"{self._name}-kueue", args, self._inside).ready
 
     def _drivers(self, kueue: Ready) -> None:
-        declaration, dies_with = self._args.declaration, self._args.dies_with
+        declaration, deleted_with = self._args.declaration, self._args.deleted_with
         if has_drivers(declaration):
-            args = DriversArgs(declaration=declaration, waits_for=kueue, dies_with=dies_with)
+            args = DriversArgs(declaration=declaration, depends_on=kueue, deleted_with=deleted_with)
             Drivers(f"{self._name}-drivers", args, self._inside)
 
     def _katib(self, kueue: Ready) -> Ready:
         if self._args.declaration.addons.katib is None:
             return ()
         place = home(self._args.declaration)
-        args = KatibArgs(home=place, waits_for=kueue, dies_with=self._args.dies_with)
+        args = KatibArgs(home=place, depends_on=kueue, deleted_with=self._args.deleted_with)
         return Katib(f"{self._name}-katib", args, self._inside).ready
 
     def _pipelines(self, kinds: Ready) -> Ready:
@@ -136,8 +136,8 @@ class Addons(pulumi.ComponentResource):
             readers=readers(self._args.declaration),
             namespace_labels=namespace_labels(self._args.declaration, team),
             store=self._args.artifacts,
-            waits_for=kinds,
-            dies_with=self._args.dies_with,
+            depends_on=kinds,
+            deleted_with=self._args.deleted_with,
         )
         made = Pipelines(f"{self._name}-pipelines", args, self._inside)
         self._pipelines_ready = made.ready
@@ -150,10 +150,10 @@ class Addons(pulumi.ComponentResource):
             declaration=self._args.declaration,
             team=team,
             backing=self._args.backing(team) if declared else None,
-            waits_for=kinds,
+            depends_on=kinds,
             namespace_made_with=made_with,
             accounts_made_with=self._pipelines_ready if made_with else (),
-            dies_with=self._args.dies_with,
+            deleted_with=self._args.deleted_with,
         )
         return Tenant(f"{self._name}-team-{team.name}", args, self._inside)
 
@@ -165,6 +165,6 @@ class Addons(pulumi.ComponentResource):
             kueue=kueue,
             pools=self._args.pools,
             namespaces=namespaces,
-            dies_with=self._args.dies_with,
+            deleted_with=self._args.deleted_with,
         )
         Queues(f"{self._name}-queues", args, self._inside)

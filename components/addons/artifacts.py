@@ -33,7 +33,7 @@ class ArtifactBucketArgs:
         goes_with_contents: whether it is deleted with what is in it: of an ephemeral cluster. That of a
             permanent one is not deleted while anything is in it, and a destroy stops there.
         labels: labels of the bill.
-        waits_for: the cluster, with which the project's pool of workload identities comes.
+        depends_on: the cluster, with which the project's pool of workload identities comes.
     """
 
     cluster: str
@@ -42,7 +42,7 @@ class ArtifactBucketArgs:
     accounts: tuple[str, ...]
     goes_with_contents: bool
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
-    waits_for: tuple[pulumi.Resource, ...] = ()
+    depends_on: tuple[pulumi.Resource, ...] = ()
 
 
 class ArtifactBucket(pulumi.ComponentResource):
@@ -86,7 +86,7 @@ class ArtifactBucket(pulumi.ComponentResource):
                 service_account_id=account.name,
                 role="roles/iam.workloadIdentityUser",
                 member=f"serviceAccount:{args.project}.svc.id.goog[{used_by}]",
-                opts=pulumi.ResourceOptions(parent=self, depends_on=args.waits_for),
+                opts=pulumi.ResourceOptions(parent=self, depends_on=args.depends_on),
             )
             for used_by in args.accounts
         ]

@@ -17,7 +17,7 @@ from .driver_objects import (
     operator_values,
 )
 from .home import home
-from .leaves import dying_inside, leaf
+from .leaves import deleted_with_cluster, leaf
 from .manifest import Manifest
 from .pod_security import driver_namespace
 
@@ -30,13 +30,13 @@ class DriversArgs:
 
     Attributes:
         declaration: the whole declaration; pools and `addons.drivers` are read from it.
-        waits_for: what must be there first: Kueue, where it is there.
-        dies_with: the cluster, where its end is their end, too.
+        depends_on: what must be there first: Kueue, where it is there.
+        deleted_with: the cluster, where its end is their end, too.
     """
 
     declaration: Cluster
-    waits_for: tuple[pulumi.Resource, ...] = ()
-    dies_with: pulumi.Resource | None = None
+    depends_on: tuple[pulumi.Resource, ...] = ()
+    deleted_with: pulumi.Resource | None = None
 
 
 def has_drivers(declaration: Cluster) -> bool:
@@ -56,7 +56,7 @@ class Drivers(pulumi.ComponentResource):
         super().__init__("ebbtide:addons:Drivers", name, {}, opts)
         for manifest in [*installers(args.declaration), *device_plugins(args.declaration)]:
             role = manifest["metadata"]["name"].removeprefix("ebbtide-nvidia-")
-            Manifest(f"{name}-{role}", manifest, leaf(self, args.dies_with, args.waits_for))
+            Manifest(f"{name}-{role}", manifest, leaf(self, args.deleted_with, args.depends_on))
         if has_operator(args.declaration):
             self._operator(name, args)
         self.register_outputs({})
@@ -65,12 +65,14 @@ class Drivers(pulumi.ComponentResource):
         namespace = Manifest(
             f"{name}-operator-namespace",
             driver_namespace(OPERATOR_NAMESPACE),
-            leaf(self, args.dies_with, args.waits_for),
+            leaf(self, args.deleted_with, args.depends_on),
         )
         first: list[pulumi.Resource] = [namespace]
         if args.declaration.site.cloud is CloudKind.GKE:
             quota = operator_quota(args.declaration)
-            first.append(Manifest(f"{name}-operator-quota", quota, leaf(self, args.dies_with, [namespace])))
+            first.append(
+                Manifest(f"{name}-operator-quota", quota, leaf(self, args.deleted_with, [namespace]))
+            )
         helm.v4.Chart(
             f"{name}-operator",
             chart="gpu-operator",
@@ -80,6 +82,6 @@ class Drivers(pulumi.ComponentResource):
             namespace=OPERATOR_NAMESPACE,
             values=operator_values(args.declaration, home(args.declaration)),
             opts=pulumi.ResourceOptions(
-                parent=self, depends_on=first, transforms=dying_inside(args.dies_with)
+                parent=self, depends_on=first, transforms=deleted_with_cluster(args.deleted_with)
             ),
         )

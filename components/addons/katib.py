@@ -24,13 +24,13 @@ class KatibArgs:
 
     Attributes:
         home: where its controller runs.
-        waits_for: what must be there first: Kueue, where it is there.
-        dies_with: the cluster, where its end is the objects' end, too.
+        depends_on: what must be there first: Kueue, where it is there.
+        deleted_with: the cluster, where its end is the objects' end, too.
     """
 
     home: Home
-    waits_for: tuple[pulumi.Resource, ...] = ()
-    dies_with: pulumi.Resource | None = None
+    depends_on: tuple[pulumi.Resource, ...] = ()
+    deleted_with: pulumi.Resource | None = None
 
 
 class Katib(pulumi.ComponentResource):
@@ -58,13 +58,13 @@ class Katib(pulumi.ComponentResource):
             directory=f"{_SOURCE}?ref=v{PINS['katib'].version}",
             opts=pulumi.ResourceOptions(
                 parent=self,
-                depends_on=args.waits_for,
-                transforms=[applied(patches(args.home, credentials), args.dies_with, tuple(credentials))],
+                depends_on=args.depends_on,
+                transforms=[applied(patches(args.home, credentials), args.deleted_with, tuple(credentials))],
             ),
         )
         for policy in network_policies.katib(NAMESPACE):
             role = f"{name}-policy-{policy['metadata']['name']}"
-            Manifest(role, policy, leaf(self, args.dies_with, [objects]))
+            Manifest(role, policy, leaf(self, args.deleted_with, [objects]))
         self.namespace_name = NAMESPACE
         self.ready = (objects,)
         self.register_outputs({})

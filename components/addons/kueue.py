@@ -12,7 +12,7 @@ from ebbtide.model import Cluster
 from . import network_policies
 from .chart_order import post_renderer
 from .kueue_values import VISIBILITY_PORT, values
-from .leaves import dying_inside, leaf
+from .leaves import deleted_with_cluster, leaf
 from .manifest import Manifest
 from .pod_security import system_namespace
 
@@ -29,16 +29,16 @@ class KueueArgs:
 
     Attributes:
         declaration: the whole declaration; the system pool, queues, pools and add-ons are read from it.
-        waits_for: what brings the kinds of work that it is told to admit. Of training jobs it gives up for
+        depends_on: what brings the kinds of work that it is told to admit. Of training jobs it gives up for
             good, and refuses every one, when it finds their kind before that of their runtimes (Kueue 0.19.2,
             pkg/controller/jobframework/setup.go and jobs/trainjob). One that runs already starts again when
             it is told of a kind: the chart has its configuration's checksum on the pod.
-        dies_with: the cluster, where its end is Kueue's end, too.
+        deleted_with: the cluster, where its end is Kueue's end, too.
     """
 
     declaration: Cluster
-    waits_for: tuple[pulumi.Resource, ...] = ()
-    dies_with: pulumi.Resource | None = None
+    depends_on: tuple[pulumi.Resource, ...] = ()
+    deleted_with: pulumi.Resource | None = None
 
 
 class Kueue(pulumi.ComponentResource):
@@ -56,11 +56,11 @@ class Kueue(pulumi.ComponentResource):
     def __init__(self, name: str, args: KueueArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ebbtide:addons:Kueue", name, {}, opts)
         namespace = Manifest(
-            f"{name}-namespace", system_namespace(NAMESPACE, "restricted"), leaf(self, args.dies_with)
+            f"{name}-namespace", system_namespace(NAMESPACE, "restricted"), leaf(self, args.deleted_with)
         )
         for policy in network_policies.kueue(NAMESPACE):
             role = f"{name}-policy-{policy['metadata']['name']}"
-            Manifest(role, policy, leaf(self, args.dies_with, [namespace]))
+            Manifest(role, policy, leaf(self, args.deleted_with, [namespace]))
         chart = helm.v4.Chart(
             f"{name}-chart",
             chart=_CHART,
@@ -71,8 +71,8 @@ class Kueue(pulumi.ComponentResource):
             values=values(args.declaration),
             opts=pulumi.ResourceOptions(
                 parent=self,
-                depends_on=[namespace, *args.waits_for],
-                transforms=[reachable, *dying_inside(args.dies_with)],
+                depends_on=[namespace, *args.depends_on],
+                transforms=[reachable, *deleted_with_cluster(args.deleted_with)],
             ),
         )
         self.ready = (chart,)

@@ -8,7 +8,7 @@ import pulumi
 
 def leaf(
     parent: pulumi.Resource,
-    dies_with: pulumi.Resource | None,
+    deleted_with: pulumi.Resource | None,
     depends_on: Sequence[pulumi.Resource] = (),
     ignore_changes: Sequence[str] = (),
 ) -> pulumi.ResourceOptions:
@@ -21,13 +21,13 @@ def leaf(
 
     Args:
         parent: the component that it is part of.
-        dies_with: the cluster, where it is ours.
+        deleted_with: the cluster, where it is ours.
         depends_on: what must be there first, and goes last.
         ignore_changes: properties that something in the cluster writes, too.
     """
     return pulumi.ResourceOptions(
         parent=parent,
-        deleted_with=dies_with,
+        deleted_with=deleted_with,
         depends_on=list(depends_on),
         ignore_changes=list(ignore_changes) or None,
     )
@@ -54,22 +54,22 @@ def holds_something(kind: str, props: Mapping[str, Any]) -> bool:
             return False
 
 
-def dying_inside(dies_with: pulumi.Resource | None) -> list[pulumi.ResourceTransform]:
+def deleted_with_cluster(deleted_with: pulumi.Resource | None) -> list[pulumi.ResourceTransform]:
     """Transforms that let the leaves of a chart or a directory go with the cluster: its children are made by
     a provider and take no options of ours. Claims and services are deleted for real, and so are the
     namespaces around them.
 
     Args:
-        dies_with: the cluster, where it is ours; on one that stays there is no transform.
+        deleted_with: the cluster, where it is ours; on one that stays there is no transform.
     """
-    if dies_with is None:
+    if deleted_with is None:
         return []
 
     def die(args: pulumi.ResourceTransformArgs) -> pulumi.ResourceTransformResult | None:
         kind = args.type_.rpartition(":")[2]
         if not args.custom or holds_something(kind, args.props) or args.opts.deleted_with is not None:
             return None
-        opts = pulumi.ResourceOptions.merge(args.opts, pulumi.ResourceOptions(deleted_with=dies_with))
+        opts = pulumi.ResourceOptions.merge(args.opts, pulumi.ResourceOptions(deleted_with=deleted_with))
         return pulumi.ResourceTransformResult(props=args.props, opts=opts)
 
     return [die]

@@ -124,13 +124,13 @@ class LogCollectionArgs:
         rule: resource id of the rule.
         workspace: resource id of the workspace.
         cluster: resource id of the cluster.
-        dies_with: the cluster, with which the association ends.
+        deleted_with: the cluster, with which the association ends.
     """
 
     rule: pulumi.Input[str]
     workspace: pulumi.Input[str]
     cluster: pulumi.Input[str]
-    dies_with: pulumi.Resource | None = None
+    deleted_with: pulumi.Resource | None = None
 
 
 class LogCollection(pulumi.ComponentResource):
@@ -146,7 +146,7 @@ class LogCollection(pulumi.ComponentResource):
             association_name=_EXTENSION,
             resource_uri=args.cluster,
             data_collection_rule_id=args.rule,
-            opts=pulumi.ResourceOptions(parent=self, deleted_with=args.dies_with),
+            opts=pulumi.ResourceOptions(parent=self, deleted_with=args.deleted_with),
         )
         monitor.DiagnosticSetting(
             f"{name}-audit",

@@ -20,7 +20,7 @@ def goes_with_the_cluster(manifest: Object) -> bool:
 
 
 def applied(
-    patches: Sequence[Patch], dies_with: pulumi.Resource | None, kept_secrets: Sequence[str] = ()
+    patches: Sequence[Patch], deleted_with: pulumi.Resource | None, kept_secrets: Sequence[str] = ()
 ) -> pulumi.ResourceTransform:
     """A transform that applies patches to a directory's or a chart's objects, and says how each goes away.
 
@@ -28,7 +28,7 @@ def applied(
 
     Args:
         patches: in the order in which they are applied.
-        dies_with: the cluster, where it is ours.
+        deleted_with: the cluster, where it is ours.
         kept_secrets: names of Secrets whose values are generated, and stay as they were made.
     """
 
@@ -38,7 +38,7 @@ def applied(
         manifest = patched(dict(args.props), patches)
         kept = is_(manifest, "Secret", *kept_secrets) if kept_secrets else False
         ours = pulumi.ResourceOptions(
-            deleted_with=dies_with if goes_with_the_cluster(manifest) else None,
+            deleted_with=deleted_with if goes_with_the_cluster(manifest) else None,
             ignore_changes=list(KEPT) if kept else None,
         )
         return pulumi.ResourceTransformResult(

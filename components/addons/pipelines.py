@@ -39,10 +39,10 @@ class PipelinesArgs:
         namespace_labels: labels of its namespace, by which Kueue covers it, or Katib. Its namespace is a
             tenant's like any other, but made here, since it comes with the kustomization.
         store: where artifacts are kept; None for in the cluster.
-        waits_for: what must be there first: Kueue, where it is there, whose webhooks see every Deployment of
+        depends_on: what must be there first: Kueue, where it is there, whose webhooks see every Deployment of
             a labelled namespace; Katib, whose experiments a pipeline may start in this namespace, so that on
             a cluster that stays they go before the controller that has to let them.
-        dies_with: the cluster, where its end is the objects' end, too.
+        deleted_with: the cluster, where its end is the objects' end, too.
     """
 
     declared: Declared
@@ -50,8 +50,8 @@ class PipelinesArgs:
     readers: tuple[dict[str, str], ...] = ()
     namespace_labels: Mapping[str, str] = field(default_factory=dict[str, str])
     store: ArtifactStore | None = None
-    waits_for: tuple[pulumi.Resource, ...] = ()
-    dies_with: pulumi.Resource | None = None
+    depends_on: tuple[pulumi.Resource, ...] = ()
+    deleted_with: pulumi.Resource | None = None
 
 
 class Pipelines(pulumi.ComponentResource):
@@ -83,8 +83,8 @@ class Pipelines(pulumi.ComponentResource):
             directory=kustomization("cluster-scoped-resources"),
             opts=pulumi.ResourceOptions(
                 parent=self,
-                depends_on=args.waits_for,
-                transforms=[applied(cluster_patches(args.namespace_labels), args.dies_with)],
+                depends_on=args.depends_on,
+                transforms=[applied(cluster_patches(args.namespace_labels), args.deleted_with)],
             ),
         )
         credentials = {
@@ -107,12 +107,12 @@ class Pipelines(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(
                 parent=self,
                 depends_on=[kinds, *(args.store.grants if args.store else ())],
-                transforms=[applied(wanted, args.dies_with, tuple(credentials))],
+                transforms=[applied(wanted, args.deleted_with, tuple(credentials))],
             ),
         )
         for policy in network_policies.pipelines(NAMESPACE):
             role = f"{name}-policy-{policy['metadata']['name']}"
-            Manifest(role, policy, leaf(self, args.dies_with, [kinds]))
+            Manifest(role, policy, leaf(self, args.deleted_with, [kinds]))
         self.namespace_name = NAMESPACE
         self.namespace = (kinds,)
         self.ready = (objects,)

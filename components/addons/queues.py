@@ -24,7 +24,7 @@ class QueuesArgs:
         kueue: what has to be there first: Kueue's kinds, and its webhooks answering.
         pools: the node pools, which an order among them names.
         namespaces: by name of a tenant's namespace, what its local queues wait for.
-        dies_with: the cluster, where its end is the queues' end, too.
+        deleted_with: the cluster, where its end is the queues' end, too.
     """
 
     declaration: Cluster
@@ -33,7 +33,7 @@ class QueuesArgs:
     namespaces: Mapping[str, tuple[pulumi.Resource, ...]] = field(
         default_factory=dict[str, tuple[pulumi.Resource, ...]]
     )
-    dies_with: pulumi.Resource | None = None
+    deleted_with: pulumi.Resource | None = None
 
 
 class Queues(pulumi.ComponentResource):
@@ -69,5 +69,5 @@ class Queues(pulumi.ComponentResource):
         return Manifest(
             f"{name}-{manifest['kind'].lower()}-{called}",
             manifest,
-            leaf(self, args.dies_with, (*before, *around)),
+            leaf(self, args.deleted_with, (*before, *around)),
         )

@@ -22,19 +22,19 @@ class TenantArgs:
         team: the tenant.
         backing: what the cloud holds for it; None for one that is nobody's, such as `default` where no team
             is declared.
-        waits_for: what has to be there before its namespace: Kueue, whose webhooks see what is in it.
+        depends_on: what has to be there before its namespace: Kueue, whose webhooks see what is in it.
         namespace_made_with: what brings the namespace, labels and all, where an add-on does.
         accounts_made_with: what brings the service accounts in it, where an add-on does.
-        dies_with: the cluster, where its end is the end of everything in it.
+        deleted_with: the cluster, where its end is the end of everything in it.
     """
 
     declaration: Cluster
     team: Team
     backing: Backing | None = None
-    waits_for: tuple[pulumi.Resource, ...] = ()
+    depends_on: tuple[pulumi.Resource, ...] = ()
     namespace_made_with: tuple[pulumi.Resource, ...] = ()
     accounts_made_with: tuple[pulumi.Resource, ...] = ()
-    dies_with: pulumi.Resource | None = None
+    deleted_with: pulumi.Resource | None = None
 
 
 class Tenant(pulumi.ComponentResource):
@@ -58,15 +58,15 @@ class Tenant(pulumi.ComponentResource):
 
         def made(manifest: dict[str, Any], *needs: pulumi.Resource, patch: bool = False) -> Manifest:
             role = f"{manifest['kind'].lower()}-{manifest['metadata']['name']}"
-            return Manifest(f"{name}-{role}", manifest, leaf(self, args.dies_with, needs), patch=patch)
+            return Manifest(f"{name}-{role}", manifest, leaf(self, args.deleted_with, needs), patch=patch)
 
         self.namespace = args.namespace_made_with or (
-            made(team_objects.namespace(declaration, team), *args.waits_for, patch=not ours),
+            made(team_objects.namespace(declaration, team), *args.depends_on, patch=not ours),
         )
         self.bucket = args.backing.bucket if args.backing else None
         created = ours or bool(args.namespace_made_with)
         profile = team_objects.profile_map(declaration, team, created=created)
-        options = leaf(self, args.dies_with, self.namespace)
+        options = leaf(self, args.deleted_with, self.namespace)
         # Pulumi would print a changed profile with a line for each value, for each team.
         options.hide_diffs = ["data"]
         Manifest(f"{name}-configmap-{profile['metadata']['name']}", profile, options)
@@ -98,15 +98,15 @@ class Tenant(pulumi.ComponentResource):
         needs = [*self.namespace, *backing.grants]
         if disk.credentials:
             secret = team_objects.mount_secret(MOUNT_SECRET, team, disk.credentials)
-            needs.append(Manifest(f"{name}-mount", secret, leaf(self, args.dies_with, self.namespace)))
+            needs.append(Manifest(f"{name}-mount", secret, leaf(self, args.deleted_with, self.namespace)))
         volume = Manifest(
             f"{name}-volume",
             team_objects.volume(declaration.name, team, disk),
-            leaf(self, args.dies_with, needs),
+            leaf(self, args.deleted_with, needs),
         )
         ours = team.creates_namespace
         Manifest(
             f"{name}-claim",
             team_objects.claim(declaration.name, team, disk),
-            leaf(self, args.dies_with or (self.namespace[0] if ours else None), [volume]),
+            leaf(self, args.deleted_with or (self.namespace[0] if ours else None), [volume]),
         )

@@ -32,12 +32,12 @@ class TrainerArgs:
     Attributes:
         home: where its controllers run.
         readers: subjects that may read its version, which its SDK asks for.
-        dies_with: the cluster, where its end is the objects' end, too.
+        deleted_with: the cluster, where its end is the objects' end, too.
     """
 
     home: Home
     readers: tuple[dict[str, str], ...] = ()
-    dies_with: pulumi.Resource | None = None
+    deleted_with: pulumi.Resource | None = None
 
 
 class Trainer(pulumi.ComponentResource):
@@ -57,11 +57,11 @@ class Trainer(pulumi.ComponentResource):
         super().__init__("ebbtide:addons:Trainer", name, {}, opts)
         version = PINS["trainer"].version
         namespace = Manifest(
-            f"{name}-namespace", system_namespace(NAMESPACE, "restricted"), leaf(self, args.dies_with)
+            f"{name}-namespace", system_namespace(NAMESPACE, "restricted"), leaf(self, args.deleted_with)
         )
         for policy in network_policies.trainer(NAMESPACE):
             role = f"{name}-policy-{policy['metadata']['name']}"
-            Manifest(role, policy, leaf(self, args.dies_with, [namespace]))
+            Manifest(role, policy, leaf(self, args.deleted_with, [namespace]))
         chart = helm.v4.Chart(
             f"{name}-chart",
             chart=_CHART,
@@ -73,14 +73,14 @@ class Trainer(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(
                 parent=self,
                 depends_on=[namespace],
-                transforms=[applied((*PATCHES, for_readers(args.readers)), args.dies_with)],
+                transforms=[applied((*PATCHES, for_readers(args.readers)), args.deleted_with)],
             ),
         )
         runtimes = kustomize.Directory(
             f"{name}-runtimes",
             directory=f"{_RUNTIMES}?ref=v{version}",
             opts=pulumi.ResourceOptions(
-                parent=self, depends_on=[chart], transforms=[applied(RUNTIME_PATCHES, args.dies_with)]
+                parent=self, depends_on=[chart], transforms=[applied(RUNTIME_PATCHES, args.deleted_with)]
             ),
         )
         self.ready = (chart, runtimes)

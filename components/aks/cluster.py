@@ -37,7 +37,7 @@ class ClusterArgs:
         subnet: resource id of the nodes' subnet.
         identity: resource id of the control plane's identity.
         addon_profiles: AKS's own add-ons, as Container insights.
-        waits_for: that identity's grants.
+        depends_on: that identity's grants.
     """
 
     declaration: Declaration
@@ -48,7 +48,7 @@ class ClusterArgs:
     addon_profiles: Mapping[str, Mapping[str, pulumi.Input[object]]] = field(
         default_factory=dict[str, Mapping[str, pulumi.Input[object]]]
     )
-    waits_for: tuple[pulumi.Resource, ...] = ()
+    depends_on: tuple[pulumi.Resource, ...] = ()
 
 
 class _Identity(containerservice.outputs.ManagedClusterIdentityResponse):
@@ -129,7 +129,7 @@ class Cluster(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(
                 parent=self,
                 protect=not declaration.is_ephemeral,
-                depends_on=args.waits_for,
+                depends_on=args.depends_on,
                 transforms=[ignored_while(current)],
             ),
         )

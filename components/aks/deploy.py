@@ -31,7 +31,7 @@ def deploy(declaration: Declaration, provider: azure_native.Provider) -> Topolog
                 declaration=declaration,
                 backing=backing(topology, declaration, cloud),
                 pools=tuple(pool.resource for pool in topology.pools.values()),
-                dies_with=topology.cluster.resource if topology.cluster else None,
+                deleted_with=topology.cluster.resource if topology.cluster else None,
             ),
             pulumi.ResourceOptions(providers=[topology.kubernetes]),
         )

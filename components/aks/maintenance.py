@@ -19,13 +19,13 @@ class MaintenanceSchedulesArgs:
         maintenance: the declared window and exclusions.
         cluster: name of the cluster.
         resource_group: name of the resource group that it is in.
-        dies_with: the cluster.
+        deleted_with: the cluster.
     """
 
     maintenance: Maintenance
     cluster: pulumi.Input[str]
     resource_group: pulumi.Input[str]
-    dies_with: pulumi.Resource
+    deleted_with: pulumi.Resource
 
 
 class MaintenanceSchedules(pulumi.ComponentResource):
@@ -43,7 +43,7 @@ class MaintenanceSchedules(pulumi.ComponentResource):
                 resource_name_=args.cluster,
                 resource_group_name=args.resource_group,
                 maintenance_window=_window(args.maintenance),
-                opts=pulumi.ResourceOptions(parent=self, deleted_with=args.dies_with),
+                opts=pulumi.ResourceOptions(parent=self, deleted_with=args.deleted_with),
             )
         self.register_outputs({})
 

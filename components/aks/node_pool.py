@@ -30,9 +30,9 @@ class NodePoolArgs:
         resource_group: name of the resource group that the cluster is in.
         subnet: resource id of the nodes' subnet. Default: the cluster's.
         labels: labels of the bill, which Azure calls tags.
-        dies_with: the cluster, where its end is the pool's end too, so that destroying it deletes no pool
+        deleted_with: the cluster, where its end is the pool's end too, so that destroying it deletes no pool
         one by one.
-        waits_for: what has to be there before a node starts: the grants of the cluster's identity.
+        depends_on: what has to be there before a node starts: the grants of the cluster's identity.
     """
 
     pool: Pool
@@ -41,8 +41,8 @@ class NodePoolArgs:
     resource_group: pulumi.Input[str]
     subnet: pulumi.Input[str] | None = None
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
-    dies_with: pulumi.Resource | None = None
-    waits_for: tuple[pulumi.Resource, ...] = ()
+    deleted_with: pulumi.Resource | None = None
+    depends_on: tuple[pulumi.Resource, ...] = ()
 
 
 class NodePool(pulumi.ComponentResource):
@@ -84,8 +84,8 @@ class NodePool(pulumi.ComponentResource):
             **inputs,
             opts=pulumi.ResourceOptions(
                 parent=self,
-                deleted_with=args.dies_with,
-                depends_on=args.waits_for,
+                deleted_with=args.deleted_with,
+                depends_on=args.depends_on,
                 # The provider would delete the old pool first. Made first, one of the same name is refused,
                 # and nothing is lost.
                 delete_before_replace=False,

@@ -35,7 +35,7 @@ class _Base:
     subnet: pulumi.Input[str] | None
     own_subnet: pulumi.Output[str] | None = None
     cluster: Cluster | None = None
-    waits_for: tuple[pulumi.Resource, ...] = ()
+    depends_on: tuple[pulumi.Resource, ...] = ()
 
 
 class Topology(pulumi.ComponentResource):
@@ -97,8 +97,8 @@ class Topology(pulumi.ComponentResource):
                     resource_group=base.resource_group,
                     subnet=base.subnet,
                     labels=labels,
-                    dies_with=base.cluster.resource if base.cluster else None,
-                    waits_for=base.waits_for,
+                    deleted_with=base.cluster.resource if base.cluster else None,
+                    depends_on=base.depends_on,
                 ),
                 pulumi.ResourceOptions(parent=self),
             )
@@ -164,7 +164,7 @@ def _own(name: str, declaration: Declaration, cloud: Aks, parent: Topology) -> _
             subnet=network.subnet,
             identity=identity.identity,
             addon_profiles=logs.addon_profiles if logs else {},
-            waits_for=identity.grants,
+            depends_on=identity.grants,
         ),
         inside,
     )
@@ -173,7 +173,7 @@ def _own(name: str, declaration: Declaration, cloud: Aks, parent: Topology) -> _
             maintenance=cloud.maintenance,
             cluster=cluster.cluster_name,
             resource_group=group.name,
-            dies_with=cluster.resource,
+            deleted_with=cluster.resource,
         )
         MaintenanceSchedules(f"{name}-maintenance", schedules, inside)
     if members_of(declaration):
@@ -186,7 +186,7 @@ def _own(name: str, declaration: Declaration, cloud: Aks, parent: Topology) -> _
                 rule=logs.rule,
                 workspace=logs.workspace,
                 cluster=cluster.resource.id,
-                dies_with=cluster.resource,
+                deleted_with=cluster.resource,
             ),
             inside,
         )
@@ -196,7 +196,7 @@ def _own(name: str, declaration: Declaration, cloud: Aks, parent: Topology) -> _
         subnet=network.subnet,
         own_subnet=None if cloud.network.subnet else network.subnet,
         cluster=cluster,
-        waits_for=identity.grants,
+        depends_on=identity.grants,
     )
 
 

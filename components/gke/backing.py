@@ -77,7 +77,7 @@ def backing(
             keep=not declaration.is_ephemeral,
             labels=billing_labels(declaration),
             pipelines=artifacts.identity[IDENTITY] if artifacts else "",
-            waits_for=(topology.cluster.resource,) if topology.cluster else (),
+            depends_on=(topology.cluster.resource,) if topology.cluster else (),
         )
         name = f"{declaration.name}-team-{team.name}"
         _registry(name, team, declaration, cloud, topology)
@@ -98,7 +98,7 @@ def artifacts(topology: Topology, declaration: Declaration, cloud: Gke) -> Artif
         accounts=tuple(f"{NAMESPACE}/{account}" for account in WORKERS),
         goes_with_contents=declaration.is_ephemeral,
         labels=billing_labels(declaration),
-        waits_for=(topology.cluster.resource,) if topology.cluster else (),
+        depends_on=(topology.cluster.resource,) if topology.cluster else (),
     )
     inside = pulumi.ResourceOptions(parent=topology)
     return ArtifactBucket(f"{declaration.name}-artifacts", args, inside).store

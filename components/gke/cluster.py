@@ -29,14 +29,14 @@ class ClusterArgs:
         cloud: its cloud.
         network: the network that it stands in.
         node_account: e-mail of the nodes' service account, for the short-lived default pool.
-        waits_for: grants on the key of secrets, and on that of the default pool's disk.
+        depends_on: grants on the key of secrets, and on that of the default pool's disk.
     """
 
     declaration: Declaration
     cloud: Gke
     network: Network
     node_account: pulumi.Input[str]
-    waits_for: tuple[pulumi.Resource, ...] = ()
+    depends_on: tuple[pulumi.Resource, ...] = ()
 
 
 class Cluster(pulumi.ComponentResource):
@@ -61,7 +61,7 @@ class Cluster(pulumi.ComponentResource):
             **overridden(_TYPE, _inputs(args), cloud.overrides),
             opts=pulumi.ResourceOptions(
                 parent=self,
-                depends_on=args.waits_for,
+                depends_on=args.depends_on,
                 # GKE's own guard comes too late: when it refuses, the engine has already dropped every pool
                 # that dies with the cluster from its state. This one refuses before anything is done.
                 protect=not declaration.is_ephemeral,

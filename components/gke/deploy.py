@@ -33,7 +33,7 @@ def deploy(declaration: Declaration, provider: gcp.Provider) -> Topology:
                 backing=backing(topology, declaration, cloud, store),
                 pools=tuple(pool.resource for pool in topology.pools.values()),
                 artifacts=store,
-                dies_with=topology.cluster.resource if topology.cluster else None,
+                deleted_with=topology.cluster.resource if topology.cluster else None,
             ),
             pulumi.ResourceOptions(providers=[topology.kubernetes]),
         )

@@ -61,9 +61,9 @@ class NodePoolArgs:
         disk_key: name of the key of Cloud KMS that boot disks are encrypted with. Default: Google's.
         network_tags: network tags of all nodes of the cluster; the pool's are added.
         labels: labels of the bill.
-        dies_with: the cluster, where its end is the pool's end too, so that destroying it deletes no pool
+        deleted_with: the cluster, where its end is the pool's end too, so that destroying it deletes no pool
         one by one.
-        waits_for: what has to be there before a node starts: the way out of the network, the grants of the
+        depends_on: what has to be there before a node starts: the way out of the network, the grants of the
         account.
     """
 
@@ -75,8 +75,8 @@ class NodePoolArgs:
     disk_key: str | None = None
     network_tags: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
-    dies_with: pulumi.Resource | None = None
-    waits_for: tuple[pulumi.Resource, ...] = ()
+    deleted_with: pulumi.Resource | None = None
+    depends_on: tuple[pulumi.Resource, ...] = ()
 
 
 class NodePool(pulumi.ComponentResource):
@@ -118,8 +118,8 @@ class NodePool(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(
                 parent=self,
                 ignore_changes=ignored,
-                deleted_with=args.dies_with,
-                depends_on=args.waits_for,
+                deleted_with=args.deleted_with,
+                depends_on=args.depends_on,
             ),
         )
         self.pool_name = self.resource.name

@@ -31,7 +31,7 @@ class TenantArgs:
         labels: labels of the bill.
         pipelines: e-mail of the service account that steps act as already; empty if they act as none. The
             bucket is theirs, too, if the team works in the namespace of Kubeflow Pipelines.
-        waits_for: the cluster: the project's workload pool comes into being with its first one.
+        depends_on: the cluster: the project's workload pool comes into being with its first one.
     """
 
     team: Team
@@ -43,7 +43,7 @@ class TenantArgs:
     keep: bool
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
     pipelines: pulumi.Input[str] = ""
-    waits_for: tuple[pulumi.Resource, ...] = ()
+    depends_on: tuple[pulumi.Resource, ...] = ()
 
 
 class Tenant(pulumi.ComponentResource):
@@ -73,7 +73,7 @@ class Tenant(pulumi.ComponentResource):
                 service_account_id=account.name,
                 role="roles/iam.workloadIdentityUser",
                 member=f"serviceAccount:{args.project}.svc.id.goog[{args.team.namespace_name}/{subject}]",
-                opts=pulumi.ResourceOptions(parent=self, depends_on=args.waits_for),
+                opts=pulumi.ResourceOptions(parent=self, depends_on=args.depends_on),
             )
             for role, subject in (("workload", ACCOUNT), *((item, item) for item in adopted))
         ]

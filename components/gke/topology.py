@@ -30,7 +30,7 @@ class _Base:
     kubeconfig: pulumi.Output[str]
     cluster: Cluster | None = None
     node_account: pulumi.Output[str] | None = None
-    waits_for: tuple[pulumi.Resource, ...] = ()
+    depends_on: tuple[pulumi.Resource, ...] = ()
     key_grants: KeyGrants | None = None
 
 
@@ -69,7 +69,7 @@ class Topology(pulumi.ComponentResource):
         self.cluster_name = base.cluster_name
         self.kubeconfig = base.kubeconfig
         labels = billing_labels(declaration)
-        waits_for = (*base.waits_for, *(base.key_grants.disks if base.key_grants else ()))
+        depends_on = (*base.depends_on, *(base.key_grants.disks if base.key_grants else ()))
         self.pools = {
             pool.name: NodePool(
                 f"{name}-{pool.name}",
@@ -80,10 +80,10 @@ class Topology(pulumi.ComponentResource):
                     project=cloud.project,
                     service_account=base.node_account,
                     labels=labels,
-                    dies_with=base.cluster.resource if base.cluster else None,
+                    deleted_with=base.cluster.resource if base.cluster else None,
                     disk_key=cloud.keys.disks,
                     network_tags=cloud.network_tags,
-                    waits_for=waits_for,
+                    depends_on=depends_on,
                 ),
                 pulumi.ResourceOptions(parent=self),
             )
@@ -116,7 +116,7 @@ def _own(name: str, declaration: Declaration, cloud: Gke, parent: Topology) -> _
             cloud=cloud,
             network=network,
             node_account=identity.email,
-            waits_for=(*grants.secrets, *grants.disks) if grants else (),
+            depends_on=(*grants.secrets, *grants.disks) if grants else (),
         ),
         inside,
     )
@@ -127,7 +127,7 @@ def _own(name: str, declaration: Declaration, cloud: Gke, parent: Topology) -> _
         kubeconfig=own_kubeconfig(cluster, private=cloud.access.private),
         cluster=cluster,
         node_account=identity.email,
-        waits_for=(*network.way_out, *identity.grants),
+        depends_on=(*network.way_out, *identity.grants),
         key_grants=grants,
     )
 

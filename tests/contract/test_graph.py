@@ -150,9 +150,9 @@ def test_pools_die_with_their_cluster(declaration: Declaration) -> None:
         assert resource.custom or resource.deleted_with is None
     for made in pools_made(recording):
         if not made.inline:
-            dies_with = recording[made.urn].deleted_with
-            assert dies_with is not None
-            assert recording[dies_with].type.endswith(("cluster:Cluster", "ManagedCluster"))
+            deleted_with = recording[made.urn].deleted_with
+            assert deleted_with is not None
+            assert recording[deleted_with].type.endswith(("cluster:Cluster", "ManagedCluster"))
 
 
 @pytest.mark.parametrize("cloud", BASES)

@@ -13,7 +13,7 @@ from pulumi_kubernetes.kustomize import v2 as kustomize
 from components.addons.home import home
 from components.addons.kueue import NAMESPACE, RELEASE, reachable
 from components.addons.kueue_values import values
-from components.addons.leaves import dying_inside
+from components.addons.leaves import deleted_with_cluster
 from components.addons.manifest import Manifest, obj
 from ebbtide.catalog import PINS
 from ebbtide.model import declare
@@ -77,7 +77,7 @@ def _program(kubeconfig: str) -> Program:
         cluster = Manifest("cluster", obj("v1", "ConfigMap", "cluster", "default"), options)
         namespace = Manifest("namespace", obj("v1", "Namespace", NAMESPACE), options)
         with_transforms = pulumi.ResourceOptions(
-            parent=above, depends_on=[namespace], transforms=[reachable, *dying_inside(None)]
+            parent=above, depends_on=[namespace], transforms=[reachable, *deleted_with_cluster(None)]
         )
         chart = helm.v4.Chart(
             "kueue",
@@ -94,7 +94,7 @@ def _program(kubeconfig: str) -> Program:
             "thing",
             directory="github.com/x/thing/path?ref=1",
             namespace="default",
-            opts=pulumi.ResourceOptions(parent=above, transforms=dying_inside(cluster)),
+            opts=pulumi.ResourceOptions(parent=above, transforms=deleted_with_cluster(cluster)),
         )
 
     return program

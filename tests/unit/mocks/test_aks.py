@@ -183,7 +183,7 @@ def test_maintenance_schedules(mocks: Mocks) -> None:
             maintenance=Maintenance(window=window),
             cluster="train",
             resource_group="train",
-            dies_with=pulumi.ComponentResource("test:index:Cluster", "cluster"),
+            deleted_with=pulumi.ComponentResource("test:index:Cluster", "cluster"),
         )
         aks.MaintenanceSchedules("maintenance", args)
 

@@ -39,7 +39,7 @@ def pipelines(**more: Any) -> Recording:
     return recorded(
         lambda first, opts: Pipelines(
             "kfp",
-            PipelinesArgs(declared=Declared(), home=HOME, waits_for=(first,), dies_with=first, **more),
+            PipelinesArgs(declared=Declared(), home=HOME, depends_on=(first,), deleted_with=first, **more),
             opts,
         )
     )
@@ -48,13 +48,15 @@ def pipelines(**more: Any) -> Recording:
 def katib() -> Recording:
     """Katib that waits for something."""
     return recorded(
-        lambda first, opts: Katib("katib", KatibArgs(home=HOME, waits_for=(first,), dies_with=first), opts)
+        lambda first, opts: Katib(
+            "katib", KatibArgs(home=HOME, depends_on=(first,), deleted_with=first), opts
+        )
     )
 
 
 def trainer() -> Recording:
     """Trainer that goes with something."""
-    return recorded(lambda first, opts: Trainer("trainer", TrainerArgs(home=HOME, dies_with=first), opts))
+    return recorded(lambda first, opts: Trainer("trainer", TrainerArgs(home=HOME, deleted_with=first), opts))
 
 
 def bucket(*, goes_with_contents: bool) -> Recording:
@@ -165,7 +167,7 @@ def test_a_bucket_comes_before_what_uses_it() -> None:
         Pipelines(
             "kfp",
             PipelinesArgs(
-                declared=Declared(artifacts="bucket"), home=HOME, store=store.store, dies_with=first
+                declared=Declared(artifacts="bucket"), home=HOME, store=store.store, deleted_with=first
             ),
             opts,
         )

@@ -8,7 +8,7 @@ import yaml
 
 from components.addons.kueue import reachable
 from components.addons.kueue_values import VISIBILITY_PORT, WEBHOOK_PORT, configuration, values
-from components.addons.leaves import dying_inside, holds_something
+from components.addons.leaves import deleted_with_cluster, holds_something
 from ebbtide.catalog import PINS, footprint
 from ebbtide.model import declare
 from tests.declarations import AKS, GKE, Declaration, changed, pool
@@ -164,9 +164,9 @@ def test_what_the_cloud_keeps_something_for(kind: str, spec: dict[str, Any], hol
 
 def test_leaves_of_a_chart_go_with_the_cluster() -> None:
     """Each leaf but a claim; never the chart; on a cluster that stays there is no transform at all."""
-    assert dying_inside(None) == []
+    assert deleted_with_cluster(None) == []
     cluster: Any = object.__new__(pulumi.Resource)
-    (die,) = dying_inside(cluster)
+    (die,) = deleted_with_cluster(cluster)
     leaf = die(_args("kubernetes:apps/v1:Deployment", {}))
     assert isinstance(leaf, pulumi.ResourceTransformResult)
     assert leaf.opts.deleted_with is cluster

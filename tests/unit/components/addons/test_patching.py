@@ -8,7 +8,7 @@ import pulumi
 
 from components.addons.credentials import encoded, generated
 from components.addons.objects import Object
-from components.addons.patches import holding
+from components.addons.patches import filled_in_the_cluster, holding
 from components.addons.patching import applied, goes_with_the_cluster
 from ebbtide.recording.record import record
 
@@ -77,6 +77,20 @@ def test_a_generated_secret_stays_as_it_was_made() -> None:
     assert ignored == ["data"]
     assert transformed(given("Secret"), kept=("another",))[2] is None
     assert transformed(given("Secret"))[2] is None
+
+
+def test_data_that_is_an_output_is_dropped_by_name() -> None:
+    """To a transform, the data of a Secret is an Output: there is nothing in it to look at."""
+    dropped: list[Any] = []
+
+    def program() -> None:
+        secret = given("Secret", data=pulumi.Output.secret({"tls.crt": ""}), type="Opaque")
+        result = applied((filled_in_the_cluster("thing"),), None)(secret)
+        assert isinstance(result, pulumi.ResourceTransformResult)
+        dropped.append(result.props)
+
+    record(program, project="test", stack="test")
+    assert dropped == [{"kind": "Secret", "metadata": {"name": "thing"}, "type": "Opaque"}]
 
 
 def test_components_and_strangers_are_left_alone() -> None:
