@@ -27,7 +27,7 @@ CREDENTIALS = {DATABASE_SECRET: {"MYSQL_ROOT_PASSWORD": "b3Vycw=="}}
 DEPLOYMENT = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/katib-controller"
 EXPERIMENTS = "/apis/kubeflow.org/v1beta1/namespaces/team/experiments"
 GKE_PORTS = frozenset({443, 10250})
-LIBRARY = ROOT / "ebbtide" / "rehearsal" / "scenarios" / "library"
+LIBRARY = ROOT / "rehearsal" / "ebbtide_rehearsal" / "scenarios" / "library"
 
 
 def _cluster(directory: Path, found: Tools, installed: Tools) -> Iterator[ControlPlane]:
