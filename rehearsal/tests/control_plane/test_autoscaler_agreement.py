@@ -28,7 +28,7 @@ from rehearsal.tests.control_plane.cluster import Object, job, namespace, pod, w
 from rehearsal.tests.control_plane.cluster_autoscaler import NodeGroups, deciding
 from rehearsal.tests.control_plane.node_pools import CLUSTER
 
-pytestmark = pytest.mark.rehearsal
+pytestmark = [pytest.mark.rehearsal, pytest.mark.long]
 
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 ZONES = ("us-central1-a", "us-central1-b")

@@ -23,7 +23,7 @@ from rehearsal.tests.control_plane.cluster import Object, namespace
 from rehearsal.tests.control_plane.cluster_autoscaler import NodeGroups, deciding
 from rehearsal.tests.control_plane.node_pools import CLUSTER
 
-pytestmark = pytest.mark.rehearsal
+pytestmark = [pytest.mark.rehearsal, pytest.mark.long]
 
 Conditions = Mapping[str, tuple[str, str, str]]
 
