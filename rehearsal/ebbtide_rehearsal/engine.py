@@ -132,9 +132,6 @@ def workspace(
             "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
             # One on PATH would be preferred, in whatever version.
             "PULUMI_IGNORE_AMBIENT_PLUGINS": "true",
-            # The default is four per processor. With four, Kueue's Deployment and Services, which wait for
-            # its pod, keep the engine from creating the CRD that the pod waits for.
-            "PULUMI_PARALLEL": "16",
             **environment,
         },
     )

@@ -10,6 +10,7 @@ import asyncio
 import re
 import ssl
 import threading
+from io import BytesIO
 from typing import Final
 
 from aiohttp import ClientSession, ClientTimeout, TCPConnector, web
@@ -103,7 +104,7 @@ class ApiServerProxy:
             await asyncio.sleep(injected.seconds)
             if injected.message is not None:
                 return _refusal(injected.message)
-        body = await request.read() if request.can_read_body else None
+        body = BytesIO(await request.read()) if request.can_read_body else None
         async with self._client.request(
             request.method,
             url,
