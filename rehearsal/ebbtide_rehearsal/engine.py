@@ -17,8 +17,10 @@ from pulumi.automation.errors import CommandError
 from pulumi.automation.events import EngineEvent, OpType
 
 from ebbtide.interrupts import deferred_interrupts
+from ebbtide.preview.record_stack import record_stack
 from ebbtide.preview.stack_files import StackFiles
 from ebbtide.recording import program
+from ebbtide.recording.recording import Recording
 from ebbtide_rehearsal.tools import plugins
 
 _PASSPHRASE: Final = "rehearsal"  # noqa: S105 - of a state that holds no secret but this machine's own
@@ -185,6 +187,14 @@ class Engine:
         self.environment: Mapping[str, str] = options.env_vars or {}
         self._outputs: Mapping[str, Any] | None = None
         self._stack = automation.create_or_select_stack(files.stack, files.project, self._run, opts=options)
+
+    def recording(self) -> Recording:
+        """Record the program with the stack's current declaration.
+
+        Raises:
+            ProgramError: the program fails.
+        """
+        return record_stack(self._files)
 
     @property
     def declaration(self) -> Any:

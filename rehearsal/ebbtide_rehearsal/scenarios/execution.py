@@ -33,6 +33,7 @@ from ebbtide_rehearsal.scenarios.observer import Observer
 from ebbtide_rehearsal.scenarios.pipeline_runs import run_of
 from ebbtide_rehearsal.scenarios.submission import Object, on_every_pool, submitted
 from ebbtide_rehearsal.stage import Stage
+from ebbtide_rehearsal.strict import wrong_fields
 
 _LOOK_EVERY: Final = 0.5  # seconds
 _SHOWN: Final = 8
@@ -116,6 +117,8 @@ class Play:
             yield from _refused(outcome, step.refused)
             return
         yield from outcome.errors
+        if outcome.done and not step.unchanged and "kubeconfig" in engine.outputs():
+            yield from wrong_fields(engine.recording(), self.stage.api())
         if step.unchanged:
             yield from (f"{one}, though nothing was changed." for one in outcome.steps[:_SHOWN])
         for one in outcome.steps:

@@ -11,9 +11,11 @@ from pulumi import automation
 from pulumi_kubernetes import Provider
 
 from components.addons.manifest import Manifest, obj
+from ebbtide.recording.record import record
 from ebbtide_rehearsal.cloud.faults import API_ERROR, SLOW, Fault
 from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.control_plane import ControlPlane
+from ebbtide_rehearsal.strict import wrong_fields
 from ebbtide_rehearsal.tools import Tools
 from rehearsal.tests.control_plane import programs
 from rehearsal.tests.control_plane.programs import Program, Stack
@@ -112,6 +114,20 @@ def test_an_unknown_field_of_a_custom_resource_is_refused(stack: Stack, kubeconf
     bad = {**good, "spec": {"a": 1, "b": 2}}
     with pytest.raises(automation.CommandError, match=r"\.spec\.b: field not declared in schema"):
         stack.up(_program(kubeconfig, definition, bad))
+
+
+def test_an_unknown_field_of_a_built_in_kind_is_named(control_plane: ControlPlane) -> None:
+    """The provider drops it, and the strict dry run of the recorded program names it; nothing is created."""
+    misspelt = _deployment("busybox", restartpolicy="Always") | {"metadata": {"name": "web"}}
+
+    def program() -> None:
+        Manifest("misspelt", misspelt, pulumi.ResourceOptions())
+        Manifest("config", obj("v1", "ConfigMap", "config", data={"a": "b"}), pulumi.ResourceOptions())
+
+    (sentence,) = wrong_fields(record(program, project="shop", stack="dev"), control_plane.api)
+    assert sentence.startswith("Deployment web: ")
+    assert "restartpolicy" in sentence
+    assert not control_plane.api.items("/apis/apps/v1/namespaces/default/deployments")
 
 
 def test_the_api_fails_and_is_slow_on_request(stack: Stack, kubeconfig: str, store: Store) -> None:
