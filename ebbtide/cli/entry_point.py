@@ -125,7 +125,7 @@ def preview(
     config_file: ConfigFile = None,
     cwd: Cwd = Path(),
 ) -> None:
-    """Show pools, queues, cost and quotas of a stack, without a cloud account.
+    """Show a stack's pools, cost and quotas, without a cloud.
 
     The project's own program runs in this process, without credentials and without the `pulumi` command.
     Values that only a cloud knows are assumed, and marked as such. Exit status 1: the program logged an

@@ -19,8 +19,13 @@ MODULES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """The modules of each extra, as pyproject.toml lists their distributions."""
 
-OF_COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {"destroy": ("cluster",), "rehearse": ("rehearse",)}
-"""The extras of each command, besides a cloud's."""
+OF_COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "destroy": ("gke", "cluster"),
+    "rehearse": ("gke", "rehearse"),
+}
+"""The extras of each command; aks does as well as gke."""
+
+_CLOUDS: Final = ("gke", "aks")
 
 
 def advice(error: BaseException, command: str) -> str | None:
@@ -35,15 +40,16 @@ def advice(error: BaseException, command: str) -> str | None:
             extra for extra, modules in MODULES.items() if any(_within(name, module) for module in modules)
         ]
         if owners:
-            needed = [
-                extra for extra in OF_COMMANDS.get(command, ()) if extra not in owners and _is_missing(extra)
+            wanted = [
+                extra for extra in OF_COMMANDS.get(command, ()) if extra in owners or _is_missing(extra)
             ]
-            either = (
-                " For a cluster on AKS write aks in place of gke." if owners[:2] == ["gke", "aks"] else ""
-            )
+            extras = wanted if owners[0] in wanted else [owners[0]]
+            either = " For a cluster on AKS write aks in place of gke." if extras[0] == "gke" else ""
+            if len(owners) == 1 and owners[0] in _CLOUDS:
+                either = ""
             return (
-                f"`ebbtide {command}` needs {name}, which is not installed. Install it with: "
-                f"{pip_install(owners[0], *needed)}.{either}"
+                f"`ebbtide {command}` needs {name.partition('.')[0]}, which is not installed. Install it "
+                f"with: {pip_install(*extras)}.{either}"
             )
     return None
 
@@ -63,10 +69,11 @@ def _within(name: str, module: str) -> bool:
 
 
 def _is_missing(extra: str) -> bool:
-    for module in MODULES[extra]:
-        spec = None
-        with contextlib.suppress(ModuleNotFoundError):  # of a missing parent package
-            spec = find_spec(module)
-        if spec is None:
-            return True
+    """Check that a module of an extra is missing; of a cloud's extra, that the other cloud's is no better."""
+    return all(not all(map(_exists, MODULES[name])) for name in (_CLOUDS if extra in _CLOUDS else (extra,)))
+
+
+def _exists(module: str) -> bool:
+    with contextlib.suppress(ModuleNotFoundError):  # of a missing parent package
+        return find_spec(module) is not None
     return False

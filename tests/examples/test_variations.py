@@ -10,7 +10,7 @@ from ebbtide.placement.fallback import fallback_objects
 from ebbtide.placement.quotas import flavor
 from ebbtide.preview.build_report import preview_of
 from ebbtide.preview.report import PoolReport
-from ebbtide.preview.words import accelerator_words, capacity_words
+from ebbtide.preview.words import accelerator_words, capacity_limit
 from tests.declarations import Declaration, pool
 from tests.repository import ROOT, declaration
 from tests.synth import synth
@@ -40,7 +40,7 @@ def test_scarce_gpus_fall_back_from_a_reservation_to_flex_start_to_spot() -> Non
     (order,) = fallback_objects(declare(story))
     assert order["spec"]["priorities"] == [{"nodepools": [name]} for name in names]
     first = _previewed(story, "a100-held")
-    assert capacity_words(first) == "reservation, any, and no other machines"
+    assert capacity_limit(first) == "reservation any, and no other machines"
     assert first.falls_back_to == tuple(names[1:])
 
 

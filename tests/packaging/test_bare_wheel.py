@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+import ebbtide
+import ebbtide_rehearsal
 from ebbtide.cli.extras import MODULES, OF_COMMANDS
 from tests.repository import ROOT
 
@@ -152,3 +154,11 @@ def test_extras_are_those_of_the_package() -> None:
 
 def _name(requirement: str) -> str:
     return re.split(r"[^\w-]", requirement)[0]
+
+
+def test_both_distributions_have_one_version() -> None:
+    """The rehearsal runs the internals of the core of its own version."""
+    text = (ROOT / "rehearsal" / "pyproject.toml").read_text(encoding="utf-8")
+    project = tomllib.loads(text)["project"]
+    assert f"ebbtide=={ebbtide.__version__}" in project["dependencies"]
+    assert ebbtide_rehearsal.__version__ == ebbtide.__version__

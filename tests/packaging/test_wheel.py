@@ -73,8 +73,8 @@ def test_has_the_command_line(unpacked: Path) -> None:
     text = next(unpacked.glob("*.dist-info")).joinpath("entry_points.txt").read_text(encoding="utf-8")
     target = re.search(r"^ebbtide = ([\w.]+):(\w+)$", text, flags=re.MULTILINE)
     assert target is not None
-    module = (unpacked / target[1].replace(".", "/")).with_suffix(".py")
-    assert f"def {target[2]}(" in module.read_text(encoding="utf-8")
+    package = unpacked / target[1].replace(".", "/") / "__init__.py"
+    assert f'"{target[2]}"' in package.read_text(encoding="utf-8")
 
 
 def test_metadata_says_whose_it_is_and_under_which_license(unpacked: Path) -> None:

@@ -116,11 +116,9 @@ def _provisioned(condition: tuple[str, str, str]) -> tuple[str, str, str]:
 @pytest.mark.usefixtures("clean")
 @pytest.mark.parametrize("name", CASES)
 def test_answers(name: str, control_plane: ControlPlane, cluster_autoscaler: Path, tmp_path: Path) -> None:
-    """Both add the same nodes and write the same conditions.
-
-    The real one may fail to write that it has provisioned capacity, since it has just written that it accepts
-    the request; it looks again and finds the nodes that are coming.
-    """
+    """Both add the same nodes and write the same conditions."""
+    # The real one may fail to write that it has provisioned capacity, since it has just written that it
+    # accepts the request; it looks again and finds the nodes that are coming.
     case, api = CASES[name], control_plane.api
     place = namespace(api, name.replace(" ", "-"))
     pool: NodePool = aks_pool("a")

@@ -41,9 +41,8 @@ def test_a_request_is_accepted_waits_and_is_provisioned_as_a_whole() -> None:
 
 
 def test_no_room_is_waited_for_and_too_much_fails() -> None:
-    """A request that others are before waits; one that no pool can ever hold fails.
-
-    GKE's TestProvReqGPUAndNodePool and TestProvReqGPUWithNonExistingNodePool.
+    """A request that others are before waits; one that no pool can ever hold fails (GKE's
+    TestProvReqGPUAndNodePool and TestProvReqGPUWithNonExistingNodePool).
     """
     others = tuple(a_machine(POOL, n) for n in range(3))
     assert _decide(_request(2, "Accepted"), seen(POOL, machines=others, now=9999)) is None

@@ -83,10 +83,11 @@ def test_preview_as_text() -> None:
     """Of the dev stack, which is the one that is meant when none is named; plain in a pipe."""
     done = _ebbtide("preview")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("ebbtide/dev: an offline preview\n")
+    assert done.stdout.startswith("ebbtide/dev: train-dev on GKE in us-central1-a; an offline preview\n")
     assert "\x1b[" not in done.stdout
-    assert "runs only pods that tolerate" in done.stdout
+    assert "Cost 0.12 $/h idle" in done.stdout
     assert done.stderr == ""
+    assert "runs only pods that tolerate" in _ebbtide("preview", "--values").stdout
 
 
 def test_preview_as_json(tmp_path: Path) -> None:
@@ -134,8 +135,8 @@ def test_an_encrypted_secret_shows_as_a_secret(tmp_path: Path) -> None:
         tmp_path,
         "secretsprovider: passphrase\nencryptionsalt: v1:abc\nconfig: {password: {secure: v1:ciphertext}}\n",
     )
-    for form in ("text", "json"):
-        done = _ebbtide("preview", "--cwd", project, "--format", form)
+    for options in (["--values"], ["--format", "json"]):
+        done = _ebbtide("preview", "--cwd", project, *options)
         assert done.returncode == 0, done.stderr
         assert "[secret]" in done.stdout
         assert "ciphertext" not in done.stdout

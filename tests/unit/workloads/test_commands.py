@@ -215,7 +215,7 @@ def test_what_is_wrong_is_said(profile: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (("--env", "A"), "--env has 'A'; write a name, =, and what it is."),
+        (("--env", "A"), "--env has 'A'; write NAME=VALUE."),
         (("--env", "A=1", "--env", "A=2"), "--env has A twice."),
     ],
 )
@@ -266,7 +266,7 @@ def test_making_jobs_needs_the_standard_library_alone() -> None:
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True
     )
-    assert done.stdout == "['invocation', 'placement', 'workloads']\n"
+    assert done.stdout == "['errors', 'invocation', 'placement', 'workloads']\n"
 
 
 _ARGUMENTS = {

@@ -83,7 +83,7 @@ def test_a_context_that_is_not_there(tmp_path: Path) -> None:
 
 def test_a_context_without_a_cluster() -> None:
     """An option that would reach nothing is refused."""
-    assert _refused(*_JOB, "--context", "prod").startswith("--context says where --submit creates the Job")
+    assert _refused(*_JOB, "--context", "prod").startswith("--context needs --submit")
 
 
 def test_a_name_that_is_none() -> None:

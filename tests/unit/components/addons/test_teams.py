@@ -86,7 +86,7 @@ def test_an_existing_namespace_is_labeled_on_request() -> None:
 
 
 def test_a_profile_is_taken_over_in_the_stacks_own_namespaces_alone() -> None:
-    """In a namespace that exists already, the ConfigMap may be another stack's. No diff prints all of it."""
+    """In a namespace that exists already, the ConfigMap may be another stack's; no diff prints all of it."""
     teams = [{"name": "vision"}, {"name": "speech", "namespace": {"name": "theirs", "create": False}}]
     recording = synth(changed(QUEUED, teams=teams, addons={"pipelines": {}}))
     made = recording.of_type("kubernetes:core/v1:ConfigMap")
