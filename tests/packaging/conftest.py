@@ -10,7 +10,7 @@ import pytest
 
 from tests.repository import ROOT
 
-_BUILD = "import setuptools.build_meta as backend, sys; print(backend.build_wheel(sys.argv[1]))"
+BUILD = "import setuptools.build_meta as backend, sys; print(backend.build_wheel(sys.argv[1]))"
 
 
 @pytest.fixture(scope="session")
@@ -22,7 +22,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE", "__main__.py"):
         shutil.copy(ROOT / name, copy)
     target = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-W", "ignore", "-c", _BUILD, str(target)]
+    command = [sys.executable, "-W", "ignore", "-c", BUILD, str(target)]
     done = subprocess.run(command, cwd=copy, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return next(target.glob("*.whl"))

@@ -13,7 +13,6 @@ import pytest
 from ebbtide import __version__
 from ebbtide.cli.help_examples import EXAMPLES
 from ebbtide.invocation import command_line
-from ebbtide_rehearsal.scenarios import built_in
 from tests.repository import ROOT
 
 _COLUMNS = 80
@@ -102,8 +101,6 @@ def _completed(words: str) -> list[str]:
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
-def test_bash_completes_stacks_and_scenarios() -> None:
-    """The script of `--show-completion` completes a project's stacks and the scenarios."""
+def test_bash_completes_stacks() -> None:
+    """The script of `--show-completion` completes a project's stacks."""
     assert _completed("ebbtide preview dev") == ["dev", "dev-aks"]
-    storms = [name for name in built_in() if name.startswith("spot-s")]
-    assert _completed("ebbtide rehearse --scenario spot-s") == storms

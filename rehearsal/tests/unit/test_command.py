@@ -1,7 +1,9 @@
-"""The command that rehearses: what it says before anything is started."""
+"""The command `ebbtide rehearse`, before anything is started."""
 
+import os
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -23,6 +25,19 @@ def test_the_scenarios_that_come_along_are_listed() -> None:
     status, text = _said("--list")
     assert status == 0
     assert [line.split()[0] for line in text.splitlines()] == list(built_in())
+
+
+def test_a_shell_completes_scenarios() -> None:
+    """The names of the built-in scenarios."""
+    words = "ebbtide rehearse --scenario spot-s"
+    done = subprocess.run(
+        [Path(sysconfig.get_path("scripts"), "ebbtide")],
+        env={**os.environ, "_EBBTIDE_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": "3"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.split() == [name for name in built_in() if name.startswith("spot-s")]
 
 
 def test_a_scenario_that_is_not_there_is_a_wrong_call() -> None:
