@@ -74,7 +74,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class FixedInputs:
-    """What a cloud cannot change on a node pool that is there.
+    """Immutable inputs of a cloud's node pools.
 
     Attributes:
         cloud: the cloud, as a message calls it.
@@ -181,7 +181,7 @@ def _differ(old: Any, new: Any) -> bool:
 
 
 def _is_known(value: Any) -> bool:
-    """Whether a value is plain: not a preview's stand-in for one that is not known yet, nor a secret."""
+    """Check that a value is neither unknown nor secret."""
     if isinstance(value, Mapping | list):
         return all(map(_is_known, _items(value)))
     return value is None or isinstance(value, str | int | float)

@@ -1,4 +1,4 @@
-"""What runs on the cluster, the same on both clouds."""
+"""Add-ons, the same on both clouds."""
 
 from .addons import Addons, AddonsArgs, wanted
 

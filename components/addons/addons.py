@@ -27,14 +27,14 @@ Ready = tuple[pulumi.Resource, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddonsArgs:
-    """What add-ons are made from.
+    """Arguments of add-ons.
 
     Attributes:
         declaration: the whole declaration.
-        backing: makes what the cloud holds for a team.
+        backing: creates the cloud resources of a team.
         pools: the node pools.
-        artifacts: where pipelines keep what they produce; None for in the cluster.
-        deleted_with: the cluster, where it is ours and its end is the end of everything on it.
+        artifacts: the store of pipelines; None for one in the cluster.
+        deleted_with: the cluster, if its deletion deletes everything on it.
     """
 
     declaration: Cluster
@@ -45,7 +45,7 @@ class AddonsArgs:
 
 
 def wanted(declaration: Cluster) -> bool:
-    """Whether anything is declared that runs on the cluster, besides its pools."""
+    """Check that anything besides pools is declared."""
     addons = declaration.addons
     return (
         declaration.has_kueue

@@ -1,4 +1,4 @@
-"""Where pipelines keep what their steps produce, as the objects in the cluster refer to it."""
+"""The store of pipelines' artifacts, as objects in the cluster refer to it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

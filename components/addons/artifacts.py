@@ -22,7 +22,7 @@ _ROLE = "roles/storage.objectUser"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactBucketArgs:
-    """What a bucket for artifacts is made from.
+    """Arguments of a bucket for artifacts.
 
     Attributes:
         cluster: name of the cluster; bucket and identity are called after it.

@@ -1,4 +1,4 @@
-"""What a cloud holds for a team, as the objects in the team's namespace refer to it."""
+"""A team's cloud resources, as the objects in its namespace refer to them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -1,5 +1,4 @@
-"""What brings a driver, or makes GPUs known to Kubernetes, where the cloud does not: plain manifests and
-values."""
+"""Manifests and values of GPU drivers and device plugins that the cloud does not install."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -15,7 +14,7 @@ from .home import Home
 from .manifest import obj
 
 SYSTEM = "kube-system"
-"""Where pods may be critical to a node: without that they would be the first to go when it is full."""
+"""Namespace whose pods may be node-critical: others are evicted first from a full node."""
 
 OPERATOR_NAMESPACE = "gpu-operator"
 
@@ -225,7 +224,7 @@ def _device_plugin(name: str, pools: Sequence[Pool], *, mig: bool = False) -> di
 
 
 def has_operator(declaration: Cluster) -> bool:
-    """Whether NVIDIA's operator is installed."""
+    """Check that NVIDIA's operator is installed."""
     return declaration.addons.drivers == "gpu-operator" and bool(pools_left_to_us(declaration))
 
 

@@ -26,12 +26,12 @@ _REPOSITORY = "https://helm.ngc.nvidia.com/nvidia"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriversArgs:
-    """What drivers are made from.
+    """Arguments of drivers.
 
     Attributes:
         declaration: the whole declaration; pools and `addons.drivers` are read from it.
-        depends_on: what must be there first: Kueue, where it is there.
-        deleted_with: the cluster, where its end is their end, too.
+        depends_on: Kueue, if it is installed.
+        deleted_with: the cluster, if its deletion deletes them.
     """
 
     declaration: Cluster
@@ -40,7 +40,7 @@ class DriversArgs:
 
 
 def has_drivers(declaration: Cluster) -> bool:
-    """Whether anything has to be installed for the GPU nodes of a declaration."""
+    """Check that GPU nodes of a declaration need an installation."""
     return bool(installers(declaration) or device_plugins(declaration) or has_operator(declaration))
 
 

@@ -1,4 +1,4 @@
-"""Where what serves the cluster runs: on the system pool, so that every work pool can reach zero."""
+"""Placement of controllers on the system pool, so that every work pool can reach zero."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,11 +12,11 @@ from ebbtide.placement.marks import POOL_LABEL, marks
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """What leads a pod to the system pool, as a pod spec has it.
+    """Fields of a pod spec that place a pod on the system pool.
 
     Attributes:
-        node_selector: labels of its nodes; empty where they are not known.
-        tolerations: for each taint of its nodes.
+        node_selector: labels of its nodes; empty if unknown.
+        tolerations: of each taint of its nodes.
     """
 
     node_selector: dict[str, str]

@@ -20,12 +20,12 @@ _SOURCE = "github.com/kubeflow/katib/manifests/v1beta1/installs/katib-standalone
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KatibArgs:
-    """What Katib is made from.
+    """Arguments of Katib.
 
     Attributes:
-        home: where its controller runs.
-        depends_on: what must be there first: Kueue, where it is there.
-        deleted_with: the cluster, where its end is the objects' end, too.
+        home: the placement of its controller.
+        depends_on: Kueue, if it is installed.
+        deleted_with: the cluster, if its deletion deletes the objects.
     """
 
     home: Home
@@ -48,7 +48,7 @@ class Katib(pulumi.ComponentResource):
 
     namespace_name: str
     ready: tuple[pulumi.Resource, ...]
-    """What has to be there before an experiment, and before a namespace that holds any."""
+    """Prerequisites of an experiment, and of a namespace with any."""
 
     def __init__(self, name: str, args: KatibArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ebbtide:addons:Katib", name, {}, opts)

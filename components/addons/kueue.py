@@ -25,7 +25,7 @@ _CHART = "oci://registry.k8s.io/kueue/charts/kueue"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KueueArgs:
-    """What Kueue is made from.
+    """Arguments of Kueue.
 
     Attributes:
         declaration: the whole declaration; the system pool, queues, pools and add-ons are read from it.
@@ -33,7 +33,7 @@ class KueueArgs:
             good, and refuses every one, when it finds their kind before that of their runtimes (Kueue 0.19.2,
             pkg/controller/jobframework/setup.go and jobs/trainjob). One that runs already starts again when
             it is told of a kind: the chart has its configuration's checksum on the pod.
-        deleted_with: the cluster, where its end is Kueue's end, too.
+        deleted_with: the cluster, if its deletion deletes Kueue.
     """
 
     declaration: Cluster
@@ -51,7 +51,7 @@ class Kueue(pulumi.ComponentResource):
     """
 
     ready: tuple[pulumi.Resource, ...]
-    """What has to be there before any queue."""
+    """Prerequisites of a queue."""
 
     def __init__(self, name: str, args: KueueArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ebbtide:addons:Kueue", name, {}, opts)

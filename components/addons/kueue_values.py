@@ -1,4 +1,4 @@
-"""What Kueue's chart and its controller are told: pure functions of the declaration."""
+"""Values of Kueue's chart and configuration of its controller, from the declaration."""
 
 from datetime import timedelta
 from typing import Any
@@ -43,7 +43,7 @@ def frameworks(declaration: Cluster) -> list[str]:
 
 
 def wait_for_pods(declaration: Cluster) -> timedelta:
-    """How long admitted work may take until its pods run, before it goes back into the queue.
+    """Return the time limit for admitted work until its pods run; then it is requeued.
 
     Kueue's own 30 minutes where nodes are there already; an hour where they start from zero, with a driver to
     install and images to pull; a week where a flex-start pool waits for stock after admission. Queued pools

@@ -1,4 +1,4 @@
-"""How what runs on the cluster goes away again."""
+"""Deletion of objects on the cluster."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -34,8 +34,8 @@ def leaf(
 
 
 def holds_something(kind: str, props: Mapping[str, Any]) -> bool:
-    """Whether the cloud keeps something for an object that outlives the cluster: a disk behind a claim, a
-    load balancer. What runs the pods of a claim goes for real, too: a claim waits for them (Kubernetes docs,
+    """Check that the cloud has something of an object that outlives the cluster: a disk of a claim, a load
+    balancer. Owners of a claim's pods are deleted, too, since a claim waits for its pods (Kubernetes docs,
     persistent volumes, storage object in use protection)."""
     spec: Mapping[str, Any] = props.get("spec") or {}
     match kind:

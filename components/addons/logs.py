@@ -14,8 +14,8 @@ from ebbtide.model import Logs
 from ebbtide.model.physical_names import WORKSPACE, fitting
 
 _STREAMS = ["Microsoft-ContainerLogV2", "Microsoft-KubeEvents", "Microsoft-KubePodInventory"]
-"""What pods write, what happened to them, and which there were: enough to follow one that is gone. Metrics
-are left to whoever wants to pay for them."""
+"""Logs, events and inventory of pods: enough to follow a deleted one. Metrics are not collected, since they
+cost."""
 
 _EXTENSION = "ContainerInsightsExtension"
 """Name of the association; the agent knows no other."""
@@ -30,12 +30,12 @@ are in `kube-audit` alone, which costs many times as much (azure-aks-docs, monit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogStoreArgs:
-    """What a store for logs is made from.
+    """Arguments of a store for logs.
 
     Attributes:
-        logs: the add-on, as it is declared.
+        logs: the declared add-on.
         name: of the cluster; workspace and rule are called after it.
-        resource_group: name of the group that they are made in, with which they go.
+        resource_group: name of their resource group, with which they are deleted.
         location: region.
         labels: labels of the bill.
     """
@@ -118,13 +118,13 @@ class LogStore(pulumi.ComponentResource):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogCollectionArgs:
-    """What collecting a cluster's logs is made from.
+    """Arguments of collecting a cluster's logs.
 
     Attributes:
         rule: resource id of the rule.
         workspace: resource id of the workspace.
         cluster: resource id of the cluster.
-        deleted_with: the cluster, with which the association ends.
+        deleted_with: the cluster, whose deletion deletes the association.
     """
 
     rule: pulumi.Input[str]

@@ -1,5 +1,4 @@
-"""What a team's members may do in their namespace: run work, follow it, stop it. Pure rules, from the
-add-ons."""
+"""RBAC rules of a team's members in their namespace: run, follow and stop work."""
 
 from typing import Any, assert_never
 
@@ -71,7 +70,7 @@ def readers(declaration: Cluster) -> tuple[dict[str, str], ...]:
 
 
 def _kinds(member: str, cloud: CloudKind) -> tuple[str, ...]:
-    """What a member is. On AKS an object id does not say whether it is a user's or a group's, and no two
+    """Return the RBAC subjects of a member. On AKS an object id is a user's or a group's, and no two
     identities share one."""
     match cloud:
         case CloudKind.GKE:

@@ -24,7 +24,7 @@ _STATUS: Final = 10443
 """Training pods report their progress to Trainer there, with a token (Trainer 2.3.0, charts)."""
 _KATIB_METRICS: Final = 8080
 _KATIB_API: Final = 6789
-"""Where metrics collectors report to, and where a suggestion listens (Katib 0.19.0)."""
+"""Ports of metrics and of suggestions (Katib 0.19.0)."""
 _KATIB_COMPONENT: Final = "katib.kubeflow.org/component"
 _KATIB_SUGGESTION: Final = "katib.kubeflow.org/deployment"
 _ARGO_METRICS: Final = 9090

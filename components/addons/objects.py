@@ -14,17 +14,17 @@ _WITH_PODS = ("Deployment", "StatefulSet", "Job")
 
 
 def kind_of(manifest: Mapping[str, Any]) -> str:
-    """What an object is."""
+    """Return the kind of an object."""
     return str(manifest.get("kind", ""))
 
 
 def name_of(manifest: Mapping[str, Any]) -> str:
-    """What an object is called."""
+    """Return the name of an object."""
     return str(manifest.get("metadata", {}).get("name", ""))
 
 
 def is_(manifest: Mapping[str, Any], kind: str, *names: str) -> bool:
-    """Whether an object is of that kind, and has one of those names where any are given."""
+    """Check the kind of an object, and its name if names are given."""
     return kind_of(manifest) == kind and (not names or name_of(manifest) in names)
 
 
@@ -49,8 +49,7 @@ def data_of(manifest: Mapping[str, Any]) -> Object:
 
 
 def has_pods(manifest: Mapping[str, Any]) -> bool:
-    """Whether an object makes pods that the system pool is to hold: not a DaemonSet, whose place is every
-    node."""
+    """Check that an object creates pods for the system pool; a DaemonSet is for every node."""
     return kind_of(manifest) in _WITH_PODS
 
 

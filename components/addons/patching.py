@@ -10,11 +10,10 @@ from .objects import Object, Patch, is_, kind_of, patched
 
 
 def goes_with_the_cluster(manifest: Object) -> bool:
-    """Whether an object may end with its cluster, without being deleted.
+    """Check that an object can be deleted with its cluster, without a deletion of its own.
 
-    A claim and a load balancer may not, since the cloud would keep what is behind them; nor may a namespace:
-    deleting it for real is what ends the pods before their claims, whatever is in it by then, and it is
-    waited for until all of that is gone.
+    A claim and a load balancer cannot, since the cloud would keep their disk or address. Nor can a namespace:
+    its deletion ends pods before their claims, and is awaited until all of its content is deleted.
     """
     return not (is_(manifest, "Namespace") or holds_something(kind_of(manifest), manifest))
 

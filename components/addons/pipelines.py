@@ -30,15 +30,15 @@ def kustomization(path: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelinesArgs:
-    """What Kubeflow Pipelines is made from.
+    """Arguments of Kubeflow Pipelines.
 
     Attributes:
-        declared: the add-on, as it is declared.
-        home: where its controllers run.
+        declared: the declared add-on.
+        home: the placement of its controllers.
         readers: subjects that may read its public settings.
         namespace_labels: labels of its namespace, by which Kueue covers it, or Katib. Its namespace is a
             tenant's like any other, but made here, since it comes with the kustomization.
-        store: where artifacts are kept; None for in the cluster.
+        store: the store of artifacts; None for one in the cluster.
         depends_on: what must be there first: Kueue, where it is there, whose webhooks see every Deployment of
             a labelled namespace; Katib, whose experiments a pipeline may start in this namespace, so that on
             a cluster that stays they go before the controller that has to let them.
@@ -70,9 +70,9 @@ class Pipelines(pulumi.ComponentResource):
 
     namespace_name: str
     namespace: tuple[pulumi.Resource, ...]
-    """What anything in its namespace has to wait for."""
+    """Prerequisites of any object in its namespace."""
     ready: tuple[pulumi.Resource, ...]
-    """What has to be there before a pipeline is run."""
+    """Prerequisites of a pipeline run."""
 
     def __init__(self, name: str, args: PipelinesArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         # What the transforms do is nothing that a preview sees: the component says what it asks for.

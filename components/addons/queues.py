@@ -17,14 +17,14 @@ from .manifest import Manifest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueuesArgs:
-    """What queues are made from.
+    """Arguments of queues.
 
     Attributes:
         declaration: the whole declaration; pools, queues and teams are read from it.
-        kueue: what has to be there first: Kueue's kinds, and its webhooks answering.
-        pools: the node pools, which an order among them names.
+        kueue: the prerequisites: Kueue's kinds and its webhooks.
+        pools: the node pools that a fallback order names.
         namespaces: by name of a tenant's namespace, what its local queues wait for.
-        deleted_with: the cluster, where its end is the queues' end, too.
+        deleted_with: the cluster, if its deletion deletes the queues.
     """
 
     declaration: Cluster
@@ -37,11 +37,11 @@ class QueuesArgs:
 
 
 class Queues(pulumi.ComponentResource):
-    """What tells the autoscaler which pools stand in for which; then flavors, checks, cohorts, cluster queues
-    and local queues. All of it is derived; none of it is written by hand.
+    """Fallback orders for the autoscaler, then flavors, checks, cohorts, cluster queues and local queues, all
+    derived from the declaration.
 
-    Each layer waits for the one before, so that on a cluster that stays they go in the opposite order: a
-    flavor that a queue still names is held by a finalizer until the queue is gone.
+    Each layer depends on the one before, so that they are deleted in the opposite order: a finalizer holds a
+    flavor until no queue names it.
     """
 
     local: tuple[pulumi.Resource, ...]

@@ -1,4 +1,4 @@
-"""Which failures of a pipeline's step make it run again: the settings of Argo's workflow controller."""
+"""Retries of pipeline steps: settings of Argo's workflow controller."""
 
 import json
 from typing import Any, Literal, assert_never
@@ -13,7 +13,7 @@ _LOST = (
     "imminent node shutdown|node is shutting down|low on resource|preempt|evict|pod deleted|pod failed:"
     "|Error .exit code 1(37|43)"
 )
-"""What a step says whose pod lost its node.
+"""Messages of a step whose pod lost its node.
 
 - The clouds' and Kubernetes' words, as in the controller's own TRANSIENT_ERROR_PATTERN (Kubeflow Pipelines
   2.17.0), but for `spot`, which a user's own error may hold, and with those of an eviction under pressure,
@@ -37,8 +37,8 @@ _RESTART = {"enabled": True, "maxRestarts": 3}
 
 
 def retry_strategy(retry: Literal["disruptions", "any"]) -> dict[str, Any]:
-    """What every template inherits that names no policy of its own, and no compiled pipeline does: a step's
-    `set_retry` replaces the limit and adds its backoff.
+    """Return the retry strategy of every template without a policy of its own, as all of compiled pipelines:
+    a step's `set_retry` replaces the limit and adds its backoff.
 
     Upstream's `OnError` retries neither an exit code nor a node that was shut down in order, so that
     `set_retry` does nothing for either. Run on a real controller: with it a preempted step fails after one

@@ -1,4 +1,4 @@
-"""What stands in a tenant's namespace, as plain manifests."""
+"""Manifests of a tenant's namespace."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -25,7 +25,7 @@ VOLUME = "shared"
 """The claim on a team's shared volume."""
 
 SMALL = {"cpu": "100m", "memory": "256Mi"}
-"""What a container is given that asks for nothing."""
+"""Requests of a container that declares none."""
 
 _RBAC = "rbac.authorization.k8s.io"
 

@@ -15,17 +15,16 @@ from .manifest import Manifest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantArgs:
-    """What a tenant's place is made from.
+    """Arguments of a tenant's place.
 
     Attributes:
         declaration: the whole declaration.
         team: the tenant.
-        backing: what the cloud holds for it; None for one that is nobody's, such as `default` where no team
-            is declared.
-        depends_on: what has to be there before its namespace: Kueue, whose webhooks see what is in it.
-        namespace_made_with: what brings the namespace, labels and all, where an add-on does.
-        accounts_made_with: what brings the service accounts in it, where an add-on does.
-        deleted_with: the cluster, where its end is the end of everything in it.
+        backing: its cloud resources; None for a namespace without a team, such as `default`.
+        depends_on: Kueue, whose webhooks see the namespace.
+        namespace_made_with: the add-on that creates the namespace with its labels, if any.
+        accounts_made_with: the add-on that creates its service accounts, if any.
+        deleted_with: the cluster, if its deletion deletes everything in it.
     """
 
     declaration: Cluster
@@ -47,7 +46,7 @@ class Tenant(pulumi.ComponentResource):
     """
 
     namespace: tuple[pulumi.Resource, ...]
-    """What everything in the namespace waits for."""
+    """Prerequisites of every object in the namespace."""
     bucket: pulumi.Input[str] | None
     """Address of the team's bucket; None where it has none."""
 

@@ -27,12 +27,12 @@ _RUNTIMES = "github.com/kubeflow/trainer/manifests/overlays/runtimes"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainerArgs:
-    """What Trainer is made from.
+    """Arguments of Trainer.
 
     Attributes:
-        home: where its controllers run.
-        readers: subjects that may read its version, which its SDK asks for.
-        deleted_with: the cluster, where its end is the objects' end, too.
+        home: the placement of its controllers.
+        readers: subjects that may read its version, which its SDK requests.
+        deleted_with: the cluster, if its deletion deletes the objects.
     """
 
     home: Home
@@ -50,8 +50,8 @@ class Trainer(pulumi.ComponentResource):
     """
 
     ready: tuple[pulumi.Resource, ...]
-    """What has to be there before a training job, before a namespace that holds any, and before Kueue, which
-    otherwise may not get to know of training jobs."""
+    """Prerequisites of a TrainJob, of a namespace with any, and of Kueue, which may otherwise miss the
+    kind."""
 
     def __init__(self, name: str, args: TrainerArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ebbtide:addons:Trainer", name, {}, opts)

@@ -1,4 +1,4 @@
-"""What Kubeflow Trainer's chart is told, and its objects as they are wanted: pure functions."""
+"""Values of Kubeflow Trainer's chart, and patches of its objects."""
 
 from typing import Any
 

@@ -66,12 +66,12 @@ class _CountInputs(TypedDict):
 def pool_inputs(
     pool: Pool, site: Site, *, subnet: pulumi.Input[str] | None, labels: Mapping[str, str]
 ) -> PoolInputs:
-    """What a complete pool becomes on AKS.
+    """Return the inputs of an agent pool for a complete pool.
 
     Args:
         pool: the declaration, complete.
         site: the cluster around it.
-        subnet: resource id of the nodes' subnet. None: the one that AKS has for the cluster.
+        subnet: resource id of the nodes' subnet; None for AKS' own.
         labels: labels of the bill, which Azure calls tags.
     """
     found = marks(pool, site.cloud)
@@ -122,10 +122,10 @@ def _count(pool: Pool) -> _CountInputs:
 
 
 def _capacity(pool: Pool) -> _CapacityInputs:
-    """How the machines are bought: priority and price are fixed for the life of the pool.
+    """Return the inputs of the capacity type; priority and price are immutable.
 
     Raises:
-        ValueError: the capacity kind is GKE's alone; the rules refuse it before this.
+        ValueError: a capacity type of GKE, which the rules refuse.
     """
     match pool.capacity:
         case OnDemand():
@@ -147,16 +147,15 @@ def _capacity(pool: Pool) -> _CapacityInputs:
 
 
 def _driver(pool: Pool) -> containerservice.GPUProfileArgsDict | None:
-    """Whether AKS installs the NVIDIA driver on the nodes. It never installs the device plugin: that is an
-    add-on's."""
+    """Check that AKS installs the NVIDIA driver on the nodes. The device plugin is always an add-on's."""
     if pool.accelerator is None:
         return None
     return {"driver": "None" if pool.accelerator.driver == "none" else "Install"}
 
 
 def _upgrade(pool: Pool) -> containerservice.AgentPoolUpgradeSettingsArgsDict | None:
-    """How nodes are replaced; never set for spot, which has no surge: declared, it would show as a change
-    for ever (terraform-provider-azurerm#29318)."""
+    """Return the upgrade settings; none for spot, which has no surge: declared, it would show as a permanent
+    change (terraform-provider-azurerm#29318)."""
     if pool.upgrade is None or isinstance(pool.capacity, Spot):
         return None
     surge, unavailable = pool.upgrade.max_surge, pool.upgrade.max_unavailable

@@ -1,4 +1,4 @@
-"""How an AKS cluster's teams come by what Azure holds for them."""
+"""Azure resources of an AKS cluster's teams."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -77,7 +77,7 @@ def _registry(name: str, team: Team, declaration: Declaration, cloud: Aks, topol
 
 
 def backing(topology: Topology, declaration: Declaration, cloud: Aks) -> MakeBacking:
-    """What makes a team's identity, bucket and volume, as part of the topology."""
+    """Return a function that creates a team's identity, bucket and volume in the topology."""
 
     def make(team: Team) -> Backing:
         args = TenantArgs(

@@ -27,7 +27,7 @@ _TYPE: Final = "azure-native:containerservice:ManagedCluster"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterArgs:
-    """What a cluster is made from.
+    """Arguments of a cluster.
 
     Attributes:
         declaration: the whole declaration; name, system pool, version, access, owner and lifetime are read
@@ -188,8 +188,8 @@ def _security(cloud: Aks) -> containerservice.ManagedClusterSecurityProfileArgsD
 
 
 def _access(cloud: Aks) -> containerservice.ManagedClusterAPIServerAccessProfileArgsDict:
-    """Who reaches the API server. A private one without a private zone needs its public name, which leads to
-    the private address (azure-aks-docs, private-clusters, 2026-08)."""
+    """Return the access profile of the API server. A private one without a private zone needs its public
+    name, which resolves to the private address (azure-aks-docs, private-clusters, 2026-08)."""
     # It would go round those ranges, and into the network of a private cluster.
     access: containerservice.ManagedClusterAPIServerAccessProfileArgsDict = {"disable_run_command": True}
     if cloud.access.private:

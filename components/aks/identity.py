@@ -13,10 +13,10 @@ from . import roles
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentityArgs:
-    """What an identity is made from.
+    """Arguments of an identity.
 
     Attributes:
-        name: what the identity is called in its resource group.
+        name: its name in its resource group.
         resource_group: name of that group.
         location: region.
         subscription: subscription id, whose role definitions are referred to.
@@ -55,7 +55,7 @@ class Identity(pulumi.ComponentResource):
     identity: pulumi.Output[str]
     """Resource id of the identity."""
     grants: tuple[pulumi.Resource, ...]
-    """What the cluster, and a pool on reserved capacity, have to wait for."""
+    """Prerequisites of the cluster, and of a pool on reserved capacity."""
 
     def __init__(self, name: str, args: IdentityArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ebbtide:aks:Identity", name, {}, opts)

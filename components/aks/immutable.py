@@ -1,4 +1,4 @@
-"""What AKS cannot change on a node pool that is there.
+"""Immutable properties of AKS node pools.
 
 Sources: azure-aks-docs `resize-node-pool` (2025-08), `use-system-pools` (2026-04), `spot-node-pool`,
 `use-capacity-reservation-groups` (2026-05); the properties that terraform-provider-azurerm makes a pool
@@ -54,6 +54,6 @@ POOLS: Final = FixedInputs(
     "...`: AKS adds none through the cluster), declare the system pool as NEW, and after the update "
     "remove the old one (`az aks nodepool delete --name {name} ...`).",
 )
-"""What AKS cannot change. Of azure-native 3.29 a change of the machine is a replacement, which deletes the
-pool first; everything else it sends, and AKS answers PropertyChangeNotAllowed
+"""Immutable inputs of a node pool. With azure-native 3.29 a change of the machine is a replacement, which
+deletes the pool first; everything else it sends, and AKS answers PropertyChangeNotAllowed
 (`provider/pkg/gen/replacement.go`, `provider.go`)."""

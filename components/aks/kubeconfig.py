@@ -1,4 +1,4 @@
-"""How the cluster is reached: a kubeconfig without any credential in it."""
+"""Kubeconfig of the cluster, without credentials."""
 
 import base64
 import binascii
@@ -21,8 +21,8 @@ _INSTALL_HINT = "Install kubelogin: az aks install-cli, or https://azure.github.
 
 
 class CredentialsError(ValueError):
-    """What the credentials call gave is no kubeconfig; the message says what is missing, and shows none of
-    it."""
+    """The response of the credentials call is no kubeconfig; the message names the missing part, without
+    content."""
 
 
 def _encoded(credentials: containerservice.ListManagedClusterUserCredentialsResult) -> str:
@@ -40,7 +40,7 @@ def _encoded(credentials: containerservice.ListManagedClusterUserCredentialsResu
 
 
 def server_and_authority(encoded: str) -> tuple[str, str]:
-    """Where the API server is, and the certificate authority to know it by.
+    """Return the URL of the API server, and its certificate authority.
 
     Nothing else is taken over: the user in it signs in through a browser, which no CI job has.
 

@@ -1,4 +1,4 @@
-"""When AKS upgrades a cluster and its nodes."""
+"""Maintenance configurations of AKS."""
 
 from dataclasses import dataclass
 

@@ -14,10 +14,10 @@ _SUBNET = "nodes"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkArgs:
-    """What a network is made from.
+    """Arguments of a network.
 
     Attributes:
-        name: what the virtual network is called in its resource group.
+        name: name of the virtual network.
         resource_group: name of that group.
         location: region.
         network: range of the nodes, or the subnet that is there already.

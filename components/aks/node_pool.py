@@ -21,18 +21,17 @@ _TYPE: Final = "azure-native:containerservice:AgentPool"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodePoolArgs:
-    """What a node pool is made from.
+    """Arguments of a node pool.
 
     Attributes:
-        pool: the declaration; what it leaves out is filled in here.
-        site: where the cluster is; the rules depend on it.
+        pool: the declaration, completed here.
+        site: its surroundings, which the rules read.
         cluster: name of the cluster.
         resource_group: name of the resource group that the cluster is in.
         subnet: resource id of the nodes' subnet. Default: the cluster's.
         labels: labels of the bill, which Azure calls tags.
-        deleted_with: the cluster, where its end is the pool's end too, so that destroying it deletes no pool
-        one by one.
-        depends_on: what has to be there before a node starts: the grants of the cluster's identity.
+        deleted_with: the cluster, if its deletion deletes the pool.
+        depends_on: the prerequisites of a node: the grants of the cluster's identity.
     """
 
     pool: Pool

@@ -1,4 +1,4 @@
-"""What Azure holds for a team: an identity, and the bucket and volume that are declared."""
+"""Azure resources of a team: an identity, and the declared bucket and volume."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ _CONTAINER = "shared"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantArgs:
-    """What a tenant is made from.
+    """Arguments of a tenant.
 
     Attributes:
         team: the team.
@@ -195,7 +195,7 @@ def _disk(
 
 
 def _closed(subnet: pulumi.Input[str] | None) -> storage.NetworkRuleSetArgsDict | None:
-    """Who reaches a storage account: the nodes. What Azure's own management asks of it is not affected."""
+    """Return the network rules of a storage account: nodes have access, and Azure's own management."""
     if subnet is None:
         return None
     rule: storage.VirtualNetworkRuleArgsDict = {"virtual_network_resource_id": subnet}

@@ -28,7 +28,7 @@ from .unaliased import without_aliases
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Base:
-    """What node pools are added to: a cluster of ours, or one that is there already."""
+    """The cluster that node pools belong to: a new or an existing one."""
 
     cluster_name: pulumi.Output[str]
     resource_group: pulumi.Output[str]
@@ -207,7 +207,7 @@ def _log_store(
     group: "resources.ResourceGroup",
     inside: pulumi.ResourceOptions,
 ) -> LogStore | None:
-    """Where logs go, made before the cluster, which is told of it; None where none are kept."""
+    """Return the store of logs, a prerequisite of the cluster; None without logs."""
     declared = declaration.addons.logs
     if declared is None:
         return None

@@ -1,4 +1,4 @@
-"""How a GKE cluster's teams come by what Google Cloud holds for them."""
+"""Google Cloud resources of a GKE cluster's teams."""
 
 import pulumi
 from pulumi_gcp import container

@@ -21,13 +21,13 @@ _TYPE: Final = "gcp:container/cluster:Cluster"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterArgs:
-    """What a cluster is made from.
+    """Arguments of a cluster.
 
     Attributes:
         declaration: the whole declaration; name, channel, version, access, owner and lifetime are read from
         it.
         cloud: its cloud.
-        network: the network that it stands in.
+        network: its network.
         node_account: e-mail of the nodes' service account, for the short-lived default pool.
         depends_on: grants on the key of secrets, and on that of the default pool's disk.
     """

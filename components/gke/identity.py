@@ -13,7 +13,7 @@ GRANTS = ("roles/container.defaultNodeServiceAccount", "roles/artifactregistry.r
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentityArgs:
-    """What an identity is made from.
+    """Arguments of an identity.
 
     Attributes:
         name: name of the cluster whose nodes it is for.
@@ -33,7 +33,7 @@ class Identity(pulumi.ComponentResource):
 
     email: pulumi.Output[str]
     grants: tuple[pulumi.Resource, ...]
-    """What a node's first image pull has to wait for."""
+    """Prerequisites of a node's first image pull."""
 
     def __init__(self, name: str, args: IdentityArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ebbtide:gke:Identity", name, {}, opts)

@@ -1,4 +1,4 @@
-"""What GKE cannot change on a node pool that is there.
+"""Immutable properties of GKE node pools.
 
 Source: the properties that terraform-provider-google-beta 7.45 makes a pool anew for
 (`services/container/node_config.go`, `resource_container_node_pool.go`, 2026-08). The machine type, the

@@ -1,4 +1,4 @@
-"""How the cluster is reached: a kubeconfig without any credential in it."""
+"""Kubeconfig of the cluster, without credentials."""
 
 import pulumi
 from pulumi_gcp import container

@@ -1,4 +1,4 @@
-"""Who is let in to a cluster besides its administrators: the members of its teams."""
+"""Access of team members to a cluster."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ ROLE = "roles/container.clusterViewer"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MembersArgs:
-    """What members are let in by.
+    """Arguments of the members' access.
 
     Attributes:
         declaration: the whole declaration; its teams and the cluster's name are read from it.

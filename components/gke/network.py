@@ -14,10 +14,10 @@ SERVICES_RANGE = "services"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkArgs:
-    """What a network is made from.
+    """Arguments of a network.
 
     Attributes:
-        name: what the VPC, and all in it, is called in the project.
+        name: name of the VPC and its parts.
         region: region of the subnet.
         network: ranges of nodes, pods and services, or the network that is there already.
     """
@@ -40,7 +40,7 @@ class Network(pulumi.ComponentResource):
     pods_range: pulumi.Output[str]
     services_range: pulumi.Output[str]
     way_out: tuple[pulumi.Resource, ...]
-    """What a node's first download has to wait for."""
+    """Prerequisites of a node's first download."""
 
     def __init__(self, name: str, args: NetworkArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ebbtide:gke:Network", name, {}, opts)

@@ -48,11 +48,11 @@ _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodePoolArgs:
-    """What a node pool is made from.
+    """Arguments of a node pool.
 
     Attributes:
-        pool: the declaration; what it leaves out is filled in here.
-        site: where the cluster is; the rules and the zones depend on it.
+        pool: the declaration, completed here.
+        site: its surroundings, which the rules and the zones follow.
         cluster: name of the cluster.
         project: project id of the cluster.
         service_account: e-mail of the nodes' service account, where the pool declares none. Default: the
@@ -163,7 +163,7 @@ def _initial_node_count(pool: Pool, site: Site) -> int | None:
 
 
 def _placement(pool: Pool, site: Site) -> container.NodePoolPlacementPolicyArgsDict | None:
-    """How close nodes are. GKE takes the topology of a slice of several nodes alone; one node has its own."""
+    """Return the placement policy. GKE accepts a topology for slices of several nodes alone."""
     if slice_nodes(pool, machine_of(pool, site)) > 1 and pool.tpu_topology:
         return {"type": "COMPACT", "tpu_topology": pool.tpu_topology}
     return {"type": "COMPACT"} if pool.compact else None
@@ -197,8 +197,8 @@ def _autoscaling(pool: Pool) -> container.NodePoolAutoscalingArgsDict | None:
 
 
 def _upgrade(pool: Pool) -> container.NodePoolUpgradeSettingsArgsDict | None:
-    """How nodes are replaced; never set for flex-start and queued pools, whose strategy only the API
-    knows."""
+    """Return the upgrade settings; none for flex-start and queued pools, whose strategy only the API
+    has."""
     if pool.upgrade is None:
         return None
     return given(
@@ -329,7 +329,7 @@ def _sharing(
 
 
 def _reservation(pool: Pool) -> container.NodePoolNodeConfigReservationAffinityArgsDict | None:
-    """Which reservations a node may use.
+    """Return the reservation affinity of a node.
 
     Spot, flex-start and queued nodes must use none (GKE docs, provisioningrequest; cluster-toolkit's
     preconditions, 2026).

@@ -1,4 +1,4 @@
-"""What Google Cloud holds for a team: an identity, and the bucket and volume that are declared."""
+"""Google Cloud resources of a team: an identity, and the declared bucket and volume."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ _BUCKET_SAYS_GIB = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantArgs:
-    """What a tenant is made from.
+    """Arguments of a tenant.
 
     Attributes:
         team: the team.

@@ -24,7 +24,7 @@ from .node_pool import NodePool, NodePoolArgs
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Base:
-    """What node pools are added to: a cluster of ours, or one that is there already."""
+    """The cluster that node pools belong to: a new or an existing one."""
 
     cluster_name: pulumi.Output[str]
     kubeconfig: pulumi.Output[str]

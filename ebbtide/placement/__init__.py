@@ -1,6 +1,6 @@
-"""Where pods go: what a pool's nodes are marked with, and what a pod needs to land there.
+"""Placement of pods: labels and taints of a pool's nodes, and the fields of pods that match them.
 
-The profile is all that workloads read of a cluster. It needs nothing but the standard library, so that a
+Workloads read nothing of a cluster but the profile. It needs nothing but the standard library, so that a
 pipeline author's machine needs neither Pulumi nor the declaration; it is derived from the declaration in
 `ebbtide.placement.derive`.
 """

@@ -1,4 +1,5 @@
-"""What AKS marks nodes with, and what we add: azure-aks-docs, spot-node-pool and use-system-pools (2026)."""
+"""Labels and taints of AKS nodes, AKS' and ours: azure-aks-docs, spot-node-pool and use-system-pools
+(2026)."""
 
 from ebbtide.model import Pool, Spot, Taint
 

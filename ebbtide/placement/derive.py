@@ -44,19 +44,19 @@ from ebbtide.placement.queue_policy import requires_queue
 
 
 def toleration(taint: Taint) -> Toleration:
-    """What a pod needs to be let past a taint."""
+    """Return the toleration of a taint."""
     operator = "Equal" if taint.value else "Exists"
     return Toleration(key=taint.key, operator=operator, value=taint.value, effect=taint.effect.value)
 
 
 def affinity(found: Marks) -> tuple[MatchExpression, ...]:
-    """What a pod needs to be led to a pool: one term, whose expressions all hold. A toleration alone leads
-    nowhere."""
+    """Return the node affinity to a pool: one term, whose expressions all hold. A toleration alone selects no
+    pool."""
     return tuple(MatchExpression(key, "In", (found.all_labels[key],)) for key in found.telling)
 
 
 def max_run_seconds(pool: Pool) -> int | None:
-    """How long a node of the pool lives at most, seconds; None for no limit."""
+    """Return the maximum lifetime of a node of the pool, seconds; None for no limit."""
     match pool.capacity:
         case Preemptible():
             return PREEMPTIBLE_SECONDS
@@ -79,7 +79,7 @@ def _accelerator(pool: Pool, accelerator: Accelerator, site: Site) -> Accelerato
 
 
 def pool_profile(pool: Pool, site: Site, queues: tuple[Queue, ...], addons: Addons = NONE) -> PoolProfile:
-    """What workloads read of one pool."""
+    """Return the profile of a pool."""
     found = marks(pool, site.cloud)
     offer = offered(pool, site, addons)
     accelerator = pool.accelerator

@@ -1,4 +1,4 @@
-"""What tells a cloud's autoscaler in which order pools stand in for one another, as plain manifests."""
+"""Manifests of fallback orders between pools, for the clouds' autoscalers."""
 
 from typing import Any, assert_never
 
@@ -36,8 +36,8 @@ def compute_class(queue: Queue) -> Manifest:
 
 
 def _scale_sets(pool: str) -> str:
-    """What matches the name of a pool's scale set, `aks-<pool>-29141059-vmss` (Azure/AKS#2359), by which the
-    autoscaler knows it; the name of a pool has no hyphen."""
+    """Return a regular expression for the scale set of a pool, `aks-<pool>-29141059-vmss` (Azure/AKS#2359),
+    the autoscaler's name of it; the name of a pool has no hyphen."""
     return f"^aks-{pool}-"
 
 

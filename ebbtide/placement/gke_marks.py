@@ -1,4 +1,4 @@
-"""What GKE marks nodes with, and what we add (GKE docs: spot-vms, provisioningrequest, gpus; 2026)."""
+"""Labels and taints of GKE nodes, GKE's and ours (GKE docs: spot-vms, provisioningrequest, gpus; 2026)."""
 
 from typing import assert_never
 

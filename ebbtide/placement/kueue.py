@@ -14,9 +14,9 @@ QUEUES_LABEL = "ebbtide.dev/queues"
 """Label of the namespaces whose work Kueue sees; its webhooks, which fail closed, cover no other."""
 
 RETRIES = {"backoffLimitCount": 10, "backoffBaseSeconds": 60, "backoffMaxSeconds": 1800}
-"""How often nodes are asked for again, waiting twice as long each time up to half an hour: three hours in
-all. After the last try Kueue gives the work up, which upstream's three tries do within seven minutes: too
-soon for hardware that is waited for."""
+"""Retries of a request for nodes, with a delay that doubles up to half an hour: three hours in total. After
+the last one Kueue gives the work up; with upstream's three retries after seven minutes, too soon for scarce
+hardware."""
 
 Manifest = dict[str, Any]
 

@@ -1,4 +1,4 @@
-"""What nodes are marked with: labels that lead pods to a pool, taints that keep others away."""
+"""Labels of nodes, which select a pool, and taints, which repel other pods."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -91,18 +91,18 @@ class AcceleratorProfile:
 
 @dataclass(frozen=True, slots=True)
 class PoolProfile:
-    """What a workload needs to know of a node pool.
+    """A node pool, for workloads.
 
     Attributes:
         name: the pool's name.
         role: `system` or `work`.
         machine: machine type.
         capacity: capacity kind, as `spot`.
-        interruptible: whether a node may be taken away while a pod runs on it.
-        cpu_m: what one node offers to pods, millicores; 0 where the machine type is not known.
+        interruptible: true if the cloud may reclaim a node with running pods.
+        cpu_m: allocatable CPU of a node, millicores; 0 for an unknown machine type.
         memory_mib: the same, MiB.
-        max_nodes: the most nodes.
-        max_run_seconds: how long a node lives at most; None for no limit.
+        max_nodes: the maximum node count.
+        max_run_seconds: maximum lifetime of a node; None for no limit.
         accelerator: of one node; None for a CPU pool.
         labels: what its nodes carry.
         taints: what its nodes carry.
@@ -158,11 +158,11 @@ class QueueProfile:
 
 @dataclass(frozen=True, slots=True)
 class LogsProfile:
-    """Where the logs of a pod are, also when the pod is gone; `{namespace}` and `{pod}` stand for the pod's.
+    """Address of a pod's logs, also after its deletion; `{namespace}` and `{pod}` stand for the pod's.
 
     Attributes:
-        query: in the language of the cloud's log store.
-        link: address of a page with that query; empty where the cloud has none that can be derived.
+        query: a query in the language of the cloud's log store.
+        link: address of a page with that query; empty if it cannot be derived.
     """
 
     query: str

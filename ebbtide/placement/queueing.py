@@ -1,5 +1,5 @@
-"""How work is admitted to the pools: cohorts that own the quota, cluster queues that borrow it, and what
-leads to them. Neutral of Kueue's objects, which `ebbtide.placement.kueue` writes."""
+"""Admission of work to the pools: cohorts that own the quota, cluster queues that borrow it, and local
+queues. `ebbtide.placement.kueue` writes Kueue's objects."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -52,7 +52,7 @@ class ClusterQueue:
 
 @dataclass(frozen=True, slots=True)
 class LocalQueue:
-    """What a queue is called in a namespace."""
+    """A queue's name in a namespace."""
 
     name: str
     namespace: str
@@ -181,7 +181,7 @@ def _in_order(flavors: Iterable[Flavor], cluster: Cluster) -> tuple[Flavor, ...]
 
 
 def queueing(cluster: Cluster) -> Queueing:
-    """How work is admitted on a complete cluster; nothing where Kueue is not there.
+    """Derive the admission of work on a complete cluster; empty without Kueue.
 
     A flavor's nodes stand in one cohort, once, however many queues lead to them; queues own nothing but what
     their team is guaranteed, which is taken off the cohort's, and borrow the rest. So what is admitted never

@@ -1,5 +1,4 @@
-"""What the pools of a cluster offer to work, and the quota that goes with it: one flavor a pool, or one for
-all pools of a queue that falls back."""
+"""Quotas of a cluster's pools: a flavor for each pool, or for all pools of a queue that falls back."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,12 +19,12 @@ MEMORY = "memory"
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What a pool offers.
+    """Capacity of a pool.
 
     Attributes:
         pool: its name.
-        node: what one node offers: `cpu` in millicores, `memory` in MiB, accelerators by their resource.
-        nodes: the most nodes.
+        node: resources of a node: `cpu` in millicores, `memory` in MiB, accelerators by their resource.
+        nodes: the maximum node count.
     """
 
     pool: str
@@ -54,7 +53,7 @@ class Flavor:
     queued: bool
 
     def offer(self, nodes: Mapping[str, int]) -> dict[str, int]:
-        """What so many nodes of its pools offer, by name of the pool."""
+        """Return the capacity of numbers of nodes, by name of the pool."""
         total: dict[str, int] = {}
         for one in self.offers:
             for resource, amount in one.node.items():
@@ -77,8 +76,8 @@ class Flavor:
 
 
 def _offer(pool: Pool, cluster: Cluster) -> Offer:
-    """What the nodes of a complete pool can give to work, and so what the autoscaler can ever bring: more
-    would admit work that waits for nodes for ever (kueue#5129), less would leave nodes unused."""
+    """Return the capacity of a complete pool at its maximum: a larger quota would admit work that waits for
+    nodes for ever (kueue#5129), a smaller one would leave nodes unused."""
     offer = offered(pool, cluster.site, cluster.addons)
     node = {CPU: int(offer.cpu_m) if offer else 0, MEMORY: int(offer.memory_mib) if offer else 0}
     if pool.accelerator is not None:
