@@ -166,7 +166,7 @@ class Checkpoints:
         return self._names(".json")
 
     def _damage(self, name: str, *, deep: bool = True) -> str | None:
-        """What is wrong with a checkpoint; None for nothing. Not deep: sizes alone, which is quick."""
+        """Return the problem of a checkpoint; None for none. Sizes alone are checked, which is quick."""
         try:
             files = _unsealed(_step(name), self._storage.read(_marker(name)))
             for path, (size, saved) in files.items():

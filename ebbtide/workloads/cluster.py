@@ -1,4 +1,4 @@
-"""What is said of a cluster that refuses work, or does not answer."""
+"""Errors of a cluster that refuses work or does not answer."""
 
 import http
 from typing import Final
@@ -14,7 +14,7 @@ class ClusterError(WorkloadError):
 
 
 def told(error: ApiError) -> str:
-    """What the API server says, to somebody who has work for it."""
+    """Return the API server's error in terms of the submitted work."""
     match error.status:
         case 0:
             return f"{error}: {_KUBECTL} from this machine."

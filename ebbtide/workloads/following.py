@@ -1,4 +1,4 @@
-"""How far a Job is: from what the API server says of it, to words."""
+"""Progress of a Job, from its objects in the API."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ INDEX: Final = "batch.kubernetes.io/job-completion-index"
 
 
 class Phase(StrEnum):
-    """Where a Job stands."""
+    """Phase of a Job."""
 
     QUEUED = "queued"
     WAITING = "waiting for a node"
@@ -26,13 +26,13 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """What the API server says of a Job at one moment.
+    """Snapshot of a Job's objects.
 
     Attributes:
         job: the Job.
-        pods: those of its pods that there are.
-        workload: Kueue's object for it; None where there is none.
-        events: of a pod that waits for a node.
+        pods: its existing pods.
+        workload: its Workload of Kueue; None for none.
+        events: events of a pod without a node.
     """
 
     job: Object
@@ -43,16 +43,16 @@ class Look:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far a Job is.
+    """Progress of a Job.
 
     Attributes:
-        phase: where it stands.
-        reason: why it stands there; empty where that goes without saying.
-        points: how many completions it needs; 1 for a plain Job.
-        done: how many there are.
-        failed: how many of a sweep's indexes have failed for good.
-        running: how many pods run.
-        waiting: how many pods wait for a node.
+        phase: its phase.
+        reason: the reason of the phase; empty if it is obvious.
+        points: required completions; 1 for a plain Job.
+        done: completions.
+        failed: failed indexes of a sweep.
+        running: running pods.
+        waiting: pods without a node.
         retries: how many failures were tried again.
         disrupted: the pods that a disruption ended, by uid: those that are gone since, too.
     """
@@ -69,17 +69,17 @@ class Progress:
 
     @property
     def over(self) -> bool:
-        """Whether the Job has ended."""
+        """True if the Job has ended."""
         return self.phase in {Phase.COMPLETED, Phase.FAILED}
 
 
 def progress(look: Look, before: frozenset[str] = frozenset()) -> Progress:
-    """How far a Job is.
+    """Derive the progress of a Job.
 
     Args:
-        look: what the API server says of it.
-        before: the pods that were seen disrupted before. A pod goes with its node after a while, and the Job
-            counts no disruption: what nobody saw is not known.
+        look: the snapshot.
+        before: pods that earlier snapshots show as disrupted. A pod is deleted with its node, and the Job
+            counts no disruptions.
     """
     spec, status = look.job["spec"], look.job.get("status", {})
     alive = [pod for pod in look.pods if "deletionTimestamp" not in pod["metadata"]]
@@ -101,7 +101,7 @@ def progress(look: Look, before: frozenset[str] = frozenset()) -> Progress:
 
 
 def count_indexes(text: str) -> int:
-    """How many there are in a Job's own notation, `1,3-5,7`."""
+    """Count the indexes of a Job's notation, `1,3-5,7`."""
     return sum(1 for _ in indexes(text))
 
 
@@ -135,7 +135,7 @@ def _retries(spec: Object, status: Object, failed: int, *, over: bool) -> int:
 
 
 def seconds_since_made(job: Object) -> int | None:
-    """How long a Job took, from when it was made to its end; None while it has none."""
+    """Return the time from a Job's creation to its end; None before its end."""
     ended = condition(job, "Complete") or condition(job, "Failed")
     if not ended:
         return None

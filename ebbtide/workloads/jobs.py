@@ -54,13 +54,13 @@ def placed(
     name_length: int = LABEL_LENGTH,
     nodes: int = 1,
 ) -> Place:
-    """Where a task goes, once nothing is wrong with it.
+    """Place a task without problems.
 
     Args:
         profile: the cluster.
         task: the task.
-        problems: what was found wrong before.
-        name_length: the longest name that the Job may have.
+        problems: earlier problems.
+        name_length: maximum length of the Job's name.
         nodes: number of pods that must run at once.
 
     Raises:

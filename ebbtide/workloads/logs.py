@@ -1,4 +1,4 @@
-"""Where the logs of work are that is gone: the query, and the page that shows it."""
+"""Logs of deleted pods: the query, and the page that shows it."""
 
 import base64
 import gzip
@@ -95,7 +95,7 @@ def _check(namespace: str, pod: str, job: str, label: str) -> None:
 
 
 def _clause(profile: Profile, job: str, label: str) -> tuple[str, str]:
-    """What the query says of the pod, and what it shall say instead.
+    """Replace the query's condition on a pod.
 
     Cloud Logging has pods' labels, with `_` for each dot of a key (GKE's own entries, 2024). Container
     insights has none by default, so that a Job's pods are told by their names, which the Job controller

@@ -1,4 +1,4 @@
-"""Kubernetes objects as JSON has them, and what is asked of them again and again."""
+"""Common queries of Kubernetes objects."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -19,11 +19,11 @@ def phase_of(pod: Object) -> str:
 
 
 def waits(pod: Object) -> bool:
-    """Whether a pod is without a node."""
+    """Check that a pod has no node."""
     return phase_of(pod) == "Pending" and not pod["spec"].get("nodeName")
 
 
 def disrupted(pod: Object) -> bool:
-    """Whether a disruption ended a pod, or is ending it (Kubernetes docs, disruptions, pod disruption
+    """Check that a disruption ended a pod, or is ending it (Kubernetes docs, disruptions, pod disruption
     conditions)."""
     return bool(condition(pod, "DisruptionTarget"))

@@ -1,4 +1,4 @@
-"""Where a task goes: onto a pool, or into a queue, and what its pods carry for it."""
+"""Placement of a task on a pool or in a queue, and the fields of its pods for it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -26,7 +26,7 @@ driver, sidecar container, 2026)."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """What a Job and its pods carry to get there.
+    """Fields of a Job and its pods for a placement.
 
     Attributes:
         namespace: of the Job; empty for whichever `kubectl` uses.
@@ -52,7 +52,7 @@ class Place:
 
 
 def has_bucket_mount(cloud: str, task: Task) -> bool:
-    """Whether a container that mounts a bucket runs beside the work: GKE's way of it."""
+    """Check that GKE's container for a bucket's mount runs beside the work."""
     return cloud == "gke" and bool(task.volume)
 
 
@@ -62,10 +62,10 @@ def identity_labels(cloud: str) -> dict[str, str]:
 
 
 def place(profile: Profile, task: Task) -> Place:
-    """Where a task goes.
+    """Place a task.
 
     Raises:
-        WorkloadError: it fits nowhere that it may go to, or where that is, is not said, or said twice.
+        WorkloadError: it does not fit, or it names no pool and no queue, or both.
     """
     if bool(task.pool) == bool(task.queue):
         said = "Both a pool and a queue are named" if task.pool else "Neither a pool nor a queue is named"

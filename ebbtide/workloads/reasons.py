@@ -10,15 +10,15 @@ _SCALING: Final = {
     "FailedScaleUp": "",
     "NotTriggerScaleUp": "",
 }
-"""What the cluster autoscaler says of a pod without a node, by an event's reason; empty where the event's own
-message says why (cluster-autoscaler FAQ, events, 1.36)."""
+"""Words for cluster-autoscaler's events of a pod without a node, by reason; empty to use the event's message
+(cluster-autoscaler FAQ, events, 1.36)."""
 
 
 def queued_for(workload: Object | None) -> str:
-    """What a suspended Job waits for, in Kueue's words (kueue docs, Workload, v1beta2).
+    """Return the reason of a suspended Job, in Kueue's words (kueue docs, Workload, v1beta2).
 
     Args:
-        workload: Kueue's object for it.
+        workload: its Workload.
     """
     if workload is None:
         return "it is suspended, and Kueue has not taken it up"

@@ -18,7 +18,7 @@ _PAUSE: Final = 2.0
 _SHARE: Final = 10
 """A look at a large sweep takes a while: no more than a tenth of the time goes into looking."""
 _PATIENCE: Final = 600.0
-"""How many seconds an API server may be silent; a control plane's upgrade takes some minutes."""
+"""Seconds that an API server may not answer; a control plane's upgrade takes some minutes."""
 
 
 def submit(api: Api, manifest: Object, *dependents: Object) -> Object:
@@ -99,10 +99,10 @@ def _refusal(error: ApiError, kind: str, name: str, namespace: str) -> str:
 
 
 def look(api: Api, name: str, namespace: str) -> Look:
-    """What the API server says of a Job now.
+    """Take a snapshot of a Job.
 
     Raises:
-        ApiError: there is no such Job, one may not see it or its pods, or there was no answer.
+        ApiError: the Job does not exist, it or its pods are forbidden, or there is no answer.
     """
     job = api.get(f"/apis/batch/v1/namespaces/{namespace}/jobs/{name}")
     uid = job["metadata"]["uid"]
@@ -123,7 +123,7 @@ def look(api: Api, name: str, namespace: str) -> Look:
 
 
 def _find(api: Api, path: str, **query: str) -> Object | None:
-    """What is there; None where its kind is not installed, or one may not look."""
+    """Return an object; None if its kind is not installed, or reading it is forbidden."""
     try:
         return api.find(path, **query)
     except ApiError as error:

@@ -1,4 +1,4 @@
-"""What a piece of work is: the same for a Job and for each run of a sweep."""
+"""Tasks: the common fields of Jobs and sweeps."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,14 +17,14 @@ _HIGHEST_USER: Final = 2**31 - 1
 
 
 class TaskFields(TypedDict, total=False):
-    """What can be said of a piece of work; only `name`, `image` and one of `pool` and `queue` must be."""
+    """Fields of a task; `name`, `image` and one of `pool` and `queue` are required."""
 
     name: Required[str]
     """The Job's name."""
     image: Required[str]
     """The container's image."""
     command: Sequence[str]
-    """What runs; left out, what the image says."""
+    """The command. Default: the image's."""
     args: Sequence[str]
     """Its arguments; with `command` left out, those of the image's own."""
     pool: str
@@ -32,7 +32,7 @@ class TaskFields(TypedDict, total=False):
     queue: str
     """The queue that it waits in, by its name in the declaration."""
     namespace: str
-    """Where the Job is. Default: where `kubectl` says, or the one namespace that has the queue."""
+    """Namespace of the Job. Default: `kubectl`'s, or the only namespace that has the queue."""
     gpus: int
     """Accelerators for each pod. To be given wherever nodes have accelerators; 0 uses none of them."""
     cpu: str
@@ -46,14 +46,13 @@ class TaskFields(TypedDict, total=False):
     """In a queue: the WorkloadPriorityClass, one of the profile's `priorities`. It orders the queue's work
     and decides what is preempted. Default: priority 0, as `ebbtide-normal` has."""
     retries: int
-    """How often a failure is tried again, 3 unless said; disruptions do not count. In a sweep: for each
-    index."""
+    """Retries after failures. Default: 3. Disruptions do not count. In a sweep: for each index."""
     fail_on: Sequence[int]
     """Exit codes after which trying again is of no use: bad arguments, say."""
     ttl: str | timedelta
-    """How long the Job stays to be looked at after its end, a day unless said: `2h`, `7d`."""
+    """Time until the finished Job is deleted: `2h`, `7d`. Default: a day."""
     max_run: str | timedelta
-    """How long one attempt may run. Time spent waiting for a node does not count."""
+    """Time limit of an attempt. The wait for a node does not count."""
     env: Mapping[str, str]
     """Environment variables, as Kubernetes reads them: `$(NAME)` stands for another one's value."""
     secret_env: Mapping[str, str]
@@ -71,7 +70,7 @@ class TaskFields(TypedDict, total=False):
     """Name of a claim to mount, where checkpoints outlive the pod; a team's own is called `shared`. On GKE it
     is taken to be a bucket mount, which runs beside the work and needs 250m CPU and 256Mi of the node."""
     mount_path: str
-    """Where it is mounted, `/checkpoints` unless said."""
+    """Path of the volume in the container. Default: `/checkpoints`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,12 +144,12 @@ class Task:
 
     @property
     def ttl_seconds(self) -> int:
-        """How long the Job stays after its end."""
+        """Time until the finished Job is deleted."""
         return seconds("ttl", self.ttl)
 
     @property
     def max_run_seconds(self) -> int | None:
-        """How long one attempt may run."""
+        """Time limit of an attempt."""
         return None if self.max_run is None else seconds("max_run", self.max_run)
 
 

@@ -1,4 +1,4 @@
-"""What is said of a Job: how far it is, and how it ended."""
+"""Sentences about a Job's progress and its end."""
 
 import json
 from collections.abc import Sequence
@@ -21,12 +21,12 @@ from ebbtide.workloads.objects import Object, disrupted, phase_of
 from ebbtide.workloads.sweeps import POINTS
 
 _SHOWN: Final = 10
-"""How many failed indexes are told of one by one."""
+"""Maximum number of failed indexes that are listed."""
 _MINUTE: Final = 60
 
 
 def line(found: Progress) -> str:
-    """How far a Job is, in a line."""
+    """Format the progress of a Job as a line."""
     return "; ".join(filter(None, (_state(found), _hardships(found))))
 
 
@@ -49,7 +49,7 @@ def _state(found: Progress) -> str:
 
 
 def _hardships(found: Progress) -> str:
-    """What it went through: nothing is said of what did not happen."""
+    """Return its retries and disruptions, if any."""
     lost = len(found.disrupted)
     parts = [f"{several(lost, 'disruption')} survived"] if lost else []
     if found.retries:
@@ -58,12 +58,12 @@ def _hardships(found: Progress) -> str:
 
 
 def ending(look: Look, found: Progress, profile: Profile | None = None) -> str:
-    """How a Job ended: with what, after how long, and of a failure which index, its exit code and its logs.
+    """Format the end of a Job: result, duration, and of failures index, exit code and logs.
 
     Args:
-        look: the last look at it.
-        found: how far it was then.
-        profile: the cluster's, which knows where the logs are.
+        look: the last snapshot.
+        found: its progress.
+        profile: the cluster's profile, for the logs.
     """
     name = look.job["metadata"]["name"]
     length = seconds_since_made(look.job)
@@ -97,7 +97,7 @@ def _failures(look: Look) -> list[str]:
 
 
 def how(pod: Object) -> str:
-    """How a pod ended that failed: the exit code of the container that did, or what ended the pod."""
+    """Format the end of a failed pod: the exit code of its failed container, or the pod's reason."""
     status: Object = pod.get("status", {})
     for container in status.get("containerStatuses") or ():
         ended: Object = container["state"].get("terminated") or {}

@@ -36,7 +36,7 @@ class Termination:
 
     @property
     def announced(self) -> bool:
-        """Whether the end was announced."""
+        """True if the termination was announced."""
         return self._announced
 
     def stop(self) -> None:

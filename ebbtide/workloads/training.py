@@ -29,7 +29,7 @@ from ebbtide.workloads.tasks import Task
 Manifest = dict[str, Any]
 
 MANAGER: Final = "ebbtide.dev/placement"
-"""Who made a patch; a TrainJob has one for each manager."""
+"""Manager of the patch; a TrainJob has a patch for each manager."""
 
 
 _CONTAINER: Final = "node"
@@ -39,14 +39,14 @@ _SDK_NAMES: Final = {"imagePullSecrets": "image_pull_secrets"}
 
 
 class TrainFields(TypedDict, total=False):
-    """What can be said of a training job's pods; one of `pool` and `queue` must be."""
+    """Fields of a TrainJob's pods; one of `pool` and `queue` is required."""
 
     pool: str
     """The pool that they run on, and no other. Either this or `queue`."""
     queue: str
     """The queue that the job waits in, by its name in the declaration: all pods are let in at once."""
     namespace: str
-    """Where the job is. Default: where the SDK says, or the one namespace that has the queue."""
+    """Namespace of the TrainJob. Default: the SDK's, or the only namespace that has the queue."""
     gpus: int
     """Accelerators for each pod. To be given wherever nodes have accelerators; 0 uses none of them."""
     cpu: str
@@ -70,12 +70,12 @@ class TrainFields(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainPlacement:
-    """Where a TrainJob goes.
+    """Placement of a TrainJob.
 
     Attributes:
-        nodes: how many pods train together; `num_nodes` of the SDK's trainers.
-        resources: what each asks for; `resources_per_node` of the SDK's trainers.
-        namespace: of the job; empty for whichever the SDK uses.
+        nodes: number of pods; `num_nodes` of the SDK's trainers.
+        resources: requests of each; `resources_per_node` of the SDK's trainers.
+        namespace: of the job; empty for the SDK's.
         labels: of the job.
         annotations: of the job.
         env: variables of the training container, from Secrets.
@@ -159,7 +159,7 @@ class TrainPlacement:
 def train_job(
     profile: Profile, *, nodes: int = 1, jobs: Sequence[str] = ("node",), **fields: Unpack[TrainFields]
 ) -> TrainPlacement:
-    """Where a TrainJob goes: onto a pool, or into a queue.
+    """Place a TrainJob on a pool or in a queue.
 
     On a pool its pods carry the tolerations and a required affinity. In a queue they carry neither: Kueue
     adds what the chosen pool needs, as a patch of its own, and lets in all of the pods or none. On a pool

@@ -1,4 +1,4 @@
-"""Whether kfp is there, asked without the seconds that importing it takes."""
+"""Check that kfp is installed, without the seconds that its import takes."""
 
 from importlib.machinery import PathFinder
 from importlib.util import find_spec

@@ -1,4 +1,4 @@
-"""What a step needs of a node, said here or through kfp before."""
+"""Requirements of a step, from arguments and from kfp."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -12,7 +12,7 @@ from ebbtide.workloads.tasks import Task
 
 
 class Needs(TypedDict, total=False):
-    """What can be said of a step; what is left out is as kfp was told before, where it was."""
+    """Fields of a step; omitted ones keep their values in kfp."""
 
     gpus: int
     """Accelerators, as a limit; of which kind follows from the pool. To be given, here or to kfp, wherever
@@ -24,14 +24,14 @@ class Needs(TypedDict, total=False):
     shared_memory: str
     """Size of a volume in memory at `/dev/shm`, a part of `memory`: `8Gi`."""
     lasts: str | timedelta
-    """How long the step is expected to run: `6h`. It limits nothing, and is what is warned by."""
+    """Expected duration of the step: `6h`. It is no limit; warnings use it."""
     checkpoints: bool
-    """Whether the step goes on from its last checkpoint when it is run again."""
+    """True if a retry of the step continues from its last checkpoint."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What a step needs, once it is known where that was said.
+    """Requirements of a step.
 
     Attributes:
         gpus: accelerators; None where nothing was said, 1 where a parameter of the run says how many.
@@ -70,7 +70,7 @@ class Asked:
 
 
 def asked(step: Step, needs: Needs, problems: Problems) -> Asked:
-    """What a step needs; amounts that are none are noted."""
+    """Return the requirements of a step; malformed amounts become problems."""
     gpus = needs.get("gpus", step.accelerators)
     problems.check(gpus is None or gpus >= 0, f"gpus is {gpus}; write 0 or more.")
     found = Asked(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kfp.dsl import PipelineTask
 
 WEIGHT: Final = 50
-"""How much the scheduler prefers a pool when it need not be that one; what kfp 1.8 used for the same."""
+"""Weight of a preferred pool; kfp 1.8's."""
 
 
 def use_pool(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kfp.dsl import PipelineTask
 
 NAMESPACE: Final = "kubeflow"
-"""Where Kubeflow Pipelines runs steps unless it is set up for several users."""
+"""Namespace of steps, unless Kubeflow Pipelines is configured for several users."""
 
 
 def use_queue(

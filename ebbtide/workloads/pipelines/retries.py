@@ -111,7 +111,7 @@ def _doubt(profile: Profile | None) -> str:
 
 
 def _begun(attempts: int, wait: float, factor: float, until: int) -> int:
-    """How many attempts begin in time, were no time spent on any of them."""
+    """Return the number of attempts that start within the backoff limit, if none of them takes time."""
     passed = 0.0
     for begun in range(attempts):
         passed += wait

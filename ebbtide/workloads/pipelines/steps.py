@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from kfp.dsl.structures import RetryPolicy
 
 _MEMORY: Final = re.compile(r"\d+(?:[KMGTPE]i?)?")
-"""What `set_memory_limit` takes."""
+"""Syntax of `set_memory_limit`."""
 _RUNTIME: Final = "{{"
-"""How a value begins that a run of the pipeline fills in."""
+"""Prefix of a value that a run fills in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +36,12 @@ class Step:
 
     @property
     def has_pod(self) -> bool:
-        """Whether a container of its own runs for it: not for a pipeline used as a step, nor an importer."""
+        """True if it has a container: not for a pipeline as a step, nor an importer."""
         return self.task.container_spec is not None
 
     @property
     def has_retries(self) -> bool:
-        """Whether it is run again at all."""
+        """True if it is retried at all."""
         return self._retries is not None
 
     @property
@@ -82,7 +82,7 @@ class Step:
         return getattr(getattr(self.task.container_spec, "resources", None), name, None)
 
     def _known(self, name: str) -> str:
-        """What kfp was told; empty where a run says it."""
+        """Its value in kfp; empty if a run fills it in."""
         text = self._resource(name) or ""
         return "" if text.startswith(_RUNTIME) else text
 
@@ -92,7 +92,7 @@ class Step:
 
     @property
     def is_placed(self) -> bool:
-        """Whether something leads it to nodes of its own already."""
+        """True if it already has a node selector or an affinity."""
         labels = self._kubernetes.get("podMetadata", {}).get("labels", {})
         return bool(
             self._kubernetes.get("nodeAffinity")

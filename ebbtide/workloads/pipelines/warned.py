@@ -1,4 +1,4 @@
-"""What will probably not end well, said when a pipeline is compiled."""
+"""Warnings at compilation of a pipeline."""
 
 import warnings
 from collections.abc import Iterable, Iterator
