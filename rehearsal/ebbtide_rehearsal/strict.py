@@ -42,7 +42,7 @@ def wrong_fields(recording: Recording, api: Api) -> Iterator[str]:
         values = [value for _, value in leaves(dict(resource.inputs))]
         if resource.read or "apiVersion" not in manifest or any(value is UNKNOWN for value in values):
             continue
-        metadata = manifest.get("metadata") or {}
+        metadata = cast("dict[str, str]", manifest.get("metadata") or {})
         try:
             path = known.of(manifest).path(metadata.get("namespace", "default"))
             api.patch(f"{path}/{metadata['name']}", manifest, APPLY, **_QUERY)

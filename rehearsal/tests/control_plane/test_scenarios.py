@@ -35,7 +35,6 @@ SHORT = (
     "scale-to-zero",
     "spot-storm",
     "too-big",
-    "train-jobs",
 )
 """What `make rehearse` plays; `make rehearse-all` plays all of them."""
 
