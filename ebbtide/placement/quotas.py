@@ -77,7 +77,7 @@ class Flavor:
 
 def _offer(pool: Pool, cluster: Cluster) -> Offer:
     """Return the capacity of a complete pool at its maximum: a larger quota would admit work that waits for
-    nodes for ever (kueue#5129), a smaller one would leave nodes unused."""
+    nodes forever (kueue#5129), a smaller one would leave nodes unused."""
     offer = offered(pool, cluster.site, cluster.addons)
     node = {CPU: int(offer.cpu_m) if offer else 0, MEMORY: int(offer.memory_mib) if offer else 0}
     if pool.accelerator is not None:

@@ -14,7 +14,7 @@ from ebbtide.reading.aks import CLUSTER as AKS_CLUSTER
 from ebbtide.reading.facts import ClusterFacts, PoolFacts
 from ebbtide.reading.gke import CLUSTER as GKE_CLUSTER
 from ebbtide.reading.inputs import Inputs
-from ebbtide.recording.recording import Recording
+from ebbtide.recording.recording import Recording, Resource
 
 _NAT: Final = "gcp:compute/routerNat:RouterNat"
 _ADDRESS: Final = "gcp:compute/address:Address"
@@ -98,7 +98,7 @@ def charges(
         *_control_planes(recording),
         *map(_pool, pools),
         *_outbound(recording, pools),
-        *(_flat("address", _item(CloudKind.GKE, "", "nat-ip")) for _ in recording.of_type(_ADDRESS)),
+        *(_flat("address", _item(CloudKind.GKE, "", "nat-ip")) for _ in _created(recording, _ADDRESS)),
         *(charge for cluster in clusters for charge in _volumes(recording, cluster)),
     ]
 
@@ -109,6 +109,11 @@ def gpu_hour(pool: PoolFacts) -> Amount | None:
         return None
     node = _node(pool, pool.capacity)
     return Amount(node.known / pool.accelerator.count, node.unknown, node.prices)
+
+
+def _created(recording: Recording, type_: str) -> Iterator[Resource]:
+    """Yield the resources of a type, without existing ones, which are on another stack's bill."""
+    return (resource for resource in recording.of_type(type_) if not resource.read)
 
 
 def _item(cloud: CloudKind, region: str, name: str, count: int = 1, capacity: str = "on-demand") -> Amount:
@@ -129,10 +134,10 @@ def _flat(item: str, amount: Amount, note: str = "") -> Charge:
 
 
 def _control_planes(recording: Recording) -> Iterator[Charge]:
-    for _ in recording.of_type(GKE_CLUSTER):
+    for _ in _created(recording, GKE_CLUSTER):
         note = "one zonal cluster may be free"
         yield _flat("control plane", _item(CloudKind.GKE, "", "control-plane:gke-standard"), note)
-    for resource in recording.of_type(AKS_CLUSTER):
+    for resource in _created(recording, AKS_CLUSTER):
         tier = Inputs(resource.inputs).text("sku.tier").lower() or "free"
         note = "free tier" if tier == "free" else ""
         yield _flat("control plane", _item(CloudKind.AKS, "", f"control-plane:aks-{tier}"), note)
@@ -181,12 +186,12 @@ def _disk(pool: PoolFacts, region: str) -> Amount:
 def _outbound(recording: Recording, pools: Sequence[PoolFacts]) -> Iterator[Charge]:
     """Return the charges of connections to the internet: by node on GKE, by gateway or rule on AKS."""
     idle, most = (sum(getattr(pool.nodes, name) for pool in pools) for name in ("idle", "most"))
-    for _ in recording.of_type(_NAT):
+    for _ in _created(recording, _NAT):
         maximum = _cloud_nat(most)
         yield Charge(
             item="Cloud NAT", idle=_cloud_nat(idle), maximum=maximum, on_demand=maximum, note=_WITH_ADDRESS
         )
-    for resource in recording.of_type(AKS_CLUSTER):
+    for resource in _created(recording, AKS_CLUSTER):
         inputs = Inputs(resource.inputs)
         item, *names = _OUTBOUND.get(inputs.text("networkProfile.outboundType"), ("",))
         if item:

@@ -3,11 +3,13 @@
 import copy
 from typing import Any
 
+import pulumi_gcp as gcp
 import pytest
 
 from ebbtide.catalog import find_price
 from ebbtide.catalog.clouds import CloudKind
 from ebbtide.reading import read_clusters, read_pools
+from ebbtide.recording.record import record
 from ebbtide.recording.recording import Recording
 from ebbtide.review.cost import Amount, Charge, charges, gpu_hour, total
 from tests.declarations import GKE, Declaration, changed, pool
@@ -129,6 +131,15 @@ def test_the_tiers_of_aks() -> None:
     stack = synth_stack(ROOT / "Pulumi.dev-aks.yaml")
     control_plane = next(charge for charge in _charges(stack) if charge.item == "control plane")
     assert (control_plane.idle.known, control_plane.idle.unknown, control_plane.note) == (0, (), "free tier")
+
+
+def test_existing_resources_are_not_charged() -> None:
+    """A cluster that the program only reads is on another bill."""
+
+    def program() -> None:
+        gcp.container.Cluster.get("theirs", "projects/acme/locations/us-central1/clusters/theirs")
+
+    assert _charges(record(program, project="shop", stack="dev")) == []
 
 
 def test_disks_of_addons() -> None:
