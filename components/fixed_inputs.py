@@ -9,9 +9,9 @@ changed.
 """
 
 from collections.abc import Collection, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Final, cast
-from weakref import WeakKeyDictionary
 
 import pulumi
 from pulumi.runtime import settings
@@ -158,7 +158,10 @@ class FixedInputs:
         monitor = settings.get_monitor()
         if monitor is None:
             return pulumi.ResourceHookBinding()
-        bound = _bindings.setdefault(monitor, {})
+        known, bound = _bindings.get()
+        if known is not monitor:
+            bound = {}
+            _bindings.set((monitor, bound))
         if self.cloud not in bound:
             name = f"ebbtide:{self.cloud.lower()}:fixed-pool-inputs"
             hook = pulumi.ResourceHook(name, self.refuse, pulumi.ResourceHookOptions(on_dry_run=True))
@@ -166,7 +169,12 @@ class FixedInputs:
         return bound[self.cloud]
 
 
-_bindings: WeakKeyDictionary[Any, dict[str, pulumi.ResourceHookBinding]] = WeakKeyDictionary()
+_bindings: ContextVar[tuple[Any, dict[str, pulumi.ResourceHookBinding]]] = ContextVar(
+    "bindings", default=(None, {})
+)
+"""The engine's client and the hooks that it knows, by cloud. They end with the context of a run: a hook refers to
+every resource of its program.
+"""
 
 
 def _at(inputs: Mapping[str, Any], path: str) -> Any:
