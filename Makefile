@@ -16,7 +16,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 UNBUILD := rm -rf build *.egg-info rehearsal/build rehearsal/*.egg-info
 
 # Built before the tests of `make rehearse`: beside a build they would run out of time.
-TESTS_NEED := helm workflow-controller argo-crds pulumi-language-python pulumi-language-python-exec
+TESTS_NEED := pulumi-language-python pulumi-language-python-exec
 
 # Pyright comes with its own node, and need not ask the network whether there is a newer one.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1

@@ -130,6 +130,7 @@ def test_an_unknown_field_of_a_built_in_kind_is_named(control_plane: ControlPlan
     assert not control_plane.api.items("/apis/apps/v1/namespaces/default/deployments")
 
 
+@pytest.mark.long
 def test_the_api_fails_and_is_slow_on_request(stack: Stack, kubeconfig: str, store: Store) -> None:
     """The provider's create, update and delete, once; with the message, and in the timeline."""
     kind = "kubernetes:core/v1:ServiceAccount"
@@ -147,6 +148,7 @@ def test_the_api_fails_and_is_slow_on_request(stack: Stack, kubeconfig: str, sto
     assert [event.kind for event in store.events()] == ["api-error"] * 3
 
 
+@pytest.mark.long
 def test_a_patch_owns_fields_and_gives_them_back(
     stack: Stack, kubeconfig: str, control_plane: ControlPlane
 ) -> None:
@@ -161,6 +163,7 @@ def test_a_patch_owns_fields_and_gives_them_back(
     assert control_plane.api.get(path)["metadata"]["labels"] == {"kubernetes.io/metadata.name": "default"}
 
 
+@pytest.mark.long
 def test_fields_of_others_are_not_taken_unasked(
     stack: Stack, kubeconfig: str, control_plane: ControlPlane
 ) -> None:
@@ -178,6 +181,7 @@ def test_fields_of_others_are_not_taken_unasked(
     assert control_plane.api.get(path)["metadata"]["labels"]["whose"] == "ours"
 
 
+@pytest.mark.long
 def test_an_object_that_does_not_become_ready_is_not_forgotten(stack: Stack, kubeconfig: str) -> None:
     """The engine has it in its state, and the next run goes on with it."""
     stuck = _deployment("web:1", nodeSelector={"no": "such-node"})
@@ -189,6 +193,7 @@ def test_an_object_that_does_not_become_ready_is_not_forgotten(stack: Stack, kub
     assert stack.up(_program(kubeconfig, skipped)) == {"update": 1}
 
 
+@pytest.mark.long
 def test_a_custom_resource_may_come_before_its_kind(
     stack: Stack, kubeconfig: str, control_plane: ControlPlane
 ) -> None:
