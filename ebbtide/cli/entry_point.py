@@ -19,6 +19,7 @@ from ebbtide import __version__
 from ebbtide.cli import help_examples, workloads
 from ebbtide.cli.consoles import console
 from ebbtide.cli.destroy import destroy
+from ebbtide.cli.machines import machines
 from ebbtide.cli.options import ConfigFile, Cwd, PreviewFormat, Stack, stack_files
 from ebbtide.cli.profile import profile
 from ebbtide.cli.rehearse import rehearse
@@ -197,7 +198,9 @@ def _write_text(document: "Preview", out: Path | None, *, tree: bool, values: bo
         render(document, console(file, plain=True), tree=tree, values=values)
 
 
-for _command in cast("list[Callable[..., None]]", [profile, *workloads.COMMANDS, rehearse, destroy]):
+for _command in cast(
+    "list[Callable[..., None]]", [profile, machines, *workloads.COMMANDS, rehearse, destroy]
+):
     app.command(epilog=help_examples.epilog(_command.__name__))(_reporting(_command))
 
 _GC_THRESHOLD = 500_000

@@ -8,6 +8,7 @@ from ebbtide.invocation import command_line
 EXAMPLES: Final[Mapping[str, str]] = {
     "preview": "preview dev --format json --out preview.json",
     "schema": "schema --out declaration.schema.json",
+    "machines": "machines --gpu t4 --region us-central1",
     "profile": "profile dev --out profile.json",
     "job": (
         "job train --profile profile.json --image busybox \\\n"
