@@ -138,7 +138,9 @@ def preview(
 
     lazy_packages.install()
     files = stack_files(stack, config_file, cwd)
-    document = preview_of(record_stack(files), files.warnings)
+    document = preview_of(
+        record_stack(files), files.warnings, files.source.declaration if files.source else None
+    )
     if format_ is PreviewFormat.JSON:
         _write(document.model_dump_json(indent=2) + "\n", out)
     else:

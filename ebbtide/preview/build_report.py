@@ -24,6 +24,7 @@ from ebbtide.preview.report import (
     ResourceReport,
     TaintReport,
 )
+from ebbtide.project.extends import Declaration
 from ebbtide.reading import (
     ClusterFacts,
     PoolFacts,
@@ -44,12 +45,15 @@ from ebbtide.review.quotas import quotas
 _PROVIDER: Final = "pulumi:providers:"
 
 
-def preview_of(recording: Recording, warnings: Iterable[str] = ()) -> Preview:
+def preview_of(
+    recording: Recording, warnings: Iterable[str] = (), declaration: Declaration | None = None
+) -> Preview:
     """Build the document of a recording.
 
     Args:
         recording: the recording of the program.
         warnings: warnings besides the program's.
+        declaration: the stack's declaration, for what it extends.
     """
     pools, clusters = read_pools(recording), read_clusters(recording)
     queues = read_queues(recording, pools)
@@ -58,6 +62,8 @@ def preview_of(recording: Recording, warnings: Iterable[str] = ()) -> Preview:
     return Preview(
         project=recording.project,
         stack=recording.stack,
+        extends=declaration.bases if declaration else (),
+        changes_to_base=declaration.changes if declaration else (),
         clusters=tuple(map(_cluster, clusters)),
         pools=tuple(map(_pool, pools, queues, fallbacks)),
         queues=tuple(_queue(queue, pools, queues) for queue in read_cluster_queues(recording)),

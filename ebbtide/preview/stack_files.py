@@ -5,6 +5,7 @@ strings, objects as JSON. Encrypted values are not decrypted and need no passphr
 them, and their keys are secret.
 """
 
+import copy
 import json
 import re
 from collections.abc import Mapping
@@ -15,7 +16,9 @@ from typing import Any, Final, Self
 
 from ebbtide.preview.stack_config import MergedConfig, StackFileError, merged_config
 from ebbtide.project import yaml_file
+from ebbtide.project.extends import Declaration, ExtendsError, extended
 from ebbtide.project.misplaced import MisplacedKey, misplaced_keys
+from ebbtide.project.position import positions_below
 from ebbtide.project.source import DECLARATION, Source, parsed
 from ebbtide.project.yaml_file import Document, Yaml
 
@@ -62,22 +65,23 @@ class StackFiles:
         return f"{self.project}-{self.stack}"
 
     def declaration(self) -> Any:
-        """Return the stack's declaration.
+        """Return the stack's declaration, with what it takes from its bases.
 
         Raises:
             StackFileError: it declares no cluster.
         """
-        if DECLARATION not in self.config:
+        if self.source is None:
             hint = " ".join(str(key) for key in self.misplaced)
             raise StackFileError(
                 f"{self.config_file} declares no cluster. "
                 + (hint or f"Write one under `{DECLARATION}`; README.md has the shortest that works.")
             )
-        return parsed(self.config[DECLARATION])
+        return copy.deepcopy(self.source.declaration.value)
 
     def declaring(self, declaration: Mapping[str, Any]) -> Self:
         """Return these files with the declaration replaced."""
-        return replace(self, config={**self.config, DECLARATION: json.dumps(declaration)})
+        source = Source(declaration=Declaration(declaration, {}))
+        return replace(self, config={**self.config, DECLARATION: json.dumps(declaration)}, source=source)
 
 
 def stack_named_by(config_file: Path) -> str | None:
@@ -142,24 +146,23 @@ def read_stack(directory: Path, stack: str, *, config_file: Path | None = None) 
         config=merged.values,
         secret_keys=merged.secret_keys,
         warnings=tuple(warnings),
-        source=_source(merged, {config_file: document, project_file: project_document}, misplaced),
+        source=_source(merged, {config_file: document, project_file: project_document}, misplaced, root),
         misplaced=misplaced,
     )
 
 
 def _source(
-    config: MergedConfig, documents: Mapping[Path, Document], misplaced: tuple[MisplacedKey, ...]
+    config: MergedConfig, documents: Mapping[Path, Document], misplaced: tuple[MisplacedKey, ...], root: Path
 ) -> Source | None:
     if DECLARATION not in config.values:
         return None
     file, prefix = config.origins[DECLARATION]
-    return Source(
-        file=file,
-        prefix=prefix,
-        value=parsed(config.values[DECLARATION]),
-        positions=documents[file].positions,
-        misplaced=misplaced,
-    )
+    positions = positions_below(file, documents[file].positions, prefix)
+    try:
+        declaration = extended(parsed(config.values[DECLARATION]), root, positions)
+    except ExtendsError as error:
+        raise StackFileError(str(error)) from error
+    return Source(declaration=declaration, misplaced=misplaced)
 
 
 def _project_file(directory: Path) -> Path:

@@ -18,6 +18,7 @@ from docs.generate import PAGES
 from ebbtide.catalog import PINS
 from ebbtide.model import declare
 from ebbtide.placement.derive import profile
+from ebbtide.project.extends import extended
 from tests.pages import BLOCKS, FILES, Block, commands, of_kind
 from tests.repository import ROOT, STACK_FILES, declaration, makefile_targets, relative
 
@@ -39,7 +40,8 @@ def test_every_block_is_of_a_kind() -> None:
 @pytest.mark.parametrize("block", of_kind("yaml"), ids=str)
 def test_yaml_is_a_declaration(block: Block) -> None:
     """A stack's file that a page shows is accepted as it stands."""
-    declare(yaml.safe_load(block.text)["config"]["ebbtide:cluster"], default_name="ebbtide-dev")
+    written = yaml.safe_load(block.text)["config"]["ebbtide:cluster"]
+    declare(extended(written, ROOT).value, default_name="ebbtide-dev")
 
 
 _SUBMITS = "docs/kubeflow-pipelines.md"
