@@ -35,6 +35,9 @@ config:
     pools: # pools, queues and teams are merged by name
       - {name: cpu-spot, nodes: {max: 2}}
       - {name: a100-queued, $patch: delete}
+    queues:
+      - {name: a100, $patch: delete}
+    teams: null
 ```
 
 Other lists replace the base's. `ebbtide preview` names the base and the changes; an error has the position in
