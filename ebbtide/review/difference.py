@@ -4,15 +4,16 @@ Sources: pulumi 3.259, pkg/resource/deploy/step_generator.go: options of a resou
 `calculateDependentReplacements` for the dependents of what is deleted before its replacement exists.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, TypeAlias
 
 from ebbtide.providers.changes import FieldChange, field_changes, is_deleted_first
+from ebbtide.providers.property_path import top_level
 from ebbtide.recording.assumed_values import is_assumed
 from ebbtide.recording.identities import former_resources
 from ebbtide.recording.recording import Recording, Resource
-from ebbtide.recording.values import UNKNOWN, Plain, at, leaves
+from ebbtide.recording.values import UNKNOWN, Plain, Secret, at, leaves
 
 Action: TypeAlias = Literal["create", "update", "replace", "delete"]
 
@@ -90,7 +91,7 @@ class _Plan:
         deployed: true if `before` is a state.
         changes: the changes so far, by URN.
         deleted_first: former URNs of resources that are deleted before their replacement is created.
-        unknown: values of replaced resources that only the cloud will know, by URN.
+        replaced: URNs of replaced resources, whose values only the cloud will know.
     """
 
     before: Recording
@@ -99,7 +100,7 @@ class _Plan:
     deployed: bool
     changes: dict[str, Change] = field(default_factory=dict[str, Change])
     deleted_first: set[str] = field(default_factory=set[str])
-    unknown: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
+    replaced: set[str] = field(default_factory=set[str])
 
     def add(self, resource: Resource) -> None:
         """Add a resource's change, if it has one."""
@@ -118,9 +119,7 @@ class _Plan:
         first = new.delete_before_replace
         if is_deleted_first(new.type, old.inputs, new.inputs) if first is None else first:
             self.deleted_first.add(old.urn)
-        outputs = {"id": new.id, **new.outputs}
-        values = (at(outputs, path) for path in new.assumed)
-        self.unknown[new.urn] = frozenset(value for value in values if isinstance(value, str) and value)
+        self.replaced.add(new.urn)
 
     def _fields(self, old: Resource, new: Resource) -> tuple[FieldChange, ...]:
         provider = new.provider if new.provider in self.after else None
@@ -131,7 +130,9 @@ class _Plan:
         def changed(inputs: Mapping[str, Plain]) -> tuple[FieldChange, ...]:
             ignored = new.ignore_changes
             fields = field_changes(new.type, old.inputs, inputs, settings=settings, ignored=ignored)
-            return tuple(self._with_options(new, item) for item in fields if not self._is_unsettled(item))
+            return tuple(
+                self._with_options(new, item) for item in fields if not self._is_unsettled(new, item)
+            )
 
         gone = {
             name
@@ -149,8 +150,8 @@ class _Plan:
         """Return inputs, those unknown that are made of what a replaced resource will have."""
         inputs = dict(new.inputs)
         for name, urns in new.property_dependencies.items():
-            unknown = frozenset[str]().union(*(self.unknown.get(urn, frozenset()) for urn in urns))
-            if unknown and any(value in _texts(inputs.get(name)) for value in unknown):
+            replaced = self.replaced.intersection(urns)
+            if replaced and self._has_assumed(inputs.get(name), replaced):
                 inputs[name] = UNKNOWN
         return inputs
 
@@ -161,13 +162,20 @@ class _Plan:
         )
         return replace(change, replaces=True) if listed else change
 
-    def _is_unsettled(self, change: FieldChange) -> bool:
+    def _is_unsettled(self, new: Resource, change: FieldChange) -> bool:
         """Report if a difference is one between an assumed value and the deployed one."""
         if not self.deployed:
             return change.old is UNKNOWN and change.new is UNKNOWN
-        return change.old is not None and any(
-            isinstance(leaf, str) and is_assumed(leaf) for _, leaf in leaves(change.new)
-        )
+        urns = new.property_dependencies.get(top_level(change.path), ())
+        return change.old is not None and self._has_assumed(change.new, urns)
+
+    def _has_assumed(self, value: Plain, urns: Iterable[str]) -> bool:
+        """Report if a value is made of what a recording assumes of these resources."""
+        texts = _texts(value)
+        if is_assumed(texts):
+            return True
+        resources = (self.after[urn] for urn in urns if urn in self.after)
+        return any(assumed in texts for resource in resources for assumed in _assumed(resource))
 
     def _is_replaced_with(self, new: Resource) -> bool:
         return any(self._action(urn) == "replace" for urn in new.replace_with)
@@ -175,6 +183,16 @@ class _Plan:
     def _action(self, urn: str) -> Action | None:
         change = self.changes.get(urn)
         return change.action if change else None
+
+
+def _assumed(resource: Resource) -> Iterator[str]:
+    """Yield the outputs of a resource that a recording assumes."""
+    outputs = {"id": resource.id, **resource.outputs}
+    for path in resource.assumed:
+        value = at(outputs, path)
+        text = value.value if isinstance(value, Secret) else value
+        if isinstance(text, str) and text:
+            yield text
 
 
 def _texts(value: Any) -> str:
