@@ -5,6 +5,7 @@ whatever the resource's state is.
 """
 
 import re
+from collections.abc import Mapping
 from typing import Any, Final
 
 from ebbtide.providers.constraints import constraints_of
@@ -14,12 +15,23 @@ from ebbtide.recording.answers_azure import RESOURCES
 RANDOMLY_NAMED: Final = "__createBeforeDelete"
 """azure-native's note that it chose the name, so that the replacement can be created first."""
 
+_API_VERSION: Final = "azureApiVersion"
 _PLACE: Final = re.compile(r"\{(\w+)\}")
 
 
 def names(id_form: str) -> tuple[str, ...]:
     """Return the inputs in the form of an id, without the subscription, which is the provider's."""
     return tuple(name for name in _PLACE.findall(id_form) if name != "subscriptionId")
+
+
+def filled_in(token: str, inputs: Mapping[str, Any]) -> frozenset[str]:
+    """Return the inputs that azure-native adds: an API version, a random name, and with it a region.
+
+    Source: provider/pkg/provider/provider.go (`applyDefaults`).
+    """
+    if inputs.get(RANDOMLY_NAMED) is not True or token not in RESOURCES:
+        return frozenset({_API_VERSION})
+    return frozenset({_API_VERSION, "location", names(RESOURCES[token].id)[-1]})
 
 
 def is_same(path: str, before: Any, after: Any) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final, cast
 
 from ebbtide.errors import EbbtideError
+from ebbtide.providers import azure
 from ebbtide.recording.recording import Recording, Resource
 from ebbtide.recording.values import UNKNOWN, Plain, Secret
 from ebbtide.recording.wire import ARCHIVE, ASSET, SECRET, SIGNATURE
@@ -17,8 +18,6 @@ _STACK: Final = "pulumi:pulumi:Stack"
 _DEFAULT_PROVIDER: Final = "::default"
 _DEFAULTS: Final = "__defaults"  # the bridge's list of the properties that it filled in
 _AUTONAMED: Final = "pulumi.com/autonamed"
-_RANDOMLY_NAMED: Final = "__createBeforeDelete"
-_FILLED_BY_AZURE: Final = ("location", "azureApiVersion")
 
 
 class StateError(EbbtideError):
@@ -122,7 +121,7 @@ def _declared(type_: str, inputs: dict[str, Plain]) -> dict[str, Plain]:
         case "gcp":
             return cast("dict[str, Plain]", _without_defaults(inputs))
         case "azure-native":
-            filled = {*_FILLED_BY_AZURE} if inputs.get(_RANDOMLY_NAMED) is True else {"azureApiVersion"}
+            filled = azure.filled_in(type_, inputs)
             return {key: value for key, value in inputs.items() if key not in filled}
         case "kubernetes":
             return _without_autoname(inputs)
