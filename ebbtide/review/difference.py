@@ -19,6 +19,8 @@ Action: TypeAlias = Literal["create", "update", "replace", "delete"]
 
 _PROVIDER: Final = "pulumi:providers:"
 _ALL: Final = "*"
+_SHORTEST: Final = 8
+"""Characters of an assumed text that is looked for in other values; a shorter one may be there by chance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,8 @@ def compare(before: Recording, after: Recording, *, deployed: bool = False) -> t
         after: the stack as it would be.
         deployed: true if `before` is a state, whose values a recording can only assume.
     """
-    plan = _Plan(before, after, former_resources(before, after), deployed=deployed)
+    answers = frozenset(_answers(after)) if deployed else frozenset[str]()
+    plan = _Plan(before, after, former_resources(before, after), deployed=deployed, answers=answers)
     for resource in after:
         if (resource.custom or resource.remote) and not resource.read:
             plan.add(resource)
@@ -89,6 +92,7 @@ class _Plan:
         after: the stack as it would be.
         former: resources of `before` by their URN in `after`.
         deployed: true if `before` is a state.
+        answers: texts in the assumed answers of functions that the program calls.
         changes: the changes so far, by URN.
         deleted_first: former URNs of resources that are deleted before their replacement is created.
         replaced: URNs of replaced resources, whose values only the cloud will know.
@@ -98,6 +102,7 @@ class _Plan:
     after: Recording
     former: Mapping[str, Resource]
     deployed: bool
+    answers: frozenset[str]
     changes: dict[str, Change] = field(default_factory=dict[str, Change])
     deleted_first: set[str] = field(default_factory=set[str])
     replaced: set[str] = field(default_factory=set[str])
@@ -167,7 +172,9 @@ class _Plan:
         if not self.deployed:
             return change.old is UNKNOWN and change.new is UNKNOWN
         urns = new.property_dependencies.get(top_level(change.path), ())
-        return change.old is not None and self._has_assumed(change.new, urns)
+        return change.old is not None and (
+            self._has_assumed(change.new, urns) or any(text in _texts(change.new) for text in self.answers)
+        )
 
     def _has_assumed(self, value: Plain, urns: Iterable[str]) -> bool:
         """Report if a value is made of what a recording assumes of these resources."""
@@ -183,6 +190,15 @@ class _Plan:
     def _action(self, urn: str) -> Action | None:
         change = self.changes.get(urn)
         return change.action if change else None
+
+
+def _answers(recording: Recording) -> Iterator[str]:
+    """Yield the texts that a recording assumes in the answers of functions, without their arguments."""
+    for call in recording.invocations:
+        given = _texts(dict(call.args))
+        for _, leaf in leaves(dict(call.answer)):
+            if isinstance(leaf, str) and len(leaf) >= _SHORTEST and leaf not in given:
+                yield leaf
 
 
 def _assumed(resource: Resource) -> Iterator[str]:

@@ -41,6 +41,8 @@ _ACTIONS: Final = {
     "delete": "delete",
 }
 _REFUSED: Final = {"": "refused"}
+_MACHINE_NOT_SOLD: Final = "n9-standard-8"
+"""Machine of the cases for unknown machine types, which the fake cloud refuses to create."""
 
 
 def _ephemeral(declaration: Declaration) -> Declaration:
@@ -57,6 +59,7 @@ def _cases(*lists: Sequence[Flip]) -> list[tuple[str, list[Flip]]]:
         for cases in lists
         for case in cases
         if case.before["cloud"]["kind"] == case.after["cloud"]["kind"]
+        and _MACHINE_NOT_SOLD not in json.dumps(case.before)
     ]
     keyed = sorted(cases, key=lambda case: json.dumps(case.before, sort_keys=True))
     groups = groupby(keyed, key=lambda case: json.dumps(case.before, sort_keys=True))
