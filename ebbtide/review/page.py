@@ -61,7 +61,7 @@ def render(review: Review) -> str:
             changes=sorted(changes, key=lambda change: ACTIONS.index(change.action)),
             action_counts=action_counts(difference) if difference else "",
             finding_counts=finding_counts(review.findings),
-            policy=finding_counts(review.findings).split(", ", 1) + [""],
+            policy=[*finding_counts(review.findings).split(", ", 1), ""],
             rules=_rules(review),
             notes=_notes(review),
             places=places(preview),
