@@ -36,12 +36,13 @@ class Ledger:
     Attributes:
         pools: nodes by pool.
         others: other charges by item.
-        total: the total after each event that changes a rate: simulated seconds, and US dollars.
+        total: at each event that changes a rate: simulated seconds, the total until then, and US dollars per
+            hour from then on.
     """
 
     pools: defaultdict[str, float] = field(default_factory=lambda: defaultdict[str, float](float))
     others: defaultdict[str, float] = field(default_factory=lambda: defaultdict[str, float](float))
-    total: list[tuple[float, float]] = field(default_factory=list[tuple[float, float]])
+    total: list[tuple[float, float, float]] = field(default_factory=list[tuple[float, float, float]])
 
 
 def rates(recording: Recording) -> Rates:
@@ -67,29 +68,35 @@ def ledger(events: Iterable[Event], now: float, other: Rates) -> Ledger:
     clusters: set[str] = set()
     at = 0.0
 
-    def pass_to(end: float) -> None:
+    def book(end: float) -> float:
+        """Charge the time since the last event, and return the total."""
         hours = (end - at) / _HOUR
         for pool, hourly in nodes.values():
             costs.pools[pool] += hourly * hours
         for item, rate in other.by_item.items() if clusters else ():
             costs.others[item] += rate(len(nodes)) * hours
-        costs.total.append((end, sum(costs.pools.values()) + sum(costs.others.values())))
+        return sum(costs.pools.values()) + sum(costs.others.values())
+
+    def hourly() -> float:
+        rates = (rate(len(nodes)) for rate in other.by_item.values()) if clusters else ()
+        return sum(usd for _, usd in nodes.values()) + sum(rates)
 
     for event in events:
-        kind, facts = event.kind, event.facts
-        if kind not in ("node-added", "node-removed", "cluster-created", "cluster-deleted"):
+        if event.kind not in ("node-added", "node-removed", "cluster-created", "cluster-deleted"):
             continue
-        pass_to(event.at)
+        total = book(event.at)
         at = event.at
-        if kind == "node-added":
-            nodes[facts["node"]] = facts["pool"], facts["hourly"]
-        elif kind == "node-removed":
-            nodes.pop(facts["node"], None)
-        elif kind == "cluster-created":
-            clusters.add(facts["id"])
-        else:
-            clusters.discard(facts["id"])
-    pass_to(now)
+        match event.kind:
+            case "node-added":
+                nodes[event.facts["node"]] = event.facts["pool"], event.facts["hourly"]
+            case "node-removed":
+                nodes.pop(event.facts["node"], None)
+            case "cluster-created":
+                clusters.add(event.facts["id"])
+            case _:
+                clusters.discard(event.facts["id"])
+        costs.total.append((at, total, hourly()))
+    costs.total.append((now, book(now), hourly()))
     return costs
 
 

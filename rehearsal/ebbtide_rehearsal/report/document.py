@@ -57,6 +57,8 @@ class MoneyReport(_Part):
     """Simulated seconds."""
     usd: float
     """US dollars since the start."""
+    hourly: float
+    """US dollars per hour from then on."""
 
 
 class Report(_Part):

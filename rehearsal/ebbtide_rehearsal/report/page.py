@@ -93,13 +93,21 @@ def _charts(report: Report, last: float) -> Iterable[Chart]:
             line=_steps([*waiting, (last, waiting[-1][1])], last, most),
             kind="jobs",
         )
-    money = [(entry.at, entry.usd) for entry in report.money]
-    if money:
+    if report.money:
+        hourly = [(0.0, 0.0), *((entry.at, entry.hourly) for entry in report.money)]
+        most = max(usd for _, usd in hourly)
         yield Chart(
-            title="cost, US dollars",
-            most=f"{money[-1][1]:.2f}",
+            title="$ per hour",
+            most=f"{most:.2f}",
+            summary=f"US dollars per hour: at most {most:.2f}, {hourly[-1][1]:.2f} at the end",
+            line=_steps(hourly, last, most),
+            kind="money",
+        )
+        yield Chart(
+            title="$ so far",
+            most=f"{report.total_cost:.2f}",
             summary=f"cost so far, up to {total_words(report)}",
-            line=_line([(0.0, 0.0), *money], last, money[-1][1]),
+            line=_line([(0.0, 0.0), *((m.at, m.usd) for m in report.money)], last, report.total_cost),
             kind="money",
         )
 

@@ -64,7 +64,11 @@ def _report(
         other_costs=dict(costs.others),
         total_cost=costs.total[-1][1],
         without_price=playing.rates.unknown,
-        money=tuple(MoneyReport(at=at - start, usd=usd) for at, usd in costs.total if at >= opened),
+        money=tuple(
+            MoneyReport(at=at - start, usd=usd, hourly=hourly)
+            for at, usd, hourly in costs.total
+            if at >= opened
+        ),
         seconds=seconds,
         memory_mib=stage.memory() // _MIB,
     )
