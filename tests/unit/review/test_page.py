@@ -2,25 +2,13 @@
 
 import re
 from itertools import pairwise
-from xml.etree import ElementTree as ET
 
-import html5lib
 import pytest
 
 from ebbtide.review.page import render
 from ebbtide.review.report import Review
+from tests.html_pages import NAMESPACES, element_names, parsed, text_of
 from tests.unit.review.reviews import dev, hostile, large, review_of
-
-_NAMESPACE = {"h": "http://www.w3.org/1999/xhtml", "s": "http://www.w3.org/2000/svg"}
-
-
-def _parsed(page: str) -> ET.Element:
-    """Parse a page; any error of syntax is raised."""
-    return html5lib.HTMLParser(strict=True).parse(page)
-
-
-def _text(element: ET.Element) -> str:
-    return " ".join("".join(element.itertext()).split())
 
 
 def test_page_is_self_contained() -> None:
@@ -32,36 +20,36 @@ def test_page_is_self_contained() -> None:
 
 def test_page_has_headings_captions_and_a_language() -> None:
     """One first heading, a name for every section, a caption for every table, headers for its cells."""
-    root = _parsed(render(review_of(dev())))
+    root = parsed(render(review_of(dev())))
     assert root.get("lang") == "en"
-    assert len(root.findall(".//h:h1", _NAMESPACE)) == 1
+    assert len(root.findall(".//h:h1", NAMESPACES)) == 1
     identifiers = [element.get("id") for element in root.iter() if element.get("id")]
     assert len(identifiers) == len(set(identifiers))
-    for section in root.iterfind(".//h:section", _NAMESPACE):
+    for section in root.iterfind(".//h:section", NAMESPACES):
         assert section.get("aria-labelledby") in identifiers
-    tables = root.findall(".//h:table", _NAMESPACE)
+    tables = root.findall(".//h:table", NAMESPACES)
     assert len(tables) >= 5
     for table in tables:
-        assert table.find("h:caption", _NAMESPACE) is not None
-        assert table.find(".//h:tbody/h:tr/h:th[@scope='row']", _NAMESPACE) is not None
-    for picture in root.iterfind(".//s:svg", _NAMESPACE):
+        assert table.find("h:caption", NAMESPACES) is not None
+        assert table.find(".//h:tbody/h:tr/h:th[@scope='row']", NAMESPACES) is not None
+    for picture in root.iterfind(".//s:svg", NAMESPACES):
         assert picture.get("role") == "img"
         assert picture.get("aria-label")
 
 
 def test_rows_fit_their_tables() -> None:
     """Every row has as many cells as its table's head has columns."""
-    root = _parsed(render(review_of(dev())))
-    for table in root.iterfind(".//h:table", _NAMESPACE):
+    root = parsed(render(review_of(dev())))
+    for table in root.iterfind(".//h:table", NAMESPACES):
         rows = [
-            [int(cell.get("colspan", "1")) for cell in row] for row in table.iterfind(".//h:tr", _NAMESPACE)
+            [int(cell.get("colspan", "1")) for cell in row] for row in table.iterfind(".//h:tr", NAMESPACES)
         ]
         assert {sum(row) for row in rows} == {sum(rows[0])}
 
 
 def test_facts_are_on_the_page() -> None:
     """Verdict, money with its change, changes with both values, findings and quotas are on the page."""
-    text = _text(_parsed(render(review_of(dev()))))
+    text = text_of(parsed(render(review_of(dev()))))
     for words in (
         "Fail",
         "At most, per hour$26.13+$3.62, was $22.51",
@@ -78,25 +66,25 @@ def test_facts_are_on_the_page() -> None:
 
 def test_picture_leads_each_queue_to_its_pools() -> None:
     """The picture has a box for each queue, pool and machine, and a path from each to the next."""
-    root = _parsed(render(review_of(dev())))
-    wide, narrow = root.findall(".//s:svg[@viewBox]", _NAMESPACE)
-    names = [_text(title) for title in wide.iterfind(".//s:title", _NAMESPACE)]
+    root = parsed(render(review_of(dev())))
+    wide, narrow = root.findall(".//s:svg[@viewBox]", NAMESPACES)
+    names = [text_of(title) for title in wide.iterfind(".//s:title", NAMESPACES)]
     assert {"vision/t4", "vision/big", "any pod", "t4-spot", "a100-queued"} <= set(names)
     pools = len(dev().pools)
-    assert len(wide.findall("s:path[@class='edge']", _NAMESPACE)) == 2 * pools
-    assert len(narrow.findall("s:path[@class='edge']", _NAMESPACE)) == pools
-    squares = wide.find(".//s:g[s:title='t4-spot']/s:path[@class='off']", _NAMESPACE)
+    assert len(wide.findall("s:path[@class='edge']", NAMESPACES)) == 2 * pools
+    assert len(narrow.findall("s:path[@class='edge']", NAMESPACES)) == pools
+    squares = wide.find(".//s:g[s:title='t4-spot']/s:path[@class='off']", NAMESPACES)
     assert squares is not None
     assert squares.get("d", "").count("M") == 4
 
 
 def test_boxes_of_a_picture_do_not_overlap() -> None:
     """No box of a large picture overlaps another one or leaves the picture."""
-    root = _parsed(render(large(60)))
-    for picture in root.iterfind(".//s:svg[@viewBox]", _NAMESPACE):
+    root = parsed(render(large(60)))
+    for picture in root.iterfind(".//s:svg[@viewBox]", NAMESPACES):
         _, _, width, height = map(int, picture.get("viewBox", "").split())
         columns: dict[int, list[tuple[int, int]]] = {}
-        for box in picture.iterfind(".//s:g/s:rect", _NAMESPACE):
+        for box in picture.iterfind(".//s:g/s:rect", NAMESPACES):
             x, y, wide, high = (int(box.get(name, "")) for name in ("x", "y", "width", "height"))
             assert 0 <= x <= x + wide <= width
             assert 0 <= y <= y + high <= height
@@ -109,7 +97,7 @@ def test_boxes_of_a_picture_do_not_overlap() -> None:
 def test_200_pools_are_all_there() -> None:
     """Every pool, change and finding of 200 is on the page."""
     review = large(200)
-    text = _text(_parsed(render(review)))
+    text = text_of(parsed(render(review)))
     for number, pool in enumerate(review.preview.pools):
         assert pool.name in text
         assert f"pool {pool.name}: Number {number} keeps nodes." in text
@@ -117,25 +105,20 @@ def test_200_pools_are_all_there() -> None:
 
 def test_a_review_without_difference_and_findings() -> None:
     """A bare review is a valid page without empty sections."""
-    root = _parsed(render(Review(preview=dev(), difference=None, findings=(), verdict="pass")))
-    headings = [_text(heading) for heading in root.iterfind(".//h:h2", _NAMESPACE)]
+    root = parsed(render(Review(preview=dev(), difference=None, findings=(), verdict="pass")))
+    headings = [text_of(heading) for heading in root.iterfind(".//h:h2", NAMESPACES)]
     assert headings == ["What runs where", "Cost of the pools", "Cloud quotas", "Queues", "Details"]
 
 
 @pytest.mark.parametrize(
     "name", ["<script>alert(1)</script>", "\"'><img src=x onerror=alert(1)>", "]]>&amp;<!--"]
 )
-def test_hostile_names_are_text(name: str) -> None:
+def test_hostile_names_aretext_of(name: str) -> None:
     """Names and messages appear as text, and add no element."""
     page = render(hostile(name))
-    root = _parsed(page)
-    assert name in _text(root)
-    elements = {element.tag.rpartition("}")[2] for element in root.iter() if isinstance(element.tag, str)}
-    assert elements == {
-        element.tag.rpartition("}")[2]
-        for element in _parsed(render(hostile("plain"))).iter()
-        if isinstance(element.tag, str)
-    }
+    root = parsed(page)
+    assert name in text_of(root)
+    assert element_names(root) == element_names(parsed(render(hostile("plain"))))
 
 
 def test_rendering_is_deterministic() -> None:
