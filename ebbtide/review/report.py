@@ -93,8 +93,8 @@ class Review(_Part):
     findings: tuple[FindingReport, ...]
     """Broken policy rules, mandatory ones first."""
     verdict: Literal["pass", "warn", "fail"]
-    """`fail`: the update would fail, or breaks a mandatory rule. `warn`: running work ends, or an advisory rule
-    is broken.
+    """`fail`: the update would fail, or breaks a mandatory rule. `warn`: running work ends, or an advisory
+    rule is broken.
     """
 
 
