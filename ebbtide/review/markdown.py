@@ -4,12 +4,11 @@ Syntax: GitHub Flavored Markdown. A comment longer than `LIMIT` is refused by Gi
 `body is too long`), so the least important rows are dropped, with a sentence in their place.
 """
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Final
+from typing import Final
 
 from ebbtide.preview.report import CostReport, PoolReport
 from ebbtide.preview.words import accelerator_words, amount_words, nodes_words, quota_words, type_words
@@ -19,6 +18,7 @@ from ebbtide.review.summary import (
     ACTIONS,
     action_counts,
     change_of,
+    changed_lines,
     charges_by_pool,
     dollars,
     finding_counts,
@@ -179,7 +179,7 @@ def _change(change: ChangeReport) -> str:
     return f"- {change.action} {name} ({_text(type_words(change.type))}){why}"
 
 
-_PATHS: Final = 4
+_PATHS: Final = 3
 
 
 def _fields(review: Review) -> _Section:
@@ -194,13 +194,18 @@ def _fields(review: Review) -> _Section:
 
 def _field(change: ChangeReport, field: FieldChangeReport) -> str:
     effect = "forces replacement" if field.replaces else ""
-    return _row(_code(change.name), _code(field.path), _value(field.old), _value(field.new), effect)
+    before, after = changed_lines(field.old, field.new)
+    old = _lines(before) if field.old is not None else "not set"
+    new = _lines(after) if field.new is not None else "not set"
+    return _row(_code(change.name), _code(field.path), old, new, effect)
 
 
-def _value(value: Any) -> str:
-    if value is None:
-        return "not set"
-    return _code(_clip(value if isinstance(value, str) else json.dumps(value), _LONGEST_VALUE))
+def _lines(lines: Sequence[str]) -> str:
+    """Return the first of changed lines, and the number of the others."""
+    if not lines:
+        return ""
+    rest = f" and {several(len(lines) - 1, 'line')}" if len(lines) > 1 else ""
+    return f"{_code(_clip(lines[0], _LONGEST_VALUE))}{rest}"
 
 
 def _findings(review: Review) -> _Section:

@@ -1,8 +1,7 @@
 """HTML rendering of a review: one file without scripts, fonts or images from elsewhere."""
 
-import json
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
 from jinja2 import Environment
 
@@ -25,6 +24,7 @@ from ebbtide.review.summary import (
     ACTIONS,
     action_counts,
     change_of,
+    changed_lines,
     charges_by_pool,
     dollars,
     finding_counts,
@@ -59,6 +59,7 @@ def render(review: Review) -> str:
             cost=cost,
             difference=difference,
             changes=sorted(changes, key=lambda change: ACTIONS.index(change.action)),
+            changed_lines=changed_lines,
             action_counts=action_counts(difference) if difference else "",
             finding_counts=finding_counts(review.findings),
             policy=[*finding_counts(review.findings).split(", ", 1), ""],
@@ -115,11 +116,5 @@ def _templates() -> Environment:
         "overrides": overrides_words,
         "type": type_words,
         "urn_name": urn_name,
-        "value": _value,
     }
     return templates
-
-
-def _value(value: Any) -> str:
-    """Format a value of a resource."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,8 +1,10 @@
 """Comparisons and sums that the renderings of a review share."""
 
+import json
 from collections import Counter
 from dataclasses import dataclass
-from typing import Final
+from difflib import SequenceMatcher
+from typing import Any, Final
 
 from ebbtide.preview.report import AmountReport, ChargeReport, CostReport, Preview
 from ebbtide.preview.words import amount_words
@@ -12,6 +14,12 @@ ACTIONS: Final = ("replace", "delete", "create", "update")
 """Actions of changes, the riskiest first."""
 
 _CENT: Final = 0.005
+
+_SHORT: Final = 80
+"""Characters of a value that is shown as a whole."""
+
+_COMPARED: Final = 2000
+"""Lines of a value that are compared one by one; more take seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,3 +122,37 @@ def places(preview: Preview) -> str:
     return "; ".join(
         f"{name} on {cloud}" + (f" in {location}" if location else "") for name, cloud, location in clusters
     )
+
+
+def changed_lines(old: Any, new: Any) -> tuple[list[str], list[str]]:
+    """Return the lines of a field that go, and those that come; short values are one line.
+
+    A document of JSON, as in a ConfigMap, has a line for each of its values.
+    """
+    before, after = _value_lines(old), _value_lines(new)
+    while before and after and before[0] == after[0]:
+        del before[0], after[0]
+    while before and after and before[-1] == after[-1]:
+        del before[-1], after[-1]
+    if max(len(before), len(after)) > _COMPARED:
+        return before, after
+    opcodes = SequenceMatcher(None, before, after).get_opcodes()
+    changes = [(a, b, c, d) for tag, a, b, c, d in opcodes if tag != "equal"]
+    return (
+        [line for start, end, _, _ in changes for line in before[start:end]],
+        [line for _, _, start, end in changes for line in after[start:end]],
+    )
+
+
+def _value_lines(value: Any) -> list[str]:
+    """Return the lines of a value; none if it is not set."""
+    if value is None:
+        return []
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if len(text) <= _SHORT and "\n" not in text:
+        return [text]
+    try:
+        document = json.loads(text)
+    except ValueError:
+        return text.splitlines()
+    return [line.strip() for line in json.dumps(document, ensure_ascii=False, indent=1).splitlines()]
