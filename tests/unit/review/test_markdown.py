@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ebbtide.review.markdown import LIMIT, render
@@ -98,6 +98,7 @@ def test_hostile_names_are_text(name: str) -> None:
     assert "](javascript" not in text
 
 
+@settings(max_examples=30)
 @given(st.text(min_size=1, max_size=400))
 def test_any_name_leaves_the_comment_well_formed(name: str) -> None:
     """The same of any text."""

@@ -15,27 +15,28 @@ from tests.unit.review.reviews import dev, review_of
 _LONG = {"pools": [{"name": f"pool-{number}", "max": 4} for number in range(20)]}
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "changed"),
-    [
-        (4, 6, (["4"], ["6"])),
-        (None, "a", ([], ["a"])),
-        (True, None, (["true"], [])),
-        ("a\nb\nc", "a\nB\nc\nd", (["b"], ["B", "d"])),
-        (["a"], ["a", "b"], (['["a"]'], ['["a", "b"]'])),
-    ],
-)
+_CHANGES: list[tuple[Any, Any, tuple[list[str], list[str]]]] = [
+    (4, 6, (["4"], ["6"])),
+    (None, "a", ([], ["a"])),
+    (True, None, (["true"], [])),
+    ("a\nb\nc", "a\nB\nc\nd", (["b"], ["B", "d"])),
+    (["a"], ["a", "b"], (['["a"]'], ['["a", "b"]'])),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "changed"), _CHANGES)
 def test_changed_lines(old: Any, new: Any, changed: tuple[list[str], list[str]]) -> None:
     """Short values change as a whole, longer text by its lines."""
     assert changed_lines(old, new) == changed
 
 
-@pytest.mark.parametrize("form", [json.dumps, lambda document: document], ids=["text", "object"])
-def test_a_document_changes_by_its_values(form: Any) -> None:
+@pytest.mark.parametrize("as_text", [True, False], ids=["text", "object"])
+def test_a_document_changes_by_its_values(*, as_text: bool) -> None:
     """A document, as an object or as text, shows the changed value alone."""
     new = json.loads(json.dumps(_LONG))
     new["pools"][7]["max"] = 10
-    assert changed_lines(form(_LONG), form(new)) == (['"max": 4'], ['"max": 10'])
+    old, new = (json.dumps(document) if as_text else document for document in (_LONG, new))
+    assert changed_lines(old, new) == (['"max": 4'], ['"max": 10'])
 
 
 @given(st.lists(st.sampled_from("abc")), st.lists(st.sampled_from("abc")))
