@@ -1,6 +1,7 @@
 """A Kubernetes provider that accepts every object, for tests of the cloud below it."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import grpc
 from pulumi.runtime.proto import provider_pb2, resource_pb2, resource_pb2_grpc
@@ -70,7 +71,7 @@ class ObjectsServicer(Servicer):
         """Register a component, as a chart is."""
         del context
         with grpc.insecure_channel(request.monitorEndpoint) as channel:
-            monitor = resource_pb2_grpc.ResourceMonitorStub(channel)
+            monitor: Any = resource_pb2_grpc.ResourceMonitorStub(channel)
             registered = monitor.RegisterResource(
                 resource_pb2.RegisterResourceRequest(
                     type=request.type,
