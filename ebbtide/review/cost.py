@@ -18,7 +18,7 @@ from ebbtide.recording.recording import Recording, Resource
 
 _NAT: Final = "gcp:compute/routerNat:RouterNat"
 _ADDRESS: Final = "gcp:compute/address:Address"
-_ADDONS: Final[Mapping[str, str]] = {
+ADDONS: Final[Mapping[str, str]] = {
     "ebbtide:addons:Pipelines": "pipelines",
     "ebbtide:addons:Katib": "katib",
 }
@@ -208,7 +208,7 @@ def _cloud_nat(nodes: int) -> Amount:
 
 def _volumes(recording: Recording, cluster: ClusterFacts) -> Iterator[Charge]:
     """Return the charges of the disks that add-ons claim, which a preview sees as one resource."""
-    for type_, item in _ADDONS.items():
+    for type_, item in ADDONS.items():
         size = sum(footprint(item).volumes_gib) if recording.of_type(type_) else 0
         if not size:
             continue

@@ -4,7 +4,7 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from ebbtide.preview.report import CloudQuotaReport, CostReport, Preview
+from ebbtide.preview.report import CloudQuotaReport, CostReport, FindingReport, Preview
 
 VERSION: Final = "ebbtide.dev/review/v1"
 
@@ -60,27 +60,6 @@ class DifferenceReport(_Part):
     """Cloud quotas of the earlier version."""
 
 
-class FindingReport(_Part):
-    """A broken policy rule."""
-
-    rule: str
-    """Id of the rule, as `work-pools-from-zero`."""
-    level: Literal["advisory", "mandatory"]
-    """A broken mandatory rule fails the review, unless there is an exception."""
-    resource: str
-    """URN of the resource; empty for the whole stack."""
-    name: str
-    """Display name of the resource, as `pool t4-spot`."""
-    message: str
-    """The violation, and what to write instead."""
-    reason: str
-    """Purpose of the rule."""
-    source: str
-    """Source of the rule, as an item of a CIS benchmark."""
-    exception: str
-    """The declared reason for an exception; empty for none."""
-
-
 class Review(_Part):
     """A preview of a stack, its difference from an earlier version, and policy findings."""
 
@@ -93,8 +72,8 @@ class Review(_Part):
     findings: tuple[FindingReport, ...]
     """Broken policy rules, mandatory ones first."""
     verdict: Literal["pass", "warn", "fail"]
-    """`fail`: the update would fail, or breaks a mandatory rule. `warn`: running work ends, or an advisory rule
-    is broken.
+    """`fail`: the update would fail, or breaks a mandatory rule. `warn`: running work ends, or an advisory
+    rule is broken.
     """
 
 
