@@ -46,9 +46,12 @@ def _images(stack: Reviewed) -> Iterator[Violation]:
 
 
 def _is_floating_chart(inputs: Inputs) -> bool:
-    """Check a chart's version; a chart in a directory or an archive has its own, and ranges float."""
+    """Check a chart's version; a chart in a directory or an archive has its own, and ranges float.
+
+    The engine has no inputs of a chart whose provider creates its objects.
+    """
     chart, version = inputs.text("chart"), inputs.text("version")
-    if chart.startswith((".", "/")) or chart.endswith(".tgz") or "@sha256:" in chart:
+    if not chart or chart.startswith((".", "/")) or chart.endswith(".tgz") or "@sha256:" in chart:
         return False
     return version in _FLOATING or any(character in version for character in "^~*<>|") or ".x" in version
 

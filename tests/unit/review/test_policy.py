@@ -164,6 +164,7 @@ _KEPT: dict[str, list[tuple[Resource, ...]]] = {
         *map(_image, ("busybox:1.37", "a@sha256:0a", "registry.acme.example:5000/tool:1", UNKNOWN)),
         (resource(_DEPLOYMENT, {"spec.template.spec.containers": [{"image": "a"}]}, read=True),),
         (resource(_CHART, {"chart": "kueue", "version": "0.19.2"}), resource(_CHART, {"chart": "./kueue"})),
+        (resource(_CHART),),
         (resource(_KUSTOMIZATION, {"directory": "https://github.com/a/b/c?ref=v1.2"}),),
         (resource(_KUSTOMIZATION, {"directory": "manifests"}),),
     ],
