@@ -23,6 +23,7 @@ from ebbtide.cli.machines import machines
 from ebbtide.cli.options import ConfigFile, Cwd, PreviewFormat, Stack, stack_files
 from ebbtide.cli.profile import profile
 from ebbtide.cli.rehearse import rehearse
+from ebbtide.cli.review import review
 
 if TYPE_CHECKING:
     from ebbtide.preview.report import Preview
@@ -130,7 +131,7 @@ def preview(
 
     The project's own program runs in this process, without credentials and without the `pulumi` command.
     Values that only a cloud knows are assumed, and marked as such. Exit status 1: the program logged an
-    error.
+    error, or the stack breaks a mandatory rule of its policy.
     """
     from ebbtide.preview.build_report import preview_of  # noqa: PLC0415
     from ebbtide.preview.record_stack import record_stack  # noqa: PLC0415 - loads Pulumi
@@ -138,14 +139,15 @@ def preview(
 
     lazy_packages.install()
     files = stack_files(stack, config_file, cwd)
-    document = preview_of(
-        record_stack(files), files.warnings, files.source.declaration if files.source else None
-    )
+    policy = files.policy()
+    declaration = files.source.declaration if files.source else None
+    document = preview_of(record_stack(files), files.warnings, policy, declaration=declaration)
     if format_ is PreviewFormat.JSON:
         _write(document.model_dump_json(indent=2) + "\n", out)
     else:
         _write_text(document, out, tree=tree, values=values)
-    if any(message.severity == "error" for message in document.warnings):
+    is_refused = any(finding.is_refused for finding in document.findings)
+    if is_refused or any(message.severity == "error" for message in document.warnings):
         raise typer.Exit(FOUND)
 
 
@@ -156,14 +158,21 @@ def schema(
     of_preview: Annotated[
         bool, typer.Option("--preview", help="The schema of `preview --format json`.")
     ] = False,
+    of_review: Annotated[
+        bool, typer.Option("--review", help="The schema of `review --format json`.")
+    ] = False,
     of_errors: Annotated[
         bool, typer.Option("--errors", help="The schema of the errors of `preview --format json`.")
+    ] = False,
+    of_policy: Annotated[
+        bool, typer.Option("--policy", help="The schema of `ebbtide:policy` in a stack's file.")
     ] = False,
     out: Out = None,
 ) -> None:
     """Print the JSON Schema of the declaration, for editors.
 
-    --preview and --errors print those of the documents that `preview --format json` writes.
+    --preview and --errors print those of the documents that `preview --format json` writes, --review that of
+    `review --format json`.
     """
     import json  # noqa: PLC0415
 
@@ -171,10 +180,18 @@ def schema(
         from ebbtide.preview.report import preview_schema  # noqa: PLC0415
 
         document = preview_schema()
+    elif of_review:
+        from ebbtide.review.report import review_schema  # noqa: PLC0415
+
+        document = review_schema()
     elif of_errors:
         from ebbtide.project.diagnostics import report_schema  # noqa: PLC0415
 
         document = report_schema()
+    elif of_policy:
+        from ebbtide.review.policy import policy_schema  # noqa: PLC0415
+
+        document = policy_schema()
     else:
         from ebbtide.model import declaration_schema  # noqa: PLC0415
 
@@ -200,9 +217,10 @@ def _write_text(document: "Preview", out: Path | None, *, tree: bool, values: bo
         render(document, console(file, plain=True), tree=tree, values=values)
 
 
-for _command in cast(
-    "list[Callable[..., None]]", [profile, machines, *workloads.COMMANDS, rehearse, destroy]
-):
+_COMMANDS = cast(
+    "list[Callable[..., None]]", [review, machines, profile, *workloads.COMMANDS, rehearse, destroy]
+)
+for _command in _COMMANDS:
     app.command(epilog=help_examples.epilog(_command.__name__))(_reporting(_command))
 
 _GC_THRESHOLD = 500_000

@@ -3,10 +3,15 @@
 from ebbtide.preview.stack_files import StackFiles
 from ebbtide.recording.record import record
 from ebbtide.recording.recording import Recording
+from ebbtide.recording.update_hooks import Updates
 
 
-def record_stack(files: StackFiles) -> Recording:
+def record_stack(files: StackFiles, updates: Updates | None = None) -> Recording:
     """Run a stack's program offline, with the stack's configuration.
+
+    Args:
+        files: the stack's files.
+        updates: the updates that the program's hooks are called with.
 
     Raises:
         ProgramError: the program fails.
@@ -18,4 +23,5 @@ def record_stack(files: StackFiles) -> Recording:
         config=files.config,
         secret_keys=files.secret_keys,
         root=files.root,
+        updates=updates,
     )

@@ -21,6 +21,8 @@ from ebbtide.project.misplaced import MisplacedKey, misplaced_keys
 from ebbtide.project.position import positions_below
 from ebbtide.project.source import DECLARATION, Source, parsed
 from ebbtide.project.yaml_file import Document, Yaml
+from ebbtide.review.policy import policy_of
+from ebbtide.review.settings import KEY, Policy, PolicyError
 
 __all__ = ["StackFileError", "StackFiles", "read_stack", "stack_named_by"]
 
@@ -45,6 +47,7 @@ class StackFiles:
         secret_keys: the keys whose values are secret.
         warnings: settings that a preview without the `pulumi` command cannot apply.
         source: the position of the declaration, for its errors; None without a declaration.
+        policy_source: the position of the policy, for its errors; None without a policy.
         misplaced: unused keys of the stack's file.
     """
 
@@ -57,6 +60,7 @@ class StackFiles:
     secret_keys: frozenset[str]
     warnings: tuple[str, ...] = ()
     source: Source | None = None
+    policy_source: Source | None = None
     misplaced: tuple[MisplacedKey, ...] = ()
 
     @property
@@ -77,6 +81,18 @@ class StackFiles:
                 + (hint or f"Write one under `{DECLARATION}`; README.md has the shortest that works.")
             )
         return copy.deepcopy(self.source.declaration.value)
+
+    def policy(self) -> Policy:
+        """Return the stack's policy, or the default one.
+
+        Raises:
+            PolicyError: it has faults.
+        """
+        try:
+            return policy_of(parsed(self.config[KEY]) if KEY in self.config else None)
+        except PolicyError as error:
+            error.source = self.policy_source
+            raise
 
     def declaring(self, declaration: Mapping[str, Any]) -> Self:
         """Return these files with the declaration replaced."""
@@ -130,6 +146,7 @@ def read_stack(directory: Path, stack: str, *, config_file: Path | None = None) 
         project_file,
         config_file,
     )
+    documents = {config_file: document, project_file: project_document}
     optional = [str(key) for key in misplaced if key.field not in _REQUIRED]
     warnings = optional if DECLARATION in merged.values else []
     if stack_settings.get("environment"):
@@ -146,23 +163,30 @@ def read_stack(directory: Path, stack: str, *, config_file: Path | None = None) 
         config=merged.values,
         secret_keys=merged.secret_keys,
         warnings=tuple(warnings),
-        source=_source(merged, {config_file: document, project_file: project_document}, misplaced, root),
+        source=_source(DECLARATION, merged, documents, root, misplaced),
+        policy_source=_source(KEY, merged, documents, root),
         misplaced=misplaced,
     )
 
 
 def _source(
-    config: MergedConfig, documents: Mapping[Path, Document], misplaced: tuple[MisplacedKey, ...], root: Path
+    key: str,
+    config: MergedConfig,
+    documents: Mapping[Path, Document],
+    root: Path,
+    misplaced: tuple[MisplacedKey, ...] = (),
 ) -> Source | None:
-    if DECLARATION not in config.values:
+    """Return the position of a configuration value; None without one."""
+    if key not in config.values:
         return None
-    file, prefix = config.origins[DECLARATION]
-    positions = positions_below(file, documents[file].positions, prefix)
+    file, prefix = config.origins[key]
+    value, positions = parsed(config.values[key]), positions_below(file, documents[file].positions, prefix)
+    if key != DECLARATION:
+        return Source(declaration=Declaration(value, positions))
     try:
-        declaration = extended(parsed(config.values[DECLARATION]), root, positions)
+        return Source(declaration=extended(value, root, positions), misplaced=misplaced)
     except ExtendsError as error:
         raise StackFileError(str(error)) from error
-    return Source(declaration=declaration, misplaced=misplaced)
 
 
 def _project_file(directory: Path) -> Path:

@@ -17,8 +17,11 @@ from ebbtide.reading.inputs import Inputs
 from ebbtide.recording.recording import Recording, Resource
 
 _NAT: Final = "gcp:compute/routerNat:RouterNat"
+CLOUD_NAT: Final = "Cloud NAT"
+"""The charge of GKE's gateway, which depends on the number of nodes."""
+
 _ADDRESS: Final = "gcp:compute/address:Address"
-_ADDONS: Final[Mapping[str, str]] = {
+ADDONS: Final[Mapping[str, str]] = {
     "ebbtide:addons:Pipelines": "pipelines",
     "ebbtide:addons:Katib": "katib",
 }
@@ -111,6 +114,13 @@ def gpu_hour(pool: PoolFacts) -> Amount | None:
     return Amount(node.known / pool.accelerator.count, node.unknown, node.prices)
 
 
+def cloud_nat(nodes: int) -> Amount:
+    """Return the amount of a Cloud NAT gateway with one address: by node, up to a maximum."""
+    by_node = _item(CloudKind.GKE, "", "nat-per-vm", nodes)
+    maximum = _item(CloudKind.GKE, "", "nat")
+    return min(by_node, maximum, key=lambda amount: amount.known) + _item(CloudKind.GKE, "", "nat-ip")
+
+
 def _created(recording: Recording, type_: str) -> Iterator[Resource]:
     """Yield the resources of a type, without existing ones, which are on another stack's bill."""
     return (resource for resource in recording.of_type(type_) if not resource.read)
@@ -188,9 +198,9 @@ def _outbound(recording: Recording, pools: Sequence[PoolFacts]) -> Iterator[Char
     """Return the charges of connections to the internet: by node on GKE, by gateway or rule on AKS."""
     idle, most = (sum(getattr(pool.nodes, name) for pool in pools) for name in ("idle", "most"))
     for _ in _created(recording, _NAT):
-        maximum = _cloud_nat(most)
+        maximum = cloud_nat(most)
         yield Charge(
-            item="Cloud NAT", idle=_cloud_nat(idle), maximum=maximum, on_demand=maximum, note=_WITH_ADDRESS
+            item=CLOUD_NAT, idle=cloud_nat(idle), maximum=maximum, on_demand=maximum, note=_WITH_ADDRESS
         )
     for resource in _created(recording, AKS_CLUSTER):
         inputs = Inputs(resource.inputs)
@@ -200,16 +210,9 @@ def _outbound(recording: Recording, pools: Sequence[PoolFacts]) -> Iterator[Char
             yield _flat(item, total(amounts), _WITH_ADDRESS)
 
 
-def _cloud_nat(nodes: int) -> Amount:
-    """Return the amount of a gateway with one address: by node, up to a maximum."""
-    by_node = _item(CloudKind.GKE, "", "nat-per-vm", nodes)
-    maximum = _item(CloudKind.GKE, "", "nat")
-    return min(by_node, maximum, key=lambda amount: amount.known) + _item(CloudKind.GKE, "", "nat-ip")
-
-
 def _volumes(recording: Recording, cluster: ClusterFacts) -> Iterator[Charge]:
     """Return the charges of the disks that add-ons claim, which a preview sees as one resource."""
-    for type_, item in _ADDONS.items():
+    for type_, item in ADDONS.items():
         size = sum(footprint(item).volumes_gib) if recording.of_type(type_) else 0
         if not size:
             continue

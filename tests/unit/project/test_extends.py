@@ -151,6 +151,6 @@ def test_prod_is_dev_for_good() -> None:
     assert not cluster.is_ephemeral
     assert {pool.name for pool in cluster.pools} == {pool.name for pool in dev.pools} | {"t4"}
     assert files.source is not None
-    preview = preview_of(synth_stack(ROOT / "Pulumi.prod.yaml"), (), files.source.declaration)
+    preview = preview_of(synth_stack(ROOT / "Pulumi.prod.yaml"), declaration=files.source.declaration)
     assert preview.extends == ("Pulumi.dev.yaml",)
     assert preview.counts.protected

@@ -1,0 +1,83 @@
+"""The document of a review, for its renderings and other programs."""
+
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from ebbtide.preview.report import CloudQuotaReport, CostReport, FindingReport, Preview
+
+VERSION: Final = "ebbtide.dev/review/v1"
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class FieldChangeReport(_Part):
+    """A changed input of a resource."""
+
+    path: str
+    """Property path, as `nodeConfig.machineType`."""
+    old: Any
+    """The old value; null if the input was not set, `[secret]` for a secret."""
+    new: Any
+    """The new value; null if the input is no longer set."""
+    replaces: bool
+    """True if this change forces the replacement."""
+
+
+class ChangeReport(_Part):
+    """A resource that the update changes."""
+
+    action: Literal["create", "update", "replace", "delete"]
+    """What the engine would do."""
+    type: str
+    """Type token."""
+    name: str
+    """Logical name."""
+    urn: str
+    """The new URN; the old one of a deleted resource."""
+    pool: str
+    """Name of the node pool; empty for other resources."""
+    fields: tuple[FieldChangeReport, ...]
+    """Changed inputs; empty for a created or deleted resource."""
+
+
+class DifferenceReport(_Part):
+    """Changes from an earlier version of the stack."""
+
+    against: str
+    """The earlier version: a git ref, or a file."""
+    changes: tuple[ChangeReport, ...]
+    """Changed resources, without unchanged ones; a replacement is one change."""
+    refusals: tuple[str, ...]
+    """Reasons for which the update would fail, as sentences; empty if nothing prevents it."""
+    consequences: tuple[str, ...]
+    """Effects on running work, as sentences: drained pools, lost capacity of queues, a new cluster."""
+    cost_before: CostReport
+    """Cost of the earlier version."""
+    quotas_before: tuple[CloudQuotaReport, ...]
+    """Cloud quotas of the earlier version."""
+
+
+class Review(_Part):
+    """A preview of a stack, its difference from an earlier version, and policy findings."""
+
+    version: Literal["ebbtide.dev/review/v1"] = VERSION
+    """Of this form of document."""
+    preview: Preview
+    """The stack as it would be."""
+    difference: DifferenceReport | None
+    """Null without an earlier version."""
+    findings: tuple[FindingReport, ...]
+    """Broken policy rules, mandatory ones first."""
+    verdict: Literal["pass", "warn", "fail"]
+    """`fail`: the update would fail, or breaks a mandatory rule. `warn`: running work ends, or an advisory
+    rule is broken.
+    """
+
+
+def review_schema() -> dict[str, Any]:
+    """JSON Schema of the document."""
+    schema = Review.model_json_schema(mode="serialization")
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
