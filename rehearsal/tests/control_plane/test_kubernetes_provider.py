@@ -46,7 +46,11 @@ def _program(kubeconfig: str, *objects: Object, patch: bool = False, **options: 
         provider = Provider("cluster", kubeconfig=kubeconfig)
         opts = pulumi.ResourceOptions(provider=provider)
         team = Manifest("team", obj("v1", "Namespace", NAMESPACE), opts)
-        inside = pulumi.ResourceOptions(provider=provider, depends_on=[team], **options)
+        # Beside the deletion of its kind, the provider waits for a custom resource until it runs out of time.
+        times = pulumi.CustomTimeouts(delete="60s")
+        inside = pulumi.ResourceOptions(
+            provider=provider, depends_on=[team], custom_timeouts=times, **options
+        )
         for manifest in objects:
             Manifest(manifest["kind"].lower(), manifest, inside, patch=patch)
 
@@ -114,6 +118,7 @@ def test_an_unknown_field_of_a_custom_resource_is_refused(stack: Stack, kubeconf
     bad = {**good, "spec": {"a": 1, "b": 2}}
     with pytest.raises(automation.CommandError, match=r"\.spec\.b: field not declared in schema"):
         stack.up(_program(kubeconfig, definition, bad))
+    assert stack.up(_program(kubeconfig, definition)) == {"delete": 1}
 
 
 def test_an_unknown_field_of_a_built_in_kind_is_named(control_plane: ControlPlane) -> None:
@@ -207,6 +212,7 @@ def test_a_custom_resource_may_come_before_its_kind(
     stack.up(_program(kubeconfig, thing, _definition("Thing", schema)))
     path = f"/apis/example.com/v1/namespaces/{NAMESPACE}/things/one"
     assert control_plane.api.get(path)["spec"] == {"a": 1}
+    assert stack.up(_program(kubeconfig, _definition("Thing", schema))) == {"delete": 1}
 
 
 def test_a_cluster_out_of_reach_is_said_to_be(stack: Stack, kubeconfig: str) -> None:
