@@ -177,7 +177,7 @@ def test_aks_goes_by_its_expander(expander: Expander, priorities: str, expected:
     roomy = a_pool("roomy", cloud="aks", allocatable={"cpu": "16", "memory": "64Gi"})
     tight = a_pool("tight", cloud="aks", allocatable={"cpu": "1", "memory": "1Gi"}, maximum=3)
     cluster = seen(roomy, tight, pods=tuple(a_pod(str(number)) for number in range(4)))
-    cluster = replace(cluster, told=Autoscaling(expander=expander), priorities=priorities)
+    cluster = replace(cluster, autoscaling=Autoscaling(expander=expander), priorities=priorities)
     assert _grown(cluster) == expected
 
 
@@ -185,10 +185,14 @@ def test_aks_goes_by_its_expander(expander: Expander, priorities: str, expected:
 def test_aks_leaves_to_chance_what_its_expander_does_not_settle(expander: Expander) -> None:
     """Now one pool grows and now another, for the same pod always the same; priorities are not there."""
     pools = [a_pool(name, cloud="aks") for name in ("one", "two")]
-    told = Autoscaling(expander=expander)
-    grown = [_grown(seen(*pools, pods=(a_pod(str(number)),), told=told)) for number in range(20)]
+    autoscaling = Autoscaling(expander=expander)
+    grown = [
+        _grown(seen(*pools, pods=(a_pod(str(number)),), autoscaling=autoscaling)) for number in range(20)
+    ]
     assert set(grown) == {"one+1", "two+1"}
-    assert grown == [_grown(seen(*pools, pods=(a_pod(str(number)),), told=told)) for number in range(20)]
+    assert grown == [
+        _grown(seen(*pools, pods=(a_pod(str(number)),), autoscaling=autoscaling)) for number in range(20)
+    ]
 
 
 def test_a_compute_class_orders_its_pools() -> None:

@@ -3,8 +3,8 @@
 import pytest
 
 from ebbtide_rehearsal.cloud.nodes.cluster import PodSet, Request, Seen
+from ebbtide_rehearsal.cloud.nodes.free_capacity import booked
 from ebbtide_rehearsal.cloud.nodes.queueing import decide, run_seconds
-from ebbtide_rehearsal.cloud.nodes.rooms import booked
 from ebbtide_rehearsal.cloud.nodes.settings import Settings
 from ebbtide_rehearsal.cloud.nodes.verdicts import QUEUED, Condition, Order, Verdict
 from rehearsal.tests.unit.node_pool import a_gpu_pool, a_machine, a_pod, a_pool, seen
