@@ -86,11 +86,11 @@ esac
 
 
 def write_credential_plugins(directory: Path, token: str) -> None:
-    """Write both programs into a directory that is to be on PATH, for nobody but the owner to read.
+    """Write both programs into a directory for PATH, readable by the owner only.
 
     Args:
-        directory: made where it is not there.
-        token: what they answer with: the API servers' of the rehearsal.
+        directory: created if it does not exist.
+        token: the API servers' token, which the programs answer with.
 
     Raises:
         ValueError: the token has characters that no bearer token has.

@@ -62,7 +62,7 @@ class _Objects:
         return Made("" if call.preview else call.name, inputs)
 
     def read(self, call: Call, identity: str, known: Properties) -> Read | None:
-        return Read(identity, call.asked, known)
+        return Read(identity, call.inputs, known)
 
     def update(self, call: Call, identity: str, old: Read, new: Properties) -> Properties:
         del call, identity, old

@@ -250,7 +250,7 @@ def test_a_network_that_is_there_already(tmp_path: Path) -> None:
 
 def test_a_function_that_has_no_stand_in(tmp_path: Path) -> None:
     """It is said, and nothing is made up."""
-    with pytest.raises(RefusedError, match="no stand-in for the function gcp:compute/getZones"):
+    with pytest.raises(RefusedError, match="does not implement the function gcp:compute/getZones"):
         Cloud(tmp_path).provider.invoke("gcp:compute/getZones:getZones", {})
 
 

@@ -34,9 +34,9 @@ def change(kind: ResourceKind, old: Read, new: Properties) -> Change:
     )
 
 
-def same_region(one: str, other: str) -> bool:
+def same_region(name: str, other: str) -> bool:
     """Report if two names are of one region: `West US 2` is `westus2`."""
-    return one.replace(" ", "").lower() == other.replace(" ", "").lower()
+    return name.replace(" ", "").lower() == other.replace(" ", "").lower()
 
 
 def _is_same(path: str, before: Any, after: Any) -> bool:

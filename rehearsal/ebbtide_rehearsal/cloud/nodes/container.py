@@ -143,7 +143,7 @@ def _persistent_path(api: Api, pod: Object, volume: Object) -> str:
 
 
 def _environment(api: Api, pod: Object, container: Object) -> Iterator[tuple[str, str]]:
-    """The environment that a container declares."""
+    """Return the environment that a container declares."""
     for env_from in parts(container, "envFrom"):
         for kind, field in (("configmaps", "configMapRef"), ("secrets", "secretRef")):
             if reference := part(env_from, field):
