@@ -58,7 +58,7 @@ class Stage:
         return self.cloud.store
 
     def api(self) -> Api:
-        """A client for the cluster, with the stack's kubeconfig output."""
+        """Return a client for the cluster, with the stack's kubeconfig output."""
         kubeconfig = str(self.engine.outputs()["kubeconfig"])
         if kubeconfig not in self._api:
             self._api[kubeconfig] = Api.of_kubeconfig(json.loads(kubeconfig))

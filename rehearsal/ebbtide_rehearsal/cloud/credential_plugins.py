@@ -1,4 +1,4 @@
-"""Stand-ins for the programs that a kubeconfig asks for a token: gke-gcloud-auth-plugin and kubelogin.
+"""Fakes of the credential plugins of kubeconfigs: gke-gcloud-auth-plugin and kubelogin.
 
 The kubeconfig of a stack names them, so that real clients use it as it is. They take the arguments that the
 real ones take, refuse what those refuse, and answer with a token of the rehearsal in place of one of the

@@ -1,4 +1,4 @@
-"""What azure-native does with every type: checks, differences, previews, refresh."""
+"""The fake of azure-native for every type: checks, differences, previews, refresh."""
 
 from pathlib import Path
 from typing import Any
@@ -245,7 +245,7 @@ def _state(azure: Azure, kind: str, identity: str) -> dict[str, Any]:
 
 
 def test_a_refresh_finds_what_was_changed_outside(tmp_path: Path) -> None:
-    """What has changed in Azure goes into the inputs; what Azure itself has added does not."""
+    """A refresh adds changes made in Azure to the inputs, but not Azure's own additions."""
     azure = Azure(tmp_path).with_cluster()
     made = azure.make("containerservice:AgentPool", **SPOT)
     pool = azure.store.get("azure-native", made.id)

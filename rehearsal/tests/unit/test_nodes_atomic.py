@@ -1,4 +1,4 @@
-"""What becomes of ProvisioningRequests that the cluster autoscaler answers: nodes together, or a look."""
+"""ProvisioningRequests that the cluster autoscaler itself answers: best-effort-atomic and check-capacity."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -117,7 +117,7 @@ def test_capacity_is_kept_for_the_pods_to_come() -> None:
 
 
 def test_a_look_brings_no_node() -> None:
-    """What is there is found, or it is looked for again, or the request fails if it says so."""
+    """Existing capacity is found; otherwise the request is retried, or fails if it has `noRetry`."""
     there = seen(POOL, machines=(a_machine(POOL),))
     assert _told(_decide(_request(1, "Accepted", kind=CHECK), there)) == (
         "Provisioned",
@@ -132,5 +132,5 @@ def test_a_look_brings_no_node() -> None:
 
 
 def test_nobody_answers_for_another_cloud() -> None:
-    """What GKE queues is left alone on AKS."""
+    """AKS ignores requests of GKE's queued class."""
     assert _decide(_request(1, kind=QUEUED), seen(POOL)) is None

@@ -1,4 +1,4 @@
-"""Which machines the cloud takes, and which it must make."""
+"""Reclaims of machines, and machines that pools lack."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Which nodes go, and what holds those that stay."""
+"""Scale-down, and reasons that keep a node."""
 
 from dataclasses import replace
 from typing import Any
@@ -16,7 +16,7 @@ LATE = 600.0
 
 
 def _after(cluster: Seen, seconds: float = LATE, *, booked: frozenset[str] = frozenset()) -> Review:
-    """What is found after some time, in which nothing changed."""
+    """Return the review after some time without changes."""
     first = review(cluster, NOTHING, booked, None, Settings())
     return review(replace(cluster, now=cluster.now + seconds), first, booked, None, Settings())
 
@@ -35,7 +35,7 @@ def test_an_empty_node_goes_after_the_idle_time() -> None:
 
 
 def test_a_node_in_use_starts_anew() -> None:
-    """What a node does in between takes its idle time back."""
+    """A node that is used in between starts its idle time anew."""
     pool = a_pool()
     busy = a_pod("work", cpu="3", node="cpu-0", phase="Running")
     empty = seen(pool, machines=(a_machine(pool),))
@@ -120,7 +120,7 @@ def test_fixed_pools_and_booked_nodes_stay() -> None:
 
 
 def test_the_autoscaler_goes_by_what_it_is_told() -> None:
-    """How long a node is idle, how long all stay after one was added, and from which share on it is busy."""
+    """Idle time, delay after a scale-up and utilization threshold are the cluster's settings."""
     pool = a_pool()
     empty = seen(
         pool, machines=(a_machine(pool),), autoscaling=Autoscaling(idle_seconds=60, settle_seconds=120)

@@ -81,7 +81,7 @@ def test_what_is_missing_is_built_once(machine: Machine) -> None:
 
 
 def test_whoever_waits_is_told(machine: Machine) -> None:
-    """What is built, which of how many, and what Go does."""
+    """Progress reports each build with its number and Go's messages."""
     machine.go()
     steps: list[Step] = []
     ensure(["etcd", "kwok"], say=steps.append)
