@@ -22,7 +22,7 @@ def relative(path: Path) -> str:
 
 
 def declaration(stack_file: Path) -> dict[str, Any]:
-    """What a stack's file has under `ebbtide:cluster`."""
+    """Return the declaration under `ebbtide:cluster` in a stack's file."""
     written: dict[str, Any] = yaml.safe_load(stack_file.read_text(encoding="utf-8"))
     return written["config"]["ebbtide:cluster"]
 
