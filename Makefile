@@ -47,6 +47,7 @@ lint: $(VENV)/.dev ## Style, format, and who imports whom.
 	$(BIN)/ruff check --quiet
 	$(BIN)/ruff format --check --quiet
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/codespell
 
 types: $(VENV)/.dev ## The type checker.
 	$(BIN)/pyright
@@ -54,7 +55,7 @@ types: $(VENV)/.dev ## The type checker.
 pytest: $(VENV)/.dev ## The tests alone: ARGS='-k wheel'.
 	$(BIN)/pytest -n auto -m "not engine and not rehearsal" $(ARGS)
 
-fmt: $(VENV)/.dev ## Mend style and format in place.
+fmt: $(VENV)/.dev ## Fix style and format in place.
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 

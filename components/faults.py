@@ -6,10 +6,10 @@ from ebbtide.model import DeclarationError, Pool, Site, check_pool
 
 
 def checked_pool(pool: Pool, site: Site) -> Pool:
-    """A pool that keeps the rules of its cloud, complete.
+    """Validate and complete a pool.
 
     Raises:
-        pulumi.InputPropertiesError: with every fault and its path, when there is any.
+        pulumi.InputPropertiesError: with every fault and its path.
     """
     try:
         return check_pool(pool, site)

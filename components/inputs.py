@@ -7,6 +7,5 @@ _Inputs = TypeVar("_Inputs", bound=Mapping[str, object])
 
 
 def given(inputs: _Inputs) -> _Inputs:
-    """The inputs that have a value: one that is left out reads better in a difference than one that is
-    null."""
+    """Return the inputs that have a value: an omitted one reads better in a difference than null."""
     return cast("_Inputs", {key: value for key, value in inputs.items() if value is not None})

@@ -5,12 +5,12 @@ from collections.abc import Mapping
 
 
 def exec_kubeconfig(name: str, cluster: Mapping[str, object], plugin: Mapping[str, object]) -> str:
-    """A kubeconfig, as JSON, whose user asks a program for a token when one is needed.
+    """Build a kubeconfig, as JSON, whose user gets tokens from a program.
 
     Args:
-        name: of cluster, user and context.
-        cluster: where the control plane is: `server`, and `certificate-authority-data` unless it is public.
-        plugin: which program to ask, as `exec` has it: `command`, `args`, `installHint` and so on.
+        name: name of cluster, user and context.
+        cluster: the control plane's `server`, and `certificate-authority-data` unless it is public.
+        plugin: the program, as in `exec`: `command`, `args`, `installHint` and so on.
     """
     called = {"apiVersion": "client.authentication.k8s.io/v1beta1", **plugin, "interactiveMode": "Never"}
     return json.dumps(

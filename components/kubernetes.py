@@ -5,9 +5,9 @@ from pulumi_kubernetes import Provider
 
 
 def provider(name: str, kubeconfig: pulumi.Input[str], opts: pulumi.ResourceOptions) -> Provider:
-    """A provider that changes ConfigMaps and Secrets in place.
+    """Create a provider that changes ConfigMaps and Secrets in place.
 
-    Unless it is told so it makes another one for other data, and where the name is fixed removes the old one
+    By default it replaces them when their data changes, and if the name is fixed deletes the old one
     first: for a while there would be no profile, and no configuration of a controller that looks. Source:
     pulumi-kubernetes docs, provider configuration, enableConfigMapMutable (2026).
     """

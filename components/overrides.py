@@ -27,7 +27,7 @@ def overridden_item(
 
 
 def _renamed(known: Mapping[str, Property], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values under Python's names, which the SDK renames again; the keys of a map are nobody's names."""
+    """Rename values to Python's names, which the SDK renames again; keys of maps are kept."""
     return {known[name].python: _value(known[name].hint, value) for name, value in values.items()}
 
 

@@ -6,7 +6,8 @@ from ebbtide.model import Cluster
 
 
 def _label_value(text: str) -> str:
-    """A value that both Google Cloud labels and Azure tags take: lower-case letters, digits, `_` and `-`."""
+    """Convert a text to a value that both Google Cloud labels and Azure tags accept: lower-case letters,
+    digits, `_` and `-`."""
     return re.sub(r"[^a-z0-9_-]", "-", text.lower())[:63]
 
 

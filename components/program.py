@@ -62,7 +62,8 @@ def outputs(declaration: Cluster, topology: Deployed) -> dict[str, pulumi.Input[
 
 
 def _completed(written: object, defaults: Mapping[str, Any]) -> object:
-    """The declaration with its omitted fields; unchanged where it is no mapping, which is a fault of it."""
+    """Complete a declaration with defaults of the stack; anything but a mapping is returned unchanged, as a
+    fault of its own."""
     if not isinstance(written, Mapping):
         return written
     fields = cast("Mapping[str, Any]", written)

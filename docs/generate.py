@@ -113,12 +113,12 @@ Schema = dict[str, Any]
 
 
 def declaration() -> str:
-    """The declaration, field by field, from its JSON Schema."""
+    """Return the declaration's page, field by field, from its JSON Schema."""
     return _described("Cluster", declaration_schema(), "The declaration", _DECLARATION)
 
 
 def errors() -> str:
-    """The document of errors, field by field, and the ids of rules."""
+    """Return the page of the document of errors, field by field, and the ids of rules."""
     page = _described("Report", report_schema(), "Errors", _ERRORS)
     others = [(f"`{rule}`", meaning) for rule, meaning in OTHER_RULES.items()]
     named = [(f"`{rule.id}`", rule.name) for rule in RULES if rule.severity is Severity.REFUSED]
@@ -129,14 +129,14 @@ def errors() -> str:
 
 
 def scenarios() -> str:
-    """The scenarios of rehearsals: those that come along, and how one is written."""
+    """Return the page of scenarios: the library, and how one is written."""
     ours = [(f"`{name}`", read(path).title) for name, path in built_in().items()]
     first = f"{_SCENARIOS}\n\n{_table(('scenario', 'what it shows'), ours)}"
     return _described("Scenario", Scenario.model_json_schema(by_alias=True), "Scenarios", first)
 
 
 def _described(first: str, schema: Schema, title: str, words: str) -> str:
-    """A page on a type and all that its fields lead to."""
+    """Return a page on a type and all types that its fields refer to."""
     types: dict[str, Schema] = {first: schema, **schema["$defs"]}
     parts = [NOTE, f"# {title}", words]
     for name in _reached(first, types):
@@ -146,7 +146,7 @@ def _described(first: str, schema: Schema, title: str, words: str) -> str:
 
 
 def _reached(name: str, types: dict[str, Schema]) -> list[str]:
-    """A type and those that its fields lead to, each once, in the order in which a reader meets them."""
+    """Return a type and those that its fields refer to, each once, in reading order."""
     names = [name]
     for at in names:  # grows while it is read
         names += [found for found in dict.fromkeys(_references(types[at])) if found not in names]
@@ -178,7 +178,7 @@ def _fields(schema: Schema, types: dict[str, Schema]) -> list[str]:
 
 
 def _value(field: Schema, types: dict[str, Schema]) -> str:
-    """What can be written for a field, in words."""
+    """Return the values of a field, in words."""
     match field:
         case {"$ref": str(reference)}:
             name = reference.rpartition("/")[2]
@@ -223,7 +223,7 @@ def _default(name: str, field: Schema, required: list[str]) -> str:
 
 
 def _meaning(field: Schema, types: dict[str, Schema]) -> str:
-    """What a field means: as it says itself, or as the one type that it has says."""
+    """Return a field's description, its own or that of its type."""
     if "description" in field:
         return _flat(field["description"])
     if "const" in field:
@@ -233,7 +233,7 @@ def _meaning(field: Schema, types: dict[str, Schema]) -> str:
 
 
 def rules() -> str:
-    """The rules that a declaration is held to, with what each rests on."""
+    """Return the page of rules of a declaration, each with its source."""
     parts = [NOTE, "# The rules", _RULES]
     for cloud, title in [(None, "Both clouds"), (CloudKind.GKE, "GKE"), (CloudKind.AKS, "AKS")]:
         rows = [(rule.name, rule.severity.value, rule.source) for rule in RULES if rule.cloud is cloud]
@@ -263,7 +263,7 @@ def policy() -> str:
 
 
 def security() -> str:
-    """The items of benchmarks, with what decides each."""
+    """Return the page of benchmarks, each item with its evidence."""
     parts = [NOTE, "# Security", _SECURITY]
     for name, items in BENCHMARKS.items():
         rows = [(item.number, item.subject, _state(item), _decided(item), item.note) for item in items]

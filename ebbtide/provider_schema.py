@@ -88,7 +88,7 @@ def properties_of(arguments: type) -> dict[str, Property]:
 
 
 def _engine_names(arguments: type) -> dict[str, str]:
-    """The engine's name of each property, by Python's."""
+    """Return the engine's name of each property, by Python's."""
     getters = inspect.getmembers(arguments, inspect.isdatadescriptor)
     return {
         python: getattr(one.fget, _ENGINE_NAME)

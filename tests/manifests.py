@@ -50,7 +50,7 @@ def assert_valid(manifest: Object, version: str) -> None:
 
 
 def requests(manifest: Object) -> tuple[float, float]:
-    """What an object's pods request at once: millicores and MiB, replicas counted.
+    """Return the requests of an object's pods at once: millicores and MiB, times replicas.
 
     Containers that only start a pod run before the others, so that the larger of the two counts.
     """

@@ -24,7 +24,7 @@ def relative(path: Path) -> str:
 
 
 def declaration(stack_file: Path) -> dict[str, Any]:
-    """What a stack's file has under `ebbtide:cluster`, with what it extends."""
+    """Return the declaration under `ebbtide:cluster` in a stack's file, with what it extends."""
     written: dict[str, Any] = yaml.safe_load(stack_file.read_text(encoding="utf-8"))
     return extended(written["config"]["ebbtide:cluster"], ROOT).value
 

@@ -1,4 +1,4 @@
-"""What runs on the cluster, for tests: a declaration of all of it, and its recorded objects."""
+"""A declaration with every add-on, and its recorded objects, for tests."""
 
 from collections.abc import Mapping
 from typing import Any, cast

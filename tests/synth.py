@@ -12,7 +12,7 @@ from tests.repository import ROOT, declaration
 
 
 def synth(declaration: dict[str, Any], *, stack: str = "test") -> Recording:
-    """What `__main__.py` would create for a declaration, written as YAML has it."""
+    """Record the resources that `__main__.py` creates for a declaration in YAML's form."""
     config = {"ebbtide:cluster": json.dumps(declaration)}
     recording = record(ROOT, project="ebbtide", stack=stack, config=config)
     # The run's tasks and resources are garbage in cycles. The SDK scans all tasks of the process in each run.

@@ -12,7 +12,8 @@ from ebbtide.recording.record import record  # noqa: E402
 
 
 def program() -> None:
-    """A zonal cluster with its network, identity and node pools, as an experienced user would write it."""
+    """Create a zonal cluster with its network, identity and node pools, as an experienced user would write
+    it."""
     import pulumi  # noqa: PLC0415
     import pulumi_gcp as gcp  # noqa: PLC0415
     import pulumi_kubernetes as kubernetes  # noqa: PLC0415

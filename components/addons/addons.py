@@ -114,8 +114,8 @@ class Addons(pulumi.ComponentResource):
     def _katib(self, kueue: Ready) -> Ready:
         if self._args.declaration.addons.katib is None:
             return ()
-        place = home(self._args.declaration)
-        args = KatibArgs(home=place, depends_on=kueue, deleted_with=self._args.deleted_with)
+        placement = home(self._args.declaration)
+        args = KatibArgs(home=placement, depends_on=kueue, deleted_with=self._args.deleted_with)
         return Katib(f"{self._name}-katib", args, self._inside).ready
 
     def _pipelines(self, kinds: Ready) -> Ready:
@@ -139,12 +139,12 @@ class Addons(pulumi.ComponentResource):
             depends_on=kinds,
             deleted_with=self._args.deleted_with,
         )
-        made = Pipelines(f"{self._name}-pipelines", args, self._inside)
-        self._pipelines_ready = made.ready
-        return made.namespace
+        pipelines = Pipelines(f"{self._name}-pipelines", args, self._inside)
+        self._pipelines_ready = pipelines.ready
+        return pipelines.namespace
 
     def _tenant(self, team: Team, kinds: Ready, made_with: Ready) -> Tenant:
-        """A tenant's place; only a declared team has something in the cloud."""
+        """Create a tenant; only a declared team has resources in the cloud."""
         declared = team in self._args.declaration.teams
         args = TenantArgs(
             declaration=self._args.declaration,

@@ -25,10 +25,10 @@ class SharedDisk:
     """A shared volume.
 
     Attributes:
-        source: the part of a PersistentVolume's spec that says where it is.
-        size_gib: its size; of a bucket, which has none, what Kubernetes is told.
+        source: the volume source in a PersistentVolume's spec.
+        size_gib: its size; of a bucket, which has none, a nominal one.
         mount_options: of the mount.
-        credentials: data of the secret that mounts it, where it takes one.
+        credentials: data of the secret that mounts it, if it needs one.
     """
 
     source: Mapping[str, Any]

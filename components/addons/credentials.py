@@ -1,4 +1,4 @@
-"""Credentials that nobody has to think of: generated once, kept by the stack, never shown."""
+"""Credentials that are generated once, stored in the state, and never shown."""
 
 import base64
 import secrets
@@ -9,12 +9,12 @@ _BYTES = 24
 
 
 def generated() -> pulumi.Output[str]:
-    """A password of 48 hexadecimal digits, as a Secret's `data` has it: in base64, and secret to Pulumi.
+    """Generate a password of 48 hexadecimal digits as a Secret's `data`: in base64, and secret to Pulumi.
 
-    Each run of the program makes another one. What keeps the first is `ignore_changes` on the Secret, with
-    which the engine goes by what is in the stack's state; `KEPT` names the paths. No provider of random
-    values is needed for that, nor anything declared. Should a Secret be deleted by hand while the volume of
-    its database stays, the new one would not open it: then put the old value back from a backup of the state.
+    Each run of the program generates another one. The first is kept by `ignore_changes` on the Secret, with
+    which the engine follows the stack's state; `KEPT` names the paths. No provider of random
+    values is needed for that, and no declaration. Should a Secret be deleted by hand while the volume of
+    its database stays, the new one would not open it: restore the old value from a backup of the state.
     """
     return pulumi.Output.secret(encoded(secrets.token_hex(_BYTES)))
 

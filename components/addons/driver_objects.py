@@ -25,10 +25,10 @@ _PODS_OF_THE_OPERATOR = 12
 
 
 def tolerated(pools: Iterable[Pool], cloud: CloudKind) -> list[dict[str, Any]]:
-    """A toleration for each taint of the pools' nodes, and none beside: what tolerates everything also lands
-    on nodes that are on their way out, and keeps them."""
-    found = {taint: None for pool in pools for taint in marks(pool, cloud).all_taints}
-    return [dict(toleration(taint).manifest()) for taint in found]
+    """Return a toleration for each taint of the pools' nodes, and no other: a pod that tolerates everything
+    also lands on nodes that are being removed, and keeps them."""
+    taints = {taint: None for pool in pools for taint in marks(pool, cloud).all_taints}
+    return [dict(toleration(taint).manifest()) for taint in taints]
 
 
 def only_on(pools: Iterable[Pool]) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def _mounts(paths: dict[str, tuple[str, str]]) -> tuple[list[dict[str, Any]], li
 def _installer(
     pools: Sequence[Pool], name: str, container: dict[str, Any], paths: dict[str, tuple[str, str]]
 ) -> dict[str, Any]:
-    """A DaemonSet whose first container installs and ends, and whose second does nothing, so that the pod
+    """Build a DaemonSet whose first container installs and ends, and whose second sleeps, so that the pod
     stays."""
     volumes, mounts = _mounts(paths)
     return _daemon_set(
@@ -150,8 +150,8 @@ def _is_ubuntu(pool: Pool) -> bool:
 
 
 def installers(declaration: Cluster) -> list[dict[str, Any]]:
-    """The installers of a complete declaration: on GKE, where drivers are left to us; under NVIDIA's operator
-    on Container-Optimized OS alone, for which it has no driver of its own.
+    """Return the driver installers of a complete declaration: on GKE without GKE's own installation; with
+    NVIDIA's operator on Container-Optimized OS only, for which it has no driver.
 
     Source: GoogleCloudPlatform/container-engine-accelerators@992db812, nvidia-driver-installer (2026-06).
     """
@@ -174,15 +174,15 @@ def _is_divided(pool: Pool) -> bool:
 
 
 def device_plugins(declaration: Cluster) -> list[dict[str, Any]]:
-    """The device plugins for AKS, which installs the driver and no plugin: no pod could ask for a GPU. One
-    for pools of whole GPUs, and one for those that are divided.
+    """Return the device plugins for AKS, which installs the driver but no plugin, without which no pod could
+    request a GPU: one for pools of whole GPUs, and one for divided GPUs.
 
     Source: azure-aks-docs, use-nvidia-gpu (2026): the DaemonSet, version and directory.
     """
     if declaration.site.cloud is not CloudKind.AKS:
         return []
     pools = [pool for pool in gpu_pools(declaration) if cloud_installs(pool, declaration)]
-    whole, divided = ([pool for pool in pools if _is_divided(pool) is each] for each in (False, True))
+    whole, divided = ([pool for pool in pools if _is_divided(pool) is is_mig] for is_mig in (False, True))
     return [
         *([_device_plugin("ebbtide-nvidia-device-plugin", whole)] if whole else []),
         *([_device_plugin("ebbtide-nvidia-device-plugin-mig", divided, mig=True)] if divided else []),
@@ -190,7 +190,7 @@ def device_plugins(declaration: Cluster) -> list[dict[str, Any]]:
 
 
 def _device_plugin(name: str, pools: Sequence[Pool], *, mig: bool = False) -> dict[str, Any]:
-    """The device plugin for some pools.
+    """Build the device plugin for some pools.
 
     The strategy `single` makes each instance of a divided GPU an `nvidia.com/gpu`. To see the instances the
     plugin needs CAP_SYS_ADMIN (NVIDIA/k8s-device-plugin, deployments/helm, _helpers.tpl: securityContext;
@@ -253,7 +253,7 @@ _OPERANDS = ("driver", "toolkit", "devicePlugin", "gfd", "validator")
 _LEFT_OUT = ("dcgm", "dcgmExporter", "migManager", "nodeStatusExporter", "vgpuDeviceManager", "vfioManager")
 
 
-def operator_values(declaration: Cluster, place: Home) -> dict[str, Any]:
+def operator_values(declaration: Cluster, home: Home) -> dict[str, Any]:
     """Values of the operator's chart.
 
     It finds GPU nodes by what node feature discovery sees, and that looks at the nodes left to it alone; its
@@ -263,8 +263,8 @@ def operator_values(declaration: Cluster, place: Home) -> dict[str, Any]:
     pools = pools_left_to_us(declaration)
     cloud = declaration.site.cloud
     own_driver = all(_is_ubuntu(pool) for pool in pools)
-    here = {"nodeSelector": place.node_selector, "tolerations": place.tolerations}
-    there = tolerated(pools, cloud)
+    controllers = {"nodeSelector": home.node_selector, "tolerations": home.tolerations}
+    daemons = tolerated(pools, cloud)
     share = footprint("gpu-operator-node").requests
     resources = {
         "requests": {
@@ -275,12 +275,12 @@ def operator_values(declaration: Cluster, place: Home) -> dict[str, Any]:
     values: dict[str, Any] = {name: {"resources": resources} for name in _OPERANDS}
     values |= {name: {"enabled": False} for name in _LEFT_OUT}
     values["driver"]["enabled"] = own_driver
-    values["operator"] = here
-    values["daemonsets"] = {"tolerations": there}
+    values["operator"] = controllers
+    values["daemonsets"] = {"tolerations": daemons}
     values["node-feature-discovery"] = {
-        "master": here,
-        "gc": here,
-        "worker": {"tolerations": there, "affinity": only_on(pools)},
+        "master": controllers,
+        "gc": controllers,
+        "worker": {"tolerations": daemons, "affinity": only_on(pools)},
     }
     if cloud is CloudKind.GKE and not own_driver:
         values["hostPaths"] = {"driverInstallDir": _NVIDIA}

@@ -24,17 +24,17 @@ class Home:
 
 
 def home(declaration: Cluster) -> Home:
-    """The system pool of a complete declaration.
+    """Return the placement on the system pool of a complete declaration.
 
-    A cluster that is there already and whose system pool is not declared: on AKS its nodes have a mark of
-    their own, on GKE whatever is untainted will do, since every work pool of ours is tainted.
+    For an existing cluster whose system pool is not declared: on AKS its nodes have a label of
+    their own; on GKE any untainted node is used, since Ebbtide taints every work pool.
     """
     pool = declaration.system_pool
     if pool is not None:
-        found = marks(pool, declaration.site.cloud)
+        derived = marks(pool, declaration.site.cloud)
         return Home(
-            {POOL_LABEL: found.all_labels[POOL_LABEL]},
-            [dict(toleration(taint).manifest()) for taint in found.all_taints],
+            {POOL_LABEL: derived.all_labels[POOL_LABEL]},
+            [dict(toleration(taint).manifest()) for taint in derived.all_taints],
         )
     if declaration.site.cloud is CloudKind.AKS:
         return Home({MODE: "system"}, [dict(toleration(SYSTEM_ONLY).manifest())])

@@ -40,8 +40,8 @@ _DATABASE = {"katib-mysql": {"cpu": "100m", "memory": "512Mi"}}
 
 
 def _configured(manifest: Object) -> Object:
-    """The controller serves its webhooks where the control plane of a private cluster reaches it, and gives
-    the metrics collector the trial's own security context."""
+    """Configure the controller: webhooks on a port that the control plane of a private cluster reaches, and
+    the trial's own security context for the metrics collector."""
     if not is_(manifest, "ConfigMap", CONFIG):
         return manifest
     key = "katib-config.yaml"
@@ -52,13 +52,13 @@ def _configured(manifest: Object) -> Object:
 
 
 def _only_with_password(manifest: Object) -> Object:
-    """The database asks for its password; upstream's also lets root in without one, should it be empty."""
+    """Remove the empty root password that upstream's database allows."""
 
     def strict(container: Object) -> Object:
         if "env" not in container:
             return container
-        kept = [item for item in container["env"] if item["name"] != "MYSQL_ALLOW_EMPTY_PASSWORD"]
-        return {**container, "env": kept}
+        variables = [item for item in container["env"] if item["name"] != "MYSQL_ALLOW_EMPTY_PASSWORD"]
+        return {**container, "env": variables}
 
     return each_container(manifest, strict) if is_(manifest, "Deployment", "katib-mysql") else manifest
 

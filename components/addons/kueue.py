@@ -29,10 +29,10 @@ class KueueArgs:
 
     Attributes:
         declaration: the whole declaration; the system pool, queues, pools and add-ons are read from it.
-        depends_on: what brings the kinds of work that it is told to admit. Of training jobs it gives up for
-            good, and refuses every one, when it finds their kind before that of their runtimes (Kueue 0.19.2,
-            pkg/controller/jobframework/setup.go and jobs/trainjob). One that runs already starts again when
-            it is told of a kind: the chart has its configuration's checksum on the pod.
+        depends_on: resources that install the kinds of its integrations. Of training jobs it gives up for
+            good, and refuses every one, if their kind exists before that of their runtimes (Kueue 0.19.2,
+            pkg/controller/jobframework/setup.go and jobs/trainjob). A running controller restarts when
+            its configuration changes: the chart has its checksum on the pod.
         deleted_with: the cluster, if its deletion deletes Kueue.
     """
 
@@ -80,8 +80,8 @@ class Kueue(pulumi.ComponentResource):
 
 
 def reachable(args: pulumi.ResourceTransformArgs) -> pulumi.ResourceTransformResult | None:
-    """The service of the visibility server, leading to the port that the server is told to use: the chart has
-    no value for it."""
+    """Set the port of the visibility server's service to the configured one, for which the chart has no
+    value."""
     if args.type_ != "kubernetes:core/v1:Service":
         return None
     props: dict[str, Any] = dict(args.props)

@@ -34,19 +34,19 @@ _FOR_STOCK = timedelta(days=7)
 def frameworks(declaration: Cluster) -> list[str]:
     """Kinds of work that are queued: Jobs and pods (which the steps of a pipeline and Katib's trials are),
     with Trainer its jobs and the JobSets under them, and what is declared."""
-    found = ["batch/job", "pod"]
+    enabled = ["batch/job", "pod"]
     if declaration.addons.trainer is not None:
-        found += ["jobset.x-k8s.io/jobset", "trainer.kubeflow.org/trainjob"]
+        enabled += ["jobset.x-k8s.io/jobset", "trainer.kubeflow.org/trainjob"]
     if declaration.addons.kueue is not None:
-        found += declaration.addons.kueue.frameworks
-    return list(dict.fromkeys(found))
+        enabled += declaration.addons.kueue.frameworks
+    return list(dict.fromkeys(enabled))
 
 
 def wait_for_pods(declaration: Cluster) -> timedelta:
     """Return the time limit for admitted work until its pods run; then it is requeued.
 
-    Kueue's own 30 minutes where nodes are there already; an hour where they start from zero, with a driver to
-    install and images to pull; a week where a flex-start pool waits for stock after admission. Queued pools
+    Kueue's own 30 minutes if nodes exist; an hour if pools start from zero, with a driver to
+    install and images to pull; a week if a flex-start pool waits for stock after admission. Queued pools
     wait before it, in their admission check.
     """
     used = {name for queue in queues_of(declaration) for name in queue.pools}
@@ -62,11 +62,11 @@ def _covered() -> dict[str, Any]:
 
 
 def configuration(declaration: Cluster) -> dict[str, Any]:
-    """The controller's configuration, API config.kueue.x-k8s.io/v1beta2.
+    """Return the controller's configuration, API config.kueue.x-k8s.io/v1beta2.
 
     Only labelled namespaces are Kueue's: its webhooks fail closed, and one that covered all would stop every
     pod of the cluster while it is away. Work without a queue's name is left alone. Ephemeral storage is not
-    counted: no flavor has any, and a Job that asks for some would never be admitted.
+    counted: no flavor has any, and a Job that requests some would never be admitted.
     """
     timeout = duration_text(wait_for_pods(declaration))
     return {
@@ -118,7 +118,7 @@ def _spread() -> list[dict[str, Any]]:
 def values(declaration: Cluster) -> dict[str, Any]:
     """Values of the chart, the released image among them: the chart in the repository names one of a
     branch."""
-    place = home(declaration)
+    placement = home(declaration)
     requests = footprint("kueue").requests
     replicas = _replicas(declaration)
     return {
@@ -141,8 +141,8 @@ def values(declaration: Cluster) -> dict[str, Any]:
                     "sysctls": [{"name": "net.ipv4.ip_unprivileged_port_start", "value": "0"}],
                 },
             },
-            "nodeSelector": place.node_selector,
-            "tolerations": place.tolerations,
+            "nodeSelector": placement.node_selector,
+            "tolerations": placement.tolerations,
             "topologySpreadConstraints": _spread() if replicas > 1 else [],
             # With one replica a budget would keep its node from ever being drained.
             "podDisruptionBudget": {"enabled": replicas > 1, "minAvailable": 1},

@@ -55,12 +55,12 @@ def holds_something(kind: str, props: Mapping[str, Any]) -> bool:
 
 
 def deleted_with_cluster(deleted_with: pulumi.Resource | None) -> list[pulumi.ResourceTransform]:
-    """Transforms that let the leaves of a chart or a directory go with the cluster: its children are made by
-    a provider and take no options of ours. Claims and services are deleted for real, and so are the
-    namespaces around them.
+    """Return transforms that mark the children of a chart or directory as deleted with the cluster: they are
+    created by a provider and take no options from here. Claims and services are really deleted, and so are
+    the namespaces around them.
 
     Args:
-        deleted_with: the cluster, where it is ours; on one that stays there is no transform.
+        deleted_with: the cluster if the stack created it; without it there is no transform.
     """
     if deleted_with is None:
         return []

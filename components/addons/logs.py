@@ -48,11 +48,11 @@ class LogStoreArgs:
 
 
 class LogStore(pulumi.ComponentResource):
-    """A workspace, and the rule that says what comes into it; made before the cluster, which is told of it by
-    `addon_profiles`.
+    """A Log Analytics workspace and its data collection rule, created before the cluster, whose
+    `addon_profiles` refer to them.
 
-    A workspace that is deleted is kept for 14 days, unbilled, and comes back when one of its name is made in
-    its group. Sources: microsoft/Docker-Provider, scripts/onboarding/aks/onboarding-msi-bicep (2024-10);
+    A workspace that is deleted is kept for 14 days, unbilled, and is restored when one of its name is created
+    in its group. Sources: microsoft/Docker-Provider, scripts/onboarding/aks/onboarding-msi-bicep (2024-10);
     azure-monitor docs, container-insights-data-collection-dcr (2026); azure-native 3.29.
     """
 

@@ -25,7 +25,7 @@ class Manifest(pulumi.CustomResource):
         *,
         patch: bool = False,
     ) -> None:
-        """Make the object, or with `patch` only own the given fields of one that is there already."""
+        """Create the object, or with `patch` only own the given fields of an existing one."""
         version = manifest["apiVersion"]
         group = f"core/{version}" if "/" not in version else version
         token = f"kubernetes:{group}:{manifest['kind']}{'Patch' if patch else ''}"
@@ -33,6 +33,6 @@ class Manifest(pulumi.CustomResource):
 
 
 def obj(version: str, kind: str, name: str, namespace: str | None = None, **fields: Any) -> dict[str, Any]:
-    """A manifest. `metadata` among the fields adds to the name and namespace."""
+    """Build a manifest. `metadata` among the fields adds to the name and namespace."""
     metadata = {"name": name} | ({"namespace": namespace} if namespace else {}) | fields.pop("metadata", {})
     return {"apiVersion": version, "kind": kind, "metadata": metadata, **fields}

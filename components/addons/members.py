@@ -82,5 +82,5 @@ def _kinds(member: str, cloud: CloudKind) -> tuple[str, ...]:
 
 
 def subjects(member: str, cloud: CloudKind) -> list[dict[str, str]]:
-    """A member as subjects of a binding."""
+    """Return a member as subjects of a binding."""
     return [{"kind": kind, "name": name_of(member), "apiGroup": _RBAC} for kind in _kinds(member, cloud)]

@@ -21,8 +21,8 @@ def moved(old: str, new: str, without_labels: tuple[str, ...] = ()) -> Patch:
         changed = _elsewhere(manifest, old, new)
         if is_(changed, "Namespace", old):
             labels = changed["metadata"].get("labels", {})
-            kept = {key: value for key, value in labels.items() if key not in without_labels}
-            return updated(changed, ("metadata",), {**changed["metadata"], "name": new, "labels": kept})
+            remaining = {key: value for key, value in labels.items() if key not in without_labels}
+            return updated(changed, ("metadata",), {**changed["metadata"], "name": new, "labels": remaining})
         return changed
 
     return patch

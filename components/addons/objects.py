@@ -29,21 +29,21 @@ def is_(manifest: Mapping[str, Any], kind: str, *names: str) -> bool:
 
 
 def patched(manifest: Object, patches: Iterable[Patch]) -> Object:
-    """An object after all patches, in order."""
+    """Apply all patches to an object, in order."""
     for patch in patches:
         manifest = patch(manifest)
     return manifest
 
 
 def updated(manifest: Object, path: tuple[str, ...], value: object) -> Object:
-    """A copy of an object with another value at a path; mappings on the way are made where there are none."""
+    """Return a copy of an object with another value at a path; missing mappings on the way are created."""
     head, *rest = path
     inner = updated(manifest.get(head) or {}, tuple(rest), value) if rest else value
     return {**manifest, head: inner}
 
 
 def data_of(manifest: Mapping[str, Any]) -> Object:
-    """Data of a ConfigMap or a Secret; empty where it has none."""
+    """Return the data of a ConfigMap or a Secret; empty if it has none."""
     data: Object = manifest.get("data") or {}
     return data
 
@@ -60,7 +60,7 @@ def pod_spec(manifest: Mapping[str, Any]) -> Object:
 
 
 def with_pod_spec(manifest: Object, spec: Object) -> Object:
-    """An object whose pods have that spec."""
+    """Return an object with another pod spec."""
     return updated(manifest, ("spec", "template", "spec"), spec)
 
 
@@ -72,7 +72,7 @@ def containers(manifest: Mapping[str, Any]) -> Iterator[Object]:
 
 
 def each_container(manifest: Object, change: Callable[[Object], Object]) -> Object:
-    """An object with every container of its pods changed."""
+    """Return an object with every container of its pods changed."""
     spec = pod_spec(manifest)
     lists = {
         field: [change(container) for container in spec[field]]

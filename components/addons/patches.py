@@ -43,8 +43,8 @@ def at_home(home: Home) -> Patch:
         if home.node_selector:
             spec["nodeSelector"] = {**spec.get("nodeSelector", {}), **home.node_selector}
         if home.tolerations:
-            kept = [item for item in spec.get("tolerations", ()) if item not in home.tolerations]
-            spec["tolerations"] = [*kept, *home.tolerations]
+            own = [item for item in spec.get("tolerations", ()) if item not in home.tolerations]
+            spec["tolerations"] = [*own, *home.tolerations]
         return with_pod_spec(manifest, spec)
 
     return patch
@@ -60,8 +60,8 @@ def with_requests(default: Mapping[str, str], named: Mapping[str, Mapping[str, s
     """
 
     def requesting(container: Object) -> Object:
-        asked = container.get("resources", {}).get("requests", {})
-        wanted = {**named.get(str(container["name"]), default), **asked}
+        existing = container.get("resources", {}).get("requests", {})
+        wanted = {**named.get(str(container["name"]), default), **existing}
         return updated(container, ("resources", "requests"), wanted)
 
     def patch(manifest: Object) -> Object:
@@ -86,8 +86,8 @@ def _annotations(manifest: Object) -> Object:
 
 
 def for_readers(readers: Sequence[Object]) -> Patch:
-    """Bindings to everyone are to those who work on the cluster: on GKE, everyone is whoever has a Google
-    account, and clusters with insecure bindings off admit no such binding."""
+    """Narrow bindings to everyone to the readers: on GKE, everyone is any Google account, and clusters that
+    disable insecure bindings refuse them."""
 
     def patch(manifest: Object) -> Object:
         if kind_of(manifest) not in ("RoleBinding", "ClusterRoleBinding"):
@@ -100,8 +100,7 @@ def for_readers(readers: Sequence[Object]) -> Patch:
 
 
 def left_out(*deployments: str) -> Patch:
-    """Deployments that are there and run nothing: a kustomization cannot be made without one of its
-    objects."""
+    """Scale Deployments to zero: a kustomization cannot be created without one of its objects."""
 
     def patch(manifest: Object) -> Object:
         if not is_(manifest, "Deployment", *deployments):
@@ -112,10 +111,10 @@ def left_out(*deployments: str) -> Patch:
 
 
 def unawaited_claims(manifest: Object) -> Object:
-    """Claims are neither waited for when they are made nor when they go.
+    """Wait for claims neither at creation nor at deletion.
 
-    A claim binds when its first pod is there, and is gone when its last pod is: waiting for either, before
-    the next object is touched, can wait for ever. That it is gone is known when its namespace is, which is
+    A claim binds when its first pod exists, and is deleted when its last pod is gone: waiting for either,
+    before the next object is processed, can take for ever. It is gone when its namespace is, which is
     waited for.
     """
     if not is_(manifest, "PersistentVolumeClaim"):
@@ -133,8 +132,8 @@ def annotated(kind: str, names: tuple[str, ...], annotations: Mapping[str, Any])
 
 
 def _annotated(manifest: Object, annotations: Mapping[str, Any]) -> Object:
-    there = manifest["metadata"].get("annotations", {})
-    return updated(manifest, ("metadata", "annotations"), {**there, **annotations})
+    existing = manifest["metadata"].get("annotations", {})
+    return updated(manifest, ("metadata", "annotations"), {**existing, **annotations})
 
 
 def labelled_namespaces(labels: Mapping[str, str]) -> Patch:
@@ -143,18 +142,18 @@ def labelled_namespaces(labels: Mapping[str, str]) -> Patch:
     def patch(manifest: Object) -> Object:
         if not labels or not is_(manifest, "Namespace"):
             return manifest
-        there = manifest["metadata"].get("labels", {})
-        return updated(manifest, ("metadata", "labels"), {**there, **labels})
+        existing = manifest["metadata"].get("labels", {})
+        return updated(manifest, ("metadata", "labels"), {**existing, **labels})
 
     return patch
 
 
 def holding(name: str, data: Mapping[str, Any]) -> Patch:
-    """A Secret holds exactly that, and nothing of what upstream publishes.
+    """Replace a Secret's data, including the values that upstream publishes.
 
     Args:
-        name: of the Secret.
-        data: in base64, as it stands in `data`.
+        name: name of the Secret.
+        data: in base64, as in `data`.
     """
 
     def patch(manifest: Object) -> Object:
@@ -167,8 +166,8 @@ def holding(name: str, data: Mapping[str, Any]) -> Patch:
 
 
 def filled_in_the_cluster(name: str) -> Patch:
-    """A Secret whose data a controller writes has none of ours: a key in both is a conflict of server-side
-    apply once the state is refreshed, and an empty `data` is written again by every update."""
+    """Omit the data of a Secret that a controller fills: a key in both is a conflict of server-side apply
+    after a refresh, and an empty `data` is written again by every update."""
 
     def patch(manifest: Object) -> Object:
         if not is_(manifest, "Secret", name):
@@ -179,7 +178,7 @@ def filled_in_the_cluster(name: str) -> Patch:
 
 
 def with_config(name: str, data: Mapping[str, Any]) -> Patch:
-    """A ConfigMap has those values at those keys."""
+    """Set values of a ConfigMap."""
 
     def patch(manifest: Object) -> Object:
         if not is_(manifest, "ConfigMap", name):
@@ -190,7 +189,7 @@ def with_config(name: str, data: Mapping[str, Any]) -> Patch:
 
 
 def without_config(name: str, *keys: str) -> Patch:
-    """A ConfigMap lacks those keys."""
+    """Remove keys of a ConfigMap."""
 
     def patch(manifest: Object) -> Object:
         if not is_(manifest, "ConfigMap", name):

@@ -21,24 +21,24 @@ def goes_with_the_cluster(manifest: Object) -> bool:
 def applied(
     patches: Sequence[Patch], deleted_with: pulumi.Resource | None, kept_secrets: Sequence[str] = ()
 ) -> pulumi.ResourceTransform:
-    """A transform that applies patches to a directory's or a chart's objects, and says how each goes away.
+    """Return a transform that applies patches to a directory's or a chart's objects, and sets their deletion.
 
     A preview without an engine does not run it; the patches are tested by themselves, on upstream's objects.
 
     Args:
         patches: in the order in which they are applied.
-        deleted_with: the cluster, where it is ours.
-        kept_secrets: names of Secrets whose values are generated, and stay as they were made.
+        deleted_with: the cluster if the stack created it.
+        kept_secrets: names of Secrets whose values are generated, and stay as first created.
     """
 
     def transform(args: pulumi.ResourceTransformArgs) -> pulumi.ResourceTransformResult | None:
         if not args.custom or not args.type_.startswith("kubernetes:"):
             return None
         manifest = patched(dict(args.props), patches)
-        kept = is_(manifest, "Secret", *kept_secrets) if kept_secrets else False
+        is_kept = is_(manifest, "Secret", *kept_secrets) if kept_secrets else False
         ours = pulumi.ResourceOptions(
             deleted_with=deleted_with if goes_with_the_cluster(manifest) else None,
-            ignore_changes=list(KEPT) if kept else None,
+            ignore_changes=list(KEPT) if is_kept else None,
         )
         return pulumi.ResourceTransformResult(
             props=manifest, opts=pulumi.ResourceOptions.merge(args.opts, ours)

@@ -39,10 +39,10 @@ class PipelinesArgs:
         namespace_labels: labels of its namespace, by which Kueue covers it, or Katib. Its namespace is a
             tenant's like any other, but made here, since it comes with the kustomization.
         store: the store of artifacts; None for one in the cluster.
-        depends_on: what must be there first: Kueue, where it is there, whose webhooks see every Deployment of
-            a labelled namespace; Katib, whose experiments a pipeline may start in this namespace, so that on
-            a cluster that stays they go before the controller that has to let them.
-        deleted_with: the cluster, where its end is the objects' end, too.
+        depends_on: resources that are created first: Kueue, if installed, whose webhooks see every Deployment
+            of a labelled namespace; Katib, whose experiments a pipeline may start in this namespace, so that
+            on a cluster that stays they go before the controller that has to let them.
+        deleted_with: the cluster, if its deletion deletes the objects.
     """
 
     declared: Declared
@@ -55,8 +55,8 @@ class PipelinesArgs:
 
 
 class Pipelines(pulumi.ComponentResource):
-    """Kubeflow Pipelines from its own kustomizations, patched: steps that lost their node run again, no
-    published password, everything with requests and on the system pool, the cache of version 1 left out.
+    """Kubeflow Pipelines from its own kustomizations, patched: retries of steps that lost their node, no
+    published password, requests everywhere, the system pool, and no cache of version 1.
 
     Two directories, the kinds and the namespace first: the second is made of them, and on the way down goes
     before them. Two claims of 20 GiB hold the database and the artifact store; they go with the namespace,
@@ -75,9 +75,9 @@ class Pipelines(pulumi.ComponentResource):
     """Prerequisites of a pipeline run."""
 
     def __init__(self, name: str, args: PipelinesArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        # What the transforms do is nothing that a preview sees: the component says what it asks for.
-        asked = {"retryStrategy": retry_strategy(args.declared.retry), "artifacts": args.declared.artifacts}
-        super().__init__("ebbtide:addons:Pipelines", name, asked, opts)
+        # A preview does not show the transforms: the component's inputs show their settings.
+        inputs = {"retryStrategy": retry_strategy(args.declared.retry), "artifacts": args.declared.artifacts}
+        super().__init__("ebbtide:addons:Pipelines", name, inputs, opts)
         kinds = kustomize.Directory(
             f"{name}-cluster",
             directory=kustomization("cluster-scoped-resources"),

@@ -43,7 +43,7 @@ is near upstream's own measurement, 970m and 3.5 GiB with the cache (kubeflow/ma
 
 
 def _with_password(manifest: Object) -> Object:
-    """The database has a password, the one that its clients read; upstream's lets root in without."""
+    """Set the database's root password, which its clients read; upstream's has none."""
     if not is_(manifest, "Deployment", "mysql"):
         return manifest
     spec = manifest["spec"]["template"]["spec"]

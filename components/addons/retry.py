@@ -63,7 +63,7 @@ def retry_strategy(retry: Literal["disruptions", "any"]) -> dict[str, Any]:
 
 
 def spec_patch(retry: Literal["disruptions", "any"]) -> str:
-    """The same strategy for the spec of every workflow that Kubeflow Pipelines compiles, as JSON.
+    """Return the same strategy for the spec of every workflow that Kubeflow Pipelines compiles, as JSON.
 
     The API server applies it as a strategic merge patch (kubeflow/pipelines 2.15.0,
     argocompiler/spec_patch.go), and a workflow's own spec wins over the controller's defaults (Argo
@@ -73,9 +73,9 @@ def spec_patch(retry: Literal["disruptions", "any"]) -> str:
 
 
 def retrying(retry: Literal["disruptions", "any"]) -> Patch:
-    """The controller's ConfigMap with our retry strategy, and with pods restarted that fail before their
-    first container ran (`failedPodRestart`, Argo 4, off by default): an evicted pod, or one whose node went,
-    has done nothing yet, and costs no retry."""
+    """Set the retry strategy in the controller's ConfigMap, and restart pods that fail before their first
+    container ran (`failedPodRestart`, Argo 4, off by default): an evicted pod, or one that lost its node, has
+    done nothing yet, and costs no retry."""
 
     def patch(manifest: Object) -> Object:
         if not is_(manifest, "ConfigMap", CONFIG):

@@ -46,13 +46,13 @@ def namespace_labels(declaration: Cluster, team: Team) -> dict[str, str]:
 
 
 def namespace(declaration: Cluster, team: Team) -> dict[str, Any]:
-    """The namespace; or for one that is not ours its labels alone."""
+    """Return the namespace, or the labels alone of an existing one."""
     labels = namespace_labels(declaration, team)
     return obj("v1", "Namespace", team.namespace_name, metadata={"labels": labels})
 
 
 def profile_map(declaration: Cluster, team: Team, *, created: bool) -> dict[str, Any]:
-    """The placement profile, for work that starts other work.
+    """Return the placement profile's ConfigMap, for work that starts other work.
 
     Args:
         declaration: the whole declaration.
@@ -72,12 +72,12 @@ def profile_map(declaration: Cluster, team: Team, *, created: bool) -> dict[str,
 
 
 def limits(declaration: Cluster, team: Team) -> dict[str, Any] | None:
-    """The most that one container may ask for: what the largest node offers. Quota is a sum over nodes, so a
-    pod that fits no node would be admitted and then wait for ever.
+    """Return the limit range: a container may request at most what the largest node offers. Quota is a sum
+    over nodes, so a pod that fits no node would be admitted and then wait for ever.
 
-    A limit range with a maximum gives what it limits to whoever asks for nothing, so that is said, too:
-    little is requested, and nothing is held back. Accelerators cannot be limited so: the range would refuse
-    every pod without one (Kubernetes 1.37, plugin/pkg/admission/limitranger). None where the tenant has no
+    A limit range with a maximum is also the default of containers without requests, so defaults are set, too:
+    little is requested, and nothing is limited. Accelerators cannot be limited so: the range would refuse
+    every pod without one (Kubernetes 1.37, plugin/pkg/admission/limitranger). None if the tenant has no
     queue.
     """
     flavors = queueing(declaration).flavors_in(team.namespace_name)
@@ -117,7 +117,7 @@ def network_policies(declaration: Cluster, team: Team) -> Iterator[dict[str, Any
 
 
 def members(declaration: Cluster, team: Team) -> Iterator[dict[str, Any]]:
-    """The members' role, and who has it."""
+    """Return the members' role and its binding."""
     if not team.members:
         return
     yield obj(f"{_RBAC}/v1", "Role", "member", team.namespace_name, rules=member_rules(declaration, team))
@@ -132,8 +132,8 @@ def members(declaration: Cluster, team: Team) -> Iterator[dict[str, Any]]:
 
 
 def account(team: Team, backing: Backing) -> dict[str, Any]:
-    """The service account that stands for the team's identity in the cloud. Its pods get no token for the
-    cluster's own API unless they ask: work needs none."""
+    """Return the service account of the team's identity in the cloud. Its pods get no token for the cluster's
+    own API by default: work needs none."""
     return obj(
         "v1",
         "ServiceAccount",
@@ -145,7 +145,7 @@ def account(team: Team, backing: Backing) -> dict[str, Any]:
 
 
 def adopted(name: str, team: Team, backing: Backing) -> dict[str, Any]:
-    """The annotations that make an existing service account act as the team's identity."""
+    """Return the annotations by which an existing service account acts as the team's identity."""
     return obj(
         "v1",
         "ServiceAccount",
@@ -165,8 +165,8 @@ def _size(disk: SharedDisk) -> dict[str, str]:
 
 
 def volume(cluster: str, team: Team, disk: SharedDisk) -> dict[str, Any]:
-    """The shared volume. It is written down, not asked for: what is behind it is made and removed with the
-    team, and neither a claim nor a reclaim policy has a say in that."""
+    """Return the shared volume. It is provisioned statically: its storage is created and deleted with the
+    team, whatever the claim or a reclaim policy is."""
     spec: Mapping[str, Any] = {
         "capacity": _size(disk),
         "accessModes": ["ReadWriteMany"],
@@ -182,7 +182,7 @@ def volume(cluster: str, team: Team, disk: SharedDisk) -> dict[str, Any]:
 
 
 def claim(cluster: str, team: Team, disk: SharedDisk) -> dict[str, Any]:
-    """The claim on it, which pods name."""
+    """Return the claim on the shared volume, for pods."""
     return obj(
         "v1",
         "PersistentVolumeClaim",
@@ -198,5 +198,5 @@ def claim(cluster: str, team: Team, disk: SharedDisk) -> dict[str, Any]:
 
 
 def mount_secret(name: str, team: Team, data: Mapping[str, pulumi.Input[str]]) -> dict[str, Any]:
-    """The credentials that nodes mount a volume with, where it takes some."""
+    """Return the Secret with the credentials that nodes mount the volume with."""
     return obj("v1", "Secret", name, team.namespace_name, type="Opaque", stringData=dict(data))

@@ -37,13 +37,10 @@ class TenantArgs:
 
 
 class Tenant(pulumi.ComponentResource):
-    """A namespace, its own or one that is there already, with what its people need to work in it, and no
-    more.
+    """A namespace, created or existing, with its members' permissions, queues, limits and identity.
 
-    A namespace that is not ours is never made or removed, and gets neither limits nor quota nor a network
-    policy: what else is in it is not our business. It gets the label by which its work is queued, and loses
-    it again with the team.
-    """
+    An existing namespace is never created or deleted, and gets no limits, quota or network policy, since it
+    may hold other work. It gets the label by which its work is queued, and loses it with the team."""
 
     namespace: tuple[pulumi.Resource, ...]
     """Prerequisites of every object in the namespace."""
@@ -55,12 +52,12 @@ class Tenant(pulumi.ComponentResource):
         declaration, team = args.declaration, args.team
         ours = team.creates_namespace
 
-        def made(manifest: dict[str, Any], *needs: pulumi.Resource, patch: bool = False) -> Manifest:
+        def create(manifest: dict[str, Any], *needs: pulumi.Resource, patch: bool = False) -> Manifest:
             role = f"{manifest['kind'].lower()}-{manifest['metadata']['name']}"
             return Manifest(f"{name}-{role}", manifest, leaf(self, args.deleted_with, needs), patch=patch)
 
         self.namespace = args.namespace_made_with or (
-            made(team_objects.namespace(declaration, team), *args.depends_on, patch=not ours),
+            create(team_objects.namespace(declaration, team), *args.depends_on, patch=not ours),
         )
         self.bucket = args.backing.bucket if args.backing else None
         created = ours or bool(args.namespace_made_with)
@@ -71,26 +68,26 @@ class Tenant(pulumi.ComponentResource):
         Manifest(f"{name}-configmap-{profile['metadata']['name']}", profile, options)
         if ours:
             for manifest in team_objects.network_policies(declaration, team):
-                made(manifest, *self.namespace)
-            made(team_objects.nothing_left_behind(team), *self.namespace)
+                create(manifest, *self.namespace)
+            create(team_objects.nothing_left_behind(team), *self.namespace)
             limits = team_objects.limits(declaration, team)
             if limits is not None:
-                made(limits, *self.namespace)
+                create(limits, *self.namespace)
         for manifest in team_objects.members(declaration, team):
-            made(manifest, *self.namespace)
+            create(manifest, *self.namespace)
         if args.backing is not None:
             ready = (*self.namespace, *args.backing.grants)
-            made(team_objects.account(team, args.backing), *ready)
+            create(team_objects.account(team, args.backing), *ready)
             for account in args.backing.adopted:
                 adopted = team_objects.adopted(account, team, args.backing)
-                made(adopted, *ready, *args.accounts_made_with, patch=True)
+                create(adopted, *ready, *args.accounts_made_with, patch=True)
             if args.backing.disk is not None:
                 self._share(name, args, args.backing)
         self.register_outputs({"bucket": self.bucket})
 
     def _share(self, name: str, args: TenantArgs, backing: Backing) -> None:
-        """The shared volume and its claim. The claim goes with the namespace where that is ours: deleted by
-        itself, it would wait for the pods that use it, and they for nothing."""
+        """Create the shared volume and its claim. The claim is deleted with the namespace if the stack
+        created that: deleted by itself, it would wait for the pods that use it."""
         declaration, team, disk = args.declaration, args.team, backing.disk
         if disk is None:
             return

@@ -23,11 +23,11 @@ def values(home: Home) -> dict[str, Any]:
     No runtimes: the chart makes them in a job of its own, a hook, which Pulumi leaves out, and which would
     fetch an unpinned kubectl; they are made from their kustomization instead.
     """
-    place = {"nodeSelector": home.node_selector, "tolerations": home.tolerations}
+    placement = {"nodeSelector": home.node_selector, "tolerations": home.tolerations}
     return {
         "image": {"tag": f"v{PINS['trainer'].version}"},
         "manager": {
-            **place,
+            **placement,
             "resources": _MANAGER,
             "config": {"webhook": {"port": CONTROL_PLANE_PORT}},
         },
@@ -39,7 +39,7 @@ def values(home: Home) -> dict[str, Any]:
                 "tag": f"v{PINS['jobset'].version}",
                 "pullPolicy": "IfNotPresent",
             },
-            "controller": {**place, "resources": _JOBSET},
+            "controller": {**placement, "resources": _JOBSET},
         },
         "runtimes": {"defaultEnabled": False},
     }

@@ -74,10 +74,10 @@ def pool_inputs(
         subnet: resource id of the nodes' subnet; None for AKS' own.
         labels: labels of the bill, which Azure calls tags.
     """
-    found = marks(pool, site.cloud)
+    derived = marks(pool, site.cloud)
     inputs: PoolInputs = {
         "mode": "System" if pool.is_system else "User",
-        # Left out, AKS asks for a count when autoscaling is switched on later (pulumi-azure-native#2943).
+        # Without it, AKS requires a count when autoscaling is switched on later (pulumi-azure-native#2943).
         "type": "VirtualMachineScaleSets",
         "vm_size": pool.machine.type if pool.machine else None,
         "os_type": "Linux",
@@ -94,8 +94,8 @@ def pool_inputs(
         "enable_node_public_ip": False,
         "vnet_subnet_id": subnet,
         "max_pods": pool.max_pods_per_node,
-        "node_labels": dict(found.labels),
-        "node_taints": [str(taint) for taint in found.taints] or None,
+        "node_labels": dict(derived.labels),
+        "node_taints": [str(taint) for taint in derived.taints] or None,
         "orchestrator_version": site.kubernetes_version,
         "upgrade_settings": _upgrade(pool),
         "tags": dict(labels),
@@ -104,10 +104,10 @@ def pool_inputs(
 
 
 def _count(pool: Pool) -> _CountInputs:
-    """Limits for the autoscaler, or a fixed count; never both.
+    """Return limits for the autoscaler, or a fixed count; never both.
 
     An update is a PUT of the whole pool: a count in it would take away the nodes that the autoscaler has
-    added. Left out, AKS keeps the count that it has and begins with the minimum, also in the cluster's own
+    added. Without one, AKS keeps its count and starts with the minimum, also in the cluster's own
     list (Azure/AKS#1627, 2020-05; Azure/ARO-HCP#3659, 2025-12, removes it from an inline system pool). That
     azurerm always sends one dates from a client that required it (terraform-provider-azurerm#6094).
     """

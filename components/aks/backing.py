@@ -18,17 +18,19 @@ from .topology import Topology
 
 
 def _issuer(declaration: Declaration, topology: Topology) -> pulumi.Output[str]:
-    """Address of the cluster's OIDC issuer; a cluster that is there already must have one."""
+    """Return the URL of the cluster's OIDC issuer, which an existing cluster must have."""
     if topology.cluster is not None:
         profile = topology.cluster.resource.oidc_issuer_profile
-        return profile.apply(lambda found: (found.issuer_url if found else None) or "")
+        return profile.apply(lambda oidc: (oidc.issuer_url if oidc else None) or "")
     cluster = containerservice.get_managed_cluster_output(
         resource_name=declaration.physical_name,
         resource_group_name=topology.resource_group,
         opts=pulumi.InvokeOutputOptions(parent=topology),
     )
     return cluster.apply(
-        lambda found: (found.oidc_issuer_profile.issuer_url if found.oidc_issuer_profile else None) or ""
+        lambda cluster: (
+            (cluster.oidc_issuer_profile.issuer_url if cluster.oidc_issuer_profile else None) or ""
+        )
     )
 
 
@@ -49,14 +51,14 @@ def _kubelet(declaration: Declaration, topology: Topology) -> pulumi.Output[str]
 
 def _object_id(profile: Mapping[str, Any] | None) -> str:
     identity = (profile or {}).get("kubeletidentity")
-    found = identity.object_id if identity is not None else None
-    if not found:
+    object_id = identity.object_id if identity is not None else None
+    if not object_id:
         raise pulumi.RunError(
             "The AKS cluster has no kubelet identity, so that its nodes could not pull from a registry. "
             "Enable a managed identity with `az aks update --enable-managed-identity`, or remove "
             "teams[].registry."
         )
-    return str(found)
+    return str(object_id)
 
 
 def _registry(name: str, team: Team, declaration: Declaration, cloud: Aks, topology: Topology) -> None:

@@ -74,19 +74,19 @@ class _ManagedCluster(containerservice.ManagedCluster):
 
 
 class Cluster(pulumi.ComponentResource):
-    """An AKS cluster that only Entra ID lets anyone into: no local accounts, no run command.
+    """An AKS cluster with Entra ID as its only login: no local accounts, no run command.
 
-    Its inline list of pools holds exactly the system pool: AKS wants one to be born with, and a pool that
-    stood both here and by itself would be changed by two. A permanent cluster is guarded against deletion,
+    Its inline list of pools holds exactly the system pool: AKS requires one at creation, and declaring
+    it twice would give it two owners. A permanent cluster is protected against deletion,
     an ephemeral one never.
 
     Administrators have the role Azure Kubernetes Service RBAC Cluster Admin on the cluster. Declared groups
     are its admin groups as well: that is a Kubernetes binding, in force at once, where a role assignment
     takes up to five minutes, and AKS asks both (azure-aks-docs, concepts-cluster-authorization, 2026-04;
     entra-id-authorization, 2026-08; issue #257 there). The role is the one that can be audited, that
-    fetches the kubeconfig, and that a single user or service principal can have. Both stand on the same
-    declaration, and go with it. Where none are declared it is whoever deploys, so that two who take turns
-    take it from one another: declare a group then.
+    fetches the kubeconfig, and that a single user or service principal can have. Both follow the same
+    declaration. If none is declared, the deployer is the administrator, so that two who take turns
+    replace one another: declare a group then.
 
     Raises:
         ValueError: the declaration has no system pool.
@@ -200,7 +200,7 @@ def _access(cloud: Aks) -> containerservice.ManagedClusterAPIServerAccessProfile
             "private_dns_zone": zone,
             "enable_private_cluster_public_fqdn": zone == PUBLIC_NAME,
         }
-    # Sent when empty, too: a list that is left out leaves the old one in force.
+    # Sent when empty, too: an omitted list leaves the old one in force.
     return {**access, "authorized_ip_ranges": list(cloud.access.networks)}
 
 
@@ -217,7 +217,7 @@ def _autoscaler(
         # `true` (azure-aks-docs, cluster-autoscaler). Work pools are tainted, so what strays there is what
         # tolerates everything, and those that must not move have a disruption budget.
         "skip_nodes_with_system_pods": "false",
-        # What every node runs says nothing about whether it is needed, and is much of a small one.
+        # DaemonSets run on every node, needed or not, and are a large share of a small one.
         "ignore_daemonsets_utilization": True,
     }
 
@@ -268,14 +268,15 @@ def _network(cloud: Aks) -> containerservice.ContainerServiceNetworkProfileArgsD
 
 
 def _dns_address(services: str) -> str:
-    """The tenth address of the services' range, as in AKS's own default; in a range too small for that the
-    last but one. Never the first, which the API server has."""
+    """Return the tenth address of the services' range, as in AKS's own default; of a smaller range the last
+    but one. Never the first, which the API server has."""
     addresses = ip_network(services)
     return str(addresses[min(10, addresses.num_addresses - 2)])
 
 
 def _administrators(name: str, cloud: Aks, cluster: Cluster) -> tuple[pulumi.Resource, ...]:
-    """The declared groups, or whoever deploys: a user or a service principal, which Azure finds out."""
+    """Return the role assignments of the declared groups, or of the deployer, a user or a service
+    principal."""
     role = roles.definition(cloud.subscription, roles.AKS_RBAC_CLUSTER_ADMIN)
     if not cloud.access.admins:
         deployer = authorization.RoleAssignment(
@@ -300,6 +301,6 @@ def _administrators(name: str, cloud: Aks, cluster: Cluster) -> tuple[pulumi.Res
 
 
 def _deployer(cluster: Cluster) -> pulumi.Output[str]:
-    """Object id of whoever runs the program: the user or service principal that its provider signs in as."""
-    found = authorization.get_client_config_output(opts=pulumi.InvokeOutputOptions(parent=cluster))
-    return found.apply(lambda config: config.object_id)
+    """Return the object id of the deployer: the user or service principal of its provider."""
+    client = authorization.get_client_config_output(opts=pulumi.InvokeOutputOptions(parent=cluster))
+    return client.apply(lambda config: config.object_id)

@@ -107,5 +107,5 @@ def reservation_groups(reservations: tuple[str, ...]) -> list[str]:
 
     One that is no resource id has none; what AKS makes of it is AKS's to say.
     """
-    found = (reservation.partition("/providers/")[0] for reservation in reservations)
-    return list(dict.fromkeys(group for group in found if "/resourceGroups/" in group))
+    groups = (reservation.partition("/providers/")[0] for reservation in reservations)
+    return list(dict.fromkeys(group for group in groups if "/resourceGroups/" in group))

@@ -26,7 +26,7 @@ class CredentialsError(ValueError):
 
 
 def _encoded(credentials: containerservice.ListManagedClusterUserCredentialsResult) -> str:
-    """The first kubeconfig of the credentials call.
+    """Return the first kubeconfig of the credentials call.
 
     Raises:
         CredentialsError: there is none.
@@ -54,9 +54,9 @@ def server_and_authority(encoded: str) -> tuple[str, str]:
         CredentialsError: it is no kubeconfig, or has no server.
     """
     try:
-        # The C loader reads it ten times as fast, and is there wherever PyYAML comes as a wheel.
-        found: Any = yaml.load(base64.b64decode(encoded), getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
-        cluster = found["clusters"][0]["cluster"]
+        # The C loader reads it ten times as fast, and exists wherever PyYAML is installed from a wheel.
+        kubeconfig: Any = yaml.load(base64.b64decode(encoded), getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
+        cluster = kubeconfig["clusters"][0]["cluster"]
         return str(cluster["server"]), str(cluster["certificate-authority-data"])
     except (binascii.Error, yaml.YAMLError, TypeError, LookupError):
         raise CredentialsError(
@@ -66,13 +66,13 @@ def server_and_authority(encoded: str) -> tuple[str, str]:
 
 
 def kubeconfig_text(cluster: str, server: str, authority: str, login: str) -> str:
-    """A kubeconfig, as JSON, whose user asks kubelogin for a token when one is needed.
+    """Build a kubeconfig, as JSON, whose user gets tokens from kubelogin.
 
     Args:
         cluster: name of cluster, user and context.
         server: URL of the API server.
         authority: certificate of its authority, base64.
-        login: where kubelogin has the token from: `azurecli` or `workloadidentity`.
+        login: kubelogin's source of tokens: `azurecli` or `workloadidentity`.
     """
     return exec_kubeconfig(
         cluster,
@@ -99,17 +99,17 @@ def kubeconfig(
     zone: str | None = None,
     opts: pulumi.InvokeOutputOptions,
 ) -> pulumi.Output[str]:
-    """The kubeconfig of a cluster, a secret: server and authority from the credentials call, the rest from
-    here.
+    """Return the kubeconfig of a cluster, a secret: server and authority from the credentials call, the rest
+    from here.
 
     Args:
         cluster: name of the cluster.
         resource_group: name of the resource group that it is in.
-        login: where kubelogin has its token from.
-        zone: private DNS zone of a private cluster of ours.
-        opts: for the credentials call; the cluster, where it is ours, among what it depends on.
+        login: kubelogin's source of tokens.
+        zone: private DNS zone of a private cluster that the stack created.
+        opts: for the credentials call; depends on the cluster if the stack created it.
     """
-    found = containerservice.list_managed_cluster_user_credentials_output(
+    credentials = containerservice.list_managed_cluster_user_credentials_output(
         resource_group_name=resource_group,
         resource_name=cluster,
         server_fqdn="public" if zone == PUBLIC_NAME else None,
@@ -120,5 +120,5 @@ def kubeconfig(
         name, encoded = of
         return kubeconfig_text(name, *server_and_authority(encoded), login)
 
-    encoded = found.apply(_encoded)
+    encoded = credentials.apply(_encoded)
     return pulumi.Output.secret(pulumi.Output.all(cluster, encoded).apply(text))

@@ -18,9 +18,9 @@ class NetworkArgs:
 
     Attributes:
         name: name of the virtual network.
-        resource_group: name of that group.
+        resource_group: name of the resource group.
         location: region.
-        network: range of the nodes, or the subnet that is there already.
+        network: range of the nodes, or the existing subnet.
         storage: whether storage accounts that are closed to other networks are reached from it.
         labels: labels of the bill.
     """
@@ -37,8 +37,8 @@ class Network(pulumi.ComponentResource):
     """A virtual network with one subnet for nodes; pods have an overlay of their own.
 
     Network and subnet are two resources: declared inside the network, a subnet that something else adds
-    would be removed by the next update. Nothing is billed. A subnet that is there already is used, and
-    nothing is made.
+    would be removed by the next update. Nothing is billed. An existing subnet is used, and
+    nothing is created.
     """
 
     subnet: pulumi.Output[str]
@@ -54,9 +54,9 @@ class Network(pulumi.ComponentResource):
 
 
 def _own(name: str, args: NetworkArgs, parent: Network) -> "network.Subnet":
-    """The network and its subnet, which has no way out of Azure's own.
+    """Create the network and its subnet, without Azure's default outbound access.
 
-    AKS made its own subnets private in 2026, when Azure retired that way (azure-aks-docs,
+    AKS made its own subnets private in 2026, when Azure retired that access (azure-aks-docs,
     vm-default-outbound-access-retirement, 2026-01): nodes go out through the cluster's load balancer.
     """
     vnet = network.VirtualNetwork(

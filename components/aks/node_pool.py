@@ -47,10 +47,10 @@ class NodePoolArgs:
 class NodePool(pulumi.ComponentResource):
     """An AKS agent pool of any capacity kind, usable alone.
 
-    Its spot label and taint are declared, though AKS adds them by itself: left out, the next preview would
-    want to take them away. There is no count while the autoscaler has it. What AKS cannot change on a pool
-    that is there is this component's own input, so that changing it is refused in the preview (see
-    `fixed_inputs`); a new name makes a new pool, before the old one goes.
+    Its spot label and taint are declared, though AKS adds them by itself: without them, the next preview
+    would remove them. There is no count while the autoscaler sets it. A property that AKS cannot change on an
+    existing pool is this component's own input, so that changing it is refused in the preview (see
+    `fixed_inputs`); a new name creates a new pool before the old one is deleted.
 
     Raises:
         pulumi.InputPropertiesError: the pool breaks a rule of AKS; every fault is named.

@@ -26,13 +26,13 @@ _READ: Final = "pulumi:pulumi:readStackOutputs"
 
 
 def fingerprint(inputs: Mapping[str, Any]) -> pulumi.Output[str]:
-    """A hash of a cluster's inputs; unknown while one of them is."""
+    """Return a hash of a cluster's inputs; unknown while one of them is."""
     text = pulumi.Output.json_dumps(inputs, sort_keys=True)
     return text.apply(lambda known: hashlib.sha256(known.encode()).hexdigest())
 
 
 def ignored_while(current: pulumi.Output[str]) -> pulumi.ResourceTransform:
-    """A transform that leaves the cluster's list of pools as it is in the state.
+    """Return a transform that ignores changes of the cluster's list of pools.
 
     Args:
         current: the fingerprint of the cluster's inputs; the list is ignored while it is the deployed one.
@@ -51,7 +51,7 @@ def ignored_while(current: pulumi.Output[str]) -> pulumi.ResourceTransform:
 
 
 async def _deployed() -> str | None:
-    """The fingerprint that the last successful deployment has left."""
+    """Return the fingerprint of the last successful deployment."""
     stack = f"{pulumi.get_organization()}/{pulumi.get_project()}/{pulumi.get_stack()}"
-    found: Mapping[str, Mapping[str, str]] = await invoke_async(_READ, {"name": stack}) or {}
-    return found.get("outputs", {}).get(OUTPUT)
+    outputs: Mapping[str, Mapping[str, str]] = await invoke_async(_READ, {"name": stack}) or {}
+    return outputs.get("outputs", {}).get(OUTPUT)

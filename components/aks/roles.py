@@ -32,8 +32,8 @@ def definition(subscription: str, role: str) -> str:
 
 
 def for_anyone(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult:
-    """A role assignment that does not say what kind of principal it is for, so that Azure finds out.
+    """Omit the principal type of a role assignment, so that Azure looks it up.
 
-    Left out, the SDK writes `User` (azure-native 3.29.0), and Azure refuses that of a service principal.
+    By default the SDK writes `User` (azure-native 3.29.0), which Azure refuses for a service principal.
     """
     return pulumi.ResourceTransformationResult({**args.props, "principal_type": None}, args.opts)

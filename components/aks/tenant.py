@@ -29,14 +29,14 @@ class TenantArgs:
 
     Attributes:
         team: the team.
-        cluster: name of the cluster, which names begin with.
+        cluster: name of the cluster, the prefix of names.
         subscription: subscription id.
-        resource_group: name of the resource group to make it in.
+        resource_group: name of the resource group.
         location: region.
-        issuer: address of the cluster's OIDC issuer, whose tokens Azure is to believe.
-        subnet: resource id of the subnet that alone reaches file shares; None for a network that is there
-            already, whose subnets may lack the service endpoint that it takes.
-        keep: whether a bucket stays when the stack goes, where the team does not say.
+        issuer: URL of the cluster's OIDC issuer, which Azure trusts.
+        subnet: resource id of the subnet that alone reaches file shares; None for an existing
+            network, whose subnets may lack the required service endpoint.
+        keep: whether a bucket stays when the stack is destroyed, by default.
         labels: labels of the bill.
     """
 
@@ -117,7 +117,7 @@ class Tenant(pulumi.ComponentResource):
 
 
 def _bucket(name: str, args: TenantArgs, parent: Tenant) -> storage.StorageAccount:
-    """A private storage account with one container; keys are off, so an identity is the only way in.
+    """Create a private storage account with one container; keys are off, so access needs an identity.
 
     One that stays has a resource group of its own, which stays with it: deleting the cluster's group deletes
     all that is in it, whatever the engine leaves alone. Source: Azure Resource Manager docs, delete resource
@@ -207,7 +207,7 @@ def _closed(subnet: pulumi.Input[str] | None) -> storage.NetworkRuleSetArgsDict 
 
 
 def _files(name: str, args: TenantArgs, parent: Tenant, size: int) -> SharedDisk:
-    """A share of Azure Files, premium, mounted with the account's key, which stays in a secret.
+    """Create a premium share of Azure Files, mounted with the account's key, which stays in a secret.
 
     The driver mounts it by a pod's identity from 1.35.0 on alone. By that of the nodes, which 1.34.0 takes,
     pods of any team could read every share (kubernetes-sigs/azurefile-csi-driver, docs,
@@ -241,7 +241,7 @@ def _files(name: str, args: TenantArgs, parent: Tenant, size: int) -> SharedDisk
         resource_group_name=args.resource_group,
         opts=pulumi.InvokeOutputOptions(parent=parent),
     )
-    key = pulumi.Output.secret(keys.apply(lambda found: found.keys[0].value))
+    key = pulumi.Output.secret(keys.apply(lambda account: account.keys[0].value))
     return SharedDisk(
         source={
             "csi": {

@@ -39,11 +39,11 @@ class _Base:
 
 
 class Topology(pulumi.ComponentResource):
-    """Resource group, network, identity, cluster and node pools; or node pools alone, for a cluster that is
-    there already.
+    """Resource group, network, identity, cluster and node pools; or node pools alone, for an existing
+    cluster.
 
-    The provider for Azure comes through `opts`. The Kubernetes provider is made here, once, and waits for
-    the cluster, with which the system pool comes, and for its administrators: before that nobody is let in.
+    The provider for Azure comes through `opts`. The Kubernetes provider is created here, once, and depends on
+    the cluster, which includes the system pool, and on the administrators' role assignments.
     Azure allows a new role assignment five minutes to take effect.
 
     Raises:

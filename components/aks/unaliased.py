@@ -9,10 +9,10 @@ import pulumi
 
 
 def without_aliases(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult | None:
-    """The same resource, known by its type alone; on a component, every Azure resource below it.
+    """Remove a resource's aliases; on a component, those of every Azure resource below it.
 
     For `ResourceOptions.transformations`: when those run, the SDK has put the aliases into the options and
-    has made nothing of them yet.
+    has not applied them yet.
     """
     if not args.type_.startswith("azure-native:"):
         return None

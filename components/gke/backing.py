@@ -18,7 +18,7 @@ from .topology import Topology
 
 
 def _zone(declaration: Declaration) -> str | None:
-    """A zone where the cluster has nodes: its own, or the first that a pool names."""
+    """Return a zone where the cluster has nodes: its own, or the first that a pool names."""
     if declaration.site.is_zonal:
         return declaration.cloud.location
     return next((zone for pool in declaration.pools for zone in pool.zones), None)
@@ -27,18 +27,18 @@ def _zone(declaration: Declaration) -> str | None:
 def _network(declaration: Declaration, cloud: Gke, topology: Topology) -> pulumi.Input[str]:
     """Name of the VPC that the cluster's nodes stand in."""
     if topology.cluster is not None:
-        found = topology.cluster.resource.network
+        vpc = topology.cluster.resource.network
     elif cloud.network.vpc is not None:
-        found = pulumi.Output.from_input(cloud.network.vpc)
+        vpc = pulumi.Output.from_input(cloud.network.vpc)
     else:
-        found = container.get_cluster_output(
+        vpc = container.get_cluster_output(
             name=declaration.physical_name,
             location=cloud.location,
             project=cloud.project,
             opts=pulumi.InvokeOutputOptions(parent=topology),
         ).network
     # Only mocks have none.
-    return found.apply(lambda network: (network or "").rpartition("/")[2])
+    return vpc.apply(lambda network: (network or "").rpartition("/")[2])
 
 
 def _registry(name: str, team: Team, declaration: Declaration, cloud: Gke, topology: Topology) -> None:
@@ -87,7 +87,7 @@ def backing(
 
 
 def artifacts(topology: Topology, declaration: Declaration, cloud: Gke) -> ArtifactStore | None:
-    """The bucket for what pipelines produce; None where it is kept in the cluster."""
+    """Create the bucket of pipelines' artifacts; None if they are stored in the cluster."""
     pipelines = declaration.addons.installed_pipelines
     if pipelines is None or pipelines.artifacts != "bucket":
         return None

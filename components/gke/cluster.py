@@ -130,8 +130,8 @@ def _inputs(args: ClusterArgs) -> dict[str, Any]:
 
 
 def _authorized(cloud: Gke) -> container.ClusterMasterAuthorizedNetworksConfigArgsDict | None:
-    """The ranges that reach the IP endpoint; sent empty for a private one, which then lets in the cluster's
-    own subnet alone, where without it any network that is connected could."""
+    """Return the ranges that reach the IP endpoint; sent empty for a private one, which then admits the
+    cluster's own subnet alone, instead of any connected network."""
     if not cloud.access.networks and not cloud.access.private:
         return None
     return {"cidr_blocks": [{"cidr_block": block, "display_name": block} for block in cloud.access.networks]}
@@ -144,15 +144,16 @@ def _secrets(cloud: Gke) -> container.ClusterDatabaseEncryptionArgsDict | None:
 
 
 def _groups(declaration: Declaration) -> container.ClusterAuthenticatorGroupsConfigArgsDict | None:
-    """The group whose groups GKE asks about, where a member is one. Its name is prescribed; that it is there,
-    with the members' groups in it, is the domain's administrator to see to (GKE docs, google-groups-rbac,
+    """Return the security group of Google Groups for RBAC, if a member is a group. Its name is prescribed;
+    the domain's administrator creates it and adds the members' groups (GKE docs, google-groups-rbac,
     2026)."""
     domain = groups_domain(declaration)
     return {"security_group": f"gke-security-groups@{domain}"} if domain else None
 
 
 def _default_pool(args: ClusterArgs) -> container.ClusterNodeConfigArgsDict:
-    """The pool that GKE insists on making and that is removed at once: as small and as safe as it can be."""
+    """Return the default pool, which GKE requires at creation and which is removed at once: as small and as
+    safe as possible."""
     pool: container.ClusterNodeConfigArgsDict = {
         "machine_type": "e2-small",
         "disk_size_gb": 20,

@@ -41,14 +41,14 @@ class KeyGrants(pulumi.ComponentResource):
             project_id=args.project, opts=pulumi.InvokeOutputOptions(parent=self)
         )
 
-        def granted(what: str, key: str | None) -> tuple[pulumi.Resource, ...]:
+        def granted(service: str, key: str | None) -> tuple[pulumi.Resource, ...]:
             if key is None:
                 return ()
             agent = pulumi.Output.concat(
-                "serviceAccount:service-", project.number, f"@{_AGENTS[what]}.iam.gserviceaccount.com"
+                "serviceAccount:service-", project.number, f"@{_AGENTS[service]}.iam.gserviceaccount.com"
             )
             grant = kms.CryptoKeyIAMMember(
-                f"{name}-{what}",
+                f"{name}-{service}",
                 crypto_key_id=key,
                 role=_ROLE,
                 member=agent,

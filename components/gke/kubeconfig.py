@@ -12,7 +12,7 @@ _INSTALL_HINT = "Install gke-gcloud-auth-plugin: gcloud components install gke-g
 
 
 def kubeconfig_text(cluster: str, server: str, ca_certificate: str | None) -> str:
-    """A kubeconfig, as JSON, whose user asks gke-gcloud-auth-plugin for a token when one is needed.
+    """Build a kubeconfig, as JSON, whose user gets tokens from gke-gcloud-auth-plugin.
 
     Args:
         cluster: name of cluster, user and context.
@@ -38,8 +38,8 @@ def _dns_host(config: container.outputs.ClusterControlPlaneEndpointsConfig) -> s
 
 
 def own_kubeconfig(cluster: Cluster, *, private: bool) -> pulumi.Output[str]:
-    """The kubeconfig of a cluster of ours, a secret: over the DNS endpoint, guarded by IAM; of a private one,
-    over its address in the cluster's network."""
+    """Return the kubeconfig of a cluster that the stack created, a secret: over the DNS endpoint, guarded by
+    IAM; of a private one, over its address in the cluster's network."""
     if private:
         resource = cluster.resource
         authority = resource.master_auth.apply(lambda auth: auth.cluster_ca_certificate)
@@ -51,9 +51,9 @@ def own_kubeconfig(cluster: Cluster, *, private: bool) -> pulumi.Output[str]:
 
 
 def existing_kubeconfig(cloud: Gke, name: str) -> pulumi.Output[str]:
-    """The kubeconfig of a cluster that is there already, a secret.
+    """Return the kubeconfig of an existing cluster, a secret.
 
-    Over its DNS endpoint where that is open to us, else over its address and certificate.
+    Over its DNS endpoint if that is public, else over its address and certificate.
     """
 
     def text(cluster: container.GetClusterResult) -> str:
@@ -63,5 +63,5 @@ def existing_kubeconfig(cloud: Gke, name: str) -> pulumi.Output[str]:
                     return kubeconfig_text(name, dns.endpoint, None)
         return kubeconfig_text(name, cluster.endpoint, cluster.master_auths[0].cluster_ca_certificate)
 
-    found = container.get_cluster_output(name=name, location=cloud.location, project=cloud.project)
-    return pulumi.Output.secret(found.apply(text))
+    existing = container.get_cluster_output(name=name, location=cloud.location, project=cloud.project)
+    return pulumi.Output.secret(existing.apply(text))

@@ -29,7 +29,7 @@ class MembersArgs:
 
 
 def condition(name: str, location: str) -> str:
-    """The condition that a role is for one cluster alone.
+    """Return the IAM condition that restricts a role to one cluster.
 
     IAM has a role of GKE on a project, and no narrower. The name of the cluster that it asks about has
     `zones` or `locations` in it (cloud.google.com/iam/docs/conditions-resource-attributes, 2026), and over
@@ -39,8 +39,8 @@ def condition(name: str, location: str) -> str:
 
 
 class Members(pulumi.ComponentResource):
-    """A grant for each member of any team, once, however many teams they are in. Nobody else's grants are
-    touched."""
+    """A grant for each member of any team, once, however many teams they are in. Other grants are not
+    changed."""
 
     def __init__(self, name: str, args: MembersArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ebbtide:gke:Members", name, {}, opts)

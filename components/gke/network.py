@@ -19,7 +19,7 @@ class NetworkArgs:
     Attributes:
         name: name of the VPC and its parts.
         region: region of the subnet.
-        network: ranges of nodes, pods and services, or the network that is there already.
+        network: ranges of nodes, pods and services, or the existing network.
     """
 
     name: str
@@ -28,11 +28,11 @@ class NetworkArgs:
 
 
 class Network(pulumi.ComponentResource):
-    """A VPC-native network without public addresses, and Cloud NAT as its way out.
+    """A VPC-native network without public addresses, with Cloud NAT for egress.
 
-    Private nodes reach registries and data sets through NAT, so pools wait for it. NAT bills by the hour
-    and by the machine that uses it: next to nothing while no node is there. A network that is there already
-    brings its own way out, and nothing is made.
+    Private nodes reach registries and data sets through NAT, so pools depend on it. NAT bills by the hour
+    and by the machine that uses it: next to nothing without nodes. An existing network
+    has its own egress, and nothing is created.
     """
 
     vpc: pulumi.Output[str]

@@ -55,15 +55,15 @@ class NodePoolArgs:
         site: its surroundings, which the rules and the zones follow.
         cluster: name of the cluster.
         project: project id of the cluster.
-        service_account: e-mail of the nodes' service account, where the pool declares none. Default: the
+        service_account: e-mail of the nodes' service account, unless the pool declares one. Default: the
         project's
             default account, which usually may do far more than a node needs.
         disk_key: name of the key of Cloud KMS that boot disks are encrypted with. Default: Google's.
         network_tags: network tags of all nodes of the cluster; the pool's are added.
         labels: labels of the bill.
-        deleted_with: the cluster, where its end is the pool's end too, so that destroying it deletes no pool
+        deleted_with: the cluster, if its deletion deletes the pool, so that destroying it deletes no pool
         one by one.
-        depends_on: what has to be there before a node starts: the way out of the network, the grants of the
+        depends_on: resources that a node needs to start: the network's egress, the grants of the
         account.
     """
 
@@ -88,8 +88,9 @@ class NodePool(pulumi.ComponentResource):
     other, and one whose fixed count was created as an initial node count stays as it is (pulumi-gcp 10.2.0,
     container.NodePool; terraform-provider-google-beta, resource_container_node_pool.go, 2026-08).
 
-    What GKE cannot change on a pool that is there is this component's own input, so that changing it is
-    refused in the preview (see `fixed_inputs`); a new name makes a new pool, before the old one goes.
+    A property that GKE cannot change on an existing pool is this component's own input, so that changing it
+    is refused in the preview (see `fixed_inputs`); a new name creates a new pool before the old one is
+    deleted.
 
     Raises:
         pulumi.InputPropertiesError: the pool breaks a rule of GKE; every fault is named.
@@ -211,7 +212,7 @@ def _upgrade(pool: Pool) -> container.NodePoolUpgradeSettingsArgsDict | None:
 
 
 def _node_config(pool: Pool, args: NodePoolArgs) -> container.NodePoolNodeConfigArgsDict:
-    found = marks(pool, args.site.cloud)
+    derived = marks(pool, args.site.cloud)
     capacity = pool.capacity
     run = capacity.max_run_duration if isinstance(capacity, FlexStart | Queued) else None
     # TPUs are part of their machine type, and are no guest accelerators.
@@ -237,9 +238,9 @@ def _node_config(pool: Pool, args: NodePoolArgs) -> container.NodePoolNodeConfig
             "service_account": pool.service_account or args.service_account,
             # What a node may do is its account's grants; narrower scopes only hide which grant is missing.
             "oauth_scopes": [_SCOPE],
-            "labels": dict(found.labels),
+            "labels": dict(derived.labels),
             "tags": list(dict.fromkeys((*args.network_tags, *pool.network_tags))) or None,
-            "taints": [_taint(taint) for taint in found.taints] or None,
+            "taints": [_taint(taint) for taint in derived.taints] or None,
             "kubelet_config": _kubelet(pool),
             "workload_metadata_config": {"mode": "GKE_METADATA"},
             "shielded_instance_config": {
@@ -282,7 +283,7 @@ def _secondary(disk: SecondaryBootDisk) -> container.NodePoolNodeConfigSecondary
 
 
 def _kubelet(pool: Pool) -> container.NodePoolNodeConfigKubeletConfigArgsDict:
-    """Settings of the kubelet.
+    """Return the kubelet's configuration.
 
     A kubelet configuration without `cpu_cfs_quota` has switched CPU limits off
     (GoogleCloudPlatform/k8s-config-connector#12658). The read-only port serves pods' specs to anyone who

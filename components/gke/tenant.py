@@ -22,12 +22,12 @@ class TenantArgs:
 
     Attributes:
         team: the team.
-        cluster: name of the cluster, which names begin with.
+        cluster: name of the cluster, the prefix of names.
         project: project id.
         region: region of the bucket: the cluster's, so that reading from it costs nothing.
-        zone: zone of a file system; None where no pool says which.
+        zone: zone of a file system; None if no pool names one.
         network: name of the VPC that a file system is reached from.
-        keep: whether a bucket stays when the stack goes, where the team does not say.
+        keep: whether a bucket stays when the stack is destroyed, by default.
         labels: labels of the bill.
         pipelines: e-mail of the service account that steps act as already; empty if they act as none. The
             bucket is theirs, too, if the team works in the namespace of Kubeflow Pipelines.
@@ -128,8 +128,8 @@ class Tenant(pulumi.ComponentResource):
 
 
 def _bucket(name: str, args: TenantArgs, parent: Tenant) -> storage.Bucket:
-    """A private bucket in the cluster's region; bucket names are the whole world's, so the project's stands
-    in it."""
+    """Create a private bucket in the cluster's region; bucket names are global, so the project's name is part
+    of it."""
     declared = args.team.bucket.keep if args.team.bucket else None
     keep = args.keep if declared is None else declared
     return storage.Bucket(

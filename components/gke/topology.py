@@ -35,10 +35,10 @@ class _Base:
 
 
 class Topology(pulumi.ComponentResource):
-    """Network, identity, cluster and node pools; or node pools alone, for a cluster that is there already.
+    """Network, identity, cluster and node pools; or node pools alone, for an existing cluster.
 
-    The provider for Google Cloud comes through `opts`. The Kubernetes provider is made here, once, and
-    waits for the system pool: nothing runs before a node is there for it.
+    The provider for Google Cloud comes through `opts`. The Kubernetes provider is created here, once, and
+    depends on the system pool, without which nothing runs.
 
     Raises:
         pulumi.RunError: the declaration is for another cloud.

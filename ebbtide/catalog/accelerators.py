@@ -10,17 +10,18 @@ def is_tpu(accelerator: str) -> bool:
 
 
 def resource_name(accelerator: str) -> str:
-    """The resource that a pod requests for an accelerator type, which is also the key of GKE's taint."""
+    """Return the resource that a pod requests for an accelerator type, which is also the key of GKE's
+    taint."""
     return "google.com/tpu" if is_tpu(accelerator) else "nvidia.com/gpu"
 
 
 def _parts(name: str) -> set[str]:
-    """The parts of an accelerator's name that tell it from others: model and memory."""
+    """Return the parts of an accelerator's name that tell it from others: model and memory."""
     return set(name.lower().replace("_", "-").split("-")) - {"nvidia", "tesla"}
 
 
 def short_for(written: str, known: Iterable[str]) -> list[str]:
-    """The accelerators that a short name such as `t4` or `a100` stands for."""
+    """Return the accelerators that a short name such as `t4` or `a100` stands for."""
     parts = _parts(written)
     return [name for name in known if parts and parts <= _parts(name)]
 
@@ -43,5 +44,5 @@ def one_host_topology(accelerator: str, chips: int) -> str:
 
 
 def chips_of(topology: str) -> int:
-    """Number of chips of a TPU topology, such as 16 of `4x4`."""
+    """Return the number of chips of a TPU topology, such as 16 of `4x4`."""
     return math.prod(int(part) for part in topology.split("x"))

@@ -25,7 +25,7 @@ class Resources:
 
 
 def _tiered(amount: float, tiers: list[tuple[float, float]]) -> float:
-    """A share that falls as the amount grows: each tier is (its width, its share)."""
+    """Return a share that falls as the amount grows: each tier is (its width, its share)."""
     total = 0.0
     for width, share in tiers:
         part = min(amount, width)

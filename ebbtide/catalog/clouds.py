@@ -22,7 +22,8 @@ class CloudKind(StrEnum):
 
 
 def region_of(location: str) -> str:
-    """The region of a location: of a GKE zone (`us-central1-a`) its region, of anything else itself."""
+    """Return the region of a location: of a GKE zone (`us-central1-a`) its region, of anything else
+    itself."""
     zone = _ZONE.match(location)
     return zone["region"] if zone else location
 

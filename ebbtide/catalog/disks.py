@@ -72,7 +72,7 @@ def _ephemeral() -> dict[str, int]:
 
 
 def ephemeral_gib(machine_type: str) -> int | None:
-    """The largest disk that a machine of AKS keeps on itself, GiB: its cache, or its temporary disk where it
-    has no cache; 0 for none, None where it is not known."""
+    """Return the largest disk that a machine of AKS keeps on itself, GiB: its cache, or its temporary disk
+    where it has no cache; 0 for none, None if it is not known."""
     room = _ephemeral().get(machine_type)
     return None if room is None else min(room, LARGEST_EPHEMERAL_GIB)

@@ -61,7 +61,7 @@ def _footprints() -> dict[str, Footprint]:
 
 
 def footprint(item: str) -> Footprint:
-    """The footprint of the cloud's system pods or of an add-on.
+    """Return the footprint of the cloud's system pods or of an add-on.
 
     Raises:
         KeyError: the catalog has no such item.

@@ -36,5 +36,5 @@ def _table() -> dict[str, LocalSsds]:
 
 
 def local_ssds(machine: str) -> LocalSsds | None:
-    """The local SSDs of a machine type; None where they are not known."""
+    """Return the local SSDs of a machine type; None if they are not known."""
     return _table().get(machine)

@@ -89,12 +89,13 @@ class Locations:
         return list(dict.fromkeys((*_regions(self.cloud), *(region.name for region in self.added))))
 
     def zones(self, region: str) -> tuple[str, ...]:
-        """The zones of a region; empty for a region without zones and for an unknown one."""
+        """Return the zones of a region; empty for a region without zones and for an unknown one."""
         added = (zone for entry in self.added if entry.name == region for zone in entry.zones)
         return tuple(dict.fromkeys((*_regions(self.cloud).get(region, ()), *added)))
 
     def default_zones(self, region: str) -> tuple[str, ...]:
-        """The zones in which a regional GKE cluster has nodes where none are named: three, no AI zones."""
+        """Return the zones in which a regional GKE cluster has nodes where none are named: three, no AI
+        zones."""
         return tuple(zone for zone in self.zones(region) if not is_ai_zone(zone))[:GKE_REGION_ZONES]
 
     def names(self) -> list[str]:
@@ -103,7 +104,7 @@ class Locations:
         return [*self.regions(), *(zones if self.cloud is CloudKind.GKE else ())]
 
     def offering(self, family: str, accelerator: str) -> Offering | None:
-        """The row that limits where a pool can be: of its accelerators, or else of its machine family.
+        """Return the row that limits where a pool can be: of its accelerators, or else of its machine family.
 
         None where there is no row.
         """

@@ -31,7 +31,7 @@ def _table(cloud: CloudKind) -> dict[str, dict[str, str]]:
 
 
 def machine_series(machine: str) -> MachineSeries | None:
-    """The series of a machine type of Google Cloud; None where it is not known."""
+    """Return the series of a machine type of Google Cloud; None if it is not known."""
     row = _table(CloudKind.GKE).get(machine.partition("-")[0])
     if row is None:
         return None

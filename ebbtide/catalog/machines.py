@@ -65,7 +65,7 @@ def _machines() -> dict[tuple[str, str], Machine]:
 
 
 def find_machine(cloud: CloudKind, name: str) -> Machine | None:
-    """The machine type of that exact name; None where the catalog has none."""
+    """Return the machine type of that exact name; None if the catalog has none."""
     return _machines().get((cloud.value, name))
 
 
@@ -109,7 +109,8 @@ def attachable_counts(machine: Machine, accelerator: str) -> list[int]:
 def cheapest(
     cloud: CloudKind, region: str, need: Resources, *, least_vcpus: int = 1, without: tuple[str, ...] = ()
 ) -> Machine | None:
-    """The machine type without accelerators that offers `need` to pods for the least per hour, on demand.
+    """Return the machine type without accelerators that offers `need` to pods for the least per hour, on
+    demand.
 
     Args:
         cloud: whose machine types.

@@ -9,8 +9,8 @@ from ebbtide.catalog.tables import rows
 
 @cache
 def partitions(cloud: CloudKind, accelerator: str) -> Mapping[str, int]:
-    """Number of instances that a GPU is divided into, by the cloud's name of the partition; empty for a GPU
-    that cannot be divided."""
+    """Return the number of instances of a divided GPU, by the cloud's name of the partition; empty if it
+    cannot be divided."""
     return {
         row["partition"]: int(row["instances"])
         for row in rows("partitions")

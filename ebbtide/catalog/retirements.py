@@ -32,10 +32,10 @@ def _retirements() -> dict[tuple[str, str], Retirement]:
 
 
 def retired_names(cloud: CloudKind) -> tuple[str, ...]:
-    """The machine types and accelerator types of a cloud that are retired, or will be."""
+    """Return the machine types and accelerator types of a cloud that are retired, or will be."""
     return tuple(name for kind, name in _retirements() if kind == cloud.value)
 
 
 def retirement(cloud: CloudKind, name: str) -> Retirement | None:
-    """The retirement of a machine type or accelerator type; None for what stays."""
+    """Return the retirement of a machine type or accelerator type; None for what stays."""
     return _retirements().get((cloud.value, name))

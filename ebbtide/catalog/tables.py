@@ -5,11 +5,11 @@ from importlib.resources import files
 
 
 def rows(table: str) -> list[dict[str, str]]:
-    """The rows of `data/<table>.csv`, each cell as text, empty where the fact was not found."""
+    """Return the rows of `data/<table>.csv`, each cell as text, empty if the fact was not found."""
     text = files("ebbtide.catalog").joinpath(f"data/{table}.csv").read_text(encoding="utf-8")
     return list(csv.DictReader(text.splitlines()))
 
 
 def number(cell: str) -> float | None:
-    """A cell as a number; None where the fact was not found."""
+    """Return a cell as a number; None if the fact was not found."""
     return float(cell) if cell else None

@@ -90,8 +90,8 @@ class Api:
         return cls(*_official().of_user(context))
 
     def as_user(self, user: str) -> Self:
-        """The same server as another user, by impersonation (Kubernetes docs, user impersonation); as itself
-        where none is named."""
+        """Return a client of the same server that impersonates a user (Kubernetes docs, user impersonation);
+        without a name, this user."""
         return type(self)(self._client, self.namespace, self._manager, user)
 
     def get(self, path: str, *, accept: str = JSON, **query: str) -> Object:

@@ -57,7 +57,7 @@ else:
 
 
 def default(value: object) -> Any:
-    """The default of a `Converted` field, which a type checker would compare with the descriptor."""
+    """Return the default of a `Converted` field, which a type checker would compare with the descriptor."""
     return value
 
 
@@ -84,7 +84,7 @@ def _duration(value: object) -> object:
 
 
 def duration_text(value: timedelta) -> str:
-    """A duration as the clouds write it: whole seconds, `604800s`."""
+    """Format a duration as the clouds do: whole seconds, `604800s`."""
     return f"{int(value.total_seconds())}s"
 
 

@@ -22,7 +22,7 @@ _WORK_DISK_GIB = 100
 
 
 def machine_of(pool: Pool, site: Site) -> Machine | None:
-    """A pool's machine: the catalog's, or as it was declared; None where neither says what it offers."""
+    """Return a pool's machine, from the catalog or as declared; None if its resources are unknown."""
     shape = pool.machine
     if shape is None:
         return None
@@ -43,16 +43,16 @@ def machine_of(pool: Pool, site: Site) -> Machine | None:
 
 
 def _accelerator(pool: Pool, machine: Machine | None) -> Accelerator | None:
-    """A pool's accelerators, the machine's own where none are written, with the driver that the cloud
-    installs; a TPU has none."""
-    found = pool.accelerator
-    if found is None:
+    """Return a pool's accelerators, by default the machine's own, with the driver that the cloud installs; a
+    TPU has none."""
+    accelerator = pool.accelerator
+    if accelerator is None:
         if machine is None or not machine.accelerator:
             return None
-        found = Accelerator(type=machine.accelerator, count=machine.accelerator_count)
-    if is_tpu(found.type):
-        return found
-    return found.model_copy(update={"driver": found.driver or "default"})
+        accelerator = Accelerator(type=machine.accelerator, count=machine.accelerator_count)
+    if is_tpu(accelerator.type):
+        return accelerator
+    return accelerator.model_copy(update={"driver": accelerator.driver or "default"})
 
 
 def _nodes(pool: Pool, site: Site) -> Nodes:
@@ -108,7 +108,7 @@ def _gke_only(pool: Pool) -> dict[str, object]:
 
 
 def complete_pool(pool: Pool, site: Site) -> Pool:
-    """The pool with everything filled in that follows from its role, machine, capacity kind and cloud."""
+    """Complete a pool with the defaults of its role, machine, capacity kind and cloud."""
     machine = machine_of(pool, site)
     update: dict[str, object] = {
         "accelerator": _accelerator(pool, machine),
@@ -122,11 +122,11 @@ def complete_pool(pool: Pool, site: Site) -> Pool:
 
 
 def _with_home(pool: Pool, cluster: Cluster) -> Pool:
-    """The system pool, untainted where something declared has pods that tolerate nothing: the drivers of
+    """Remove the system pool's taint if a declared add-on has pods without tolerations: the drivers of
     Kubeflow Pipelines take no tolerations of their task (kubeflow/pipelines 2.17.0, argocompiler), and
     Katib's suggestions none at all (kubeflow/katib 0.19.0, SuggestionConfig)."""
-    asked = cluster.addons.installed_pipelines is not None or cluster.addons.katib is not None
-    if pool.is_system and pool.taints is None and asked:
+    needs_untainted = cluster.addons.installed_pipelines is not None or cluster.addons.katib is not None
+    if pool.is_system and pool.taints is None and needs_untainted:
         return pool.model_copy(update={"taints": ()})
     return pool
 
@@ -137,15 +137,15 @@ NO_PLUGIN_LABEL = "gke-no-default-nvidia-gpu-device-plugin"
 
 
 def _with_driver(pool: Pool, cluster: Cluster) -> Pool:
-    """A pool that says nothing of its driver, without the cloud's where another one is declared for the
-    cluster; and without the cloud's device plugin where NVIDIA's operator brings both."""
+    """Complete a pool without driver settings: without the cloud's driver if another one is declared for the
+    cluster, and without the cloud's device plugin if NVIDIA's operator installs both."""
     if cluster.addons.drivers == "managed":
         return pool
-    found = _accelerator(pool, machine_of(pool, cluster.site))
-    if found is None or found.driver is None:
+    accelerator = _accelerator(pool, machine_of(pool, cluster.site))
+    if accelerator is None or accelerator.driver is None:
         return pool
     if pool.accelerator is None or pool.accelerator.driver is None:
-        pool = pool.model_copy(update={"accelerator": found.model_copy(update={"driver": "none"})})
+        pool = pool.model_copy(update={"accelerator": accelerator.model_copy(update={"driver": "none"})})
     by_operator = cluster.addons.drivers == "gpu-operator" and cluster.site.cloud is CloudKind.GKE
     if by_operator and pool.accelerator is not None and pool.accelerator.driver == "none":
         return pool.model_copy(update={"labels": {NO_PLUGIN_LABEL: "true", **pool.labels}})
@@ -153,7 +153,7 @@ def _with_driver(pool: Pool, cluster: Cluster) -> Pool:
 
 
 def _with_fallback(pool: Pool, cluster: Cluster) -> Pool:
-    """A pool that others stand in for, or that stands in for them, with the label that all of these share."""
+    """Add the label that alternative pools of a queue share."""
     queue = fallback_of(pool.name, cluster)
     if not queue:
         return pool
@@ -163,7 +163,7 @@ def _with_fallback(pool: Pool, cluster: Cluster) -> Pool:
 
 
 def complete(cluster: Cluster) -> Cluster:
-    """The declaration with every pool complete; complete(complete(c)) == complete(c)."""
+    """Complete every pool of a declaration; complete(complete(c)) == complete(c)."""
     pools = tuple(
         complete_pool(_with_fallback(_with_driver(_with_home(pool, cluster), cluster), cluster), cluster.site)
         for pool in cluster.pools

@@ -31,10 +31,10 @@ def declare(written: object, *, default_name: str | None = None) -> Cluster:
         DeclarationError: with every fault, when there is any.
     """
     whole = _named(written, default_name)
-    found = _read(whole)
-    if isinstance(found, Cluster):
-        return complete(found)
-    in_order = sorted(found, key=lambda fault: position(fault.path, whole))
+    parsed = _read(whole)
+    if isinstance(parsed, Cluster):
+        return complete(parsed)
+    in_order = sorted(parsed, key=lambda fault: position(fault.path, whole))
     raise DeclarationError(in_order, declared=written)
 
 
@@ -45,29 +45,29 @@ def _named(written: object, default_name: str | None) -> object:
 
 
 def _read(written: object) -> Cluster | list[Fault]:
-    """The declaration as it was written, or all of its faults."""
+    """Parse a declaration; return all of its faults if there are any."""
     try:
         cluster = Cluster.model_validate(written)
     except ValidationError as error:
-        found = findings(Cluster, error, written)
-        return [*(finding.fault for finding in found), *_besides(found, written)]
+        shape_findings = findings(Cluster, error, written)
+        return [*(finding.fault for finding in shape_findings), *_besides(shape_findings, written)]
     return list(cluster_faults(cluster, Severity.REFUSED)) or cluster
 
 
-def _besides(found: Sequence[Finding], written: object) -> Iterator[Fault]:
+def _besides(shape_findings: Sequence[Finding], written: object) -> Iterator[Fault]:
     """Faults that the rules find in what is left without the faults of shape, and that do not rest on
     them."""
-    cluster = salvage(Cluster, written, found)
+    cluster = salvage(Cluster, written, shape_findings)
     if cluster is None:
         return
-    broken = {path for finding in found for path in (finding.fault.path, finding.meant) if path}
+    broken = {path for finding in shape_findings for path in (finding.fault.path, finding.meant) if path}
     for fault in cluster_faults(cluster, Severity.REFUSED):
         if not any(rests_on(fault.path, path) for path in broken):
             yield fault
 
 
 def check_pool(pool: Pool, site: Site) -> Pool:
-    """A pool used without a whole declaration: valid and complete.
+    """Validate and complete a pool without a whole declaration.
 
     Raises:
         DeclarationError: with every fault, when there is any.

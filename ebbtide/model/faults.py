@@ -51,8 +51,8 @@ class DeclarationError(EbbtideError, ValueError):
 
 
 def did_you_mean(written: str, known: Iterable[str], likeness: float = 0.7) -> str:
-    """A clause that names the nearest known name, such as `; did you mean n1-highmem-8?`; a full stop where
-    none is near."""
+    """Return a clause with the nearest known name, such as `; did you mean n1-highmem-8?`; a full stop
+    without one."""
     names = {name.lower(): name for name in known}
     near = get_close_matches(written.lower(), names, n=1, cutoff=likeness)
     return f"; did you mean {names[near[0]]}?" if near else "."

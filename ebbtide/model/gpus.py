@@ -22,15 +22,16 @@ def _partitions(accelerator: Accelerator, cloud: CloudKind) -> int:
 
 
 def shares(accelerator: Accelerator, cloud: CloudKind) -> int:
-    """Number of `nvidia.com/gpu` that one GPU counts as: its partitions, times the containers that share each
-    (GoogleCloudPlatform/cluster-autoscaler@7d250507, machinetypes/gpu.go, PhysicalToAllocatable)."""
+    """Return the number of `nvidia.com/gpu` that one GPU counts as: its partitions, times the containers that
+    share each (GoogleCloudPlatform/cluster-autoscaler@7d250507, machinetypes/gpu.go,
+    PhysicalToAllocatable)."""
     sharing = accelerator.gpu_sharing_config
     return _partitions(accelerator, cloud) * (sharing.max_shared_clients_per_gpu if sharing else 1)
 
 
 def most_requested(accelerator: Accelerator, cloud: CloudKind) -> int:
-    """The most that one container can request. Of shared GPUs that is 1, but all of one GPU with `mps`: GKE's
-    device plugin refuses the rest, and the pod fails (GKE docs, timesharing-gpus;
+    """Return the most that one container can request. Of shared GPUs that is 1, but all of one GPU with
+    `mps`: GKE's device plugin refuses the rest, and the pod fails (GKE docs, timesharing-gpus;
     container-engine-accelerators, pkg/gpu/nvidia/gpusharing, 2026)."""
     sharing, whole = accelerator.gpu_sharing_config, accelerator.count * _partitions(accelerator, cloud)
     if sharing is None:

@@ -25,7 +25,8 @@ def is_object_id(member: str) -> bool:
 
 
 def principal(member: str) -> str:
-    """A member as IAM spells it, with its kind (cloud.google.com/iam/docs/principal-identifiers, 2026)."""
+    """Return a member in IAM's form, with its kind (cloud.google.com/iam/docs/principal-identifiers,
+    2026)."""
     if is_group(member):
         return member
     return f"serviceAccount:{member}" if member.endswith(_ACCOUNT) else f"user:{member}"

@@ -40,14 +40,14 @@ def offered(pool: Pool, site: Site, addons: Addons = NONE) -> Resources | None:
     machine = machine_of(pool, site)
     if machine is None:
         return None
-    kept = daemons(pool, site, addons)
+    overhead = daemons(pool, site, addons)
     has = machine.allocatable
     return Resources(
-        max(0, int(has.cpu_m - kept.cpu_m)),
-        max(0, int(has.memory_mib - kept.memory_mib)),
+        max(0, int(has.cpu_m - overhead.cpu_m)),
+        max(0, int(has.memory_mib - overhead.memory_mib)),
     )
 
 
 def most_nodes(pool: Pool) -> int:
-    """The most nodes that a pool has: its fixed count, or what the autoscaler goes to."""
+    """Return the maximum number of nodes of a pool: its fixed count, or the autoscaler's maximum."""
     return pool.nodes.count or pool.nodes.max or 0

@@ -11,7 +11,7 @@ _TOKEN = re.compile(r'\[(?P<index>\d+)\]|\["(?P<quoted>[^"]*)"\]|(?P<plain>[^.\[
 
 
 def path_text(keys: Sequence[Key]) -> str:
-    """The path of a chain of keys and indexes; a key that is no plain word stands in brackets:
+    """Format a chain of keys and indexes as a path; a key that is no plain word is in brackets:
     `labels["a.b/c"]`."""
     text = ""
     for key in keys:
@@ -25,33 +25,33 @@ def path_text(keys: Sequence[Key]) -> str:
 
 
 def path_keys(path: str) -> tuple[Key, ...]:
-    """The chain of keys and indexes of a path."""
+    """Parse a path into its chain of keys and indexes."""
     return tuple(
         int(token["index"]) if token["index"] else (token["quoted"] or token["plain"] or "")
         for token in _TOKEN.finditer(path)
     )
 
 
-def is_within(path: str, place: str) -> bool:
+def is_within(path: str, parent: str) -> bool:
     """Check that a path is another path or below it; every path is below the empty one."""
-    return not place or path == place or path.startswith((f"{place}.", f"{place}["))
+    return not parent or path == parent or path.startswith((f"{parent}.", f"{parent}["))
 
 
 def position(path: str, written: object) -> tuple[int, ...]:
     """Return the position of a path in the written declaration, for sorting; a path that is not written is
     last."""
-    place: list[int] = []
+    indexes: list[int] = []
     for key in path_keys(path):
         if isinstance(written, Mapping):
             mapping = cast("Mapping[object, object]", written)
             keys = [str(name) for name in mapping]
-            place.append(keys.index(str(key)) if str(key) in keys else len(keys))
+            indexes.append(keys.index(str(key)) if str(key) in keys else len(keys))
             written = mapping.get(key)
         elif isinstance(written, Sequence) and not isinstance(written, str) and isinstance(key, int):
             items = cast("Sequence[object]", written)
-            place.append(key)
+            indexes.append(key)
             written = items[key] if key < len(items) else None
         else:
-            place.append(key if isinstance(key, int) else 0)
+            indexes.append(key if isinstance(key, int) else 0)
             written = None
-    return tuple(place)
+    return tuple(indexes)

@@ -29,7 +29,7 @@ class Limit:
     reserved: str = ""
 
     def holds(self, name: str) -> bool:
-        """True if a name is within the limit."""
+        """Return whether a name is within the limit."""
         within = self.shortest <= len(name) <= self.longest
         allowed = re.fullmatch(f"[{self.characters}]*", name) is not None
         return within and allowed and not (self.reserved and re.search(self.reserved, name))
@@ -62,7 +62,7 @@ PERSISTENT_VOLUME = Limit(
 
 
 def fitting(name: str, limit: Limit) -> str:
-    """A name within a limit: the name itself, or its beginning with a hash of the whole.
+    """Return a name within a limit: the name itself, or its beginning with a hash of the whole.
 
     A name that is merely cut off lets two clusters of one project collide.
     """
@@ -77,8 +77,8 @@ def fitting(name: str, limit: Limit) -> str:
 
 
 def account_name(*parts: str) -> str:
-    """A storage account's name: lower-case letters and digits, at most 24, and no other in the whole world
-    may have it, so a hash of all parts stands at its end."""
+    """Return a storage account's name: lower-case letters and digits, at most 24, with a hash of all parts at
+    its end, since it must be globally unique."""
     text = "-".join(parts)
     letters = "".join(letter for letter in parts[-1].lower() if letter.isascii() and letter.isalnum())
     digits = STORAGE_ACCOUNT.longest - _ACCOUNT_HASH

@@ -16,12 +16,9 @@ def _hardware(pool: Pool, site: Site) -> str:
 
 
 def queues_of(cluster: Cluster) -> tuple[Queue, ...]:
-    """The cluster's queues: those declared; where they are left out and Kueue is there, `cpu` over the
-    CPU pools and one
-    for each accelerator type, called as the type without its maker (`t4`, `a100-80gb`), all in the
-    order of the
-    declaration. None without Kueue. It is the same before and after the declaration is complete.
-    """
+    """Return the cluster's queues: the declared ones; by default `cpu` over the CPU pools and one for each
+    accelerator type, named after the type without its maker (`t4`, `a100-80gb`), in the order of the
+    declaration. Empty without Kueue. Completing the declaration does not change it."""
     if cluster.queues or not cluster.has_kueue:
         return cluster.queues
     pools: dict[str, list[str]] = {CPU_QUEUE: []}

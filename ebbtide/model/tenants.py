@@ -8,7 +8,7 @@ PIPELINES_NAMESPACE = "kubeflow"
 
 
 def pipelines_tenant() -> Team:
-    """The namespace of Kubeflow Pipelines as a tenant: it is made with the pipelines themselves, not as a
+    """Return the namespace of Kubeflow Pipelines as a tenant: it is created with the pipelines, not as a
     team's."""
     return Team(name=PIPELINES_NAMESPACE, namespace=Namespace(name=PIPELINES_NAMESPACE, create=False))
 

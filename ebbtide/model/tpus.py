@@ -18,7 +18,8 @@ def topology_of(pool: Pool, machine: Machine | None) -> str:
 
 
 def slice_nodes(pool: Pool, machine: Machine | None) -> int:
-    """Number of nodes of a slice; 1 for pools without TPUs (GoogleCloudPlatform/cluster-autoscaler@7d250507,
-    machinetypes/machine_config_provider.go, NumNodesFromTopology)."""
+    """Return the number of nodes of a slice; 1 for pools without TPUs
+    (GoogleCloudPlatform/cluster-autoscaler@7d250507, machinetypes/machine_config_provider.go,
+    NumNodesFromTopology)."""
     _, chips = _chips(pool, machine)
     return max(1, chips_of(pool.tpu_topology) // chips) if pool.tpu_topology and chips else 1

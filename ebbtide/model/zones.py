@@ -6,7 +6,8 @@ from ebbtide.model.site import Site
 
 
 def zones_of(pool: Pool, site: Site) -> int:
-    """The zones that the pool names, else the cluster's: one of a zonal cluster, three of a GKE region."""
+    """Return the zones that the pool names, else the cluster's: one of a zonal cluster, three of a GKE
+    region."""
     if pool.zones:
         return len(pool.zones)
     if site.is_zonal or site.cloud is CloudKind.AKS:

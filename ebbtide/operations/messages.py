@@ -47,13 +47,13 @@ def age(lasted: timedelta) -> str:
 
 
 def question(stack: str, state: State, work: Sequence[Work]) -> str:
-    """The confirmation prompt."""
+    """Return the confirmation prompt."""
     ends = f", and end {several(len(work), 'piece')} of work" if work else ""
     return f"Destroy {several(state.resources, 'resource')} of stack {stack}{ends}?"
 
 
 def protected(stack: str, config_file: str, state: State, refusals: Sequence[str]) -> str:
-    """The message for protected resources: reason and fix."""
+    """Return the message for protected resources: reason and fix."""
     if state.protected:
         resources = ", ".join(state.protected)
         return (
@@ -65,7 +65,7 @@ def protected(stack: str, config_file: str, state: State, refusals: Sequence[str
 
 
 def drained(stack: str, queues: Iterable[str]) -> str:
-    """The advice after work was drained and nothing was destroyed."""
+    """Return the advice after work was drained and nothing was destroyed."""
     return (
         f"Interrupted: nothing was destroyed, and the queues {', '.join(sorted(queues))} are drained. "
         f"Continue with: {command_line('destroy', stack)}. To admit work again, set `stopPolicy: None` with "

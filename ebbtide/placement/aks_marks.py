@@ -24,10 +24,10 @@ def labels(pool: Pool) -> dict[str, str]:
 
 def cloud_labels(pool: Pool) -> dict[str, str]:
     """Labels that AKS adds."""
-    found = {AGENT_POOL: pool.name, MODE: pool.role.value if pool.is_system else "user"}
+    labels = {AGENT_POOL: pool.name, MODE: pool.role.value if pool.is_system else "user"}
     if pool.accelerator is not None:
-        found[ACCELERATOR] = "nvidia"
-    return found
+        labels[ACCELERATOR] = "nvidia"
+    return labels
 
 
 def taints(pool: Pool, own: Taint) -> tuple[Taint, ...]:

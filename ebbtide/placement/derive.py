@@ -49,10 +49,10 @@ def toleration(taint: Taint) -> Toleration:
     return Toleration(key=taint.key, operator=operator, value=taint.value, effect=taint.effect.value)
 
 
-def affinity(found: Marks) -> tuple[MatchExpression, ...]:
+def affinity(derived: Marks) -> tuple[MatchExpression, ...]:
     """Return the node affinity to a pool: one term, whose expressions all hold. A toleration alone selects no
     pool."""
-    return tuple(MatchExpression(key, "In", (found.all_labels[key],)) for key in found.telling)
+    return tuple(MatchExpression(key, "In", (derived.all_labels[key],)) for key in derived.telling)
 
 
 def max_run_seconds(pool: Pool) -> int | None:
@@ -67,12 +67,12 @@ def max_run_seconds(pool: Pool) -> int | None:
 
 
 def _accelerator(pool: Pool, accelerator: Accelerator, site: Site) -> AcceleratorProfile:
-    each = shares(accelerator, site.cloud)
+    per_accelerator = shares(accelerator, site.cloud)
     return AcceleratorProfile(
         type=accelerator.type,
-        count=accelerator.count * each,
+        count=accelerator.count * per_accelerator,
         resource=resource_name(accelerator.type),
-        shares=each,
+        shares=per_accelerator,
         max_request=most_requested(accelerator, site.cloud),
         slice_nodes=slice_nodes(pool, None),
     )
@@ -80,7 +80,7 @@ def _accelerator(pool: Pool, accelerator: Accelerator, site: Site) -> Accelerato
 
 def pool_profile(pool: Pool, site: Site, queues: tuple[Queue, ...], addons: Addons = NONE) -> PoolProfile:
     """Return the profile of a pool."""
-    found = marks(pool, site.cloud)
+    derived = marks(pool, site.cloud)
     offer = offered(pool, site, addons)
     accelerator = pool.accelerator
     return PoolProfile(
@@ -94,10 +94,12 @@ def pool_profile(pool: Pool, site: Site, queues: tuple[Queue, ...], addons: Addo
         max_nodes=most_nodes(pool),
         max_run_seconds=max_run_seconds(pool),
         accelerator=_accelerator(pool, accelerator, site) if accelerator else None,
-        labels=found.all_labels,
-        taints=tuple(TaintProfile(taint.key, taint.value, taint.effect.value) for taint in found.all_taints),
-        tolerations=tuple(toleration(taint) for taint in found.all_taints),
-        affinity=affinity(found),
+        labels=derived.all_labels,
+        taints=tuple(
+            TaintProfile(taint.key, taint.value, taint.effect.value) for taint in derived.all_taints
+        ),
+        tolerations=tuple(toleration(taint) for taint in derived.all_taints),
+        affinity=affinity(derived),
         queues=tuple(queue.name for queue in queues if pool.name in queue.pools),
     )
 
@@ -142,7 +144,7 @@ def _aks_logs() -> LogsProfile:
 
 
 def profile(cluster: Cluster) -> Profile:
-    """The placement profile of a declaration."""
+    """Return the placement profile of a declaration."""
     queues = queues_of(cluster)
     match cluster.cloud:
         case Gke():

@@ -19,9 +19,9 @@ _ANY_OTHER = 1
 
 
 def compute_class(queue: Queue) -> Manifest:
-    """The ComputeClass of a queue that falls back: a rule for each pool, since the pools of one rule have no
-    order. No pool is made beside the declared ones, work stays where it runs, and when no pool has stock it
-    waits for one (GKE docs, about-custom-compute-classes and reference/crds/computeclass, 2026)."""
+    """Return the ComputeClass of a queue with fallback: a rule for each pool, since the pools of one rule
+    have no order. No pool is created besides the declared ones, work is not moved, and while no pool has
+    stock it waits (GKE docs, about-custom-compute-classes and reference/crds/computeclass, 2026)."""
     return {
         "apiVersion": "cloud.google.com/v1",
         "kind": "ComputeClass",
@@ -42,23 +42,23 @@ def _scale_sets(pool: str) -> str:
 
 
 def priorities(cluster: Cluster) -> dict[int, list[str]]:
-    """Patterns of scale sets by their priority: a pool before those that stand in for it. Pools of different
-    queues are never weighed against each other, since no pod fits both. Every other pool comes last, and is
-    named only so that the autoscaler does not complain of it each time; no two patterns match one name."""
-    place = {
+    """Return patterns of scale sets by priority: a pool before its fallbacks. Pools of different queues are
+    never compared, since no pod fits both. Every other pool comes last, and is named only to avoid the
+    autoscaler's warnings; no two patterns match one name."""
+    ranks = {
         pool: number * _STEP
         for queue in queues_falling_back(cluster)
         for number, pool in enumerate(reversed(queue.pools), start=1)
     }
-    found: dict[int, list[str]] = {}
+    patterns: dict[int, list[str]] = {}
     for pool in cluster.pools:
-        found.setdefault(place.get(pool.name, _ANY_OTHER), []).append(_scale_sets(pool.name))
-    return found
+        patterns.setdefault(ranks.get(pool.name, _ANY_OTHER), []).append(_scale_sets(pool.name))
+    return patterns
 
 
 def expander_map(cluster: Cluster) -> Manifest:
-    """The ConfigMap by which AKS's autoscaler prefers pools (azure-aks-docs, cluster-autoscaler-overview,
-    2026-08)."""
+    """Return the ConfigMap by which AKS's autoscaler prefers pools (azure-aks-docs,
+    cluster-autoscaler-overview, 2026-08)."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",

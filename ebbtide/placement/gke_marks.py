@@ -32,7 +32,7 @@ def _is_tpu(pool: Pool) -> bool:
 
 
 def _capacity_label(pool: Pool) -> str | None:
-    """The label by which GKE tells a capacity kind; None where it has none."""
+    """Return GKE's label of a capacity kind; None if it has none."""
     match pool.capacity:
         case Spot():
             return SPOT
@@ -69,34 +69,34 @@ def labels(pool: Pool) -> dict[str, str]:
 
 def cloud_labels(pool: Pool) -> dict[str, str]:
     """Labels that GKE adds."""
-    found = {NODE_POOL: pool.name, PROVISIONING: _provisioning(pool)}
+    labels = {NODE_POOL: pool.name, PROVISIONING: _provisioning(pool)}
     if isinstance(pool.capacity, Queued):
-        found[FLEX_START] = "true"
+        labels[FLEX_START] = "true"
     elif (key := _capacity_label(pool)) is not None:
-        found[key] = "true"
+        labels[key] = "true"
     # GKE docs, local-ssd and local-ssd-raw (2026).
     if pool.ephemeral_storage_local_ssd_config is not None:
-        found["cloud.google.com/gke-ephemeral-storage-local-ssd"] = "true"
+        labels["cloud.google.com/gke-ephemeral-storage-local-ssd"] = "true"
     if pool.local_nvme_ssd_block_config is not None:
-        found["cloud.google.com/gke-local-nvme-ssd"] = "true"
+        labels["cloud.google.com/gke-local-nvme-ssd"] = "true"
     if pool.accelerator is not None:
-        found[TPU_ACCELERATOR if _is_tpu(pool) else ACCELERATOR] = pool.accelerator.type
-        found |= _sharing_labels(pool.accelerator)
+        labels[TPU_ACCELERATOR if _is_tpu(pool) else ACCELERATOR] = pool.accelerator.type
+        labels |= _sharing_labels(pool.accelerator)
     if topology := topology_of(pool, None):
-        found[TPU_TOPOLOGY] = topology
-    return found
+        labels[TPU_TOPOLOGY] = topology
+    return labels
 
 
 def _sharing_labels(accelerator: Accelerator) -> dict[str, str]:
     """Labels of nodes whose GPUs are shared (GoogleCloudPlatform/cluster-autoscaler@7d250507,
     pkg/cloudprovider/gke/labels/system_labels.go)."""
-    found: dict[str, str] = {}
+    labels: dict[str, str] = {}
     if accelerator.gpu_partition_size is not None:
-        found["cloud.google.com/gke-gpu-partition-size"] = accelerator.gpu_partition_size
+        labels["cloud.google.com/gke-gpu-partition-size"] = accelerator.gpu_partition_size
     if (sharing := accelerator.gpu_sharing_config) is not None:
-        found["cloud.google.com/gke-gpu-sharing-strategy"] = sharing.gpu_sharing_strategy
-        found["cloud.google.com/gke-max-shared-clients-per-gpu"] = str(sharing.max_shared_clients_per_gpu)
-    return found
+        labels["cloud.google.com/gke-gpu-sharing-strategy"] = sharing.gpu_sharing_strategy
+        labels["cloud.google.com/gke-max-shared-clients-per-gpu"] = str(sharing.max_shared_clients_per_gpu)
+    return labels
 
 
 def taints(pool: Pool, own: Taint) -> tuple[Taint, ...]:
@@ -126,12 +126,12 @@ def _class_taints(pool: Pool) -> tuple[Taint, ...]:
 
 def cloud_taints(pool: Pool) -> tuple[Taint, ...]:
     """Taints that GKE adds: on nodes with accelerators, and on queued ones."""
-    found: tuple[Taint, ...] = ()
+    taints: tuple[Taint, ...] = ()
     if isinstance(pool.capacity, Queued):
-        found += (Taint(key=QUEUED, value="true"),)
+        taints += (Taint(key=QUEUED, value="true"),)
     if pool.accelerator is not None:
-        found += (Taint(key=resource_name(pool.accelerator.type), value="present"),)
-    return found
+        taints += (Taint(key=resource_name(pool.accelerator.type), value="present"),)
+    return taints
 
 
 def pool_label(pool: Pool) -> str:

@@ -31,8 +31,8 @@ def _object(kind: str, name: str, spec: Mapping[str, Any], **metadata: Any) -> M
 
 
 def flavor_object(item: Flavor) -> Manifest:
-    """The ResourceFlavor of a pool, or of pools that stand in for one another. Its labels and tolerations are
-    put on what it admits; its taints keep out nothing then, and say to a reader what is tolerated."""
+    """Return the ResourceFlavor of a pool, or of alternative pools. Its labels and tolerations are added to
+    admitted pods; its taints then exclude nothing, and document what is tolerated."""
     return _object(
         "ResourceFlavor",
         item.name,
@@ -48,7 +48,7 @@ def flavor_object(item: Flavor) -> Manifest:
 
 
 def _group(flavors: Sequence[tuple[Flavor, Mapping[str, int]]]) -> list[Manifest]:
-    """One resource group over flavors, each with what so many nodes of its pools offer."""
+    """Return one resource group over flavors, each with the quota of its pools' nodes."""
     if not flavors:
         return []
     resources = covered(item for item, _ in flavors)
@@ -70,13 +70,13 @@ def _group(flavors: Sequence[tuple[Flavor, Mapping[str, int]]]) -> list[Manifest
 
 
 def cohort_object(cohort: Cohort) -> Manifest:
-    """The Cohort that owns quota."""
+    """Return the Cohort that owns quota."""
     spec: Manifest = {"parentName": cohort.parent} if cohort.parent else {}
     return _object("Cohort", cohort.name, spec | {"resourceGroups": _group(cohort.owned)})
 
 
 def _named(namespaces: Sequence[str]) -> Manifest:
-    """A selector of namespaces by name."""
+    """Return a selector of namespaces by name."""
     key = "kubernetes.io/metadata.name"
     if len(namespaces) == 1:
         return {"matchLabels": {key: namespaces[0]}}
@@ -84,10 +84,10 @@ def _named(namespaces: Sequence[str]) -> Manifest:
 
 
 def cluster_queue_object(queue: ClusterQueue) -> Manifest:
-    """The ClusterQueue of a team, or of namespaces without one.
+    """Return the ClusterQueue of a team, or of namespaces without one.
 
-    The first flavor with room, borrowed or not, is taken: flavors stand in order of preference. What is
-    guaranteed is taken back from whoever borrowed it; within a queue, lower priority gives way.
+    The first flavor with free quota, borrowed or not, is taken: flavors are in order of preference.
+    Guaranteed quota is reclaimed from its borrowers; within a queue, lower priority is preempted.
     """
     spec: Manifest = {
         "cohortName": queue.cohort,
@@ -108,13 +108,13 @@ def cluster_queue_object(queue: ClusterQueue) -> Manifest:
 
 
 def local_queue_object(queue: LocalQueue) -> Manifest:
-    """The LocalQueue that a namespace's work names."""
+    """Return the LocalQueue that a namespace's work names."""
     return _object("LocalQueue", queue.name, {"clusterQueue": queue.cluster_queue}, namespace=queue.namespace)
 
 
 def provisioning_object(check: Check) -> Manifest:
-    """The ProvisioningRequestConfig of a check. Pod sets that need the same nodes become one, since GKE takes
-    a single one in a request (GKE docs, provisioningrequest, 2026-04)."""
+    """Return the ProvisioningRequestConfig of a check. Pod sets with the same node requirements are merged,
+    since GKE accepts a single one in a request (GKE docs, provisioningrequest, 2026-04)."""
     spec: Manifest = {
         "provisioningClassName": check.provisioning_class,
         "podSetMergePolicy": "IdenticalWorkloadSchedulingRequirements",
@@ -132,7 +132,7 @@ def provisioning_object(check: Check) -> Manifest:
 
 
 def check_object(check: Check) -> Manifest:
-    """The AdmissionCheck."""
+    """Return the AdmissionCheck."""
     parameters = {
         "apiGroup": API_VERSION.partition("/")[0],
         "kind": "ProvisioningRequestConfig",
@@ -142,7 +142,7 @@ def check_object(check: Check) -> Manifest:
 
 
 def priority_objects() -> Iterator[Manifest]:
-    """The WorkloadPriorityClasses, the same on every cluster."""
+    """Return the WorkloadPriorityClasses, the same on every cluster."""
     for name, (value, description) in PRIORITIES.items():
         yield {
             "apiVersion": API_VERSION,

@@ -41,7 +41,7 @@ class Marks:
 
 
 def marks(pool: Pool, cloud: CloudKind) -> Marks:
-    """The marks of a complete pool's nodes."""
+    """Return the labels and taints of a complete pool's nodes."""
     match cloud:
         case CloudKind.GKE:
             room = gke_marks

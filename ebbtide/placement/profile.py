@@ -158,7 +158,7 @@ class QueueProfile:
 
 @dataclass(frozen=True, slots=True)
 class LogsProfile:
-    """Address of a pod's logs, also after its deletion; `{namespace}` and `{pod}` stand for the pod's.
+    """Address of a pod's logs, also after its deletion; `{namespace}` and `{pod}` are placeholders.
 
     Attributes:
         query: a query in the language of the cloud's log store.
@@ -206,7 +206,7 @@ class Profile:
     version: str = VERSION
 
     def pool(self, name: str) -> PoolProfile:
-        """A pool by name.
+        """Return a pool by name.
 
         Raises:
             ProfileError: the cluster has no such pool.
@@ -214,7 +214,7 @@ class Profile:
         return _named("pool", name, {pool.name: pool for pool in self.pools}, self.cluster)
 
     def queue(self, name: str) -> QueueProfile:
-        """A queue by name.
+        """Return a queue by name.
 
         Raises:
             ProfileError: the cluster has no such queue.
@@ -309,7 +309,7 @@ def _named(kind: str, name: str, known: Mapping[str, _Thing], cluster: str) -> _
 
 
 def _known(kind: type[Any], data: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that this version knows: a later profile of the same version may have more."""
+    """Return the fields that this version knows: a later profile of the same version may have more."""
     return {field.name: data[field.name] for field in fields(kind) if field.name in data}
 
 

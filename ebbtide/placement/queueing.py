@@ -89,17 +89,17 @@ class Queueing:
 
     def flavors_in(self, namespace: str) -> tuple[Flavor, ...]:
         """Every flavor that work of a namespace may have."""
-        found = {
+        flavors = {
             item.name: item
             for queue in self.cluster_queues
             if namespace in queue.namespaces
             for item, _ in queue.flavors
         }
-        return tuple(found.values())
+        return tuple(flavors.values())
 
 
 def cohort_name(cluster: Cluster) -> str:
-    """The cluster's name as an object's: AKS takes letters that Kubernetes does not."""
+    """Return the cluster's name as a name of an object: AKS accepts characters that Kubernetes does not."""
     return re.sub(r"[^a-z0-9]+", "-", cluster.name.lower()).strip("-")
 
 
@@ -108,10 +108,10 @@ def _guaranteed(tenants: Sequence[Team], pool: str) -> int:
 
 
 def _cohorts(name: str, flavors: Sequence[Flavor], tenants: Sequence[Team]) -> tuple[Cohort, ...]:
-    """The cohort that owns every flavor; where they are too many for one group, cohorts under it own them,
-    and queues in it borrow from all of those."""
+    """Return the cohort that owns every flavor; if they are too many for one group, child cohorts own them,
+    from which its queues borrow."""
     owned = tuple(
-        (item, {one.pool: max(0, one.nodes - _guaranteed(tenants, one.pool)) for one in item.offers})
+        (item, {offer.pool: max(0, offer.nodes - _guaranteed(tenants, offer.pool)) for offer in item.offers})
         for item in flavors
     )
     if len(owned) <= FLAVORS_IN_A_GROUP:
@@ -132,8 +132,8 @@ def _check_name(item: Flavor) -> str:
 
 
 def _checks(flavors: Sequence[Flavor]) -> tuple[Check, ...]:
-    """One check for each accelerator that queued pools have. The nodes are asked for the pods that want it
-    alone: a launcher without it, on another pool, is no part of the request."""
+    """Return one check for each accelerator of queued pools. Nodes are requested for the pods with that
+    accelerator alone: a launcher without it, on another pool, is not part of the request."""
     return tuple(
         {
             _check_name(item): Check(_check_name(item), _GKE_QUEUED, item.accelerator, _GKE_FOLLOW)
@@ -151,22 +151,25 @@ _TOGETHER = Check("together", "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
 def _checks_of(queue: Queue, flavors: Sequence[Flavor]) -> dict[str, tuple[str, ...]]:
     if queue.together:
         return {_TOGETHER.name: tuple(item.name for item in flavors)}
-    found: dict[str, tuple[str, ...]] = {}
+    checks: dict[str, tuple[str, ...]] = {}
     for item in flavors:
         if item.queued:
-            found[_check_name(item)] = (*found.get(_check_name(item), ()), item.name)
-    return found
+            checks[_check_name(item)] = (*checks.get(_check_name(item), ()), item.name)
+    return checks
 
 
 def _guarantees(tenant: Team, queues: Sequence[Queue]) -> dict[str, dict[str, int]]:
-    """A tenant's guaranteed nodes by queue and pool: a pool's go to the first of its queues that has the
-    pool."""
-    left = dict(tenant.guarantee)
-    return {queue.name: {pool: left.pop(pool) for pool in queue.pools if pool in left} for queue in queues}
+    """Return a team's guaranteed nodes by queue and pool: a pool's belong to the first of its queues that has
+    it."""
+    remaining = dict(tenant.guarantee)
+    return {
+        queue.name: {pool: remaining.pop(pool) for pool in queue.pools if pool in remaining}
+        for queue in queues
+    }
 
 
 def _flavors_of(queue: Queue, cluster: Cluster) -> tuple[Flavor, ...]:
-    """A queue's flavors, the preferred one first; a single one where its pools stand in for one another."""
+    """Return a queue's flavors, preferred first; a single one if its pools are alternatives."""
     if queue.fallback:
         return (fallback_flavor(queue, cluster),)
     by_name = {pool.name: pool for pool in cluster.pools}
@@ -175,24 +178,24 @@ def _flavors_of(queue: Queue, cluster: Cluster) -> tuple[Flavor, ...]:
 
 def _in_order(flavors: Iterable[Flavor], cluster: Cluster) -> tuple[Flavor, ...]:
     """Each flavor once, in the order in which the pools are declared."""
-    place = {pool.name: number for number, pool in enumerate(cluster.pools)}
+    ranks = {pool.name: number for number, pool in enumerate(cluster.pools)}
     once = {item.name: item for item in flavors}
-    return tuple(sorted(once.values(), key=lambda item: min(place[one.pool] for one in item.offers)))
+    return tuple(sorted(once.values(), key=lambda item: min(ranks[offer.pool] for offer in item.offers)))
 
 
 def queueing(cluster: Cluster) -> Queueing:
     """Derive the admission of work on a complete cluster; empty without Kueue.
 
-    A flavor's nodes stand in one cohort, once, however many queues lead to them; queues own nothing but what
-    their team is guaranteed, which is taken off the cohort's, and borrow the rest. So what is admitted never
-    exceeds the pool, and what one team leaves is there for the others (run on Kueue 0.19.2).
+    A flavor's nodes belong to one cohort, once, however many queues use them; queues own only what
+    their team is guaranteed, which is subtracted from the cohort's, and borrow the rest. Admitted work never
+    exceeds the pool, and unused quota of one team is free for the others (run on Kueue 0.19.2).
     """
     queues = queues_of(cluster)
     if not cluster.has_kueue or not queues:
         return Queueing()
     tenants = tenants_of(cluster)
     by_queue = {queue.name: _flavors_of(queue, cluster) for queue in queues}
-    flavors = _in_order((item for found in by_queue.values() for item in found), cluster)
+    flavors = _in_order((item for group in by_queue.values() for item in group), cluster)
     shared = {tenant.name for tenant in local_queue_tenants(cluster)}
     cluster_queues: dict[str, ClusterQueue] = {}
     local_queues: list[LocalQueue] = []
@@ -208,7 +211,7 @@ def queueing(cluster: Cluster) -> Queueing:
                 name=name,
                 cohort=cohort_name(cluster),
                 flavors=tuple(
-                    (item, {one.pool: own.get(one.pool, 0) for one in item.offers}) for item in mine
+                    (item, {offer.pool: own.get(offer.pool, 0) for offer in item.offers}) for item in mine
                 ),
                 namespaces=(*before, tenant.namespace_name),
                 weight=tenant.weight,

@@ -33,14 +33,14 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Flavor:
-    """A pool as a queue sees it, or pools that stand in for one another.
+    """A pool, or alternative pools, as a flavor.
 
     Attributes:
         name: the pool's name; of several pools the queue's with `.pools`, which no pool can be called.
-        labels: labels by which these nodes are told from all others.
-        taints: what the nodes carry.
-        tolerations: what lets work past each of them.
-        offers: what each of the pools offers, the preferred one first.
+        labels: labels that only these nodes have.
+        taints: taints of the nodes.
+        tolerations: a toleration for each taint.
+        offers: the resources of each pool, the preferred one first.
         queued: whether the nodes come through queued provisioning.
     """
 
@@ -54,17 +54,17 @@ class Flavor:
     def offer(self, nodes: Mapping[str, int]) -> dict[str, int]:
         """Return the capacity of numbers of nodes, by name of the pool."""
         total: dict[str, int] = {}
-        for one in self.offers:
-            for resource, amount in one.node.items():
-                total[resource] = total.get(resource, 0) + amount * nodes.get(one.pool, 0)
+        for offer in self.offers:
+            for resource, amount in offer.node.items():
+                total[resource] = total.get(resource, 0) + amount * nodes.get(offer.pool, 0)
         return total
 
     @property
     def node(self) -> dict[str, int]:
         """The most of each resource that a node of any of the pools offers."""
         largest: dict[str, int] = {}
-        for one in self.offers:
-            for resource, amount in one.node.items():
+        for offer in self.offers:
+            for resource, amount in offer.node.items():
                 largest[resource] = max(amount, largest.get(resource, 0))
         return largest
 
@@ -88,12 +88,12 @@ def _offer(pool: Pool, cluster: Cluster) -> Offer:
 def _flavor(
     name: str, labels: Mapping[str, str], taints: Iterable[Taint], pools: Sequence[Pool], cluster: Cluster
 ) -> Flavor:
-    each = tuple(dict.fromkeys(taints))
+    unique = tuple(dict.fromkeys(taints))
     return Flavor(
         name=name,
         labels=labels,
-        taints=tuple(TaintProfile(taint.key, taint.value, taint.effect.value) for taint in each),
-        tolerations=tuple(toleration(taint) for taint in each),
+        taints=tuple(TaintProfile(taint.key, taint.value, taint.effect.value) for taint in unique),
+        tolerations=tuple(toleration(taint) for taint in unique),
         offers=tuple(_offer(pool, cluster) for pool in pools),
         queued=any(isinstance(pool.capacity, Queued) for pool in pools),
     )
@@ -108,17 +108,15 @@ def flavor(pool: Pool, cluster: Cluster) -> Flavor:
     a topology can be changed in place, and what they admitted stays admitted (Kueue 0.19.2,
     resourceflavor_types.go; util/equality/podset.go).
     """
-    found = marks(pool, cluster.site.cloud)
-    labels = {key: found.all_labels[key] for key in (*found.telling, found.pool_label) if key}
-    return _flavor(pool.name, labels, found.all_taints, (pool,), cluster)
+    derived = marks(pool, cluster.site.cloud)
+    labels = {key: derived.all_labels[key] for key in (*derived.telling, derived.pool_label) if key}
+    return _flavor(pool.name, labels, derived.all_taints, (pool,), cluster)
 
 
 def fallback_flavor(queue: Queue, cluster: Cluster) -> Flavor:
-    """The one flavor of a queue that falls back, over its complete pools: the label that they share leads to
-    all of them, and what is admitted tolerates what any of them carries, so that the autoscaler may choose.
-    No single pool's own label leads to all of them: a pod that selects one is admitted, and waits for that
-    pool alone.
-    """
+    """Return the one flavor of a queue with fallback, over its complete pools: the label that they share
+    selects all of them, and admitted pods tolerate the taints of all of them, so that the autoscaler may
+    choose."""
     by_name = {pool.name: pool for pool in cluster.pools}
     pools = [by_name[name] for name in queue.pools]
     cloud = cluster.site.cloud
@@ -130,14 +128,14 @@ def fallback_flavor(queue: Queue, cluster: Cluster) -> Flavor:
 def covered(flavors: Iterable[Flavor]) -> tuple[str, ...]:
     """Every resource that any of the flavors has, CPU and memory first: Kueue wants all of them for each
     flavor of a group, in one order."""
-    found: dict[str, None] = {CPU: None, MEMORY: None}
+    resources: dict[str, None] = {CPU: None, MEMORY: None}
     for item in flavors:
-        found |= dict.fromkeys(item.node)
-    return tuple(found)
+        resources |= dict.fromkeys(item.node)
+    return tuple(resources)
 
 
 def _scaled(amount: int, base: int, units: tuple[str, ...]) -> str:
-    """An amount in the largest unit that it is a whole number of."""
+    """Return an amount in the largest unit that divides it."""
     unit = 0
     while amount and unit < len(units) - 1 and amount % base == 0:
         amount //= base
@@ -146,7 +144,7 @@ def _scaled(amount: int, base: int, units: tuple[str, ...]) -> str:
 
 
 def quantity(resource: str, amount: int) -> str:
-    """An amount as Kubernetes writes it back, so that what was declared and what is there read the same."""
+    """Return an amount in Kubernetes' own format, so that declared and actual values are equal."""
     match resource:
         case "cpu":
             return _scaled(amount, 1000, ("m", ""))
@@ -157,8 +155,7 @@ def quantity(resource: str, amount: int) -> str:
 
 
 def largest_node(flavors: Iterable[Flavor]) -> dict[str, Any]:
-    """The most CPU and memory that any one node of the flavors offers, as quantities: nothing larger ever
-    runs."""
+    """Return the most CPU and memory that any one node of the flavors offers, as quantities."""
     known = tuple(flavors)
     return {
         resource: quantity(resource, max((item.node[resource] for item in known), default=0))

@@ -61,7 +61,7 @@ def keeps_name(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
 
 
 def _shrinks(old: Any, new: Any) -> bool:
-    """A range may grow in place, and nothing else (Terraform's `IsShrinkageIpCidr`)."""
+    """Refuse any change of a range but expansion (Terraform's `IsShrinkageIpCidr`)."""
     if not isinstance(old, str) or not isinstance(new, str):
         return True
     before, after = ipaddress.IPv4Network(old, strict=False), ipaddress.IPv4Network(new, strict=False)

@@ -128,7 +128,7 @@ def _commit(directory: Path, ref: str) -> str:
 
 @contextmanager
 def _work_tree(directory: Path, commit: str) -> Generator[Path]:
-    """A temporary work tree of a commit, without its hooks."""
+    """Check a commit out into a temporary work tree, without its hooks."""
     with tempfile.TemporaryDirectory(prefix="ebbtide-") as temporary:
         tree = Path(temporary).resolve() / "tree"
         add = ("worktree", "add", "--quiet", "--detach", str(tree), commit)

@@ -57,26 +57,26 @@ def memory_bytes(text: str, name: str = "memory") -> int:
 
 
 def seconds(name: str, given: str | timedelta) -> int:
-    """A duration (`90m`, `12h`, `7d`, or a timedelta), in seconds.
+    """Convert a duration (`90m`, `12h`, `7d`, or a timedelta) to seconds.
 
     Args:
-        name: what it is the duration of, for the message.
+        name: the field's name, for the message.
         given: the duration.
 
     Raises:
         WorkloadError: it is no duration of a second or more.
     """
     if isinstance(given, timedelta):
-        found = int(given.total_seconds())
+        total = int(given.total_seconds())
     else:
         match _split(given):
             case (number, unit) if unit in _SECONDS:
-                found = int(number * _SECONDS[unit])
+                total = int(number * _SECONDS[unit])
             case _:
-                found = 0
-    if found < 1:
+                total = 0
+    if total < 1:
         raise WorkloadError(f"{name} is {given!r}, which is no duration: write it as 90m, 12h or 7d.")
-    return found
+    return total
 
 
 def in_words(length: int) -> str:

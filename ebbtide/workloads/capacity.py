@@ -39,11 +39,12 @@ def check_capacity(pools: Iterable[PoolProfile], task: Task, nodes: int, problem
 
 
 def _most_pods(pool: PoolProfile, task: Task) -> int | None:
-    """Number of such pods that a pool holds at its largest; None where nothing that they request tells."""
+    """Return the number of such pods that fit on a pool at its maximum; None if their requests are
+    unknown."""
     offered = (
         (pool.accelerator.count if pool.accelerator else 0, task.gpu_count),
         (pool.cpu_m, task.cpu_m),
         (pool.memory_mib * MEBIBYTE, task.memory_b),
     )
-    each = [have // request for have, request in offered if have and request > 0]
-    return pool.max_nodes * min(each) if each else None
+    per_node = [have // request for have, request in offered if have and request > 0]
+    return pool.max_nodes * min(per_node) if per_node else None

@@ -81,8 +81,8 @@ class Checkpoints:
         self._storage = storage_of(root)
 
     def latest(self) -> Checkpoint | None:
-        """The newest complete checkpoint, every byte of it held against its digests; None where there is
-        none. What is damaged is passed over and said in the log, `ebbtide.checkpoints`."""
+        """Return the newest complete checkpoint, with all bytes verified by their digests; None without one.
+        Damaged ones are skipped and logged to `ebbtide.checkpoints`."""
         while True:
             for name in self._marked():
                 fault = self._damage(name)
@@ -97,7 +97,7 @@ class Checkpoints:
 
     @contextmanager
     def saving(self, step: int) -> Generator[Path]:
-        """A directory to write a checkpoint into; when the block ends, it is complete.
+        """Open a directory for a checkpoint; when the block ends, the checkpoint is complete.
 
         A kill at any moment leaves either this checkpoint or the one before. A block that raises leaves the
         one before. A step that is there already is not saved again.
@@ -138,9 +138,9 @@ class Checkpoints:
         Raises:
             CheckpointError: there is nothing at `source`.
         """
-        found = self.latest()
-        if found is not None:
-            return found
+        existing = self.latest()
+        if existing is not None:
+            return existing
         with suppress(NewerCheckpointError), self.saving(0) as directory:
             try:
                 copy(source, directory)
@@ -148,19 +148,19 @@ class Checkpoints:
                 if not directory.exists():
                     raise  # cleared away by a writer that is ahead
                 raise CheckpointError(f"There is no initial checkpoint at {source}.") from None
-        found = self.latest()
-        if found is None:
+        existing = self.latest()
+        if existing is None:
             raise CheckpointError(f"The copy of {source} in {self.root} cannot be read back.")
-        return found
+        return existing
 
     def _names(self, kind: str) -> list[str]:
         """Names of markers (`.json`) or directories (empty), the highest step first."""
-        found = [
+        names = [
             entry.removesuffix(kind)
             for entry in self._storage.names()
             if entry.endswith(kind) and _NAME.fullmatch(entry.removesuffix(kind))
         ]
-        return sorted(found, key=lambda name: (_step(name), name), reverse=True)
+        return sorted(names, key=lambda name: (_step(name), name), reverse=True)
 
     def _marked(self) -> list[str]:
         return self._names(".json")
@@ -218,10 +218,10 @@ class Checkpoints:
             for name in self._marked()
             if name not in self._broken and self._damage(name, deep=False) is None
         ]
-        kept = {saved, *whole[: self.keep]}
+        keep = {saved, *whole[: self.keep]}
         newest = _step(whole[0]) if whole else 0
         for name in {*self._marked(), *self._names("")}:
-            if name not in kept and _step(name) < newest:
+            if name not in keep and _step(name) < newest:
                 with suppress(OSError, CheckpointError):
                     self._storage.remove(_marker(name))
                     self._storage.remove_all(name)
@@ -236,14 +236,14 @@ def _marker(name: str) -> str:
 
 
 def _sealed(step: int, files: dict[str, Any]) -> str:
-    """A marker's text: one text for one content, so that any byte of it that changed shows."""
+    """Return a marker's text: one text for one content, so that any changed byte is detected."""
     content = {"step": step, "files": files}
     seal = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
     return json.dumps(content | {"seal": seal}, sort_keys=True)
 
 
 def _unsealed(step: int, text: str) -> dict[str, tuple[int, str]]:
-    """The files that a marker lists, with size and digest.
+    """Parse a marker: the files that it lists, with size and digest.
 
     Raises:
         ValueError: it is not whole.

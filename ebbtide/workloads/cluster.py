@@ -10,10 +10,10 @@ _KUBECTL: Final = "check that `kubectl get namespaces` reaches it"
 
 
 class ClusterError(WorkloadError):
-    """The cluster cannot be asked, or says no; the message says what to do."""
+    """The cluster cannot be reached, or refuses; the message says what to do."""
 
 
-def told(error: ApiError) -> str:
+def explained(error: ApiError) -> str:
     """Return the API server's error in terms of the submitted work."""
     match error.status:
         case 0:

@@ -56,7 +56,8 @@ def experiment(  # noqa: PLR0913 - the fields of an Experiment
     retain: bool = False,
     **fields: Unpack[TaskFields],
 ) -> Manifest:
-    """The manifest of an Experiment (kubeflow.org/v1beta1), whose trials go to a pool or a queue as Jobs do.
+    """Return the manifest of an Experiment (kubeflow.org/v1beta1), whose trials go to a pool or a queue as
+    Jobs do.
 
     The command refers to a parameter as `${trialParameters.NAME}`, and prints its metrics as `NAME=VALUE`,
     one a line. Katib runs it under `sh -c` with its output in a file, and measures it by a container beside
@@ -96,8 +97,11 @@ def experiment(  # noqa: PLR0913 - the fields of an Experiment
     problems.check(
         task.name[:1].isalpha(), f"name is {task.name!r}; an Experiment's begins with a letter, for Katib."
     )
-    found = placed(profile, task, problems, name_length=NAME_LENGTH)
-    metadata: Manifest = {"name": task.name, **({"namespace": found.namespace} if found.namespace else {})}
+    placement = placed(profile, task, problems, name_length=NAME_LENGTH)
+    metadata: Manifest = {
+        "name": task.name,
+        **({"namespace": placement.namespace} if placement.namespace else {}),
+    }
     objective = {
         "type": objective_type,
         "objectiveMetricName": objective_metric_name,
@@ -118,7 +122,9 @@ def experiment(  # noqa: PLR0913 - the fields of an Experiment
             "retain": retain,
             "primaryContainerName": CONTAINER,
             "trialParameters": [{"name": name, "reference": name} for name in parameters],
-            "trialSpec": _trial(manifest(_in_shell(task), found, fail="FailJob", backoffLimit=task.retries)),
+            "trialSpec": _trial(
+                manifest(_in_shell(task), placement, fail="FailJob", backoffLimit=task.retries)
+            ),
         },
     }
     return {"apiVersion": "kubeflow.org/v1beta1", "kind": "Experiment", "metadata": metadata, "spec": spec}
@@ -131,9 +137,9 @@ def _in_shell(task: Task) -> Task:
 
 
 def _trial(job: Manifest) -> Manifest:
-    """A Job as a template: Katib names it, and creates it beside the Experiment."""
-    kept = {key: value for key, value in job["metadata"].items() if key not in ("name", "namespace")}
-    return {key: value for key, value in {**job, "metadata": kept}.items() if value}
+    """Return a Job as a template: Katib names it, and creates it beside the Experiment."""
+    metadata = {key: value for key, value in job["metadata"].items() if key not in ("name", "namespace")}
+    return {key: value for key, value in {**job, "metadata": metadata}.items() if value}
 
 
 def _check_objective(

@@ -6,7 +6,7 @@ from ebbtide.placement import Profile
 from ebbtide.workloads.capacity import check_capacity
 from ebbtide.workloads.errors import Problems, WorkloadError
 from ebbtide.workloads.names import LABEL_LENGTH
-from ebbtide.workloads.placing import Place, place
+from ebbtide.workloads.placing import Placement, place
 from ebbtide.workloads.secrets import (
     image_pull_references,
     secret_mounts,
@@ -24,7 +24,7 @@ _VOLUME = "checkpoints"
 
 
 def job(profile: Profile, **fields: Unpack[TaskFields]) -> Manifest:
-    """The manifest of a Job on a pool or in a queue.
+    """Return the manifest of a Job on a pool or in a queue.
 
     A pod that a disruption ended (preemption, eviction, a drained node) is made again without a retry being
     used; an ordinary failure uses one; a chosen exit code fails the Job at once. A pod is replaced when it
@@ -42,8 +42,8 @@ def job(profile: Profile, **fields: Unpack[TaskFields]) -> Manifest:
         WorkloadError: the work cannot run as it is described; the message says all that is wrong.
     """
     task = Task(**fields)
-    found = placed(profile, task)
-    return manifest(task, found, fail="FailJob", backoffLimit=task.retries)
+    placement = placed(profile, task)
+    return manifest(task, placement, fail="FailJob", backoffLimit=task.retries)
 
 
 def placed(
@@ -53,8 +53,8 @@ def placed(
     *,
     name_length: int = LABEL_LENGTH,
     nodes: int = 1,
-) -> Place:
-    """Place a task without problems.
+) -> Placement:
+    """Placement a task without problems.
 
     Args:
         profile: the cluster.
@@ -69,39 +69,39 @@ def placed(
     problems = problems or Problems()
     check(task, problems, name_length=name_length)
     try:
-        found = place(profile, task)
+        placement = place(profile, task)
     except WorkloadError as error:
         raise problems.error(*error.problems) from None
     problems.check(
-        task.run_as_user is not None or not profile.is_restricted(found.namespace),
-        f"In namespace {found.namespace}, the API server refuses pods that may run as root: write "
+        task.run_as_user is not None or not profile.is_restricted(placement.namespace),
+        f"In namespace {placement.namespace}, the API server refuses pods that may run as root: write "
         "run_as_user (--run-as-user), the id of a user that the image can run as.",
     )
-    check_capacity(found.pools, task, nodes, problems)
+    check_capacity(placement.pools, task, nodes, problems)
     problems.end()
-    return found
+    return placement
 
 
-def manifest(task: Task, found: Place, *, fail: str, **spec: Any) -> Manifest:
-    """A Job for a task that is all right.
+def manifest(task: Task, placement: Placement, *, fail: str, **spec: Any) -> Manifest:
+    """Return a Job for a validated task.
 
     Args:
         task: the task.
-        found: where it goes.
+        placement: where it goes.
         fail: what a chosen exit code does, in the failure policy's words.
         **spec: further fields of the Job's spec.
     """
     metadata: Manifest = {"name": task.name}
     for key, value in (
-        ("namespace", found.namespace),
-        ("labels", found.labels),
-        ("annotations", found.annotations),
+        ("namespace", placement.namespace),
+        ("labels", placement.labels),
+        ("annotations", placement.annotations),
     ):
         if value:
             metadata[key] = value
     pod_metadata = {
         key: dict(value)
-        for key, value in (("labels", found.pod_labels), ("annotations", found.pod_annotations))
+        for key, value in (("labels", placement.pod_labels), ("annotations", placement.pod_annotations))
         if value
     }
     return {
@@ -109,21 +109,21 @@ def manifest(task: Task, found: Place, *, fail: str, **spec: Any) -> Manifest:
         "kind": "Job",
         "metadata": metadata,
         "spec": {
-            **({"suspend": True} if found.suspended else {}),
+            **({"suspend": True} if placement.suspended else {}),
             **spec,
             "podFailurePolicy": {"rules": _rules(task, fail)},
             "podReplacementPolicy": "Failed",
             "ttlSecondsAfterFinished": task.ttl_seconds,
             "template": {
                 **({"metadata": pod_metadata} if pod_metadata else {}),
-                "spec": _pod(task, found),
+                "spec": _pod(task, placement),
             },
         },
     }
 
 
 def _rules(task: Task, fail: str) -> list[Manifest]:
-    """The first that fits is taken."""
+    """Return the rules of the pod failure policy; the first that matches applies."""
     ignored = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
     if not task.fail_on:
         return [ignored]
@@ -131,7 +131,7 @@ def _rules(task: Task, fail: str) -> list[Manifest]:
     return [{"action": fail, "onExitCodes": codes}, ignored]
 
 
-def _pod(task: Task, found: Place) -> Manifest:
+def _pod(task: Task, placement: Placement) -> Manifest:
     # The limit of a run is the pod's, not the Job's: the Job's clock goes on while a node is waited for.
     limit = task.max_run_seconds
     claim = [{"name": _VOLUME, "persistentVolumeClaim": {"claimName": task.volume}}] if task.volume else []
@@ -150,17 +150,17 @@ def _pod(task: Task, found: Place) -> Manifest:
         **account,
         **({"imagePullSecrets": pull} if pull else {}),
         "securityContext": pod_security(task),
-        **found.pod,
-        "containers": [_container(task, found)],
+        **placement.pod,
+        "containers": [_container(task, placement)],
         **({"volumes": volumes} if volumes else {}),
     }
 
 
-def _container(task: Task, found: Place) -> Manifest:
+def _container(task: Task, placement: Placement) -> Manifest:
     requests = {"cpu": task.cpu, "memory": task.memory}
     limits = {"memory": task.memory}
-    if found.accelerator:
-        requests[found.accelerator] = limits[found.accelerator] = str(task.gpu_count)
+    if placement.accelerator:
+        requests[placement.accelerator] = limits[placement.accelerator] = str(task.gpu_count)
     resources = {
         kind: {name: amount for name, amount in amounts.items() if amount}
         for kind, amounts in (("requests", requests), ("limits", limits))

@@ -18,8 +18,8 @@ _PORTAL: Final = (
 
 
 def log_query(profile: Profile, *, namespace: str, pod: str = "", job: str = "", label: str = "") -> str:
-    """The query for what pods wrote, in the language of the cloud's log store, whether or not they are still
-    there. It has no period: the page or the command that runs it adds one.
+    """Return the query for pods' logs in the language of the cloud's log store, also for deleted pods. It has
+    no period: the page or the command that runs it adds one.
 
     Args:
         profile: the cluster.
@@ -51,7 +51,7 @@ def log_query(profile: Profile, *, namespace: str, pod: str = "", job: str = "",
 def log_link(
     profile: Profile, *, namespace: str, pod: str = "", job: str = "", label: str = "", workspace: str = ""
 ) -> str:
-    """The address of a page that shows what pods wrote.
+    """Return the URL of a page with pods' logs.
 
     Args:
         profile: the cluster.

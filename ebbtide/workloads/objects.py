@@ -7,14 +7,16 @@ Object = dict[str, Any]
 
 
 def condition(item: Object | None, kind: str, status: str = "True") -> Object:
-    """A condition of an object; an empty one where it has none."""
-    found: Iterable[Object] = (item or {}).get("status", {}).get("conditions") or ()
+    """Return a condition of an object; empty if it has none."""
+    conditions: Iterable[Object] = (item or {}).get("status", {}).get("conditions") or ()
     nothing: Object = {}
-    return next((one for one in found if one["type"] == kind and one["status"] == status), nothing)
+    return next(
+        (entry for entry in conditions if entry["type"] == kind and entry["status"] == status), nothing
+    )
 
 
 def phase_of(pod: Object) -> str:
-    """A pod's phase; a new one has none written yet."""
+    """Return a pod's phase; a new one has none yet."""
     return str(pod.get("status", {}).get("phase") or "Pending")
 
 

@@ -25,18 +25,18 @@ driver, sidecar container, 2026)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Placement:
     """Fields of a Job and its pods for a placement.
 
     Attributes:
-        namespace: of the Job; empty for whichever `kubectl` uses.
+        namespace: of the Job; empty for kubectl's default.
         labels: of the Job.
         annotations: of the Job.
         suspended: whether the queue starts it.
         pod: fields of the pod's spec.
         pod_annotations: of the pods.
         pod_labels: of the pods.
-        accelerator: the resource that accelerators are; empty where none is asked for.
+        accelerator: the resource name of accelerators; empty if none are requested.
         pools: those whose nodes can run it; all pods get nodes of one of them.
     """
 
@@ -61,24 +61,24 @@ def identity_labels(cloud: str) -> dict[str, str]:
     return dict(_IDENTITY) if cloud == "aks" else {}
 
 
-def place(profile: Profile, task: Task) -> Place:
-    """Place a task.
+def place(profile: Profile, task: Task) -> Placement:
+    """Placement a task.
 
     Raises:
         WorkloadError: it does not fit, or it names no pool and no queue, or both.
     """
     if bool(task.pool) == bool(task.queue):
-        said = "Both a pool and a queue are named" if task.pool else "Neither a pool nor a queue is named"
+        problem = "Both a pool and a queue are named" if task.pool else "Neither a pool nor a queue is named"
         raise WorkloadError(
-            f"{said}; the work goes to one of them. {_known(profile)} A queue chooses among its pools; a "
+            f"{problem}; the work goes to one of them. {_known(profile)} A queue chooses among its pools; a "
             "pool is taken as it is."
         )
     try:
-        found = _on_pool(profile, task) if task.pool else _in_queue(profile, task)
+        placement = _on_pool(profile, task) if task.pool else _in_queue(profile, task)
     except ProfileError as error:
         raise WorkloadError(str(error)) from None
     return replace(
-        found,
+        placement,
         pod_annotations=dict(BUCKET_MOUNTED) if has_bucket_mount(profile.cloud, task) else {},
         pod_labels=identity_labels(profile.cloud) if task.service_account else {},
     )
@@ -92,7 +92,7 @@ def _known(profile: Profile) -> str:
     )
 
 
-def _on_pool(profile: Profile, task: Task) -> Place:
+def _on_pool(profile: Profile, task: Task) -> Placement:
     pool = profile.pool(task.pool)
     problems = Problems()
     check_shared_memory(task, problems)
@@ -114,13 +114,14 @@ def _on_pool(profile: Profile, task: Task) -> Place:
         problems.add(misfit)
     _check_idle((pool,), task, f"pool {pool.name}", problems)
     problems.end()
-    return Place(
+    return Placement(
         namespace=task.namespace, pod=_pod(pool), accelerator=_accelerator((pool,), task), pools=(pool,)
     )
 
 
 def _required_queues(profile: Profile, pool: PoolProfile, namespace: str) -> list[str]:
-    """The queues of a pool by which alone a namespace may take it; none where it may take it directly."""
+    """Return the queues of a pool without which a namespace may not use it; empty if it may use it
+    directly."""
     return [
         queue.name
         for queue in profile.queues
@@ -132,16 +133,16 @@ def _required_queues(profile: Profile, pool: PoolProfile, namespace: str) -> lis
 def _pod(pool: PoolProfile) -> dict[str, Any]:
     """Tolerations let a pod in, the affinity leads it there: one term, all of whose expressions hold. Several
     terms would each do alone."""
-    found: dict[str, Any] = {}
+    spec: dict[str, Any] = {}
     if pool.tolerations:
-        found["tolerations"] = [item.manifest() for item in pool.tolerations]
+        spec["tolerations"] = [item.manifest() for item in pool.tolerations]
     term = {"matchExpressions": [item.manifest() for item in pool.affinity]}
     required = {"nodeSelectorTerms": [term]}
-    found["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
-    return found
+    spec["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    return spec
 
 
-def _in_queue(profile: Profile, task: Task) -> Place:
+def _in_queue(profile: Profile, task: Task) -> Placement:
     queue = _queue(profile, task)
     problems = Problems()
     check_shared_memory(task, problems)
@@ -166,7 +167,7 @@ def _in_queue(profile: Profile, task: Task) -> Place:
     with problems.collecting():
         annotations = _max_run(fitting, task)
     problems.end()
-    return Place(
+    return Placement(
         namespace=namespace,
         labels={QUEUE_LABEL: label, **({PRIORITY_LABEL: task.priority} if task.priority else {})},
         annotations=annotations,
@@ -199,18 +200,18 @@ def _queue(profile: Profile, task: Task) -> QueueProfile:
 
 
 def _local_queue(queue: QueueProfile, task: Task) -> tuple[str, str]:
-    """A namespace, and the queue's name in it."""
-    found = {local.namespace: local.name for local in reversed(queue.local_queues)}
-    if task.namespace in found:
-        return task.namespace, found[task.namespace]
-    places = ", ".join(sorted(found)) or "none"
+    """Return a namespace, and the queue's name in it."""
+    by_namespace = {local.namespace: local.name for local in reversed(queue.local_queues)}
+    if task.namespace in by_namespace:
+        return task.namespace, by_namespace[task.namespace]
+    places = ", ".join(sorted(by_namespace)) or "none"
     if task.namespace:
         raise WorkloadError(
             f"Nobody in namespace {task.namespace} uses queue {queue.name}; it is in: {places}."
         )
-    if len(found) != 1:
+    if len(by_namespace) != 1:
         raise WorkloadError(f"namespace is needed: queue {queue.name} is in {places}.")
-    return next(iter(found.items()))
+    return next(iter(by_namespace.items()))
 
 
 def _check_idle(pools: Sequence[PoolProfile], task: Task, target: str, problems: Problems) -> None:
@@ -229,7 +230,7 @@ def _check_idle(pools: Sequence[PoolProfile], task: Task, target: str, problems:
 
 
 def _max_run(pools: Sequence[PoolProfile], task: Task) -> dict[str, str]:
-    """For how long nodes are asked for: as long as an attempt may run, or else as long as they may live."""
+    """Return the annotation with the requested run of nodes: an attempt's maximum, or else the pool's."""
     limits = [pool.max_run_seconds for pool in pools if pool.capacity == _QUEUED]
     if not limits:
         return {}
@@ -251,8 +252,8 @@ def _accelerator(pools: Sequence[PoolProfile], task: Task) -> str:
 
 
 def _misfits(pool: PoolProfile, task: Task, cloud: str, *, run: bool = True) -> tuple[str, ...]:
-    """Why no node of a pool can run a task; `run`: for how long counted. Amounts that are wrong by themselves
-    are said once more, in the same words."""
+    """Return the reasons why no node of a pool can run a task; `run`: including its duration. Invalid amounts
+    are reported again, in the same words."""
     problems = Problems()
     node = f"a node of pool {pool.name}"
     problems.check(
@@ -280,10 +281,10 @@ def _misfits(pool: PoolProfile, task: Task, cloud: str, *, run: bool = True) -> 
         )
     limit = pool.max_run_seconds if run else None
     with problems.collecting():
-        asked = task.max_run_seconds
-        if limit is not None and asked is not None and asked > limit:
+        requested = task.max_run_seconds
+        if limit is not None and requested is not None and requested > limit:
             problems.add(
-                f"max_run is {in_words(asked)}, and {node} lives {in_words(limit)} at most: save "
+                f"max_run is {in_words(requested)}, and {node} lives {in_words(limit)} at most: save "
                 "checkpoints, and write no more than that."
             )
     return problems.found

@@ -1,4 +1,4 @@
-"""Why a Job does not run yet, in the words of what it waits for."""
+"""Reasons why a Job does not run yet."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -29,24 +29,24 @@ def queued_for(workload: Object | None) -> str:
         return str(refused.get("message") or condition(workload, "Evicted").get("message") or "")
     checks: list[Object] = workload.get("status", {}).get("admissionChecks") or []
     open_ = [check for check in checks if check["state"] != "Ready"]
-    said = [f"{check['name']}: {check.get('message') or check['state']}" for check in open_]
-    return "; ".join(["its quota is reserved", *said])
+    states = [f"{check['name']}: {check.get('message') or check['state']}" for check in open_]
+    return "; ".join(["its quota is reserved", *states])
 
 
 def no_node(pod: Object, events: Sequence[Object]) -> str:
-    """Why a pod has no node: what the autoscaler does about it, or else what the scheduler says.
+    """Return the reason why a pod has no node: the autoscaler's, or else the scheduler's.
 
     Args:
         pod: the pod.
         events: of the pod, and perhaps others.
     """
-    told = [
+    messages = [
         event
         for event in events
         if event.get("reason") in _SCALING and event["involvedObject"].get("uid") == pod["metadata"]["uid"]
     ]
-    if told:
-        newest = max(told, key=_when)
+    if messages:
+        newest = max(messages, key=_when)
         return _SCALING[newest["reason"]] or (newest.get("message") or "").strip().rstrip(".")
     return _shortened(condition(pod, "PodScheduled", "False").get("message") or "")
 
@@ -61,7 +61,7 @@ def _shortened(message: str) -> str:
 
 
 def not_started(pods: Sequence[Object]) -> str:
-    """Why no container of a Job runs, where that is more than that it is being made.
+    """Return the reason why no container of a Job runs, unless it is only being created.
 
     Args:
         pods: the Job's, with those that have ended.

@@ -65,7 +65,8 @@ Space = Double | Int | Categorical | Discrete
 
 
 def parameter(name: str, space: Space) -> dict[str, Any]:
-    """A parameter as an Experiment has it (kubeflow.org/v1beta1, Katib 0.19.0): every value is a text."""
+    """Return a parameter in the form of an Experiment (kubeflow.org/v1beta1, Katib 0.19.0): every value is a
+    string."""
     match space:
         case Double() | Int():
             amounts = {"min": space.min, "max": space.max, "step": space.step}
@@ -82,7 +83,7 @@ def parameter(name: str, space: Space) -> dict[str, Any]:
 
 
 def grid_size(spaces: Mapping[str, Space]) -> int | None:
-    """Number of points of the grid over all parameters; None where a real number has no step."""
+    """Return the number of points of the grid over all parameters; None if a real number has no step."""
     counts = [_count(space) for space in spaces.values()]
     return None if None in counts else math.prod(count for count in counts if count is not None)
 

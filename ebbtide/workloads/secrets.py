@@ -74,7 +74,7 @@ def check_image_pull_secrets(names: Sequence[str], problems: Problems) -> None:
 
 
 def image_pull_references(names: Sequence[str]) -> list[Manifest]:
-    """References of a pod to the Secrets with which its images are pulled."""
+    """Return references of a pod to its image pull Secrets."""
     return [{"name": name} for name in names]
 
 

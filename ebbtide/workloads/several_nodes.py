@@ -26,7 +26,7 @@ _RANKS: Final = ("RANK", "NODE_RANK", "PET_NODE_RANK")
 
 
 def job_over_nodes(profile: Profile, nodes: int, **fields: Unpack[TaskFields]) -> tuple[Manifest, Manifest]:
-    """The manifests of a Job of several pods that work together, and of its headless Service.
+    """Return the manifests of a Job of several pods that work together, and of its headless Service.
 
     Every pod gets MASTER_ADDR, MASTER_PORT, NNODES, WORLD_SIZE, NODE_RANK and RANK, which are right for one
     process a pod, and the same as PET_…, which torchrun reads as its options: `torchrun train.py` needs none
@@ -61,10 +61,10 @@ def job_over_nodes(profile: Profile, nodes: int, **fields: Unpack[TaskFields]) -
     )
     # A pod's host name is the Job's name with the index, and a label.
     length = LABEL_LENGTH - len(f"-{max(0, nodes - 1)}")
-    found = placed(profile, task, problems, name_length=length, nodes=nodes)
-    made = manifest(
+    placement = placed(profile, task, problems, name_length=length, nodes=nodes)
+    job = manifest(
         replace(task, env={**variables, **task.env}),
-        found,
+        placement,
         fail="FailJob",
         completionMode="Indexed",
         completions=nodes,
@@ -72,7 +72,7 @@ def job_over_nodes(profile: Profile, nodes: int, **fields: Unpack[TaskFields]) -
         backoffLimitPerIndex=task.retries,
         maxFailedIndexes=0,
     )
-    return _connected(made, task.name), _service(task.name, found.namespace)
+    return _connected(job, task.name), _service(task.name, placement.namespace)
 
 
 def _variables(task: Task, nodes: int) -> dict[str, str]:
@@ -95,7 +95,7 @@ def _connected(job: Manifest, service: str) -> Manifest:
 
 
 def _service(name: str, namespace: str) -> Manifest:
-    """A Service without an address of its own: a DNS record for each pod, from before the pod is ready."""
+    """Return a headless Service: a DNS record for each pod, even before the pod is ready."""
     return {
         "apiVersion": "v1",
         "kind": "Service",

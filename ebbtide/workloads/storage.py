@@ -50,11 +50,11 @@ class Storage(Protocol):
         ...
 
     def fetch(self, directory: str) -> Path:
-        """A directory on this machine; of a bucket, a copy that stays until another is fetched."""
+        """Return a local directory; of a bucket, a copy that stays until another is fetched."""
         ...
 
     def stage(self, directory: str) -> Path:
-        """A new directory on this machine, to write files into."""
+        """Create a local directory for new files."""
         ...
 
     def publish(self, directory: str) -> None:
@@ -75,7 +75,7 @@ class Storage(Protocol):
 
 
 def storage_of(root: str | Path) -> Storage:
-    """The storage at a path or an address.
+    """Return the storage at a path or an address.
 
     Raises:
         CheckpointError: there is no such storage, or what reads it is not installed.
@@ -107,7 +107,7 @@ def digest(file: Path) -> str:
 
 
 def _local(source: str | Path) -> Path | None:
-    """The path of a path or of a `file:` address; None for another address."""
+    """Return the path of a path or of a `file:` address; None for another address."""
     if isinstance(source, Path) or "://" not in source:
         return Path(source)
     parts = urlsplit(source)
@@ -138,11 +138,11 @@ class Directory:
         return (self._root / directory / file).stat().st_size
 
     def fetch(self, directory: str) -> Path:
-        """The directory itself."""
+        """Return the directory itself."""
         return self._root / directory
 
     def stage(self, directory: str) -> Path:
-        """A new directory."""
+        """Create a directory."""
         staged = self._root / directory
         staged.mkdir()
         return staged
@@ -186,10 +186,10 @@ class Bucket:
         """Names of all objects and prefixes."""
         with self._answering():
             try:
-                found: list[str] = self._files.ls(self._root, detail=False)
+                paths: list[str] = self._files.ls(self._root, detail=False)
             except FileNotFoundError:
                 return []  # a prefix exists once an object does
-            return [PurePosixPath(path).name for path in found]
+            return [PurePosixPath(path).name for path in paths]
 
     def read(self, file: str) -> str:
         """Text of an object."""
@@ -219,7 +219,7 @@ class Bucket:
         return fetched
 
     def stage(self, directory: str) -> Path:
-        """A new directory on this machine."""
+        """Create a local directory."""
         staged = self._scratch / directory
         staged.mkdir()
         return staged
@@ -272,14 +272,14 @@ class Bucket:
 
 @cache
 def _scratch() -> str:
-    """A temporary directory of this process."""
-    made = tempfile.mkdtemp(prefix="ebbtide-checkpoints-")
-    atexit.register(shutil.rmtree, made, ignore_errors=True)
-    return made
+    """Create a temporary directory of this process."""
+    directory = tempfile.mkdtemp(prefix="ebbtide-checkpoints-")
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    return directory
 
 
 def _opened(address: str) -> tuple[Any, str]:
-    """A file system of fsspec's, and the path in it.
+    """Return a file system of fsspec, and the path in it.
 
     Raises:
         CheckpointError: it has no such scheme, or what reads it is not installed.
@@ -313,10 +313,10 @@ def _download(address: str, directory: Path) -> None:
         CheckpointError: an object's name leads out of the directory.
     """
     files, root = _opened(address)
-    found: list[str] = files.find(root)
-    if not found:
+    paths: list[str] = files.find(root)
+    if not paths:
         raise FileNotFoundError(address)
-    for path in found:
+    for path in paths:
         below = PurePosixPath(path).name if path == root else path.removeprefix(root).lstrip("/")
         if ".." in PurePosixPath(below).parts:
             raise CheckpointError(f"{path} leads out of {address}; rename the object.")

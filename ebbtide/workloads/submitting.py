@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ebbtide.invocation import command_line
 from ebbtide.kubernetes_api import Api, ApiError
-from ebbtide.workloads.cluster import ClusterError, told
+from ebbtide.workloads.cluster import ClusterError, explained
 from ebbtide.workloads.following import Look, Progress, progress
 from ebbtide.workloads.objects import Object, waits
 
@@ -22,7 +22,7 @@ _PATIENCE: Final = 600.0
 
 
 def submit(api: Api, manifest: Object, *dependents: Object) -> Object:
-    """Create a Job and what belongs to it, once the cluster has said that it would take all of it.
+    """Create a Job and its dependents, after a dry run of all of them.
 
     The server validates strictly and runs its webhooks on a dry run first, so that nothing is there when
     something is refused. Dependents are owned by the Job, and deleted with it.
@@ -41,12 +41,12 @@ def submit(api: Api, manifest: Object, *dependents: Object) -> Object:
     namespace = manifest["metadata"].get("namespace") or api.namespace
     for item in (manifest, *dependents):
         _create(api, item, namespace, dryRun="All")
-    made = _create(api, manifest, namespace)
+    created = _create(api, manifest, namespace)
     owner = {
-        "apiVersion": made["apiVersion"],
-        "kind": made["kind"],
-        "name": made["metadata"]["name"],
-        "uid": made["metadata"]["uid"],
+        "apiVersion": created["apiVersion"],
+        "kind": created["kind"],
+        "name": created["metadata"]["name"],
+        "uid": created["metadata"]["uid"],
     }
     for item in dependents:
         owned = {**item, "metadata": {**item["metadata"], "ownerReferences": [owner]}}
@@ -56,7 +56,7 @@ def submit(api: Api, manifest: Object, *dependents: Object) -> Object:
             path = f"{_path(manifest, namespace)}/{owner['name']}"
             api.delete(path, propagationPolicy="Background")
             raise
-    return made
+    return created
 
 
 def _path(manifest: Object, namespace: str) -> str:
@@ -91,9 +91,9 @@ def _refusal(error: ApiError, kind: str, name: str, namespace: str) -> str:
         case http.HTTPStatus.NOT_FOUND, _ if "namespaces " in error.message:
             return f"There is no namespace {namespace} on the cluster: name another with --namespace."
         case http.HTTPStatus.UNAUTHORIZED, _:
-            return told(error)
+            return explained(error)
         case _ if error.unanswered:
-            return told(error)
+            return explained(error)
         case _:
             return f"The cluster refuses {kind} {name}, and nothing was created: {error.message}"
 
@@ -112,8 +112,8 @@ def look(api: Api, name: str, namespace: str) -> Look:
     pods: list[Object] = api.get(f"{core}/pods", labelSelector=selector, resourceVersion="0")["items"]
     workload: Object | None = None
     if job["spec"].get("suspend"):
-        found = _find(api, _WORKLOADS.format(namespace), labelSelector=f"{JOB_UID}={uid}")
-        workload = next(iter((found or {}).get("items", ())), None)
+        response = _find(api, _WORKLOADS.format(namespace), labelSelector=f"{JOB_UID}={uid}")
+        workload = next(iter((response or {}).get("items", ())), None)
     waiting = next((pod for pod in pods if waits(pod)), None)
     events: list[Object] = []
     if waiting is not None:
@@ -156,24 +156,24 @@ def follow(
     Raises:
         ClusterError: there is no such Job, or no more; one may not see it; the API server stays silent.
     """
-    found: Progress | None = None
+    current: Progress | None = None
     heard = time.monotonic()
     while True:
         begun = time.monotonic()
         try:
-            seen = look(api, name, namespace)
+            snapshot = look(api, name, namespace)
         except ApiError as error:
             if not error.unanswered:
-                raise ClusterError(_lost(error, name, namespace, known=found is not None)) from None
-            if found is None or begun - heard > _PATIENCE:
-                raise ClusterError(told(error)) from None
-            silent(told(error))
+                raise ClusterError(_lost(error, name, namespace, known=current is not None)) from None
+            if current is None or begun - heard > _PATIENCE:
+                raise ClusterError(explained(error)) from None
+            silent(explained(error))
         else:
             heard = time.monotonic()
-            found = progress(seen, found.disrupted if found else frozenset())
-            say(found)
-            if found.over:
-                return seen, found
+            current = progress(snapshot, current.disrupted if current else frozenset())
+            say(current)
+            if current.over:
+                return snapshot, current
         time.sleep(max(_PAUSE, _SHARE * (time.monotonic() - begun)))
 
 
@@ -193,4 +193,4 @@ def _lost(error: ApiError, name: str, namespace: str, *, known: bool) -> str:
                 f"({error.message})"
             )
         case _:
-            return told(error)
+            return explained(error)

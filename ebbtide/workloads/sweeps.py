@@ -34,7 +34,7 @@ def points(grid: Grid) -> list[dict[str, Value]]:
 
 
 def parameters(environment: Mapping[str, str] = os.environ) -> dict[str, Value]:
-    """In a pod of a sweep: the parameters of its index.
+    """Return the parameters of this index, in a pod of a sweep.
 
     An image without Ebbtide does the same: the variable `EBBTIDE_SWEEP` is a JSON list, and
     `JOB_COMPLETION_INDEX` says which of its items is meant.
@@ -53,7 +53,7 @@ def sweep(
     max_failed: int | None = None,
     **fields: Unpack[TaskFields],
 ) -> Manifest:
-    """The manifest of an Indexed Job that runs a task once for each point of a grid.
+    """Return the manifest of an Indexed Job that runs a task once for each point of a grid.
 
     Each index has its own retries, and what disrupts one uses none; a chosen exit code fails its index
     alone, and the others go on. The points stand in an environment variable and not in a ConfigMap: the Job
@@ -84,11 +84,11 @@ def sweep(
     problems.check(max_failed is None or max_failed >= 0, f"max_failed is {max_failed}; write 0 or more.")
     # A pod's host name is the Job's name with the index, and a label.
     room = LABEL_LENGTH - len(f"-{max(0, len(every) - 1)}")
-    found = placed(profile, task, problems, name_length=room)
+    placement = placed(profile, task, problems, name_length=room)
     count = len(every)
     return manifest(
         replace(task, env={**task.env, POINTS: text}),
-        found,
+        placement,
         fail="FailIndex",
         completionMode="Indexed",
         completions=count,

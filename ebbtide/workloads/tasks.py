@@ -164,16 +164,16 @@ def check(task: Task, problems: Problems, *, name_length: int = LABEL_LENGTH) ->
         not task.namespace or is_label(task.namespace),
         f"namespace is {task.namespace!r}, which can be no namespace's name.",
     )
-    for what, text in (("service_account", task.service_account), ("volume", task.volume)):
-        problems.check(not text or is_subdomain(text), f"{what} is {text!r}, which can be nothing's name.")
+    for name, text in (("service_account", task.service_account), ("volume", task.volume)):
+        problems.check(not text or is_subdomain(text), f"{name} is {text!r}, which can be nothing's name.")
     problems.check(
         task.mount_path.startswith("/") and ":" not in task.mount_path,
         f"mount_path is {task.mount_path!r}; it is an absolute path in the container.",
     )
-    for what, words in (("command", task.command), ("args", task.args)):
+    for name, words in (("command", task.command), ("args", task.args)):
         problems.check(
             not isinstance(words, str),
-            f"{what} is one text; write its words as a list, ['python', 'train.py'].",
+            f"{name} is one text; write its words as a list, ['python', 'train.py'].",
         )
     check_secrets(task.secret_env, task.secret_volumes, problems)
     check_image_pull_secrets(task.image_pull_secrets, problems)

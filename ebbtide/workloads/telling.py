@@ -25,53 +25,53 @@ _SHOWN: Final = 10
 _MINUTE: Final = 60
 
 
-def line(found: Progress) -> str:
+def line(current: Progress) -> str:
     """Format the progress of a Job as a line."""
-    return "; ".join(filter(None, (_state(found), _hardships(found))))
+    return "; ".join(filter(None, (_state(current), _hardships(current))))
 
 
-def _state(found: Progress) -> str:
-    match found.phase:
-        case Phase.RUNNING if found.points > 1:
-            parts = [f"running {found.running}, done {found.done} of {found.points}"]
-            if found.failed:
-                parts.append(f"failed {found.failed}")
-            if found.waiting:
-                parts.append(f"waiting for a node {found.waiting} ({found.reason})")
+def _state(current: Progress) -> str:
+    match current.phase:
+        case Phase.RUNNING if current.points > 1:
+            parts = [f"running {current.running}, done {current.done} of {current.points}"]
+            if current.failed:
+                parts.append(f"failed {current.failed}")
+            if current.waiting:
+                parts.append(f"waiting for a node {current.waiting} ({current.reason})")
             return ", ".join(parts)
         case Phase.RUNNING:
             return "running"
         case Phase.QUEUED | Phase.WAITING | Phase.STARTING | Phase.FAILED | Phase.COMPLETED:
-            done = f", done {found.done} of {found.points}" if found.points > 1 and found.done else ""
-            return f"{found.phase}{done}" + (f": {found.reason}" if found.reason else "")
+            done = f", done {current.done} of {current.points}" if current.points > 1 and current.done else ""
+            return f"{current.phase}{done}" + (f": {current.reason}" if current.reason else "")
         case _:
-            assert_never(found.phase)
+            assert_never(current.phase)
 
 
-def _hardships(found: Progress) -> str:
+def _hardships(current: Progress) -> str:
     """Return its retries and disruptions, if any."""
-    lost = len(found.disrupted)
+    lost = len(current.disrupted)
     parts = [f"{several(lost, 'disruption')} survived"] if lost else []
-    if found.retries:
-        parts.append(f"{several(found.retries, 'retry', 'retries')} used")
+    if current.retries:
+        parts.append(f"{several(current.retries, 'retry', 'retries')} used")
     return ", ".join(parts)
 
 
-def ending(look: Look, found: Progress, profile: Profile | None = None) -> str:
+def ending(look: Look, current: Progress, profile: Profile | None = None) -> str:
     """Format the end of a Job: result, duration, and of failures index, exit code and logs.
 
     Args:
         look: the last snapshot.
-        found: its progress.
+        current: its progress.
         profile: the cluster's profile, for the logs.
     """
     name = look.job["metadata"]["name"]
     length = seconds_since_made(look.job)
     took = "" if length is None else f" after {_minutes(length)}"
-    through = _hardships(found)
-    if found.phase is Phase.COMPLETED:
+    through = _hardships(current)
+    if current.phase is Phase.COMPLETED:
         return f"Job {name} completed{took}" + (f"; {through}" if through else "") + "."
-    why = f": {found.reason.rstrip('.')}" if found.reason else ""
+    why = f": {current.reason.rstrip('.')}" if current.reason else ""
     lines = [f"Job {name} failed{took}{why}." + (f" {through[0].upper()}{through[1:]}." if through else "")]
     return "\n".join([*lines, *_failures(look), *_logs(look, profile)])
 
@@ -121,7 +121,7 @@ def _last(pods: Sequence[Object]) -> Object | None:
 
 
 def _points(job: Object) -> list[dict[str, Any]]:
-    """The points of a sweep of ours, by index; none of another Indexed Job."""
+    """Return the points of a sweep, by index; empty for another Indexed Job."""
     for container in job["spec"]["template"]["spec"]["containers"]:
         for variable in container.get("env") or ():
             if variable["name"] == POINTS:
@@ -132,11 +132,11 @@ def _points(job: Object) -> list[dict[str, Any]]:
 def _logs(look: Look, profile: Profile | None) -> list[str]:
     metadata = look.job["metadata"]
     if profile is None:
-        asked = command_line("logs", "--namespace", metadata["namespace"], "--job", metadata["name"])
-        return [f"Logs: `{asked}`, with the cluster's profile."]
+        command = command_line("logs", "--namespace", metadata["namespace"], "--job", metadata["name"])
+        return [f"Logs: `{command}`, with the cluster's profile."]
     try:
         query = log_query(profile, namespace=metadata["namespace"], job=metadata["name"])
         link = log_link(profile, namespace=metadata["namespace"], job=metadata["name"])
-    except WorkloadError as error:  # how the Job ended is said all the same
+    except WorkloadError as error:  # the Job's end is reported all the same
         return [f"Logs: {error}"]
     return [f"Logs: {link}"] if link else ["Logs, by this query:", query]

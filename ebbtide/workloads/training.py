@@ -14,7 +14,7 @@ from ebbtide.invocation import pip_install
 from ebbtide.placement import Profile
 from ebbtide.workloads.capacity import check_capacity
 from ebbtide.workloads.errors import Problems, WorkloadError
-from ebbtide.workloads.placing import Place, place
+from ebbtide.workloads.placing import Placement, place
 from ebbtide.workloads.secrets import (
     check_image_pull_secrets,
     check_secrets,
@@ -111,11 +111,11 @@ class TrainPlacement:
                 f"{pip_install('train')}. `manifest()` needs none.",
                 name=error.name,
             ) from None
-        found: list[Any] = []
+        builders: list[Any] = []
         if self.labels:
-            found.append(options.Labels(self.labels))
+            builders.append(options.Labels(self.labels))
         if self.annotations:
-            found.append(options.Annotations(self.annotations))
+            builders.append(options.Annotations(self.annotations))
         if self.pods:
             jobs = [
                 options.ReplicatedJobPatch(
@@ -131,11 +131,11 @@ class TrainPlacement:
             spec = options.JobSetSpecPatch(replicated_jobs=jobs)
             template = options.JobSetTemplatePatch(spec=spec)
             runtime = options.TrainingRuntimeSpecPatch(template=template)
-            found.append(options.RuntimePatch(training_runtime_spec=runtime))
-        return found
+            builders.append(options.RuntimePatch(training_runtime_spec=runtime))
+        return builders
 
     def manifest(self) -> Manifest:
-        """The parts of a TrainJob that say where it goes, to merge into its manifest."""
+        """Return the parts of a TrainJob with its placement, to merge into its manifest."""
         metadata: Manifest = {
             name: part
             for name, part in (
@@ -159,7 +159,7 @@ class TrainPlacement:
 def train_job(
     profile: Profile, *, nodes: int = 1, jobs: Sequence[str] = ("node",), **fields: Unpack[TrainFields]
 ) -> TrainPlacement:
-    """Place a TrainJob on a pool or in a queue.
+    """Placement a TrainJob on a pool or in a queue.
 
     On a pool its pods carry the tolerations and a required affinity. In a queue they carry neither: Kueue
     adds what the chosen pool needs, as a patch of its own, and lets in all of the pods or none. On a pool
@@ -185,28 +185,28 @@ def train_job(
     try:
         check_secrets(task.secret_env, task.secret_volumes, problems)
         check_image_pull_secrets(task.image_pull_secrets, problems)
-        found = place(profile, task)
+        placement = place(profile, task)
     except WorkloadError as error:
         raise problems.error(*error.problems) from None
-    check_capacity(found.pools, task, nodes, problems)
+    check_capacity(placement.pools, task, nodes, problems)
     problems.end()
-    pod = found.pod | _pod_of(task)
+    pod = placement.pod | _pod_of(task)
     return TrainPlacement(
         nodes=nodes,
-        resources=_resources(task, found),
-        namespace=found.namespace,
-        labels=found.labels,
-        annotations=found.annotations,
+        resources=_resources(task, placement),
+        namespace=placement.namespace,
+        labels=placement.labels,
+        annotations=placement.annotations,
         env=secret_variables(task.secret_env),
         pods=dict.fromkeys(jobs, pod) if pod else {},
     )
 
 
-def _resources(task: Task, found: Place) -> dict[str, str]:
-    asked = {"cpu": task.cpu, "memory": task.memory}
-    if found.accelerator:
-        asked[found.accelerator] = str(task.gpu_count)
-    return {name: amount for name, amount in asked.items() if amount}
+def _resources(task: Task, placement: Placement) -> dict[str, str]:
+    resources = {"cpu": task.cpu, "memory": task.memory}
+    if placement.accelerator:
+        resources[placement.accelerator] = str(task.gpu_count)
+    return {name: amount for name, amount in resources.items() if amount}
 
 
 def _pod_of(task: Task) -> dict[str, Any]:

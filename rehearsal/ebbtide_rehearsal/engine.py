@@ -213,7 +213,7 @@ class Engine:
         self._files = self._files.declaring(declaration)
 
     def outputs(self) -> Mapping[str, Any]:
-        """The stack's outputs, with secrets in plain text."""
+        """Return the stack's outputs, with secrets in plain text."""
         if self._outputs is None:  # a query is a separate process, and only a run changes the outputs
             self._outputs = {name: output.value for name, output in self._stack.outputs().items()}
         return self._outputs

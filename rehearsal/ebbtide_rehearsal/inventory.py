@@ -26,8 +26,8 @@ def _objects(api: Api) -> Iterator[str]:
         for resource in api.get(root)["resources"]:
             if "list" not in resource["verbs"] or resource["kind"] in _OF_ITSELF:
                 continue
-            for one in api.items(f"{root}/{resource['name']}"):
-                metadata = one["metadata"]
+            for item in api.items(f"{root}/{resource['name']}"):
+                metadata = item["metadata"]
                 # Objects with a controller, such as a Deployment's ReplicaSets, are deleted with it.
                 if any(owner.get("controller") for owner in metadata.get("ownerReferences", ())):
                     continue

@@ -69,7 +69,7 @@ def check_directories(manifests: tuple[Path, ...], charts: tuple[Path, ...]) -> 
 def rehearse(
     files: StackFiles,
     scenario: Scenario,
-    found: Tools,
+    tools: Tools,
     *,
     home: Path,
     watch: Watch,
@@ -82,7 +82,7 @@ def rehearse(
     Args:
         files: the project, and the default stack of the scenario.
         scenario: the steps and expectations.
-        found: the tools that `needs` names.
+        tools: the tools that `needs` names.
         home: the base directory of the scenario's relative paths.
         watch: called with each update.
         manifests: directories of rendered kustomizations, for offline use.
@@ -96,7 +96,7 @@ def rehearse(
     files = _declaring(files, scenario, home)
     _cluster(files)
     settings = Settings(speed=scenario.speed, declaration=files.declaration())
-    with stage(files, settings, found, manifests=manifests, charts=charts, keep=keep) as on:
+    with stage(files, settings, tools, manifests=manifests, charts=charts, keep=keep) as on:
         return play(scenario, on, home, watch)
 
 

@@ -58,7 +58,7 @@ class Stage:
         return self.cloud.store
 
     def api(self) -> Api:
-        """A client for the cluster, with the stack's kubeconfig output."""
+        """Return a client for the cluster, with the stack's kubeconfig output."""
         kubeconfig = str(self.engine.outputs()["kubeconfig"])
         if kubeconfig not in self._api:
             self._api[kubeconfig] = Api.of_kubeconfig(json.loads(kubeconfig))
@@ -71,7 +71,7 @@ class Stage:
             ControlPlaneError: it has ended.
         """
         if self._argo is None:
-            (cluster,) = [each for each in self.store.resources() if each.type == CLUSTER]
+            (cluster,) = [resource for resource in self.store.resources() if resource.type == CLUSTER]
             kubeconfig = Path(cluster.state["kubeconfig"])
             api = Api.of_kubeconfig(json.loads(kubeconfig.read_text()))
             self._argo = start(api, kubeconfig, self.tools, self.processes, self.directory)
@@ -93,7 +93,7 @@ class Stage:
         """Wait by the wall clock, and check that all processes still run.
 
         Raises:
-            RehearsalError: the stand-in cloud has ended.
+            RehearsalError: the fake cloud has ended.
         """
         self.cloud.check()
         if self._argo is not None:
@@ -156,8 +156,8 @@ def stage(
                 }
             )
         )
-        told = replace(settings, tools={name: str(found.path) for name, found in tools.found.items()})
-        cloud = ending.enter_context(Cloud(directory, told))
+        with_tools = replace(settings, tools={name: str(tool.path) for name, tool in tools.found.items()})
+        cloud = ending.enter_context(Cloud(directory, with_tools))
         engine = Engine(
             files,
             pulumi=tools.path("pulumi"),

@@ -473,7 +473,7 @@ FLIPS = [*CLUSTER, *GKE_CLOUD, *AKS_CLOUD, *GKE_POOL, *AKS_POOL, *TENANCY, *ADDO
 
 
 def _graph(recording: Recording) -> list[tuple[Any, ...]]:
-    """What reaches a resource, and the kubeconfig; not the profile, which repeats the declaration."""
+    """Return the resources' inputs and the kubeconfig, without the profile, which repeats the declaration."""
     kubeconfig = cast("Secret", recording.outputs["kubeconfig"])
     graph = [
         (

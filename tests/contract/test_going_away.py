@@ -1,4 +1,4 @@
-"""How what runs on the cluster goes away again, with a cluster of ours and from one that stays."""
+"""Deletion of everything on the cluster, with a cluster that the stack created and from an existing one."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What every graph keeps, on both clouds, whatever is declared."""
+"""Properties of every graph, on both clouds, for any declaration."""
 
 import copy
 import json
@@ -174,7 +174,7 @@ def kubeconfig(recording: Recording) -> dict[str, Any]:
 
 @pytest.mark.parametrize("cloud", BASES)
 def test_the_kubernetes_provider_waits_for_the_system_pool(cloud: str) -> None:
-    """Nothing is put on the cluster before a node is there for it."""
+    """Nothing is installed on the cluster before it has a node."""
     recording = synth(BASES[cloud])
     (provider,) = recording.of_type("pulumi:providers:kubernetes")
     (system,) = [made for made in pools_made(recording) if made.role == "system"]

@@ -1,4 +1,4 @@
-"""What the dev stack costs while nothing runs, Kueue included, summed from the price table by hand."""
+"""Cost of the idle dev stack, Kueue included, summed from the price table by hand."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Who reaches whom on the pods' network, and what the add-ons' pods may do on a node, on both clouds."""
+"""Network policies between pods, and permissions of the add-ons' pods on a node, on both clouds."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

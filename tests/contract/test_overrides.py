@@ -113,7 +113,7 @@ def test_the_system_pool_inside_an_aks_cluster_has_its_overrides() -> None:
 
 
 def test_mappings_are_merged_and_lists_are_replaced() -> None:
-    """What Ebbtide derives beside an override stays."""
+    """Derived values besides an override are unchanged."""
     declaration = copy.deepcopy(BASES["gke"])
     declaration["pools"][1]["overrides"] = {
         "nodeConfig": {

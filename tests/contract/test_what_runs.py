@@ -1,4 +1,4 @@
-"""What every graph keeps of the things that run on the cluster, on both clouds."""
+"""Properties of all workloads on the cluster in every graph, on both clouds."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -77,7 +77,7 @@ def test_nothing_but_its_kinds_of_work_is_made_before_kueue(cloud: str) -> None:
 @pytest.mark.parametrize("cloud", BASES)
 @pytest.mark.parametrize("drivers", ["managed", "gpu-operator"])
 def test_built_in_kinds_are_valid(cloud: str, drivers: str) -> None:
-    """What the API server of that version would refuse is seen here, a misspelt field too."""
+    """Objects are valid by the API schema of that Kubernetes version, which also finds misspelt fields."""
     recording = synth(full(cloud, drivers=drivers))
     seen = 0
     for item in in_cluster(recording):

@@ -83,7 +83,7 @@ def test_an_archive_has_limits(archive: bytes, limits: dict[str, int], message: 
 
 @pytest.mark.parametrize("compress", [True, False])
 def test_a_bomb_ends_early(compress: bool, tmp_path: Path) -> None:  # noqa: FBT001
-    """What is small as it is fetched, and large once unpacked, is not unpacked."""
+    """An archive that is small as downloaded and large once unpacked is not unpacked."""
     packed, size = io.BytesIO(), 2**24
     if compress:
         with tarfile.open(fileobj=packed, mode="w:gz") as archive:

@@ -26,7 +26,7 @@ def _made() -> Recording:
 
 
 def _printed(story: str, name: str) -> list[dict[str, Any]]:
-    """What a file prints for kubectl."""
+    """Return a file's output for kubectl."""
     done = subprocess.run(
         [sys.executable, str(EXAMPLES / story / f"{name}.py")],
         env={"PYTHONPATH": str(ROOT), "EBBTIDE_PROFILE": profile_of(story).json()},

@@ -126,7 +126,7 @@ def test_retries_of_the_training_outlast_it() -> None:
 
 
 def test_component_files_are_in_step(tmp_path: Path) -> None:
-    """What lies in the directory is what `components.py` writes, with typed inputs."""
+    """The compiled files in the directory equal the output of `components.py`, with typed inputs."""
     module("checkpointed-training", "components").write(tmp_path)
     numbers = dict.fromkeys(("steps", "every"), "NUMBER_INTEGER")
     for name, typed in (

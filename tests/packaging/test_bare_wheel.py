@@ -115,7 +115,7 @@ def test_a_command_names_its_extras(bare: Path, project: Path, words: list[str],
     ids=" ".join,
 )
 def test_the_other_commands_need_no_extra(bare: Path, project: Path, words: list[str]) -> None:
-    """What needs neither Pulumi nor a cluster works with the wheel's own requirements."""
+    """Everything that needs neither Pulumi nor a cluster works with the wheel's own requirements."""
     _run(bare, "profile", "dev", "--out", "profile.json", cwd=project)
     done = _run(bare, *words, cwd=project)
     assert (done.returncode, done.stderr) == (0, "")

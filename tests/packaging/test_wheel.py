@@ -53,7 +53,7 @@ def _files(directory: Path) -> set[str]:
 
 
 def test_has_one_package_at_the_top(unpacked: Path) -> None:
-    """Nothing but `ebbtide` is importable from it, so it hides nobody's own `components` or `stacks`."""
+    """Only `ebbtide` is importable from it, so it shadows no `components` or `stacks` of others."""
     tops = {path.name for path in unpacked.iterdir()}
     assert tops == {"ebbtide", f"ebbtide-{ebbtide.__version__}.dist-info"}
 
@@ -170,7 +170,7 @@ def test_template_reports_faults_as_a_stack_does(cloud: str, unpacked: Path, tmp
 
 
 def test_template_logs_advice(unpacked: Path, tmp_path: Path) -> None:
-    """What is worth a warning in a declaration is logged by the template's program."""
+    """The template's program logs a declaration's warnings."""
     done = _python(_project(tmp_path, "aks"), unpacked, "-c", _RECORD)
     assert done.returncode == 0, done.stderr
     (warning,) = json.loads(done.stdout)["warnings"]
@@ -214,7 +214,7 @@ def test_template_asks_for_this_version(cloud: str) -> None:
 
 @pytest.mark.parametrize("file", ["test_cluster.py", "requirements-dev.txt"])
 def test_templates_have_the_same_tests(file: str) -> None:
-    """What does not depend on the cloud is the same in both templates."""
+    """The parts of both templates that do not depend on the cloud are equal."""
     texts = {(ROOT / "template" / cloud / file).read_text(encoding="utf-8") for cloud in ("gke", "aks")}
     assert len(texts) == 1
 

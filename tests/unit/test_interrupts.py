@@ -10,7 +10,7 @@ from ebbtide.interrupts import deferred_interrupts
 
 @pytest.fixture(autouse=True)
 def interruptible() -> Iterator[None]:
-    """What a shell runs in the background ignores interruptions."""
+    """Enable SIGINT, which a shell's background processes ignore."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

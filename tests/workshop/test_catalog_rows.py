@@ -1,4 +1,4 @@
-"""What a contributor's row in the catalog changes in the tests: nothing."""
+"""A contributor's new rows in the catalog break no test."""
 
 import subprocess
 import sys

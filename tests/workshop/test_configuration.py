@@ -1,4 +1,4 @@
-"""Where settings come from: a stack's configuration has one reader, and the environment has none."""
+"""Sources of settings: a stack's configuration has one reader, and the environment has none."""
 
 import ast
 from collections.abc import Iterable
@@ -26,7 +26,7 @@ def _readers(paths: Iterable[Path], *names: str) -> list[str]:
 
 
 def test_configuration_has_one_reader() -> None:
-    """Nothing in the program but `stacks/settings.py` reads `pulumi.Config`."""
+    """Only `stacks/settings.py` reads `pulumi.Config`."""
     assert _readers(_PROGRAM, "Config", "get_all_config") == [relative(_READER)]
 
 

@@ -1,4 +1,4 @@
-"""What the documentation shows: it is run, or held against what is there."""
+"""Documentation: its examples are run, and its facts compared with the code."""
 
 import json
 import re

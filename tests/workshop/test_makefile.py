@@ -10,14 +10,14 @@ from tests.repository import ROOT, makefile_targets
 
 
 def _make(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """What make says, as if it had not been make that started the tests."""
+    """Return make's output, independent of a make that runs the tests."""
     command = ["make", *arguments]
     quiet = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
     return subprocess.run(command, cwd=ROOT, env=quiet, capture_output=True, text=True, check=False)
 
 
 def _would_run(*arguments: str) -> str:
-    """What make would do in a fresh clone, where no environment is there yet."""
+    """Return make's commands in a fresh clone, without an environment."""
     done = _make("--dry-run", "VENV=nowhere-yet", *arguments)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -64,7 +64,7 @@ def test_test_runs_every_check(step: str) -> None:
 
 
 def test_old_python_is_refused_in_a_sentence() -> None:
-    """Who has no Python of the right age reads what is needed and what to do."""
+    """Without a suitable Python, make prints the required version and the fix."""
     done = _make("preview", "VENV=nowhere-yet", "PYTHON=python0")
     assert done.returncode != 0
     assert "Ebbtide needs Python 3.11 or later, and python0 is not there" in done.stderr

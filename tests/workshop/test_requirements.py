@@ -1,4 +1,4 @@
-"""What is installed: locked, with hashes, and in step with what was asked for."""
+"""Requirements: locked, with hashes, and in step with requirements*.in."""
 
 import re
 import tomllib
@@ -29,7 +29,7 @@ _LOCKS = ["requirements", "requirements-dev", "policies/requirements"]
 
 @pytest.mark.parametrize("name", _LOCKS)
 def test_lock_is_in_step(name: str) -> None:
-    """What is asked for is locked at a version that was asked for: else `make lock` was forgotten."""
+    """Each requirement is locked at a version that it allows: otherwise `make lock` was forgotten."""
     locked = _locked(f"{name}.txt")
     assert [
         str(item) for item in _asked(f"{name}.in") if not item.specifier.contains(locked.get(item.name, ""))

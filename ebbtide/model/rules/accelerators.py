@@ -26,12 +26,12 @@ _SOME = 3
 @cache
 def _built_in(cloud: CloudKind) -> dict[str, list[str]]:
     """Machine types by the accelerators that are part of them."""
-    found: dict[str, list[str]] = {}
+    machines_by_accelerator: dict[str, list[str]] = {}
     for name in machine_names(cloud):
         machine = find_machine(cloud, name)
         if machine is not None and machine.accelerator:
-            found.setdefault(machine.accelerator, []).append(name)
-    return found
+            machines_by_accelerator.setdefault(machine.accelerator, []).append(name)
+    return machines_by_accelerator
 
 
 def _known_types(cloud: CloudKind) -> list[str]:
@@ -48,7 +48,7 @@ def _carriers(cloud: CloudKind, accelerator: str) -> str:
 
 
 def _written(pool: PoolIn) -> tuple[Accelerator, Machine | None] | None:
-    """The accelerator as it is written, where it is of a type that there is."""
+    """Return the accelerator as written, if its type exists."""
     accelerator = pool.pool.accelerator
     return (accelerator, pool.machine) if accelerator and not _unknown(accelerator, pool) else None
 

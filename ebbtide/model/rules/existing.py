@@ -58,8 +58,8 @@ ROWS: tuple[MadeWith, ...] = (
 
 def _as_left_out(cluster: Cluster, attribute: str) -> object:
     """Default of the field."""
-    *way, last = attribute.split(".")
-    part: Declared = attrgetter(".".join(way))(cluster.cloud) if way else cluster.cloud
+    *parents, last = attribute.split(".")
+    part: Declared = attrgetter(".".join(parents))(cluster.cloud) if parents else cluster.cloud
     return type(part).model_fields[last].get_default(call_default_factory=True)
 
 

@@ -29,9 +29,9 @@ def _placed(cluster: Cluster) -> Iterator[tuple[str, Queue, int, Pool]]:
     """Each work pool of each queue that falls back, with its path there and its place among the queue's."""
     known = {pool.name: pool for pool in cluster.work_pools}
     for number, queue in _queues(cluster):
-        for place, name in enumerate(queue.pools):
+        for index, name in enumerate(queue.pools):
             if name in known:
-                yield f"queues[{number}].pools[{place}]", queue, place, known[name]
+                yield f"queues[{number}].pools[{index}]", queue, index, known[name]
 
 
 def _something_to_fall_back_to(cluster: Cluster) -> Iterator[Fault]:
@@ -47,11 +47,11 @@ def _something_to_fall_back_to(cluster: Cluster) -> Iterator[Fault]:
 
 def _in_no_other_queue(cluster: Cluster) -> Iterator[Fault]:
     for number, queue in enumerate(cluster.queues):
-        for place, name in enumerate(queue.pools):
+        for index, name in enumerate(queue.pools):
             home = fallback_of(name, cluster)
             if home and home != queue.name:
                 yield Fault(
-                    f"queues[{number}].pools[{place}]",
+                    f"queues[{number}].pools[{index}]",
                     f"The pool {name} is in the queue {home}, which falls back.",
                     "Its quota is part of that queue's. Counted here as well, more would be admitted than "
                     "there are nodes.",
@@ -72,10 +72,10 @@ def _none_queued(cluster: Cluster) -> Iterator[Fault]:
 
 
 def _backs_off(cluster: Cluster) -> Iterator[Fault]:
-    for path, queue, place, pool in _placed(cluster):
+    for path, queue, index, pool in _placed(cluster):
         capacity = pool.capacity
         held = isinstance(capacity, Spot) and capacity.eviction_policy == "Deallocate"
-        if held and place < len(queue.pools) - 1:
+        if held and index < len(queue.pools) - 1:
             yield Fault(
                 path,
                 f"The machines of {pool.name} are deallocated when they are taken back.",
@@ -85,16 +85,18 @@ def _backs_off(cluster: Cluster) -> Iterator[Fault]:
 
 
 def _same_resource(cluster: Cluster) -> Iterator[Fault]:
-    for path, queue, place, pool in _placed(cluster):
-        first = next((one for one in cluster.work_pools if one.name == queue.pools[0]), None)
-        if first is None or not place:
+    for path, queue, index, pool in _placed(cluster):
+        first = next(
+            (candidate for candidate in cluster.work_pools if candidate.name == queue.pools[0]), None
+        )
+        if first is None or not index:
             continue
-        kinds = [accelerators_of(one, cluster.site)[0] for one in (first, pool)]
+        kinds = [accelerators_of(candidate, cluster.site)[0] for candidate in (first, pool)]
         if len({resource_name(kind) if kind else "" for kind in kinds}) > 1:
-            theirs, ours = (kind or "no accelerators" for kind in kinds)
+            preferred, alternative = (kind or "no accelerators" for kind in kinds)
             yield Fault(
                 path,
-                f"The pool {pool.name} has {ours}, and {first.name} has {theirs}.",
+                f"The pool {pool.name} has {alternative}, and {first.name} has {preferred}.",
                 "What asks for the one never runs on the other, and the quota is the sum of both.",
                 "Write a queue for each.",
             )
@@ -162,17 +164,24 @@ def _class_name(cluster: Cluster) -> Iterator[Fault]:
 
 
 def _as_large(cluster: Cluster) -> Iterator[Fault]:
-    for path, queue, place, pool in _placed(cluster):
-        first = next((one for one in cluster.work_pools if one.name == queue.pools[0]), None)
-        if first is None or not place:
+    for path, queue, index, pool in _placed(cluster):
+        first = next(
+            (candidate for candidate in cluster.work_pools if candidate.name == queue.pools[0]), None
+        )
+        if first is None or not index:
             continue
-        one, other = (offered(each, cluster.site, cluster.addons) for each in (first, pool))
-        (_, count), (kind, others) = (accelerators_of(each, cluster.site) for each in (first, pool))
-        if one is not None and other is not None and not (other.holds(one) and others >= count):
+        preferred, alternative = (offered(member, cluster.site, cluster.addons) for member in (first, pool))
+        (_, count), (kind, others) = (accelerators_of(member, cluster.site) for member in (first, pool))
+        if (
+            preferred is not None
+            and alternative is not None
+            and not (alternative.holds(preferred) and others >= count)
+        ):
             has = f" with {others} x {kind}" if count else ""
             yield Fault(
                 path,
-                f"A node of {pool.name} offers {amount_text(other)}{has}, less than one of {first.name}.",
+                f"A node of {pool.name} offers {amount_text(alternative)}{has}, less than one of "
+                f"{first.name}.",
                 f"Work that needs all of a node of {first.name} waits for one, however long.",
                 "Write a machine as large, unless work asks for less.",
             )

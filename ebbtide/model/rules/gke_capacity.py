@@ -57,7 +57,7 @@ class Row:
     source: str
 
     def check(self, pool: PoolIn) -> Iterator[Fault]:
-        """A fault where the pool's capacity is of these kinds and its field offends."""
+        """Return a fault if the pool's capacity is of these kinds and its field breaks the rule."""
         capacity = pool.pool.capacity
         if not isinstance(capacity, self.kinds) or (value := self.offence(pool)) is None:
             return

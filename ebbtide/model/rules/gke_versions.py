@@ -28,7 +28,7 @@ class Needed:
     pin: str
 
     def check(self, pool: PoolIn) -> Iterator[Fault]:
-        """A fault where the pool asks for it, and the version is pinned to an earlier one."""
+        """Return a fault if the pool uses the feature and its version is pinned to an earlier one."""
         pinned, least = pool.site.kubernetes_version, PINS[self.pin].version
         if pinned is not None and self.asked(pool) and is_earlier(pinned, least):
             yield Fault(

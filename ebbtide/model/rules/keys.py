@@ -39,11 +39,11 @@ def _gke_location(cluster: Cluster) -> Iterator[Fault]:
     if not isinstance(cluster.cloud, Gke):
         return
     for field in ("secrets", "disks"):
-        found = _CRYPTO_KEY.fullmatch(getattr(cluster.cloud.keys, field) or "")
-        if found and found["location"] not in (cluster.site.region, "global"):
+        match = _CRYPTO_KEY.fullmatch(getattr(cluster.cloud.keys, field) or "")
+        if match and match["location"] not in (cluster.site.region, "global"):
             yield Fault(
                 f"cloud.keys.{field}",
-                f"The key is in {found['location']}, and the cluster in {cluster.site.region}.",
+                f"The key is in {match['location']}, and the cluster in {cluster.site.region}.",
                 "The cluster would depend on both places; Google Cloud may refuse the key.",
                 f"Use a key in {cluster.site.region}.",
             )

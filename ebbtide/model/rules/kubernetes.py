@@ -83,11 +83,11 @@ def _reserved_taints(pool: PoolIn) -> Iterator[Fault]:
             yield _reserved("taint", path, key, holder)
 
 
-def _reserved(what: str, path: str, key: str, holder: str) -> Fault:
+def _reserved(noun: str, path: str, key: str, holder: str) -> Fault:
     prefix, _, name = key.rpartition("/")
     return Fault(
         path,
-        f"The {what} {key} is {holder}: everything under {prefix}/ is.",
+        f"The {noun} {key} is {holder}: everything under {prefix}/ is.",
         "It would say what is not true, or the cloud would refuse the node pool.",
         f"Leave it out, or write it under a domain of your own, as acme.example/{name}.",
     )
@@ -96,17 +96,17 @@ def _reserved(what: str, path: str, key: str, holder: str) -> Fault:
 def _same_taint_twice(pool: PoolIn) -> Iterator[Fault]:
     taints = pool.pool.taints or ()
     times = Counter((taint.key, taint.effect) for taint in taints)
-    seen: set[tuple[str, TaintEffect]] = set()
+    reported: set[tuple[str, TaintEffect]] = set()
     for index, taint in enumerate(taints):
         mark = (taint.key, taint.effect)
-        if times[mark] > 1 and mark in seen:
+        if times[mark] > 1 and mark in reported:
             yield Fault(
                 pool.at(f"taints[{index}]"),
                 f"The taint {taint.key} with effect {taint.effect} is written twice.",
                 "Kubernetes holds one value for a key and effect, and refuses the node.",
                 "Leave one of the two out, or give it another effect.",
             )
-        seen.add(mark)
+        reported.add(mark)
 
 
 def _tainted_by_cloud(pool: PoolIn) -> bool:

@@ -46,15 +46,15 @@ def _namespaces_not_kubernetes(cluster: Cluster) -> Iterator[Fault]:
 def _once_in_a_namespace(cluster: Cluster) -> Iterator[Fault]:
     first: dict[tuple[str, str], str] = {}
     for path, name, local in _local_queues(cluster):
-        place = (local.namespace, name)
-        if place in first:
+        identity = (local.namespace, name)
+        if identity in first:
             yield Fault(
                 path,
-                f"Namespace {local.namespace} has a local queue {name} already, at {first[place]}.",
+                f"Namespace {local.namespace} has a local queue {name} already, at {first[identity]}.",
                 "A namespace holds one local queue of a name.",
                 "Leave one of the two out, or give it another name.",
             )
-        first.setdefault(place, path)
+        first.setdefault(identity, path)
 
 
 def _queues_are_used(cluster: Cluster) -> Iterator[Fault]:

@@ -79,7 +79,7 @@ def _adds_nothing(cluster: Cluster) -> Iterator[Fault]:
 
 
 def _added_gke(cluster: Cluster) -> Iterator[Fault]:
-    """A region that is added has zones, all of them its own."""
+    """Require zones of an added region, all of them its own."""
     for index, region in enumerate(cluster.cloud.regions):
         path = f"cloud.regions[{index}]"
         if not _GKE_REGION.fullmatch(region.name):

@@ -24,8 +24,8 @@ _CATALOG = "catalog/data/machines.csv, a source in each row"
 
 
 def _is_written(pool: PoolIn) -> Iterator[Fault]:
-    """A work pool has a machine, and so has a pool used alone; for a declaration's system pool the one
-    to take is known."""
+    """Require a machine of work pools, and of a pool used alone; a declaration's system pool has a
+    default."""
     if pool.pool.machine is None and (not pool.pool.is_system or not pool.path):
         yield Fault(
             pool.at("machine"),
@@ -57,7 +57,7 @@ def _is_known(pool: PoolIn) -> Iterator[Fault]:
 
 
 def _with_prefix(name: str, cloud: CloudKind) -> str:
-    """A machine type with the word that all types of Azure begin with, which is easily left out."""
+    """Return a machine type with Azure's prefix `Standard_`, which is easily omitted."""
     begins = name.lower().startswith(_AZURE.lower())
     return f"{_AZURE}{name}" if cloud is CloudKind.AKS and not begins else name
 

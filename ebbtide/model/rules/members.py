@@ -56,11 +56,11 @@ def _by_its_owner(cluster: Cluster) -> Iterator[Fault]:
             f'--resource-group {group} --name {existing.name} --query id --output tsv)"'
         )
     else:
-        place = f"/{cluster.cloud.location}/clusters/{existing.name}"
+        suffix = f"/{cluster.cloud.location}/clusters/{existing.name}"
         command = (
             f"gcloud projects add-iam-policy-binding {cluster.cloud.project} --role "
             f"roles/container.clusterViewer --member {principal(members[0])} --condition "
-            f"'title=cluster {existing.name},expression=resource.name.endsWith(\"{place}\")'"
+            f"'title=cluster {existing.name},expression=resource.name.endsWith(\"{suffix}\")'"
         )
     yield Fault(
         "teams",

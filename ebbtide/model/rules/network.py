@@ -27,7 +27,7 @@ def _parsed(text: str) -> IPv4Network | None:
 
 
 def _unparsed(path: str, text: str) -> Fault:
-    """A range that is none, and the one that was probably meant."""
+    """Build the fault of a malformed range, with the range that was probably meant."""
     try:
         around = IPv4Network(text, strict=False)
     except ValueError:
@@ -53,7 +53,7 @@ def _unparsed(path: str, text: str) -> Fault:
 
 
 def _ranges(network: GkeNetwork | AksNetwork) -> dict[str, str]:
-    """The ranges that are ours to choose, by field: a network that is there already has its own."""
+    """Return the ranges that the declaration sets, by field: an existing network has its own."""
     match network:
         case GkeNetwork(vpc=None):
             return {"nodes": network.nodes, "pods": network.pods, "services": network.services}
@@ -77,11 +77,11 @@ def _ranges_parse(cluster: Cluster) -> Iterator[Fault]:
 def _no_overlap(cluster: Cluster) -> Iterator[Fault]:
     ranges = _ranges(cluster.cloud.network)
     parsed = {field: network for field, text in ranges.items() if (network := _parsed(text))}
-    for (one, first), (other, second) in combinations(parsed.items(), 2):
+    for (left, first), (right, second) in combinations(parsed.items(), 2):
         if first.overlaps(second):
             yield Fault(
-                f"{_PATH}.{other}",
-                f"The range of {other}, {second}, overlaps that of {one}, {first}.",
+                f"{_PATH}.{right}",
+                f"The range of {right}, {second}, overlaps that of {left}, {first}.",
                 "The cluster could not be created, or pods and services would be called by each other's "
                 "addresses.",
                 "Write ranges that have no address in common.",
@@ -125,10 +125,10 @@ def _nodes_for_pods(cluster: Cluster, pods: IPv4Network) -> int:
     its pods, rounded up."""
     if isinstance(cluster.cloud, Aks):
         return 2 ** max(_AKS_NODE_PREFIX - pods.prefixlen, 0)
-    each = max(
+    per_node = max(
         (pool.max_pods_per_node or _GKE_PODS_PER_NODE for pool in cluster.pools), default=_GKE_PODS_PER_NODE
     )
-    block = 1 << (2 * each - 1).bit_length()
+    block = 1 << (2 * per_node - 1).bit_length()
     return pods.num_addresses // block
 
 

@@ -115,9 +115,11 @@ def _never_zero(pool: PoolIn) -> Iterator[Fault]:
     field, fewest = ("count", nodes.count) if nodes.count else ("min", nodes.min)
     if pool.pool.is_system or not fewest:
         return
-    each = hourly_price(pool)
+    price = hourly_price(pool)
     cost = (
-        f"at least {dollars(each * fewest)} an hour" if each else "money, how much is not in the price table,"
+        f"at least {dollars(price * fewest)} an hour"
+        if price
+        else "money, how much is not in the price table,"
     )
     yield Fault(
         pool.at(f"nodes.{field}"),

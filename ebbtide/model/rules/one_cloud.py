@@ -41,7 +41,7 @@ class OnlyOn:
         return self.what or self.field.rpartition(".")[2]
 
     def check(self, pool: PoolIn) -> Iterator[Fault]:
-        """A fault where a pool of the other cloud has it."""
+        """Return a fault if a pool of the other cloud has the field."""
         if self.is_written(pool.pool):
             problem = f"{called(pool.site.cloud)} has no {self.called}: it is {called(self.home)}'s."
             yield Fault(pool.at(self.field), problem, self.reason, self.fix)

@@ -157,8 +157,8 @@ def _missing(at: _At, hint: Any, value: object) -> Iterator[Fault]:
 
     if word(hint) != "object" or not isinstance(value, Mapping):
         return
-    for name, one in properties_of(hint).items():
-        if one.required and name not in value:
+    for name, schema in properties_of(hint).items():
+        if schema.required and name not in value:
             yield Fault(
                 (at / name).path,
                 f"{at.shown} has no {name}, which the provider wants.",
@@ -205,13 +205,13 @@ def _homes(known: Mapping[str, "Property"], key: str, path: str = "", depth: int
     """Objects below some fields that have a field of that name."""
     from ebbtide.provider_schema import properties_of, word  # noqa: PLC0415 - as above
 
-    for name, one in known.items():
-        if depth < _DEEP and word(one.hint) == "object":
-            here = f"{path}.{name}" if path else name
-            fields = properties_of(one.hint)
+    for name, schema in known.items():
+        if depth < _DEEP and word(schema.hint) == "object":
+            nested = f"{path}.{name}" if path else name
+            fields = properties_of(schema.hint)
             if key in fields:
-                yield here
-            yield from _homes(fields, key, here, depth + 1)
+                yield nested
+            yield from _homes(fields, key, nested, depth + 1)
 
 
 def unchecked(cluster: Cluster) -> tuple[Fault, ...]:

@@ -48,9 +48,9 @@ def _zone(cluster: Cluster) -> Iterator[Fault]:
     if zone in _ZONE_WORDS:
         return
     name = f"privatelink.{cluster.cloud.location}.azmk8s.io"
-    found = _ZONE.fullmatch(zone)
-    subzone, _, rest = found["name"].partition(".") if found else ("", "", "")
-    own = found is not None and found["name"] == name
+    match = _ZONE.fullmatch(zone)
+    subzone, _, rest = match["name"].partition(".") if match else ("", "", "")
+    own = match is not None and match["name"] == name
     if not own and (rest != name or len(subzone) > _LONGEST_SUBZONE):
         yield Fault(
             path,

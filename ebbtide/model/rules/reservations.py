@@ -39,14 +39,14 @@ def _any_has_no_name(pool: PoolIn) -> Iterator[Fault]:
 def _any_before_others(cluster: Cluster) -> Iterator[Fault]:
     by_name = {pool.name: (number, pool) for number, pool in enumerate(cluster.pools)}
     for queue in queues_falling_back(cluster):
-        for place, name in enumerate(queue.pools[:-1]):
+        for index, name in enumerate(queue.pools[:-1]):
             number, pool = by_name.get(name, (0, None))
             capacity = pool.capacity if pool else None
             if isinstance(capacity, Reservation) and capacity.affinity == "any":
                 yield Fault(
                     f"pools[{number}].capacity.affinity",
                     f"The pool {name} takes on-demand machines where no reservation is free.",
-                    f"The pools after it in the queue {queue.name}, {', '.join(queue.pools[place + 1 :])}, "
+                    f"The pools after it in the queue {queue.name}, {', '.join(queue.pools[index + 1 :])}, "
                     "are tried only once on-demand machines are sold out.",
                     "Write affinity: any-then-fail, so that the next pool is tried instead.",
                 )

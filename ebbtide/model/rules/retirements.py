@@ -18,30 +18,30 @@ def _retirements(pool: PoolIn) -> Iterator[tuple[str, str, Retirement]]:
         names = short_for(accelerator.type, retired_names(pool.site.cloud))
         declared += [("accelerator.type", name) for name in names[:1]]
     for field, name in declared:
-        found = retirement(pool.site.cloud, name)
-        if found is not None:
-            yield pool.at(field), name, found
+        announced = retirement(pool.site.cloud, name)
+        if announced is not None:
+            yield pool.at(field), name, announced
 
 
 def _retired(pool: PoolIn) -> Iterator[Fault]:
-    for path, name, found in _retirements(pool):
-        if found.is_past:
+    for path, name, announced in _retirements(pool):
+        if announced.is_past:
             yield Fault(
                 path,
-                f"{name} was retired on {found.date}.",
+                f"{name} was retired on {announced.date}.",
                 f"{called(pool.site.cloud)} has none, and the node pool could not be created.",
-                f"Write {found.successor}.",
+                f"Write {announced.successor}.",
             )
 
 
 def _to_be_retired(pool: PoolIn) -> Iterator[Fault]:
-    for path, name, found in _retirements(pool):
-        if not found.is_past:
+    for path, name, announced in _retirements(pool):
+        if not announced.is_past:
             yield Fault(
                 path,
-                f"{name} will be retired on {found.date}.",
+                f"{name} will be retired on {announced.date}.",
                 "Its nodes are stopped that day, and subscriptions that are new to it may get none before.",
-                f"Write a newer type, such as {found.successor}.",
+                f"Write a newer type, such as {announced.successor}.",
             )
 
 

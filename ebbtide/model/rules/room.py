@@ -23,7 +23,7 @@ _ADDONS = {
 
 
 def _copies(cluster: Cluster) -> dict[str, int]:
-    """Number of instances of each add-on."""
+    """Return the number of instances of each add-on."""
     addons = cluster.addons
     return {
         "kueue": (addons.kueue.replicas if addons.kueue else 1) if cluster.has_kueue else 0,
@@ -49,23 +49,24 @@ def what_runs_there(cluster: Cluster) -> tuple[str, Resources]:
 
 
 def largest_pod(cluster: Cluster) -> Resources:
-    """The most of each that any one pod of what runs on the system pool requests."""
+    """Return the largest requests of any single pod on the system pool, by resource."""
     items = [item for item, times in _copies(cluster).items() if times]
     if cluster.cloud.existing is None:
         items.append(cluster.site.cloud.value)
-    each = [footprint(item).most for item in items]
+    requests = [footprint(item).most for item in items]
     return Resources(
-        max((one.cpu_m for one in each), default=0), max((one.memory_mib for one in each), default=0)
+        max((request.cpu_m for request in requests), default=0),
+        max((request.memory_mib for request in requests), default=0),
     )
 
 
 def amount_text(amount: Resources) -> str:
-    """An amount in a sentence."""
+    """Format an amount for a sentence."""
     return f"{amount.cpu_m / 1000:.1f} CPU and {amount.memory_mib / 1024:.1f} GiB"
 
 
 def cheapest_home(cluster: Cluster, nodes: int = 1) -> Machine | None:
-    """The cheapest machine type of which so many hold what runs on the system pool; None where no type
+    """Return the cheapest machine type of which `nodes` nodes hold the system pool's pods; None if no type
     does."""
     pool = next((pool for pool in cluster.pools if pool.is_system), None)
     if pool is None:
@@ -93,15 +94,15 @@ def price_text(machine: Machine, cluster: Cluster) -> str:
 
 def _sum(pool: Pool, cluster: Cluster) -> Resources | None:
     """Return the capacity of all nodes of a system pool; None if unknown."""
-    one, most = offered(pool, cluster.site, cluster.addons), most_nodes(pool)
-    if not pool.is_system or pool.machine is None or one is None or not most:
+    node, most = offered(pool, cluster.site, cluster.addons), most_nodes(pool)
+    if not pool.is_system or pool.machine is None or node is None or not most:
         return None
-    return Resources(one.cpu_m * most, one.memory_mib * most)
+    return Resources(node.cpu_m * most, node.memory_mib * most)
 
 
 def _holds_each_pod(pool: Pool, cluster: Cluster) -> bool:
-    one = offered(pool, cluster.site, cluster.addons)
-    return one is None or one.holds(largest_pod(cluster))
+    node = offered(pool, cluster.site, cluster.addons)
+    return node is None or node.holds(largest_pod(cluster))
 
 
 def _larger(pool: Pool, cluster: Cluster) -> str:
@@ -120,14 +121,14 @@ def _larger(pool: Pool, cluster: Cluster) -> str:
 
 def _holds(cluster: Cluster) -> Iterator[Fault]:
     for pool in pools_of(cluster):
-        there, machine = _sum(pool.pool, cluster), pool.pool.machine
-        what, need = what_runs_there(cluster)
-        if there is None or machine is None or there.holds(need):
+        capacity, machine = _sum(pool.pool, cluster), pool.pool.machine
+        workloads, need = what_runs_there(cluster)
+        if capacity is None or machine is None or capacity.holds(need):
             continue
         yield Fault(
             pool.at("machine"),
-            f"{most_nodes(pool.pool)} x {machine.type} offer {amount_text(there)} beside what is on every "
-            f"node, and {what} request {amount_text(need)}.",
+            f"{most_nodes(pool.pool)} x {machine.type} offer {amount_text(capacity)} beside what is on every "
+            f"node, and {workloads} request {amount_text(need)}.",
             "Some of them would stay pending, or settle on work pools that then never reach zero.",
             _larger(pool.pool, cluster),
         )
@@ -135,14 +136,19 @@ def _holds(cluster: Cluster) -> Iterator[Fault]:
 
 def _holds_each(cluster: Cluster) -> Iterator[Fault]:
     for pool in pools_of(cluster):
-        there, machine = _sum(pool.pool, cluster), pool.pool.machine
-        what, need = what_runs_there(cluster)
-        if there is None or machine is None or not there.holds(need) or _holds_each_pod(pool.pool, cluster):
+        capacity, machine = _sum(pool.pool, cluster), pool.pool.machine
+        workloads, need = what_runs_there(cluster)
+        if (
+            capacity is None
+            or machine is None
+            or not capacity.holds(need)
+            or _holds_each_pod(pool.pool, cluster)
+        ):
             continue
         yield Fault(
             pool.at("machine"),
-            f"All nodes together hold {what}, and one {machine.type} does not hold their largest pod: they "
-            f"request up to {amount_text(largest_pod(cluster))}.",
+            f"All nodes together hold {workloads}, and one {machine.type} does not hold their largest pod: "
+            f"they request up to {amount_text(largest_pod(cluster))}.",
             "It would stay pending, however many nodes there are.",
             _larger(pool.pool, cluster),
         )

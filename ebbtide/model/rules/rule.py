@@ -21,7 +21,7 @@ class Severity(StrEnum):
 
 
 def _id(name: str) -> str:
-    """A rule's name as an id: `a known machine type` is `known-machine-type`."""
+    """Return a rule's name as an id: `a known machine type` is `known-machine-type`."""
     words = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", re.sub(r"^(a|an|the) ", "", name)).replace("'", "")
     return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
 

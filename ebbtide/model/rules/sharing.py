@@ -76,9 +76,9 @@ def _driver(cluster: Cluster) -> Iterator[Fault]:
 
 def _alike_in_a_queue(cluster: Cluster) -> Iterator[Fault]:
     known = {
-        pool.name: shares(found.accelerator, cluster.site.cloud)
+        pool.name: shares(completed.accelerator, cluster.site.cloud)
         for pool in cluster.pools
-        if (found := complete_pool(pool, cluster.site)).accelerator is not None
+        if (completed := complete_pool(pool, cluster.site)).accelerator is not None
     }
     for number, queue in enumerate(cluster.queues):
         counts = {known[name]: name for name in queue.pools if name in known}

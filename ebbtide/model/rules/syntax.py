@@ -51,7 +51,7 @@ class Syntax(Generic[_Subject]):
 
 
 def _quoted(text: str) -> str:
-    """A text in a sentence: as it is, or in quotes where it would run into the sentence."""
+    """Format a text for a sentence: as it is, or in quotes if it would be ambiguous."""
     return text if re.fullmatch(r"[-\w@:/.]*[-\w]", text) else json.dumps(text, ensure_ascii=False)
 
 
@@ -65,10 +65,10 @@ def _check(row: Syntax[_Subject], subject: _Subject) -> Iterator[Fault]:
 
 
 def cluster_rules(*rows: Syntax[Cluster]) -> tuple[ClusterRule, ...]:
-    """A rule for each row over the whole declaration."""
+    """Return a rule for each row over the whole declaration."""
     return tuple(ClusterRule(row.rule_name, row.source, partial(_check, row), row.cloud) for row in rows)
 
 
 def pool_rules(*rows: Syntax[PoolIn]) -> tuple[PoolRule, ...]:
-    """A rule for each row over a pool."""
+    """Return a rule for each row over a pool."""
     return tuple(PoolRule(row.rule_name, row.source, partial(_check, row), row.cloud) for row in rows)

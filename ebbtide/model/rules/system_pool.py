@@ -40,15 +40,14 @@ def _missing_machine(cluster: Cluster) -> Iterator[Fault]:
     for pool in pools_of(cluster):
         if not pool.pool.is_system or pool.pool.machine is not None:
             continue
-        what, once = what_runs_there(cluster)
+        workloads, once = what_runs_there(cluster)
         need = once + daemons(pool.pool, pool.site, cluster.addons)
         machine = cheapest_home(cluster)
         fix = "Write machine: with a larger type than the catalog has."
         if machine is not None:
             cost = price_text(machine, cluster)
-            fix = (
-                f"Write machine: {machine.name}, the cheapest that holds {what} ({amount_text(need)}){cost}."
-            )
+            holds = f"the cheapest that holds {workloads} ({amount_text(need)}){cost}"
+            fix = f"Write machine: {machine.name}, {holds}."
         yield Fault(
             pool.at("machine"),
             "The system pool has no machine type.",

@@ -57,20 +57,20 @@ def _local_queue_names(cluster: Cluster) -> Texts:
 
 
 def _once(
-    what: str, consequence: str, names: Callable[[Cluster], Texts], cluster: Cluster
+    noun: str, consequence: str, names: Callable[[Cluster], Texts], cluster: Cluster
 ) -> Iterator[Fault]:
     first: dict[str, str] = {}
     for path, name in names(cluster):
         if name is None:
             continue
         if name in first:
-            problem = f"The {what} {name} is there already, at {first[name]}."
-            yield Fault(path, problem, consequence, f"Write a {what} of its own.")
+            problem = f"The {noun} {name} is there already, at {first[name]}."
+            yield Fault(path, problem, consequence, f"Write a {noun} of its own.")
         first.setdefault(name, path)
 
 
-def _once_rule(what: str, consequence: str, names: Callable[[Cluster], Texts]) -> ClusterRule:
-    return ClusterRule(f"no {what} twice", NAMES_SOURCE, partial(_once, what, consequence, names))
+def _once_rule(noun: str, consequence: str, names: Callable[[Cluster], Texts]) -> ClusterRule:
+    return ClusterRule(f"no {noun} twice", NAMES_SOURCE, partial(_once, noun, consequence, names))
 
 
 def _queues_name_pools(cluster: Cluster) -> Iterator[Fault]:
@@ -121,11 +121,11 @@ def _not_too_many_pools(cluster: Cluster) -> Iterator[Fault]:
 def _one_accelerator_type(cluster: Cluster) -> Iterator[Fault]:
     types = {pool.name: accelerators_of(pool, cluster.site)[0] for pool in cluster.pools}
     for index, queue in enumerate(cluster.queues):
-        found = list(dict.fromkeys(types[name] for name in queue.pools if types.get(name)))
-        if len(found) > 1:
+        accelerators = list(dict.fromkeys(types[name] for name in queue.pools if types.get(name)))
+        if len(accelerators) > 1:
             yield Fault(
                 f"queues[{index}].pools",
-                f"The queue leads to different accelerators, {both(found)}.",
+                f"The queue leads to different accelerators, {both(accelerators)}.",
                 "A job may land on the lesser one.",
                 "Write a queue for each type, unless any of them will do.",
             )
@@ -179,9 +179,9 @@ def _default_is_there(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
-def _dns_label(what: str, example: str, names: Callable[[Cluster], Texts]) -> Syntax[Cluster]:
+def _dns_label(noun: str, example: str, names: Callable[[Cluster], Texts]) -> Syntax[Cluster]:
     return Syntax(
-        what=what,
+        what=noun,
         whose="Kubernetes",
         pattern=DNS_LABEL,
         wants=DNS_LABEL_WORDS,

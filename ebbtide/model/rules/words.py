@@ -24,12 +24,12 @@ def both(things: Sequence[str]) -> str:
 
 
 def dollars(amount: float) -> str:
-    """An amount in a sentence: `$0.067`, `$12.50`."""
+    """Format an amount for a sentence: `$0.067`, `$12.50`."""
     return f"${amount:.3f}" if amount < 1 else f"${amount:.2f}"
 
 
 def span(duration: timedelta) -> str:
-    """A duration as people write it: `7d`, `90m`, `45s`."""
+    """Format a duration: `7d`, `90m`, `45s`."""
     seconds = int(duration.total_seconds())
     for unit, length in (("d", 86400), ("h", 3600), ("m", 60)):
         if seconds and seconds % length == 0:

@@ -11,7 +11,15 @@ from pydantic_core import ErrorDetails
 from ebbtide.model.faults import Fault, did_you_mean
 from ebbtide.model.paths import path_text
 from ebbtide.model.pool import Taint
-from ebbtide.model.shape.places import Place, aliases_of, item_of, kind_of, models_in, place_of, words_of
+from ebbtide.model.shape.places import (
+    Location,
+    aliases_of,
+    item_of,
+    kind_of,
+    location_of,
+    models_in,
+    words_of,
+)
 from ebbtide.model.shape.unknown_keys import unknown_key
 
 UNREADABLE = "The declaration cannot be read as it stands."
@@ -130,12 +138,12 @@ class Finding:
 
     Attributes:
         fault: the fault.
-        place: the place of it.
+        location: the location of it.
         meant: path of the field that was probably meant by an unknown key; empty where that cannot be told.
     """
 
     fault: Fault
-    place: Place
+    location: Location
     meant: str = ""
 
 
@@ -154,21 +162,21 @@ def described(value: object) -> str:
     return "a list" if isinstance(value, Sequence) else str(value)
 
 
-def _example(place: Place) -> str:
-    if place.owner is None or place.field is None:
-        return next((_EXAMPLES.get(model.__name__, "") for model in models_in(place.annotation)), "")
-    alias = next(alias for alias, field in aliases_of(place.owner).items() if field is place.field)
-    return _EXAMPLES.get(f"{place.owner.__name__}.{alias}", "")
+def _example(location: Location) -> str:
+    if location.owner is None or location.field is None:
+        return next((_EXAMPLES.get(model.__name__, "") for model in models_in(location.annotation)), "")
+    alias = next(alias for alias, field in aliases_of(location.owner).items() if field is location.field)
+    return _EXAMPLES.get(f"{location.owner.__name__}.{alias}", "")
 
 
-def _taint(place: Place) -> str:
+def _taint(location: Location) -> str:
     """Taints as the declaration has them, from kubectl's form or a mapping of keys to values; empty for
     anything else."""
-    value = place.value
-    if models_in(place.annotation) == (Taint,) and isinstance(value, str):
+    value = location.value
+    if models_in(location.annotation) == (Taint,) and isinstance(value, str):
         found = _TAINT.fullmatch(value)
         return _taint_of(**found.groupdict(default="")) if found else ""
-    if models_in(item_of(place.annotation)) == (Taint,) and isinstance(value, Mapping):
+    if models_in(item_of(location.annotation)) == (Taint,) and isinstance(value, Mapping):
         values = cast("Mapping[str, object]", value)
         written = [_taint_of(str(key), text) for key, text in values.items() if isinstance(text, str)]
         return f"[{', '.join(written)}]" if len(written) == len(values) and "key" not in values else ""
@@ -180,123 +188,138 @@ def _taint_of(key: str, value: str, effect: str = "") -> str:
     return f"{{{', '.join(f'{name}: {text}' for name, text in fields.items() if text)}}}"
 
 
-def _how_to_write(place: Place, wanted: str) -> str:
-    name, value = place.name, place.value
-    own = "" if isinstance(place.keys[-1], int) else f"{name}: "
-    if wanted == "text" and place.name == "kubernetesVersion":
+def _how_to_write(location: Location, wanted: str) -> str:
+    name, value = location.name, location.value
+    own = "" if isinstance(location.keys[-1], int) else f"{name}: "
+    if wanted == "text" and location.name == "kubernetesVersion":
         return "Write it in quotes, since YAML reads 1.30 as the number 1.3."
     if wanted == "text" and isinstance(value, bool | int | float):
         return f'Write {own}"{str(value).lower()}", in quotes.'
     if wanted == "a whole number" and isinstance(value, str) and value.strip().isdigit():
         return f"Write {own}{value.strip()}, without quotes."
-    if wanted == "a list" and isinstance(value, str) and value and not models_in(item_of(place.annotation)):
+    if (
+        wanted == "a list"
+        and isinstance(value, str)
+        and value
+        and not models_in(item_of(location.annotation))
+    ):
         return f"Write {own}[{value}]."
-    return _by_example(place, wanted, own)
+    return _by_example(location, wanted, own)
 
 
-def _by_example(place: Place, wanted: str, own: str) -> str:
-    if taint := _taint(place):
+def _by_example(location: Location, wanted: str, own: str) -> str:
+    if taint := _taint(location):
         return f"Write {own}{taint}."
-    example = _example(place)
-    if example and wanted == "a list" and isinstance(place.value, Mapping) and example.startswith("[{"):
+    example = _example(location)
+    if example and wanted == "a list" and isinstance(location.value, Mapping) and example.startswith("[{"):
         return f"Begin each item with a dash: - {example.strip('[]')}, for example."
     if example:
         return f"Write {own}{example}, for example."
     return f"Write {wanted} here, or leave it out." if wanted else "Write something else, or leave it out."
 
 
-def _wrong_type(place: Place, error: ErrorDetails) -> Fault:
-    wanted = "a word or a mapping" if place.name in _WORDS_TOO else _WANTED[error["type"]]
-    problem = f"{place.name} is {described(place.value)}, and {wanted} is wanted."
-    if not place.keys:
+def _wrong_type(location: Location, error: ErrorDetails) -> Fault:
+    wanted = "a word or a mapping" if location.name in _WORDS_TOO else _WANTED[error["type"]]
+    problem = f"{location.name} is {described(location.value)}, and {wanted} is wanted."
+    if not location.keys:
         problem = problem.replace("the declaration is", "The declaration is", 1)
         return Fault("", problem, UNREADABLE, "Write name, owner, cloud and pools under ebbtide:cluster.")
-    return Fault(place.path, problem, UNREADABLE, _how_to_write(place, wanted))
+    return Fault(location.path, problem, UNREADABLE, _how_to_write(location, wanted))
 
 
-def _missing(place: Place, _: ErrorDetails) -> Fault:
-    owner = place.owner or BaseModel
-    alias = next((alias for alias, field in aliases_of(owner).items() if field is place.field), place.name)
-    fix = f"Write {alias}: {_example(place)}, for example."
+def _missing(location: Location, _: ErrorDetails) -> Fault:
+    owner = location.owner or BaseModel
+    alias = next(
+        (alias for alias, field in aliases_of(owner).items() if field is location.field), location.name
+    )
+    fix = f"Write {alias}: {_example(location)}, for example."
     problem = f"{alias} is missing."
-    if place.as_word:
-        problem = f"The {alias} of the {place.value} is missing."
-        fix = f"Write {place.name}: {{kind: {place.value}, {alias}: {_example(place)}}}, for example."
-    return Fault(place.path, problem, "Nothing can be made without it.", fix)
+    if location.as_word:
+        problem = f"The {alias} of the {location.value} is missing."
+        fix = (
+            f"Write {location.name}: {{kind: {location.value}, {alias}: {_example(location)}}}, for example."
+        )
+    return Fault(location.path, problem, "Nothing can be made without it.", fix)
 
 
-def _empty(place: Place, _: ErrorDetails) -> Fault:
+def _empty(location: Location, _: ErrorDetails) -> Fault:
     return Fault(
-        place.path, f"{place.name} is empty.", "Nothing can be made of it.", _how_to_write(place, "text")
+        location.path,
+        f"{location.name} is empty.",
+        "Nothing can be made of it.",
+        _how_to_write(location, "text"),
     )
 
 
-def _too_small(place: Place, error: ErrorDetails) -> Fault:
+def _too_small(location: Location, error: ErrorDetails) -> Fault:
     limits = error.get("ctx", {})
     least = f"{limits['ge']} or more" if "ge" in limits else f"more than {limits.get('gt', 0):g}"
     return Fault(
-        place.path,
-        f"{place.name} is {place.value}.",
+        location.path,
+        f"{location.name} is {location.value}.",
         "Nothing can be made with it.",
         f"Write {least}, or leave it out.",
     )
 
 
-def _choice(place: Place, _: ErrorDetails) -> Fault:
-    words = words_of(place.annotation)
-    near = did_you_mean(str(place.value).lower(), words)
+def _choice(location: Location, _: ErrorDetails) -> Fault:
+    words = words_of(location.annotation)
+    near = did_you_mean(str(location.value).lower(), words)
     return Fault(
-        place.path,
-        f"{place.name} cannot be {place.value}{near}",
+        location.path,
+        f"{location.name} cannot be {location.value}{near}",
         UNREADABLE,
         f"Write one of {', '.join(words)}.",
     )
 
 
-def _kind(place: Place, error: ErrorDetails) -> Fault:
-    kinds = [kind_of(variant) for variant in models_in(place.annotation)]
-    what = "capacity" if place.name == "capacity" else place.name
+def _kind(location: Location, error: ErrorDetails) -> Fault:
+    kinds = [kind_of(variant) for variant in models_in(location.annotation)]
+    name = "capacity" if location.name == "capacity" else location.name
     fix = f"Write one of {', '.join(kinds)}."
     if error["type"] == "union_tag_not_found":
-        path = path_text((*place.keys, "kind"))
+        path = path_text((*location.keys, "kind"))
         return Fault(
             path,
-            f"The kind of {what} is missing.",
+            f"The kind of {name} is missing.",
             "Nothing can be made without it.",
             f"Under kind, {fix.lower()}",
         )
-    is_word = isinstance(place.value, str)
-    written = place.value if is_word else cast("Mapping[str, object]", place.value).get("kind")
-    path = place.path if is_word else path_text((*place.keys, "kind"))
+    is_word = isinstance(location.value, str)
+    written = location.value if is_word else cast("Mapping[str, object]", location.value).get("kind")
+    path = location.path if is_word else path_text((*location.keys, "kind"))
     word = str(written).lower()
     near = f"; did you mean {_OTHER_WORDS[word]}?" if word in _OTHER_WORDS else did_you_mean(word, kinds)
-    return Fault(path, f"There is no {what} kind {written}{near}", UNREADABLE, fix)
+    return Fault(path, f"There is no {name} kind {written}{near}", UNREADABLE, fix)
 
 
-def _duration(place: Place, _: ErrorDetails) -> Fault:
-    bare = isinstance(place.value, int | float) or str(place.value).strip().isdigit()
+def _duration(location: Location, _: ErrorDetails) -> Fault:
+    bare = isinstance(location.value, int | float) or str(location.value).strip().isdigit()
     wrong = "and a duration needs a unit" if bare else "which is no duration in whole seconds"
     return Fault(
-        place.path,
-        f"{place.name} is {described(place.value)}, {wrong}.",
+        location.path,
+        f"{location.name} is {described(location.value)}, {wrong}.",
         UNREADABLE,
         "Write a number with its unit: 30s, 90m, 12h or 7d.",
     )
 
 
-def _key_of_no_text(place: Place) -> Fault:
-    key = str(place.keys[-1])
+def _key_of_no_text(location: Location) -> Fault:
+    key = str(location.keys[-1])
     problem = f"The key {key} is not text as YAML reads it."
-    return Fault(place.path, problem, UNREADABLE, f'Write "{key}", in quotes.')
+    return Fault(location.path, problem, UNREADABLE, f'Write "{key}", in quotes.')
 
 
-def _other(place: Place, _: ErrorDetails) -> Fault:
+def _other(location: Location, _: ErrorDetails) -> Fault:
     return Fault(
-        place.path, f"{place.name} cannot be {described(place.value)}.", UNREADABLE, _how_to_write(place, "")
+        location.path,
+        f"{location.name} cannot be {described(location.value)}.",
+        UNREADABLE,
+        _how_to_write(location, ""),
     )
 
 
-_Check = tuple[str, Callable[[Place, ErrorDetails], Fault]]
+_Check = tuple[str, Callable[[Location, ErrorDetails], Fault]]
 
 _OTHER: _Check = ("known-value", _other)
 
@@ -316,33 +339,33 @@ _CHECKS: dict[str, _Check] = {
 """The id of the rule that each of pydantic's errors breaks, and the fault to report."""
 
 
-def _unknown(place: Place, whole: type[BaseModel]) -> Finding:
-    known = tuple(aliases_of(place.owner)) if place.owner else ()
-    reading = unknown_key(place, whole, known)
-    meant = path_text((*place.keys[:-1], reading.meant)) if reading.meant else ""
-    fault = Fault(place.path, reading.problem, reading.consequence, reading.fix, rule="known-key")
-    return Finding(fault, place, meant)
+def _unknown(location: Location, whole: type[BaseModel]) -> Finding:
+    known = tuple(aliases_of(location.owner)) if location.owner else ()
+    reading = unknown_key(location, whole, known)
+    meant = path_text((*location.keys[:-1], reading.meant)) if reading.meant else ""
+    fault = Fault(location.path, reading.problem, reading.consequence, reading.fix, rule="known-key")
+    return Finding(fault, location, meant)
 
 
 def findings(model: type[BaseModel], error: ValidationError, written: object) -> tuple[Finding, ...]:
     """Every fault of shape, with what `salvage` needs to know of it; arguments as for `shape_faults`."""
-    found: list[Finding] = []
+    collected: list[Finding] = []
     for details in error.errors(include_url=False):
-        place = place_of(model, details["loc"], written)
+        location = location_of(model, details["loc"], written)
         if details["type"] == "too_short" and details["input"]:
             continue  # the items that are there have faults of their own
         if details["loc"][-1:] == ("[key]",):
-            found.append(Finding(replace(_key_of_no_text(place), rule="value-type"), place))
+            collected.append(Finding(replace(_key_of_no_text(location), rule="value-type"), location))
         elif details["type"] in ("extra_forbidden", "invalid_key"):
-            found.append(_unknown(place, model))
+            collected.append(_unknown(location, model))
         else:
             rule, fault_of = _CHECKS.get(details["type"], _OTHER)
-            found.append(Finding(replace(fault_of(place, details), rule=rule), place))
-    meant = {finding.meant for finding in found}
+            collected.append(Finding(replace(fault_of(location, details), rule=rule), location))
+    meant = {finding.meant for finding in collected}
     return tuple(
-        each
-        for each in found
-        if not (each.fault.problem.endswith("is missing.") and each.fault.path in meant)
+        finding
+        for finding in collected
+        if not (finding.fault.problem.endswith("is missing.") and finding.fault.path in meant)
     )
 
 

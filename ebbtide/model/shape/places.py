@@ -1,4 +1,4 @@
-"""From where pydantic found an error to the place in what was written."""
+"""From where pydantic found an error to the location in what was written."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ from ebbtide.model.paths import Key, path_text
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A place in a declaration, and what belongs there.
+class Location:
+    """A location in a declaration, and what belongs there.
 
     Attributes:
         keys: the chain of keys and indexes that leads there, in the declaration's spelling.
@@ -49,7 +49,7 @@ class Place:
 
 
 def _leaves(annotation: object) -> Iterator[object]:
-    """The types that an annotation allows, without None."""
+    """Return the types that an annotation allows, without None."""
     if get_origin(annotation) is Annotated:
         yield from _leaves(get_args(annotation)[0])
     elif get_origin(annotation) in (Union, UnionType):
@@ -60,7 +60,7 @@ def _leaves(annotation: object) -> Iterator[object]:
 
 
 def models_in(annotation: object) -> tuple[type[BaseModel], ...]:
-    """The parts of the declaration that an annotation allows."""
+    """Return the parts of the declaration that an annotation allows."""
     return tuple(
         leaf for leaf in _leaves(annotation) if isinstance(leaf, type) and issubclass(leaf, BaseModel)
     )
@@ -74,12 +74,12 @@ def item_of(annotation: object) -> object:
 
 
 def leaf_of(annotation: object) -> object:
-    """The first type that an annotation allows."""
+    """Return the first type that an annotation allows."""
     return next(_leaves(annotation), None)
 
 
 def words_of(annotation: object) -> tuple[str, ...]:
-    """The words that an annotation allows, of a Literal or an Enum."""
+    """Return the words that an annotation allows, of a Literal or an Enum."""
     leaf = leaf_of(annotation)
     if get_origin(leaf) is Literal:
         return tuple(str(word) for word in get_args(leaf))
@@ -89,13 +89,13 @@ def words_of(annotation: object) -> tuple[str, ...]:
 
 
 def kind_of(model: type[BaseModel]) -> str:
-    """The `kind` of a variant; empty for a part that has none."""
+    """Return the `kind` of a variant; empty for a part that has none."""
     field = model.model_fields.get("kind")
     return str(field.default) if field else ""
 
 
 def aliases_of(model: type[BaseModel]) -> dict[str, FieldInfo]:
-    """The fields of a part of the declaration by their spelling in YAML."""
+    """Return the fields of a part of the declaration by their spelling in YAML."""
     return {field.alias or name: field for name, field in model.model_fields.items()}
 
 
@@ -112,39 +112,41 @@ def _child(value: object, key: Key) -> object:
     return None
 
 
-def place_of(model: type[BaseModel], loc: Sequence[Key], written: object) -> Place:
-    """The place of an error in what was written.
+def location_of(model: type[BaseModel], loc: Sequence[Key], written: object) -> Location:
+    """Return the location of an error in what was written.
 
     Args:
         model: the whole that was validated.
         loc: pydantic's location, which also names the variant chosen where there is a choice.
         written: what was validated.
     """
-    place = Place(keys=(), annotation=model, value=written)
+    location = Location(keys=(), annotation=model, value=written)
     variants: tuple[type[BaseModel], ...] = ()
     for part in loc:
         if part == "[key]":
             break
-        models = models_in(place.annotation)
+        models = models_in(location.annotation)
         if len(models) > 1:
             chosen = next((member for member in models if kind_of(member) == part), models[0])
             variants = (chosen, *(member for member in models if member is not chosen))
-            place = Place(place.keys, chosen, value=place.value)
+            location = Location(location.keys, chosen, value=location.value)
             continue
         if not models:
-            key = str(part) if get_origin(leaf_of(place.annotation)) is dict else part
-            place = Place((*place.keys, key), item_of(place.annotation), value=_child(place.value, part))
+            key = str(part) if get_origin(leaf_of(location.annotation)) is dict else part
+            location = Location(
+                (*location.keys, key), item_of(location.annotation), value=_child(location.value, part)
+            )
             continue
         owner = models[0]
         field = _field(owner, str(part))
-        as_word = isinstance(place.value, str)
-        place = Place(
-            keys=place.keys if as_word else (*place.keys, str(part)),
+        as_word = isinstance(location.value, str)
+        location = Location(
+            keys=location.keys if as_word else (*location.keys, str(part)),
             annotation=field.annotation if field else None,
             owner=owner,
             variants=variants if owner in variants else (owner,),
             field=field,
-            value=place.value if as_word else _child(place.value, part),
+            value=location.value if as_word else _child(location.value, part),
             as_word=as_word,
         )
-    return place
+    return location

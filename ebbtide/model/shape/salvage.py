@@ -9,14 +9,14 @@ from pydantic import BaseModel, ValidationError
 
 from ebbtide.model.paths import is_within, path_keys, path_text
 from ebbtide.model.shape.findings import Finding, findings
-from ebbtide.model.shape.places import Place, aliases_of, item_of, leaf_of, models_in
+from ebbtide.model.shape.places import Location, aliases_of, item_of, leaf_of, models_in
 
 _ROUNDS = 4
 """Rounds of removal: the removal of a broken value can break its parent, as when a required field goes."""
 
-_STAND_IN = "stand-in"
+_PLACEHOLDER = "stand-in"  # codespell:ignore
 
-_STAND_INS: dict[object, object] = {int: 1, float: 1, timedelta: "24h", date: "2000-01-01"}
+_PLACEHOLDERS: dict[object, object] = {int: 1, float: 1, timedelta: "24h", date: "2000-01-01"}
 
 _NOTHING_WITHOUT = ((), ("cloud",))
 """Places without which no rule can be held against the rest: the whole, and the cloud with its kind."""
@@ -57,7 +57,7 @@ def _plain(value: object) -> Any:
 
 
 def _stand_in(annotation: object) -> Any:
-    """The least that can be written where something of that type is required."""
+    """Return the smallest valid value of a required type."""
     leaf = leaf_of(annotation)
     if models := models_in(leaf):
         required = {alias: field for alias, field in aliases_of(models[0]).items() if field.is_required()}
@@ -66,42 +66,42 @@ def _stand_in(annotation: object) -> Any:
         return [_stand_in(item_of(leaf))]
     if get_origin(leaf) is Literal:
         return get_args(leaf)[0]
-    return _STAND_INS.get(leaf, _STAND_IN)
+    return _PLACEHOLDERS.get(leaf, _PLACEHOLDER)
 
 
-def _mend(data: Any, place: Place) -> None:
-    """Take out what is broken; what is required, or an item whose fellows are counted, gets a stand-in."""
-    *way, last = place.keys
-    for key in way:
+def _mend(data: Any, location: Location) -> None:
+    """Take out what is broken; what is required, or an item whose fellows are counted, gets a placeholder."""
+    *parents, last = location.keys
+    for key in parents:
         data = data[key]
-    required = place.field is not None and place.field.is_required() and not place.as_word
+    required = location.field is not None and location.field.is_required() and not location.as_word
     if required or isinstance(last, int):
-        data[last] = _stand_in(place.annotation)
+        data[last] = _stand_in(location.annotation)
     else:
         data.pop(last, None)
 
 
-def salvage(model: type[_Model], written: object, found: Iterable[Finding]) -> _Model | None:
+def salvage(model: type[_Model], written: object, shape_findings: Iterable[Finding]) -> _Model | None:
     """Read a declaration without its faults of shape.
 
     Args:
         model: the model to read.
         written: the written value.
-        found: the faults of shape.
+        shape_findings: the faults of shape.
 
     Returns:
         The declaration without unknown keys and broken values; None where nothing sensible is left.
     """
     data = _plain(written)
     for _ in range(_ROUNDS):
-        for finding in sorted(found, key=lambda each: len(each.place.keys), reverse=True):
-            if finding.place.keys in _NOTHING_WITHOUT:
+        for finding in sorted(shape_findings, key=lambda item: len(item.location.keys), reverse=True):
+            if finding.location.keys in _NOTHING_WITHOUT:
                 return None
-            _mend(data, finding.place)
+            _mend(data, finding.location)
         try:
             return model.model_validate(data)
         except ValidationError as error:
-            found = findings(model, error, data)
+            shape_findings = findings(model, error, data)
     return None
 
 

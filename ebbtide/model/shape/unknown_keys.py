@@ -6,7 +6,7 @@ from difflib import get_close_matches
 
 from pydantic import BaseModel
 
-from ebbtide.model.shape.places import Place, aliases_of, item_of, kind_of, models_in
+from ebbtide.model.shape.places import Location, aliases_of, item_of, kind_of, models_in
 
 _TOO_MANY = 2
 _SHORTEST = 3
@@ -192,8 +192,10 @@ _WELL_KNOWN = (
 def _well_known(owner: str, key: str) -> Reading | None:
     for row in _WELL_KNOWN:
         if owner in row.owners and key in row.keys:
-            found = row.reading
-            return Reading(found.problem.format(key=key), found.consequence, found.fix.format(), found.meant)
+            reading = row.reading
+            return Reading(
+                reading.problem.format(key=key), reading.consequence, reading.fix.format(), reading.meant
+            )
     return None
 
 
@@ -203,9 +205,9 @@ def _homes(model: type[BaseModel], key: str, path: str = "") -> Iterator[str]:
         if alias == key and path:
             yield path
         items = models_in(item_of(field.annotation))
-        here = f"{path}.{alias}" if path else alias
+        nested = f"{path}.{alias}" if path else alias
         for part in models_in(field.annotation) or items:
-            yield from _homes(part, key, f"{here}[]" if items else here)
+            yield from _homes(part, key, f"{nested}[]" if items else nested)
 
 
 def _nearest_homes(owner: type[BaseModel] | None, whole: type[BaseModel], key: str) -> list[str]:
@@ -216,20 +218,20 @@ def _nearest_homes(owner: type[BaseModel] | None, whole: type[BaseModel], key: s
     return homes if len(homes) <= _TOO_MANY else []
 
 
-def unknown_key(place: Place, whole: type[BaseModel], known: tuple[str, ...]) -> Reading:
+def unknown_key(location: Location, whole: type[BaseModel], known: tuple[str, ...]) -> Reading:
     """Interpret an unknown key.
 
     Args:
-        place: its path.
+        location: its path.
         whole: the whole declaration, to find a path that accepts the key.
         known: the keys that its path accepts.
     """
-    key, owner = str(place.keys[-1]), place.owner
-    if owner is not None and (found := _well_known(owner.__name__, key)):
-        return found
-    for variant in place.variants[1:]:
+    key, owner = str(location.keys[-1]), location.owner
+    if owner is not None and (reading := _well_known(owner.__name__, key)):
+        return reading
+    for variant in location.variants[1:]:
         if key in aliases_of(variant):
-            mine, other = kind_of(place.variants[0]), kind_of(variant)
+            mine, other = kind_of(location.variants[0]), kind_of(variant)
             return Reading(
                 f"{key} is a field of {other}, and this is {mine}.",
                 _IGNORED,
@@ -254,8 +256,8 @@ def unknown_key(place: Place, whole: type[BaseModel], known: tuple[str, ...]) ->
 
 
 def _nearest(key: str, known: tuple[str, ...]) -> str:
-    """The known key that is spelled most like a key, or that it begins with (`maximum`, `max`); empty for
-    none."""
+    """Return the known key most similar to a key, or of which it is a longer form (`maximum`, `max`); empty
+    for none."""
     names = {name.lower(): name for name in known}
     near = get_close_matches(key.lower(), names, n=1, cutoff=0.65)
     begun = [name for name in names if len(name) >= _SHORTEST and key.lower().startswith(name)]

@@ -9,8 +9,8 @@ from ebbtide.workloads.pipelines.steps import Step
 
 @contextmanager
 def faults_of(step: Step) -> Generator[Problems]:
-    """A list for what is wrong with a step. Where the block ends with any, or raises more of it, all of it is
-    raised, with the step's name before each.
+    """Collect the errors of a step. If the block ends with any, or raises more, all are raised, prefixed with
+    the step's name.
 
     Raises:
         WorkloadError: with all that is wrong.

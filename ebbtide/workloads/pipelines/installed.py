@@ -12,8 +12,8 @@ def require() -> None:
     Raises:
         ModuleNotFoundError: with what to install.
     """
-    found = find_spec("kfp")
-    if found is None or PathFinder.find_spec("kfp.kubernetes", found.submodule_search_locations) is None:
+    spec = find_spec("kfp")
+    if spec is None or PathFinder.find_spec("kfp.kubernetes", spec.submodule_search_locations) is None:
         raise ModuleNotFoundError(
             "Placing the steps of a pipeline needs the Kubeflow Pipelines SDK, which is not installed. "
             f"Install it with: {pip_install('kfp')}.",

@@ -30,16 +30,16 @@ class Needs(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Requirements:
     """Requirements of a step.
 
     Attributes:
-        gpus: accelerators; None where nothing was said, 1 where a parameter of the run says how many.
-        cpu: CPU; empty where it is not known at compile time.
+        gpus: accelerators; None if unset, 1 if a parameter of the run sets the number.
+        cpu: CPU; empty if unknown at compile time.
         memory: the same.
         shared_memory: size of a volume in memory at /dev/shm; empty for the container runtime's own.
-        lasts: how long it is expected to run, seconds; None where that is not said.
-        checkpoints: whether it goes on from its last checkpoint.
+        lasts: its expected duration in seconds; None if unset.
+        checkpoints: whether it resumes from its last checkpoint.
         mounts_bucket: whether it mounts a bucket on GKE.
     """
 
@@ -52,8 +52,8 @@ class Asked:
     mounts_bucket: bool
 
     def task(self, *, pool: str = "", queue: str = "", namespace: str = "", priority: str = "") -> Task:
-        """The same as a task of a Job, which is placed by the same rules. A step has neither a Job's name
-        nor its image, and which claim it mounts does not matter."""
+        """Return the step as a task of a Job, which is placed by the same rules. A step has neither a Job's
+        name nor its image, and the name of its claim does not matter."""
         return Task(
             name="step",
             image="step",
@@ -69,11 +69,11 @@ class Asked:
         )
 
 
-def asked(step: Step, needs: Needs, problems: Problems) -> Asked:
+def requirements(step: Step, needs: Needs, problems: Problems) -> Requirements:
     """Return the requirements of a step; malformed amounts become problems."""
     gpus = needs.get("gpus", step.accelerators)
     problems.check(gpus is None or gpus >= 0, f"gpus is {gpus}; write 0 or more.")
-    found = Asked(
+    requirements = Requirements(
         gpus=None if gpus is None else max(0, gpus),
         cpu=needs.get("cpu", step.cpu),
         memory=needs.get("memory", step.memory),
@@ -82,11 +82,11 @@ def asked(step: Step, needs: Needs, problems: Problems) -> Asked:
         checkpoints=needs.get("checkpoints", False),
         mounts_bucket=step.mounts_bucket,
     )
-    task = found.task()
+    task = requirements.task()
     for amount in ("cpu_m", "memory_b", "shared_memory_b"):
         with problems.collecting():
             getattr(task, amount)
-    return found
+    return requirements
 
 
 def _lasts(needs: Needs, problems: Problems) -> int | None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, Unpack
 from ebbtide.placement import LogsProfile, PoolProfile, Profile, ProfileError
 from ebbtide.workloads.errors import Problems
 from ebbtide.workloads.pipelines.faults import faults_of
-from ebbtide.workloads.pipelines.needs import Asked, Needs, asked, limit
+from ebbtide.workloads.pipelines.needs import Needs, Requirements, limit, requirements
 from ebbtide.workloads.pipelines.steps import Step
 from ebbtide.workloads.pipelines.warned import warn
 from ebbtide.workloads.placing import place
@@ -62,7 +62,7 @@ def use_pool(
     step = Step(task)
     with faults_of(step) as problems:
         check_free(step, problems)
-        needed = asked(step, needs, problems)
+        needed = requirements(step, needs, problems)
         pools = _found((pool, *fallback), profile, problems)
         for item in pools:
             _check_fit(item, needed, problems)
@@ -75,7 +75,7 @@ def use_pool(
         check_kind(step, resources, needed, problems)
     first = pools[0]
     limit(step, needs, resources[0] if needed.gpus else "")
-    step.tolerate(dict.fromkeys(found for item in pools for found in item.tolerations))
+    step.tolerate(dict.fromkeys(toleration for item in pools for toleration in item.tolerations))
     step.lead(first.affinity, None if hard else WEIGHT)
     warn(step, pools, needed)
     return task
@@ -85,17 +85,17 @@ def _found(
     wanted: Sequence[PoolProfile | str], profile: Profile | None, problems: Problems
 ) -> list[PoolProfile]:
     """Pools by name; those that are not there are noted."""
-    found: list[PoolProfile] = []
+    pools: list[PoolProfile] = []
     for item in wanted:
         if isinstance(item, PoolProfile):
-            found.append(item)
+            pools.append(item)
             continue
         profile = profile or Profile.load()
         try:
-            found.append(profile.pool(item))
+            pools.append(profile.pool(item))
         except ProfileError as error:
             problems.add(str(error))
-    return found
+    return pools
 
 
 def check_free(step: Step, problems: Problems) -> None:
@@ -110,7 +110,7 @@ def check_free(step: Step, problems: Problems) -> None:
     )
 
 
-def _check_fit(pool: PoolProfile, needed: Asked, problems: Problems) -> None:
+def _check_fit(pool: PoolProfile, needed: Requirements, problems: Problems) -> None:
     """Note why a step does not run on a pool."""
     cloud = "gke" if needed.mounts_bucket else ""  # a pool does not say
     alone = Profile("", cloud, "", pools=(pool,), queues=(), logs=LogsProfile("", ""))
@@ -118,7 +118,7 @@ def _check_fit(pool: PoolProfile, needed: Asked, problems: Problems) -> None:
         place(alone, needed.task(pool=pool.name))
 
 
-def check_slices(pools: Iterable[PoolProfile], needed: Asked, problems: Problems) -> None:
+def check_slices(pools: Iterable[PoolProfile], needed: Requirements, problems: Problems) -> None:
     """Note TPU slices of several nodes: a step has one pod, and the TPUs wait for a pod on each node."""
     for pool in pools:
         together = pool.accelerator.slice_nodes if pool.accelerator and needed.gpus else 1
@@ -128,7 +128,7 @@ def check_slices(pools: Iterable[PoolProfile], needed: Asked, problems: Problems
         )
 
 
-def check_kind(step: Step, resources: Iterable[str], needed: Asked, problems: Problems) -> None:
+def check_kind(step: Step, resources: Iterable[str], needed: Requirements, problems: Problems) -> None:
     """Note where accelerators of a step are not those of where it goes, or of more than one kind there."""
     kinds = sorted(set(resources)) if needed.gpus else []
     problems.check(

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Final, Unpack
 
 from ebbtide.placement import Profile, QueueProfile
 from ebbtide.workloads.pipelines.faults import faults_of
-from ebbtide.workloads.pipelines.needs import Needs, asked, limit
+from ebbtide.workloads.pipelines.needs import Needs, limit, requirements
 from ebbtide.workloads.pipelines.pools import check_free, check_kind, check_slices
 from ebbtide.workloads.pipelines.steps import Step
 from ebbtide.workloads.pipelines.warned import warn
@@ -58,12 +58,12 @@ def use_queue(
     name = queue if isinstance(queue, str) else queue.name
     with faults_of(step) as problems:
         check_free(step, problems)
-        needed = asked(step, needs, problems)
-        found = place(cluster, needed.task(queue=name, namespace=namespace, priority=priority))
-        check_kind(step, filter(None, [found.accelerator]), needed, problems)
-        check_slices(found.pools, needed, problems)
-    limit(step, needs, found.accelerator)
-    step.label(found.labels)
-    step.annotate(found.annotations)
+        needed = requirements(step, needs, problems)
+        placement = place(cluster, needed.task(queue=name, namespace=namespace, priority=priority))
+        check_kind(step, filter(None, [placement.accelerator]), needed, problems)
+        check_slices(placement.pools, needed, problems)
+    limit(step, needs, placement.accelerator)
+    step.label(placement.labels)
+    step.annotate(placement.annotations)
     warn(step, map(cluster.pool, cluster.queue(name).pools), needed)
     return task

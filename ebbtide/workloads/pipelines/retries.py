@@ -88,7 +88,7 @@ def retry_disruptions(
 
 
 def _doubt(profile: Profile | None) -> str:
-    """Why the cluster may not retry a disrupted step; empty where it does."""
+    """Return the reason why the cluster may not retry a disrupted step; empty if it does."""
     if profile is None and os.environ.get(VARIABLE, "").strip():
         profile = Profile.load()
     if profile is None:

@@ -57,7 +57,7 @@ class Step:
 
     @property
     def accelerators(self) -> int | None:
-        """Accelerators as kfp was told; None where it was not, 1 where a run says how many."""
+        """Number of accelerators in the step; None if unset, 1 if a parameter of the run sets it."""
         count = self._resource("accelerator_count")
         if count is None:
             return None
@@ -65,17 +65,17 @@ class Step:
 
     @property
     def accelerator(self) -> str:
-        """The resource that they are, as kfp was told; empty where it was not, or a run says it."""
+        """Resource name of its accelerators; empty if unset, or if a parameter of the run sets it."""
         return self._known("accelerator_type")
 
     @property
     def cpu(self) -> str:
-        """CPU as kfp was told: the limit, or else the request."""
+        """CPU in the step: the limit, or else the request."""
         return self._known("cpu_limit") or self._known("cpu_request")
 
     @property
     def memory(self) -> str:
-        """Memory as kfp was told: the limit, or else the request."""
+        """Memory in the step: the limit, or else the request."""
         return self._known("memory_limit") or self._known("memory_request")
 
     def _resource(self, name: str) -> str | None:
@@ -110,8 +110,8 @@ class Step:
         """Let its pod past taints."""
         from kfp import kubernetes  # noqa: PLC0415
 
-        for found in tolerations:
-            kubernetes.add_toleration(self.task, **found.manifest())  # pyright: ignore[reportArgumentType]  # words of Kubernetes' own
+        for toleration in tolerations:
+            kubernetes.add_toleration(self.task, **toleration.manifest())  # pyright: ignore[reportArgumentType]  # words of Kubernetes' own
 
     def lead(self, expressions: Iterable[MatchExpression], weight: int | None) -> None:
         """Lead its pod to nodes that all expressions hold for; required where there is no weight.

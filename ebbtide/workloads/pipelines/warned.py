@@ -6,7 +6,7 @@ from typing import Final
 
 from ebbtide.placement import PoolProfile
 from ebbtide.workloads.amounts import in_words
-from ebbtide.workloads.pipelines.needs import Asked
+from ebbtide.workloads.pipelines.needs import Requirements
 from ebbtide.workloads.pipelines.steps import Step
 
 LONG: Final = 3600
@@ -18,25 +18,25 @@ class PlacementWarning(UserWarning):
     """A step that runs, but may not end where it is placed."""
 
 
-def warn(step: Step, pools: Iterable[PoolProfile], asked: Asked) -> None:
+def warn(step: Step, pools: Iterable[PoolProfile], requirements: Requirements) -> None:
     """Warn of what a step's expected length means where it is placed; each thing once."""
-    if asked.lasts is None:
+    if requirements.lasts is None:
         return
-    found = [text for pool in pools for text in _on(pool, step, asked, asked.lasts)]
+    messages = [text for pool in pools for text in _on(pool, step, requirements, requirements.lasts)]
     # The call of use_pool or use_queue is two frames up.
-    for text in dict.fromkeys((*found, *_retried(step, asked.lasts))):
+    for text in dict.fromkeys((*messages, *_retried(step, requirements.lasts))):
         warnings.warn(f"Step {step.name} {text}", PlacementWarning, stacklevel=3)
 
 
-def _on(pool: PoolProfile, step: Step, asked: Asked, lasts: int) -> Iterator[str]:
-    if pool.interruptible and lasts >= LONG and not (step.has_retries or asked.checkpoints):
+def _on(pool: PoolProfile, step: Step, requirements: Requirements, lasts: int) -> Iterator[str]:
+    if pool.interruptible and lasts >= LONG and not (step.has_retries or requirements.checkpoints):
         yield (
             f"lasts {in_words(lasts)} on {pool.capacity} pool {pool.name} with neither retries nor "
             f"checkpoints, so that a preemption ends the run: {_AGAIN}, and say checkpoints=True once it "
             "saves them."
         )
     limit = pool.max_run_seconds
-    if limit is not None and lasts > limit and not (step.has_retries and asked.checkpoints):
+    if limit is not None and lasts > limit and not (step.has_retries and requirements.checkpoints):
         yield (
             f"lasts {in_words(lasts)}, and a node of pool {pool.name} lives {in_words(limit)} at most: save "
             f"checkpoints, say checkpoints=True, and {_AGAIN}."

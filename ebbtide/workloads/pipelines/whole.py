@@ -76,17 +76,17 @@ def every_step(
 
 
 def _tasks() -> "Mapping[str, PipelineTask]":
-    """The tasks of the pipeline that is being defined, by name.
+    """Return the tasks of the pipeline that is being defined, by name.
 
     Raises:
         WorkloadError: none is.
     """
     from kfp.dsl.pipeline_context import Pipeline  # noqa: PLC0415
 
-    found = Pipeline.get_default_pipeline()
-    if found is None:
+    pipeline = Pipeline.get_default_pipeline()
+    if pipeline is None:
         raise WorkloadError(
             "every_step treats the steps of a pipeline: use it inside of a function that dsl.pipeline "
             "decorates, or as a decorator below dsl.pipeline."
         )
-    return found.tasks
+    return pipeline.tasks

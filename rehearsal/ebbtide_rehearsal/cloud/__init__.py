@@ -1,5 +1,5 @@
-"""The stand-in cloud: one process with a provider of each kind for the engine, and what they make behind it.
+"""The fake cloud: one process with a provider per package for the engine, and emulations behind them.
 
-`store` is what it knows, on disk, shared with whoever runs the rehearsal; `protocol` is how the engine talks
-to it; `gcp`, `azure` and `kubernetes` are the providers; `nodes` is what happens in node pools.
+`store` is its state, on disk, shared with the rehearsal's process; `protocol` serves Pulumi's provider
+protocol; `gcp` and `azure` are the providers; `nodes` emulates node pools.
 """

@@ -1,8 +1,7 @@
-"""The stand-in cloud's process: `python -m ebbtide_rehearsal.cloud --directory DIR`.
+"""Process of the fake cloud: `python -m ebbtide_rehearsal.cloud --directory DIR`.
 
-It is told what `settings` has, says on which ports its providers listen, and ends when its standard input
-does: with whoever started it, however that ends.
-"""
+It reads `settings` from its directory, writes the ports of its providers there, and ends when its standard
+input closes, as it does with the process that started it, however that ends."""
 
 import argparse
 import contextlib
@@ -27,18 +26,18 @@ _KIB: Final = 1024
 
 
 def main() -> None:
-    """Be the cloud."""
+    """Run the cloud."""
     lazy_packages.install()
-    asked = argparse.ArgumentParser(description="The stand-in cloud.")
-    asked.add_argument("--directory", type=Path, required=True, help="Its own; see `settings`.")
-    directory: Path = asked.parse_args().directory
+    parser = argparse.ArgumentParser(description="The fake cloud.")
+    parser.add_argument("--directory", type=Path, required=True, help="Its own; see `settings`.")
+    directory: Path = parser.parse_args().directory
     ending = threading.Event()
 
     def end(_number: int, _frame: FrameType | None) -> None:
         ending.set()
 
     signal.signal(signal.SIGTERM, end)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started this ends it in order
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends it in order
     settings = Settings.read(directory)
     store = Store(store_file(directory), speed=settings.speed)
     with assembled(directory, settings, store) as cloud, contextlib.ExitStack() as serving:
@@ -55,7 +54,7 @@ def main() -> None:
 
 
 def _alone() -> bool:
-    """Whether whoever started this has gone; looks for as long as between two looks at the memory."""
+    """Return whether the parent has ended; wait for one interval of the memory measurement."""
     readable, _, _ = select.select([sys.stdin], [], [], _LOOK_EVERY)
     return bool(readable) and not os.read(sys.stdin.fileno(), 1)
 

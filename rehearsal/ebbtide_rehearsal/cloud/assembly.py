@@ -1,4 +1,4 @@
-"""The stand-in cloud put together: its providers, control planes and what goes on in node pools."""
+"""Assembly of the fake cloud: its providers, control planes and node pools."""
 
 import os
 from collections.abc import Generator, Sequence
@@ -34,16 +34,16 @@ class Assembled:
 
 @contextmanager
 def assembled(directory: Path, settings: Settings, store: Store) -> Generator[Assembled]:
-    """Put the cloud together; its control planes end with the block.
+    """Assemble the cloud; its control planes end with the block.
 
     Args:
-        directory: its own.
-        settings: what it is told.
-        store: its memory.
+        directory: of the cloud.
+        settings: its settings.
+        store: its state.
 
     Raises:
-        KeyError: it is not told of a tool that it cannot do without.
-        RefusedError: what is said to exist already cannot.
+        KeyError: the settings lack a required tool.
+        RefusedError: a resource that is declared as existing cannot be created.
     """
 
     def nodes(identity: str, cloud: Literal["gke", "aks"], plane: ControlPlane) -> Nodes:

@@ -1,6 +1,5 @@
-"""What a cluster's autoscaler is told: a cloud's API is told so, and the node pools' own controllers go by
-it, from the next time that they look.
-"""
+"""Settings of a cluster's autoscaler, as the cloud's API sets them and the node pools' controllers read them
+every round."""
 
 from dataclasses import asdict, dataclass
 from typing import Final, Literal
@@ -15,22 +14,22 @@ Expander = Literal["random", "most-pods", "least-waste", "priority"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Autoscaling:
-    """What a cluster's autoscaler is told, with its defaults. Simulated seconds.
+    """Settings of a cluster's autoscaler, with their defaults. Simulated seconds.
 
     They are those of the cluster autoscaler, which AKS has too (azure-aks-docs, cluster-autoscaler,
     2026-07-30). GKE publishes no numbers for either of its two profiles, and `OPTIMIZE_UTILIZATION` is no
-    setting of the cluster autoscaler (kubernetes/autoscaler#2798): these stand for both, so that nodes go no
-    earlier here than there.
+    setting of the cluster autoscaler (kubernetes/autoscaler#2798): these apply to both, so that nodes go no
+    earlier here than on GKE.
 
     Attributes:
-        expander: how one of several node pools is chosen. GKE has a way of its own.
-        idle_seconds: how long a node is not needed before it goes (`scale-down-unneeded-time`).
-        settle_seconds: no node goes so long after one was added (`scale-down-delay-after-add`).
+        expander: chooses between node pools. GKE has one of its own.
+        idle_seconds: time that a node is unneeded before its removal (`scale-down-unneeded-time`).
+        settle_seconds: time without removals after a scale-up (`scale-down-delay-after-add`).
         utilization: a node with a larger share of it requested is never removed
             (`scale-down-utilization-threshold`).
         daemons_count: whether pods of DaemonSets count in that (`ignore-daemonsets-utilization`, turned
             round).
-        eviction_seconds: how long pods of a node that goes have to end (`max-graceful-termination-sec`).
+        eviction_seconds: time for the pods of a removed node to end (`max-graceful-termination-sec`).
         local_storage_holds: whether a pod with an emptyDir or hostPath holds its node
             (`skip-nodes-with-local-storage`). Not on AKS, nor on GKE since 1.22.
         system_pods_hold: whether a pod of kube-system without a disruption budget does
@@ -47,20 +46,20 @@ class Autoscaling:
     system_pods_hold: bool = True
 
 
-def instruct(store: Store, cluster: str, told: Autoscaling) -> None:
-    """Tell the autoscaler of the cluster of an id."""
-    store.put(Resource(_CLOUD, _id(cluster), _TYPE, state=asdict(told)))
+def instruct(store: Store, cluster: str, autoscaling: Autoscaling) -> None:
+    """Set the autoscaler's settings for the cluster of an id."""
+    store.put(Resource(_CLOUD, _id(cluster), _TYPE, state=asdict(autoscaling)))
 
 
 def dismiss(store: Store, cluster: str) -> None:
-    """A cluster goes, and its autoscaler with it."""
+    """Delete the settings of a deleted cluster."""
     store.remove(_CLOUD, _id(cluster))
 
 
 def instructions(store: Store, cluster: str) -> Autoscaling:
-    """What the autoscaler of a cluster is told; its defaults where that is nothing."""
-    found = store.get(_CLOUD, _id(cluster))
-    return Autoscaling(**found.state) if found else Autoscaling()
+    """Return the settings of a cluster's autoscaler, the defaults if none were set."""
+    resource = store.get(_CLOUD, _id(cluster))
+    return Autoscaling(**resource.state) if resource else Autoscaling()
 
 
 def _id(cluster: str) -> str:

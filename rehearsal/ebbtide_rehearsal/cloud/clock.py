@@ -22,11 +22,11 @@ class Clock:
     wall: Callable[[], float] = field(default=time.time, compare=False)
 
     def now(self) -> float:
-        """Simulated seconds since the start."""
+        """Return simulated seconds since the start."""
         return (self.wall() - self.started) * self.speed
 
     def real(self, seconds: float) -> float:
-        """How many seconds of the wall clock simulated seconds take."""
+        """Convert simulated seconds to seconds of the wall clock."""
         return seconds / self.speed
 
     def wait(self, seconds: float, until: Event) -> bool:

@@ -13,7 +13,7 @@ DISK: Final = "rehearsal:disk"
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a cluster's control plane is.
+    """Endpoint of a cluster's control plane.
 
     Attributes:
         host: name and port, such as `localhost:40123`; https.
@@ -36,7 +36,7 @@ class Clusters(Protocol):
         ...
 
     def endpoint(self, identity: str) -> Endpoint:
-        """Where the control plane of a cluster is.
+        """Return the endpoint of a cluster's control plane.
 
         Raises:
             KeyError: there is no such cluster.

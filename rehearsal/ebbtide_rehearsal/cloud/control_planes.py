@@ -1,4 +1,4 @@
-"""The control planes of the stand-in cloud's clusters, each with what goes on in its node pools."""
+"""Control planes of the fake cloud's clusters, each with the controllers of its node pools."""
 
 import base64
 import threading
@@ -17,7 +17,7 @@ _OPEN: Final = frozenset({443, 10250})
 
 
 class Controller(Protocol):
-    """What goes on in a cluster's node pools, in a thread of its own."""
+    """Controllers of a cluster's node pools, in a thread."""
 
     def run(self, ending: threading.Event) -> None:
         """Go on until the event."""
@@ -56,12 +56,12 @@ class ControlPlanes:
         """Keep control planes.
 
         Args:
-            directory: of the stand-in cloud.
-            trusted: the file of authorities that everyone trusts; those of control planes are added, since
+            directory: of the fake cloud.
+            trusted: the file of publicly trusted authorities; those of control planes are added, since
                 GKE's DNS endpoint has a certificate of a public authority.
-            tools: what control planes are made of.
-            store: the cloud's memory; clusters and disks that outlive their cluster are put there.
-            controllers: what goes on in node pools.
+            tools: programs that control planes consist of.
+            store: the cloud's state, with clusters and disks that outlive their cluster.
+            controllers: controllers of node pools.
         """
         self._directory, self._trusted, self._tools, self._store = directory, trusted, tools, store
         self._controllers = controllers
@@ -99,15 +99,15 @@ class ControlPlanes:
         return self._running[identity].endpoint
 
     def delete(self, identity: str) -> None:
-        """See `Clusters.delete`. Disks outlive their cluster, as in the clouds: they go on costing."""
+        """See `Clusters.delete`. Disks outlive their cluster, as in the clouds: they are billed further."""
         with self._lock:
             running = self._running.pop(identity, None)
             if running is None:
                 return
             running.stop()
             for disk in running.plane.disks():
-                left = {"size": disk.size, "claim": disk.claim}
-                self._store.put(Resource(BEHIND, disk.name, DISK, state=left))
+                state = {"size": disk.size, "claim": disk.claim}
+                self._store.put(Resource(BEHIND, disk.name, DISK, state=state))
             self._store.remove(BEHIND, identity)
 
     def memory(self) -> int:

@@ -1,4 +1,4 @@
-"""Stand-ins for the programs that a kubeconfig asks for a token: gke-gcloud-auth-plugin and kubelogin.
+"""Fakes of the credential plugins of kubeconfigs: gke-gcloud-auth-plugin and kubelogin.
 
 The kubeconfig of a stack names them, so that real clients use it as it is. They take the arguments that the
 real ones take, refuse what those refuse, and answer with a token of the rehearsal in place of one of the
@@ -86,11 +86,11 @@ esac
 
 
 def write_credential_plugins(directory: Path, token: str) -> None:
-    """Write both programs into a directory that is to be on PATH, for nobody but the owner to read.
+    """Write both programs into a directory for PATH, readable by the owner only.
 
     Args:
-        directory: made where it is not there.
-        token: what they answer with: the API servers' of the rehearsal.
+        directory: created if it does not exist.
+        token: the API servers' token, which the programs answer with.
 
     Raises:
         ValueError: the token has characters that no bearer token has.

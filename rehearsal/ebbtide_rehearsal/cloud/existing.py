@@ -1,4 +1,4 @@
-"""What a declaration needs and does not make: a cluster or network that it only adds to, and people."""
+"""Existing resources that a declaration refers to: a cluster or network, and people."""
 
 import contextlib
 from collections.abc import Iterator, Mapping
@@ -66,13 +66,13 @@ def _introduce(declaration: Cluster, store: Store) -> None:
 
 
 def _people(declaration: Cluster) -> Iterator[str]:
-    """Those whom Azure gives a role to. Whether the real directory has them a rehearsal cannot know; whoever
-    is not declared is a mistake of the program."""
+    """Return the object ids that Azure grants a role. A rehearsal cannot check them in the real directory; an
+    id that is not declared is an error of the program."""
     return filter(is_object_id, members_of(declaration))
 
 
 def _gke(cloud: Gke, store: Store, clusters: Clusters) -> str | None:
-    """The id of the existing cluster, if there is one."""
+    """Create the existing resources of a declaration for GKE; return the id of its existing cluster."""
     network = cloud.network
     if network.vpc:
         seed_network(
@@ -94,7 +94,7 @@ def _gke(cloud: Gke, store: Store, clusters: Clusters) -> str | None:
 
 
 def _aks(declaration: Cluster, cloud: Aks, store: Store, clusters: Clusters) -> str | None:
-    """The id of the existing cluster, if there is one."""
+    """Create the existing resources of a declaration for AKS; return the id of its existing cluster."""
     network = cloud.network
     if network.subnet:
         seed_subnet(store, clusters, network.subnet, location=cloud.location, prefix=network.nodes)

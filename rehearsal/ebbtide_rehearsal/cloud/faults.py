@@ -1,4 +1,4 @@
-"""What may go wrong on request."""
+"""Injected faults: stock-outs, exceeded quotas, reclaims, API errors, latency."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ cloud has it. Details: `limit`."""
 
 RECLAIM: Final = "reclaim"
 """The cloud takes nodes back. Target: the pool. Details: `share` of its nodes from 0 to 1 or their `count`,
-and `graceful`, whether kubelet is told beforehand. Struck once for all pools that match."""
+and `graceful`, whether the kubelet gets notice. Struck once for all pools that match."""
 
 API_ERROR: Final = "api-error"
 """A call of a cloud's API fails. Target: the operation and the type, such as
@@ -27,13 +27,13 @@ SLOW: Final = "slow"
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something that is to go wrong.
+    """An injected fault.
 
     Attributes:
-        kind: one of those above.
-        target: what it strikes; `*` and `?` stand for any characters and for any one.
-        times: how often; None for as long as it is not lifted.
-        details: what the kind needs beside, JSON.
+        kind: one of the above.
+        target: a pattern of targets; `*` and `?` match any characters and any one.
+        times: the number of times that it strikes; None until it is lifted.
+        details: the kind's own parameters, JSON.
     """
 
     kind: str
@@ -42,5 +42,5 @@ class Fault:
     details: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def strikes(self, target: str) -> bool:
-        """Whether the fault is meant for this one."""
+        """Return whether the fault's pattern matches a target."""
         return fnmatchcase(target, self.target)

@@ -1,6 +1,4 @@
-"""Node pools, in terms of the nodes that they make: what a cloud's API is told of one, and
-the node pools' own controllers go by.
-"""
+"""Node pools as the clouds' APIs register them for the node pools' controllers."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
@@ -38,23 +36,23 @@ class NodePool:
     """A node pool.
 
     Attributes:
-        cluster: the cluster's id, as `Clusters` knows it.
+        cluster: the cluster's id in `Clusters`.
         name: unique in its cluster.
-        cloud: whose it is.
+        cloud: its cloud.
         machine: machine type.
-        capacity: what the cloud promises of its nodes.
-        zones: where nodes are made, in turns.
-        labels: of each node: those asked for and those that the cloud itself adds, without the ones that say
+        capacity: its capacity kind.
+        zones: the zones that nodes are spread over.
+        labels: of each node: requested ones and those that the cloud itself adds, without those of
             its name or zone.
         taints: of each node, likewise.
         allocatable: of each node, Kubernetes quantities, without accelerators.
         accelerator: the type and count of each node's accelerators; None without.
-        accelerator_resource: how Kubernetes calls them, such as `nvidia.com/gpu`; empty without.
+        accelerator_resource: Kubernetes' name of them, such as `nvidia.com/gpu`; empty without.
         driver_installed: whether the cloud itself installs the accelerators' driver and device plugin; else
-            they are seen once pods of DaemonSets that do so run on the node.
+            they are allocatable once pods of DaemonSets that do so run on the node.
         minimum: nodes that stay, over all zones.
         maximum: most nodes, over all zones.
-        initial: nodes at birth, over all zones.
+        initial: initial nodes, over all zones.
         autoscaled: whether the cloud's autoscaler sizes it; else it stays at `initial`.
         hourly: price of a node, US dollars an hour.
         max_run_seconds: after which the cloud takes a node away; None for never.
@@ -98,24 +96,24 @@ class NodePool:
         return f"{self.cluster}/{self.name}"
 
     def having(self, **changes: Any) -> Self:
-        """The same with some fields changed."""
+        """Return the pool with some fields changed."""
         return replace(self, **changes)
 
 
 def register(store: Store, pool: NodePool) -> None:
-    """Make a node pool known to the controllers, or what has changed of it."""
+    """Register a node pool with the controllers, or update it."""
     store.put(Resource(_CLOUD, pool.id, _TYPE, state=asdict(pool)))
 
 
 def forget(store: Store, cluster: str, name: str) -> None:
-    """A node pool is to go: its nodes are drained and removed. `pools` no longer has it."""
+    """Remove a node pool: its nodes are drained and removed."""
     store.remove(_CLOUD, f"{cluster}/{name}")
 
 
 def pools(store: Store, cluster: str) -> list[NodePool]:
-    """The node pools of a cluster, by name."""
-    found = (_pool(resource.state) for resource in store.resources(_CLOUD, _TYPE))
-    return [pool for pool in found if pool.cluster == cluster]
+    """Return the node pools of a cluster, by name."""
+    all_pools = (_pool(resource.state) for resource in store.resources(_CLOUD, _TYPE))
+    return [pool for pool in all_pools if pool.cluster == cluster]
 
 
 def _pool(state: Mapping[str, Any]) -> NodePool:

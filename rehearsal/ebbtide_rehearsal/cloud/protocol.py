@@ -1,8 +1,8 @@
-"""How the engine talks to a stand-in: Pulumi's provider protocol over gRPC, in front of plain data.
+"""Pulumi's provider protocol over gRPC, in front of providers in plain data.
 
 The engine attaches to a provider that is already running where `PULUMI_DEBUG_PROVIDERS` names its port; for
-each provider resource it opens a connection of its own, which is what tells their calls apart. A provider
-sees secrets plain, and what it answers under the name of a secret input is marked secret here. Sources:
+each provider resource it opens a connection of its own, by which their calls are told apart. A provider
+gets secrets in plain, and its answer under the name of a secret input is marked secret here. Sources:
 pulumi 3.259, sdk/go/common/resource/plugin (`provider_plugin.go`, `NewProvider`) and
 proto/pulumi/provider.proto.
 """
@@ -70,7 +70,7 @@ def serve(
 
 
 class Servicer(provider_pb2_grpc.ResourceProviderServicer):
-    """A provider to the engine. Faults that were asked for in a call of an API strike here."""
+    """A provider for the engine. Injected faults of API calls strike here."""
 
     def __init__(self, provider: Provider, store: Store) -> None:
         self._provider = provider
@@ -138,13 +138,13 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
         inputs = _plain(request.properties)
         self._strike("create", call, context)
         ask = partial(self._of(context).create, call, inputs)
-        made = self._answer(context, ask, request.properties)
-        return provider_pb2.CreateResponse(id=made.id, properties=_struct(made.state, request.properties))
+        answer = self._answer(context, ask, request.properties)
+        return provider_pb2.CreateResponse(id=answer.id, properties=_struct(answer.state, request.properties))
 
     def Read(
         self, request: provider_pb2.ReadRequest, context: grpc.ServicerContext
     ) -> provider_pb2.ReadResponse:
-        call = replace(_call(request.urn), asked=_plain(request.inputs))
+        call = replace(_call(request.urn), inputs=_plain(request.inputs))
         known = _plain(request.properties)
         self._strike("read", call, context)
         ask = partial(self._of(context).read, call, request.id, known)
@@ -189,7 +189,7 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
         return empty_pb2.Empty()
 
     def _of(self, context: grpc.ServicerContext) -> Provider:
-        """The provider that was configured over the connection of a call."""
+        """Return the provider that was configured over the connection of a call."""
         with self._lock:
             return self._configured.get(context.peer(), self._provider)
 
@@ -205,15 +205,16 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
         self,
         context: grpc.ServicerContext,
         ask: Callable[[], Answer],
-        asked: struct_pb2.Struct | None = None,
+        inputs_struct: struct_pb2.Struct | None = None,
     ) -> Answer:
-        """What a provider answers. `asked` are the inputs of something that may be left unfinished."""
+        """Return a provider's answer. `inputs_struct` has the inputs of a resource that may be left
+        unfinished."""
         try:
             return ask()
         except UnfinishedError as unfinished:
             inputs = unfinished.inputs
-            read = _struct(inputs, asked) if inputs is not None else None
-            refuse_unfinished(context, unfinished, _struct(unfinished.state, asked), read)
+            read = _struct(inputs, inputs_struct) if inputs is not None else None
+            refuse_unfinished(context, unfinished, _struct(unfinished.state, inputs_struct), read)
         except RefusedError as refused:
             refuse(context, str(refused))
 
@@ -228,20 +229,23 @@ def _plain(struct: struct_pb2.Struct) -> dict[str, Plain]:
     return {key: revealed(value) for key, value in properties(struct).items() if key != _DEBUG_TAG}
 
 
-def _struct(values: Properties, asked: struct_pb2.Struct | None = None) -> struct_pb2.Struct:
-    """Properties for the engine, secret where those of the same name were that it asked with."""
+def _struct(values: Properties, example_struct: struct_pb2.Struct | None = None) -> struct_pb2.Struct:
+    """Build properties for the engine, secret where those of the same name in the example are."""
     struct = struct_pb2.Struct()
-    example = properties(asked) if asked is not None else {}
+    example = properties(example_struct) if example_struct is not None else {}
     fill_struct(struct, {key: as_secret_as(value, example.get(key)) for key, value in values.items()})
     return struct
 
 
 def _checked(
-    asked: struct_pb2.Struct, inputs: Properties, failures: Sequence[Failure]
+    example: struct_pb2.Struct, inputs: Properties, failures: Sequence[Failure]
 ) -> provider_pb2.CheckResponse:
     return provider_pb2.CheckResponse(
-        inputs=_struct(inputs, asked),
-        failures=[provider_pb2.CheckFailure(property=one.property, reason=one.reason) for one in failures],
+        inputs=_struct(inputs, example),
+        failures=[
+            provider_pb2.CheckFailure(property=failure.property, reason=failure.reason)
+            for failure in failures
+        ],
     )
 
 

@@ -1,6 +1,5 @@
-"""What a provider of the stand-in cloud is, in plain data: JSON, and `UNKNOWN` for what a preview cannot
-know.
-"""
+"""Interface of the fake cloud's providers, in plain data: JSON, and `UNKNOWN` for a value that a preview does
+not know."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,20 +17,19 @@ class RefusedError(Exception):
 
 
 class UnfinishedError(RefusedError):
-    """Something was made or changed and is there, but is not as it should be: the engine records it all the
-    same, and goes on with it the next time.
-    """
+    """A resource was created or changed, but not completely: the engine records it all the same, and
+    continues with it the next time."""
 
     def __init__(
         self, message: str, identity: str, state: Properties, inputs: Properties | None = None
     ) -> None:
-        """Say what is wrong, and what is there.
+        """Describe the failure and the present resource.
 
         Args:
-            message: what the engine shows.
-            identity: the provider's id of what is there.
+            message: the engine's message.
+            identity: the provider's id of the resource.
             state: its outputs.
-            inputs: what would have to be asked for to get it, of something that is read.
+            inputs: the inputs of a resource that is read.
         """
         super().__init__(message)
         self.identity = identity
@@ -54,12 +52,12 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a change of inputs means for a resource.
+    """Effect of changed inputs on a resource.
 
     Attributes:
         changed: the top-level properties that differ.
-        replaces: those of them that only a new resource can have.
-        delete_first: whether the old one has to go before the new one comes.
+        replaces: those of them that need a replacement.
+        delete_first: whether the old resource is deleted first.
     """
 
     changed: Sequence[str] = ()
@@ -69,17 +67,17 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A resource that a call is about.
+    """A call about a resource.
 
     Attributes:
         type: the type's token.
         name: its name in the program.
         urn: the engine's name for it.
-        preview: whether nothing may be done yet: answer with what can be known.
-        timeout: how long it may take, in seconds, where the program says so (`customTimeouts`).
-        ignored: paths of properties whose changes the program ignores; what it gives for them is their old
-            value.
-        asked: in a read, the inputs that the engine has for it; empty for one that is only read.
+        preview: whether the call is a preview, which changes nothing and answers with what is known.
+        timeout: its timeout in seconds (`customTimeouts`); None for the default.
+        ignored: paths of properties whose changes the program ignores; their new value is their old
+            one.
+        inputs: in a read, the engine's inputs of the resource; empty for one that is imported.
     """
 
     type: str
@@ -88,15 +86,15 @@ class Call:
     preview: bool = False
     timeout: float | None = None
     ignored: Sequence[str] = ()
-    asked: Properties = field(default_factory=dict[str, Plain])
+    inputs: Properties = field(default_factory=dict[str, Plain])
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A resource that is there.
+    """A created resource.
 
     Attributes:
-        id: the provider's; empty in a preview.
+        id: the provider's id; empty in a preview.
         state: its outputs, all of its inputs among them as a rule.
     """
 
@@ -106,11 +104,11 @@ class Made:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A resource as it is now.
+    """A resource as read.
 
     Attributes:
-        id: the provider's.
-        inputs: what would have to be asked for to get it.
+        id: the provider's id.
+        inputs: its inputs.
         state: its outputs.
     """
 
@@ -124,51 +122,49 @@ class Provider(Protocol):
     `RefusedError` is a fault of ours."""
 
     package: str
-    """The package whose provider it stands in for, such as `azure-native`."""
+    """The emulated provider's package, such as `azure-native`."""
 
     version: str
-    """Of that provider: what the SDK of the program asks for."""
+    """The emulated provider's version, as the program's SDK requests it."""
 
     def configured(self, variables: Properties) -> "Provider":
-        """The provider of an explicit or default provider resource: the one that answers all calls about its
-        resources. `variables` are its inputs.
-        """
+        """Return the provider of an explicit or default provider resource, for all calls about its resources.
+        `variables` are its inputs."""
         ...
 
     def check_config(self, variables: Properties) -> Sequence[Failure]:
-        """What is wrong with the inputs of a provider resource."""
+        """Validate the inputs of a provider resource."""
         ...
 
     def change_config(self, old: Properties, new: Properties) -> Change:
-        """What a change of a provider resource's inputs means: replaced, everything made by it is, too."""
+        """Compare the inputs of a provider resource. A replacement also replaces all of its resources."""
         ...
 
     def check(self, call: Call, old: Properties, new: Properties) -> tuple[Properties, Sequence[Failure]]:
-        """The inputs of a resource, completed as the provider completes them, and what is wrong with them."""
+        """Complete and validate the inputs of a resource."""
         ...
 
     def diff(self, call: Call, identity: str, old: Read, new: Properties) -> Change:
-        """What new inputs mean; changes that the program ignores are left out already."""
+        """Compare the inputs of a resource, without the changes that the program ignores."""
         ...
 
     def create(self, call: Call, inputs: Properties) -> Made:
-        """Make a resource; raises RefusedError."""
+        """Create a resource; raises RefusedError."""
         ...
 
     def read(self, call: Call, identity: str, known: Properties) -> Read | None:
-        """A resource as it is; None where it is gone. `known` is its last known state, empty for one that is
-        only read.
-        """
+        """Read a resource; None if it is gone. `known` is its last known state, empty for one that is
+        imported."""
         ...
 
     def update(self, call: Call, identity: str, old: Read, new: Properties) -> Properties:
-        """Change a resource; its new state. Raises RefusedError."""
+        """Change a resource and return its new state; raises RefusedError."""
         ...
 
     def delete(self, call: Call, identity: str, known: Properties) -> None:
-        """Remove a resource; one that is gone is no error. Raises RefusedError."""
+        """Delete a resource, unless it is gone; raises RefusedError."""
         ...
 
     def invoke(self, token: str, arguments: Properties) -> Properties:
-        """Answer a function; raises RefusedError."""
+        """Call a function; raises RefusedError."""
         ...

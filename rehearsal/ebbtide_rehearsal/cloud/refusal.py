@@ -1,4 +1,4 @@
-"""How a refusal gets to the engine."""
+"""Errors of the fake cloud in the form that the engine expects."""
 
 from typing import NoReturn
 

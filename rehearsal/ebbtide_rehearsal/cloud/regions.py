@@ -28,7 +28,7 @@ def add_regions(store: Store, cloud: CloudKind, regions: Iterable[Region]) -> No
 
 
 def locations(store: Store, cloud: CloudKind) -> Locations:
-    """The regions and zones of a cloud."""
+    """Return the regions and zones of a cloud."""
     added = (resource.state for resource in store.resources(REGIONS) if resource.id.startswith(f"{cloud}/"))
     return Locations(
         cloud, [_Added(state["name"], tuple(state["zones"]), tuple(state["offers"])) for state in added]

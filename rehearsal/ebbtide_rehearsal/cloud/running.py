@@ -1,4 +1,4 @@
-"""The stand-in cloud as whoever rehearses sees it: a process that is started, watched and stopped."""
+"""The fake cloud's process, as the rehearsal starts, checks and stops it."""
 
 import subprocess
 import sys
@@ -11,21 +11,21 @@ from ebbtide_rehearsal.cloud.settings import Settings, read_memory, read_ports, 
 from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.failures import RehearsalError
 
-_PATIENCE: Final = 120.0  # seconds; a cluster that is there already is started before
+_START_TIMEOUT: Final = 120.0  # seconds; includes the start of existing clusters
 _STEP: Final = 0.05
 _ENDING: Final = 30.0
 _SHOWN: Final = 10
 
 
 class Cloud:
-    """The stand-in cloud's process. It ends with this one: it reads from a pipe that then closes."""
+    """Process of the fake cloud. It ends with this one: its standard input then closes."""
 
     def __init__(self, directory: Path, settings: Settings) -> None:
-        """Start it.
+        """Start the process.
 
         Args:
-            directory: its own.
-            settings: what it is told.
+            directory: of the cloud.
+            settings: its settings.
 
         Raises:
             RehearsalError: it does not start.
@@ -49,22 +49,22 @@ class Cloud:
 
     @property
     def providers(self) -> str:
-        """Where the engine finds the providers, as `PULUMI_DEBUG_PROVIDERS` has it."""
+        """Value of `PULUMI_DEBUG_PROVIDERS`: each package with its port."""
         return ",".join(f"{package}:{port}" for package, port in self.ports.items())
 
     def memory(self) -> int:
-        """The most memory that it and its control planes have had in use, bytes."""
+        """Return the most memory that the cloud and its control planes have used, in bytes."""
         return read_memory(self._directory)
 
     def check(self) -> None:
-        """Whether it still runs.
+        """Check that the process runs.
 
         Raises:
             RehearsalError: it has ended by itself.
         """
         if self._process.poll() is not None:
             words = self._log.read_text(errors="replace").splitlines()[-_SHOWN:]
-            raise RehearsalError("The stand-in cloud has ended by itself. It said last:\n" + "\n".join(words))
+            raise RehearsalError("The fake cloud has ended by itself. Its last output:\n" + "\n".join(words))
 
     def stop(self) -> None:
         """End it, and all that it has started."""
@@ -85,11 +85,13 @@ class Cloud:
         self.stop()
 
     def _ready(self) -> dict[str, int]:
-        end = time.monotonic() + _PATIENCE
+        end = time.monotonic() + _START_TIMEOUT
         while time.monotonic() < end:
             self.check()
             ports = read_ports(self._directory)
             if ports is not None:
                 return ports
             time.sleep(_STEP)
-        raise RehearsalError(f"The stand-in cloud was not ready within {_PATIENCE:.0f} seconds: {self._log}.")
+        raise RehearsalError(
+            f"The fake cloud was not ready within {_START_TIMEOUT:.0f} seconds: {self._log}."
+        )

@@ -1,4 +1,4 @@
-"""Whether inputs are as a resource type's schema wants them: what a provider would refuse."""
+"""Validation of inputs by a resource type's schema, as a provider does it."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -38,9 +38,9 @@ def misfits(token: str, inputs: Mapping[str, Plain]) -> list[Misfit]:
 
 def _of_object(kind: type, value: Mapping[str, Plain], path: str) -> Iterator[Misfit]:
     known = properties_of(kind)
-    for name, one in known.items():
-        if one.required and value.get(name) is None:
-            yield Misfit(_below(path, name), "missing", word(one.hint))
+    for name, property_ in known.items():
+        if property_.required and value.get(name) is None:
+            yield Misfit(_below(path, name), "missing", word(property_.hint))
     for name, item in value.items():
         if name in known:
             yield from _of(known[name].hint, item, _below(path, name))
@@ -53,19 +53,19 @@ def _of(hint: Any, value: Plain, path: str) -> Iterator[Misfit]:
         value = value.value
     if value is None or value is UNKNOWN or hint is Any:
         return
-    found = [list(_of_one(choice, value, path)) for choice in alternatives(hint)]
-    if all(found):
-        yield from min(found, key=lambda one: any(misfit.problem == "type" for misfit in one))
+    misfits = [list(_of_one(choice, value, path)) for choice in alternatives(hint)]
+    if all(misfits):
+        yield from min(misfits, key=lambda choice: any(misfit.problem == "type" for misfit in choice))
 
 
 def _of_one(hint: Any, value: Plain, path: str) -> Iterator[Misfit]:
     match word(hint):
         case "list" if isinstance(value, list):
-            for index, one in enumerate(value):
-                yield from _of(item_of(hint), one, f"{path}[{index}]")
+            for index, item in enumerate(value):
+                yield from _of(item_of(hint), item, f"{path}[{index}]")
         case "map" if isinstance(value, dict):
-            for key, one in value.items():
-                yield from _of(item_of(hint), one, f'{path}["{key}"]')
+            for key, item in value.items():
+                yield from _of(item_of(hint), item, f'{path}["{key}"]')
         case "object" if isinstance(value, dict):
             yield from _of_object(hint, value, path)
         case "any":
@@ -77,8 +77,8 @@ def _of_one(hint: Any, value: Plain, path: str) -> Iterator[Misfit]:
 
 
 def _is_scalar_of(name: str, value: Plain) -> bool:
-    """Whether a value is of a scalar type, text that says a number or a truth value among it: providers read
-    it."""
+    """Return whether a value is of a scalar type, including text of a number or boolean, which providers
+    parse."""
     match name:
         case "string":
             return isinstance(value, str | int | float)

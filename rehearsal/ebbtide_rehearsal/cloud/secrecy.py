@@ -1,11 +1,11 @@
-"""What stays secret of a provider's answer."""
+"""Secrets in a provider's answers."""
 
 from ebbtide.recording.values import Plain, Secret
 
 
 def as_secret_as(value: Plain, example: Plain) -> Plain:
-    """A value with all that secret which is secret in another one: by name in objects; a list is secret as a
-    whole, since its order need not stay.
+    """Mark the parts of a value secret that are secret in an example: by name in objects; a list is secret as
+    a whole, since its order may change.
 
     The engine does the same for providers that know of no secrets (pulumi 3.259,
     sdk/go/common/resource/plugin, `annotateSecrets`).

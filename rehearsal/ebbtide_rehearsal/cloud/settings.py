@@ -1,4 +1,4 @@
-"""What the stand-in cloud is told as it starts, and what it says of itself: files in its directory."""
+"""Settings of the fake cloud, and its reports on itself: files in its directory."""
 
 import json
 from collections.abc import Mapping
@@ -14,12 +14,12 @@ _MEMORY = "memory"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the stand-in cloud is told.
+    """Settings of the fake cloud.
 
     Attributes:
         speed: simulated seconds in a second.
-        declaration: the stack's: what it says is there already is there. An empty one says nothing.
-        tools: where the programs and data are that it runs with, by name.
+        declaration: the stack's declaration, whose existing resources are created; may be empty.
+        tools: paths of its programs and data, by name.
     """
 
     speed: float = 1.0
@@ -27,7 +27,7 @@ class Settings:
     tools: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def path(self, name: str) -> Path:
-        """A program's file, or a directory of data.
+        """Return the path of a program, or of a directory of data.
 
         Raises:
             KeyError: it is not among the tools.
@@ -40,24 +40,24 @@ class Settings:
 
     @classmethod
     def read(cls, directory: Path) -> Self:
-        """What was left there."""
+        """Read the settings from a directory."""
         return cls(**json.loads((directory / _TOLD).read_text(encoding="utf-8")))
 
 
 def store_file(directory: Path) -> Path:
-    """The store's file."""
+    """Return the path of the store's file."""
     return directory / _STORE
 
 
 def write_ports(directory: Path, ports: Mapping[str, int]) -> None:
-    """Say on which port the provider of each package listens: the cloud is ready."""
-    made = directory / f"{_PORTS}.new"
-    made.write_text(json.dumps(ports), encoding="utf-8")
-    made.rename(directory / _PORTS)
+    """Report the port of each package's provider: the cloud is ready."""
+    temporary = directory / f"{_PORTS}.new"
+    temporary.write_text(json.dumps(ports), encoding="utf-8")
+    temporary.rename(directory / _PORTS)
 
 
 def read_ports(directory: Path) -> dict[str, int] | None:
-    """On which port the provider of each package listens; None as long as the cloud is not ready."""
+    """Return the port of each package's provider; None until the cloud is ready."""
     try:
         return json.loads((directory / _PORTS).read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -65,14 +65,14 @@ def read_ports(directory: Path) -> dict[str, int] | None:
 
 
 def write_memory(directory: Path, used: int) -> None:
-    """Say how much memory the cloud and its control planes have had in use at most, bytes."""
-    made = directory / f"{_MEMORY}.new"
-    made.write_text(str(used), encoding="utf-8")
-    made.rename(directory / _MEMORY)
+    """Report the most memory that the cloud and its control planes have used, in bytes."""
+    temporary = directory / f"{_MEMORY}.new"
+    temporary.write_text(str(used), encoding="utf-8")
+    temporary.rename(directory / _MEMORY)
 
 
 def read_memory(directory: Path) -> int:
-    """What was said; 0 as long as nothing was."""
+    """Return the reported memory; 0 before the first report."""
     try:
         return int((directory / _MEMORY).read_text(encoding="utf-8"))
     except FileNotFoundError:

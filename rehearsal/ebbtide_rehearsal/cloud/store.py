@@ -1,7 +1,6 @@
-"""What the stand-in cloud knows: resources, faults that it was asked for, and what happened, in one file on
-disk.
+"""State of the fake cloud: resources, injected faults and the event log, in one file on disk.
 
-SQLite, since the cloud's process and the one that runs the rehearsal read and write it at the same time, and
+SQLite, since the cloud's process and the rehearsal's read and write it concurrently, and
 since it must outlive both.
 """
 
@@ -33,15 +32,15 @@ create table if not exists events (
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A resource of the stand-in cloud.
+    """A resource of the fake cloud.
 
     Attributes:
-        cloud: whose it is: the provider's package, such as `gcp`, or `nodes` for what only the cloud sees.
-        id: as the provider gives it to the engine; unique in its cloud.
+        cloud: the provider's package, such as `gcp`, or `nodes` for machines and node pools.
+        id: the provider's id, unique in its cloud.
         type: the type's token, such as `gcp:container/nodePool:NodePool`.
-        urn: the engine's name for it; empty where the engine does not know it.
-        inputs: what was asked for.
-        state: what the cloud answers with.
+        urn: its URN; empty if the engine does not know it.
+        inputs: its inputs.
+        state: its outputs.
     """
 
     cloud: str
@@ -52,7 +51,7 @@ class Resource:
     state: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def having(self, **state: object) -> Self:
-        """The same with some of its state changed."""
+        """Return the resource with some of its state changed."""
         return replace(self, state={**self.state, **state})
 
 
@@ -76,7 +75,7 @@ class Event:
 
 
 class Store:
-    """The stand-in cloud's memory. Every method may be called from any thread of any process."""
+    """State of the fake cloud. Every method may be called from any thread of any process."""
 
     def __init__(self, path: Path, *, speed: float = 1.0) -> None:
         """Open the store, or make it.
@@ -111,7 +110,7 @@ class Store:
             connection.execute("insert or replace into resources values (?, ?, ?, ?, ?, ?)", row)
 
     def get(self, cloud: str, identity: str) -> Resource | None:
-        """The resource of an id."""
+        """Return the resource of an id."""
         rows = self._read("select * from resources where cloud = ? and id = ?", cloud, identity)
         return _resource(rows[0]) if rows else None
 
@@ -143,13 +142,12 @@ class Store:
             connection.execute("delete from faults where number = ?", (number,))
 
     def faults(self, kind: str) -> dict[int, Fault]:
-        """The faults of a kind that are asked for now, by number."""
+        """Return the active faults of a kind, by number."""
         return dict(map(_fault, self._read("select * from faults where kind = ? order by number", kind)))
 
     def strike(self, kind: str, *targets: str) -> Fault | None:
-        """The first fault of a kind that is asked for one of these targets, counted as having struck once:
-        one that was asked for so many times is gone after the last. None where there is none.
-        """
+        """Return the first active fault of a kind that matches one of these targets, and count the strike: a
+        fault with a number of times ends after the last. None if none matches."""
         with self._writing() as connection:
             for number, fault in self.faults(kind).items():
                 if not any(fault.strikes(target) for target in targets):
@@ -162,13 +160,13 @@ class Store:
         return None
 
     def say(self, kind: str, text: str, **facts: object) -> None:
-        """Write down that something happened, now."""
+        """Log an event, now."""
         row = (self.clock.now(), kind, text, json.dumps(facts))
         with self._writing() as connection:
             connection.execute("insert into events (at, kind, text, facts) values (?, ?, ?, ?)", row)
 
     def events(self, after: int = 0, kind: str | None = None) -> list[Event]:
-        """What happened after the event of a number, oldest first."""
+        """Return the events after the event of a number, oldest first."""
         query = "select * from events where number > ?1 and (?2 is null or kind = ?2) order by number"
         return [
             Event(number, at, kind, text, json.loads(facts))
@@ -180,8 +178,7 @@ class Store:
 
     @contextmanager
     def _writing(self) -> Generator[sqlite3.Connection]:
-        """The thread's connection, alone with the file until the end of the block, which lands whole or not
-        at all."""
+        """Return the thread's connection in a transaction that locks the file until the end of the block."""
         connection = self._connection()
         connection.execute("begin immediate")
         try:

@@ -15,9 +15,8 @@ POD_NETWORK = "10.64.0.1/12"
 
 
 def etcd(plan: Plan) -> list[str]:
-    """A single-member etcd. Its data may be lost with the machine, so fsync is disabled. Clients need a
-    certificate: write access to etcd would allow running pods as the user.
-    """
+    """Return the command line of a single-member etcd. Its data may be lost with the machine, so fsync is
+    disabled. Clients need a certificate: write access to etcd would allow running pods as the user."""
     url, pair = f"https://{LOCALHOST}:{plan.etcd_port}", plan.certificates.etcd
     peers = f"http://{LOCALHOST}:0"  # a port chosen by the system: there is no other member
     return [
@@ -37,7 +36,7 @@ def etcd(plan: Plan) -> list[str]:
 
 
 def api_server(plan: Plan) -> list[str]:
-    """The API server, with the default admission plugins.
+    """Return the command line of the API server, with the default admission plugins.
 
     Services and aggregated APIs are reached through a proxy, as in a cloud, where the control plane has no
     direct route to the cluster's network.
@@ -75,7 +74,8 @@ def api_server(plan: Plan) -> list[str]:
 
 
 def controller_manager(plan: Plan) -> list[str]:
-    """The controller manager, without the attach-detach controller: there are no machines."""
+    """Return the command line of the controller manager, without the attach-detach controller: there are no
+    machines."""
     return [
         f"--kubeconfig={plan.kubeconfig}",
         # As in a cloud, each controller uses its own service account, which admission recognizes.
@@ -92,7 +92,7 @@ def controller_manager(plan: Plan) -> list[str]:
 
 
 def scheduler(plan: Plan) -> list[str]:
-    """The scheduler."""
+    """Return the command line of the scheduler."""
     return [
         f"--kubeconfig={plan.kubeconfig}",
         "--leader-elect=false",
@@ -113,9 +113,8 @@ def kwok(plan: Plan) -> list[str]:
 
 
 def egress(plan: Plan) -> dict[str, object]:
-    """The API server's egress configuration for the cluster's network (Kubernetes docs, Konnectivity; API
-    apiserver.k8s.io/v1beta1).
-    """
+    """Return the API server's egress configuration for the cluster's network (Kubernetes docs, Konnectivity;
+    API apiserver.k8s.io/v1beta1)."""
     transport = {"uds": {"udsName": str(plan.egress_socket)}}
     return {
         "apiVersion": "apiserver.k8s.io/v1beta1",

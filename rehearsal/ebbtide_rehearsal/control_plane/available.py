@@ -32,8 +32,8 @@ def available_programs(tools: Tools) -> tuple[AvailableProgram, ...]:
     """Return the programs among the tools. Pods of other programs become ready like any pod, and answer no
     requests.
     """
-    found: list[AvailableProgram] = []
+    programs: list[AvailableProgram] = []
     for program in PROGRAMS:
         with contextlib.suppress(KeyError):
-            found.append(AvailableProgram(program, tools.path(program.tool)))
-    return tuple(found)
+            programs.append(AvailableProgram(program, tools.path(program.tool)))
+    return tuple(programs)

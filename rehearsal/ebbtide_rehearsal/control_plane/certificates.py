@@ -47,7 +47,7 @@ class Certificates:
     accounts_key: Path
 
     def authority_data(self) -> str:
-        """The authority in kubeconfig format: PEM in base64."""
+        """Return the authority in kubeconfig format: PEM in base64."""
         return base64.b64encode(self.authority.read_bytes()).decode()
 
 
@@ -66,22 +66,22 @@ def issue(directory: Path, names: Sequence[str] = ()) -> Certificates:
     bundle.write_bytes(Path(certifi.where()).read_bytes() + pem)
 
     def pair(name: str, *identities: str, common_name: str | None = None) -> KeyPair:
-        found = KeyPair(directory / f"{name}.crt", directory / f"{name}.key")
+        key_pair = KeyPair(directory / f"{name}.crt", directory / f"{name}.key")
         leaf = authority.issue_cert(
             *identities, common_name=common_name, not_after=datetime.now(UTC) + _VALID
         )
-        found.certificate.write_bytes(b"".join(part.bytes() for part in leaf.cert_chain_pems))
-        found.key.touch(mode=0o600)
-        found.key.write_bytes(leaf.private_key_pem.bytes())
-        return found
+        key_pair.certificate.write_bytes(b"".join(part.bytes() for part in leaf.cert_chain_pems))
+        key_pair.key.touch(mode=0o600)
+        key_pair.key.write_bytes(leaf.private_key_pem.bytes())
+        return key_pair
 
-    here = ("localhost", LOCALHOST)
+    local = ("localhost", LOCALHOST)
     inside = ("kubernetes", "kubernetes.default", "kubernetes.default.svc")
     return Certificates(
         authority=trusted,
         bundle=bundle,
-        api_server=pair("api-server", *here, *inside, *names),
-        etcd=pair("etcd", *here),
-        front_proxy=pair("front-proxy", *here, common_name=FRONT_PROXY),
-        accounts_key=pair("service-accounts", *here).key,
+        api_server=pair("api-server", *local, *inside, *names),
+        etcd=pair("etcd", *local),
+        front_proxy=pair("front-proxy", *local, common_name=FRONT_PROXY),
+        accounts_key=pair("service-accounts", *local).key,
     )

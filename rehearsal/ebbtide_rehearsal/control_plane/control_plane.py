@@ -124,16 +124,16 @@ class ControlPlane:
                     identities=Identities.new(settings.person, settings.members),
                 )
                 _write(plan, tools)
-            made = cls(plan, tools, settings, processes)
+            control_plane = cls(plan, tools, settings, processes)
         except BaseException:
             processes.close()
             raise
         try:
-            made._bring_up()
+            control_plane._bring_up()
         except BaseException:
-            made.stop()
+            control_plane.stop()
             raise
-        return made
+        return control_plane
 
     @property
     def server(self) -> str:
@@ -201,20 +201,20 @@ class ControlPlane:
         log, home = self.plan.log(name), self.plan.directory
         self._core.append(self._processes.start(name, command, log=log, directory=home))
 
-    def _wait(self, what: str, there: Callable[[], bool]) -> None:
+    def _wait(self, component: str, is_ready: Callable[[], bool]) -> None:
         deadline = time.monotonic() + _TIMEOUT
         while time.monotonic() < deadline:
             self.check()
             try:
-                if there():
+                if is_ready():
                     return
             except ApiError:
                 pass
             time.sleep(_STEP)
         last = self._core[-1]
         raise ControlPlaneError(
-            f"{self.plan.name}: {what} was not ready within {_TIMEOUT:.0f} s. Last output of {last.name}:\n"
-            f"{last.last_words()}"
+            f"{self.plan.name}: {component} was not ready within {_TIMEOUT:.0f} s. "
+            f"Last output of {last.name}:\n{last.last_words()}"
         )
 
     def _keep(self) -> None:
@@ -223,7 +223,7 @@ class ControlPlane:
                 self.reconcile()
             except ApiError:
                 continue  # a conflict, or the API server is busy; the next reconciliation retries
-            except Exception as error:  # noqa: BLE001 # a thread has nobody to raise to; `check` does
+            except Exception as error:  # noqa: BLE001 # raised by `check`, not in this thread
                 self._failure = error
                 return
 

@@ -69,14 +69,14 @@ class EgressProxy:
             host, port = _destination(await reader.readuntil(b"\r\n\r\n"))
             try:
                 address = await asyncio.to_thread(self._route, host, port)
-                there, back = await asyncio.open_connection(*address)
+                upstream, downstream = await asyncio.open_connection(*address)
             except (NoRouteError, ApiError, OSError) as error:
                 writer.write(f"HTTP/1.1 503 {error}\r\nContent-Length: 0\r\n\r\n".encode())
                 await writer.drain()
                 return
-            with contextlib.closing(back):
+            with contextlib.closing(downstream):
                 writer.write(b"HTTP/1.1 200 Connected\r\n\r\n")
-                await _first_of(_copy(reader, back), _copy(there, writer))
+                await _first_of(_copy(reader, downstream), _copy(upstream, writer))
 
 
 def _destination(request: bytes) -> tuple[str, int]:
@@ -91,9 +91,9 @@ async def _copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> N
         await target.drain()
 
 
-async def _first_of(*ways: Awaitable[None]) -> None:
+async def _first_of(*directions: Awaitable[None]) -> None:
     """Copy in both directions until either side closes; TLS sends nothing afterwards."""
-    tasks = [asyncio.ensure_future(way) for way in ways]
+    tasks = [asyncio.ensure_future(direction) for direction in directions]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:

@@ -59,8 +59,8 @@ class Identities:
         """
         text = io.StringIO()
         lines = csv.writer(text, lineterminator="\n")
-        for one in (self.admin, self.person, *self.members.values()):
-            lines.writerow([one.token, one.user, one.user, ",".join(one.groups)])
+        for identity in (self.admin, self.person, *self.members.values()):
+            lines.writerow([identity.token, identity.user, identity.user, ",".join(identity.groups)])
         return text.getvalue()
 
 
@@ -76,7 +76,7 @@ def kubeconfig(
         namespace: the context's namespace; empty for `default`.
     """
     trust = {"certificate-authority-data": authority} if authority else {}
-    place = {"namespace": namespace} if namespace else {}
+    context = {"namespace": namespace} if namespace else {}
     return {
         "apiVersion": "v1",
         "kind": "Config",
@@ -84,6 +84,6 @@ def kubeconfig(
         "clusters": [{"name": "rehearsal", "cluster": {"server": server, **trust}}],
         "users": [{"name": "rehearsal", "user": dict(user)}],
         "contexts": [
-            {"name": "rehearsal", "context": {"cluster": "rehearsal", "user": "rehearsal", **place}}
+            {"name": "rehearsal", "context": {"cluster": "rehearsal", "user": "rehearsal", **context}}
         ],
     }

@@ -5,26 +5,25 @@ from typing import Any
 
 from ebbtide_rehearsal.control_plane.mounts import inside
 from ebbtide_rehearsal.control_plane.ports import LOCALHOST
-from ebbtide_rehearsal.control_plane.program import SERVERS, Listening, Place, Program, managed, section
+from ebbtide_rehearsal.control_plane.program import SERVERS, Assignment, Listening, Program, managed, section
 
 _VISIBILITY = 8082
 _CERTIFICATES = "/tmp/k8s-webhook-server/serving-certs"  # noqa: S108 # a path in the container
 # Defaults of Kueue 0.19.2: apis/config/v1beta2/defaults.go, charts/kueue.
 
 
-def outside(configuration: Mapping[str, Any], place: Place) -> tuple[dict[str, Any], Listening]:
-    """Kueue's configuration outside of a cluster: as for any controller manager, with the visibility server
-    and Kueue's namespace. That server's certificates are in `visibility` below the working directory, a path
-    fixed at build time. API config.kueue.x-k8s.io/v1beta2.
-    """
-    told, listening = managed(configuration, place)
-    visibility = section(told, "visibilityServer")
+def outside(configuration: Mapping[str, Any], assignment: Assignment) -> tuple[dict[str, Any], Listening]:
+    """Convert Kueue's configuration for a process outside of a cluster: as for any controller manager, with
+    the visibility server and Kueue's namespace. That server's certificates are in `visibility` below the
+    working directory, a path fixed at build time. API config.kueue.x-k8s.io/v1beta2."""
+    settings, listening = managed(configuration, assignment)
+    visibility = section(settings, "visibilityServer")
     port = int(visibility.get("bindPort") or _VISIBILITY)
-    visibility |= {"bindAddress": LOCALHOST, "bindPort": place.ports[SERVERS]}
-    webhook = section(told, "webhook")
-    webhook["certDir"] = str(inside(place.root, webhook.get("certDir") or _CERTIFICATES))
-    told["namespace"] = place.namespace
-    return told, Listening(listening.health, {**listening.ports, port: place.ports[SERVERS]})
+    visibility |= {"bindAddress": LOCALHOST, "bindPort": assignment.ports[SERVERS]}
+    webhook = section(settings, "webhook")
+    webhook["certDir"] = str(inside(assignment.root, webhook.get("certDir") or _CERTIFICATES))
+    settings["namespace"] = assignment.namespace
+    return settings, Listening(listening.health, {**listening.ports, port: assignment.ports[SERVERS]})
 
 
 KUEUE = Program(

@@ -33,13 +33,13 @@ def mount(api: Api, pod: Object, root: Path) -> None:
     namespace = pod["metadata"]["namespace"]
     volumes = {volume["name"]: volume for volume in pod["spec"].get("volumes", [])}
     (container,) = pod["spec"]["containers"]
-    for place in container.get("volumeMounts", []):
-        target = inside(root, place["mountPath"])
-        if place["mountPath"] == _SERVICE_ACCOUNTS:
+    for volume_mount in container.get("volumeMounts", []):
+        target = inside(root, volume_mount["mountPath"])
+        if volume_mount["mountPath"] == _SERVICE_ACCOUNTS:
             _write(target / "namespace", namespace.encode())
             continue
-        files = _files(api, namespace, volumes[place["name"]])
-        if part := place.get("subPath"):
+        files = _files(api, namespace, volumes[volume_mount["name"]])
+        if part := volume_mount.get("subPath"):
             _write(target, files[part])
         else:
             _publish(target, files)
@@ -51,7 +51,7 @@ def account_token(api: Api, pod: Object, target: Path) -> None:
     """
     namespace = pod["metadata"]["namespace"]
     account = pod["spec"].get("serviceAccountName", "default")
-    asked = {
+    request = {
         "apiVersion": "authentication.k8s.io/v1",
         "kind": "TokenRequest",
         "spec": {"expirationSeconds": 24 * 60 * 60},
@@ -59,7 +59,7 @@ def account_token(api: Api, pod: Object, target: Path) -> None:
     path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"
     target.parent.mkdir(parents=True, exist_ok=True)
     target.touch(mode=0o600)
-    target.write_text(api.create(path, asked)["status"]["token"])
+    target.write_text(api.create(path, request)["status"]["token"])
 
 
 def _write(target: Path, content: bytes) -> None:
@@ -76,8 +76,8 @@ def _publish(target: Path, files: Mapping[str, bytes]) -> None:
     target.mkdir(parents=True, exist_ok=True)
     current = target / _DATA
     before = current.resolve()
-    there = {file.name: file.read_bytes() for file in before.iterdir()} if current.is_symlink() else {}
-    if there == files:
+    existing = {file.name: file.read_bytes() for file in before.iterdir()} if current.is_symlink() else {}
+    if existing == files:
         return
     new = Path(tempfile.mkdtemp(prefix="..", dir=target))
     for name, content in files.items():
@@ -85,9 +85,9 @@ def _publish(target: Path, files: Mapping[str, bytes]) -> None:
     link = target / f"{_DATA}_new"
     link.symlink_to(new.name)
     link.replace(current)
-    for name in there.keys() - files.keys():
+    for name in existing.keys() - files.keys():
         (target / name).unlink()
-    for name in files.keys() - there.keys():
+    for name in files.keys() - existing.keys():
         (target / name).symlink_to(Path(_DATA) / name)
     if before != current:
         shutil.rmtree(before)
@@ -109,10 +109,10 @@ def _files(api: Api, namespace: str, volume: Mapping[str, Any]) -> dict[str, byt
 
 
 def _data(api: Api, namespace: str, kind: str, name: str, source: Mapping[str, Any]) -> Mapping[str, str]:
-    found = api.find(f"/api/v1/namespaces/{namespace}/{kind}/{name}")
-    if found is None and not source.get("optional"):
+    existing = api.find(f"/api/v1/namespaces/{namespace}/{kind}/{name}")
+    if existing is None and not source.get("optional"):
         raise NotMountedError(f"{kind.removesuffix('s')} {name!r} not found")
-    return (found or {}).get("data") or {}
+    return (existing or {}).get("data") or {}
 
 
 def _chosen(data: Mapping[str, bytes], source: Mapping[str, Any]) -> dict[str, bytes]:

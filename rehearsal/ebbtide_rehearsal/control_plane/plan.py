@@ -90,5 +90,5 @@ class Plan:
         return self.directory / "stages.yaml"
 
     def log(self, name: str) -> Path:
-        """The log of a program."""
+        """Return the log file of a program."""
         return self.directory / "logs" / f"{name}.log"

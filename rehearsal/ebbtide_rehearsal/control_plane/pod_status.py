@@ -12,7 +12,7 @@ def now() -> str:
 
 
 def waiting(pod: Object, reason: str, message: str, *, restarts: int = 0) -> dict[str, Any]:
-    """The status of a container that is waiting, or in backoff."""
+    """Return the status of a container that is waiting, or in backoff."""
     state = {"waiting": {"reason": reason, "message": message}}
     return {
         "phase": "Pending",
@@ -22,7 +22,7 @@ def waiting(pod: Object, reason: str, message: str, *, restarts: int = 0) -> dic
 
 
 def running(pod: Object, address: str, *, ready: bool, restarts: int) -> dict[str, Any]:
-    """The status of a running container, ready or not."""
+    """Return the status of a running container, ready or not."""
     began = pod.get("status", {}).get("startTime") or now()
     return {
         "phase": "Running",
@@ -37,10 +37,12 @@ def running(pod: Object, address: str, *, ready: bool, restarts: int) -> dict[st
 
 
 def _conditions(pod: Object, *, ready: bool) -> list[dict[str, Any]]:
-    kept = [item for item in pod.get("status", {}).get("conditions", []) if item["type"] == "PodScheduled"]
+    scheduled = [
+        item for item in pod.get("status", {}).get("conditions", []) if item["type"] == "PodScheduled"
+    ]
     values = {"Initialized": True, "ContainersReady": ready, "Ready": ready}
     return [
-        *kept,
+        *scheduled,
         *(
             {"type": kind, "status": str(value), "lastTransitionTime": now()}
             for kind, value in values.items()

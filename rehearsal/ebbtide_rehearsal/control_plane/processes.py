@@ -58,9 +58,9 @@ class Process:
 
     def ended(self) -> ControlPlaneError:
         """Build the error for an unexpected end."""
-        said = self.last_words()
-        kind = AddressTakenError if "address already in use" in said else ControlPlaneError
-        return kind(f"{self.name} ended with status {self.child.returncode}. Its last output:\n{said}")
+        output = self.last_words()
+        kind = AddressTakenError if "address already in use" in output else ControlPlaneError
+        return kind(f"{self.name} ended with status {self.child.returncode}. Its last output:\n{output}")
 
 
 class Processes:
@@ -108,7 +108,7 @@ class Processes:
         Raises:
             ControlPlaneError: it cannot be executed.
         """
-        told = {"PATH": os.defpath, "HOME": str(directory), **(environment or {})}
+        variables = {"PATH": os.defpath, "HOME": str(directory), **(environment or {})}
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as output:
             try:
@@ -118,7 +118,7 @@ class Processes:
                     stdout=output,
                     stderr=subprocess.STDOUT,
                     cwd=directory,
-                    env=told,
+                    env=variables,
                     process_group=self._keeper.pid,
                 )
             except OSError as error:
@@ -154,8 +154,8 @@ class Processes:
             ids = [str(process.child.pid) for process in self._started if process.running]
         if not ids:
             return 0
-        asked = ["ps", "-o", "rss=", "-p", ",".join(ids)]
-        listed = subprocess.run(asked, capture_output=True, text=True, check=False)  # noqa: S603 # numbers
+        command = ["ps", "-o", "rss=", "-p", ",".join(ids)]
+        listed = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 # numbers
         return sum(int(line) for line in listed.stdout.split()) * 1024
 
     def __enter__(self) -> Self:

@@ -29,7 +29,7 @@ class Listening:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Assignment:
     """The environment of a pod's process.
 
     Attributes:
@@ -48,7 +48,9 @@ class Outside(Protocol):
     function.
     """
 
-    def __call__(self, configuration: Mapping[str, Any], place: Place, /) -> tuple[dict[str, Any], Listening]:
+    def __call__(
+        self, configuration: Mapping[str, Any], assignment: Assignment, /
+    ) -> tuple[dict[str, Any], Listening]:
         """Convert the configuration that the pod mounts; returns the process's configuration and
         addresses.
         """
@@ -91,14 +93,14 @@ class Program:
 
     def arguments(self, given: Sequence[str], configuration: Path, kubeconfig: Path) -> list[str]:
         """Return the pod's arguments with replaced files."""
-        kept = [word for word in given if not self._names_configuration(word)]
-        return [f"{self.flag}={configuration}", f"--kubeconfig={kubeconfig}", *kept]
+        remaining = [word for word in given if not self._names_configuration(word)]
+        return [f"{self.flag}={configuration}", f"--kubeconfig={kubeconfig}", *remaining]
 
     def _names_configuration(self, word: str) -> bool:
         return word.startswith(f"{self.flag}=")
 
 
-def managed(configuration: Mapping[str, Any], place: Place) -> tuple[dict[str, Any], Listening]:
+def managed(configuration: Mapping[str, Any], assignment: Assignment) -> tuple[dict[str, Any], Listening]:
     """Convert a controller manager's configuration, as several projects share it: addresses, and the
     namespace of its lease, which it would read from its service account.
 
@@ -117,18 +119,18 @@ def managed(configuration: Mapping[str, Any], place: Place) -> tuple[dict[str, A
         port_of(metrics.get("bindAddress"), _METRICS),
         port_of(health.get("healthProbeBindAddress"), _HEALTH),
     )
-    webhook |= {"host": LOCALHOST, "port": place.ports[0]}
-    metrics["bindAddress"] = f"{LOCALHOST}:{place.ports[1]}"
-    health["healthProbeBindAddress"] = f"{LOCALHOST}:{place.ports[2]}"
+    webhook |= {"host": LOCALHOST, "port": assignment.ports[0]}
+    metrics["bindAddress"] = f"{LOCALHOST}:{assignment.ports[1]}"
+    health["healthProbeBindAddress"] = f"{LOCALHOST}:{assignment.ports[2]}"
     elected = section(settings, "leaderElection")
-    elected["resourceNamespace"] = elected.get("resourceNamespace") or place.namespace
-    return settings, Listening(place.ports[2], dict(zip(inside, place.ports, strict=False)))
+    elected["resourceNamespace"] = elected.get("resourceNamespace") or assignment.namespace
+    return settings, Listening(assignment.ports[2], dict(zip(inside, assignment.ports, strict=False)))
 
 
-def section(told: dict[str, Any], name: str) -> dict[str, Any]:
+def section(configuration: dict[str, Any], name: str) -> dict[str, Any]:
     """Return a mutable section of a configuration; created if missing."""
-    value: dict[str, Any] = told.get(name) or {}
-    told[name] = value
+    value: dict[str, Any] = configuration.get(name) or {}
+    configuration[name] = value
     return value
 
 

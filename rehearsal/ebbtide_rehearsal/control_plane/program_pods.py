@@ -25,7 +25,7 @@ from ebbtide_rehearsal.control_plane.plan import Plan
 from ebbtide_rehearsal.control_plane.pod_status import running, waiting
 from ebbtide_rehearsal.control_plane.ports import LOCALHOST, Reservation
 from ebbtide_rehearsal.control_plane.processes import Process, Processes
-from ebbtide_rehearsal.control_plane.program import Listening, Place
+from ebbtide_rehearsal.control_plane.program import Assignment, Listening
 from ebbtide_rehearsal.control_plane.routes import Routes
 
 _ENDED = ("Failed", "Succeeded")
@@ -99,26 +99,26 @@ class ProgramPods:
             self._keep(uid, item, pod)
 
     def _stop(self, uid: str) -> None:
-        there = self._running.pop(uid)
-        self._routes.remove(there.address)
-        self._processes.stop(there.process)
+        entry = self._running.pop(uid)
+        self._routes.remove(entry.address)
+        self._processes.stop(entry.process)
 
     def _keep(self, uid: str, item: AvailableProgram, pod: Object) -> None:
-        there = self._running.get(uid)
+        entry = self._running.get(uid)
         try:
-            if there is None:
-                there = self._start(item, pod)
-                self._running[uid] = there
-            elif not there.process.running and self._backs_off(there):
+            if entry is None:
+                entry = self._start(item, pod)
+                self._running[uid] = entry
+            elif not entry.process.running and self._backs_off(entry):
                 return
-            mount(self._api, pod, there.root)
+            mount(self._api, pod, entry.root)
         except (NotMountedError, ControlPlaneError) as error:
             self._say(pod, waiting(pod, "CreateContainerError", str(error)))
             return
-        ready = there.process.running and _answers(there.listening.health)
-        if ready != there.ready:
-            there.ready = ready
-            self._say(pod, running(pod, there.address, ready=ready, restarts=there.restarts))
+        ready = entry.process.running and _answers(entry.listening.health)
+        if ready != entry.ready:
+            entry.ready = ready
+            self._say(pod, running(pod, entry.address, ready=ready, restarts=entry.restarts))
 
     def _start(self, item: AvailableProgram, pod: Object) -> _Running:
         root = self._plan.directory / "pods" / pod["metadata"]["uid"]
@@ -128,29 +128,29 @@ class ProgramPods:
         process, listening = self._run(item, pod, root, address)
         return _Running(item, pod, root, address, process, listening)
 
-    def _backs_off(self, there: _Running) -> bool:
+    def _backs_off(self, entry: _Running) -> bool:
         """Check if a container is in backoff, which doubles with each restart, as a kubelet's does."""
-        if not there.again:
-            self._routes.remove(there.address)
-            there.again = time.monotonic() + min(2**there.restarts, _BACK_OFF)
-            ended = str(there.process.ended())
-            status = waiting(there.pod, "CrashLoopBackOff", ended, restarts=there.restarts)
-            self._say(there.pod, status | {"phase": "Running"})
-        if time.monotonic() < there.again:
+        if not entry.again:
+            self._routes.remove(entry.address)
+            entry.again = time.monotonic() + min(2**entry.restarts, _BACK_OFF)
+            ended = str(entry.process.ended())
+            status = waiting(entry.pod, "CrashLoopBackOff", ended, restarts=entry.restarts)
+            self._say(entry.pod, status | {"phase": "Running"})
+        if time.monotonic() < entry.again:
             return True
-        self._processes.stop(there.process)
-        there.process, there.listening = self._run(there.runs, there.pod, there.root, there.address)
-        there.restarts, there.again, there.ready = there.restarts + 1, 0, None
+        self._processes.stop(entry.process)
+        entry.process, entry.listening = self._run(entry.runs, entry.pod, entry.root, entry.address)
+        entry.restarts, entry.again, entry.ready = entry.restarts + 1, 0, None
         return False
 
     def _run(
         self, item: AvailableProgram, pod: Object, root: Path, address: str
     ) -> tuple[Process, Listening]:
         (container,) = pod["spec"]["containers"]
-        about, program = pod["metadata"], item.program
+        metadata, program = pod["metadata"], item.program
         given = [str(word) for word in container.get("args", [])]
         configuration = yaml.safe_load(inside(root, program.configuration(given)).read_text())
-        told = environment(pod)
+        variables = environment(pod)
         token, access = root.with_suffix(".token"), root.with_suffix(".kubeconfig")
         changed, temporary = root.with_suffix(".yaml"), inside(root, "/tmp")  # noqa: S108 - the container's
         temporary.mkdir(exist_ok=True)
@@ -161,21 +161,21 @@ class ProgramPods:
                     server=self._plan.server,
                     authority=self._plan.certificates.authority_data(),
                     user={"tokenFile": str(token)},
-                    namespace=about["namespace"],
+                    namespace=metadata["namespace"],
                 )
             )
         )
         with Reservation(program.ports) as reserved:
             outside, listening = program.outside(
-                configuration, Place(reserved.ports, root, about["namespace"])
+                configuration, Assignment(reserved.ports, root, metadata["namespace"])
             )
             changed.write_text(yaml.safe_dump(outside, sort_keys=False))
         process = self._processes.start(
-            f"{about['namespace']}/{about['name']}",
+            f"{metadata['namespace']}/{metadata['name']}",
             [item.binary, *program.arguments(given, changed, access)],
-            log=self._plan.log(about["name"]),
+            log=self._plan.log(metadata["name"]),
             directory=root,
-            environment=told | {"TMPDIR": str(temporary)},
+            environment=variables | {"TMPDIR": str(temporary)},
         )
         self._routes.add(address, listening.ports)
         return process, listening
@@ -200,11 +200,11 @@ def _path(pod: Object) -> str:
 
 def _answers(port: int) -> bool:
     """Check that a process reports readiness."""
-    asked = http.client.HTTPConnection(LOCALHOST, port, timeout=1)
+    connection = http.client.HTTPConnection(LOCALHOST, port, timeout=1)
     try:
-        asked.request("GET", "/readyz")
-        return asked.getresponse().status == http.HTTPStatus.OK
+        connection.request("GET", "/readyz")
+        return connection.getresponse().status == http.HTTPStatus.OK
     except (OSError, http.client.HTTPException):
         return False
     finally:
-        asked.close()
+        connection.close()

@@ -63,19 +63,19 @@ class Routes:
 
     def _endpoints(self, service: Object, port: int) -> list[tuple[str, int]]:
         """Return addresses and ports of the ready pods behind a service's port."""
-        about = service["metadata"]
+        metadata = service["metadata"]
         names = {item.get("name") for item in service["spec"].get("ports", []) if item["port"] == port}
-        found: list[tuple[str, int]] = []
+        addresses: list[tuple[str, int]] = []
         for part in self._api.items(
-            f"/apis/discovery.k8s.io/v1/namespaces/{about['namespace']}/endpointslices",
-            labelSelector=f"kubernetes.io/service-name={about['name']}",
+            f"/apis/discovery.k8s.io/v1/namespaces/{metadata['namespace']}/endpointslices",
+            labelSelector=f"kubernetes.io/service-name={metadata['name']}",
         ):
             ports: list[Object] = part.get("ports") or []
             endpoints: list[Object] = part.get("endpoints") or []
             targets = [int(item["port"]) for item in ports if (item.get("name") or None) in names]
             ready = [str(item["addresses"][0]) for item in endpoints if _ready(item)]
-            found += [(address, target) for address in ready for target in targets]
-        return found
+            addresses += [(address, target) for address in ready for target in targets]
+        return addresses
 
 
 def _ready(endpoint: Mapping[str, Any]) -> bool:

@@ -100,7 +100,7 @@ phase: Running
 """
 
 
-def _ending(name: str, which: list[dict[str, Any]], status: str) -> Stage:
+def _ending(name: str, expressions: list[dict[str, Any]], status: str) -> Stage:
     """Build a stage that ends a running pod after its seconds."""
     return {
         "apiVersion": "kwok.x-k8s.io/v1alpha1",
@@ -112,7 +112,7 @@ def _ending(name: str, which: list[dict[str, Any]], status: str) -> Stage:
                 "matchExpressions": [
                     _matches(".metadata.deletionTimestamp", "DoesNotExist"),
                     _matches(".status.phase", "In", "Running"),
-                    *which,
+                    *expressions,
                 ]
             },
             "delay": {

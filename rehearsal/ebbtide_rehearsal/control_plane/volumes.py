@@ -67,11 +67,11 @@ class Volumes:
         return tuple(left_disks(self._directory))
 
     def _provision(self, claim: Object, storage: Object) -> None:
-        about, spec = claim["metadata"], claim["spec"]
-        name, driver = f"pvc-{about['uid']}", storage["provisioner"]
+        metadata, spec = claim["metadata"], claim["spec"]
+        name, driver = f"pvc-{metadata['uid']}", storage["provisioner"]
         size = spec["resources"]["requests"]["storage"]
-        place = f"{about['namespace']}/{about['name']}"
-        disk = Disk(name, size, storage["metadata"]["name"], driver, place)
+        claim_name = f"{metadata['namespace']}/{metadata['name']}"
+        disk = Disk(name, size, storage["metadata"]["name"], driver, claim_name)
         (self._directory / f"{name}.json").write_text(json.dumps(asdict(disk), indent=2))
         try:
             self._api.create(_VOLUMES, _volume(claim, storage, disk))
@@ -99,12 +99,12 @@ def _waits(claim: Object) -> bool:
     """Check if the controller requests a volume of a driver: with a node if the class waits for a
     consumer.
     """
-    about = claim["metadata"]
-    told: Mapping[str, str] = about.get("annotations") or {}
+    metadata = claim["metadata"]
+    annotations: Mapping[str, str] = metadata.get("annotations") or {}
     return (
         claim.get("status", {}).get("phase") == "Pending"
-        and "deletionTimestamp" not in about
-        and _PROVISIONER in told
+        and "deletionTimestamp" not in metadata
+        and _PROVISIONER in annotations
         and not claim["spec"].get("volumeName")
     )
 
@@ -120,7 +120,7 @@ def _done_with(volume: Object) -> bool:
 
 
 def _volume(claim: Object, storage: Object, disk: Disk) -> dict[str, Any]:
-    about, spec = claim["metadata"], claim["spec"]
+    metadata, spec = claim["metadata"], claim["spec"]
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolume",
@@ -138,9 +138,9 @@ def _volume(claim: Object, storage: Object, disk: Disk) -> dict[str, Any]:
             "claimRef": {
                 "apiVersion": "v1",
                 "kind": "PersistentVolumeClaim",
-                "namespace": about["namespace"],
-                "name": about["name"],
-                "uid": about["uid"],
+                "namespace": metadata["namespace"],
+                "name": metadata["name"],
+                "uid": metadata["uid"],
             },
             "csi": {"driver": disk.driver, "volumeHandle": disk.name},
         },

@@ -40,7 +40,7 @@ def holds(condition: str, parameters: Mapping[str, Any]) -> bool:
     Raises:
         UnsupportedPipelineError: it is outside the subset that kfp's compiler writes.
     """
-    python = _TOKEN.sub(lambda found: _PYTHON.get(found[0], found[0]), condition)
+    python = _TOKEN.sub(lambda match: _PYTHON.get(match[0], match[0]), condition)
     try:
         return bool(_value(ast.parse(python.strip(), mode="eval").body, parameters))
     except SyntaxError:
@@ -56,9 +56,9 @@ def _value(node: ast.expr, parameters: Mapping[str, Any]) -> Any:  # noqa: PLR09
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             return -_value(operand, parameters)
         case ast.BoolOp(op=ast.And(), values=values):
-            return all(_value(each, parameters) for each in values)
+            return all(_value(value, parameters) for value in values)
         case ast.BoolOp(op=ast.Or(), values=values):
-            return any(_value(each, parameters) for each in values)
+            return any(_value(value, parameters) for value in values)
         case ast.Compare(left=left, ops=[comparison], comparators=[right]) if type(comparison) in _COMPARE:
             return _COMPARE[type(comparison)](_value(left, parameters), _value(right, parameters))
         case ast.Call(func=ast.Name(id=name), args=[argument]) if name in _CONVERT:

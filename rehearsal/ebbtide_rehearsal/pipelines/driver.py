@@ -73,9 +73,9 @@ def resolve(run: Run, options: argparse.Namespace, component: Object, task: Obje
     parent = run.graph(options.dag_execution_id)
     artifacts: dict[str, Any] = {}
     for name, source in part(task, "inputs", "artifacts").items():
-        if made := part(source, "taskOutputArtifact"):
+        if output := part(source, "taskOutputArtifact"):
             artifacts[name] = run.artifact(
-                options.dag_execution_id, made["producerTask"], made["outputArtifactKey"]
+                options.dag_execution_id, output["producerTask"], output["outputArtifactKey"]
             )
         else:
             artifacts[name] = parent.artifacts[source["componentInputArtifact"]]
@@ -89,8 +89,8 @@ def value_of(run: Run, options: argparse.Namespace, source: Object) -> Any:
     placeholders within longer texts.
     """
     graph = options.dag_execution_id
-    if made := part(source, "taskOutputParameter"):
-        return run.parameter(graph, made["producerTask"], made["outputParameterKey"])
+    if output := part(source, "taskOutputParameter"):
+        return run.parameter(graph, output["producerTask"], output["outputParameterKey"])
     if "componentInputParameter" in source:
         return run.graph(graph).parameters[source["componentInputParameter"]]
     value = source["runtimeValue"]["constant"]
@@ -108,7 +108,11 @@ def value_of(run: Run, options: argparse.Namespace, source: Object) -> Any:
 def _plain(given: Object, component: Object) -> dict[str, Any]:
     """Return values with the component's defaults; integers without a fraction, as in protobuf's JSON."""
     definitions = part(component, "inputDefinitions", "parameters")
-    defaults = {name: each["defaultValue"] for name, each in definitions.items() if "defaultValue" in each}
+    defaults = {
+        name: definition["defaultValue"]
+        for name, definition in definitions.items()
+        if "defaultValue" in definition
+    }
     return {
         name: int(value) if isinstance(value, float) and value.is_integer() else value
         for name, value in {**defaults, **given}.items()
@@ -131,17 +135,17 @@ def _patch(run: Run, options: argparse.Namespace, component: Object, inputs: Out
                         {
                             "name": name,
                             "uri": str(root / name),
-                            "type": part(each, "artifactType"),
-                            "metadata": part(each, "metadata"),
+                            "type": part(artifact, "artifactType"),
+                            "metadata": part(artifact, "metadata"),
                         }
                     ]
                 }
-                for name, each in part(definitions, "artifacts").items()
+                for name, artifact in part(definitions, "artifacts").items()
             },
             "outputFile": str(root / "output_metadata.json"),
         },
     }
-    told = {
+    values = {
         "run_id": options.run_id,
         "dag_execution_id": options.dag_execution_id,
         "task_name": options.task_name,
@@ -149,7 +153,7 @@ def _patch(run: Run, options: argparse.Namespace, component: Object, inputs: Out
         "component_spec": options.component,
     }
     config: Object = json.loads(options.kubernetes_config or "{}")
-    arguments = [word for name, value in told.items() for word in (f"--{name}", value)]
+    arguments = [word for name, value in values.items() for word in (f"--{name}", value)]
     return pod_spec_patch(
         json.loads(options.container),
         config,

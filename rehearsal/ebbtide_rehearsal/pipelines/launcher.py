@@ -47,10 +47,10 @@ def _placed(executor_input: dict[str, Any]) -> dict[str, Any]:
     """
     root = os.environ.get(_ROOT, "")
     outputs = executor_input["outputs"]
-    for each in outputs["parameters"].values():
-        each["outputFile"] = root + each["outputFile"]
-    files = [each["outputFile"] for each in outputs["parameters"].values()]
-    files += [each["artifacts"][0]["uri"] for each in outputs["artifacts"].values()]
+    for parameter in outputs["parameters"].values():
+        parameter["outputFile"] = root + parameter["outputFile"]
+    files = [parameter["outputFile"] for parameter in outputs["parameters"].values()]
+    files += [artifact["artifacts"][0]["uri"] for artifact in outputs["artifacts"].values()]
     for file in (*files, outputs["outputFile"]):
         Path(file).parent.mkdir(parents=True, exist_ok=True)
     return executor_input
@@ -59,17 +59,19 @@ def _placed(executor_input: dict[str, Any]) -> dict[str, Any]:
 def placeholders_of(executor_input: Object) -> dict[str, str]:
     """Return the launcher's placeholders with their values."""
     inputs, outputs = part(executor_input, "inputs"), part(executor_input, "outputs")
-    found = {
+    placeholders = {
         f"{{{{$.inputs.parameters['{name}']}}}}": _text(value)
         for name, value in part(inputs, "parameterValues").items()
     }
     for kind, given in (("inputs", inputs), ("outputs", outputs)):
-        for name, each in part(given, "artifacts").items():
+        for name, artifact in part(given, "artifacts").items():
             for field in ("uri", "path"):
-                found[f"{{{{$.{kind}.artifacts['{name}'].{field}}}}}"] = each["artifacts"][0]["uri"]
-    for name, each in part(outputs, "parameters").items():
-        found[f"{{{{$.outputs.parameters['{name}'].output_file}}}}"] = each["outputFile"]
-    return found
+                placeholders[f"{{{{$.{kind}.artifacts['{name}'].{field}}}}}"] = artifact["artifacts"][0][
+                    "uri"
+                ]
+    for name, parameter in part(outputs, "parameters").items():
+        placeholders[f"{{{{$.outputs.parameters['{name}'].output_file}}}}"] = parameter["outputFile"]
+    return placeholders
 
 
 def replaced(word: str, executor_input: Object, placeholders: Mapping[str, str]) -> str:
@@ -97,15 +99,15 @@ def collected(executor_input: Object, component: Object) -> Outputs:
     declared: Object = json.loads(written.read_text(encoding="utf-8")) if written.exists() else {}
     parameters = dict(part(declared, "parameterValues"))
     definitions = part(component, "outputDefinitions", "parameters")
-    for name, each in part(outputs, "parameters").items():
-        file = Path(each["outputFile"])
+    for name, parameter in part(outputs, "parameters").items():
+        file = Path(parameter["outputFile"])
         if name not in parameters and file.exists():
             content = file.read_text(encoding="utf-8")
             is_text = text(definitions, name, "parameterType") == "STRING"
             parameters[name] = content if is_text else json.loads(content)
     artifacts = {
-        name: {"artifacts": [{**each["artifacts"][0], **_written(declared, name)}]}
-        for name, each in part(outputs, "artifacts").items()
+        name: {"artifacts": [{**artifact["artifacts"][0], **_written(declared, name)}]}
+        for name, artifact in part(outputs, "artifacts").items()
     }
     return Outputs(parameters, artifacts)
 

@@ -17,7 +17,7 @@ _INPUT: Final = re.compile(r"\{\{\$\.inputs\.parameters\['(.+?)'\]\}\}")
 
 def resolved(value: str, parameters: Mapping[str, Any]) -> str:
     """Replace the placeholders of input parameters in a text."""
-    return _INPUT.sub(lambda found: str(parameters[found[1]]), value)
+    return _INPUT.sub(lambda match: str(parameters[match[1]]), value)
 
 
 def pod_spec_patch(
@@ -44,7 +44,8 @@ def pod_spec_patch(
             resolved(word, parameters) for word in (*words(container, "command"), *words(container, "args"))
         ],
         "env": [
-            {"name": each["name"], "value": str(each.get("value", ""))} for each in parts(container, "env")
+            {"name": variable["name"], "value": str(variable.get("value", ""))}
+            for variable in parts(container, "env")
         ],
         "resources": _resources(part(container, "resources"), parameters),
     }
@@ -58,9 +59,9 @@ def pod_spec_patch(
         main["imagePullPolicy"] = policy
     if labels := part(config, "nodeSelector", "labels"):
         spec["nodeSelector"] = dict(labels)
-    if tolerations := [_toleration(each) for each in parts(config, "tolerations")]:
+    if tolerations := [_toleration(toleration) for toleration in parts(config, "tolerations")]:
         spec["tolerations"] = tolerations
-    if secrets := [_named(each, "secretName", source) for each in parts(config, "imagePullSecret")]:
+    if secrets := [_named(secret, "secretName", source) for secret in parts(config, "imagePullSecret")]:
         spec["imagePullSecrets"] = [{"name": name} for name in secrets]
     if affinity := _affinity(config):
         spec["affinity"] = {"nodeAffinity": affinity}
@@ -73,8 +74,8 @@ def _resources(given: Config, parameters: Mapping[str, Any]) -> Object:
     """Return limits and requests: the fields with placeholders, or else the older numbers."""
 
     def amount(field: str, older: str, unit: str) -> str:
-        if asked := text(given, field):
-            return resolved(asked, parameters)
+        if quantity := text(given, field):
+            return resolved(quantity, parameters)
         return f"{given[older]:g}{unit}" if given.get(older) else ""
 
     accelerator = part(given, "accelerator")
@@ -96,27 +97,27 @@ def _resources(given: Config, parameters: Mapping[str, Any]) -> Object:
 
 def _volumes(config: Config, source: Source) -> Iterator[tuple[Object, Object]]:
     """Yield volumes with their mounts: claims, Secrets, ConfigMaps, empty directories."""
-    for each in parts(config, "pvcMount"):
-        name = _named(each, "pvcName", source)
-        mount = {"name": name, "mountPath": each["mountPath"]}
-        if path := text(each, "subPath"):
+    for claim in parts(config, "pvcMount"):
+        name = _named(claim, "pvcName", source)
+        mount = {"name": name, "mountPath": claim["mountPath"]}
+        if path := text(claim, "subPath"):
             mount["subPath"] = path
         yield {"name": name, "persistentVolumeClaim": {"claimName": name}}, mount
     for field, kind, key in (
         ("secretAsVolume", "secret", "secretName"),
         ("configMapAsVolume", "configMap", "configMapName"),
     ):
-        for each in parts(config, field):
-            name = _named(each, key, source)
-            made = {
+        for item in parts(config, field):
+            name = _named(item, key, source)
+            volume = {
                 "secretName" if kind == "secret" else "name": name,
-                "optional": bool(each.get("optional")),
+                "optional": bool(item.get("optional")),
             }
-            yield {"name": name, kind: made}, {"name": name, "mountPath": each["mountPath"]}
-    for each in parts(config, "emptyDirMounts"):
-        made = {key: each[key] for key in ("medium", "sizeLimit") if each.get(key)}
-        name = text(each, "volumeName")
-        yield {"name": name, "emptyDir": made}, {"name": name, "mountPath": each["mountPath"]}
+            yield {"name": name, kind: volume}, {"name": name, "mountPath": item["mountPath"]}
+    for directory in parts(config, "emptyDirMounts"):
+        volume = {key: directory[key] for key in ("medium", "sizeLimit") if directory.get(key)}
+        name = text(directory, "volumeName")
+        yield {"name": name, "emptyDir": volume}, {"name": name, "mountPath": directory["mountPath"]}
 
 
 def _environment(config: Config, source: Source) -> Iterator[Object]:
@@ -124,33 +125,33 @@ def _environment(config: Config, source: Source) -> Iterator[Object]:
         ("secretAsEnv", "secretKeyRef", "secretKey", "secretName"),
         ("configMapAsEnv", "configMapKeyRef", "configMapKey", "configMapName"),
     ):
-        for each in parts(config, field):
-            optional = {"optional": each["optional"]} if "optional" in each else {}
-            for pair in parts(each, "keyToEnv"):
-                made = {"name": _named(each, of, source), "key": pair[key], **optional}
-                yield {"name": pair["envVar"], "valueFrom": {reference: made}}
-    for each in parts(config, "fieldPathAsEnv"):
-        yield {"name": each["name"], "valueFrom": {"fieldRef": {"fieldPath": each["fieldPath"]}}}
+        for item in parts(config, field):
+            optional = {"optional": item["optional"]} if "optional" in item else {}
+            for pair in parts(item, "keyToEnv"):
+                selector = {"name": _named(item, of, source), "key": pair[key], **optional}
+                yield {"name": pair["envVar"], "valueFrom": {reference: selector}}
+    for field_path in parts(config, "fieldPathAsEnv"):
+        yield {"name": field_path["name"], "valueFrom": {"fieldRef": {"fieldPath": field_path["fieldPath"]}}}
 
 
-def _named(each: Config, field: str, source: Source) -> str:
+def _named(specification: Config, field: str, source: Source) -> str:
     """Return a name from an input parameter's specification, or from the older fields."""
-    if given := part(each, f"{field}Parameter"):
+    if given := part(specification, f"{field}Parameter"):
         return str(source(given))
-    if "taskOutputParameter" in each or "componentInputParameter" in each:
-        return str(source(each))
-    return text(each, field) or text(each, "constant")
+    if "taskOutputParameter" in specification or "componentInputParameter" in specification:
+        return str(source(specification))
+    return text(specification, field) or text(specification, "constant")
 
 
 def _toleration(toleration: Config) -> Object:
-    found: Object = {
+    copied: Object = {
         key: toleration[key]
         for key in ("key", "operator", "value", "effect")
         if toleration.get(key) not in (None, "")
     }
     if "tolerationSeconds" in toleration:
-        found["tolerationSeconds"] = int(toleration["tolerationSeconds"])
-    return found
+        copied["tolerationSeconds"] = int(toleration["tolerationSeconds"])
+    return copied
 
 
 def _affinity(config: Config) -> Object:
@@ -158,17 +159,17 @@ def _affinity(config: Config) -> Object:
     required: list[Object] = []
     preferred: list[Object] = []
     for term in parts(config, "nodeAffinity"):
-        found = {
-            key: [dict(each) for each in parts(term, key)]
+        terms = {
+            key: [dict(expression) for expression in parts(term, key)]
             for key in ("matchExpressions", "matchFields")
             if parts(term, key)
         }
-        if not found:
+        if not terms:
             continue
         if "weight" in term:
-            preferred.append({"weight": int(term["weight"]), "preference": found})
+            preferred.append({"weight": int(term["weight"]), "preference": terms})
         else:
-            required.append(found)
+            required.append(terms)
     affinity: Object = {}
     if required:
         affinity["requiredDuringSchedulingIgnoredDuringExecution"] = {"nodeSelectorTerms": required}

@@ -83,16 +83,16 @@ class Run:
         Raises:
             NotPublishedError: the task has no such output, or has not run.
         """
-        found = self._task(graph, task)
-        if "graph" not in found:
-            return self._named(found["parameters"], name, task)
-        selector = self._named(found["selectors"].get("parameters") or {}, name, task)
+        entry = self._task(graph, task)
+        if "graph" not in entry:
+            return self._named(entry["parameters"], name, task)
+        selector = self._named(entry["selectors"].get("parameters") or {}, name, task)
         choices = part(selector, "valueFromOneof").get("parameterSelectors") or [
             selector.get("valueFromParameter")
         ]
         for choice in choices:
             with contextlib.suppress(NotPublishedError):
-                return self.parameter(found["graph"], choice["producerSubtask"], choice["outputParameterKey"])
+                return self.parameter(entry["graph"], choice["producerSubtask"], choice["outputParameterKey"])
         raise NotPublishedError(f"Task {task} gave no {name}: none of the tasks that it comes from has run.")
 
     def artifact(self, graph: str, task: str, name: str) -> Any:
@@ -101,13 +101,13 @@ class Run:
         Raises:
             NotPublishedError: the task has no such output, or has not run.
         """
-        found = self._task(graph, task)
-        if "graph" not in found:
-            return self._named(found["artifacts"], name, task)
-        selector = self._named(found["selectors"].get("artifacts") or {}, name, task)
+        entry = self._task(graph, task)
+        if "graph" not in entry:
+            return self._named(entry["artifacts"], name, task)
+        selector = self._named(entry["selectors"].get("artifacts") or {}, name, task)
         for choice in selector["artifactSelectors"]:
             with contextlib.suppress(NotPublishedError):
-                return self.artifact(found["graph"], choice["producerSubtask"], choice["outputArtifactKey"])
+                return self.artifact(entry["graph"], choice["producerSubtask"], choice["outputArtifactKey"])
         raise NotPublishedError(f"Task {task} gave no {name}: none of the tasks that it comes from has run.")
 
     def artifacts(self, task: str) -> Path:

@@ -69,9 +69,9 @@ def workflow(
     for name in ("root", *part(compiled.spec, "components")):
         if dag := part(compiled.component(name), "dag"):
             tasks = [
-                each
+                dag_task
                 for task, spec in sorted(part(dag, "tasks").items())
-                for each in _task(compiled, task, spec, templates)
+                for dag_task in _task(compiled, task, spec, templates)
             ]
             templates[name] = {
                 "name": name,
@@ -79,7 +79,7 @@ def workflow(
                 "dag": {"tasks": tasks},
             }
     templates["entrypoint"] = {"name": "entrypoint", "dag": {"tasks": list(_entry(compiled, arguments))}}
-    templates |= {each["name"]: each for each in _drivers(compiled)}
+    templates |= {template["name"]: template for template in _drivers(compiled)}
     marks = {"pipelines.kubeflow.org/v2_component": "true"}
     return {
         "apiVersion": "argoproj.io/v1alpha1",
@@ -120,9 +120,9 @@ def _depends(tasks: list[str]) -> Object:
 def _upstream(spec: Mapping[str, Any]) -> list[str]:
     """Return the tasks that a task names, and those whose outputs it uses."""
     producers = {
-        text(each, kind, "producerTask")
+        text(source, kind, "producerTask")
         for inputs, kind in (("parameters", "taskOutputParameter"), ("artifacts", "taskOutputArtifact"))
-        for each in part(spec, "inputs", inputs).values()
+        for source in part(spec, "inputs", inputs).values()
     }
     return sorted({*map(str, spec.get("dependentTasks") or ()), *producers} - {""})
 
@@ -158,7 +158,7 @@ def _task(
     component = text(spec, "componentRef", "name")
     conditional = bool(text(spec, "triggerPolicy", "condition"))
     driver = f"{name}-driver"
-    told = {
+    values = {
         "component": f"{{{{workflow.parameters.components-{component}}}}}",
         "task": _json(spec),
         "task-name": name,
@@ -166,13 +166,13 @@ def _task(
     }
     container = bool(compiled.container(component))
     if container:
-        told["container"] = f"{{{{workflow.parameters.implementations-{component}}}}}"
+        values["container"] = f"{{{{workflow.parameters.implementations-{component}}}}}"
         if compiled.platform(component):
-            told["kubernetes-config"] = f"{{{{workflow.parameters.kubernetes-{component}}}}}"
+            values["kubernetes-config"] = f"{{{{workflow.parameters.kubernetes-{component}}}}}"
     yield {
         "name": driver,
         "template": "system-container-driver" if container else "system-dag-driver",
-        "arguments": {"parameters": _arguments(told)},
+        "arguments": {"parameters": _arguments(values)},
         **_depends(_upstream(spec)),
     }
     when = {"when": f"{_output(driver, 'condition')} != false"} if conditional else {}
@@ -280,14 +280,16 @@ def _implementation(
 ) -> Object:
     mounts = [{"name": volume, "mountPath": path} for volume, path in _SCRATCH.items()]
     environment = copy.deepcopy(_ENVIRONMENT)
-    about: Object = {"annotations": {"pipelines.kubeflow.org/runtime-role": "launcher"}}
+    pod_metadata: Object = {"annotations": {"pipelines.kubeflow.org/runtime-role": "launcher"}}
     for field, pairs in metadata.items():
         keys = [key for key in pairs if "-key" in key]
-        about.setdefault(field, {}).update({_input(key): _input(key.replace("-key", "-val")) for key in keys})
+        pod_metadata.setdefault(field, {}).update(
+            {_input(key): _input(key.replace("-key", "-val")) for key in keys}
+        )
     template: Object = {
         "name": name,
-        "inputs": {"parameters": [{"name": each} for each in inputs]},
-        "metadata": about,
+        "inputs": {"parameters": [{"name": input_name} for input_name in inputs]},
+        "metadata": pod_metadata,
         "podSpecPatch": _input("pod-spec-patch"),
         "volumes": [{"name": volume, "emptyDir": {}} for volume in _SCRATCH],
         "initContainers": [

@@ -60,7 +60,7 @@ class Argo:
     api: Api
     processes: Processes
     process: Process
-    made: list[str] = field(default_factory=list[str])
+    created: list[str] = field(default_factory=list[str])
 
     def check(self) -> None:
         """Raise an error if the controller has ended.
@@ -79,17 +79,17 @@ class Argo:
         """
         for workflow in self.api.items(WORKFLOWS):
             self.api.delete(f"{WORKFLOWS}/{workflow['metadata']['name']}", propagationPolicy="Foreground")
-        self._gone([f"{WORKFLOWS}/{each['metadata']['name']}" for each in self.api.items(WORKFLOWS)])
+        self._gone([f"{WORKFLOWS}/{run['metadata']['name']}" for run in self.api.items(WORKFLOWS)])
         self.processes.stop(self.process)
-        for path in reversed(self.made):
+        for path in reversed(self.created):
             self.api.delete(path)
-        self._gone(self.made)
+        self._gone(self.created)
 
     def _gone(self, paths: list[str]) -> None:
         deadline = time.monotonic() + _SECONDS
-        while left := [path for path in paths if self.api.find(path) is not None]:
+        while remaining := [path for path in paths if self.api.find(path) is not None]:
             if time.monotonic() > deadline:
-                raise RehearsalError(f"{', '.join(left)} cannot be removed.")
+                raise RehearsalError(f"{', '.join(remaining)} cannot be removed.")
             time.sleep(0.5)
 
 
@@ -103,7 +103,7 @@ def start(api: Api, kubeconfig: Path, tools: Tools, processes: Processes, direct
         processes: its process group.
         directory: for its log.
     """
-    made = list(_installed(api, tools))
+    created = list(_installed(api, tools))
     command = [
         tools.path("workflow-controller"),
         f"--kubeconfig={kubeconfig}",
@@ -116,7 +116,7 @@ def start(api: Api, kubeconfig: Path, tools: Tools, processes: Processes, direct
     process = processes.start(
         "workflow-controller", command, log=log, directory=directory, environment=_ENVIRONMENT
     )
-    return Argo(api, processes, process, made)
+    return Argo(api, processes, process, created)
 
 
 def spec_patch(api: Api) -> Object:
@@ -138,23 +138,23 @@ def _installed(api: Api, tools: Tools) -> Iterator[str]:
     """Install missing prerequisites, and yield their paths."""
     for file in sorted(tools.path("argo-crds").glob("argoproj.io_*.yaml")):
         kind: Object = yaml.safe_load(file.read_text(encoding="utf-8"))
-        yield from _lacking(api, _KINDS, kind)
-    yield from _lacking(api, "/api/v1/namespaces", _object("Namespace", NAMESPACE))
+        yield from _create_missing(api, _KINDS, kind)
+    yield from _create_missing(api, "/api/v1/namespaces", _object("Namespace", NAMESPACE))
     within = f"/api/v1/namespaces/{NAMESPACE}"
-    yield from _lacking(api, f"{within}/serviceaccounts", _object("ServiceAccount", SERVICE_ACCOUNT))
-    found = api.find(f"{within}/configmaps/{_CONFIG}")
+    yield from _create_missing(api, f"{within}/serviceaccounts", _object("ServiceAccount", SERVICE_ACCOUNT))
+    existing = api.find(f"{within}/configmaps/{_CONFIG}")
     config = _object("ConfigMap", _OWN_CONFIG)
     # Metrics would use a fixed port of this machine.
-    config["data"] = {**(found["data"] if found else _STOCK), "metricsConfig": "enabled: false\n"}
-    yield from _lacking(api, f"{within}/configmaps", config)
+    config["data"] = {**(existing["data"] if existing else _STOCK), "metricsConfig": "enabled: false\n"}
+    yield from _create_missing(api, f"{within}/configmaps", config)
 
 
 def _object(kind: str, name: str) -> Object:
     return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name}}
 
 
-def _lacking(api: Api, collection: str, made: Object) -> Iterator[str]:
-    path = f"{collection}/{made['metadata']['name']}"
+def _create_missing(api: Api, collection: str, body: Object) -> Iterator[str]:
+    path = f"{collection}/{body['metadata']['name']}"
     if api.find(path) is None:
-        api.create(collection, made)
+        api.create(collection, body)
         yield path

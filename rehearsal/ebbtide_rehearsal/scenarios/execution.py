@@ -76,8 +76,8 @@ class Play:
             case Destroy():
                 yield from self._destroy(step)
             case Submit():
-                made = partial(submitted, step, home=self.home)
-                yield from self._submit(made, step.refused, step.as_ or "")
+                generate = partial(submitted, step, home=self.home)
+                yield from self._submit(generate, step.refused, step.as_ or "")
             case RunPipeline():
                 self._run(step)
             case EveryPool():
@@ -96,10 +96,10 @@ class Play:
                 assert_never(step)
 
     def _run(self, step: RunPipeline) -> None:
-        made = run_of(step, self._profile(), self.home)
+        run = run_of(step, self._profile(), self.home)
         api = self.stage.argo().api
         # A compiled pipeline has none of the fields of the spec patch, so no merge is needed.
-        api.create(WORKFLOWS, {**made, "spec": {**made["spec"], **spec_patch(api)}})
+        api.create(WORKFLOWS, {**run, "spec": {**run["spec"], **spec_patch(api)}})
 
     def _inject_failure(self, step: FailureInjection) -> None:
         number = self.stage.store.ask(_fault(step))
@@ -130,11 +130,11 @@ class Play:
             self.rates = rates(recording)
             yield from wrong_fields(recording, self.stage.api())
         if step.unchanged:
-            yield from (f"{one}, though nothing was changed." for one in outcome.steps[:_SHOWN])
-        for one in outcome.steps:
-            kept = any(part in one.name for part in step.keeps)
-            if kept and one.operation not in {"create", "update"}:
-                yield f"{one}, though it must be kept."
+            yield from (f"{change}, though nothing was changed." for change in outcome.steps[:_SHOWN])
+        for change in outcome.steps:
+            is_kept = any(part in change.name for part in step.keeps)
+            if is_kept and change.operation not in {"create", "update"}:
+                yield f"{change}, though it must be kept."
 
     def _destroy(self, step: Destroy) -> Iterator[str]:
         self.stage.end_argo()
@@ -148,10 +148,10 @@ class Play:
             yield from self.stage.leftovers()
 
     def _submit(
-        self, made: Callable[[Profile], Iterator[Object]], refused: str | None = None, user: str = ""
+        self, generate: Callable[[Profile], Iterator[Object]], refused: str | None = None, user: str = ""
     ) -> Iterator[str]:
         try:
-            objects = list(made(self._profile()))
+            objects = list(generate(self._profile()))
         except (WorkloadError, ProfileError) as error:
             yield from _said(str(error), refused)
         except OSError as error:
@@ -159,13 +159,13 @@ class Play:
         else:
             yield from self._apply(objects, refused, user)
 
-    def _apply(self, made: list[Object], refused: str | None, user: str) -> Iterator[str]:
+    def _apply(self, objects: list[Object], refused: str | None, user: str) -> Iterator[str]:
         known = Discovery(self.stage.api())
         api = self.stage.api().as_user(user)
-        for one in made:
-            path = known.of(one).path(one["metadata"].get("namespace", "default"))
+        for item in objects:
+            path = known.of(item).path(item["metadata"].get("namespace", "default"))
             try:
-                api.create(path, one)
+                api.create(path, item)
             except ApiError as error:
                 yield from _said(str(error), refused)
                 return
@@ -177,14 +177,14 @@ class Play:
         root = "/apis/batch/v1" if step.kind == "Job" else "/api/v1"
         plural = f"{step.kind.lower()}s"
         named = [
-            one for one in api.items(f"{root}/{plural}") if fnmatchcase(one["metadata"]["name"], step.name)
+            item for item in api.items(f"{root}/{plural}") if fnmatchcase(item["metadata"]["name"], step.name)
         ]
         if not named:
             yield f"There is no {step.kind} called {step.name}."
-        for one in named:
-            metadata = one["metadata"]
-            place = f"{root}/namespaces/{metadata['namespace']}/{plural}"
-            api.delete(f"{place}/{metadata['name']}", propagationPolicy="Background")
+        for item in named:
+            metadata = item["metadata"]
+            collection = f"{root}/namespaces/{metadata['namespace']}/{plural}"
+            api.delete(f"{collection}/{metadata['name']}", propagationPolicy="Background")
 
     def _expect(self, step: Expect) -> list[str]:
         end = time.monotonic() + step.within

@@ -47,7 +47,7 @@ class Observer:
         pools = {_name(node): _pool(node) for node in self._api.items("/api/v1/nodes")}
         pods = self._api.items("/api/v1/pods")
         jobs = self._api.items("/apis/batch/v1/jobs", labelSelector=MARK)
-        training = self._found(_TRAINER, labelSelector=MARK)
+        training = self._items(_TRAINER, labelSelector=MARK)
         owned = {_name(job) for job in (*jobs, *training)}
         ran = {
             pools[node]
@@ -57,7 +57,7 @@ class Observer:
             and pod["status"].get("phase") != "Pending"
         }
         self._ran_on |= ran
-        runs = self._found(_RUNS, labelSelector=MARK)
+        runs = self._items(_RUNS, labelSelector=MARK)
         for pod in pods:
             self._step(pod, {_name(run) for run in runs}, pools)
         events = self._store.events()
@@ -70,7 +70,7 @@ class Observer:
             events=events,
             cost=sum(spent(events, self._store.clock.now()).values()),
             runs=[str(run.get("status", {}).get("phase", "")) for run in runs],
-            steps={name: dict(found) for name, found in self._steps.items()},
+            steps={name: dict(counts) for name, counts in self._steps.items()},
             running=frozenset(_running(pods)),
         )
 
@@ -79,10 +79,10 @@ class Observer:
         to last segment of its node's name, before `executor`.
         """
         metadata = pod["metadata"]
-        about = metadata.get("annotations", {})
-        if metadata.get("labels", {}).get(_RUN) not in runs or about.get(_ROLE) != "launcher":
+        annotations = metadata.get("annotations", {})
+        if metadata.get("labels", {}).get(_RUN) not in runs or annotations.get(_ROLE) != "launcher":
             return
-        name = re.sub(r"\(\d+\)", "", about[_NODE_NAME]).split(".")[-2]
+        name = re.sub(r"\(\d+\)", "", annotations[_NODE_NAME]).split(".")[-2]
         node = pod["spec"].get("nodeName")
         if node in pools and pod["status"].get("phase") != "Pending":
             self._steps.setdefault(name, {})[metadata["uid"]] = pools[node]
@@ -95,17 +95,17 @@ class Observer:
 
     def _queued(self) -> Iterable[str]:
         """Return Kueue's reasons for pending workloads; empty if it is not installed."""
-        for workload in self._found(_KUEUE):
+        for workload in self._items(_KUEUE):
             yield from (
-                str(one.get("message", ""))
-                for one in workload.get("status", {}).get("conditions", [])
-                if one["type"] in {"QuotaReserved", "Admitted"} and one["status"] == "False"
+                str(condition.get("message", ""))
+                for condition in workload.get("status", {}).get("conditions", [])
+                if condition["type"] in {"QuotaReserved", "Admitted"} and condition["status"] == "False"
             )
 
-    def _found(self, path: str, **query: str) -> list[dict[str, Any]]:
+    def _items(self, path: str, **query: str) -> list[dict[str, Any]]:
         """Return the objects of a kind that may not be installed."""
-        found = self._api.find(path, **query)
-        return found["items"] if found else []
+        response = self._api.find(path, **query)
+        return response["items"] if response else []
 
 
 def _running(pods: Iterable[Mapping[str, Any]]) -> Iterable[str]:

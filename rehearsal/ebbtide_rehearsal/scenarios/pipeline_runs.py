@@ -36,9 +36,9 @@ def run_of(step: RunPipeline, profile: Profile, home: Path) -> dict[str, Any]:
         compiled = read(content)
     except UnsupportedPipelineError as error:
         raise RehearsalError(f"{step.program} cannot be rehearsed: {error}") from None
-    made = workflow(compiled, _arguments(step.arguments, home), {RUNS: "process"})
-    made["metadata"]["labels"] = {MARK: "true"}
-    return made
+    run = workflow(compiled, _arguments(step.arguments, home), {RUNS: "process"})
+    run["metadata"]["labels"] = {MARK: "true"}
+    return run
 
 
 def _arguments(given: Mapping[str, Any], home: Path) -> dict[str, Any]:

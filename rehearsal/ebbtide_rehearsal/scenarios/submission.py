@@ -40,13 +40,13 @@ def submitted(step: Submit, profile: Profile, home: Path) -> Iterator[Object]:
     for number in range(step.count):
         objects = _objects(step, profile, home)
         if _annotations(step) and not any(map(_pods, objects)):
-            kinds = ", ".join(dict.fromkeys(str(made.get("kind")) for made in objects))
+            kinds = ", ".join(dict.fromkeys(str(manifest.get("kind")) for manifest in objects))
             raise RehearsalError(
                 f"runsFor, exitCode and process are said of pods, and no pods are in {kinds or 'nothing'}. "
                 f"Write the annotations where they are described: {RUNS_FOR} and the like."
             )
-        for made in objects:
-            marked = _marked(made, step)
+        for manifest in objects:
+            marked = _marked(manifest, step)
             if step.count > 1:
                 marked["metadata"]["name"] += f"-{number}"
             yield marked
@@ -58,7 +58,7 @@ def on_every_pool(step: EveryPool, profile: Profile) -> Iterator[Object]:
         if pool.role == "system":
             continue
         queue = profile.queue(pool.queues[0]) if pool.capacity == "queued" else None
-        made = job(
+        manifest = job(
             profile,
             name=f"try-{pool.name}",
             image=_IMAGE,
@@ -69,7 +69,7 @@ def on_every_pool(step: EveryPool, profile: Profile) -> Iterator[Object]:
             queue=queue.name if queue else "",
             namespace=queue.local_queues[0].namespace if queue else "",
         )
-        yield _marked(made, Submit(do="submit", job={}, runs_for=step.runs_for))
+        yield _marked(manifest, Submit(do="submit", job={}, runs_for=step.runs_for))
 
 
 def _objects(step: Submit, profile: Profile, home: Path) -> list[Object]:
@@ -84,7 +84,7 @@ def _objects(step: Submit, profile: Profile, home: Path) -> list[Object]:
 
 
 def _loaded(text: str) -> list[Object]:
-    return [made for made in yaml.safe_load_all(text) if made]
+    return [document for document in yaml.safe_load_all(text) if document]
 
 
 def _printed(program: Path, profile: Profile) -> str:
@@ -102,8 +102,8 @@ def _printed(program: Path, profile: Profile) -> str:
     return done.stdout
 
 
-def _marked(made: Object, step: Submit) -> Object:
-    marked = copy.deepcopy(made)
+def _marked(manifest: Object, step: Submit) -> Object:
+    marked = copy.deepcopy(manifest)
     metadata = marked.setdefault("metadata", {})
     metadata.setdefault("labels", {})[MARK] = "true"
     if step.namespace:

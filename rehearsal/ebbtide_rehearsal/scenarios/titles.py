@@ -106,10 +106,13 @@ def _pipelines(condition: Condition) -> Iterator[str]:
 
 
 def _condition(condition: Condition) -> Iterator[str]:
-    for one, more, counts in (("Job", "Jobs", condition.jobs), ("index", "indexes", condition.indexes)):
+    for singular, plural, counts in (
+        ("Job", "Jobs", condition.jobs),
+        ("index", "indexes", condition.indexes),
+    ):
         if counts:
             written = counts.model_dump(exclude_none=True, exclude={"name"})
-            yield from (f"{several(getattr(counts, state), one, more)} {state}" for state in written)
+            yield from (f"{several(getattr(counts, state), singular, plural)} {state}" for state in written)
     yield from _pipelines(condition)
     if condition.failures_counted:
         yield f"{condition.failures_counted} failures counted against retries"

@@ -20,9 +20,9 @@ _STOPPED: Final = 130
 _HEAD: Final = ("name", "version", "from", "path")
 
 
-def table(found: Iterable[Found]) -> str:
+def table(tools: Iterable[Found]) -> str:
     """Tabulate name, version, origin and path; paths are not truncated, so that they can be copied."""
-    rows = [_HEAD, *((item.name, item.version, item.origin.value, str(item.path)) for item in found)]
+    rows = [_HEAD, *((item.name, item.version, item.origin.value, str(item.path)) for item in tools)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
     return "\n".join(line.rstrip() for line in lines)

@@ -57,7 +57,7 @@ class Tools:
         """Return a program's file, or a directory of data.
 
         Raises:
-            KeyError: it was not asked for.
+            KeyError: it was not requested.
         """
         return self.found[name].path
 
@@ -75,11 +75,11 @@ def ensure(names: Iterable[str], *, say: Say) -> Tools:
     """
     items = [ITEMS[name] for name in dict.fromkeys(names)]
     root = cache.directory()
-    found = _available(root, items)
-    missing = [item for item in items if item.name not in found]
+    available = _available(root, items)
+    missing = [item for item in items if item.name not in available]
     if missing:
-        found |= _built(root, missing, say)
-    return Tools({item.name: found[item.name] for item in items})
+        available |= _built(root, missing, say)
+    return Tools({item.name: available[item.name] for item in items})
 
 
 def _available(root: Path, items: Sequence[Item]) -> dict[str, Found]:
@@ -89,18 +89,18 @@ def _available(root: Path, items: Sequence[Item]) -> dict[str, Found]:
     tools = [item for item in items if isinstance(item, Tool)]
     with ThreadPoolExecutor(max_workers=max(len(tools), 1)) as pool:
         answers = dict(zip((tool.name for tool in tools), pool.map(on_path, tools), strict=True))
-    found: dict[str, Found] = {}
+    available: dict[str, Found] = {}
     for item in items:
         answer = answers.get(item.name)
         if answer:
             path, version = answer
-            found[item.name] = Found(item.name, str(version), Origin.PATH, path)
+            available[item.name] = Found(item.name, str(version), Origin.PATH, path)
         elif isinstance(item, Tool) and (plugin := installed_plugin(item)):
             path, version = plugin
-            found[item.name] = Found(item.name, version, Origin.PLUGINS, path)
+            available[item.name] = Found(item.name, version, Origin.PLUGINS, path)
         elif cached := _cached(root, item, Origin.CACHE):
-            found[item.name] = cached
-    return found
+            available[item.name] = cached
+    return available
 
 
 def _cached(root: Path, item: Item, origin: Origin) -> Found | None:
@@ -112,12 +112,12 @@ def _built(root: Path, missing: Sequence[Item], say: Say) -> dict[str, Found]:
     """Build missing tools, except those that another process built meanwhile."""
     go = find_go(missing, say)
     with cache.building(root, say):
-        found = {item.name: available for item in missing if (available := _cached(root, item, Origin.CACHE))}
-        unbuilt = [item for item in missing if item.name not in found]
+        built = {item.name: cached for item in missing if (cached := _cached(root, item, Origin.CACHE))}
+        unbuilt = [item for item in missing if item.name not in built]
         for number, item in enumerate(unbuilt, 1):
             say(Started(item.name, item.version, number, len(unbuilt), item.minutes))
             start = time.monotonic()
             build(go, root, item)
             say(Finished(item.name, time.monotonic() - start))
-            found[item.name] = Found(item.name, item.version, Origin.BUILT, cache.content(root, item))
-    return found
+            built[item.name] = Found(item.name, item.version, Origin.BUILT, cache.content(root, item))
+    return built

@@ -57,7 +57,7 @@ class Go:
         Raises:
             ToolError: Go failed; with the last lines of its output.
         """
-        said: list[str] = []
+        messages: list[str] = []
         with (
             tempfile.TemporaryFile("w+", encoding="utf-8") as output,
             log.open("a", encoding="utf-8") as lines,
@@ -76,7 +76,7 @@ class Go:
             try:
                 for line in process.stderr or ():
                     lines.write(line)
-                    said.append(line.strip())
+                    messages.append(line.strip())
                     self.say(Worked(line.strip()))
                 status = process.wait()
             except BaseException:
@@ -85,7 +85,7 @@ class Go:
             output.seek(0)
             result = output.read()
         if status:
-            last = " / ".join([line for line in said if line][-_LAST_LINES:]) or f"exit status {status}"
+            last = " / ".join([line for line in messages if line][-_LAST_LINES:]) or f"exit status {status}"
             raise ToolError(f"{purpose}; Go's last output: {last} (full log: {log}).")
         return result
 
@@ -142,5 +142,5 @@ def _needed(group: str) -> tuple[int, int]:
 
 
 def _environment() -> dict[str, str]:
-    theirs = {name: value for name, value in os.environ.items() if name not in _CROSS}
-    return {**theirs, **_DECIDED_HERE}
+    inherited = {name: value for name, value in os.environ.items() if name not in _CROSS}
+    return {**inherited, **_DECIDED_HERE}

@@ -1,4 +1,4 @@
-"""What the rules accept, the fake clouds accept: a refusal is a rule missing at plan time."""
+"""Declarations that pass the rules are accepted by the fake clouds: a refusal is a missing rule."""
 
 import os
 from typing import Any

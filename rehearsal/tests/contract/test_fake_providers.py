@@ -88,7 +88,7 @@ class Fixture:
     def create(self) -> tuple[str, Read]:
         """Create the resource; its id, and what is read of it."""
         made = self.provider.create(self.call(), self.checked())
-        read = self.provider.read(self.call(asked=self.checked()), made.id, made.state)
+        read = self.provider.read(self.call(inputs=self.checked()), made.id, made.state)
         assert read is not None
         return made.id, read
 
@@ -130,7 +130,7 @@ def test_an_existing_resource_is_refused(fake: Fixture) -> None:
     identity, read = fake.create()
     with pytest.raises(RefusedError):
         fake.provider.create(fake.call(), fake.checked())
-    assert fake.provider.read(fake.call(asked=fake.checked()), identity, read.state) == read
+    assert fake.provider.read(fake.call(inputs=fake.checked()), identity, read.state) == read
 
 
 def test_a_deleted_resource_reads_as_absent(fake: Fixture) -> None:
@@ -145,9 +145,9 @@ def test_a_deleted_resource_reads_as_absent(fake: Fixture) -> None:
 def test_an_unknown_type_or_function_is_refused(fake: Fixture) -> None:
     """No answer is made up."""
     package = fake.provider.package
-    with pytest.raises(RefusedError, match=f"no stand-in for resources of type {package}:sql:Server"):
+    with pytest.raises(RefusedError, match=f"does not implement resources of type {package}:sql:Server"):
         fake.provider.check(Call(f"{package}:sql:Server", "it", ""), {}, {})
-    with pytest.raises(RefusedError, match=f"no stand-in for the function {package}:sql:getServer"):
+    with pytest.raises(RefusedError, match=f"does not implement the function {package}:sql:getServer"):
         fake.provider.invoke(f"{package}:sql:getServer", {})
 
 

@@ -46,7 +46,7 @@ class AnyObjects:
 
     def read(self, call: Call, identity: str, known: Properties) -> Read | None:
         """See `Provider.read`."""
-        return Read(identity, call.asked, known)
+        return Read(identity, call.inputs, known)
 
     def update(self, call: Call, identity: str, old: Read, new: Properties) -> Properties:
         """See `Provider.update`."""

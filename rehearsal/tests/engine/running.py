@@ -1,4 +1,4 @@
-"""The real Pulumi engine running the repository's own program, against providers of the stand-in cloud."""
+"""The real Pulumi engine running the repository's own program, against providers of the fake cloud."""
 
 import json
 import runpy
@@ -26,7 +26,7 @@ _NAMES = ("pulumi", "pulumi-resource-kubernetes")
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What the engine did, or in a preview would do.
+    """Outcome of an operation of the engine.
 
     Attributes:
         steps: by operation (`create`, `same`, `update`, `delete`, `create-replacement`, `replace`, …), the
@@ -74,7 +74,7 @@ class Stack:
         return _watched(lambda see: self.automation.destroy(on_event=see).stdout)
 
     def outputs(self) -> dict[str, Any]:
-        """What the stack says to the outside, secrets in the open."""
+        """Return the stack's outputs, with secrets in plain text."""
         return {name: output.value for name, output in self.automation.outputs().items()}
 
     def state(self) -> list[dict[str, Any]]:
@@ -90,7 +90,7 @@ def running(directory: Path, store: Store, *providers: Provider) -> Generator[St
 
     Args:
         directory: where the engine keeps all it has.
-        store: of the stand-in cloud; faults that are asked for there strike.
+        store: of the fake cloud, with its injected faults.
         providers: one a package.
     """
     servicers = {"kubernetes": ObjectsServicer}

@@ -1,4 +1,4 @@
-"""The repository's program on AKS: the real engine against the stand-in of azure-native."""
+"""The repository's program on AKS: the real engine against the fake of azure-native."""
 
 import copy
 from collections.abc import Generator
@@ -43,7 +43,7 @@ def _maximum(store: Store, name: str) -> int:
 
 
 def test_an_ephemeral_cluster_from_preview_to_destroy(tmp_path: Path) -> None:
-    """Nothing is made by a preview, nothing changed by a second up, and nothing left by a destroy."""
+    """A preview creates nothing, a second up changes nothing, and a destroy leaves nothing."""
     with _stack(tmp_path, _ephemeral()) as (stack, store, planes):
         planned = stack.preview().changed
         assert store.resources() == []
@@ -240,7 +240,7 @@ def test_pools_in_a_cluster_that_was_there_before(tmp_path: Path) -> None:
 
 
 def _nodes(store: Store, name: str) -> tuple[bool, int, int]:
-    """Whether a pool is autoscaled, and the fewest and the most nodes of it."""
+    """Return whether a pool is autoscaled, with its minimum and maximum of nodes."""
     found = next(one for one in pools(store, _CLUSTER) if one.name == name)
     return found.autoscaled, found.minimum, found.maximum
 

@@ -30,7 +30,7 @@ class Project:
     environment: dict[str, str]
 
     def pulumi(self, *args: str, said: str = "") -> str:
-        """What `pulumi` prints."""
+        """Return the output of a `pulumi` command."""
         done = subprocess.run(
             ["pulumi", "--non-interactive", *args],  # noqa: S607 - the one that is first on PATH
             cwd=self.root,

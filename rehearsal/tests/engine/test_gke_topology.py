@@ -1,4 +1,4 @@
-"""The program on the real engine, with Google Cloud's stand-in and no control plane."""
+"""The program on the real engine, with a fake Google Cloud and no control plane."""
 
 import copy
 from collections.abc import Generator
@@ -44,7 +44,7 @@ class Rehearsed:
     clusters: FakeControlPlanes
 
     def declare(self, declaration: Declaration) -> None:
-        """What the stack declares from now on."""
+        """Replace the stack's declaration."""
         self.stack.declare(declaration)
 
 
@@ -246,7 +246,7 @@ def test_a_cluster_that_is_there_already(rehearsed: Rehearsed, declared: Declara
 
 
 def _size(rehearsed: Rehearsed, name: str) -> tuple[bool, int]:
-    """Whether a pool is autoscaled, and the size that its controllers keep it at otherwise."""
+    """Return whether a pool is autoscaled, and its fixed size otherwise."""
     found = rehearsed.store.get("nodes", f"{CLUSTER_ID}/{name}")
     assert found is not None
     return found.state["autoscaled"], found.state["initial"]

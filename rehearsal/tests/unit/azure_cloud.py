@@ -1,4 +1,4 @@
-"""Azure as the stand-in has it, driven in plain data as the engine drives it."""
+"""The fake Azure without an engine: a provider, called in plain data."""
 
 from pathlib import Path
 from typing import Any
@@ -98,7 +98,7 @@ class Azure:
         return self.provider.update(call, made.id, Read(made.id, old, made.state), new)
 
     def plan(self, kind: str, before: Properties, after: Properties) -> Change:
-        """What a change of a resource's inputs would mean."""
+        """Compare a resource's changed inputs."""
         call = Call(f"azure-native:{kind}", "it", "")
         old, _ = self.provider.check(call, {}, before)
         new, _ = self.provider.check(call, old, after)

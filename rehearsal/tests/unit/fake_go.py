@@ -1,4 +1,4 @@
-"""A stand-in for the `go` command. It builds nothing, and refuses what Go refuses: a directory without
+"""A fake `go` command. It builds nothing, and refuses what Go refuses: a directory without
 go.mod, a package of no required module, a module that go.sum has no hash of, one that no proxy has, and one
 whose replacement is not there. What it builds of a replaced module has that one's files in it.
 
@@ -44,7 +44,7 @@ def build(arguments: list[str]) -> None:
     package, target = arguments[-1], Path(arguments[arguments.index("-o") + 1])
     modules = required()
     if "-mod=readonly" not in arguments:
-        refuse("this stand-in builds with -mod=readonly only")
+        refuse("this fake builds with -mod=readonly only")
     module = next((name for name in modules if package == name or package.startswith(f"{name}/")), None)
     if module is None:
         refuse(f"no required module provides package {package}; to add it:", f"\tgo get {package}")

@@ -1,4 +1,4 @@
-"""The stand-in for Google Cloud without an engine: a provider, driven in plain data."""
+"""The fake Google Cloud without an engine: a provider, called in plain data."""
 
 import copy
 from collections.abc import Iterator, Mapping
@@ -50,7 +50,7 @@ class Cloud:
         return found
 
     def diff(self, identity: str, inputs: Mapping[str, Any]) -> Change:
-        """What it would mean to ask for other inputs."""
+        """Compare changed inputs."""
         call, old = self._call_of(identity), self.read(identity)
         completed, _ = self.provider.check(call, old.inputs, inputs)
         return self.provider.diff(call, identity, old, completed)
@@ -63,7 +63,7 @@ class Cloud:
         return dict(self.provider.update(call, identity, old, completed))
 
     def request(self, type_: str, inputs: Mapping[str, Any]) -> Request:
-        """What the API receives when a resource is created."""
+        """Return the API's request when a resource is created."""
         completed, _ = self.check(type_, inputs)
         return self.provider.request(_call(type_, "it"), completed, self.provider.identity(type_, completed))
 
@@ -72,7 +72,7 @@ class Cloud:
         self.provider.delete(self._call_of(identity), identity, {})
 
     def node_pools(self) -> dict[str, NodePool]:
-        """What the controllers of nodes know, by name."""
+        """Return the node pools of the controllers, by name."""
         return {pool.name: pool for identity in self.clusters.running for pool in pools(self.store, identity)}
 
     def _call_of(self, identity: str) -> Call:
@@ -85,7 +85,7 @@ def _call(type_: str, name: str) -> Call:
 
 
 def asked_for(declaration: Mapping[str, Any]) -> Iterator[tuple[Recorded, Inputs]]:
-    """What the program asks Google Cloud for, in the order in which it does."""
+    """Return the program's resources of Google Cloud, in their order."""
     for resource in synth(dict(declaration)):
         if resource.custom and resource.type.startswith("gcp:"):
             yield resource, cast("Inputs", revealed(dict(resource.inputs)))
@@ -93,7 +93,8 @@ def asked_for(declaration: Mapping[str, Any]) -> Iterator[tuple[Recorded, Inputs
 
 @cache
 def _base() -> dict[str, Inputs]:
-    """What the program asks for, for an ephemeral cluster with the pools that tests start from, by name."""
+    """Return the program's resources by name, for an ephemeral cluster with the pools that tests start
+    from."""
     return {resource.name: inputs for resource, inputs in asked_for(GKE | {"lifetime": {"hours": 8}})}
 
 

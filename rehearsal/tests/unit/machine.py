@@ -1,4 +1,4 @@
-"""A machine on which tools are found or built, for tests, with a stand-in for Go."""
+"""A machine on which tools are found or built, for tests, with a fake Go."""
 
 import sys
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ class Machine:
         return path
 
     def go(self) -> None:
-        """Put the stand-in for Go on PATH."""
+        """Put the fake Go on PATH."""
         self.program("go", f'exec "{sys.executable}" "{_FAKE_GO}" "$@"')
 
     def module(self, address: str, *files: str, texts: Mapping[str, str] | None = None) -> None:
@@ -65,9 +65,9 @@ def machine_in(root: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 
 def silent(_: Step) -> None:
-    """Nobody looks."""
+    """Ignore progress."""
 
 
 def entries() -> set[str]:
-    """What the cache has of items, finished or not."""
+    """Return the cache's directories of items, complete or not."""
     return {path.name for path in directory().iterdir()} - {".lock", "logs"}

@@ -1,4 +1,4 @@
-"""What a cluster's autoscaler profile comes to for its autoscaler."""
+"""Settings of the fake cloud's autoscaler from a cluster's autoscaler profile."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the program makes of Azure, and what there is a stand-in for."""
+"""Azure resource types of the program, and those that the fake cloud implements."""
 
 import copy
 import json

@@ -1,4 +1,4 @@
-"""What AKS refuses of node pools: a case for each rule, as its source has it."""
+"""AKS's refusals of node pools: a case for each rule, from the rule's source."""
 
 from pathlib import Path
 from typing import Any
@@ -259,7 +259,7 @@ def test_a_pool_that_breaks_a_rule_is_not_made(
 def test_a_pool_is_not_changed_into_what_breaks_a_rule(
     tmp_path: Path, base: dict[str, Any], asked: dict[str, Any], says: str
 ) -> None:
-    """What AKS cannot change it refuses, and the pool stays as it was."""
+    """AKS refuses changes of immutable properties, and leaves the pool unchanged."""
     azure = Azure(tmp_path).with_cluster()
     made = azure.make("containerservice:AgentPool", **_given(base))
     with pytest.raises(RefusedError) as refused:

@@ -1,4 +1,4 @@
-"""What azure-native does with every type: checks, differences, previews, refresh."""
+"""The fake of azure-native for every type: checks, differences, previews, refresh."""
 
 from pathlib import Path
 from typing import Any
@@ -234,7 +234,7 @@ def test_every_type_reads_back_as_it_was_asked_for(tmp_path: Path) -> None:
     for one in seen:
         asked = {**one.inputs, "azureApiVersion": KINDS[one.type].api_version}
         state = _state(azure, one.type, one.id)
-        read = azure.provider.read(Call(one.type, "it", one.urn, asked=asked), one.id, state)
+        read = azure.provider.read(Call(one.type, "it", one.urn, inputs=asked), one.id, state)
         assert read == Read(one.id, asked, state)
 
 
@@ -245,13 +245,13 @@ def _state(azure: Azure, kind: str, identity: str) -> dict[str, Any]:
 
 
 def test_a_refresh_finds_what_was_changed_outside(tmp_path: Path) -> None:
-    """What has changed in Azure goes into the inputs; what Azure itself has added does not."""
+    """A refresh adds changes made in Azure to the inputs, but not Azure's own additions."""
     azure = Azure(tmp_path).with_cluster()
     made = azure.make("containerservice:AgentPool", **SPOT)
     pool = azure.store.get("azure-native", made.id)
     assert pool is not None
     azure.store.put(pool.having(maxCount=25))
-    read = azure.provider.read(Call(_POOL, "it", "", asked=SPOT), made.id, made.state)
+    read = azure.provider.read(Call(_POOL, "it", "", inputs=SPOT), made.id, made.state)
     assert read is not None
     assert read.inputs == {**SPOT, "maxCount": 25}
 
@@ -262,7 +262,7 @@ def test_a_cluster_shows_the_pools_that_were_added_to_it(tmp_path: Path) -> None
     azure = Azure(tmp_path).with_network()
     made = azure.make_cluster()
     azure.make("containerservice:AgentPool", **POOL)
-    read = azure.provider.read(Call(_CLUSTER, "it", "", asked=MANAGED_CLUSTER), made.id, made.state)
+    read = azure.provider.read(Call(_CLUSTER, "it", "", inputs=MANAGED_CLUSTER), made.id, made.state)
     assert read is not None
     profiles: Any = read.inputs["agentPoolProfiles"]
     assert [one["name"] for one in profiles] == ["system", "work"]
@@ -279,7 +279,7 @@ def test_subnets_are_no_business_of_a_network_that_declares_none(tmp_path: Path)
     state = _state(azure, "azure-native:network:VirtualNetwork", identity)
     before: dict[str, Any] = {**state, "subnets": []}
     read = azure.provider.read(
-        Call("azure-native:network:VirtualNetwork", "it", "", asked=asked), identity, before
+        Call("azure-native:network:VirtualNetwork", "it", "", inputs=asked), identity, before
     )
     assert read is not None
     assert "subnets" not in read.inputs

@@ -1,4 +1,4 @@
-"""What is expected of a rehearsal: each condition holds when it is so, and says what is missing when not."""
+"""Conditions of scenarios: each holds, or reports what is missing."""
 
 from typing import Any
 

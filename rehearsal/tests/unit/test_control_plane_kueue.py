@@ -11,17 +11,17 @@ from ebbtide.model import declare
 from ebbtide_rehearsal.control_plane.egress import NoRouteError
 from ebbtide_rehearsal.control_plane.kueue import outside
 from ebbtide_rehearsal.control_plane.mounts import NotMountedError, mount
-from ebbtide_rehearsal.control_plane.program import Place
+from ebbtide_rehearsal.control_plane.program import Assignment
 from ebbtide_rehearsal.control_plane.routes import Routes
 from tests.declarations import GKE
 
-PLACE = Place((1, 2, 3, 4), Path("/pod"), "kueue-system")
+ASSIGNMENT = Assignment((1, 2, 3, 4), Path("/pod"), "kueue-system")
 
 
 def test_only_what_must_differ_does() -> None:
     """Everything else of our configuration reaches Kueue as it is."""
     ours = configuration(declare(GKE))
-    told, _ = outside(ours, PLACE)
+    told, _ = outside(ours, ASSIGNMENT)
     changed = {key for key in told if told[key] != ours.get(key)}
     where = {"webhook", "visibilityServer", "metrics", "health", "leaderElection", "namespace"}
     assert changed == where
@@ -32,8 +32,8 @@ def test_only_what_must_differ_does() -> None:
 
 def test_ports_of_the_pod_lead_to_ports_of_the_machine() -> None:
     """Those of the configuration, or Kueue's defaults where it says nothing."""
-    _, ours = outside(configuration(declare(GKE)), PLACE)
-    _, default = outside({}, PLACE)
+    _, ours = outside(configuration(declare(GKE)), ASSIGNMENT)
+    _, default = outside({}, ASSIGNMENT)
     assert ours.ports == {10250: 1, 8443: 2, 8081: 3, 443: 4}
     assert default.ports == {9443: 1, 8443: 2, 8081: 3, 8082: 4}
     assert ours.health == default.health == 3
@@ -41,7 +41,7 @@ def test_ports_of_the_pod_lead_to_ports_of_the_machine() -> None:
 
 def test_certificates_are_where_the_pod_mounts_them() -> None:
     """Below the directory that stands for the container's root, wherever they are told to be."""
-    told, _ = outside({"webhook": {"certDir": "/certs"}}, PLACE)
+    told, _ = outside({"webhook": {"certDir": "/certs"}}, ASSIGNMENT)
     assert told["webhook"]["certDir"] == "/pod/certs"
 
 

@@ -47,7 +47,7 @@ def processes() -> Iterator[Processes]:
 
 
 def _ends(pid: int) -> bool:
-    """Whether a process is gone soon; one that nobody waits for is gone, too."""
+    """Return whether a process ends soon; a zombie has ended, too."""
     asked = ["/bin/ps", "-o", "stat=", "-p", str(pid)]
     for _ in range(100):
         listed = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
@@ -81,7 +81,7 @@ def test_nothing_survives(how: signal.Signals, tmp_path: Path) -> None:
 
 
 def test_an_end_is_said_with_the_last_words(processes: Processes, tmp_path: Path) -> None:
-    """Which program, with what status, and what it said."""
+    """The error names the program, its status and its last output."""
     command = ["/bin/sh", "-c", "echo the wheel came off; exit 7"]
     process = processes.start("cart", command, log=tmp_path / "log", directory=tmp_path)
     process.child.wait()
@@ -169,7 +169,7 @@ def _ask(proxy: Path, port: int) -> tuple[socket.socket, str]:
 
 
 def test_a_connection_is_passed_on_both_ways(proxy: Path) -> None:
-    """What is said after `CONNECT` reaches the process, and its answer comes back."""
+    """Bytes after `CONNECT` reach the process, and its answer returns."""
     asking, answer = _ask(proxy, 443)
     with asking:
         assert answer.startswith("HTTP/1.1 200 ")

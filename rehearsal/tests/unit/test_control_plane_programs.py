@@ -14,13 +14,13 @@ from ebbtide_rehearsal.control_plane.environment import environment
 from ebbtide_rehearsal.control_plane.failures import ControlPlaneError
 from ebbtide_rehearsal.control_plane.katib import KATIB
 from ebbtide_rehearsal.control_plane.mounts import NotMountedError
-from ebbtide_rehearsal.control_plane.program import Place, Program
+from ebbtide_rehearsal.control_plane.program import Assignment, Program
 from ebbtide_rehearsal.control_plane.trainer import JOBSET, TRAINER
 from ebbtide_rehearsal.tools import ITEMS
 from tests.manifests import KATIB as KATIBS_OBJECTS
 from tests.manifests import upstream
 
-PLACE = Place((1, 2, 3), Path("/pod"), "kubeflow-system")
+ASSIGNMENT = Assignment((1, 2, 3), Path("/pod"), "kubeflow-system")
 
 
 class _Some:
@@ -64,7 +64,7 @@ def test_a_controller_manager_listens_on_this_machine(
     program: Program, configuration: dict[str, Any], inside: dict[int, int]
 ) -> None:
     """Whatever it is told of addresses; its ports in the cluster are those that it was told."""
-    told, listening = program.outside(configuration, PLACE)
+    told, listening = program.outside(configuration, ASSIGNMENT)
     assert told["webhook"] == {"host": "127.0.0.1", "port": 1}
     assert told["metrics"]["bindAddress"] == "127.0.0.1:2"
     assert told["health"]["healthProbeBindAddress"] == "127.0.0.1:3"
@@ -79,7 +79,7 @@ def test_a_controller_manager_listens_on_this_machine(
 def test_its_lease_is_where_it_is(written: dict[str, Any], namespace: str) -> None:
     """Unless it is told otherwise; the rest stays, and what was given is not changed."""
     given = {"leaderElection": written, "certManagement": {"enable": True}}
-    told, _ = TRAINER.outside(given, PLACE)
+    told, _ = TRAINER.outside(given, ASSIGNMENT)
     assert told["leaderElection"] == written | {"resourceNamespace": namespace}
     assert told["certManagement"] == {"enable": True}
     assert set(given) == {"leaderElection", "certManagement"}
@@ -94,7 +94,7 @@ def katib() -> dict[str, Object]:
 def test_katibs_settings_are_its_own_but_for_where_it_listens(katib: dict[str, Object]) -> None:
     """Those of its release."""
     configuration = yaml.safe_load(katib[f"ConfigMap/{CONFIG}"]["data"]["katib-config.yaml"])
-    told, listening = KATIB.outside(configuration, PLACE)
+    told, listening = KATIB.outside(configuration, ASSIGNMENT)
     assert listening.ports == {8443: 1, 8080: 2, 18080: 3}
     assert listening.health == 3
     controller = told["init"].pop("controller")
@@ -108,7 +108,7 @@ def test_katibs_settings_are_its_own_but_for_where_it_listens(katib: dict[str, O
 
 def test_katib_is_where_it_is_told_to_be(katib: dict[str, Object]) -> None:
     """On another port, which is the one that the control plane reaches."""
-    _, listening = KATIB.outside({"init": {"controller": {"webhookPort": CONTROL_PLANE_PORT}}}, PLACE)
+    _, listening = KATIB.outside({"init": {"controller": {"webhookPort": CONTROL_PLANE_PORT}}}, ASSIGNMENT)
     assert listening.ports[CONTROL_PLANE_PORT] == 1
     labels = katib["Deployment/katib-controller"]["spec"]["template"]["metadata"]["labels"]
     assert dict(KATIB.labels).items() <= labels.items()

@@ -1,4 +1,4 @@
-"""What a change of inputs means, and what the provider has against inputs before anything is planned."""
+"""Differences of inputs, and checks of inputs before a plan."""
 
 from pathlib import Path
 from typing import Any
@@ -80,7 +80,8 @@ def cloud(tmp_path: Path) -> Cloud:
 
 @pytest.mark.parametrize(("name", "changes", "changed"), UPDATED)
 def test_changed_in_place(cloud: Cloud, name: str, changes: dict[str, Any], changed: str) -> None:
-    """What Terraform's schema does not force anew; asked for again, nothing is different any more."""
+    """Properties without `forceNew` in Terraform's schema are updated in place, after which nothing
+    differs."""
     inputs = base(name, **changes)
     assert cloud.diff(IDS[name], inputs) == Change((changed,))
     cloud.update(IDS[name], inputs)
@@ -89,7 +90,8 @@ def test_changed_in_place(cloud: Cloud, name: str, changes: dict[str, Any], chan
 
 @pytest.mark.parametrize(("name", "changes", "replaced"), REPLACED)
 def test_only_a_new_one_has_it(cloud: Cloud, name: str, changes: dict[str, Any], replaced: str) -> None:
-    """What Terraform's schema forces anew makes the old one go first, since both would have its name."""
+    """Properties with `forceNew` in Terraform's schema delete the old resource first, since both would have
+    its name."""
     change = cloud.diff(IDS[name], base(name, **changes))
     assert change.replaces == (replaced,)
     assert change.delete_first
@@ -245,7 +247,7 @@ def test_a_node_count_resizes_a_pool_and_an_omitted_one_leaves_it(cloud: Cloud) 
 
 
 def test_the_size_of_an_autoscaled_pool_is_read(cloud: Cloud) -> None:
-    """What the autoscaler has made of it is in the state, and no difference to a program without a count."""
+    """The autoscaler's node count is in the state, and no difference to a program without a count."""
     for number in range(4):
         name = f"cpu-{number}"
         put(cloud.store, Machine(CLUSTER_ID, "cpu", name, "us-central1-a", "gke", 0.1, 0, "running", 0))
@@ -290,7 +292,7 @@ def test_a_name_is_made_and_kept(tmp_path: Path) -> None:
 
 
 def test_a_preview_knows_what_was_asked_for_and_no_more(tmp_path: Path) -> None:
-    """Nothing is made, and what only the cloud can say is unknown."""
+    """A preview creates nothing, and values that only the cloud knows are unknown."""
     cloud = Cloud(tmp_path)
     call = Call(CLUSTER, "train", "urn", preview=True)
     made = cloud.provider.create(call, base("train-cluster"))

@@ -1,4 +1,4 @@
-"""What Google Cloud keeps when it is to be deleted, and what goes along."""
+"""Deletions on Google Cloud: refused ones, and resources that are deleted along."""
 
 from pathlib import Path
 

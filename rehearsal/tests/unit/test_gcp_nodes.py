@@ -1,4 +1,4 @@
-"""What nodes GKE makes of a pool, and what a cluster is that is there already."""
+"""Nodes of GKE's node pools, and existing clusters."""
 
 from pathlib import Path
 from typing import Any
@@ -189,7 +189,7 @@ def test_first_nodes_that_do_not_come(tmp_path: Path) -> None:
 
 
 def test_a_default_pool_that_nobody_takes_away(tmp_path: Path) -> None:
-    """Where it is not removed, GKE's default pool is there, with its first nodes."""
+    """Unless it is removed, GKE's default pool exists with its initial nodes."""
     cloud = with_cluster(tmp_path, removeDefaultNodePool=None, initialNodeCount=2)
     made = cloud.node_pools()["default-pool"]
     assert (made.initial, made.autoscaled, made.machine) == (2, False, "e2-small")
@@ -250,7 +250,7 @@ def test_a_network_that_is_there_already(tmp_path: Path) -> None:
 
 def test_a_function_that_has_no_stand_in(tmp_path: Path) -> None:
     """It is said, and nothing is made up."""
-    with pytest.raises(RefusedError, match="no stand-in for the function gcp:compute/getZones"):
+    with pytest.raises(RefusedError, match="does not implement the function gcp:compute/getZones"):
         Cloud(tmp_path).provider.invoke("gcp:compute/getZones:getZones", {})
 
 

@@ -1,4 +1,4 @@
-"""What GKE refuses of a node pool, case by case: from the providers' documentation and issue threads."""
+"""GKE's refusals of node pools, case by case: from the providers' documentation and issue threads."""
 
 from pathlib import Path
 from typing import Any

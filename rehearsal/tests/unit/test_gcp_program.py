@@ -1,5 +1,4 @@
-"""All that the program asks of Google Cloud, for every declaration in the repository, driven through the
-stand-in."""
+"""Requests of the program to Google Cloud, for every declaration in the repository, on the fake cloud."""
 
 from pathlib import Path
 

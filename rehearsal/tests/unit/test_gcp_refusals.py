@@ -1,4 +1,4 @@
-"""What Google Cloud refuses of clusters, networks, identities and storage, case by case."""
+"""Google Cloud's refusals of clusters, networks, identities and storage, case by case."""
 
 from pathlib import Path
 from typing import Any

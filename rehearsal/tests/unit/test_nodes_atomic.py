@@ -1,4 +1,4 @@
-"""What becomes of ProvisioningRequests that the cluster autoscaler answers: nodes together, or a look."""
+"""ProvisioningRequests that the cluster autoscaler itself answers: best-effort-atomic and check-capacity."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,10 +8,10 @@ import pytest
 from ebbtide_rehearsal.cloud.autoscaling import Autoscaling
 from ebbtide_rehearsal.cloud.nodes.atomic import ordered
 from ebbtide_rehearsal.cloud.nodes.cluster import PodSet, Request, Seen
+from ebbtide_rehearsal.cloud.nodes.free_capacity import booked
 from ebbtide_rehearsal.cloud.nodes.growing import grow, offers
 from ebbtide_rehearsal.cloud.nodes.pods import CONSUMES, Pod
 from ebbtide_rehearsal.cloud.nodes.queueing import decide
-from ebbtide_rehearsal.cloud.nodes.rooms import booked
 from ebbtide_rehearsal.cloud.nodes.settings import Settings
 from ebbtide_rehearsal.cloud.nodes.verdicts import ATOMIC, CHECK, QUEUED, Condition, Order, Verdict
 from rehearsal.tests.unit.node_pool import a_machine, a_pod, a_pool, backed_off, seen
@@ -86,8 +86,8 @@ def test_without_capacity_a_request_waits(count: int, backoff: Mapping[str, floa
 def test_the_expander_chooses_among_pools_that_hold_all() -> None:
     """A pool that has room for a part is none of them."""
     small, large = POOL.having(name="small", maximum=1), POOL.having(name="large")
-    told = Autoscaling(expander="priority")
-    cluster = seen(small, large, told=told, priorities="50: [small]\n10: [large]")
+    autoscaling = Autoscaling(expander="priority")
+    cluster = seen(small, large, autoscaling=autoscaling, priorities="50: [small]\n10: [large]")
     for count, name in ((1, "small"), (2, "large")):
         order = _decide(_request(count, "Accepted"), cluster)
         assert isinstance(order, Order)
@@ -117,7 +117,7 @@ def test_capacity_is_kept_for_the_pods_to_come() -> None:
 
 
 def test_a_look_brings_no_node() -> None:
-    """What is there is found, or it is looked for again, or the request fails if it says so."""
+    """Existing capacity is found; otherwise the request is retried, or fails if it has `noRetry`."""
     there = seen(POOL, machines=(a_machine(POOL),))
     assert _told(_decide(_request(1, "Accepted", kind=CHECK), there)) == (
         "Provisioned",
@@ -132,5 +132,5 @@ def test_a_look_brings_no_node() -> None:
 
 
 def test_nobody_answers_for_another_cloud() -> None:
-    """What GKE queues is left alone on AKS."""
+    """AKS ignores requests of GKE's queued class."""
     assert _decide(_request(1, kind=QUEUED), seen(POOL)) is None

@@ -1,4 +1,4 @@
-"""What a pod that runs as a process is told, and which files it has."""
+"""Command, environment and files of a pod that runs as a process."""
 
 import subprocess
 import sys

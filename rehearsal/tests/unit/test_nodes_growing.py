@@ -1,4 +1,4 @@
-"""Which pools grow for pending pods, and what is said to pods that none can help."""
+"""Scale-up for pending pods, and messages to pods for which no pool can grow."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -44,7 +44,7 @@ def test_growth_is_enough_and_never_above_the_maximum(sizes: list[str], maximum:
 
 
 def test_a_node_under_way_is_waited_for() -> None:
-    """Nothing more is asked for while a node that will do starts, joins, or shows its accelerators."""
+    """No node is ordered while a suitable one starts, joins, or installs its drivers."""
     pool, pod = a_gpu_pool(), a_pod(gpu=1)
     starting = a_machine(pool, state="starting")
     assert _grown(seen(pool, pods=(pod,))) == "gpu+1"
@@ -58,7 +58,7 @@ def test_a_node_under_way_is_waited_for() -> None:
 
 
 def test_a_full_node_is_not_counted_on() -> None:
-    """What runs on a node is taken from what it has."""
+    """Requests of running pods are subtracted from a node's capacity."""
     pool = a_pool()
     machine = a_machine(pool)
     there = a_pod("there", cpu="3", node=machine.name, phase="Running")
@@ -151,7 +151,7 @@ def test_affinity_and_volumes_choose_the_zone() -> None:
 
 
 def test_nodes_are_spread_over_zones() -> None:
-    """Where nothing ties the pods, zones get nodes in turns, the emptiest first."""
+    """Pods without a zone are spread over zones, least-populated first."""
     pool = a_pool(zones=("us-central1-a", "us-central1-b"))
     pods = tuple(a_pod(str(number), cpu="4") for number in range(4))
     growth, _ = _grow(seen(pool, machines=(a_machine(pool, state="starting"),), pods=pods))
@@ -177,7 +177,7 @@ def test_aks_goes_by_its_expander(expander: Expander, priorities: str, expected:
     roomy = a_pool("roomy", cloud="aks", allocatable={"cpu": "16", "memory": "64Gi"})
     tight = a_pool("tight", cloud="aks", allocatable={"cpu": "1", "memory": "1Gi"}, maximum=3)
     cluster = seen(roomy, tight, pods=tuple(a_pod(str(number)) for number in range(4)))
-    cluster = replace(cluster, told=Autoscaling(expander=expander), priorities=priorities)
+    cluster = replace(cluster, autoscaling=Autoscaling(expander=expander), priorities=priorities)
     assert _grown(cluster) == expected
 
 
@@ -185,10 +185,14 @@ def test_aks_goes_by_its_expander(expander: Expander, priorities: str, expected:
 def test_aks_leaves_to_chance_what_its_expander_does_not_settle(expander: Expander) -> None:
     """Now one pool grows and now another, for the same pod always the same; priorities are not there."""
     pools = [a_pool(name, cloud="aks") for name in ("one", "two")]
-    told = Autoscaling(expander=expander)
-    grown = [_grown(seen(*pools, pods=(a_pod(str(number)),), told=told)) for number in range(20)]
+    autoscaling = Autoscaling(expander=expander)
+    grown = [
+        _grown(seen(*pools, pods=(a_pod(str(number)),), autoscaling=autoscaling)) for number in range(20)
+    ]
     assert set(grown) == {"one+1", "two+1"}
-    assert grown == [_grown(seen(*pools, pods=(a_pod(str(number)),), told=told)) for number in range(20)]
+    assert grown == [
+        _grown(seen(*pools, pods=(a_pod(str(number)),), autoscaling=autoscaling)) for number in range(20)
+    ]
 
 
 def test_a_compute_class_orders_its_pools() -> None:

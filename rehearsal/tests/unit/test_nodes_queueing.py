@@ -1,10 +1,10 @@
-"""What becomes of ProvisioningRequests, from acceptance to the end of their nodes."""
+"""Queued ProvisioningRequests, from acceptance to the end of their nodes."""
 
 import pytest
 
 from ebbtide_rehearsal.cloud.nodes.cluster import PodSet, Request, Seen
+from ebbtide_rehearsal.cloud.nodes.free_capacity import booked
 from ebbtide_rehearsal.cloud.nodes.queueing import decide, run_seconds
-from ebbtide_rehearsal.cloud.nodes.rooms import booked
 from ebbtide_rehearsal.cloud.nodes.settings import Settings
 from ebbtide_rehearsal.cloud.nodes.verdicts import QUEUED, Condition, Order, Verdict
 from rehearsal.tests.unit.node_pool import a_gpu_pool, a_machine, a_pod, a_pool, seen
@@ -94,6 +94,6 @@ def test_nodes_wait_for_the_pods_of_their_request() -> None:
 def test_a_run_ends_by_the_shorter_of_two_limits(
     asked: str | None, allowed: int | None, expected: float | None
 ) -> None:
-    """What the request asks for, and what the pool allows."""
+    """The maximum run is the smaller of the request's and the pool's."""
     request = _request(1, **({"maxRunDurationSeconds": asked} if asked else {}))
     assert run_seconds(request, POOL.having(max_run_seconds=allowed)) == expected

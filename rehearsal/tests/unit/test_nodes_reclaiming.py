@@ -1,4 +1,4 @@
-"""Which machines the cloud takes, and which it must make."""
+"""Reclaims of machines, and machines that pools lack."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ebbtide_rehearsal.cloud.faults import RECLAIM, Fault
-from ebbtide_rehearsal.cloud.nodes.reclaiming import comes_back, expired, lacking, surplus, victims
+from ebbtide_rehearsal.cloud.nodes.reclaiming import comes_back, expired, missing_machines, surplus, victims
 from rehearsal.tests.unit.node_pool import a_machine, a_pool, seen
 
 
@@ -59,7 +59,7 @@ def test_pools_are_born_with_their_size_and_keep_their_minimum() -> None:
     """An autoscaled pool falls to its minimum later; a fixed one is kept at its size, up and down."""
     scaled, fixed = a_pool("s", initial=3, minimum=1), a_pool("f", initial=2, autoscaled=False)
     new = seen(scaled, fixed)
-    assert [(pool.name, count) for pool, count in lacking(new, ())] == [("s", 3), ("f", 2)]
-    assert [(pool.name, count) for pool, count in lacking(new, ("s", "f"))] == [("s", 1), ("f", 2)]
+    assert [(pool.name, count) for pool, count in missing_machines(new, ())] == [("s", 3), ("f", 2)]
+    assert [(pool.name, count) for pool, count in missing_machines(new, ("s", "f"))] == [("s", 1), ("f", 2)]
     machines = tuple(a_machine(fixed, number, born=float(number)) for number in range(3))
     assert [machine.name for machine in surplus(seen(fixed, machines=machines))] == ["f-2"]

@@ -1,4 +1,4 @@
-"""Which nodes go, and what holds those that stay."""
+"""Scale-down, and reasons that keep a node."""
 
 from dataclasses import replace
 from typing import Any
@@ -16,7 +16,7 @@ LATE = 600.0
 
 
 def _after(cluster: Seen, seconds: float = LATE, *, booked: frozenset[str] = frozenset()) -> Review:
-    """What is found after some time, in which nothing changed."""
+    """Return the review after some time without changes."""
     first = review(cluster, NOTHING, booked, None, Settings())
     return review(replace(cluster, now=cluster.now + seconds), first, booked, None, Settings())
 
@@ -35,7 +35,7 @@ def test_an_empty_node_goes_after_the_idle_time() -> None:
 
 
 def test_a_node_in_use_starts_anew() -> None:
-    """What a node does in between takes its idle time back."""
+    """A node that is used in between starts its idle time anew."""
     pool = a_pool()
     busy = a_pod("work", cpu="3", node="cpu-0", phase="Running")
     empty = seen(pool, machines=(a_machine(pool),))
@@ -97,7 +97,7 @@ def test_local_storage_holds_where_the_autoscaler_is_told_so() -> None:
     pod = a_pod("scratch", cpu="100m", node="gpu-0", phase="Running", local_storage=True)
     cluster = seen(pool, other, machines=(a_machine(pool), a_machine(other)), pods=(pod,))
     assert _after(cluster).leave == ("gpu-0",)
-    (hold,) = _after(replace(cluster, told=Autoscaling(local_storage_holds=True))).held
+    (hold,) = _after(replace(cluster, autoscaling=Autoscaling(local_storage_holds=True))).held
     assert hold.why == "has a volume that goes with the node"
 
 
@@ -120,9 +120,11 @@ def test_fixed_pools_and_booked_nodes_stay() -> None:
 
 
 def test_the_autoscaler_goes_by_what_it_is_told() -> None:
-    """How long a node is idle, how long all stay after one was added, and from which share on it is busy."""
+    """Idle time, delay after a scale-up and utilization threshold are the cluster's settings."""
     pool = a_pool()
-    empty = seen(pool, machines=(a_machine(pool),), told=Autoscaling(idle_seconds=60, settle_seconds=120))
+    empty = seen(
+        pool, machines=(a_machine(pool),), autoscaling=Autoscaling(idle_seconds=60, settle_seconds=120)
+    )
     assert _after(empty, 59).leave == ()
     assert _after(empty, 60).leave == ("cpu-0",)
     before = review(empty, NOTHING, frozenset(), None, Settings())
@@ -134,8 +136,10 @@ def test_the_autoscaler_goes_by_what_it_is_told() -> None:
     other = a_pool("other", minimum=1)
     machines = (a_machine(pool), a_machine(other))
     for utilization, leave in ((0.75, ()), (0.76, ("cpu-0",))):
-        told = Autoscaling(utilization=utilization)
-        assert _after(seen(pool, other, machines=machines, pods=(work,), told=told)).leave == leave
+        autoscaling = Autoscaling(utilization=utilization)
+        assert (
+            _after(seen(pool, other, machines=machines, pods=(work,), autoscaling=autoscaling)).leave == leave
+        )
 
 
 def test_system_pods_hold_unless_the_autoscaler_is_told_otherwise() -> None:
@@ -144,7 +148,7 @@ def test_system_pods_hold_unless_the_autoscaler_is_told_otherwise() -> None:
     pod = a_pod("dns", cpu="100m", namespace="kube-system", node="gpu-0", phase="Running")
     cluster = seen(pool, other, machines=(a_machine(pool), a_machine(other)), pods=(pod,))
     assert _after(cluster).leave == ()
-    assert _after(replace(cluster, told=Autoscaling(system_pods_hold=False))).leave == ("gpu-0",)
+    assert _after(replace(cluster, autoscaling=Autoscaling(system_pods_hold=False))).leave == ("gpu-0",)
 
 
 def test_what_daemons_take_counts_unless_the_autoscaler_is_told_otherwise() -> None:
@@ -153,10 +157,10 @@ def test_what_daemons_take_counts_unless_the_autoscaler_is_told_otherwise() -> N
     daemon = a_pod("agent", cpu="3", node="cpu-0", phase="Running", owner="DaemonSet")
     cluster = seen(pool, machines=(a_machine(pool),), pods=(daemon,))
     assert _after(cluster).leave == ()
-    assert _after(replace(cluster, told=Autoscaling(daemons_count=False))).leave == ("cpu-0",)
+    assert _after(replace(cluster, autoscaling=Autoscaling(daemons_count=False))).leave == ("cpu-0",)
     half = a_pod("work", cpu="500m", node="cpu-0", phase="Running")  # of the one that is left
     busy = seen(pool, a_pool("other", minimum=1), machines=(a_machine(pool),), pods=(daemon, half))
-    assert _after(replace(busy, told=Autoscaling(daemons_count=False))).unused == {}
+    assert _after(replace(busy, autoscaling=Autoscaling(daemons_count=False))).unused == {}
 
 
 def test_a_slice_goes_as_a_whole() -> None:

@@ -11,7 +11,7 @@ from ebbtide_rehearsal.cloud.nodes.kubelet import SHUTDOWN, End, ended
 from ebbtide_rehearsal.cloud.nodes.names import new_name, provider_id
 from ebbtide_rehearsal.cloud.nodes.pods import read_pod
 from ebbtide_rehearsal.cloud.nodes.system import objects
-from ebbtide_rehearsal.cloud.nodes.templates import UNINITIALIZED, node, room
+from ebbtide_rehearsal.cloud.nodes.templates import UNINITIALIZED, node, node_info
 from rehearsal.tests.unit.node_pool import a_gpu_pool, a_machine, a_node, a_pod, a_pool
 
 AKS = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.ContainerService/managedClusters/tried"
@@ -37,7 +37,7 @@ def test_a_new_node_does_not_show_its_accelerators_yet() -> None:
     assert "nvidia.com/gpu" not in registered.allocatable
     assert any(taint.key == UNINITIALIZED for taint in registered.taints)
     assert registered.labels["autoscaling.gke.io/provisioning-request"].startswith("gke-")
-    assert room(pool, "us-central1-a", ()).free["nvidia.com/gpu"] == 1
+    assert node_info(pool, "us-central1-a", ()).free["nvidia.com/gpu"] == 1
 
 
 @pytest.mark.parametrize(

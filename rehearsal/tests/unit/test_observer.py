@@ -1,4 +1,4 @@
-"""What is seen of work that a scenario has submitted."""
+"""Snapshots of the work that a scenario has submitted."""
 
 from pathlib import Path
 from typing import Any, cast

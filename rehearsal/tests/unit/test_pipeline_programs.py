@@ -1,4 +1,4 @@
-"""What the driver and the launcher of a rehearsal resolve and record, held against those of KFP 2.17.0."""
+"""Driver and launcher of a rehearsal, compared with those of KFP 2.17.0."""
 
 import argparse
 import json

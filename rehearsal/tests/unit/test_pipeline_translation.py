@@ -274,7 +274,7 @@ def test_what_is_not_translated_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_conditions(condition: str, expected: bool) -> None:  # noqa: FBT001 - of a case
-    """What kfp's compiler writes of If, Elif and Else."""
+    """Tasks of If, Elif and Else as kfp's compiler writes them."""
     assert holds(condition, {"pipelinechannel--a-Output": "heads", "n": 3, "on": True}) is expected
 
 

@@ -1,4 +1,4 @@
-"""The engine's side of a stand-in provider: over gRPC, with secrets, unknown values and faults."""
+"""A fake provider as the engine calls it: over gRPC, with secrets, unknown values and faults."""
 
 import time
 from collections.abc import Iterator, Sequence

@@ -36,7 +36,7 @@ def test_tables_are_as_the_generator_writes_them(name: str) -> None:
 
 @pytest.mark.parametrize("token", dict.fromkeys(token for token, _, _ in schemas()))
 def test_documented_replacements_are_in_the_table(token: str) -> None:
-    """Where the installed SDK documents that a property forces a new resource, the table agrees."""
+    """The table has each property that the installed SDK documents as forcing a new resource."""
     class_ = arguments(token)
     documented = {
         name

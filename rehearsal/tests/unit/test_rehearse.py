@@ -1,4 +1,4 @@
-"""What a rehearsal asks for before it begins, and what it tells the stand-in cloud."""
+"""Prerequisites of a rehearsal, and the settings of its fake cloud."""
 
 from pathlib import Path
 from typing import Any

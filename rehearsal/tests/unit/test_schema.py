@@ -1,4 +1,4 @@
-"""What a resource type takes, read from the installed SDK."""
+"""Inputs of a resource type, from the installed SDK."""
 
 import pytest
 
@@ -64,7 +64,7 @@ def test_what_does_not_fit(inputs: dict[str, Plain], misfit: Misfit) -> None:
     ],
 )
 def test_what_fits(inputs: dict[str, Plain]) -> None:
-    """What is not known yet, what is secret, and text that says a number or a truth value."""
+    """Unknown and secret values are accepted, and text of a number or a boolean."""
     assert misfits(NODE_POOL, inputs) == []
 
 

@@ -1,4 +1,4 @@
-"""The stand-in cloud's memory: shared, lasting, and faults that strike as often as they were asked for."""
+"""State of the fake cloud: shared, persistent, and with faults that strike the requested number of times."""
 
 import threading
 from pathlib import Path
@@ -91,7 +91,7 @@ def test_the_timeline_is_in_order_and_in_simulated_time(tmp_path: Path) -> None:
 
 @given(speed=st.floats(1, 600), seconds=st.floats(0, 1e6))
 def test_the_clock_runs_so_many_times_as_fast(speed: float, seconds: float) -> None:
-    """What passes on the wall, times the speed, has passed in the simulation, and back."""
+    """Simulated seconds are those of the wall clock times the speed, and convert back."""
     clock = Clock(0.0, speed, wall=lambda: seconds)
     assert clock.now() == pytest.approx(seconds * speed)
     assert clock.real(clock.now()) == pytest.approx(seconds)

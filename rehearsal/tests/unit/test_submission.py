@@ -1,4 +1,4 @@
-"""What a step says of pods reaches the pods of what it submits."""
+"""A step's pod settings reach the pods of its objects."""
 
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ def _submitted(directory: Path, *objects: dict[str, Any], **said: Any) -> list[d
 
 @pytest.mark.parametrize("kind", WORK)
 def test_it_is_written_on_every_pod(kind: str, tmp_path: Path) -> None:
-    """Whatever the pods are in; what has none is left as it is."""
+    """Every kind of object with pods gets them; others are unchanged."""
     work = {"kind": kind, "metadata": {"name": "w"}, **WORK[kind]}
     made, other = _submitted(tmp_path, work, MAP, runs_for=2, exit_code=3)
     text = yaml.safe_dump(made)

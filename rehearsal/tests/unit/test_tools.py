@@ -81,7 +81,7 @@ def test_what_is_missing_is_built_once(machine: Machine) -> None:
 
 
 def test_whoever_waits_is_told(machine: Machine) -> None:
-    """What is built, which of how many, and what Go does."""
+    """Progress reports each build with its number and Go's messages."""
     machine.go()
     steps: list[Step] = []
     ensure(["etcd", "kwok"], say=steps.append)
@@ -157,7 +157,9 @@ def test_the_command_ends_with_2_when_something_cannot_be_had(
 def test_the_command_finds_named_tools_alone(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
     """An unknown name is reported with the known ones."""
     machine.go()
-    machine.module(f"{ITEMS['etcd'].module}@v{ITEMS['etcd'].version}")
+    etcd = ITEMS["etcd"]
+    assert isinstance(etcd, Tool)
+    machine.module(f"{etcd.module}@v{etcd.version}")
     assert command.main(["etcd"]) == 0
     assert [row.split()[0] for row in capsys.readouterr().out.splitlines()[1:]] == ["etcd"]
     assert command.main(["etcd", "ectd"]) == 2

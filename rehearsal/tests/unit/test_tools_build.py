@@ -1,4 +1,4 @@
-"""Building what a rehearsal needs into the cache, with a stand-in for Go."""
+"""Building what a rehearsal needs into the cache, with a fake Go."""
 
 import os
 import shutil
@@ -67,7 +67,7 @@ _NAMESPACE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 
 def test_constants_that_hold_in_a_container_are_others(machine: Machine) -> None:
-    """What is built has the changed words; Go's cache keeps the module's own."""
+    """The build contains the changed words; Go's cache keeps the module's own."""
     machine.go()
     address, file = f"sigs.k8s.io/jobset@v{PINS['jobset'].version}", "pkg/util/cert/cert.go"
     text = _CONSTANTS.format(_NAMESPACE)
@@ -157,7 +157,7 @@ def test_two_at_once_build_once(machine: Machine, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("name", ["go.mod", "go.sum"])
 def test_another_pin_is_another_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """Whatever changes in go.mod or go.sum, nothing old is taken for it."""
+    """Any change of go.mod or go.sum changes the cache key."""
     modules = tmp_path / "modules"
     shutil.copytree(cache_module.MODULES, modules)
     monkeypatch.setattr(cache_module, "MODULES", modules)

@@ -1,4 +1,4 @@
-"""What whoever waits for a build sees."""
+"""Progress of a build on the terminal."""
 
 from io import StringIO
 

@@ -45,7 +45,7 @@ def test_modules_are_pinned_where_the_table_says(group: str, module: str, versio
 
 @pytest.mark.parametrize("group", _GROUPS)
 def test_go_mod_asks_for_nothing_else(group: str) -> None:
-    """What is required is in the table, at the table's version."""
+    """go.mod requires exactly the modules of the table, at its versions."""
     required = dict(_REQUIRED.findall(_texts(group)[0]))
     known = {module: version for of, module, version in _MODULES if of == group}
     assert required == known

@@ -1,4 +1,4 @@
-"""What the catalog says of an add-on, held against upstream's real objects after our patches."""
+"""The catalog's footprints of add-ons, compared with upstream's patched objects."""
 
 from collections.abc import Sequence
 

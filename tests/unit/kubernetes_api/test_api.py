@@ -31,7 +31,7 @@ class _Server(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """Where it listens."""
+        """Return its URL."""
         return f"http://127.0.0.1:{self.server_address[1]}"
 
 
@@ -161,7 +161,7 @@ def test_no_answer_now(server: _Server, api: Api, status: int) -> None:
 
 
 def test_nobody_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who was asked, and why there was no answer; no proxy leads to this machine."""
+    """The error names the server and the cause; no proxy leads to this machine."""
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy.invalid:1")
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # and does not listen
@@ -210,7 +210,7 @@ def test_without_the_client() -> None:
 
 
 def _said(code: str) -> str:
-    """What a process of its own prints: the client reads `KUBECONFIG` when it is imported."""
+    """Return the output of a separate process: the client reads `KUBECONFIG` when it is imported."""
     return subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout

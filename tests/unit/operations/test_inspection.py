@@ -1,4 +1,4 @@
-"""What is found out before a stack is destroyed, where its cluster cannot be looked at."""
+"""Inspection of a stack before it is destroyed, without access to its cluster."""
 
 import socket
 from io import StringIO

@@ -1,4 +1,4 @@
-"""What is said of a stack that is to go."""
+"""Messages about a stack that is to be destroyed."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""What a stack has, from its state, and which disks outlive it."""
+"""Contents of a stack from its state, and disks that outlive it."""
 
 from dataclasses import replace
 from typing import Any
@@ -23,7 +23,7 @@ def _object(kind: str, name: str, namespace: str = "", parents: str = "") -> dic
 
 
 def test_a_state() -> None:
-    """What is guarded, what stays, and which objects and namespaces are the stack's."""
+    """Protected and retained resources, and the stack's objects and namespaces, are told apart."""
     tenant = "ebbtide:addons:Addons$ebbtide:addons:Tenant$"
     found = read(
         {

@@ -1,4 +1,4 @@
-"""What is work on a cluster, and what is not."""
+"""Work on a cluster, told apart from other pods."""
 
 from dataclasses import replace
 from typing import Any
@@ -61,7 +61,7 @@ def test_a_pod_by_itself() -> None:
 
 
 def test_what_is_no_work() -> None:
-    """What has ended, what a cloud runs, what runs on every node, and the stack's own add-ons are none."""
+    """Ended pods, the cloud's pods, DaemonSets' pods and the stack's own add-ons are not work."""
     agent, mirrored = made("agent"), made("n")
     trainer = made("trainer", "default")
     replicas = made("trainer-1", "default", owner=("Deployment", trainer))

@@ -28,7 +28,7 @@ class _Facts(dict[str, str]):
             dnsPrefix=str(request.inputs.get("dnsPrefix") or request.inputs.get("fqdnSubdomain")),
         )
         group = NODE_RESOURCE_GROUP.format_map(self)[:_LONGEST_GROUP]
-        self.setdefault("nodeResourceGroup", request.kept("nodeResourceGroup", lambda: group))
+        self.setdefault("nodeResourceGroup", request.preserved("nodeResourceGroup", lambda: group))
 
     def __getitem__(self, key: str) -> Text:
         return Text(super().__getitem__(key))

@@ -36,7 +36,7 @@ class Arm:
     location: str = ""
 
     def find(self, identity: str) -> Resource | None:
-        """The resource of an id, in whatever case it is written."""
+        """Return the resource of an id, ignoring case."""
         resource = self.store.get(CLOUD, identity)
         if resource is not None:
             return resource

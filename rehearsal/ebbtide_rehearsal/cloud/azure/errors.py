@@ -9,16 +9,16 @@ CONFLICT: Final = 409
 
 
 def refused(code: str, message: str, *, status: int = BAD_REQUEST, target: str = "") -> str:
-    """A refusal of Azure Resource Manager.
+    """Format an error of Azure Resource Manager.
 
     Args:
-        code: Azure's word for it.
-        message: its sentence.
-        status: of HTTP.
-        target: the property that it is about; empty where Azure names none.
+        code: Azure's error code.
+        message: the message.
+        status: the HTTP status.
+        target: the property at fault; empty if Azure names none.
     """
-    about = f' Target="{target}"' if target else ""
-    return f'Status={status} Code="{code}" Message="{message}"{about}'
+    suffix = f' Target="{target}"' if target else ""
+    return f'Status={status} Code="{code}" Message="{message}"{suffix}'
 
 
 def invalid(parameter: str, details: str = "") -> str:
@@ -35,18 +35,18 @@ def missing(parameter: str) -> str:
     return refused("InvalidParameter", f"Required parameter {parameter} is missing (null).", target=parameter)
 
 
-def location_unavailable(location: str, what: str, regions: Iterable[str]) -> str:
-    """Azure Resource Manager's refusal of a region (Azure/azure-cli#16368; Azure/AKS#5099).
+def location_unavailable(location: str, subject: str, regions: Iterable[str]) -> str:
+    """Format Azure Resource Manager's refusal of a region (Azure/azure-cli#16368; Azure/AKS#5099).
 
     Args:
         location: the region.
-        what: such as `resource type 'Microsoft.ContainerService/managedClusters'`.
+        subject: such as `resource type 'Microsoft.ContainerService/managedClusters'`.
         regions: those that Azure has.
     """
-    kind = "ResourceGroup" if what == "resource group" else "ResourceType"
+    kind = "ResourceGroup" if subject == "resource group" else "ResourceType"
     return refused(
         f"LocationNotAvailableFor{kind}",
-        f"The provided location '{location}' is not available for {what}. List of available regions "
+        f"The provided location '{location}' is not available for {subject}. List of available regions "
         + ("is " if kind == "ResourceGroup" else "for the resource type is ")
         + f"'{','.join(regions)}'.",
     )

@@ -51,7 +51,7 @@ def result_of(arm: Arm, token: str, arguments: Properties) -> Properties:
     getter = _GETTER.fullmatch(token)
     kind = KINDS.get("".join(getter.groups())) if getter else None
     if kind is None:
-        raise RefusedError(f"The rehearsal has no stand-in for the function {token}.")
+        raise RefusedError(f"The fake cloud does not implement the function {token}.")
     resource = _resource(arm, kind, arguments)
     return {"id": resource.id, **resource.state, **kind.current(arm, resource), API_VERSION: kind.api_version}
 

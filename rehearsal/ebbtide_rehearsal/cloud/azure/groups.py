@@ -21,7 +21,7 @@ def _region_exists(request: Request) -> str | None:
 
 
 def _delete_contents(arm: Arm, group: Resource) -> None:
-    """Deleting a resource group deletes all that is in it, whoever has made it (learn.microsoft.com,
+    """Delete all resources of a resource group, whichever program created them (learn.microsoft.com,
     azure-resource-manager/management/delete-resource-group, 2026)."""
     for resource in arm.below(group.id, CLUSTER):
         clusters.end(arm, resource)

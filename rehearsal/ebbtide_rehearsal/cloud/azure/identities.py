@@ -20,9 +20,9 @@ _MOST_CREDENTIALS: Final = 20
 _WRITE_SECONDS: Final = 0.2  # of the wall clock: long enough for two writes to meet
 
 
-def _identity_done(request: Request, made: Resource) -> None:
+def _identity_done(request: Request, identity: Resource) -> None:
     if request.old is None:
-        request.cloud.store.say(MADE, f"Identity {ids.last(made.id)} is made.", identity=made.id)
+        request.cloud.store.say(MADE, f"Identity {ids.last(identity.id)} is made.", identity=identity.id)
 
 
 def principals(arm: Arm) -> dict[str, Resource]:
@@ -57,9 +57,9 @@ def _unique(request: Request) -> str | None:
     return refused("Conflict", message, status=CONFLICT)
 
 
-def _written(request: Request, made: Resource) -> None:
+def _written(request: Request, credential: Resource) -> None:
     """Take the time that a write takes, alone with the identity (Azure/bicep-registry-modules#1447)."""
-    del made
+    del credential
     owner = request.id.rpartition("/federatedIdentityCredentials/")[0]
 
     def concurrent(_identity: str, _doing: str) -> str:

@@ -13,12 +13,12 @@ _PLACE: Final = re.compile(r"\{(\w+)\}")
 
 
 def identity(path: str, subscription: str, inputs: Mapping[str, Any]) -> str:
-    """The id of what these inputs ask for."""
+    """Return the id of the resource that these inputs describe."""
     return path.format_map({**inputs, "subscriptionId": subscription})
 
 
 def parts(path: str, id_: str) -> dict[str, str]:
-    """The inputs in an id; empty where it is not of the path's form."""
+    """Return the inputs in an id; empty if it does not match the path."""
     pattern = "".join(
         f"(?P<{piece}>.+)" if index % 2 else re.escape(piece)
         for index, piece in enumerate(_PLACE.split(path))
@@ -30,14 +30,14 @@ def parts(path: str, id_: str) -> dict[str, str]:
 
 
 def azure_type(path: str) -> str:
-    """The type's name with Azure, such as `Microsoft.Network/virtualNetworks/subnets`."""
+    """Return Azure's name of the type, such as `Microsoft.Network/virtualNetworks/subnets`."""
     words = path.rpartition("/providers/")[2].split("/")
     return "/".join([words[0], *words[1::2]])
 
 
-def same(one: str, other: str) -> bool:
+def same(identity: str, other: str) -> bool:
     """Report if two ids are of the same resource."""
-    return one.lower() == other.lower()
+    return identity.lower() == other.lower()
 
 
 def within(id_: str, scope: str) -> bool:
@@ -46,11 +46,11 @@ def within(id_: str, scope: str) -> bool:
 
 
 def group_of(id_: str) -> str:
-    """The id of the resource group that something is in; empty for none."""
+    """Return the id of a resource's resource group; empty for none."""
     match = re.match(r"/subscriptions/[^/]+/resourceGroups/[^/]+", id_, re.IGNORECASE)
     return match[0] if match else ""
 
 
 def last(id_: str) -> str:
-    """The name at an id's end."""
+    """Return the last segment of an id."""
     return id_.rpartition("/")[2]

@@ -48,15 +48,16 @@ class Operations:
 
 
 def _pending(identity: str, doing: str) -> str:
-    """AKS's refusal (cilium/cilium#25944; Azure/terraform-azurerm-avm-ptn-aks-production#25).
+    """Format AKS's refusal of concurrent operations (cilium/cilium#25944;
+    Azure/terraform-azurerm-avm-ptn-aks-production#25).
 
-    Pools of one cluster may be made at the same time since 2020 (Azure/AKS#1913); the azurerm provider has
+    Pools of one cluster may be created concurrently since 2020 (Azure/AKS#1913); the azurerm provider has
     no lock for it (2026-08).
     """
     is_pool = "/agentpools/" in identity.lower()
-    what = (
+    operation = (
         f"Another agentpool operation ({last(identity)} - {doing})"
         if is_pool
         else f"Another operation ({doing})"
     )
-    return refused("OperationNotAllowed", f"Operation is not allowed: {what} {_WAIT}", status=CONFLICT)
+    return refused("OperationNotAllowed", f"Operation is not allowed: {operation} {_WAIT}", status=CONFLICT)

@@ -12,12 +12,12 @@ _STAYS = ("name", "location")
 
 
 def previewed(kind: ResourceKind, inputs: Properties, old: Properties | None = None) -> dict[str, Any]:
-    """The outputs that a preview can know; what is not among them the SDK takes to be unknown.
+    """Return the outputs that a preview knows; the SDK treats missing ones as unknown.
 
     Args:
         kind: the resource's type.
-        inputs: what is asked for.
-        old: its state; None where it is to be made.
+        inputs: the requested inputs.
+        old: its state; None if it is to be created.
     """
     state: dict[str, Any] = {key: value for key, value in inputs.items() if key not in names(kind.path)}
     for path in kind.unknown:
@@ -28,7 +28,7 @@ def previewed(kind: ResourceKind, inputs: Properties, old: Properties | None = N
 
 
 def _unknown(state: Mapping[str, Any], steps: list[str]) -> dict[str, Any]:
-    """The same with what stands at a path unknown, where what it is in is there."""
+    """Return the state with the value at a path unknown, if its parent exists."""
     name, *rest = steps
     if not rest:
         return {**state, name: UNKNOWN}

@@ -139,8 +139,8 @@ class AzureProvider(FakeProvider[Request, Arm]):
         self, kind: _Kind, call: Call, resource: Resource, known: Properties, state: Mapping[str, Any]
     ) -> dict[str, Any]:
         """See `FakeProvider.inputs_of`."""
-        if call.asked:
-            return refreshed(_own(kind), call.asked, known, state)
+        if call.inputs:
+            return refreshed(_own(kind), call.inputs, known, state)
         return imported(_own(kind), resource.id, state)
 
 

@@ -17,7 +17,7 @@ _ABSENT: Final = object()
 
 
 def refreshed(kind: ResourceKind, inputs: Properties, known: Properties, now: Properties) -> dict[str, Any]:
-    """The inputs of a resource that was read.
+    """Return the inputs of a resource after a refresh.
 
     Args:
         kind: its type.
@@ -34,12 +34,12 @@ def refreshed(kind: ResourceKind, inputs: Properties, known: Properties, now: Pr
 
 
 def imported(kind: ResourceKind, identity: str, now: Properties) -> dict[str, Any]:
-    """The inputs of a resource that is only read: from its id and its state."""
+    """Return the inputs of a resource that is imported, from its id and its state."""
     return {**_projected(kind, now), **ids.parts(kind.path, identity), API_VERSION: kind.api_version}
 
 
 def _projected(kind: ResourceKind, state: Properties) -> dict[str, Any]:
-    """The part of a state that can be asked for, in the form in which it is."""
+    """Return the part of a state that is also an input, in the form of inputs."""
     takes = provider_schema.properties(kind.type)
     projected = {name: value for name, value in state.items() if name in takes}
     assigned = inner(inner(state, "identity"), "userAssignedIdentities")

@@ -36,13 +36,13 @@ def _tier_is_sold(request: Request) -> str | None:
 def _tier_has_it(request: Request) -> str | None:
     tier = str(inner(request.inputs, "sku").get("name", ""))
     retention = inner(inner(request.inputs, "policies"), "retentionPolicy")
-    asked = [name for name in _PREMIUM if request.inputs.get(name)]
+    premium = [name for name in _PREMIUM if request.inputs.get(name)]
     if retention.get("status") == "enabled":
-        asked.append("policies.retentionPolicy")
-    if tier == "Premium" or not asked:
+        premium.append("policies.retentionPolicy")
+    if tier == "Premium" or not premium:
         return None
     return refused(
-        "InvalidSku", f"{', '.join(asked)} cannot be used with the SKU {tier}: it requires Premium."
+        "InvalidSku", f"{', '.join(premium)} cannot be used with the SKU {tier}: it requires Premium."
     )
 
 

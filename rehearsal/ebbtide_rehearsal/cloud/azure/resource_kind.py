@@ -13,8 +13,8 @@ from ebbtide_rehearsal.cloud.core import resource_kind
 class Request(resource_kind.BaseRequest[Arm]):
     """A resource to be created or updated on Azure."""
 
-    def kept(self, name: str, make: Callable[[], Any]) -> Any:
-        """Return the value that Azure chose at creation; chosen now for a new resource."""
+    def preserved(self, name: str, make: Callable[[], Any]) -> Any:
+        """Return the value that Azure chose at creation; for a new resource, choose it."""
         return self.old.state[name] if self.old is not None and name in self.old.state else make()
 
 

@@ -67,8 +67,7 @@ def _stays_what_it_is(request: Request) -> str | None:
 
 
 def _principal_is_there(request: Request) -> str | None:
-    """Told what kind of principal it is, Azure takes it unseen; else it looks for it, in a directory that is
-    behind."""
+    """Refuse an unknown principal without a type, for which Azure searches a directory that lags behind."""
     principal = str(request.inputs["principalId"])
     identity = principals(request.cloud).get(principal)
     is_made = identity is not None and _is_replicated(request.cloud, identity)
@@ -87,12 +86,12 @@ def _principal_is_there(request: Request) -> str | None:
 
 
 def _is_replicated(arm: Arm, identity: Resource) -> bool:
-    made = [event.at for event in arm.store.events(kind=MADE) if event.facts["identity"] == identity.id]
-    return not made or arm.store.clock.now() - made[-1] >= _REPLICATION_SECONDS
+    created = [event.at for event in arm.store.events(kind=MADE) if event.facts["identity"] == identity.id]
+    return not created or arm.store.clock.now() - created[-1] >= _REPLICATION_SECONDS
 
 
 def _principal_is_of_type(request: Request) -> str | None:
-    """The spelling is Azure's own."""
+    """Refuse a wrong principal type; the spelling is Azure's own."""
     principal, given = str(request.inputs["principalId"]), request.inputs.get("principalType")
     is_service = principal == DEPLOYER or principal in principals(request.cloud)
     if given in (None, "ServicePrincipal") or not is_service:

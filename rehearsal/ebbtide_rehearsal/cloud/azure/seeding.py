@@ -25,18 +25,18 @@ def seed_cluster(
     system_machine: str = "Standard_D4s_v5",
     version: str | None = None,
 ) -> str:
-    """Put a cluster into the cloud that no program has made, with one system pool, an OIDC issuer, workload
-    identity and Entra.
+    """Create a cluster outside of any program, with one system pool, an OIDC issuer, workload identity and
+    Entra.
 
     Args:
-        store: the cloud's memory.
-        clusters: where its control plane is started.
+        store: the fake cloud's state.
+        clusters: starts its control plane.
         subscription: id of the subscription.
-        resource_group: name of its group, which is made where it is not there.
-        name: of the cluster.
+        resource_group: name of its group, which is created if it does not exist.
+        name: name of the cluster.
         location: region.
         system_machine: machine size of the system pool.
-        version: of Kubernetes; left out, Azure's choice.
+        version: of Kubernetes; Azure's default if None.
 
     Returns:
         The cluster's id.
@@ -88,7 +88,7 @@ def seed_subnet(store: Store, clusters: Clusters, subnet: str, *, location: str,
 
 
 def _seed(azure: AzureProvider, store: Store, token: str, name: str, inputs: Mapping[str, Any]) -> str:
-    """Make a resource as someone else, unless it is there."""
+    """Create a resource outside of any program, unless it exists."""
     identity = azure.identity(token, inputs)
     if store.get(azure.package, identity) is None:
         azure.create(Call(token, name, ""), inputs)

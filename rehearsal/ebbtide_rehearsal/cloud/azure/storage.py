@@ -103,12 +103,12 @@ def _premium_share_is_large(request: Request) -> str | None:
 
 
 def keys(account: Resource) -> Mapping[str, Any]:
-    """An account's keys. Azure lists them whether it lets anyone in with them or not."""
-    made = {name: sha512(f"{account.id}/{name}".encode()).digest() for name in ("key1", "key2")}
+    """Return an account's keys. Azure lists them even if access by key is disabled."""
+    account_keys = {name: sha512(f"{account.id}/{name}".encode()).digest() for name in ("key1", "key2")}
     return {
         "keys": [
             {"keyName": name, "permissions": "FULL", "value": base64.b64encode(key).decode()}
-            for name, key in made.items()
+            for name, key in account_keys.items()
         ]
     }
 

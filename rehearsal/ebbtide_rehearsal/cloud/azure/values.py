@@ -5,12 +5,12 @@ from typing import Any, cast
 
 
 def inner(of: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """An object in another one; empty where there is none."""
-    found = of.get(name)
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    """Return an object in another one; empty if absent."""
+    value = of.get(name)
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def items(of: Mapping[str, Any], name: str) -> list[Any]:
-    """A list in an object; empty where there is none."""
-    found = of.get(name)
-    return cast("list[Any]", found) if isinstance(found, list) else []
+    """Return a list in an object; empty if absent."""
+    value = of.get(name)
+    return cast("list[Any]", value) if isinstance(value, list) else []

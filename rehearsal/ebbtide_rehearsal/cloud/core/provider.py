@@ -42,7 +42,7 @@ class FakeProvider(ABC, Generic[RequestT, CloudT]):
         """
         kind = self.kinds.get(token)
         if kind is None:
-            raise RefusedError(f"The rehearsal has no stand-in for resources of type {token}.")
+            raise RefusedError(f"The fake cloud does not implement resources of type {token}.")
         return kind
 
     def check_config(self, variables: Properties) -> Sequence[Failure]:

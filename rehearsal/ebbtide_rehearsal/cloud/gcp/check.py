@@ -42,16 +42,18 @@ class TerraformWording:
 
     def misfit(self, call: Call, misfit: Misfit) -> Failure:
         """See `Wording.misfit`."""
-        place = f"Examine values at '{call.name}.{misfit.path}'."
+        position = f"Examine values at '{call.name}.{misfit.path}'."
         name = misfit.path.rpartition(".")[2]
         match misfit.problem:
             case "unknown":
-                reason = f'Invalid or unknown key. An argument named "{name}" is not expected here. {place}'
+                reason = (
+                    f'Invalid or unknown key. An argument named "{name}" is not expected here. {position}'
+                )
             case "missing":
                 missing = f'The argument "{name}" is required, but no definition was found.'
-                reason = f"Missing required argument. {missing} {place}"
+                reason = f"Missing required argument. {missing} {position}"
             case "type":
-                reason = f"expected type '{misfit.wanted}' for {misfit.path}. {place}"
+                reason = f"expected type '{misfit.wanted}' for {misfit.path}. {position}"
             case _:
                 assert_never(misfit.problem)
         return Failure(misfit.path, reason)

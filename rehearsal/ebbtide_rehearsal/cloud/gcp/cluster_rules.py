@@ -57,7 +57,7 @@ def _subnetwork(request: Request) -> str | None:
 
 
 def _ranges(request: Request) -> str | None:
-    """Pods and services stand in ranges of the subnetwork, each in one of its own."""
+    """Refuse a secondary range that does not exist, or that pods and services share."""
     fields = request.fields
     pods = fields.text("ipAllocationPolicy.clusterSecondaryRangeName")
     services = fields.text("ipAllocationPolicy.servicesSecondaryRangeName")
@@ -69,11 +69,11 @@ def _ranges(request: Request) -> str | None:
     if subnetwork is None:
         return None
     range_names = {extra.text("rangeName") for extra in inputs_of(subnetwork).parts("secondaryIpRanges")}
-    for what, name in (("Pod", pods), ("Services", services)):
+    for label, name in (("Pod", pods), ("Services", services)):
         if name and name not in range_names:
             network = last(fields.text("network"))
             return _bad(
-                f'{what} secondary range "{name}" not found in network "{network}", subnetwork '
+                f'{label} secondary range "{name}" not found in network "{network}", subnetwork '
                 f'"{last(subnetwork.id)}".'
             )
     return None

@@ -30,7 +30,7 @@ VERSION: Final = f"{PINS['kubernetes'].version}-gke.1000"
 
 
 def cluster_id(project: str, location: str, name: str) -> str:
-    """The id of a cluster, here and among the control planes."""
+    """Return the id of a cluster, here and among the control planes."""
     return f"projects/{project}/locations/{location}/clusters/{name}"
 
 
@@ -93,14 +93,14 @@ def _start(request: Request, cluster: Resource) -> None:
 
 
 def _default_zones(cloud: GoogleCloud, location: str) -> tuple[str, ...]:
-    """The zones in which a cluster has nodes where none are named: its own, or three of its region."""
+    """Return the zones in which a cluster has nodes by default: its own, or three of its region."""
     if is_gke_zone(location):
         return (location,)
     return locations(cloud.store, CloudKind.GKE).default_zones(location)
 
 
 def zones_of_cluster(cloud: GoogleCloud, inputs: Properties, location: str) -> tuple[str, ...]:
-    """The zones in which a cluster's pools have nodes where they name none."""
+    """Return the zones in which a cluster's pools have nodes by default."""
     named = inputs.get("nodeLocations")
     own = tuple(str(zone) for zone in named) if isinstance(named, list) else ()
     if not own:
@@ -109,7 +109,7 @@ def zones_of_cluster(cloud: GoogleCloud, inputs: Properties, location: str) -> t
 
 
 def _stop(cloud: GoogleCloud, cluster: Resource) -> None:
-    """Its node pools go with it, whoever made them."""
+    """Delete a cluster's node pools, whichever program created them."""
     for pool in pools(cloud.store, cluster.id):
         forget(cloud.store, cluster.id, pool.name)
     cloud.forget_below(cluster.id, NODE_POOL)
@@ -153,18 +153,18 @@ KINDS: Final = (
 
 
 def cluster_of(request: Request) -> Resource | None:
-    """The cluster that a node pool is asked for in: by name, or by id."""
+    """Return the cluster of a requested node pool, by name or by id."""
     reference = request.fields.text("cluster")
     identity = reference if "/" in reference else cluster_id(request.project, request.location, reference)
     return request.cloud.get(identity)
 
 
 def location_of(cluster: Resource) -> str:
-    """The zone or region of a cluster, whether it was asked for or the provider's."""
+    """Return the zone or region of a cluster, its own or the provider's default."""
     return str(cluster.state["location"])
 
 
 def channel_of(cluster: Resource) -> str:
-    """The release channel of a cluster; empty where it is in none."""
+    """Return the release channel of a cluster; empty for none."""
     channel = inputs_of(cluster).text("releaseChannel.channel")
     return "" if channel == "UNSPECIFIED" else channel

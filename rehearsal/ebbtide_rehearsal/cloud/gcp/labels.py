@@ -12,7 +12,7 @@ _MOST_LABELS: Final = 64
 
 
 def bad_labels(labels: dict[str, str]) -> str | None:
-    """Why a resource's labels are refused; None where they are not."""
+    """Return the reason to refuse a resource's labels; None if they are valid."""
     if len(labels) > _MOST_LABELS:
         return f"Resource has {len(labels)} labels, and the limit is {_MOST_LABELS}."
     for key, value in labels.items():

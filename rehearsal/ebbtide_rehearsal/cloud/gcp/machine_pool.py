@@ -32,7 +32,7 @@ _DISK_GIB: Final = 100
 _SYSTEM_OF_SSDS: Final = {1: 50, 2: 75}
 _SECONDS: Final = re.compile(r"^(\d+)(?:\.\d+)?s$")
 
-# By the first that is there.
+# The first existing field decides.
 _CAPACITIES: Final[tuple[tuple[str, CapacityKind], ...]] = (
     ("queuedProvisioning.enabled", "queued"),
     ("nodeConfig.flexStart", "flex-start"),
@@ -42,8 +42,8 @@ _CAPACITIES: Final[tuple[tuple[str, CapacityKind], ...]] = (
 
 
 def machine_of(fields: Inputs) -> Machine | None:
-    """The machine type of a pool: of the catalog, or a custom one, whose name says what it is; None where
-    it is neither."""
+    """Return the machine type of a pool, of the catalog or parsed from a custom type's name; None if
+    unknown."""
     name = fields.text("nodeConfig.machineType") or DEFAULT_MACHINE
     known = find_machine(CloudKind.GKE, name)
     custom = _CUSTOM.match(name)
@@ -71,18 +71,18 @@ def accelerator_of(fields: Inputs, machine: Machine) -> tuple[str, int] | None:
 
 
 def seconds_of(text: str) -> int | None:
-    """A duration as the API writes it, such as `3600s`; None where it is none."""
+    """Parse a duration such as `3600s`; None if malformed."""
     match = _SECONDS.match(text)
     return int(match[1]) if match else None
 
 
 def zones_in(fields: Inputs, cluster_zones: tuple[str, ...]) -> tuple[str, ...]:
-    """The zones in which a pool has nodes."""
+    """Return the zones in which a pool has nodes."""
     return fields.texts("nodeLocations") or cluster_zones
 
 
 def machine_pool(request: Request, cluster: str, cluster_zones: tuple[str, ...]) -> NodePool:
-    """The node pool, in the terms of the controllers of nodes.
+    """Return the node pool for the controllers of nodes.
 
     Args:
         request: the node pool, which the rules accept.
@@ -138,7 +138,8 @@ _PODS: Final = 110  # GKE docs, flexible-pod-cidr (2026)
 
 
 def _longest(capacity: CapacityKind) -> int | None:
-    """Nodes of flex-start live for seven days where nothing is said (GKE docs, dws-flex-start-training)."""
+    """Return the maximum run by default: nodes of flex-start live for seven days (GKE docs,
+    dws-flex-start-training)."""
     return 7 * 24 * 3600 if capacity in ("flex-start", "queued") else None
 
 
@@ -173,8 +174,7 @@ def _shares(fields: Inputs) -> int:
 
 
 def _installs_driver(fields: Inputs) -> bool:
-    """GKE installs the driver unless it is told not to (GKE docs, gpus: by default from
-    1.32.2-gke.1297000)."""
+    """Return whether GKE installs the driver: by default from 1.32.2-gke.1297000 (GKE docs, gpus)."""
     for attached in fields.parts("nodeConfig.guestAccelerators"):
         return attached.text("gpuDriverInstallationConfig.gpuDriverVersion") != "INSTALLATION_DISABLED"
     return True
@@ -203,8 +203,8 @@ def current_count(cloud: GoogleCloud, pool: Resource) -> int:
 
 
 def _nodes(fields: Inputs, initial: int, zones: int) -> tuple[int, int, int, bool]:
-    """The fewest, the most and the first nodes, and whether they are autoscaled. GKE counts initial
-    nodes, and limits that are no totals, in each zone."""
+    """Return the minimum, maximum and initial number of nodes, and whether they are autoscaled. GKE counts
+    initial nodes, and limits that are no totals, per zone."""
     if not fields.has("autoscaling"):
         return initial * zones, initial * zones, initial * zones, False
     total = fields.number("autoscaling.totalMaxNodeCount")

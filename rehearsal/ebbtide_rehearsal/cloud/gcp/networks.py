@@ -52,14 +52,14 @@ def _subnetwork_outputs(request: Request) -> dict[str, Any]:
 
 
 def ranges_of(fields: Inputs) -> Iterator[tuple[str, str]]:
-    """The ranges of a subnetwork, each with the API's name for its field."""
+    """Return the ranges of a subnetwork, each with the API's name for its field."""
     yield "resource.ipCidrRange", fields.text("ipCidrRange")
     for index, extra in enumerate(fields.parts("secondaryIpRanges")):
         yield f"resource.secondaryIpRanges[{index}].ipCidrRange", extra.text("ipCidrRange")
 
 
 def _strict_ranges(request: Request) -> str | None:
-    """A range begins where its mask says (Compute API, subnetworks.insert)."""
+    """Refuse a range with host bits set (Compute API, subnetworks.insert)."""
     for field, text in ranges_of(request.fields):
         network = ipaddress.ip_network(text, strict=False)
         if str(network.network_address) != text.partition("/")[0]:

@@ -1,10 +1,9 @@
-"""The labels and taints that GKE gives to a pool's nodes beside those that were asked for.
+"""Labels and taints that GKE adds to a pool's nodes.
 
-No word of the placement's own derivation is used here: what that expects of GKE is to be tried against this.
-Sources: GKE docs, spot-vms, preemptible-vms, provisioningrequest, dws-flex-start-training, gpus, tpus,
-prepare-arm-workloads (2026); kubernetes.io/docs/reference/labels-annotations-taints (2026);
-GoogleCloudPlatform/container-engine-accelerators@992db812 for the label of the driver's version.
-"""
+Independent of `ebbtide.placement`, whose expectations of GKE are tested against this. Sources: GKE docs,
+spot-vms, preemptible-vms, provisioningrequest, dws-flex-start-training, gpus, tpus, prepare-arm-workloads
+(2026); kubernetes.io/docs/reference/labels-annotations-taints (2026);
+GoogleCloudPlatform/container-engine-accelerators@992db812 for the label of the driver's version."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -96,7 +95,7 @@ def _of_accelerator(fields: Inputs, kind: str, count: int) -> dict[str, str]:
 
 
 def declared_taints(fields: Inputs) -> tuple[Taint, ...]:
-    """The taints that were asked for, in Kubernetes' words."""
+    """Return the requested taints, with Kubernetes' names of effects."""
     return tuple(
         Taint(taint.text("key"), taint.text("value"), _EFFECTS[taint.text("effect")])
         for taint in fields.parts("nodeConfig.taints")
@@ -106,8 +105,8 @@ def declared_taints(fields: Inputs) -> tuple[Taint, ...]:
 def added_taints(
     fields: Inputs, machine: Machine, capacity: CapacityKind, accelerator: tuple[str, int] | None
 ) -> tuple[Taint, ...]:
-    """The taints that GKE adds, unless they were asked for: on queued nodes, on nodes with accelerators, and
-    on Arm nodes. Spot nodes of a pool that was made by hand get none."""
+    """Return the taints that GKE adds unless they are requested: on queued nodes, on nodes with accelerators,
+    and on Arm nodes. Spot nodes of a manually created pool get none."""
     request = {(taint.key, taint.effect) for taint in declared_taints(fields)}
     return tuple(
         taint for taint in _added(machine, capacity, accelerator) if (taint.key, taint.effect) not in request
@@ -124,5 +123,5 @@ def _added(machine: Machine, capacity: CapacityKind, accelerator: tuple[str, int
 
 
 def in_api_words(taint: Taint) -> dict[str, str]:
-    """A taint as the API and the provider have it."""
+    """Return a taint in the form of the API and the provider."""
     return {"key": taint.key, "value": taint.value, "effect": _API_EFFECTS[taint.effect]}

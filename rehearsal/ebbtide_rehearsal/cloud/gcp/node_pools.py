@@ -16,7 +16,7 @@ from ebbtide_rehearsal.cloud.store import Resource
 
 
 def _pool(request: Request) -> NodePool | None:
-    """The pool in the controllers' terms; None while its cluster or machine is not there, as in a preview."""
+    """Return the pool for the controllers; None while its cluster or machine is unknown, as in a preview."""
     cluster = cluster_of(request)
     if cluster is None:
         return None
@@ -56,7 +56,7 @@ def _current(cloud: GoogleCloud, pool: Resource) -> dict[str, Any]:
 
 
 def _billing(request: Request) -> dict[str, str]:
-    """Labels of the bill: those asked for, and GKE's own (GKE docs, gke-cost-allocation, 2026)."""
+    """Return billing labels: the requested ones, and GKE's own (GKE docs, gke-cost-allocation, 2026)."""
     kind = capacity_of(request.fields)
     model = kind if kind in ("spot", "preemptible", "flex-start") else "on-demand"
     return {

@@ -29,7 +29,7 @@ def hourly(
 
 
 def _rate(price: Price | None, capacity: CapacityKind) -> float:
-    """The price of a capacity kind, or the full one where its own was not found."""
+    """Return the price of a capacity kind; the on-demand price if it has none of its own."""
     if price is None:
         return 0.0
     match capacity:

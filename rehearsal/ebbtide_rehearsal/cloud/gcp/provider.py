@@ -71,7 +71,7 @@ class Gcp(FakeProvider[Request, GoogleCloud]):
         """See `Provider.invoke`."""
         function = FUNCTIONS.get(token)
         if function is None:
-            raise RefusedError(f"The rehearsal has no stand-in for the function {token}.")
+            raise RefusedError(f"The fake cloud does not implement the function {token}.")
         return function(Request(cloud=self.cloud, type=token, inputs=arguments))
 
     def identity(self, token: str, inputs: Properties) -> str:

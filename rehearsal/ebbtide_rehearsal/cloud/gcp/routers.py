@@ -17,7 +17,7 @@ from ebbtide_rehearsal.cloud.store import Resource
 
 
 def _without_gateways(cloud: GoogleCloud, router: Resource) -> None:
-    """A router's NAT gateways are part of it (Compute API, Router.nats)."""
+    """Delete a router's NAT gateways, which are part of it (Compute API, Router.nats)."""
     project, region, name = router.id.split("/")[1::2]
     cloud.forget_below(f"{project}/{region}/{name}", ROUTER_NAT)
 

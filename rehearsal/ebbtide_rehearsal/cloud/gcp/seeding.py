@@ -81,7 +81,7 @@ def seed_cluster(
 def seed_network(store: Store, clusters: Clusters, names: SeededNetwork) -> None:
     """Create a network outside of any stack, with a subnetwork for a cluster."""
     provider, project = Gcp(store, clusters), names.project
-    made: Properties = {"name": names.network, "project": project, "autoCreateSubnetworks": False}
+    network: Properties = {"name": names.network, "project": project, "autoCreateSubnetworks": False}
     ranges: list[Plain] = [
         {"rangeName": names.pods, "ipCidrRange": "10.4.0.0/14"},
         {"rangeName": names.services, "ipCidrRange": "10.8.0.0/20"},
@@ -90,7 +90,7 @@ def seed_network(store: Store, clusters: Clusters, names: SeededNetwork) -> None
         "name": names.subnetwork,
         "project": project,
         "region": region_of(names.location),
-        "network": _seed(provider, NETWORK, made),
+        "network": _seed(provider, NETWORK, network),
         "ipCidrRange": "10.0.0.0/20",
         "secondaryIpRanges": ranges,
     }

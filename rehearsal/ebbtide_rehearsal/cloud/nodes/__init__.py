@@ -1,7 +1,7 @@
-"""What happens in node pools: nodes that come and go, and what runs on them.
+"""Emulation of node pools: machines, nodes, the cluster autoscaler, reclaims, and pods that run as processes.
 
-`growing`, `shrinking`, `queueing` and `reclaiming` decide, as pure functions of what `cluster` has read;
-`hands` does it; `processes` runs pods as processes of this machine; `loop` goes round.
+`growing`, `shrinking`, `queueing` and `reclaiming` decide, as pure functions of a `Seen`;
+`hands` carries it out; `processes` runs pods as processes of this machine; `loop` runs the control loop.
 """
 
 from ebbtide_rehearsal.cloud.nodes.loop import Nodes

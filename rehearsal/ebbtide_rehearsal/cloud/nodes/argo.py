@@ -40,13 +40,15 @@ def is_step(pod: Object) -> bool:
 
 
 def main_container(pod: Object) -> Object:
-    """Return a pod's container that is run: of a Workflow's pod the main one, else the first."""
+    """Return the container of a pod that is run: the main one of a Workflow's pod, else the first."""
     containers = parts(pod, "spec", "containers")
-    return next((each for each in containers if is_step(pod) and each["name"] == MAIN), containers[0])
+    return next(
+        (container for container in containers if is_step(pod) and container["name"] == MAIN), containers[0]
+    )
 
 
 def command_of(pod: Object, command: Sequence[str]) -> list[str]:
-    """Return what the emissary runs, with Kubeflow Pipelines' own programs replaced."""
+    """Return the command that the emissary runs, with Kubeflow Pipelines' own programs replaced."""
     words = list(command)
     if is_step(pod) and _EMISSARY in words[:2]:
         words = words[words.index("--") + 1 :]
@@ -61,17 +63,18 @@ def output_directories(pod: Object) -> list[str]:
 
 
 def ends(pod: Object, code: int) -> dict[str, End]:
-    """Return how the containers of a Workflow's pod ended, once the main one has; of others none."""
+    """Return the ends of a Workflow's pod's containers once the main one has ended; empty for other pods."""
     if not is_step(pod):
         return {}
     main = End(SIGNALLED if code < 0 else code)
     return {
-        each["name"]: main if each["name"] == MAIN else End(0) for each in parts(pod, "spec", "containers")
+        container["name"]: main if container["name"] == MAIN else End(0)
+        for container in parts(pod, "spec", "containers")
     }
 
 
 def announce(api: Api, pod: Object) -> None:
-    """Write that the report of a step will follow."""
+    """Create a step's WorkflowTaskResult, with the report still to follow."""
     metadata = part(pod, "metadata")
     labels = {_WORKFLOW: text(metadata, "labels", _WORKFLOW), _COMPLETED: "false"}
     result: dict[str, Any] = {
@@ -86,17 +89,17 @@ def report(api: Api, pod: Object, root: Path) -> None:
     """Write the output parameters of a step.
 
     Args:
-        api: where.
+        api: of the cluster.
         pod: the step's pod, whose main container has ended.
-        root: what stands for the root of its file system.
+        root: directory that serves as the root of its file system.
     """
-    found: list[dict[str, str]] = []
+    parameters: list[dict[str, str]] = []
     for name, path, default in _outputs(pod):
         file = inside(root, path)
         value = file.read_text(encoding="utf-8") if file.exists() else default
         if value is not None:
-            found.append({"name": name, "value": value})
-    outputs = {"outputs": {"parameters": found}} if found else {}
+            parameters.append({"name": name, "value": value})
+    outputs = {"outputs": {"parameters": parameters}} if parameters else {}
     api.patch(_result(pod), {"metadata": {"labels": {_COMPLETED: "true"}}, **outputs})
 
 
@@ -107,14 +110,16 @@ def _result(pod: Object) -> str:
 
 
 def _outputs(pod: Object) -> list[tuple[str, str, str | None]]:
-    """Name, path and default of each output parameter of a step's template."""
+    """Return name, path and default of each output parameter of a step's template."""
     if not is_step(pod):
         return []
     (first, *_) = parts(pod, "spec", "initContainers")
-    (content,) = [text(each, "value") for each in parts(first, "env") if each["name"] == _TEMPLATE]
+    (content,) = [
+        text(variable, "value") for variable in parts(first, "env") if variable["name"] == _TEMPLATE
+    ]
     template: Mapping[str, Any] = json.loads(content)
     return [
-        (each["name"], text(each, "valueFrom", "path"), part(each, "valueFrom").get("default"))
-        for each in parts(template, "outputs", "parameters")
-        if text(each, "valueFrom", "path")
+        (parameter["name"], text(parameter, "valueFrom", "path"), part(parameter, "valueFrom").get("default"))
+        for parameter in parts(template, "outputs", "parameters")
+        if text(parameter, "valueFrom", "path")
     ]

@@ -1,4 +1,4 @@
-"""Backoff of node groups whose nodes did not come (kubernetes/autoscaler@1959f5f6, utils/backoff/
+"""Backoff of node groups after failed scale-ups (kubernetes/autoscaler@1959f5f6, utils/backoff/
 exponential_backoff.go; GoogleCloudPlatform/cluster-autoscaler@7d250507, pkg/backoff).
 
 Both clouds have the same constants. A node group is a scale set on AKS, and a pool's instance group in a zone

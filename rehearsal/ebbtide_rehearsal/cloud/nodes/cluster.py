@@ -1,4 +1,4 @@
-"""A cluster as the node pools' controllers see it at one time."""
+"""Seen of a cluster, as input of the node pools' controllers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Any
 
 from ebbtide.kubernetes_api.parts import part, parts, text
 from ebbtide_rehearsal.cloud.autoscaling import Autoscaling
-from ebbtide_rehearsal.cloud.nodes.fitting import Room
+from ebbtide_rehearsal.cloud.nodes.fitting import NodeInfo
 from ebbtide_rehearsal.cloud.nodes.machines import Machine
 from ebbtide_rehearsal.cloud.nodes.objects import Amounts, Object, amounts
 from ebbtide_rehearsal.cloud.nodes.pods import Pod, Term, requirements
@@ -19,16 +19,16 @@ TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """A node as the API has it.
+    """A node as read from the API.
 
     Attributes:
         name: its name.
         labels: its labels.
         annotations: its annotations.
         taints: its taints.
-        allocatable: what pods may ask for in all.
-        ready: whether its kubelet says so.
-        cordoned: whether it takes no new pods.
+        allocatable: its allocatable resources.
+        ready: its condition `Ready`.
+        cordoned: its `unschedulable`.
         raw: the object.
     """
 
@@ -43,12 +43,12 @@ class Node:
 
     @property
     def open(self) -> bool:
-        """Whether pods may come."""
+        """Return whether new pods may be scheduled on the node."""
         return self.ready and not self.cordoned and all(taint.key != TO_BE_DELETED for taint in self.taints)
 
-    def room(self, pods: Sequence[Pod]) -> Room:
-        """What is free on it beside these pods."""
-        empty = Room(self.name, self.labels, self.taints, self.allocatable)
+    def node_info(self, pods: Sequence[Pod]) -> NodeInfo:
+        """Return the node's free capacity beside these pods."""
+        empty = NodeInfo(self.name, self.labels, self.taints, self.allocatable)
         for pod in pods:
             empty = empty.less(pod)
         return empty
@@ -61,8 +61,8 @@ class Budget:
     Attributes:
         namespace: its namespace.
         name: its name.
-        selector: which pods it is for; empty for all.
-        allowed: how many of them may be disrupted now.
+        selector: selects its pods; empty for all.
+        allowed: its `disruptionsAllowed`.
     """
 
     namespace: str
@@ -71,13 +71,15 @@ class Budget:
     allowed: int
 
     def covers(self, pod: Pod) -> bool:
-        """Whether a pod is one of its."""
-        return pod.namespace == self.namespace and all(each.holds(pod.labels) for each in self.selector)
+        """Return whether a pod is selected."""
+        return pod.namespace == self.namespace and all(
+            requirement.holds(pod.labels) for requirement in self.selector
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class PodSet:
-    """Pods of a ProvisioningRequest that are alike: what one is like, and how many."""
+    """Identical pods of a ProvisioningRequest: a template and a count."""
 
     pod: Pod
     count: int
@@ -93,9 +95,9 @@ class Request:
         uid: its uid.
         kind: its `provisioningClassName`.
         sets: its pods.
-        parameters: what its class is told.
-        conditions: those that are true.
-        denied: those that are false.
+        parameters: its parameters.
+        conditions: types of its conditions that are true.
+        denied: types of its conditions that are false.
     """
 
     namespace: str
@@ -115,7 +117,7 @@ class Request:
     @property
     def pods(self) -> list[Pod]:
         """All of its pods."""
-        return [each.pod for each in self.sets for _ in range(each.count)]
+        return [pod_set.pod for pod_set in self.sets for _ in range(pod_set.count)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,15 +127,15 @@ class Seen:
     Attributes:
         now: simulated seconds since the start.
         pools: its node pools.
-        machines: the machines behind its nodes.
+        machines: its machines, with and without a node.
         nodes: its nodes, by name.
         pods: its pods.
-        daemons: what each DaemonSet puts on a node.
+        daemons: a pod of each DaemonSet.
         budgets: its PodDisruptionBudgets.
         requests: its ProvisioningRequests.
         classes: its ComputeClasses' specifications, by name.
-        priorities: the node pools' priorities for AKS's autoscaler, as its ConfigMap has them; empty without.
-        told: what the autoscaler is told.
+        priorities: the ConfigMap of AKS's priority expander; empty without.
+        autoscaling: the autoscaler's settings.
     """
 
     now: float
@@ -146,30 +148,31 @@ class Seen:
     requests: Sequence[Request] = ()
     classes: Mapping[str, Object] = field(default_factory=dict[str, Object])
     priorities: str = ""
-    told: Autoscaling = field(default_factory=Autoscaling)
+    autoscaling: Autoscaling = field(default_factory=Autoscaling)
 
     def on(self, node: str) -> list[Pod]:
-        """The pods on a node that have not ended."""
+        """Return the pods on a node that have not ended."""
         return [pod for pod in self.pods if pod.node == node and not pod.ended]
 
     def pool(self, machine: Machine) -> NodePool | None:
-        """A machine's pool; None where it was deleted."""
+        """Return a machine's pool; None if it was deleted."""
         return next((pool for pool in self.pools if pool.name == machine.pool), None)
 
 
 def read_node(raw: Object) -> Node:
-    """A node as the API has it."""
+    """Parse a node."""
     spec, status = part(raw, "spec"), part(raw, "status")
     return Node(
         name=text(raw, "metadata", "name"),
         labels=part(raw, "metadata", "labels"),
         annotations=part(raw, "metadata", "annotations"),
         taints=tuple(
-            Taint(each["key"], text(each, "value"), each["effect"]) for each in parts(spec, "taints")
+            Taint(taint["key"], text(taint, "value"), taint["effect"]) for taint in parts(spec, "taints")
         ),
         allocatable=amounts(part(status, "allocatable")),
         ready=any(
-            each["type"] == "Ready" and each["status"] == "True" for each in parts(status, "conditions")
+            condition["type"] == "Ready" and condition["status"] == "True"
+            for condition in parts(status, "conditions")
         ),
         cordoned=bool(spec.get("unschedulable")),
         raw=raw,
@@ -177,7 +180,7 @@ def read_node(raw: Object) -> Node:
 
 
 def read_budget(raw: Object) -> Budget:
-    """A PodDisruptionBudget as the API has it."""
+    """Parse a PodDisruptionBudget."""
     selector = part(raw, "spec", "selector")
     wanted = [
         {"key": key, "operator": "In", "values": [value]}
@@ -192,9 +195,9 @@ def read_budget(raw: Object) -> Budget:
 
 
 def share(pods: Sequence[Pod], node: Node, accelerator: str, *, daemons_count: bool) -> Decimal:
-    """How much of a node is asked for, as the autoscaler counts it: of its accelerators where it has any,
-    else the larger of processors and memory (kubernetes/autoscaler, FAQ, 2026). What DaemonSets ask for is
-    taken off the node where it does not count (there, simulator/utilization, 2026)."""
+    """Return a node's utilization as the autoscaler calculates it: of its accelerators if it has any, else
+    the larger of processors and memory (kubernetes/autoscaler, FAQ, 2026). Unless DaemonSets count, their
+    requests are subtracted from the node (ibid., simulator/utilization, 2026)."""
     if node.allocatable.get(accelerator):
         return _asked(pods, accelerator) / node.allocatable[accelerator]
     daemons = [] if daemons_count else [pod for pod in pods if pod.of_node]

@@ -1,11 +1,10 @@
-"""A pod's container as a process of this machine: what it is told, and which files it has.
+"""A pod's container as a process of this machine: command, environment and files.
 
-There is no image and no file system of its own. What the pod mounts stands below a directory, under the
-paths that it has in the container; where the container's command, arguments or environment name such a path,
-they are given the one on this machine. A path that is written in the program itself is not: it may look at
+There is no image and no file system of its own. The pod's volumes are mounted below a directory, under the
+paths that they have in the container; such a path in the container's command, arguments or environment is
+replaced by the one on this machine. A path in the program itself is not: the program may read
 `EBBTIDE_REHEARSAL_ROOT`, which is that directory. `python` is the Python that runs the rehearsal, with this
-package at hand, as in an image that has it installed.
-"""
+package installed."""
 
 import base64
 import os
@@ -25,7 +24,7 @@ from ebbtide_rehearsal.control_plane.mounts import NotMountedError, inside, moun
 from ebbtide_rehearsal.pipelines.runs import RUNS
 
 ROOT: Final = "EBBTIDE_REHEARSAL_ROOT"
-"""Environment variable with the directory that stands for the root of the container's file system."""
+"""Environment variable with the directory that serves as the root of the container's file system."""
 
 _WRITTEN: Final = ("configMap", "secret", "emptyDir")
 _FIELD: Final = re.compile(r"(?P<map>labels|annotations)\['(?P<key>[^']+)'\]")
@@ -38,12 +37,12 @@ class ContainerError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """What is started.
+    """A process to start.
 
     Attributes:
         command: the program and its arguments.
         environment: all of its environment.
-        directory: where it runs.
+        directory: its working directory.
         name: the container's.
     """
 
@@ -54,25 +53,25 @@ class Container:
 
 
 def prepare(api: Api, pod: Object, root: Path, shared: Path) -> Container:
-    """A pod's container that is run, with its files in place.
+    """Prepare a pod's container: mount its volumes and resolve its environment.
 
     Args:
-        api: where the pod's ConfigMaps, Secrets and claims are.
+        api: of the cluster, for the pod's ConfigMaps, Secrets and claims.
         pod: the pod.
-        root: what stands for the root of its file system.
-        shared: where volumes are that outlive a pod.
+        root: directory that serves as the root of its file system.
+        shared: directory of volumes that outlive a pod.
 
     Raises:
-        NotMountedError: something that it mounts is not there yet.
-        ContainerError: it names no command: what its image would run is not known here.
+        NotMountedError: a volume does not exist yet.
+        ContainerError: it has no command, and the image's entrypoint is unknown here.
     """
     container = main_container(pod)
     command = command_of(pod, words(container, "command"))
     if not command:
         raise ContainerError("no command specified: a rehearsal has no image that would say what to run")
     paths = [*_mount(api, pod, container, root, shared), *output_directories(pod)]
-    told = dict(_told(api, pod, container))
-    expanded = {name: _expand(value, told) for name, value in told.items()}
+    environment = dict(_environment(api, pod, container))
+    expanded = {name: _expand(value, environment) for name, value in environment.items()}
     given = [_expand(word, expanded) for word in (*command, *words(container, "args"))]
     directory = inside(root, text(container, "workingDir") or "/")
     directory.mkdir(parents=True, exist_ok=True)
@@ -89,39 +88,47 @@ def prepare(api: Api, pod: Object, root: Path, shared: Path) -> Container:
     if is_step(pod):
         base[RUNS] = str(shared / "runs")
     return Container(
-        tuple(_here(word, paths, root) for word in given),
-        {**base, **{name: _here(value, paths, root) for name, value in expanded.items()}},
+        tuple(_on_this_machine(word, paths, root) for word in given),
+        {**base, **{name: _on_this_machine(value, paths, root) for name, value in expanded.items()}},
         directory,
         container["name"],
     )
 
 
 def _mount(api: Api, pod: Object, container: Object, root: Path, shared: Path) -> list[str]:
-    """Put the pod's volumes in place; the paths of the container that they are at."""
+    """Mount the pod's volumes; return their paths in the container."""
     root.mkdir(parents=True, exist_ok=True)
     volumes = {volume["name"]: volume for volume in parts(pod, "spec", "volumes")}
-    places = [place for place in parts(container, "volumeMounts") if not _of_account(place)]
-    written = [place for place in places if any(kind in volumes[place["name"]] for kind in _WRITTEN)]
+    volume_mounts = [
+        volume_mount for volume_mount in parts(container, "volumeMounts") if not _of_account(volume_mount)
+    ]
+    written = [
+        volume_mount
+        for volume_mount in volume_mounts
+        if any(kind in volumes[volume_mount["name"]] for kind in _WRITTEN)
+    ]
     alone = {**container, "volumeMounts": written}
     mount(api, {**pod, "spec": {**pod["spec"], "containers": [alone]}}, root)
-    for place in places:
-        if place in written:
+    for volume_mount in volume_mounts:
+        if volume_mount in written:
             continue
-        source = shared / _kept(api, pod, volumes[place["name"]]) / text(place, "subPath")
+        source = (
+            shared / _persistent_path(api, pod, volumes[volume_mount["name"]]) / text(volume_mount, "subPath")
+        )
         source.mkdir(parents=True, exist_ok=True)
-        target = inside(root, place["mountPath"])
+        target = inside(root, volume_mount["mountPath"])
         target.parent.mkdir(parents=True, exist_ok=True)
         if not target.exists():
             target.symlink_to(source, target_is_directory=True)
-    return [str(place["mountPath"]) for place in places]
+    return [str(volume_mount["mountPath"]) for volume_mount in volume_mounts]
 
 
-def _of_account(place: Object) -> bool:
-    return str(place["mountPath"]).startswith("/var/run/secrets/kubernetes.io/serviceaccount")
+def _of_account(volume_mount: Object) -> bool:
+    return str(volume_mount["mountPath"]).startswith("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
-def _kept(api: Api, pod: Object, volume: Object) -> str:
-    """Where a volume is that outlives the pod, below the directory for such."""
+def _persistent_path(api: Api, pod: Object, volume: Object) -> str:
+    """Return a persistent volume's path below the directory of such volumes."""
     namespace = text(pod, "metadata", "namespace")
     if name := text(volume, "persistentVolumeClaim", "claimName"):
         claim = api.find(f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{name}")
@@ -135,26 +142,26 @@ def _kept(api: Api, pod: Object, volume: Object) -> str:
     raise NotMountedError(f"volume {volume['name']}: a rehearsal cannot mount its kind")
 
 
-def _told(api: Api, pod: Object, container: Object) -> Iterator[tuple[str, str]]:
-    """The environment that a container declares."""
-    for each in parts(container, "envFrom"):
+def _environment(api: Api, pod: Object, container: Object) -> Iterator[tuple[str, str]]:
+    """Return the environment that a container declares."""
+    for env_from in parts(container, "envFrom"):
         for kind, field in (("configmaps", "configMapRef"), ("secrets", "secretRef")):
-            if reference := part(each, field):
+            if reference := part(env_from, field):
                 data = _data(api, pod, kind, reference)
-                yield from ((text(each, "prefix") + key, value) for key, value in data.items())
-    for each in parts(container, "env"):
-        source = part(each, "valueFrom")
-        if path := text(source, "fieldRef", "fieldPath"):
-            yield each["name"], _field(pod, path)
-        elif reference := part(source, "configMapKeyRef"):
-            yield from _one(each["name"], reference, _data(api, pod, "configmaps", reference))
-        elif reference := part(source, "secretKeyRef"):
-            yield from _one(each["name"], reference, _data(api, pod, "secrets", reference))
+                yield from ((text(env_from, "prefix") + key, value) for key, value in data.items())
+    for variable in parts(container, "env"):
+        value_source = part(variable, "valueFrom")
+        if path := text(value_source, "fieldRef", "fieldPath"):
+            yield variable["name"], _field(pod, path)
+        elif reference := part(value_source, "configMapKeyRef"):
+            yield from _entry(variable["name"], reference, _data(api, pod, "configmaps", reference))
+        elif reference := part(value_source, "secretKeyRef"):
+            yield from _entry(variable["name"], reference, _data(api, pod, "secrets", reference))
         else:
-            yield each["name"], text(each, "value")
+            yield variable["name"], text(variable, "value")
 
 
-def _one(name: str, reference: Object, data: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _entry(name: str, reference: Object, data: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     key = reference["key"]
     if key in data:
         yield name, data[key]
@@ -164,32 +171,34 @@ def _one(name: str, reference: Object, data: Mapping[str, str]) -> Iterator[tupl
 
 def _data(api: Api, pod: Object, kind: str, reference: Object) -> dict[str, str]:
     namespace, name = text(pod, "metadata", "namespace"), reference["name"]
-    found: Any = api.find(f"/api/v1/namespaces/{namespace}/{kind}/{name}")
-    if found is None:
+    existing: Any = api.find(f"/api/v1/namespaces/{namespace}/{kind}/{name}")
+    if existing is None:
         if reference.get("optional"):
             return {}
         raise ContainerError(f"{kind.removesuffix('s')} {name!r} not found")
-    data = part(found, "data")
+    data = part(existing, "data")
     if kind == "secrets":
         return {key: base64.b64decode(value).decode() for key, value in data.items()}
     return dict(data)
 
 
 def _field(pod: Object, path: str) -> str:
-    """A field of the pod (Kubernetes docs, Downward API)."""
+    """Return a field of the pod (Kubernetes docs, Downward API)."""
     if match := _FIELD.search(path):
         return text(pod, "metadata", match["map"], match["key"])
     return text(pod, *path.split("."))
 
 
-def _expand(value: str, told: Mapping[str, str]) -> str:
-    """`$(NAME)` as Kubernetes puts it in; an unknown name stays as it is, and `$$` is a dollar."""
-    return _REFERENCE.sub(lambda found: told.get(found["name"], found[0]) if found["name"] else "$", value)
+def _expand(value: str, environment: Mapping[str, str]) -> str:
+    """Expand `$(NAME)` as Kubernetes does: an unknown name stays as it is, and `$$` is a dollar."""
+    return _REFERENCE.sub(
+        lambda match: environment.get(match["name"], match[0]) if match["name"] else "$", value
+    )
 
 
-def _here(value: str, paths: list[str], root: Path) -> str:
-    """A text with the paths of mounts as they are on this machine."""
+def _on_this_machine(value: str, paths: list[str], root: Path) -> str:
+    """Replace the paths of mounts by those on this machine."""
     for path in sorted(paths, key=len, reverse=True):
         edge = rf"(?<![\w./-]){re.escape(path.rstrip('/'))}(?=/|$|[\s'\":;,)])"
-        value = re.sub(edge, lambda found: f"{root}{found[0]}", value)
+        value = re.sub(edge, lambda match: f"{root}{match[0]}", value)
     return value

@@ -1,4 +1,4 @@
-"""How machines leave: drained, since nobody needs them, or taken away."""
+"""Removal of machines: by draining, or by a reclaim."""
 
 import time
 from typing import Final
@@ -20,60 +20,60 @@ POOL_DELETED: Final = "its node pool was deleted"
 
 
 class Departures:
-    """Sees machines off."""
+    """Drains and removes machines."""
 
     def __init__(
         self, hands: Hands, fleet: Fleet, processes: ProcessKubelet, store: Store, settings: Settings
     ) -> None:
-        """See the machines of a cluster off."""
+        """Remove machines of a cluster."""
         self._hands, self._fleet, self._processes = hands, fleet, processes
         self._store, self._settings = store, settings
 
-    def decided(self, seen: Seen) -> None:
-        """Begin what the cloud, or whoever owns the pools, has decided."""
+    def decided(self, snapshot: Seen) -> None:
+        """Start the removals that the cloud, or a change of the pools, requires."""
         for number, fault in self._store.faults(RECLAIM).items():
-            taken = victims(fault, seen)
-            if taken:  # it waits for nodes that it can strike
+            taken = victims(fault, snapshot)
+            if taken:  # else the fault stays until there are machines to take
                 self._store.lift(number)
             for machine in taken:
-                self._take(machine, seen, "reclaimed", graceful=bool(fault.details.get("graceful", True)))
-        for machine, why in expired(seen):
-            self._take(machine, seen, why, graceful=True)
-        for machine in seen.machines:
-            if seen.pool(machine) is None and machine.state == "waiting":
+                self._take(machine, snapshot, "reclaimed", graceful=bool(fault.details.get("graceful", True)))
+        for machine, why in expired(snapshot):
+            self._take(machine, snapshot, why, graceful=True)
+        for machine in snapshot.machines:
+            if snapshot.pool(machine) is None and machine.state == "waiting":
                 self._fleet.gone(machine, POOL_DELETED)
-            elif seen.pool(machine) is None and not machine.leaves:
-                self._drain(machine, seen, POOL_DELETED)
-        for machine in surplus(seen):
-            self._drain(machine, seen, "its node pool was made smaller")
+            elif snapshot.pool(machine) is None and not machine.leaves:
+                self._drain(machine, snapshot, POOL_DELETED)
+        for machine in surplus(snapshot):
+            self._drain(machine, snapshot, "its node pool was made smaller")
 
-    def proceed(self, seen: Seen) -> None:
-        """Go on with those that are under way."""
-        for machine in seen.machines:
+    def proceed(self, snapshot: Seen) -> None:
+        """Continue the removals under way."""
+        for machine in snapshot.machines:
             match machine.state:
                 case "draining":
-                    self._drained(machine, seen)
+                    self._drained(machine, snapshot)
                 case "ending":
-                    self._ended(machine, seen)
+                    self._ended(machine, snapshot)
                 case "waiting" | "starting" | "running" | "stopped":
                     pass
 
-    def _drain(self, machine: Machine, seen: Seen, why: str) -> None:
-        if node := seen.nodes.get(machine.name):
+    def _drain(self, machine: Machine, snapshot: Seen, why: str) -> None:
+        if node := snapshot.nodes.get(machine.name):
             self._hands.cordon(node)
-        self._fleet.keep(machine.having(state="draining", since=seen.now, why=why))
+        self._fleet.keep(machine.having(state="draining", since=snapshot.now, why=why))
 
-    def _drained(self, machine: Machine, seen: Seen) -> None:
-        node = seen.nodes.get(machine.name)
+    def _drained(self, machine: Machine, snapshot: Seen) -> None:
+        node = snapshot.nodes.get(machine.name)
         alive = node is not None and KUBELET in node.annotations
-        pods = [pod for pod in seen.on(machine.name) if not pod.of_node] if alive else []
-        deleted = seen.pool(machine) is None
+        pods = [pod for pod in snapshot.on(machine.name) if not pod.of_node] if alive else []
+        deleted = snapshot.pool(machine) is None
         refused = [pod for pod in pods if not pod.deleting and not self._hands.evict(pod)]
-        waited = seen.now - machine.since
-        late = waited >= (self._settings.drain_seconds if deleted else seen.told.eviction_seconds)
+        waited = snapshot.now - machine.since
+        late = waited >= (self._settings.drain_seconds if deleted else snapshot.autoscaling.eviction_seconds)
         if node is not None and late and refused and not deleted:
             self._hands.pardon(node)
-            self._fleet.keep(machine.having(state="running", since=seen.now, why=""))
+            self._fleet.keep(machine.having(state="running", since=snapshot.now, why=""))
             names = ", ".join(pod.id for pod in refused)
             why = "could not be evicted in time"
             message = NOT_EVICTED if machine.cloud == "gke" else ""
@@ -83,8 +83,8 @@ class Departures:
             self._remove(machine)
             self._fleet.gone(machine, machine.why)
 
-    def _take(self, machine: Machine, seen: Seen, why: str, *, graceful: bool) -> None:
-        node, pods = seen.nodes.get(machine.name), seen.on(machine.name)
+    def _take(self, machine: Machine, snapshot: Seen, why: str, *, graceful: bool) -> None:
+        node, pods = snapshot.nodes.get(machine.name), snapshot.on(machine.name)
         how = "with notice" if graceful else "without notice"
         self._store.say(
             "node-reclaimed",
@@ -110,8 +110,8 @@ class Departures:
                 self._hands.cordon(node)
 
     def _empty(self, machine: Machine, pods: list[Pod]) -> None:
-        """What becomes of the pods of a node that was told of its end: on GKE its kubelet ends them, on AKS
-        they are evicted (Azure docs, node-auto-drain)."""
+        """Terminate the pods of a node that has notice of its end: on GKE its kubelet ends them, on AKS they
+        are evicted (Azure docs, node-auto-drain)."""
         for pod in pods:
             match machine.cloud:
                 case "gke":
@@ -121,19 +121,19 @@ class Departures:
                     if not (pod.of_node or pod.deleting):
                         self._hands.evict(pod)
 
-    def _ended(self, machine: Machine, seen: Seen) -> None:
-        pods = seen.on(machine.name)
-        left = [pod for pod in pods if not pod.of_node]
-        if machine.name not in seen.nodes or time.time() >= machine.since or not left:
-            self._lost(machine, seen)
+    def _ended(self, machine: Machine, snapshot: Seen) -> None:
+        pods = snapshot.on(machine.name)
+        remaining = [pod for pod in pods if not pod.of_node]
+        if machine.name not in snapshot.nodes or time.time() >= machine.since or not remaining:
+            self._lost(machine, snapshot)
         else:
             self._empty(machine, pods)
 
-    def _lost(self, machine: Machine, seen: Seen) -> None:
-        """A machine is gone, whatever was still on it."""
-        pool = seen.pool(machine)
+    def _lost(self, machine: Machine, snapshot: Seen) -> None:
+        """Remove a machine, whether or not it is empty."""
+        pool = snapshot.pool(machine)
         if pool is not None and pool.deallocates:
-            node = seen.nodes.get(machine.name)
+            node = snapshot.nodes.get(machine.name)
             self._processes.lose(machine.name)
             if node is not None:
                 self._silent(node)

@@ -1,4 +1,4 @@
-"""When a node's accelerators are seen: once their driver and device plugin run there."""
+"""Readiness of a node's accelerators: their driver and device plugin run on it."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -22,7 +22,7 @@ gpu-operator). AKS installs the driver, and the operator's plugin waits for the 
 
 
 def driven(node: Node, pool: NodePool, pods: Sequence[Pod]) -> bool:
-    """Whether all is there that a node's accelerators need to be seen.
+    """Return whether driver and device plugin of a node's accelerators run.
 
     Args:
         node: the node.
@@ -39,9 +39,11 @@ def driven(node: Node, pool: NodePool, pods: Sequence[Pod]) -> bool:
 
 
 def _installs(pod: Pod) -> bool:
-    return any(_INSTALLER in text(each, "image") for each in parts(pod.raw, "spec", "initContainers"))
+    return any(
+        _INSTALLER in text(container, "image") for container in parts(pod.raw, "spec", "initContainers")
+    )
 
 
 def _daemon(pod: Pod) -> str:
     owners = parts(pod.raw, "metadata", "ownerReferences")
-    return next((text(each, "name") for each in owners if each.get("kind") == "DaemonSet"), "")
+    return next((text(owner, "name") for owner in owners if owner.get("kind") == "DaemonSet"), "")

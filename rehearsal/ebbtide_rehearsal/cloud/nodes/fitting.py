@@ -1,9 +1,8 @@
-"""Whether a pod fits a node, as the scheduler sees it, and how many nodes a number of pods needs.
+"""Scheduling of pods on nodes by the scheduler's filters, and the number of nodes that pods need.
 
-The scheduler's filters that are looked at: NodeAffinity, TaintToleration, NodeResourcesFit, VolumeBinding
-(zones). Affinity between pods and spread constraints are not: a pod that has them may be
-promised a node that the scheduler then refuses, as it sees them all.
-"""
+Filters: NodeAffinity, TaintToleration, NodeResourcesFit, VolumeBinding (zones). Affinity between pods and
+topology spread constraints are omitted: a pod that has them may be promised a node that the scheduler, which
+applies all filters, then refuses."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,14 +18,14 @@ _FORBIDS: Final = ("NoSchedule", "NoExecute")
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
-    """A node, there or to come, and what is free on it.
+class NodeInfo:
+    """A node, existing or new, and its free capacity.
 
     Attributes:
         name: the node's.
         labels: its labels.
         taints: its taints.
-        free: what may still be asked for.
+        free: its free capacity.
     """
 
     name: str
@@ -34,42 +33,44 @@ class Room:
     taints: tuple[Taint, ...]
     free: Amounts
 
-    def less(self, pod: Pod) -> "Room":
-        """The same with a pod on it."""
-        left = {name: amount - pod.requests.get(name, Decimal(0)) for name, amount in self.free.items()}
-        return replace(self, free=left)
+    def less(self, pod: Pod) -> "NodeInfo":
+        """Return the node with a pod's requests subtracted."""
+        free = {name: amount - pod.requests.get(name, Decimal(0)) for name, amount in self.free.items()}
+        return replace(self, free=free)
 
 
 def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
-    """Whether one of the tolerations is for a taint."""
+    """Return whether one of the tolerations matches a taint."""
     return any(
-        each.effect in ("", taint.effect)
-        and each.key in ("", taint.key)
-        and (each.operator == "Exists" or (each.key != "" and each.value == taint.value))
-        for each in tolerations
+        toleration.effect in ("", taint.effect)
+        and toleration.key in ("", taint.key)
+        and (toleration.operator == "Exists" or (toleration.key != "" and toleration.value == taint.value))
+        for toleration in tolerations
     )
 
 
-def obstacle(pod: Pod, room: Room) -> str:
-    """Why a pod does not fit, in the scheduler's words; empty when it does."""
-    labels = {**room.labels, "metadata.name": room.name}
+def obstacle(pod: Pod, node_info: NodeInfo) -> str:
+    """Return the scheduler's reason why a pod does not fit; empty if it fits."""
+    labels = {**node_info.labels, "metadata.name": node_info.name}
     if any(labels.get(key) != value for key, value in pod.selector.items()):
         return "node(s) didn't match Pod's node affinity/selector"
-    if pod.affinity and not any(term and all(each.holds(labels) for each in term) for term in pod.affinity):
+    if pod.affinity and not any(
+        term and all(requirement.holds(labels) for requirement in term) for term in pod.affinity
+    ):
         return "node(s) didn't match Pod's node affinity/selector"
-    for taint in room.taints:
+    for taint in node_info.taints:
         if taint.effect in _FORBIDS and not tolerates(pod.tolerations, taint):
             return f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}"
     for name, amount in pod.requests.items():
-        if amount > room.free.get(name, Decimal(0)):
+        if amount > node_info.free.get(name, Decimal(0)):
             return "Too many pods" if name == "pods" else f"Insufficient {name}"
-    if pod.zones and room.labels.get(ZONE) not in pod.zones:
+    if pod.zones and node_info.labels.get(ZONE) not in pod.zones:
         return "node(s) had volume node affinity conflict"
     return ""
 
 
 def largest_first(pods: Iterable[Pod]) -> list[Pod]:
-    """Pods in the order in which they are packed."""
+    """Return pods in the order in which they are packed."""
     return sorted(pods, key=lambda pod: (*_size(pod), pod.id), reverse=True)
 
 
@@ -81,42 +82,44 @@ def _size(pod: Pod) -> tuple[Decimal, Decimal, Decimal]:
     return special, pod.requests.get("cpu", zero), pod.requests.get("memory", zero)
 
 
-def place(pods: Iterable[Pod], rooms: Sequence[Room]) -> tuple[list[Room], list[Pod]]:
+def schedule(pods: Iterable[Pod], node_infos: Sequence[NodeInfo]) -> tuple[list[NodeInfo], list[Pod]]:
     """Put pods where they fit, one after the other.
 
     Returns:
-        What is left of each room, and the pods that fit nowhere.
+        The nodes with their remaining capacity, and the pods that fit nowhere.
     """
-    left, without = list(rooms), list[Pod]()
+    remaining, without = list(node_infos), list[Pod]()
     for pod in pods:
-        number = next((number for number, room in enumerate(left) if not obstacle(pod, room)), None)
+        number = next(
+            (number for number, node_info in enumerate(remaining) if not obstacle(pod, node_info)), None
+        )
         if number is None:
             without.append(pod)
         else:
-            left[number] = left[number].less(pod)
-    return left, without
+            remaining[number] = remaining[number].less(pod)
+    return remaining, without
 
 
-def pack(pods: Iterable[Pod], room: Room, most: int) -> tuple[list[Room], list[Pod]]:
-    """Put pods on as few new nodes as may be.
+def pack(pods: Iterable[Pod], node_info: NodeInfo, most: int) -> tuple[list[NodeInfo], list[Pod]]:
+    """Pack pods on as few new nodes as possible.
 
     Args:
-        pods: the pods; those that do not fit even an empty node are left.
-        room: a new node.
-        most: how many of it there may be.
+        pods: the pods; those that do not fit even an empty node are skipped.
+        node_info: a new node.
+        most: the maximum number of new nodes.
 
     Returns:
-        What is left of each new node, and the pods that got one.
+        The new nodes with their remaining capacity, and the pods on them.
     """
-    used, placed = list[Room](), list[Pod]()
+    used, placed = list[NodeInfo](), list[Pod]()
     for pod in pods:
-        if obstacle(pod, room):
+        if obstacle(pod, node_info):
             continue
-        number = next((number for number, each in enumerate(used) if not obstacle(pod, each)), None)
+        number = next((number for number, node in enumerate(used) if not obstacle(pod, node)), None)
         if number is not None:
             used[number] = used[number].less(pod)
         elif len(used) < most:
-            used.append(room.less(pod))
+            used.append(node_info.less(pod))
         else:
             continue
         placed.append(pod)

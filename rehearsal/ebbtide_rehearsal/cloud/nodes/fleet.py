@@ -1,4 +1,4 @@
-"""Machines that are asked for, come, and go, with what the cloud has to say of each."""
+"""Machines of a cluster: ordering, starting, stopping and removing them, with the cloud's log entries."""
 
 import itertools
 from collections import Counter
@@ -31,13 +31,13 @@ class Fleet:
     """
 
     def __init__(self, cluster: str, store: Store, settings: Settings) -> None:
-        """Keep the machines of the cluster of an id."""
+        """Use the machines of the cluster of an id."""
         self._cluster, self._store, self._settings = cluster, store, settings
         self.backoff = Backoff(settings)
         self._refusals: dict[tuple[str, str], str] = {}
 
     def all(self) -> list[Machine]:
-        """All of them."""
+        """Return all machines."""
         return machines(self._store, self._cluster)
 
     def order(self, pool: NodePool, zones: Sequence[str], request: str = "") -> dict[str, str]:
@@ -47,9 +47,9 @@ class Fleet:
         while.
 
         Args:
-            pool: their pool.
+            pool: the machines' pool.
             zones: the zone of each machine.
-            request: the ProvisioningRequest that they are for.
+            request: their ProvisioningRequest.
 
         Returns:
             The cloud's reasons for refusals, by zone; empty if all come.
@@ -68,19 +68,21 @@ class Fleet:
             self._refused(pool, zones, refusal)
             return refusal
         now = self._store.clock.now()
-        there = self.all()
-        stopped = [each for each in there if each.pool == pool.name and each.state == "stopped"]
+        existing = self.all()
+        stopped = [
+            machine for machine in existing if machine.pool == pool.name and machine.state == "stopped"
+        ]
         due = now + self._settings.startup_seconds
         for machine in stopped[: len(zones)]:
             self._start(machine.having(state="starting", since=due))
         before = self._store.events(kind="node-added")
         number = sum(
-            (each.facts["cluster"], each.facts["pool"]) == (self._cluster, pool.name) for each in before
+            (event.facts["cluster"], event.facts["pool"]) == (self._cluster, pool.name) for event in before
         )
-        taken = {each.name for each in there}
+        taken = {machine.name for machine in existing}
         numbers = itertools.count(number)
         for zone in zones[len(stopped) :]:
-            names = (new_name(pool, zone, each, self._store.clock.started) for each in numbers)
+            names = (new_name(pool, zone, count, self._store.clock.started) for count in numbers)
             name = next(name for name in names if name not in taken)
             machine = Machine(
                 self._cluster, pool.name, name, zone, pool.cloud, pool.hourly, now, "starting", due, request
@@ -95,9 +97,11 @@ class Fleet:
         return ""
 
     def look_for_stock(self, pool: NodePool) -> None:
-        """Start the machines of a pool that wait for stock, or give up those that waited long enough."""
+        """Start the machines of a pool that wait for stock; cancel those whose wait is over."""
         now = self._store.clock.now()
-        waiting = [each for each in self.all() if each.pool == pool.name and each.state == "waiting"]
+        waiting = [
+            machine for machine in self.all() if machine.pool == pool.name and machine.state == "waiting"
+        ]
         faults = self._store.faults(NO_STOCK).values()
         late: list[Machine] = []
         for machine in waiting:
@@ -111,7 +115,7 @@ class Fleet:
             self._refused(pool, [zone] * count, _no_stock(pool))
 
     def again(self, machine: Machine, pool: NodePool) -> None:
-        """Make a machine anew that was taken, if the cloud has one."""
+        """Restart a machine that was taken, if the cloud has stock."""
         if refusal := self._refusal(pool, [machine.zone]):
             self._refused(pool, [machine.zone], refusal)
             return
@@ -120,18 +124,18 @@ class Fleet:
         self._start(machine.having(state="starting", since=due, born=now, why=""))
 
     def keep(self, machine: Machine) -> None:
-        """Keep what has changed of a machine."""
+        """Save a machine's changes."""
         put(self._store, machine)
 
     def gone(self, machine: Machine, why: str) -> None:
-        """A machine is no more."""
+        """Remove a machine."""
         drop(self._store, machine)
         if machine.state != "waiting":
             self._bill(machine, why)
 
     def stopped(self, machine: Machine, why: str) -> None:
-        """A machine is stopped, and kept: it is not billed, its disk is, and it counts against its quota
-        (Azure docs, spot-node-pool, eviction policy Deallocate)."""
+        """Stop a machine and keep it: it is not billed, its disk is, and it counts against its quota (Azure
+        docs, spot-node-pool, eviction policy Deallocate)."""
         put(self._store, machine.having(state="stopped", since=self._store.clock.now()))
         self._bill(machine, f"{why}; it stays, stopped, and counts against quota")
 
@@ -203,7 +207,7 @@ class Fleet:
         return _no_stock(pool) if struck is not None else ""
 
     def _short(self, pool: NodePool, count: int) -> str:
-        """The quota that so many more nodes would exceed; empty for none."""
+        """Return the quota that `count` more nodes would exceed; empty for none."""
         for fault in self._store.faults(QUOTA).values():
             for name, amount in _counts(pool).items():
                 if fault.strikes(name) and self._used(name) + amount * count > fault.details["limit"]:
@@ -213,7 +217,9 @@ class Fleet:
 
     def _used(self, quota: str) -> int:
         by_name = {pool.name: pool for pool in pools(self._store, self._cluster)}
-        return sum(_counts(by_name[each.pool]).get(quota, 0) for each in self.all() if each.pool in by_name)
+        return sum(
+            _counts(by_name[machine.pool]).get(quota, 0) for machine in self.all() if machine.pool in by_name
+        )
 
 
 def is_quota(refusal: str) -> bool:
@@ -235,7 +241,7 @@ def _no_stock(pool: NodePool) -> str:
 
 
 def _counts(pool: NodePool) -> dict[str, int]:
-    """What a node counts against each quota: processors or accelerators."""
+    """Return a node's share of each quota: processors or accelerators."""
     cloud = CloudKind(pool.cloud)
     machine = find_machine(cloud, pool.machine)
     if machine is None:

@@ -49,9 +49,9 @@ class Resources:
     memory: float
 
     @classmethod
-    def of(cls, each: Amounts) -> "Resources":
+    def of(cls, quantities: Amounts) -> "Resources":
         """Read processors and memory from quantities."""
-        return cls(float(each.get("cpu", Decimal(0))), float(each.get("memory", Decimal(0))))
+        return cls(float(quantities.get("cpu", Decimal(0))), float(quantities.get("memory", Decimal(0))))
 
     @property
     def price(self) -> float:
@@ -59,7 +59,7 @@ class Resources:
         return self.cpus * _CPU_PRICE + self.memory / _GIB * _GIB_PRICE
 
 
-def score(pool: NodePool, nodes: int, pods: Iterable[Pod], free: Amounts, seen: Seen) -> float:
+def score(pool: NodePool, nodes: int, pods: Iterable[Pod], free: Amounts, snapshot: Seen) -> float:
     """Score new nodes for pods; the lowest score wins.
 
     Args:
@@ -67,59 +67,59 @@ def score(pool: NodePool, nodes: int, pods: Iterable[Pod], free: Amounts, seen: 
         nodes: the number of new nodes.
         pods: the pods that they are for.
         free: what an empty node offers to pods.
-        seen: the cluster.
+        snapshot: of the cluster.
     """
     helped = list(pods)
     requests = _sum(helped)
     gpus = sum(float(pod.requests.get(_GPU, Decimal(0))) for pod in helped)
-    later = Resources(0, 0) if pool.accelerator else _reusable(nodes, requests, free, seen, pool)
+    later = Resources(0, 0) if pool.accelerator else _reusable(nodes, requests, free, snapshot, pool)
     spent = nodes * pool.hourly + _STABILIZER
     worth = requests.price + gpus * _GPU_PRICE + later.price + _STABILIZER
-    return _unfitness(pool, nodes, requests, seen) * spent / worth
+    return _unfitness(pool, nodes, requests, snapshot) * spent / worth
 
 
-def _unfitness(pool: NodePool, nodes: int, requests: Resources, seen: Seen) -> float:
+def _unfitness(pool: NodePool, nodes: int, requests: Resources, snapshot: Seen) -> float:
     if pool.accelerator:
         return _ACCELERATOR_UNFITNESS * sum(int(count) for count in pool.accelerators.values())
-    preferred = _preferred_cpus(pool, requests, seen)
+    preferred = _preferred_cpus(pool, requests, snapshot)
     cpus = Resources.of(amounts(capacity(pool))).cpus
     unfitness = _UNFITNESS ** math.log2(max(preferred / cpus, cpus / preferred))
     return (unfitness - 1) * (1 - math.tanh((nodes - 1) / 15)) + 1
 
 
-def _preferred_cpus(pool: NodePool, requests: Resources, seen: Seen) -> int:
+def _preferred_cpus(pool: NodePool, requests: Resources, snapshot: Seen) -> int:
     """Return the preferred size of nodes, which grows with the pools of the same workload."""
     existing = sum(
-        Resources.of(amounts(capacity(other))).cpus * counted(seen.machines, other)
-        for other in seen.pools
+        Resources.of(amounts(capacity(other))).cpus * counted(snapshot.machines, other)
+        for other in snapshot.pools
         if _workload(other) == _workload(pool)
     )
     total = math.ceil(max(requests.cpus, requests.memory * _CPUS_PER_BYTE) + existing)
     return next((size for limit, size in _PREFERRED if total <= limit), _LARGEST)
 
 
-def _reusable(nodes: int, requests: Resources, room: Amounts, seen: Seen, pool: NodePool) -> Resources:
+def _reusable(nodes: int, requests: Resources, empty: Amounts, snapshot: Seen, pool: NodePool) -> Resources:
     """Predict what later pods use of the new nodes, in the present ratio of memory to processors."""
     names = {
         machine.name
-        for machine in seen.machines
-        if (other := seen.pool(machine)) is not None and _workload(other) == _workload(pool)
+        for machine in snapshot.machines
+        if (other := snapshot.pool(machine)) is not None and _workload(other) == _workload(pool)
     }
-    used = _sum(pod for pod in seen.pods if pod.node in names and not pod.ended)
+    used = _sum(pod for pod in snapshot.pods if pod.node in names and not pod.ended)
     memory = used.memory + _PENDING_WEIGHT * requests.memory
     ratio = memory / (used.cpus + _PENDING_WEIGHT * requests.cpus + 0.001)
-    free = Resources.of(room)
+    free = Resources.of(empty)
     unused = Resources(nodes * free.cpus - requests.cpus, nodes * free.memory - requests.memory)
-    left = _crop(ratio, unused)
-    left = Resources(_REUSABLE * left.cpus, _REUSABLE * left.memory)
+    reusable = _crop(ratio, unused)
+    reusable = Resources(_REUSABLE * reusable.cpus, _REUSABLE * reusable.memory)
     if nodes <= 1:
-        return left
+        return reusable
     share = nodes / (nodes - 1) * 0.5
     if requests.memory > ratio * requests.cpus:
         limit = Resources(requests.memory * share / ratio, requests.memory * share)
     else:
         limit = Resources(requests.cpus * share, requests.cpus * share * ratio)
-    return Resources(min(left.cpus, limit.cpus), min(left.memory, limit.memory))
+    return Resources(min(reusable.cpus, limit.cpus), min(reusable.memory, limit.memory))
 
 
 def _crop(ratio: float, unused: Resources) -> Resources:
@@ -133,8 +133,8 @@ def _sum(pods: Iterable[Pod]) -> Resources:
     """Add up requests, each of 5 millicores and 5 MiB at least."""
     requests = [Resources.of(pod.requests) for pod in pods]
     return Resources(
-        sum(max(each.cpus, 0.005) for each in requests),
-        sum(max(each.memory, 5 * 2**20) for each in requests),
+        sum(max(request.cpus, 0.005) for request in requests),
+        sum(max(request.memory, 5 * 2**20) for request in requests),
     )
 
 

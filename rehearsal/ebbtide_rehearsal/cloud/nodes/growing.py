@@ -1,25 +1,25 @@
-"""Which node pools get new nodes for pods that the scheduler found no node for (kubernetes/autoscaler, FAQ,
-"How does scale-up work?", 2026)."""
+"""Scale-up: selection of the node pools that grow for pending pods (kubernetes/autoscaler, FAQ, "How does
+scale-up work?", 2026)."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ebbtide_rehearsal.cloud.nodes.cluster import Seen
-from ebbtide_rehearsal.cloud.nodes.fitting import Room, largest_first, obstacle, pack, place
+from ebbtide_rehearsal.cloud.nodes.fitting import NodeInfo, largest_first, obstacle, pack, schedule
+from ebbtide_rehearsal.cloud.nodes.free_capacity import unbooked
 from ebbtide_rehearsal.cloud.nodes.machines import counted
 from ebbtide_rehearsal.cloud.nodes.names import group
 from ebbtide_rehearsal.cloud.nodes.pods import Pod
 from ebbtide_rehearsal.cloud.nodes.preferences import COMPUTE_CLASS, Option, best, waste
-from ebbtide_rehearsal.cloud.nodes.rooms import unbooked
-from ebbtide_rehearsal.cloud.nodes.templates import room
+from ebbtide_rehearsal.cloud.nodes.templates import node_info
 from ebbtide_rehearsal.cloud.pools import NodePool
 
 BACKED_OFF = "in backoff after failed scale-up"
 FULL = "max node group size reached"
 
 _LEAST_PRIORITY = -10
-"""Pods below it never bring a node (`expendable-pods-priority-cutoff`)."""
+"""Pods with a lower priority never cause a scale-up (`expendable-pods-priority-cutoff`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,30 +28,30 @@ class Offer:
 
     Attributes:
         pool: the pool.
-        zone: where.
-        room: the node.
-        left: how many more nodes the pool may have.
-        there: how many it has in the zone.
-        closed: why it can get none now, in the autoscaler's words; empty when it can.
+        zone: the zone.
+        node_info: the node.
+        headroom: the number of nodes up to the pool's maximum.
+        existing: the pool's number of nodes in the zone.
+        closed: the autoscaler's reason why it can get none now; empty if it can.
     """
 
     pool: NodePool
     zone: str
-    room: Room
-    left: int
-    there: int
+    node_info: NodeInfo
+    headroom: int
+    existing: int
     closed: str
 
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """Nodes that a pool is to get.
+    """A scale-up of one pool.
 
     Attributes:
         pool: the pool.
-        zones: where each of them goes.
+        zones: the zone of each new node.
         pods: the pods that they are for.
-        before: how many nodes the pool has.
+        before: the pool's number of nodes.
     """
 
     pool: NodePool
@@ -61,7 +61,7 @@ class Growth:
 
     @property
     def message(self) -> str:
-        """What the autoscaler tells the pods."""
+        """Message of the autoscaler's event for the pods."""
         after = self.before + len(self.zones)
         sizes = f"{self.before}->{after} (max: {self.pool.maximum})"
         return f"pod triggered scale-up: [{{{self.pool.name} {sizes}}}]"
@@ -69,11 +69,11 @@ class Growth:
 
 @dataclass(frozen=True, slots=True)
 class Stranded:
-    """A pod that no pool can help now.
+    """A pod for which no pool can grow now.
 
     Attributes:
         pod: the pod.
-        reasons: how many pools cannot for each reason.
+        reasons: the number of pools for each reason.
     """
 
     pod: Pod
@@ -81,45 +81,49 @@ class Stranded:
 
     @property
     def message(self) -> str:
-        """What the autoscaler tells the pod."""
+        """Message of the autoscaler's event for the pod."""
         counts = [f"{number} {reason}" for reason, number in sorted(self.reasons.items())]
         return f"pod didn't trigger scale-up: {', '.join(counts)}"
 
 
-def offers(seen: Seen, backoff: Mapping[str, float]) -> Iterator[Offer]:
-    """What the autoscaled pools offer; those for ProvisioningRequests get no nodes this way.
+def offers(snapshot: Seen, backoff: Mapping[str, float]) -> Iterator[Offer]:
+    """Return the offers of autoscaled pools. Queued pools grow for ProvisioningRequests alone.
 
     Args:
-        seen: the cluster.
+        snapshot: of the cluster.
         backoff: ends of backoffs in simulated seconds, by node group.
     """
-    for pool in seen.pools:
+    for pool in snapshot.pools:
         if not pool.autoscaled or pool.capacity == "queued":
             continue
-        stopped = sum(each.pool == pool.name and each.state == "stopped" for each in seen.machines)
-        left = pool.maximum - counted(seen.machines, pool) + stopped
-        full = left < pool.together
+        stopped = sum(
+            machine.pool == pool.name and machine.state == "stopped" for machine in snapshot.machines
+        )
+        headroom = pool.maximum - counted(snapshot.machines, pool) + stopped
+        full = headroom < pool.together
         for zone in pool.zones:
-            backed_off = backoff.get(group(pool, zone), 0) > seen.now
+            backed_off = backoff.get(group(pool, zone), 0) > snapshot.now
             closed = BACKED_OFF if backed_off else FULL if full else ""
-            there = sum(each.pool == pool.name and each.zone == zone for each in seen.machines)
-            yield Offer(pool, zone, room(pool, zone, seen.daemons), left, there, closed)
+            existing = sum(
+                machine.pool == pool.name and machine.zone == zone for machine in snapshot.machines
+            )
+            yield Offer(pool, zone, node_info(pool, zone, snapshot.daemons), headroom, existing, closed)
 
 
-def pending(seen: Seen) -> list[Pod]:
-    """The pods that ask for a node."""
-    return [pod for pod in seen.pods if _waits(pod) and not pod.request]
+def pending(snapshot: Seen) -> list[Pod]:
+    """Return the pods that wait for a node."""
+    return [pod for pod in snapshot.pods if _waits(pod) and not pod.request]
 
 
-def ignored(seen: Seen) -> Iterator[tuple[Pod, str]]:
-    """The pods that wait for a node and never bring one, with what the autoscaler tells them: the capacity of
-    their ProvisioningRequest is all that they get (kubernetes/autoscaler, processors/provreq/pods_filter.go,
-    2026)."""
-    for pod in seen.pods:
+def ignored(snapshot: Seen) -> Iterator[tuple[Pod, str]]:
+    """Return the pods that are pending and never cause a scale-up, with the autoscaler's message: the
+    capacity of their ProvisioningRequest is all that they get (kubernetes/autoscaler,
+    processors/provreq/pods_filter.go, 2026)."""
+    for pod in snapshot.pods:
         if _waits(pod) and pod.request:
-            whose = f"{pod.namespace}/{pod.request}"
+            request = f"{pod.namespace}/{pod.request}"
             words = "Unschedulable pod didn't trigger scale-up, because it's consuming ProvisioningRequest"
-            yield pod, f"{words} {whose}"
+            yield pod, f"{words} {request}"
 
 
 def _waits(pod: Pod) -> bool:
@@ -130,56 +134,58 @@ def _waits(pod: Pod) -> bool:
     )
 
 
-def grow(seen: Seen, offered: Sequence[Offer]) -> tuple[Growth | None, list[Stranded]]:
-    """The next pool that gets nodes, and the pods that none can help."""
-    _, waiting = place(largest_first(pending(seen)), unbooked(seen))
+def grow(snapshot: Seen, offered: Sequence[Offer]) -> tuple[Growth | None, list[Stranded]]:
+    """Return the next scale-up, and the pods for which no pool can grow."""
+    _, waiting = schedule(largest_first(pending(snapshot)), unbooked(snapshot))
     stranded = [
         Stranded(pod, reasons(pod, offered))
         for pod in waiting
-        if all(each.closed or obstacle(pod, each.room) for each in offered)
+        if all(offer.closed or obstacle(pod, offer.node_info) for offer in offered)
     ]
     wanted = {pod.selector.get(COMPUTE_CLASS, "") for pod in waiting}
     for name in sorted(wanted):
         pods = [pod for pod in waiting if pod.selector.get(COMPUTE_CLASS, "") == name]
-        chosen = best(list(options(pods, offered)), seen, seen.classes.get(name))
+        chosen = best(list(options(pods, offered)), snapshot, snapshot.classes.get(name))
         if chosen is not None:
-            before = counted(seen.machines, chosen.pool)
+            before = counted(snapshot.machines, chosen.pool)
             return Growth(chosen.pool, spread(chosen, offered), chosen.pods, before), stranded
     return None, stranded
 
 
 def options(pods: Sequence[Pod], offered: Sequence[Offer]) -> Iterator[Option]:
-    """What each pool could do for pods, in each zone."""
+    """Return each pool's option for pods, in each zone."""
     for offer in offered:
         if offer.closed:
             continue
-        used, placed = pack(pods, offer.room, offer.left)
+        used, placed = pack(pods, offer.node_info, offer.headroom)
         if placed:
-            unused = waste(offer.room, used)
+            unused = waste(offer.node_info, used)
             nodes = max(len(used), offer.pool.together)
-            free = offer.room.free
-            yield Option(offer.pool, offer.zone, nodes, tuple(placed), free, unused, offer.there)
+            free = offer.node_info.free
+            yield Option(offer.pool, offer.zone, nodes, tuple(placed), free, unused, offer.existing)
 
 
 def spread(chosen: Option, offered: Sequence[Offer]) -> tuple[str, ...]:
-    """The zones of new nodes, where there are fewest first, of those that all of the pods could run in and
+    """Return the zones of new nodes, least-populated first, among those where all of the pods could run and
     that are not in backoff."""
-    there = {
-        offer.zone: offer.there
+    existing = {
+        offer.zone: offer.existing
         for offer in offered
         if offer.pool == chosen.pool
         and not offer.closed
-        and not any(obstacle(pod, offer.room) for pod in chosen.pods)
+        and not any(obstacle(pod, offer.node_info) for pod in chosen.pods)
     }
     zones: list[str] = []
     for _ in range(chosen.nodes):
-        zone = min(there, key=lambda each: (there[each], each != chosen.zone, each))
-        there[zone] += 1
+        zone = min(existing, key=lambda name: (existing[name], name != chosen.zone, name))
+        existing[zone] += 1
         zones.append(zone)
     return tuple(zones)
 
 
 def reasons(pod: Pod, offered: Sequence[Offer]) -> dict[str, int]:
     """Count the node groups that cannot help a pod, by reason."""
-    by_group = {group(offer.pool, offer.zone): offer.closed or obstacle(pod, offer.room) for offer in offered}
+    by_group = {
+        group(offer.pool, offer.zone): offer.closed or obstacle(pod, offer.node_info) for offer in offered
+    }
     return dict(Counter(reason for reason in by_group.values() if reason))

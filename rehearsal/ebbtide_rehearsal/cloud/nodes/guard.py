@@ -1,4 +1,4 @@
-"""Process groups that end with this process, whatever becomes of it."""
+"""Process groups that are killed when this process ends, however it ends."""
 
 import contextlib
 import os
@@ -22,7 +22,7 @@ for group in $groups; do kill -KILL "-$group"; done
 
 
 class Guard:
-    """Kills the process groups that it was told of once this process is gone."""
+    """Kills the registered process groups once this process is gone."""
 
     def __init__(self) -> None:
         """Start guarding."""
@@ -37,17 +37,17 @@ class Guard:
         )
 
     def add(self, group: int) -> None:
-        """Guard a group."""
+        """Register a group."""
         self._tell(f"add {group}")
 
     def drop(self, group: int) -> None:
-        """End what is left of a group, and guard it no more."""
+        """Kill a group and unregister it."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(group, signal.SIGKILL)
         self._tell(f"drop {group}")
 
     def close(self) -> None:
-        """End all groups."""
+        """Kill all groups."""
         with self._lock:
             if self._shell.stdin is not None:
                 self._shell.stdin.close()

@@ -1,4 +1,4 @@
-"""What the node pools' controllers do to a cluster, over its API."""
+"""Changes to a cluster's nodes and pods over its API."""
 
 import http
 import time
@@ -20,7 +20,7 @@ from ebbtide_rehearsal.control_plane.stages import FAKE, KUBELET, RUNS_FOR
 NODES = "/api/v1/nodes"
 
 _MISSED = (http.HTTPStatus.NOT_FOUND, http.HTTPStatus.CONFLICT, http.HTTPStatus.TOO_MANY_REQUESTS)
-"""It is gone, somebody else changed it at the same time, or a budget forbids it: the next look will tell."""
+"""Deleted, changed concurrently, or protected by a budget: the next round reads the object again."""
 
 _NEVER = str(365 * 24 * 60 * 60)
 
@@ -28,42 +28,42 @@ _REQUESTS = "/apis/autoscaling.x-k8s.io/v1/namespaces/{0}/provisioningrequests/{
 
 
 def pod_path(pod: Pod) -> str:
-    """Where a pod is in the API."""
+    """Return a pod's path in the API."""
     return f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
 
 
 class Hands:
-    """Changes a cluster. What was changed under way is left for the next look."""
+    """Changes objects of a cluster. Conflicting changes are left to the next round."""
 
     def __init__(self, api: Api) -> None:
-        """Change the cluster of an API server."""
+        """Use the cluster of an API server."""
         self._api = api
         self._version: str = api.get("/version")["gitVersion"]
 
     def join(self, pool: NodePool, machine: Machine) -> bool:
-        """Register a machine as a node; whether that was possible."""
+        """Register a machine as a node; return whether that succeeded."""
         return self._create(NODES, node(pool, machine, self._version))
 
     def initialized(self, node: Node) -> None:
-        """Take the taint off that a node is born with."""
-        self._taints(node, {each for each in node.taints if each.key != UNINITIALIZED})
+        """Remove the taint of uninitialized nodes."""
+        self._taints(node, {taint for taint in node.taints if taint.key != UNINITIALIZED})
 
     def show(self, node: Node, pool: NodePool) -> None:
-        """Make a node's accelerators seen."""
+        """Add a node's accelerators to its allocatable resources."""
         if pool.accelerator is not None:
-            seen = pool.accelerators
-            body = {"status": {"allocatable": seen, "capacity": seen}}
+            resources = pool.accelerators
+            body = {"status": {"allocatable": resources, "capacity": resources}}
             self._patch(f"{NODES}/{node.name}/status", body)
 
     def mark(self, node: Node, before: NodePool, after: NodePool) -> None:
-        """Give a node its pool's changed labels and taints."""
+        """Apply a pool's changed labels and taints to a node."""
         gone = dict.fromkeys(before.labels.keys() - after.labels.keys())
         self._patch(f"{NODES}/{node.name}", {"metadata": {"labels": {**gone, **after.labels}}})
         if before.taints != after.taints:
             self._taints(node, {*node.taints} - {*before.taints} | {*after.taints})
 
     def cordon(self, node: Node) -> None:
-        """Let no new pods come to a node."""
+        """Cordon a node."""
         self._patch(f"{NODES}/{node.name}", {"spec": {"unschedulable": True}})
 
     def condemn(self, node: Node) -> None:
@@ -71,13 +71,13 @@ class Hands:
         self._taints(node, {*node.taints, Taint(TO_BE_DELETED, str(int(time.time())), "NoSchedule")})
 
     def pardon(self, node: Node) -> None:
-        """Take back what `condemn` did."""
-        self._taints(node, {each for each in node.taints if each.key != TO_BE_DELETED})
+        """Remove the taint of `condemn`."""
+        self._taints(node, {taint for taint in node.taints if taint.key != TO_BE_DELETED})
 
     def evict(self, pod: Pod) -> bool:
-        """Evict a pod; whether its budget allows it."""
-        about = {"name": pod.name, "namespace": pod.namespace}
-        body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": about}
+        """Evict a pod; return whether its budget allows it."""
+        metadata = {"name": pod.name, "namespace": pod.namespace}
+        body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata}
         return self._create(f"{pod_path(pod)}/eviction", body)
 
     def delete(self, pod: Pod, **options: Any) -> None:
@@ -85,38 +85,38 @@ class Hands:
         self._api.delete(pod_path(pod), **options)
 
     def remove(self, name: str) -> None:
-        """Remove a node: its machine is gone."""
+        """Delete a node whose machine is gone."""
         self._api.delete(f"{NODES}/{name}")
 
     def silence(self, node: Node, reason: str, message: str) -> None:
-        """A node's kubelet says that it is not ready, and then nothing more."""
+        """Set a node's last reported status, not ready, and stop its kubelet."""
         self._patch(f"{NODES}/{node.name}", {"metadata": {"annotations": {KUBELET: None}}})
         new = condition("Ready", status=False, reason=reason, message=message)
         self._patch(f"{NODES}/{node.name}/status", {"status": {"conditions": with_conditions(node.raw, new)}})
 
     def wake(self, node: Node) -> None:
-        """A node's kubelet is there again."""
+        """Restart a node's kubelet."""
         body = {"metadata": {"annotations": {KUBELET: FAKE}}, "spec": {"unschedulable": None}}
         self._patch(f"{NODES}/{node.name}", body)
 
     def halt(self, pod: Pod) -> None:
-        """Work that kwok would let end in time does not end any more.
+        """Prevent kwok from completing a pod.
 
-        kwok 0.8 carries out what it has planned for a pod even where the pod, or its node, is no longer what
-        it was: a pod that failed would succeed after all. Only a new plan replaces the old one.
+        kwok 0.8 carries out a planned stage even after the pod, or its node, has changed: a pod that failed
+        would succeed after all. Only a new plan replaces the old one.
         """
         self._patch(pod_path(pod), {"metadata": {"uid": pod.uid, "annotations": {RUNS_FOR: _NEVER}}})
 
     def end(self, pod: Pod, ends: Mapping[str, End], *, shutdown: bool = False) -> None:
-        """A pod's containers have ended."""
+        """End a pod's containers."""
         self.say(pod, ended(pod.raw, ends, shutdown=shutdown))
 
     def say(self, pod: Pod, status: Mapping[str, Any]) -> None:
-        """Write a pod's status; only if the pod is the one that is meant."""
+        """Write a pod's status, unless a new pod has its name."""
         self._patch(f"{pod_path(pod)}/status", {"metadata": {"uid": pod.uid}, "status": status})
 
     def event(self, pod: Pod, kind: str, reason: str, message: str) -> None:
-        """Tell a pod something, as the autoscaler does."""
+        """Create an event of the autoscaler for a pod."""
         moment = now()
         body = {
             "apiVersion": "v1",
@@ -139,29 +139,29 @@ class Hands:
         }
         self._create(f"/api/v1/namespaces/{pod.namespace}/events", body)
 
-    def told(self, request: Request, raw: Object, new: Condition) -> None:
-        """Give a ProvisioningRequest a condition."""
-        about = condition(new.kind, status=new.status, reason=new.reason, message=new.message)
-        about["observedGeneration"] = part(raw, "metadata").get("generation", 1)
-        status: dict[str, Any] = {"conditions": with_conditions(raw, about)}
+    def set_condition(self, request: Request, raw: Object, new: Condition) -> None:
+        """Set a condition of a ProvisioningRequest."""
+        updated = condition(new.kind, status=new.status, reason=new.reason, message=new.message)
+        updated["observedGeneration"] = part(raw, "metadata").get("generation", 1)
+        status: dict[str, Any] = {"conditions": with_conditions(raw, updated)}
         if new.details:
             status["provisioningClassDetails"] = dict(new.details)
         self._patch(_REQUESTS.format(request.namespace, request.name), {"status": status})
 
     def _taints(self, node: Node, taints: set[Taint]) -> None:
-        """Set a node's taints, unless somebody else has changed it since it was read."""
+        """Set a node's taints, unless they were changed since the node was read."""
         wanted = [
-            {"key": each.key, "value": each.value, "effect": each.effect}
-            for each in sorted(taints, key=lambda each: (each.key, each.effect))
+            {"key": taint.key, "value": taint.value, "effect": taint.effect}
+            for taint in sorted(taints, key=lambda taint: (taint.key, taint.effect))
         ]
         since = {
-            (each["key"], each["effect"]): each["timeAdded"]
-            for each in parts(node.raw, "spec", "taints")
-            if "timeAdded" in each
+            (taint["key"], taint["effect"]): taint["timeAdded"]
+            for taint in parts(node.raw, "spec", "taints")
+            if "timeAdded" in taint
         }
-        for each in wanted:
-            if moment := since.get((each["key"], each["effect"])):
-                each["timeAdded"] = moment
+        for changed in wanted:
+            if moment := since.get((changed["key"], changed["effect"])):
+                changed["timeAdded"] = moment
         version = text(node.raw, "metadata", "resourceVersion")
         body = {"metadata": {"resourceVersion": version}, "spec": {"taints": wanted}}
         self._patch(f"{NODES}/{node.name}", body)

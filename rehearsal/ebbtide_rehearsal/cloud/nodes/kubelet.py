@@ -1,4 +1,4 @@
-"""The statuses that a kubelet leaves behind when pods end."""
+"""Pod statuses as a kubelet reports them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from ebbtide.kubernetes_api.parts import part, parts
 from ebbtide_rehearsal.cloud.nodes.objects import Object
 
 SHUTDOWN: Final = "Pod was terminated in response to imminent node shutdown."
-"""What kubelet says of a pod that it ends since its node is shut down (kubernetes v1.36,
+"""Message in the status of a pod that ends because its node shuts down (kubernetes v1.36,
 pkg/kubelet/nodeshutdown)."""
 
 TERMINATED: Final = 143
@@ -18,12 +18,12 @@ TERMINATED: Final = 143
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """How a container ended.
+    """End of a container.
 
     Attributes:
         code: its exit status.
-        began: when it started, as Kubernetes writes it; empty where it never did.
-        reason: a word where the exit status does not tell.
+        began: its start in Kubernetes' time format; empty if it never started.
+        reason: the reason, in one word; empty if the exit status tells it.
         message: a sentence.
     """
 
@@ -34,40 +34,45 @@ class End:
 
 
 def now() -> str:
-    """The present moment, as Kubernetes writes it."""
+    """Return the present time in Kubernetes' format."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def condition(kind: str, *, status: bool, reason: str = "", message: str = "") -> dict[str, Any]:
-    """A condition of a pod or a node."""
-    about = {"reason": reason, "message": message} if reason else {}
-    return {"type": kind, "status": str(status), "lastTransitionTime": now(), **about}
+    """Build a condition of a pod or a node."""
+    details = {"reason": reason, "message": message} if reason else {}
+    return {"type": kind, "status": str(status), "lastTransitionTime": now(), **details}
 
 
 def with_conditions(raw: Object, *new: dict[str, Any]) -> list[Any]:
-    """An object's conditions with some put in the place of those of their kind."""
-    kinds = {each["type"] for each in new}
-    return [*(each for each in parts(raw, "status", "conditions") if each["type"] not in kinds), *new]
+    """Return an object's conditions with those of the same types replaced."""
+    kinds = {replacement["type"] for replacement in new}
+    return [
+        *(existing for existing in parts(raw, "status", "conditions") if existing["type"] not in kinds),
+        *new,
+    ]
 
 
 def ended(raw: Object, ends: Mapping[str, End], *, shutdown: bool) -> dict[str, Any]:
-    """The status of a pod whose containers ended.
+    """Return the status of a pod whose containers ended.
 
     Args:
         raw: the pod.
-        ends: how each ended, by name; one that is left out was ended by SIGTERM.
-        shutdown: whether it was ended since its node is shut down.
+        ends: end of each container, by name; a missing one was ended by SIGTERM.
+        shutdown: whether it was ended because its node shuts down.
     """
-    containers = [_ended(raw, each, ends.get(each["name"])) for each in parts(raw, "spec", "containers")]
-    failed = shutdown or any(each["state"]["terminated"]["exitCode"] for each in containers)
+    containers = [
+        _ended(raw, container, ends.get(container["name"])) for container in parts(raw, "spec", "containers")
+    ]
+    failed = shutdown or any(container["state"]["terminated"]["exitCode"] for container in containers)
     why = {"reason": "PodFailed" if failed else "PodCompleted"}
     new = [
         condition("Ready", status=False, **why),
         condition("ContainersReady", status=False, **why),
     ]
-    told: dict[str, str] = {}
+    details: dict[str, str] = {}
     if shutdown:
-        told = {"reason": "Terminated", "message": SHUTDOWN}
+        details = {"reason": "Terminated", "message": SHUTDOWN}
         new.append(
             condition("DisruptionTarget", status=True, reason="TerminationByKubelet", message=SHUTDOWN)
         )
@@ -75,7 +80,7 @@ def ended(raw: Object, ends: Mapping[str, End], *, shutdown: bool) -> dict[str, 
         "phase": "Failed" if failed else "Succeeded",
         "conditions": with_conditions(raw, *new),
         "containerStatuses": containers,
-        **told,
+        **details,
     }
 
 
@@ -104,12 +109,13 @@ def _ended(raw: Object, container: Object, end: End | None) -> dict[str, Any]:
 
 def _status(raw: Object, name: str) -> Object:
     return next(
-        (each for each in parts(raw, "status", "containerStatuses") if each["name"] == name), dict[str, Any]()
+        (container for container in parts(raw, "status", "containerStatuses") if container["name"] == name),
+        dict[str, Any](),
     )
 
 
 def running(raw: Object, *, restarts: int, last: End | None) -> dict[str, Any]:
-    """The status of a pod whose containers run, after so many restarts; its init containers have ended."""
+    """Return the status of a running pod after `restarts` restarts; its init containers have ended."""
     before = (
         {"lastState": {"terminated": {"exitCode": last.code, "reason": "Error", "finishedAt": now()}}}
         if last
@@ -124,12 +130,12 @@ def running(raw: Object, *, restarts: int, last: End | None) -> dict[str, Any]:
             *(condition(kind, status=True) for kind in ("Initialized", "ContainersReady", "Ready")),
         ),
         "initContainerStatuses": [
-            _ended(raw, each, End(0, moment)) for each in parts(raw, "spec", "initContainers")
+            _ended(raw, container, End(0, moment)) for container in parts(raw, "spec", "initContainers")
         ],
         "containerStatuses": [
             {
-                "name": each["name"],
-                "image": each["image"],
+                "name": container["name"],
+                "image": container["image"],
                 "imageID": "",
                 "restartCount": restarts,
                 "ready": True,
@@ -137,13 +143,13 @@ def running(raw: Object, *, restarts: int, last: End | None) -> dict[str, Any]:
                 "state": {"running": {"startedAt": moment}},
                 **before,
             }
-            for each in parts(raw, "spec", "containers")
+            for container in parts(raw, "spec", "containers")
         ],
     }
 
 
 def waiting(raw: Object, reason: str, message: str) -> dict[str, Any]:
-    """The status of a pod whose first container cannot start."""
+    """Return the status of a pod whose first container cannot start."""
     (first, *_) = parts(raw, "spec", "containers")
     return {
         "phase": "Pending",

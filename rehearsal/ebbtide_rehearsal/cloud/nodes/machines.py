@@ -1,6 +1,5 @@
-"""The machines behind a cluster's nodes, as the cloud keeps them: they are there, and billed, before and
-after Kubernetes has a node for them.
-"""
+"""Machines of a cluster in the cloud's state: they exist, and are billed, before and after Kubernetes has a
+node for them."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
@@ -22,17 +21,17 @@ class Machine:
     Attributes:
         cluster: the cluster's id.
         pool: the pool's name.
-        name: the node's.
-        zone: where it is.
-        cloud: whose it is.
+        name: the name of its node.
+        zone: its zone.
+        cloud: its cloud.
         hourly: US dollars an hour.
-        born: when it was made, in simulated seconds.
+        born: its creation, in simulated seconds.
         state: `waiting` for stock, unbilled, until `since` at the latest; `starting` until `since` has come;
-            `draining`: its pods are evicted, since then; `ending`: it was told that it will be taken away,
+            `draining`: its pods are evicted, since then; `ending`: it has notice of its reclaim,
             and is gone at `since` on the wall clock; `stopped`: evicted, and kept (AKS, `Deallocate`).
         since: see `state`; of a running machine, since when it is, in simulated seconds.
-        request: the ProvisioningRequest that it was made for, as `namespace/name`; empty for none.
-        why: why it goes; empty while it stays.
+        request: its ProvisioningRequest, as `namespace/name`; empty for none.
+        why: the reason of its removal; empty while it stays.
     """
 
     cluster: str
@@ -54,7 +53,7 @@ class Machine:
 
     @property
     def leaves(self) -> bool:
-        """Whether its end is settled."""
+        """Return whether its removal has begun."""
         return self.state in ("draining", "ending")
 
     @property
@@ -63,26 +62,26 @@ class Machine:
         return f"{self.cluster}/{self.pool}"
 
     def having(self, **changes: Any) -> Self:
-        """The same with some fields changed."""
+        """Return the machine with some fields changed."""
         return replace(self, **changes)
 
 
 def put(store: Store, machine: Machine) -> None:
-    """Keep a machine, or what has changed of it."""
+    """Save a machine."""
     store.put(Resource(_CLOUD, machine.id, _TYPE, state=asdict(machine)))
 
 
 def drop(store: Store, machine: Machine) -> None:
-    """Forget a machine."""
+    """Delete a machine."""
     store.remove(_CLOUD, machine.id)
 
 
 def machines(store: Store, cluster: str) -> list[Machine]:
-    """The machines of a cluster, by name."""
-    found = (Machine(**resource.state) for resource in store.resources(_CLOUD, _TYPE))
-    return [machine for machine in found if machine.cluster == cluster]
+    """Return the machines of a cluster, by name."""
+    all_machines = (Machine(**resource.state) for resource in store.resources(_CLOUD, _TYPE))
+    return [machine for machine in all_machines if machine.cluster == cluster]
 
 
 def counted(machines: Iterable[Machine], pool: NodePool) -> int:
-    """How many machines count against a pool's maximum: all but those that leave."""
+    """Return the number of machines that count against a pool's maximum: all but those that leave."""
     return sum(machine.pool == pool.name and not machine.leaves for machine in machines)

@@ -1,4 +1,4 @@
-"""What the clouds call what they make: nodes, the groups that they are in, requests for them.
+"""Names that the clouds give nodes, node groups and resize requests.
 
 Sources: names as they stand in GKE's and AKS's documentation and issues, such as
 `gke-cluster-1-default-pool-d2eb6f2e-8w8x` and `aks-nodepool1-12345678-vmss000000` (2026).
@@ -27,10 +27,10 @@ def _digits(number: int, digits: str) -> str:
 
 
 def group(pool: NodePool, zone: str) -> str:
-    """The name of the instance group or scale set that a node of a pool belongs to."""
+    """Return the name of the instance group or scale set of a pool's nodes in a zone."""
     match pool.cloud:
         case "gke":
-            # Where exactly GKE cuts long names is not documented.
+            # The exact length to which GKE cuts long names is not documented.
             stem = f"gke-{_last(pool.cluster)}-{pool.name}"[: _LONGEST - 14]
             return f"{stem}-{_hash(f'{pool.id}/{zone}', 8, _HEX)}"
         case "aks":
@@ -38,13 +38,13 @@ def group(pool: NodePool, zone: str) -> str:
 
 
 def new_name(pool: NodePool, zone: str, number: int, since: float) -> str:
-    """The name of a new node.
+    """Return the name of a new node.
 
     Args:
         pool: its pool.
-        zone: where it is.
-        number: how many the pool has had before: no name comes twice.
-        since: when the cloud began, which tells its names from another's.
+        zone: its zone.
+        number: the count of earlier nodes of the pool: no name is used twice.
+        since: start of the fake cloud, so that two clouds use different names.
     """
     stem = group(pool, zone)
     match pool.cloud:
@@ -55,7 +55,7 @@ def new_name(pool: NodePool, zone: str, number: int, since: float) -> str:
 
 
 def provider_id(machine: Machine) -> str:
-    """The machine's name in the cloud, as far as the cluster's id tells whose it is."""
+    """Return the machine's provider id, with project or subscription if the cluster's id has them."""
     words = machine.cluster.strip("/").split("/")
     path = dict(zip(words[::2], words[1::2], strict=False))
     match machine.cloud:
@@ -75,5 +75,5 @@ def _last(identity: str) -> str:
 
 
 def resize_request(request: str) -> str:
-    """GKE's own name for what a ProvisioningRequest asks of an instance group."""
+    """Return GKE's name of the resize request of a ProvisioningRequest."""
     return f"gke-{_hash(request, 16, _HEX)}"

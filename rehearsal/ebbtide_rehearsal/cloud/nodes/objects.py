@@ -1,4 +1,4 @@
-"""Kubernetes objects as they are only looked at, and the quantities in them."""
+"""Read-only Kubernetes objects, and quantities in them."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -11,23 +11,23 @@ Amounts = Mapping[str, Decimal]
 
 
 def amounts(resources: Object) -> dict[str, Decimal]:
-    """Kubernetes quantities as numbers."""
+    """Parse Kubernetes quantities."""
     return {name: parse_quantity(quantity) for name, quantity in resources.items()}
 
 
 def total(*many: Amounts) -> dict[str, Decimal]:
-    """Amounts added up."""
+    """Add up amounts."""
     summed: dict[str, Decimal] = {}
-    for each in many:
-        for name, amount in each.items():
+    for addend in many:
+        for name, amount in addend.items():
             summed[name] = summed.get(name, Decimal(0)) + amount
     return summed
 
 
 def most(*many: Amounts) -> dict[str, Decimal]:
-    """The most of each amount."""
+    """Return the maximum of each amount."""
     largest: dict[str, Decimal] = {}
-    for each in many:
-        for name, amount in each.items():
+    for candidate in many:
+        for name, amount in candidate.items():
             largest[name] = max(amount, largest.get(name, Decimal(0)))
     return largest

@@ -1,4 +1,4 @@
-"""What the node pools' controllers look at of a pod, and how they read it."""
+"""Pods, and pod templates, as the node pools' controllers read them."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ CONSUMES = (
     "autoscaling.x-k8s.io/consume-provisioning-request",
     "cluster-autoscaler.kubernetes.io/consume-provisioning-request",
 )
-"""Annotations of a pod that runs on what a ProvisioningRequest brought, the current and the older one."""
+"""Annotations of a pod that consumes a ProvisioningRequest, the current and the older one."""
 
 _NAME = "metadata.name"
 _FROM_DAEMON = ("DaemonSet", "Node")
@@ -21,7 +21,7 @@ _LOCAL = ("emptyDir", "hostPath")
 
 @dataclass(frozen=True, slots=True)
 class Toleration:
-    """A toleration; an empty key tolerates any, an empty effect each."""
+    """A toleration; an empty key tolerates any key, an empty effect any effect."""
 
     key: str
     operator: str
@@ -31,14 +31,14 @@ class Toleration:
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """What is required of a label; the key `metadata.name` stands for the node's name."""
+    """A requirement on a label; the key `metadata.name` means the node's name."""
 
     key: str
     operator: str
     values: tuple[str, ...]
 
     def holds(self, labels: Mapping[str, str]) -> bool:
-        """Whether labels are as required."""
+        """Return whether labels meet the requirement."""
         value = labels.get(self.key)
         if self.operator in ("Gt", "Lt"):
             return value is not None and _beyond(value, self.operator, self.values[0])
@@ -59,24 +59,24 @@ Term = tuple[Requirement, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pod:
-    """A pod, or what a template makes.
+    """A pod or a pod template.
 
     Attributes:
         namespace: its namespace.
         name: its name.
         uid: its uid.
-        node: the node it is bound to; empty for none.
-        phase: as the API has it.
-        requests: what it asks for in all, and one of `pods`.
+        node: its node; empty for none.
+        phase: its phase.
+        requests: the sum of its requests, and one of `pods`.
         labels: its labels.
         annotations: its annotations.
         selector: its `nodeSelector`.
         affinity: required node affinity: one of these terms must hold; empty for none.
-        tolerations: what it tolerates.
-        zones: where its volumes are; empty for anywhere.
+        tolerations: its tolerations.
+        zones: the zones of its volumes; empty for any.
         owner: kind of its controller; empty without.
         unschedulable: whether the scheduler found no node.
-        deleting: whether its deletion was asked for.
+        deleting: whether it has a deletion timestamp.
         local_storage: whether it has a volume that goes with the node.
         raw: the object.
     """
@@ -106,37 +106,37 @@ class Pod:
 
     @property
     def of_node(self) -> bool:
-        """Whether it belongs to its node: made by a DaemonSet, or by the kubelet itself."""
+        """Return whether it belongs to its node: created by a DaemonSet, or by the kubelet itself."""
         return self.owner in _FROM_DAEMON
 
     @property
     def ended(self) -> bool:
-        """Whether it will not run any more."""
+        """Return whether it has succeeded or failed."""
         return self.phase in ("Succeeded", "Failed")
 
     @property
     def request(self) -> str:
-        """Name of the ProvisioningRequest that it waits for, and not for the autoscaler; empty for none."""
+        """Name of the ProvisioningRequest that it consumes; empty for none."""
         return next((self.annotations[key] for key in CONSUMES if key in self.annotations), "")
 
 
 def requirements(expressions: Iterable[Object], key: str = "") -> Term:
-    """Requirements as a selector writes them, of the key that each names unless one is given."""
+    """Parse a selector's requirements; `key` replaces the key of each."""
     return tuple(
-        Requirement(key or each["key"], each["operator"], tuple(each.get("values") or ()))
-        for each in expressions
+        Requirement(key or expression["key"], expression["operator"], tuple(expression.get("values") or ()))
+        for expression in expressions
     )
 
 
 def read_pod(raw: Object, zones: frozenset[str] = frozenset()) -> Pod:
-    """A pod as the API has it.
+    """Parse a pod.
 
     Args:
         raw: the object, or a pod template.
-        zones: where its volumes are.
+        zones: the zones of its volumes.
     """
     metadata, spec = part(raw, "metadata"), part(raw, "spec")
-    owners = [text(each, "kind") for each in parts(metadata, "ownerReferences") if each.get("controller")]
+    owners = [text(owner, "kind") for owner in parts(metadata, "ownerReferences") if owner.get("controller")]
     return Pod(
         namespace=text(metadata, "namespace"),
         name=text(metadata, "name"),
@@ -148,12 +148,12 @@ def read_pod(raw: Object, zones: frozenset[str] = frozenset()) -> Pod:
         annotations=part(metadata, "annotations"),
         selector=part(spec, "nodeSelector"),
         affinity=_affinity(spec),
-        tolerations=tuple(_toleration(each) for each in parts(spec, "tolerations")),
+        tolerations=tuple(_toleration(toleration) for toleration in parts(spec, "tolerations")),
         zones=zones,
         owner=next(iter(owners), ""),
         unschedulable=any(
-            each["type"] == "PodScheduled" and each.get("reason") == "Unschedulable"
-            for each in parts(raw, "status", "conditions")
+            condition["type"] == "PodScheduled" and condition.get("reason") == "Unschedulable"
+            for condition in parts(raw, "status", "conditions")
         ),
         deleting="deletionTimestamp" in metadata,
         local_storage=any(kind in volume for volume in parts(spec, "volumes") for kind in _LOCAL),
@@ -179,18 +179,19 @@ def _affinity(spec: Object) -> tuple[Term, ...]:
 
 
 def _requests(spec: Object) -> dict[str, Decimal]:
-    """What the scheduler counts: of all containers and sidecars together, or of the largest init container
-    where that is more, and the overhead (Kubernetes docs, Init Containers and Sidecar Containers, 1.36)."""
+    """Return a pod's requests as the scheduler counts them: of all containers and sidecars together, or of
+    the largest init container if that is more, and the overhead (Kubernetes docs, Init Containers and Sidecar
+    Containers, 1.36)."""
     first: dict[str, Decimal] = {}
     beside: dict[str, Decimal] = {}
-    for each in parts(spec, "initContainers"):
-        together = total(beside, _asked(each))
+    for container in parts(spec, "initContainers"):
+        together = total(beside, _container_requests(container))
         first = most(first, together)
-        if each.get("restartPolicy") == "Always":
+        if container.get("restartPolicy") == "Always":
             beside = together
-    running = total(beside, *(_asked(each) for each in parts(spec, "containers")))
+    running = total(beside, *(_container_requests(container) for container in parts(spec, "containers")))
     return total(most(first, running), amounts(part(spec, "overhead")), {"pods": Decimal(1)})
 
 
-def _asked(container: Object) -> dict[str, Decimal]:
+def _container_requests(container: Object) -> dict[str, Decimal]:
     return amounts({**part(container, "resources", "limits"), **part(container, "resources", "requests")})

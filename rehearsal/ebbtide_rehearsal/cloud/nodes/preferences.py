@@ -1,4 +1,4 @@
-"""Which of several node pools gets new nodes."""
+"""Choice between node pools: the expanders of GKE and AKS, and ComputeClasses."""
 
 import hashlib
 import re
@@ -13,14 +13,14 @@ from ebbtide.kubernetes_api.parts import part, parts
 from ebbtide_rehearsal.cloud.autoscaling import Expander
 from ebbtide_rehearsal.cloud.nodes import gke_price
 from ebbtide_rehearsal.cloud.nodes.cluster import Seen
-from ebbtide_rehearsal.cloud.nodes.fitting import Room
+from ebbtide_rehearsal.cloud.nodes.fitting import NodeInfo
 from ebbtide_rehearsal.cloud.nodes.names import group
 from ebbtide_rehearsal.cloud.nodes.objects import Amounts, Object
 from ebbtide_rehearsal.cloud.nodes.pods import Pod
 from ebbtide_rehearsal.cloud.pools import NodePool
 
 COMPUTE_CLASS: Final = "cloud.google.com/compute-class"
-"""Label of the nodes of a ComputeClass, and what a pod selects one by (GKE docs)."""
+"""Label of a ComputeClass's nodes, by which pods select the class (GKE docs)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +29,12 @@ class Option:
 
     Attributes:
         pool: the pool.
-        zone: where.
-        nodes: how many.
-        pods: who would run there.
-        free: what an empty node offers.
-        waste: what would be left of a node's processors and of its memory, as shares, added up.
-        there: how many nodes the pool has in the zone.
+        zone: the zone.
+        nodes: the number of new nodes.
+        pods: the pods that would run there.
+        free: an empty node's free capacity.
+        waste: unused share of the nodes' processors plus that of their memory.
+        existing: the pool's number of nodes in the zone.
     """
 
     pool: NodePool
@@ -43,24 +43,25 @@ class Option:
     pods: tuple[Pod, ...]
     free: Amounts
     waste: float
-    there: int
+    existing: int
 
 
-def waste(empty: Room, left: Sequence[Room]) -> float:
-    """What is left of new nodes (kubernetes/autoscaler, FAQ, expander `least-waste`)."""
+def waste(empty: NodeInfo, used: Sequence[NodeInfo]) -> float:
+    """Return the unused share of new nodes (kubernetes/autoscaler, FAQ, expander `least-waste`)."""
     shares = [
-        sum((room.free.get(name, Decimal(0)) for room in left), Decimal(0)) / (empty.free[name] * len(left))
+        sum((node_info.free.get(name, Decimal(0)) for node_info in used), Decimal(0))
+        / (empty.free[name] * len(used))
         for name in ("cpu", "memory")
-        if empty.free.get(name) and left
+        if empty.free.get(name) and used
     ]
     return float(sum(shares, Decimal(0)))
 
 
 def class_rank(pool: NodePool, specification: Object) -> int | None:
-    """Return the place of a pool among a ComputeClass's priorities, from 0; None if it is not to be used.
+    """Return a pool's rank among a ComputeClass's priorities, from 0; None if it is not to be used.
 
     Rules with a `priorityScore` are ordered by it, the highest first, and those of the same score share a
-    place (GoogleCloudPlatform/cluster-autoscaler@7d250507, TestCCCScaleUpPriorityScore).
+    rank (GoogleCloudPlatform/cluster-autoscaler@7d250507, TestCCCScaleUpPriorityScore).
     """
     rules, number = parts(specification, "priorities"), _rule(pool, specification)
     if number is None:
@@ -95,23 +96,23 @@ def _meets(pool: NodePool, rule: Object) -> bool:
 
 
 def aks_priority(pool: NodePool, zone: str, priorities: str) -> int | None:
-    """A pool's priority for AKS's autoscaler, the highest wins; None where it has none.
+    """Return a pool's priority for AKS's autoscaler, the highest wins; None without one.
 
     Args:
         pool: the pool.
-        zone: where.
+        zone: the zone.
         priorities: the key `priorities` of the ConfigMap `cluster-autoscaler-priority-expander`: patterns by
             priority (kubernetes/autoscaler, expander/priority/readme.md).
     """
     table: Mapping[int, Sequence[str]] = yaml.safe_load(priorities) or {}
     name = group(pool, zone)
     matching = [
-        number for number, patterns in table.items() if any(re.search(each, name) for each in patterns)
+        number for number, patterns in table.items() if any(re.search(pattern, name) for pattern in patterns)
     ]
     return max(matching, default=None)
 
 
-def cooled(pool: NodePool, zones: Collection[str], seen: Seen, *, regional: bool) -> list[str]:
+def cooled(pool: NodePool, zones: Collection[str], snapshot: Seen, *, regional: bool) -> list[str]:
     """Return the node groups that a refusal suspends for the cooldown of a ComputeClass rule.
 
     Neither rules of node pools have one nor the last rule, `ScaleUpAnyway` included (GoogleCloudPlatform/
@@ -120,11 +121,11 @@ def cooled(pool: NodePool, zones: Collection[str], seen: Seen, *, regional: bool
     Args:
         pool: the refused pool.
         zones: the refused zones.
-        seen: the cluster.
+        snapshot: of the cluster.
         regional: whether the refusal holds for all zones, as that of a quota.
     """
     name = pool.labels.get(COMPUTE_CLASS, "")
-    specification = seen.classes.get(name, {})
+    specification = snapshot.classes.get(name, {})
     rules = parts(specification, "priorities")
     number = _rule(pool, specification)
     last = len(rules) - (specification.get("whenUnsatisfiable") != "ScaleUpAnyway")
@@ -132,14 +133,14 @@ def cooled(pool: NodePool, zones: Collection[str], seen: Seen, *, regional: bool
         return []
     return [
         group(other, zone)
-        for other in seen.pools
+        for other in snapshot.pools
         if other.labels.get(COMPUTE_CLASS) == name and _rule(other, specification) == number
         for zone in other.zones
         if regional or zone in zones
     ]
 
 
-def best(options: Sequence[Option], seen: Seen, specification: Object | None = None) -> Option | None:
+def best(options: Sequence[Option], snapshot: Seen, specification: Object | None = None) -> Option | None:
     """Return the option that the cloud's autoscaler takes; None if none is to be used.
 
     GKE takes the one that its expander scores best, unless a ComputeClass says otherwise. AKS follows its
@@ -148,7 +149,7 @@ def best(options: Sequence[Option], seen: Seen, specification: Object | None = N
 
     Args:
         options: the node groups that can grow.
-        seen: the cluster.
+        snapshot: of the cluster.
         specification: of the ComputeClass that the pods select; None for none.
     """
     ranked: list[tuple[tuple[float, ...], Option]] = []
@@ -156,20 +157,20 @@ def best(options: Sequence[Option], seen: Seen, specification: Object | None = N
         rank = 0 if specification is None else class_rank(option.pool, specification)
         if rank is None:
             continue
-        ranked.append(((rank, *_cost(option, seen), option.there), option))
-    return min(ranked, key=lambda each: (each[0], each[1].pool.name, each[1].zone))[1] if ranked else None
+        ranked.append(((rank, *_cost(option, snapshot), option.existing), option))
+    return min(ranked, key=lambda entry: (entry[0], entry[1].pool.name, entry[1].zone))[1] if ranked else None
 
 
-def _cost(option: Option, seen: Seen) -> tuple[float, ...]:
+def _cost(option: Option, snapshot: Seen) -> tuple[float, ...]:
     match option.pool.cloud:
         case "gke":
-            return (gke_price.score(option.pool, option.nodes, option.pods, option.free, seen),)
+            return (gke_price.score(option.pool, option.nodes, option.pods, option.free, snapshot),)
         case "aks":
-            return (*_preference(option, seen.told.expander, seen.priorities), _chance(option))
+            return (*_preference(option, snapshot.autoscaling.expander, snapshot.priorities), _chance(option))
 
 
 def _preference(option: Option, expander: Expander, priorities: str) -> tuple[float, ...]:
-    """What AKS's expander has of an option, the smallest best; of the same length for all of them."""
+    """Return AKS's expander's score of an option, the smallest wins; of the same length for all options."""
     match expander:
         case "random":
             return ()
@@ -185,6 +186,6 @@ def _preference(option: Option, expander: Expander, priorities: str) -> tuple[fl
 
 
 def _chance(option: Option) -> float:
-    """As good as thrown, and the same for all zones of a pool."""
+    """Return a pseudo-random number, the same for all zones of a pool."""
     thrown = hashlib.sha256(f"{option.pool.name} {option.pods[0].uid}".encode()).digest()
     return int.from_bytes(thrown[:8])

@@ -1,4 +1,4 @@
-"""The kubelet of pods whose command really runs, as processes of this machine.
+"""Kubelet of pods whose command runs as a process of this machine.
 
 Only a pod's first container runs, and of a pod of Argo Workflows the main one. Its end is the pod's: exit
 status, restarts, signal and grace period are a kubelet's (Kubernetes docs, Pod Lifecycle, 1.36).
@@ -30,7 +30,7 @@ _LONGEST_BACKOFF: Final = 300.0
 
 
 def is_process(pod: Pod) -> bool:
-    """Whether a pod's command really runs."""
+    """Return whether a pod's command runs as a process."""
     return pod.annotations.get(RUNS) == "process"
 
 
@@ -39,17 +39,17 @@ class _Running:
     """A pod's process.
 
     Attributes:
-        pod: the pod, as it was last seen.
+        pod: the pod, as of the last round.
         child: the process; None between restarts.
-        began: when it started.
-        name: the container's.
-        log: what it says.
-        read: how much of that was passed on.
-        restarts: how often it was started again.
-        code: the exit status of the one before.
-        again: when it starts again, of the monotonic clock.
-        kill: when it is killed, having been asked to end; None before.
-        shutdown: whether it was asked since its node is shut down.
+        began: its start.
+        name: the container's name.
+        log: its log file.
+        read: bytes of the log that were passed on.
+        restarts: the number of restarts.
+        code: exit status before the last restart.
+        again: time of the next restart, on the monotonic clock.
+        kill: end of its grace period; None before SIGTERM.
+        shutdown: whether its node shuts down.
     """
 
     pod: Pod
@@ -66,28 +66,28 @@ class _Running:
 
 
 class ProcessKubelet:
-    """Runs such pods, each time it is asked to look."""
+    """Runs such pods."""
 
-    def __init__(self, api: Api, hands: Hands, directory: Path, said: Callable[[Pod, str], None]) -> None:
+    def __init__(self, api: Api, hands: Hands, directory: Path, log: Callable[[Pod, str], None]) -> None:
         """Run pods of a cluster.
 
         Args:
             api: of the cluster.
-            hands: what writes their status.
-            directory: where their files and logs are.
-            said: what is done with what a pod says.
+            hands: writes the pods' status.
+            directory: for the pods' files and logs.
+            log: called with each line of a pod's output.
         """
-        self._api, self._hands, self._directory, self._said = api, hands, directory, said
+        self._api, self._hands, self._directory, self._log = api, hands, directory, log
         self._guard = Guard()
         self._running: dict[str, _Running] = {}
         self._lost: set[str] = set()
 
     def look(self, pods: Sequence[Pod], nodes: frozenset[str]) -> None:
-        """See to all pods.
+        """Start, update and end processes by the pods in the API.
 
         Args:
             pods: the pods of the cluster.
-            nodes: the nodes whose kubelets are there.
+            nodes: the nodes with a running kubelet.
         """
         self._lost &= {pod.uid for pod in pods}
         mine = {
@@ -108,24 +108,24 @@ class ProcessKubelet:
                 self._begin(pod)
 
     def stop_all(self, node: str, grace: float) -> None:
-        """A node is shut down: its pods are asked to end, and have so many seconds at most."""
+        """Terminate the pods of a node that shuts down, within `grace` seconds at most."""
         for entry in self._running.values():
             if entry.pod.node == node and entry.kill is None:
                 entry.shutdown = True
                 self._ask(entry, min(grace, _grace(entry.pod)))
 
     def busy(self, node: str) -> bool:
-        """Whether a pod of a node still runs."""
+        """Return whether a pod of a node still runs."""
         return any(entry.pod.node == node and entry.child is not None for entry in self._running.values())
 
     def lose(self, node: str) -> None:
-        """A node is gone, with all that ran on it; nobody is left to say so, and its pods never run again."""
+        """End the processes of a node that is gone, without a status: its kubelet is gone as well."""
         for uid in [uid for uid, entry in self._running.items() if entry.pod.node == node]:
             self._drop(uid)
             self._lost.add(uid)
 
     def close(self) -> None:
-        """End all of them."""
+        """End all processes."""
         for uid in list(self._running):
             self._drop(uid)
         self._guard.close()
@@ -133,7 +133,7 @@ class ProcessKubelet:
     def _begin(self, pod: Pod) -> None:
         log = self._directory / "logs" / pod.namespace / f"{pod.name}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
-        # A pod that was here before may have had its name: Argo makes a lost one again under the same.
+        # An earlier pod may have had this name: Argo recreates a lost pod under the same name.
         entry = _Running(pod, None, now(), "", log, read=log.stat().st_size if log.exists() else 0)
         self._start(entry)
 
@@ -152,7 +152,7 @@ class ProcessKubelet:
         entry.name, entry.began = container.name, now()
         try:
             with entry.log.open("ab") as log:
-                entry.child = subprocess.Popen(  # noqa: S603 - it is what the pod says
+                entry.child = subprocess.Popen(  # noqa: S603 - the pod's own command
                     container.command,
                     stdin=subprocess.DEVNULL,
                     stdout=log,
@@ -189,7 +189,7 @@ class ProcessKubelet:
             self._ask(entry, _grace(entry.pod))
 
     def _between(self, entry: _Running) -> None:
-        """A pod whose process has ended and starts again, unless it is to go."""
+        """Restart an ended process when its backoff is over, unless its pod is being deleted."""
         if entry.pod.deleting:
             self._drop(entry.pod.uid)
             self._gone(entry.pod)
@@ -198,14 +198,15 @@ class ProcessKubelet:
             self._start(entry)
 
     def _ask(self, entry: _Running, grace: float) -> None:
-        """A container's first process is sent the signal, and no other (Kubernetes docs, Pod Lifecycle)."""
+        """Send SIGTERM to the container's first process, and to no other (Kubernetes docs, Pod Lifecycle)."""
         entry.kill = time.monotonic() + grace
         if entry.child is not None:
             with contextlib.suppress(ProcessLookupError):
                 entry.child.send_signal(signal.SIGTERM)
 
     def _ended(self, entry: _Running, status: int) -> None:
-        """See to a process that has ended; a negative status is the signal that ended it."""
+        """Restart a process that has ended, or report its end; a negative status is the signal that ended
+        it."""
         self._read(entry)
         code = _SIGNALLED - status if status < 0 else status
         policy = entry.pod.raw.get("spec", {}).get("restartPolicy", "Always")
@@ -225,7 +226,7 @@ class ProcessKubelet:
             self._gone(entry.pod)
 
     def _gone(self, pod: Pod) -> None:
-        """A pod that was to be deleted has ended: its kubelet takes it out of the API."""
+        """Delete a pod that has ended from the API, as its kubelet does."""
         self._hands.delete(pod, gracePeriodSeconds=0, preconditions={"uid": pod.uid})
 
     def _drop(self, uid: str) -> None:
@@ -236,18 +237,18 @@ class ProcessKubelet:
         self._read(entry)
 
     def _read(self, entry: _Running) -> None:
-        """Pass on the whole lines that a pod has said since the last time."""
+        """Pass on the whole lines of a pod's output since the last time."""
         with entry.log.open("rb") as log:
             log.seek(entry.read)
             new = log.read()
         end = new.rfind(b"\n") + 1
         entry.read += end
         for line in new[:end].decode(errors="replace").splitlines():
-            self._said(entry.pod, line)
+            self._log(entry.pod, line)
 
 
 def _grace(pod: Pod) -> float:
-    """Seconds from the signal to the end by force."""
-    asked = pod.raw.get("metadata", {}).get("deletionGracePeriodSeconds")
+    """Return a pod's grace period in seconds."""
+    deletion = pod.raw.get("metadata", {}).get("deletionGracePeriodSeconds")
     given = pod.raw.get("spec", {}).get("terminationGracePeriodSeconds", 30)
-    return float(given if asked is None else asked)
+    return float(given if deletion is None else deletion)

@@ -1,6 +1,6 @@
-"""What becomes of ProvisioningRequests, and of those that GKE queues (kubernetes/autoscaler,
-ProvisioningRequest API autoscaling.x-k8s.io/v1; GKE docs, provisioningrequest, 2026-04-08; what Kueue 0.19.2
-makes of the conditions, its pkg/controller/admissionchecks/provisioning; reasons and messages:
+"""Decisions on ProvisioningRequests, and on those that GKE queues (kubernetes/autoscaler, ProvisioningRequest
+API autoscaling.x-k8s.io/v1; GKE docs, provisioningrequest, 2026-04-08; how Kueue 0.19.2 reads the conditions:
+its pkg/controller/admissionchecks/provisioning; reasons and messages:
 GoogleCloudPlatform/cluster-autoscaler@7d250507, pkg/provisioningrequests)."""
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from ebbtide_rehearsal.cloud.nodes.fitting import largest_first, obstacle, pack
 from ebbtide_rehearsal.cloud.nodes.machines import Machine, counted
 from ebbtide_rehearsal.cloud.nodes.names import resize_request
 from ebbtide_rehearsal.cloud.nodes.settings import Settings
-from ebbtide_rehearsal.cloud.nodes.templates import room
+from ebbtide_rehearsal.cloud.nodes.templates import node_info
 from ebbtide_rehearsal.cloud.nodes.verdicts import ATOMIC, CHECK, QUEUED, Condition, Order, Verdict
 from ebbtide_rehearsal.cloud.pools import NodePool
 
@@ -20,29 +20,29 @@ _CLASSES: Final = {"gke": (QUEUED, CHECK, ATOMIC), "aks": (CHECK, ATOMIC)}
 
 
 def decide(
-    request: Request, seen: Seen, since: float, backoff: Mapping[str, float], settings: Settings
+    request: Request, snapshot: Seen, since: float, backoff: Mapping[str, float], settings: Settings
 ) -> Verdict:
-    """What is to be done about a request now.
+    """Decide on a request.
 
     Args:
         request: the request.
-        seen: the cluster.
-        since: when it got its last condition, or was first seen, in simulated seconds.
+        snapshot: of the cluster.
+        since: time of its last condition, or of its first snapshot, in simulated seconds.
         backoff: ends of backoffs in simulated seconds, by node group.
-        settings: how long things take.
+        settings: durations.
     """
     had = request.conditions
-    if request.kind not in {each for pool in seen.pools for each in _CLASSES[pool.cloud]}:
+    if request.kind not in {name for pool in snapshot.pools for name in _CLASSES[pool.cloud]}:
         return None
     if request.kind != QUEUED:
-        return answer(request, seen, since, backoff, settings)
+        return answer(request, snapshot, since, backoff, settings)
     if had & {"Failed", "CapacityRevoked"}:
         return None
     if "Provisioned" in had:
-        return _booked(request, seen, since, settings)
+        return _booked(request, snapshot, since, settings)
     if "Accepted" not in had:
         return Condition(kind="Accepted", status=True, reason="SuccessfullyQueued", message=_ACCEPTED)
-    return _provision(request, seen, since, settings)
+    return _provision(request, snapshot, since, settings)
 
 
 _ACCEPTED: Final = "Provisioning Request was successfully queued."
@@ -56,11 +56,11 @@ _REVOKED: Final = (
 )
 
 
-def _booked(request: Request, seen: Seen, since: float, settings: Settings) -> Condition | None:
-    """A provisioned request: its nodes wait for its pods for a while, and are gone one day."""
-    if not nodes_of(request, seen.machines):
+def _booked(request: Request, snapshot: Seen, since: float, settings: Settings) -> Condition | None:
+    """Decide on a provisioned request: its booking expires, and its capacity may be revoked."""
+    if not nodes_of(request, snapshot.machines):
         return Condition(kind="CapacityRevoked", status=True, reason="CapacityRevoked", message=_REVOKED)
-    if "BookingExpired" not in request.conditions and seen.now - since >= settings.booking_seconds:
+    if "BookingExpired" not in request.conditions and snapshot.now - since >= settings.booking_seconds:
         return Condition(kind="BookingExpired", status=True, reason="BookingExpired", message=_EXPIRED)
     return None
 
@@ -69,21 +69,23 @@ def _failed(reason: str, message: str) -> Condition:
     return Condition(kind="Failed", status=True, reason=reason, message=message)
 
 
-def _provision(request: Request, seen: Seen, since: float, settings: Settings) -> Verdict:
-    mine = nodes_of(request, seen.machines)
+def _provision(request: Request, snapshot: Seen, since: float, settings: Settings) -> Verdict:
+    mine = nodes_of(request, snapshot.machines)
     if mine:
-        return _provisioned(request) if all(_up(machine, seen) for machine in mine) else None
-    pools = [pool for pool in seen.pools if pool.capacity == "queued"]
-    orders = [order for pool in pools for zone in pool.zones if (order := _order(request, pool, zone, seen))]
+        return _provisioned(request) if all(_up(machine, snapshot) for machine in mine) else None
+    pools = [pool for pool in snapshot.pools if pool.capacity == "queued"]
+    orders = [
+        order for pool in pools for zone in pool.zones if (order := _order(request, pool, zone, snapshot))
+    ]
     possible = [order for order in orders if len(order.zones) <= order.pool.maximum]
-    if failure := _infeasible(request, pools, orders, possible, seen):
+    if failure := _infeasible(request, pools, orders, possible, snapshot):
         return failure
     free = [
         order
         for order in possible
-        if len(order.zones) <= order.pool.maximum - counted(seen.machines, order.pool)
+        if len(order.zones) <= order.pool.maximum - counted(snapshot.machines, order.pool)
     ]
-    if seen.now - since < settings.dws_wait_seconds or not free:
+    if snapshot.now - since < settings.dws_wait_seconds or not free:
         return None
     return min(free, key=lambda order: (len(order.zones) * order.pool.hourly, order.pool.name, order.zones))
 
@@ -93,14 +95,14 @@ def _infeasible(
     pools: Sequence[NodePool],
     orders: Sequence[Order],
     possible: Sequence[Order],
-    seen: Seen,
+    snapshot: Seen,
 ) -> Condition | None:
     """Return the failure of a request that no queued pool can ever hold."""
     if not pools:
         nothing = "No nodepool with QueuedProvisioning enabled is available for scale up"
         return _failed("NoQueuedNodepoolAvailable", nothing)
     if not orders:
-        return _failed("ProvisioningRequestNotSchedulableInNodepool", _why_not(request, pools, seen))
+        return _failed("ProvisioningRequestNotSchedulableInNodepool", _why_not(request, pools, snapshot))
     if not any(_is_scheduled(order.pool) for order in orders):
         return _failed("ResizeRequestFailed", "Resize requests without accelerators are not supported.")
     if not possible:
@@ -110,7 +112,8 @@ def _infeasible(
 
 
 def _is_scheduled(pool: NodePool) -> bool:
-    """Flex-start is for accelerators and the series H4D (GKE docs, concepts/dws, 2026)."""
+    """Return whether flex-start has the pool's machine: accelerators and the series H4D (GKE docs,
+    concepts/dws, 2026)."""
     return pool.accelerator is not None or pool.machine.startswith("h4d-")
 
 
@@ -120,22 +123,22 @@ def _provisioned(request: Request) -> Condition:
     return Condition(kind="Provisioned", status=True, reason="Provisioned", message=done, details=details)
 
 
-def _order(request: Request, pool: NodePool, zone: str, seen: Seen) -> Order | None:
-    """What of a pool a request needs, all in one zone; None where one of its pods fits no node."""
-    empty, pods = room(pool, zone, seen.daemons), request.pods
-    if any(obstacle(each.pod, empty) for each in request.sets):
+def _order(request: Request, pool: NodePool, zone: str, snapshot: Seen) -> Order | None:
+    """Return the order of a request's nodes from a pool, all in one zone; None if a pod fits no node."""
+    empty, pods = node_info(pool, zone, snapshot.daemons), request.pods
+    if any(obstacle(pod_set.pod, empty) for pod_set in request.sets):
         return None
     used, _ = pack(largest_first(pods), empty, len(pods))
     return Order(pool, (zone,) * len(used))
 
 
-def _why_not(request: Request, pools: Sequence[NodePool], seen: Seen) -> str:
+def _why_not(request: Request, pools: Sequence[NodePool], snapshot: Seen) -> str:
     obstacles = {
         pool.name: dict.fromkeys(
             text
-            for each in request.sets
+            for pod_set in request.sets
             for zone in pool.zones
-            if (text := obstacle(each.pod, room(pool, zone, seen.daemons)))
+            if (text := obstacle(pod_set.pod, node_info(pool, zone, snapshot.daemons)))
         )
         for pool in pools
     }
@@ -145,12 +148,12 @@ def _why_not(request: Request, pools: Sequence[NodePool], seen: Seen) -> str:
 
 
 def nodes_of(request: Request, machines: Sequence[Machine]) -> list[Machine]:
-    """The machines that came for a request and stay."""
+    """Return the machines that were ordered for a request and stay."""
     return [machine for machine in machines if machine.request == request.id and not machine.leaves]
 
 
-def _up(machine: Machine, seen: Seen) -> bool:
-    node, pool = seen.nodes.get(machine.name), seen.pool(machine)
+def _up(machine: Machine, snapshot: Seen) -> bool:
+    node, pool = snapshot.nodes.get(machine.name), snapshot.pool(machine)
     shown = node is not None and (
         pool is None or pool.accelerator is None or pool.accelerator_resource in node.allocatable
     )
@@ -158,9 +161,9 @@ def _up(machine: Machine, seen: Seen) -> bool:
 
 
 def run_seconds(request: Request | None, pool: NodePool) -> float | None:
-    """How long nodes may run, simulated; None for as long as they are needed.
+    """Return a node's maximum run in simulated seconds; None for no limit.
 
     A request may ask for less than its pool allows (`maxRunDurationSeconds`).
     """
-    asked = request.parameters.get("maxRunDurationSeconds") if request else None
-    return min(float(asked), pool.max_run_seconds or float(asked)) if asked else pool.max_run_seconds
+    limit = request.parameters.get("maxRunDurationSeconds") if request else None
+    return min(float(limit), pool.max_run_seconds or float(limit)) if limit else pool.max_run_seconds

@@ -1,4 +1,4 @@
-"""Reading a cluster, as it is now."""
+"""Reads snapshots of a cluster."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -26,44 +26,51 @@ class Reader:
     """Reads a cluster."""
 
     def __init__(self, api: Api, store: Store, cluster: str) -> None:
-        """Read the cluster of an id, over its API and from the cloud's memory."""
+        """Read the cluster of an id, over its API and from the fake cloud's state."""
         self._api, self._store, self._cluster = api, store, cluster
         self._requests: Mapping[str, Object] = {}
 
     def look(self) -> Seen:
-        """The cluster as it is now."""
+        """Return a snapshot of the cluster."""
         raw = self._api.items("/api/v1/pods")
         zones = self._volume_zones() if any(_claims(pod) for pod in raw) else {}
         priorities = self._api.find(_PRIORITIES)
         requests = self._items(_REQUESTS)
-        self._requests = {text(each, "metadata", "uid"): each for each in requests}
-        nodes = [read_node(each) for each in self._api.items("/api/v1/nodes")]
+        self._requests = {text(request, "metadata", "uid"): request for request in requests}
+        nodes = [read_node(node) for node in self._api.items("/api/v1/nodes")]
         return Seen(
             now=self._store.clock.now(),
             pools=pools(self._store, self._cluster),
             machines=machines(self._store, self._cluster),
             nodes={node.name: node for node in nodes},
-            pods=[read_pod(each, _zones(each, zones)) for each in raw],
-            daemons=[_daemon(each) for each in self._api.items("/apis/apps/v1/daemonsets")],
-            budgets=[read_budget(each) for each in self._api.items("/apis/policy/v1/poddisruptionbudgets")],
-            requests=[self._request(each) for each in requests],
-            classes={text(each, "metadata", "name"): part(each, "spec") for each in self._items(_CLASSES)},
+            pods=[read_pod(pod, _zones(pod, zones)) for pod in raw],
+            daemons=[_daemon(daemon_set) for daemon_set in self._api.items("/apis/apps/v1/daemonsets")],
+            budgets=[
+                read_budget(budget) for budget in self._api.items("/apis/policy/v1/poddisruptionbudgets")
+            ],
+            requests=[self._request(request) for request in requests],
+            classes={
+                text(compute_class, "metadata", "name"): part(compute_class, "spec")
+                for compute_class in self._items(_CLASSES)
+            },
             priorities=text(priorities, "data", "priorities") if priorities else "",
-            told=instructions(self._store, self._cluster),
+            autoscaling=instructions(self._store, self._cluster),
         )
 
     def raw_request(self, request: Request) -> Object:
-        """A ProvisioningRequest as it was when last looked at."""
+        """Return a ProvisioningRequest as of the last snapshot."""
         return self._requests[request.uid]
 
     def _items(self, path: str) -> list[dict[str, Any]]:
-        """The objects of a kind that a cluster may not have."""
-        found = self._api.find(path)
-        return found["items"] if found else []
+        """Return the objects of a kind that a cluster may not have."""
+        response = self._api.find(path)
+        return response["items"] if response else []
 
     def _volume_zones(self) -> dict[str, frozenset[str]]:
-        """Where the volumes of claims are, by the claims' namespace and name."""
-        volumes = {text(each, "metadata", "name"): _volume_zone(each) for each in self._api.items(_VOLUMES)}
+        """Return the zones of claims' volumes, by the claims' namespace and name."""
+        volumes = {
+            text(volume, "metadata", "name"): _volume_zone(volume) for volume in self._api.items(_VOLUMES)
+        }
         return {
             f"{text(claim, 'metadata', 'namespace')}/{text(claim, 'metadata', 'name')}": zone
             for claim in self._api.items(_CLAIMS)
@@ -78,9 +85,9 @@ class Reader:
             uid=text(raw, "metadata", "uid"),
             kind=text(raw, "spec", "provisioningClassName"),
             sets=tuple(
-                PodSet(read_pod(template), int(each["count"]))
-                for each in parts(raw, "spec", "podSets")
-                if (template := self._template(namespace, text(each, "podTemplateRef", "name")))
+                PodSet(read_pod(template), int(pod_set["count"]))
+                for pod_set in parts(raw, "spec", "podSets")
+                if (template := self._template(namespace, text(pod_set, "podTemplateRef", "name")))
             ),
             parameters=part(raw, "spec", "parameters"),
             conditions=_conditions(raw, "True"),
@@ -88,22 +95,24 @@ class Reader:
         )
 
     def _template(self, namespace: str, name: str) -> Object:
-        found = self._api.find(f"/api/v1/namespaces/{namespace}/podtemplates/{name}")
-        return part(found, "template") if found else {}
+        template = self._api.find(f"/api/v1/namespaces/{namespace}/podtemplates/{name}")
+        return part(template, "template") if template else {}
 
 
 def _conditions(raw: Object, status: str) -> frozenset[str]:
-    return frozenset(each["type"] for each in parts(raw, "status", "conditions") if each["status"] == status)
+    return frozenset(
+        condition["type"] for condition in parts(raw, "status", "conditions") if condition["status"] == status
+    )
 
 
 def _claims(pod: Object) -> list[str]:
     namespace = text(pod, "metadata", "namespace")
-    named = [text(each, "persistentVolumeClaim", "claimName") for each in parts(pod, "spec", "volumes")]
+    named = [text(volume, "persistentVolumeClaim", "claimName") for volume in parts(pod, "spec", "volumes")]
     return [f"{namespace}/{name}" for name in named if name]
 
 
 def _zones(pod: Object, zones: Mapping[str, frozenset[str]]) -> frozenset[str]:
-    """Where all of a pod's volumes are; empty for anywhere. Nowhere is written as a zone that is none."""
+    """Return the zones that have all of a pod's volumes; empty for any. No common zone is written as {""}."""
     bound = [zones[claim] for claim in _claims(pod) if claim in zones]
     if not bound:
         return frozenset()
@@ -116,9 +125,9 @@ def _volume_zone(volume: Object) -> frozenset[str]:
     return frozenset(
         value
         for term in terms
-        for each in parts(term, "matchExpressions")
-        if each["key"] in _ZONES
-        for value in each.get("values") or ()
+        for expression in parts(term, "matchExpressions")
+        if expression["key"] in _ZONES
+        for value in expression.get("values") or ()
     )
 
 

@@ -1,4 +1,4 @@
-"""Which machines the cloud takes back, and when."""
+"""Reclaims of machines by the cloud, expired machines, and the sizes of fixed pools."""
 
 import math
 from collections.abc import Collection, Iterator
@@ -14,74 +14,78 @@ from ebbtide_rehearsal.cloud.pools import NodePool
 RECLAIMABLE = ("spot", "preemptible")
 
 
-def victims(fault: Fault, seen: Seen) -> list[Machine]:
-    """The machines that a fault takes, those that are longest there first.
+def victims(fault: Fault, snapshot: Seen) -> list[Machine]:
+    """Return the machines that a fault takes, oldest first.
 
-    On-demand machines are never taken: whoever asks for it gets none.
+    On-demand machines are never taken.
     """
     taken: list[Machine] = []
-    for pool in seen.pools:
+    for pool in snapshot.pools:
         if pool.capacity not in RECLAIMABLE:
             continue
-        if not any(fnmatchcase(each, fault.target) for each in (pool.name, pool.id)):
+        if not any(fnmatchcase(name, fault.target) for name in (pool.name, pool.id)):
             continue
-        there = _running(seen, pool.name)
+        running = _running(snapshot, pool.name)
         count = fault.details.get("count")
-        number = math.ceil(len(there) * fault.details.get("share", 1)) if count is None else int(count)
-        taken += there[:number]
+        number = math.ceil(len(running) * fault.details.get("share", 1)) if count is None else int(count)
+        taken += running[:number]
     count = fault.details.get("count")
     return taken if count is None else sorted(taken, key=_age)[: int(count)]
 
 
-def _running(seen: Seen, pool: str) -> list[Machine]:
-    return sorted((each for each in seen.machines if each.pool == pool and each.state == "running"), key=_age)
+def _running(snapshot: Seen, pool: str) -> list[Machine]:
+    return sorted(
+        (machine for machine in snapshot.machines if machine.pool == pool and machine.state == "running"),
+        key=_age,
+    )
 
 
 def _age(machine: Machine) -> tuple[float, str]:
     return machine.born, machine.name
 
 
-def expired(seen: Seen) -> Iterator[tuple[Machine, str]]:
-    """Machines whose time is over, and why: a preemptible one lives 24 hours at most, a queued or flex-start
-    one for its maximum run (GKE docs, preemptible-vms, dws-flex-start-training, 2026)."""
-    requests = {request.id: request for request in seen.requests}
-    for machine in seen.machines:
-        pool = seen.pool(machine)
+def expired(snapshot: Seen) -> Iterator[tuple[Machine, str]]:
+    """Return machines whose time is over, with the reason: 24 hours of a preemptible one, the maximum run of
+    a queued or flex-start one (GKE docs, preemptible-vms, dws-flex-start-training, 2026)."""
+    requests = {request.id: request for request in snapshot.requests}
+    for machine in snapshot.machines:
+        pool = snapshot.pool(machine)
         if pool is None or machine.state != "running":
             continue
         limit = run_seconds(requests.get(machine.request), pool)
-        if pool.capacity == "preemptible" and seen.now - machine.born >= PREEMPTIBLE_SECONDS:
+        if pool.capacity == "preemptible" and snapshot.now - machine.born >= PREEMPTIBLE_SECONDS:
             yield machine, "a preemptible machine runs for 24 hours at most"
-        elif limit is not None and seen.now - machine.since >= limit:
+        elif limit is not None and snapshot.now - machine.since >= limit:
             yield machine, f"its maximum run of {limit:.0f} s is over"
 
 
 def comes_back(machine: Machine, capacity: str) -> bool:
-    """Whether a machine that was taken is made anew under its name: GKE's instance groups keep their size
+    """Return whether a reclaimed machine is recreated under its name: GKE's instance groups keep their size
     (GKE docs, spot-vms; Compute Engine docs, spot VMs in managed instance groups, 2026)."""
     return machine.cloud == "gke" and capacity in RECLAIMABLE
 
 
-def surplus(seen: Seen) -> list[Machine]:
-    """The machines of pools of a fixed size that are too many, the newest first: the size was changed."""
+def surplus(snapshot: Seen) -> list[Machine]:
+    """Return the machines above the size of fixed pools, newest first."""
     return [
         machine
-        for pool in seen.pools
+        for pool in snapshot.pools
         if not pool.autoscaled and pool.capacity != "queued"
-        for machine in _running(seen, pool.name)[pool.initial :]
+        for machine in _running(snapshot, pool.name)[pool.initial :]
     ]
 
 
-def lacking(seen: Seen, known: Collection[str]) -> Iterator[tuple[NodePool, int]]:
-    """How many machines pools lack: those they are born with, and later those below their minimum.
+def missing_machines(snapshot: Seen, known: Collection[str]) -> Iterator[tuple[NodePool, int]]:
+    """Return the number of machines that each pool lacks: of its initial count if it is new, else of its
+    minimum.
 
     Args:
-        seen: the cluster.
-        known: pools that were born already.
+        snapshot: of the cluster.
+        known: pools that have had their initial nodes.
     """
-    for pool in seen.pools:
-        there = sum(each.pool == pool.name and not each.leaves for each in seen.machines)
+    for pool in snapshot.pools:
+        existing = sum(machine.pool == pool.name and not machine.leaves for machine in snapshot.machines)
         least = pool.minimum if pool.autoscaled else pool.initial
         wanted = least if pool.name in known else max(pool.initial, least)
-        if there < wanted:
-            yield pool, wanted - there
+        if existing < wanted:
+            yield pool, wanted - existing

@@ -1,4 +1,4 @@
-"""How long things take in node pools."""
+"""Durations of node pools' operations."""
 
 from dataclasses import dataclass
 from typing import Final, Self
@@ -8,10 +8,10 @@ _REACTION: Final = 8  # seconds of the wall clock, on a busy machine
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What a cloud does by default. Simulated seconds, unless said.
+    """Durations by the clouds' defaults, in simulated seconds unless stated otherwise.
 
     Where the source is the cluster autoscaler, it is the table of parameters in its FAQ
-    (kubernetes/autoscaler, cluster-autoscaler/FAQ.md, 2026). What a cluster's own settings say is not here:
+    (kubernetes/autoscaler, cluster-autoscaler/FAQ.md, 2026). A cluster's own settings are not here:
     see `ebbtide_rehearsal.cloud.autoscaling`.
 
     Attributes:
@@ -61,8 +61,8 @@ class Settings:
 
     @classmethod
     def at(cls, speed: float) -> Self:
-        """The same where time runs so many times as fast. Where the cloud waits for Kubernetes or Kueue, that
-        goes by the wall clock, and it waits long enough."""
+        """Return the settings for a clock that runs `speed` times as fast. Waits for Kubernetes or Kueue,
+        which follow the wall clock, are made long enough."""
         usual = cls()
         return cls(
             least_idle_seconds=_REACTION * speed,

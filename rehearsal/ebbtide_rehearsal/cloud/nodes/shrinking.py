@@ -1,5 +1,5 @@
-"""Which nodes are not needed, and what holds those that could go (kubernetes/autoscaler, FAQ, "How does
-scale-down work?" and "What types of pods can prevent CA from removing a node?", 2026)."""
+"""Scale-down: unneeded nodes, and what keeps a node (kubernetes/autoscaler, FAQ, "How does scale-down work?"
+and "What types of pods can prevent CA from removing a node?", 2026)."""
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ebbtide_rehearsal.cloud.nodes import message_ids
 from ebbtide_rehearsal.cloud.nodes.cluster import Node, Seen, share
-from ebbtide_rehearsal.cloud.nodes.fitting import Room, largest_first, place
+from ebbtide_rehearsal.cloud.nodes.fitting import NodeInfo, largest_first, schedule
 from ebbtide_rehearsal.cloud.nodes.machines import Machine, counted
 from ebbtide_rehearsal.cloud.nodes.pods import Pod
 from ebbtide_rehearsal.cloud.nodes.settings import Settings
@@ -18,12 +18,12 @@ SCALE_DOWN_DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Something that keeps a node that could go otherwise.
+    """A reason that keeps a node that could otherwise be removed.
 
     Attributes:
         node: its name.
-        pod: the pod, as `namespace/name`; empty where it is none.
-        why: why, as the end of a sentence that begins with the pod or the node.
+        pod: the pod, as `namespace/name`; empty if the node itself is the reason.
+        why: the reason, as the end of a sentence that begins with the pod or the node.
         message: the id of GKE's message.
     """
 
@@ -34,20 +34,20 @@ class Hold:
 
     @property
     def sentence(self) -> str:
-        """For people."""
-        who = f"pod {self.pod} {self.why}" if self.pod else f"it {self.why}"
-        return f"Node {self.node} is kept: {who}."
+        """Sentence of the log."""
+        subject = f"pod {self.pod} {self.why}" if self.pod else f"it {self.why}"
+        return f"Node {self.node} is kept: {subject}."
 
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """What the autoscaler finds of all nodes.
+    """The autoscaler's findings on all nodes.
 
     Attributes:
-        unneeded: since when nodes are not needed, by name.
-        unused: since when nodes are little used, held or not, by name.
-        leave: the nodes that go now.
-        held: what has held nodes for so long that they would have gone.
+        unneeded: start of the time that nodes are unneeded, by name.
+        unused: start of the time that nodes are underutilized, by name.
+        leave: the nodes to remove now.
+        held: the reasons that keep nodes which would otherwise be removed.
     """
 
     unneeded: Mapping[str, float]
@@ -56,19 +56,19 @@ class Review:
     held: tuple[Hold, ...]
 
 
-def holds(pod: Pod, seen: Seen) -> tuple[str, str] | None:
+def holds(pod: Pod, snapshot: Seen) -> tuple[str, str] | None:
     """Return why a pod keeps its node, as the end of a sentence that begins with it, and the id of GKE's
     message; None if it does not."""
-    told = pod.annotations.get(SAFE_TO_EVICT)
-    budgets = [budget for budget in seen.budgets if budget.covers(pod)]
-    if told == "false":
+    annotation = pod.annotations.get(SAFE_TO_EVICT)
+    budgets = [budget for budget in snapshot.budgets if budget.covers(pod)]
+    if annotation == "false":
         return f"is annotated {SAFE_TO_EVICT}: false", message_ids.NOT_SAFE_TO_EVICT
-    if told != "true":
+    if annotation != "true":
         if not pod.owner:
             return "has no controller that would make it anew", message_ids.NO_CONTROLLER
-        if seen.told.system_pods_hold and pod.namespace == "kube-system" and not budgets:
+        if snapshot.autoscaling.system_pods_hold and pod.namespace == "kube-system" and not budgets:
             return "is in kube-system without a PodDisruptionBudget", message_ids.SYSTEM_POD
-        if seen.told.local_storage_holds and pod.local_storage:
+        if snapshot.autoscaling.local_storage_holds and pod.local_storage:
             return "has a volume that goes with the node", message_ids.LOCAL_STORAGE
     for budget in budgets:
         if budget.allowed < 1:
@@ -77,93 +77,104 @@ def holds(pod: Pod, seen: Seen) -> tuple[str, str] | None:
     return None
 
 
-def _candidate(machine: Machine, seen: Seen) -> Node | None:
-    pool, node = seen.pool(machine), seen.nodes.get(machine.name)
+def _candidate(machine: Machine, snapshot: Seen) -> Node | None:
+    pool, node = snapshot.pool(machine), snapshot.nodes.get(machine.name)
     if pool is None or node is None or machine.state != "running":
         return None
     scaled = pool.autoscaled or pool.capacity in ("queued", "flex-start")
-    used = share(seen.on(node.name), node, pool.accelerator_resource, daemons_count=seen.told.daemons_count)
-    return node if scaled and used < seen.told.utilization else None
+    used = share(
+        snapshot.on(node.name),
+        node,
+        pool.accelerator_resource,
+        daemons_count=snapshot.autoscaling.daemons_count,
+    )
+    return node if scaled and used < snapshot.autoscaling.utilization else None
 
 
-def idle_seconds(seen: Seen, settings: Settings) -> float:
-    """How long a node is not needed before it goes, simulated."""
-    return max(seen.told.idle_seconds, settings.least_idle_seconds)
+def idle_seconds(snapshot: Seen, settings: Settings) -> float:
+    """Return how long a node must be unneeded before it is removed, in simulated seconds."""
+    return max(snapshot.autoscaling.idle_seconds, settings.least_idle_seconds)
 
 
 def review(
-    seen: Seen, before: Review, booked: AbstractSet[str], last_growth: float | None, settings: Settings
+    snapshot: Seen,
+    before: Review,
+    booked: AbstractSet[str],
+    last_growth: float | None,
+    settings: Settings,
 ) -> Review:
-    """Look at all nodes.
+    """Review all nodes.
 
     Args:
-        seen: the cluster.
-        before: what was found the last time.
-        booked: nodes that are kept for pods to come, by name.
-        last_growth: when nodes were last added, in simulated seconds; None for never.
-        settings: how long things take.
+        snapshot: of the cluster.
+        before: the last review.
+        booked: names of nodes that are booked for pods of requests.
+        last_growth: time of the last scale-up, in simulated seconds; None for never.
+        settings: durations.
     """
     unneeded: dict[str, float] = {}
     unused: dict[str, float] = {}
     leave: list[str] = []
     held: list[Hold] = []
-    settled = last_growth is None or seen.now - last_growth >= seen.told.settle_seconds
-    idle = idle_seconds(seen, settings)
-    machines = [machine for machine in seen.machines if _candidate(machine, seen)]
-    machines.sort(key=lambda machine: (len(_movable(seen, machine.name)), machine.name))
-    homes: dict[str, Room] = _homes(seen)
+    settled = last_growth is None or snapshot.now - last_growth >= snapshot.autoscaling.settle_seconds
+    idle = idle_seconds(snapshot, settings)
+    machines = [machine for machine in snapshot.machines if _candidate(machine, snapshot)]
+    machines.sort(key=lambda machine: (len(_movable(snapshot, machine.name)), machine.name))
+    homes: dict[str, NodeInfo] = _homes(snapshot)
     for machine in machines:
-        if not _spare(machine, seen, unneeded):
+        if not _spare(machine, snapshot, unneeded):
             continue
-        name, pods = machine.name, _movable(seen, machine.name)
-        unused[name] = before.unused.get(name, seen.now)
-        found = _holds(seen, seen.nodes[name], pods)
-        if not found:
-            others = [each for other, each in homes.items() if other != name]
-            left, without = place(largest_first(pods), others)
-            found = [Hold(name, pod.id, "fits on no other node", message_ids.NO_PLACE) for pod in without]
-            if not found:
-                homes.update({each.name: each for each in left})
-        if found or name in booked:
-            late = seen.now - unused[name] >= idle
-            held += found if late else []
+        name, pods = machine.name, _movable(snapshot, machine.name)
+        unused[name] = before.unused.get(name, snapshot.now)
+        holding = _holds(snapshot, snapshot.nodes[name], pods)
+        if not holding:
+            others = [node for other, node in homes.items() if other != name]
+            placed, without = schedule(largest_first(pods), others)
+            holding = [Hold(name, pod.id, "fits on no other node", message_ids.NO_PLACE) for pod in without]
+            if not holding:
+                homes.update({node.name: node for node in placed})
+        if holding or name in booked:
+            late = snapshot.now - unused[name] >= idle
+            held += holding if late else []
             continue
-        unneeded[name] = before.unneeded.get(name, seen.now)
+        unneeded[name] = before.unneeded.get(name, snapshot.now)
         homes.pop(name, None)
-        if settled and seen.now - unneeded[name] >= idle:
+        if settled and snapshot.now - unneeded[name] >= idle:
             leave.append(name)
-    return Review(unneeded, unused, _whole_slices(leave, seen), tuple(held))
+    return Review(unneeded, unused, _whole_slices(leave, snapshot), tuple(held))
 
 
-def _whole_slices(leave: Sequence[str], seen: Seen) -> tuple[str, ...]:
-    """Of the nodes that may leave, those whose TPU slice may leave as a whole (GKE docs, tpus, 2026)."""
-    of_slices = {pool.name for pool in seen.pools if pool.together > 1}
-    staying = {machine.pool for machine in seen.machines if not machine.leaves and machine.name not in leave}
-    pool_of = {machine.name: machine.pool for machine in seen.machines}
+def _whole_slices(leave: Sequence[str], snapshot: Seen) -> tuple[str, ...]:
+    """Return the nodes that may leave without splitting a TPU slice (GKE docs, tpus, 2026)."""
+    of_slices = {pool.name for pool in snapshot.pools if pool.together > 1}
+    staying = {
+        machine.pool for machine in snapshot.machines if not machine.leaves and machine.name not in leave
+    }
+    pool_of = {machine.name: machine.pool for machine in snapshot.machines}
     return tuple(name for name in leave if pool_of[name] not in of_slices & staying)
 
 
-def _spare(machine: Machine, seen: Seen, unneeded: Mapping[str, float]) -> bool:
-    """Whether a pool is above its minimum without those of its nodes that are not needed already."""
-    pool = seen.pool(machine)
-    going = sum(each.name in unneeded and each.pool == machine.pool for each in seen.machines)
-    return pool is not None and counted(seen.machines, pool) - going > pool.minimum
+def _spare(machine: Machine, snapshot: Seen, unneeded: Mapping[str, float]) -> bool:
+    """Return whether a pool, without its nodes that are already unneeded, is above its minimum."""
+    pool = snapshot.pool(machine)
+    going = sum(other.name in unneeded and other.pool == machine.pool for other in snapshot.machines)
+    return pool is not None and counted(snapshot.machines, pool) - going > pool.minimum
 
 
-def _movable(seen: Seen, node: str) -> list[Pod]:
-    return [pod for pod in seen.on(node) if not pod.of_node and not pod.deleting]
+def _movable(snapshot: Seen, node: str) -> list[Pod]:
+    return [pod for pod in snapshot.on(node) if not pod.of_node and not pod.deleting]
 
 
-def _homes(seen: Seen) -> dict[str, Room]:
+def _homes(snapshot: Seen) -> dict[str, NodeInfo]:
     return {
-        machine.name: node.room(seen.on(node.name))
-        for machine in seen.machines
-        if (node := seen.nodes.get(machine.name)) and node.open and machine.state == "running"
+        machine.name: node.node_info(snapshot.on(node.name))
+        for machine in snapshot.machines
+        if (node := snapshot.nodes.get(machine.name)) and node.open and machine.state == "running"
     }
 
 
-def _holds(seen: Seen, node: Node, pods: Sequence[Pod]) -> list[Hold]:
+def _holds(snapshot: Seen, node: Node, pods: Sequence[Pod]) -> list[Hold]:
     if node.annotations.get(SCALE_DOWN_DISABLED) == "true":
         why = f"is annotated {SCALE_DOWN_DISABLED}"
         return [Hold(node.name, "", why, message_ids.SCALE_DOWN_DISABLED)]
-    return [Hold(node.name, pod.id, *reason) for pod in pods if (reason := holds(pod, seen))]
+    return [Hold(node.name, pod.id, *reason) for pod in pods if (reason := holds(pod, snapshot))]

@@ -1,5 +1,5 @@
-"""What the clouds run in kube-system of their own accord, as far as it matters to node pools: who may land on
-a node and hold it, and what each node has less for work.
+"""The clouds' own workloads in kube-system, as far as they matter to node pools: pods that keep a node, and
+capacity that each node lacks for work.
 
 Requests are the catalog's footprints `gke`, `gke-node`, `aks` and `aks-node`, whose sources name the parts.
 GKE's kube-dns has no PodDisruptionBudget until its owner makes one (GKE docs, cluster-autoscaler, 2026); AKS
@@ -27,7 +27,7 @@ _ADDON: Final[Mapping[str, tuple[dict[str, str], ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Addon:
-    """A Deployment: pods, what each asks for (millicores, MiB), its budget's name or an empty one."""
+    """A Deployment: number of pods, requests of each (millicores, MiB), name of its budget or empty."""
 
     name: str
     pods: int
@@ -51,13 +51,13 @@ _ADDONS: Final[Mapping[str, tuple[_Addon, ...]]] = {
 
 
 def install(api: Api, cloud: Literal["gke", "aks"]) -> None:
-    """Put the cloud's own workloads into a cluster."""
+    """Install the cloud's own workloads into a cluster."""
     for path, body in objects(cloud):
         api.apply(path, body)
 
 
 def objects(cloud: Literal["gke", "aks"]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The cloud's own workloads, with where they are in the API."""
+    """Return the cloud's own workloads, with their paths in the API."""
     each_node = footprint(f"{cloud}-node").requests
     agents = _pod("node-agents", each_node.cpu_m, each_node.memory_mib, _EVERYTHING, "system-node-critical")
     yield _object("apps/v1", "DaemonSet", "node-agents", _selecting("node-agents") | {"template": agents})
@@ -76,8 +76,8 @@ def _selecting(name: str) -> dict[str, Any]:
 
 def _object(version: str, kind: str, name: str, spec: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     path = f"/apis/{version}/namespaces/{_NAMESPACE}/{kind.lower()}s/{name}"
-    about = {"name": name, "namespace": _NAMESPACE}
-    return path, {"apiVersion": version, "kind": kind, "metadata": about, "spec": spec}
+    metadata = {"name": name, "namespace": _NAMESPACE}
+    return path, {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec}
 
 
 def _pod(

@@ -1,7 +1,7 @@
-"""Nodes as the clouds make them: names, labels, taints, capacity.
+"""Nodes as the clouds create them: names, labels, taints, capacity.
 
 Sources: GKE docs (node names, node labels), Azure docs (AKS node labels, scale set names), Kubernetes docs
-(Well-Known Labels; Cloud Controller Manager for the taint at birth); 2026.
+(Well-Known Labels; Cloud Controller Manager for the initial taint); 2026.
 """
 
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from ebbtide.catalog import CloudKind, find_machine
-from ebbtide_rehearsal.cloud.nodes.fitting import ZONE, Room, tolerates
+from ebbtide_rehearsal.cloud.nodes.fitting import ZONE, NodeInfo, tolerates
 from ebbtide_rehearsal.cloud.nodes.machines import Machine
 from ebbtide_rehearsal.cloud.nodes.names import group, provider_id, resize_request
 from ebbtide_rehearsal.cloud.nodes.objects import amounts, total
@@ -21,7 +21,7 @@ REQUEST_LABEL: Final = "autoscaling.gke.io/provisioning-request"
 """Label of a node that came for a ProvisioningRequest that GKE had queued."""
 
 UNINITIALIZED: Final = "node.cloudprovider.kubernetes.io/uninitialized"
-"""Key of the taint that a node is born with, until the cloud's controller has seen to it."""
+"""Key of a new node's taint, until the cloud's controller has initialized the node."""
 
 NOT_READY: Final = "node.kubernetes.io/not-ready"
 """Key of the taint that Kubernetes puts on a node until its kubelet is ready."""
@@ -31,7 +31,7 @@ _ARM: Final = ("t2a-", "c4a-", "n4a-", "a4x-")
 
 
 def labels(pool: NodePool, zone: str, name: str) -> dict[str, str]:
-    """The labels of a node: those of its pool, and those that say which and where it is."""
+    """Return the labels of a node: its pool's, and those of its name, machine and zone."""
     region = zone.rsplit("-", 1)[0]
     arch = "arm64" if pool.machine.startswith(_ARM) else "amd64"
     own = {
@@ -61,34 +61,37 @@ def labels(pool: NodePool, zone: str, name: str) -> dict[str, str]:
 
 
 def provides(pool: NodePool) -> dict[str, str]:
-    """What pods may ask for on a node, once its accelerators are seen."""
+    """Return a node's allocatable resources once its accelerators are ready."""
     return {"pods": str(_PODS[pool.cloud]), **pool.allocatable, **pool.accelerators}
 
 
 def capacity(pool: NodePool) -> dict[str, str]:
-    """What a node has, as far as the catalog knows its machine type; its accelerators left out."""
+    """Return a node's capacity, as far as the catalog knows its machine type, without accelerators."""
     machine = find_machine(CloudKind(pool.cloud), pool.machine)
     known = {"cpu": str(machine.vcpus), "memory": f"{int(machine.memory_gib * 1024)}Mi"} if machine else {}
     return {"pods": str(_PODS[pool.cloud]), **pool.allocatable, **known}
 
 
-def room(pool: NodePool, zone: str, daemons: Sequence[Pod]) -> Room:
-    """A new node of a pool, with the pods of DaemonSets on it."""
+def node_info(pool: NodePool, zone: str, daemons: Sequence[Pod]) -> NodeInfo:
+    """Return a new node of a pool, with the pods of DaemonSets on it."""
     name = f"template-node-for-{group(pool, zone)}"
-    marks = labels(pool, zone, name)
+    node_labels = labels(pool, zone, name)
     offered = amounts(provides(pool))
-    taken = total(*(pod.requests for pod in daemons if runs_on(pod, marks, pool)))
+    taken = total(*(pod.requests for pod in daemons if runs_on(pod, node_labels, pool)))
     free = {key: amount - taken.get(key, Decimal(0)) for key, amount in offered.items()}
-    return Room(name, marks, pool.taints, free)
+    return NodeInfo(name, node_labels, pool.taints, free)
 
 
-def runs_on(daemon: Pod, marks: dict[str, str], pool: NodePool) -> bool:
-    """Whether a DaemonSet puts a pod on a pool's nodes."""
+def runs_on(daemon: Pod, node_labels: dict[str, str], pool: NodePool) -> bool:
+    """Return whether a DaemonSet has a pod on a pool's nodes."""
     return (
-        all(marks.get(key) == value for key, value in daemon.selector.items())
+        all(node_labels.get(key) == value for key, value in daemon.selector.items())
         and (
             not daemon.affinity
-            or any(term and all(each.holds(marks) for each in term) for term in daemon.affinity)
+            or any(
+                term and all(requirement.holds(node_labels) for requirement in term)
+                for term in daemon.affinity
+            )
         )
         and all(
             tolerates(daemon.tolerations, taint)
@@ -99,32 +102,32 @@ def runs_on(daemon: Pod, marks: dict[str, str], pool: NodePool) -> bool:
 
 
 def node(pool: NodePool, machine: Machine, version: str) -> dict[str, Any]:
-    """The Node object that a kubelet and the cloud's controller register.
+    """Return the Node object that a kubelet and the cloud's controller register.
 
     Args:
         pool: the machine's pool.
         machine: the machine.
-        version: Kubernetes's, as the API server says it.
+        version: Kubernetes' version, as the API server reports it.
     """
-    marks = labels(pool, machine.zone, machine.name)
+    node_labels = labels(pool, machine.zone, machine.name)
     if machine.request and pool.capacity == "queued":
-        marks[REQUEST_LABEL] = resize_request(machine.request)
+        node_labels[REQUEST_LABEL] = resize_request(machine.request)
     accelerator = pool.accelerator_resource
-    birth = {"key": UNINITIALIZED, "value": "true", "effect": "NoSchedule"}
+    initial_taint = {"key": UNINITIALIZED, "value": "true", "effect": "NoSchedule"}
     taints = [
         {"key": taint.key, "effect": taint.effect} | ({"value": taint.value} if taint.value else {})
         for taint in pool.taints
     ]
-    seen = {key: value for key, value in provides(pool).items() if key != accelerator}
+    allocatable = {key: value for key, value in provides(pool).items() if key != accelerator}
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": machine.name, "labels": marks, "annotations": {KUBELET: FAKE}},
-        "spec": {"providerID": provider_id(machine), "taints": [*taints, birth]},
+        "metadata": {"name": machine.name, "labels": node_labels, "annotations": {KUBELET: FAKE}},
+        "spec": {"providerID": provider_id(machine), "taints": [*taints, initial_taint]},
         "status": {
-            "allocatable": seen,
+            "allocatable": allocatable,
             "capacity": capacity(pool),
-            "nodeInfo": _information(marks["kubernetes.io/arch"], version),
+            "nodeInfo": _information(node_labels["kubernetes.io/arch"], version),
         },
     }
 

@@ -1,4 +1,4 @@
-"""What may become of a ProvisioningRequest."""
+"""Decisions on ProvisioningRequests."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,25 +7,25 @@ from typing import Final
 from ebbtide_rehearsal.cloud.pools import NodePool
 
 QUEUED: Final = "queued-provisioning.gke.io"
-"""GKE's class for capacity that is waited for."""
+"""GKE's class for queued capacity."""
 
 ATOMIC: Final = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
-"""The cluster autoscaler's class for nodes that come all or not at all."""
+"""The cluster autoscaler's class for all nodes or none."""
 
 CHECK: Final = "check-capacity.autoscaling.x-k8s.io"
-"""The cluster autoscaler's class for capacity that is there already."""
+"""The cluster autoscaler's class for existing free capacity."""
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition that a request gets.
+    """A new condition of a request.
 
     Attributes:
-        kind: such as `Provisioned`.
+        kind: its type, such as `Provisioned`.
         status: whether it is true.
         reason: a word.
         message: a sentence.
-        details: what the class has to say beside.
+        details: `provisioningClassDetails`.
     """
 
     kind: str
@@ -36,17 +36,17 @@ class Condition:
 
     @property
     def sentence(self) -> str:
-        """For people, as the end of a sentence that begins with the request."""
+        """End of a sentence that begins with the request."""
         return f"is {'' if self.status else 'not '}{self.kind}: {self.message}"
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Nodes that a request is to get, all at once.
+    """An order of nodes for a request, all at once.
 
     Attributes:
-        pool: of which pool.
-        zones: where each goes.
+        pool: the pool.
+        zones: the zone of each node.
     """
 
     pool: NodePool

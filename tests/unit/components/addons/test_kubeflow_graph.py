@@ -24,7 +24,7 @@ CHART = "kubernetes:helm.sh/v4:Chart"
 
 
 def recorded(make: Callable[[pulumi.Resource, pulumi.ResourceOptions], object]) -> Recording:
-    """What is made with a provider and something to wait for."""
+    """Record components with a provider and a dependency."""
 
     def program() -> None:
         provider = kubernetes.Provider("kubernetes", kubeconfig="{}")

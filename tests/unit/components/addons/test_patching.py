@@ -1,4 +1,4 @@
-"""How each child of a chart or a directory is patched, and how it goes away."""
+"""Patches and deletion of each child of a chart or a directory."""
 
 import asyncio
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ class Thing(pulumi.CustomResource):
 
 
 def given(kind: str, *, custom: bool = True, **fields: Any) -> pulumi.ResourceTransformArgs:
-    """What the engine hands to a transform for a child."""
+    """Build a transform's arguments for a child."""
     return pulumi.ResourceTransformArgs(
         custom=custom,
         type_=f"kubernetes:core/v1:{kind}",
@@ -34,7 +34,7 @@ def given(kind: str, *, custom: bool = True, **fields: Any) -> pulumi.ResourceTr
 def transformed(
     args: pulumi.ResourceTransformArgs, *, own: bool = True, kept: tuple[str, ...] = ()
 ) -> tuple[Mapping[str, Any], bool, list[str] | None]:
-    """What becomes of a child: its properties, whether it ends with the cluster, and what it ignores."""
+    """Return a child's properties, whether it is deleted with the cluster, and its ignored changes."""
     found: list[Any] = []
 
     def program() -> None:

@@ -58,7 +58,7 @@ MESSAGES = [
 
 @pytest.mark.parametrize(("message", "is_disruption"), MESSAGES)
 def test_what_a_lost_node_says(message: str, is_disruption: bool) -> None:  # noqa: FBT001
-    """What the clouds write into a pod that lost its node is told from what a failure says."""
+    """Pod statuses of a lost node, as the clouds write them, are told apart from failures."""
     pattern = re.search(r"matches '([^']+)'", DISRUPTIONS)
     assert pattern
     assert bool(re.search(pattern[1], message)) is is_disruption

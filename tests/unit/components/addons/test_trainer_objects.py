@@ -1,4 +1,4 @@
-"""What Trainer's chart is told, and patches over objects as its templates have them."""
+"""Values of Trainer's chart, and patches of objects from its templates."""
 
 import yaml
 

@@ -26,7 +26,7 @@ def made(**work_pool: Any) -> Any:
 
 
 def alone(pool: Pool, **args: Any) -> Recording:
-    """What someone else's program makes with a single node pool."""
+    """Create a single node pool as another program does."""
 
     def program() -> None:
         NodePool(
@@ -53,7 +53,7 @@ _KEYS = {"scaleSetPriority", "scaleSetEvictionPolicy", "spotMaxPrice", "capacity
 
 @pytest.mark.parametrize(("capacity", "expected"), CAPACITIES, ids=[str(row[0]) for row in CAPACITIES])
 def test_a_capacity_kind_sets_its_own_fields_and_no_other(capacity: Any, expected: dict[str, Any]) -> None:
-    """What a capacity kind does not have is not set at all."""
+    """Properties that a capacity kind does not have are not set."""
     inputs = made(machine="Standard_D8s_v5", capacity=capacity)
     assert {key: value for key, value in inputs.items() if key in _KEYS} == expected
 

@@ -66,7 +66,7 @@ _KEYS = {"spot", "preemptible", "flexStart", "maxRunDuration", "reservationAffin
 
 @pytest.mark.parametrize(("capacity", "expected"), CAPACITIES, ids=[str(row[0]) for row in CAPACITIES])
 def test_a_capacity_kind_sets_its_own_fields_and_no_other(capacity: Any, expected: dict[str, Any]) -> None:
-    """What a capacity kind does not have is not set at all."""
+    """Properties that a capacity kind does not have are not set."""
     config = made(machine="g2-standard-8", capacity=capacity)["nodeConfig"]
     assert {key: value for key, value in config.items() if key in _KEYS} == expected
 

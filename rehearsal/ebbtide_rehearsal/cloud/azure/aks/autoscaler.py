@@ -51,7 +51,7 @@ _READ: Final[Mapping[str, tuple[str, Callable[[Any], Any]]]] = {
     "skipNodesWithLocalStorage": ("local_storage_holds", lambda text: text == "true"),
     "skipNodesWithSystemPods": ("system_pods_hold", lambda text: text == "true"),
 }
-"""Which settings the stand-in's autoscaler goes by; the others change nothing in it."""
+"""The settings that the fake cloud's autoscaler applies; the others have no effect in it."""
 
 
 def autoscaling(state: Mapping[str, Any]) -> Autoscaling:

@@ -36,11 +36,11 @@ def _spot_of_a_series_that_has_it(pool: PoolRequest) -> str | None:
 
 
 def _standard_load_balancer(pool: PoolRequest) -> str | None:
-    sku = str(inner(pool.about, "networkProfile").get("loadBalancerSku", "standard"))
+    sku = str(inner(pool.cluster_state, "networkProfile").get("loadBalancerSku", "standard"))
     if sku.lower() == "standard" or not (pool.is_spot or pool.properties.get("availabilityZones")):
         return None
-    what = "spot pools" if pool.is_spot else "availability zone"
-    return refused("BadRequest", f"Standard Load Balancer is required for {what}.")
+    feature = "spot pools" if pool.is_spot else "availability zone"
+    return refused("BadRequest", f"Standard Load Balancer is required for {feature}.")
 
 
 def _only_spot_is_evicted(pool: PoolRequest) -> str | None:

@@ -40,10 +40,10 @@ def _about(request: Request) -> dict[str, Any]:
         "networkProfile": {**_NETWORK, **inner(request.inputs, "networkProfile")},
         "identity": _identity(request),
         "nodeResourceGroup": outputs_of(request)["nodeResourceGroup"],
-        "kubernetesVersion": given or request.kept("kubernetesVersion", _default_version),
+        "kubernetesVersion": given or request.preserved("kubernetesVersion", _default_version),
         "currentKubernetesVersion": _exact(given)
         if given
-        else request.kept("currentKubernetesVersion", lambda: PINS["kubernetes"].version),
+        else request.preserved("currentKubernetesVersion", lambda: PINS["kubernetes"].version),
     }
 
 
@@ -52,7 +52,7 @@ def _default_version() -> str:
 
 
 def _exact(version: str) -> str:
-    """The patch version that AKS takes a version for: where none is said, the newest that there is here."""
+    """Return the patch version that AKS chooses for a version: the newest in the catalog if none is given."""
     if version.count(".") > _MINOR:
         return version
     return PINS["kubernetes"].version if version == _default_version() else f"{version}.0"
@@ -77,12 +77,17 @@ def _identity(request: Request) -> Mapping[str, Any]:
 
 
 def _inline(request: Request) -> Iterator[PoolRequest]:
-    about = _about(request)
+    cluster_state = _about(request)
     for profile in items(request.inputs, "agentPoolProfiles"):
         name = str(profile["name"])
         given = {key: value for key, value in profile.items() if key != "name"}
         yield PoolRequest(
-            request.cloud, request.id, about, name, given, request.cloud.find(pools.pool_id(request.id, name))
+            request.cloud,
+            request.id,
+            cluster_state,
+            name,
+            given,
+            request.cloud.find(pools.pool_id(request.id, name)),
         )
 
 
@@ -93,7 +98,7 @@ def _pools_refused(request: Request) -> str | None:
 
 def _outputs(request: Request) -> Mapping[str, Any]:
     """Return what AKS adds: addresses, a directory, an issuer, an identity of the kubelet."""
-    kept = {
+    preserved = {
         name: request.old.state[name]
         for name in _KEPT
         if request.old is not None and name in request.old.state and name not in request.inputs
@@ -103,7 +108,7 @@ def _outputs(request: Request) -> Mapping[str, Any]:
         "fqdn": answers["fqdn"],
         "azurePortalFQDN": answers["fqdn"].replace(".hcp.", ".portal.hcp.", 1),
         "identityProfile": answers["identityProfile"],
-        "resourceUID": request.kept("resourceUID", lambda: uuid4().hex[:24]),
+        "resourceUID": request.preserved("resourceUID", lambda: uuid4().hex[:24]),
         "powerState": {"code": "Running"},
         "provisioningState": "Succeeded",
         "maxAgentPools": 100,
@@ -113,14 +118,14 @@ def _outputs(request: Request) -> Mapping[str, Any]:
     issuer = inner(request.inputs, "oidcIssuerProfile")
     if issuer.get("enabled"):
         outputs["oidcIssuerProfile"] = {**answers["oidcIssuerProfile"], **issuer}
-    return {**kept, **_about(request), **outputs}
+    return {**preserved, **_about(request), **outputs}
 
 
-def _happens(request: Request, made: Resource) -> None:
+def _happens(request: Request, cluster: Resource) -> None:
     with request.cloud.operations.on(request.id, "Creating" if request.old is None else "Updating"):
         if request.old is None:
-            request.cloud.clusters.create(made.id, "aks")
-        instruct(request.cloud.store, made.id, autoscaler.autoscaling(made.state))
+            request.cloud.clusters.create(cluster.id, "aks")
+        instruct(request.cloud.store, cluster.id, autoscaler.autoscaling(cluster.state))
         for pool in _inline(request):
             state = pools.state_of(pool)
             if pool.old is None or pool.old.state != state:

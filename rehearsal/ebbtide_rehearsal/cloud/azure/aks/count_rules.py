@@ -44,8 +44,8 @@ def _system_pool_never_empty(pool: PoolRequest) -> str | None:
 
 
 def _count_is_there(pool: PoolRequest) -> str | None:
-    """With the autoscaler AKS does without, in a cluster's own list too (Azure/AKS#1627, Azure/ARO-HCP#3659),
-    unless it was switched on only now and the pool's type is left out."""
+    """Refuse a pool without a count, unless the autoscaler sets it (Azure/AKS#1627, Azure/ARO-HCP#3659). A
+    pool whose autoscaler is switched on by this very change and whose type is omitted needs one."""
     if pool.given.get("count") is not None:
         return None
     if pool.is_autoscaled:

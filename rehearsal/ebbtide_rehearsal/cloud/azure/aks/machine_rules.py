@@ -129,7 +129,7 @@ def _version(text: str) -> tuple[int, ...]:
 
 def _no_newer_than_the_cluster(pool: PoolRequest) -> str | None:
     wanted = pool.given.get("orchestratorVersion")
-    has = str(pool.about["currentKubernetesVersion"])
+    has = str(pool.cluster_state["currentKubernetesVersion"])
     if wanted is None or _version(str(wanted)) <= _version(has):
         return None
     return refused(

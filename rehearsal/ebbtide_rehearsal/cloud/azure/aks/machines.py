@@ -10,9 +10,8 @@ _GIB_PER_VCPU: Final = 4
 
 
 def machine(size: str) -> Machine | None:
-    """A machine of a size; of one that the catalog does not have, vCPUs are as many as the name says, and
-    memory is that of a general machine. None where no size of Azure is called so.
-    """
+    """Return the machine of a size. If the catalog does not have it, vCPUs are parsed from the name and
+    memory is that of a general-purpose machine. None if Azure has no size of that form."""
     known = find_machine(CloudKind.AKS, size)
     if known is not None:
         return known

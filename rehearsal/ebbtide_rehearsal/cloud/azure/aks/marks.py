@@ -18,20 +18,22 @@ _AZURE: Final = "kubernetes.azure.com"
 
 
 def taint(text: str) -> Taint:
-    """A taint as AKS writes it: `key=value:effect`."""
+    """Format a taint as AKS does: `key=value:effect`."""
     marked, _, effect = text.rpartition(":")
     key, _, value = marked.partition("=")
     return Taint(key, value, effect)
 
 
 def answered_labels(pool: PoolRequest) -> dict[str, str]:
-    """The labels of a pool's state: AKS adds that of spot (terraform-provider-azurerm#25615)."""
+    """Return the labels of a pool's state, with the spot label that AKS adds
+    (terraform-provider-azurerm#25615)."""
     given: Mapping[str, str] = inner(pool.given, "nodeLabels")
     return {**given, **(dict([SPOT_LABEL]) if pool.is_spot else {})}
 
 
 def answered_taints(pool: PoolRequest) -> list[str]:
-    """The taints of a pool's state: AKS adds that of spot (terraform-provider-azurerm#14616)."""
+    """Return the taints of a pool's state, with the spot taint that AKS adds
+    (terraform-provider-azurerm#14616)."""
     given = [str(text) for text in items(pool.given, "nodeTaints")]
     return [*given, *([SPOT_TAINT] if pool.is_spot and SPOT_TAINT not in given else [])]
 
@@ -42,7 +44,7 @@ def labels(pool: PoolRequest, state: Mapping[str, Any]) -> dict[str, str]:
     added = {
         "agentpool": pool.name,
         f"{_AZURE}/agentpool": pool.name,
-        f"{_AZURE}/cluster": str(pool.about["nodeResourceGroup"]),
+        f"{_AZURE}/cluster": str(pool.cluster_state["nodeResourceGroup"]),
         f"{_AZURE}/mode": str(state["mode"]).lower(),
         f"{_AZURE}/nodepool-type": str(state["type"]),
         f"{_AZURE}/os-sku": str(state["osSKU"]),

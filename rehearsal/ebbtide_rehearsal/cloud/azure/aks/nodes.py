@@ -13,11 +13,11 @@ _KEPT_OF_DISK: Final = 0.1
 
 
 def node_pool(pool: PoolRequest, state: Mapping[str, Any]) -> NodePool:
-    """The pool as the controllers of nodes see it.
+    """Return the pool for the controllers of nodes.
 
     Args:
-        pool: what was asked for.
-        state: what AKS answers.
+        pool: the requested pool.
+        state: its state.
     """
     machine = pool.machine
     least, most = (

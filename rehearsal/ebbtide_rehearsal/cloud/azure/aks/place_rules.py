@@ -64,11 +64,11 @@ def _one_network(pool: PoolRequest) -> str | None:
 
 
 def _cluster_may_join(pool: PoolRequest) -> str | None:
-    """A cluster's identity joins its nodes to the subnet, and needs a role there. One that Azure creates, and
-    one that this cloud does not have, is taken to have it."""
+    """Refuse a subnet on which the cluster's identity has no role. An identity that Azure creates, or that is
+    unknown to the fake cloud, is assumed to have it."""
     subnet = _subnet(pool)
     known = {other.id.lower(): other for other in pool.cloud.store.resources(CLOUD, IDENTITY)}
-    for name in inner(inner(pool.about, "identity"), "userAssignedIdentities"):
+    for name in inner(inner(pool.cluster_state, "identity"), "userAssignedIdentities"):
         identity = known.get(name.lower())
         principal = str(identity.state["principalId"]) if identity is not None else ""
         if identity is None or not subnet or may_join(pool.cloud, principal, subnet):

@@ -51,27 +51,27 @@ class PoolRequest:
     Attributes:
         cloud: Azure.
         cluster: id of its cluster.
-        about: the cluster's state: as it is, or as it is to be.
+        cluster_state: the cluster's state, current or requested.
         name: the pool's name.
         given: its properties in the request.
-        old: as it is; None where it is to be made.
+        old: its present state; None if it is to be created.
     """
 
     cloud: Arm
     cluster: str
-    about: Mapping[str, Any]
+    cluster_state: Mapping[str, Any]
     name: str
     given: Mapping[str, Any]
     old: Resource | None
 
     @property
     def properties(self) -> dict[str, Any]:
-        """Its properties, with what stays and what AKS takes the rest for."""
+        """Its properties, with preserved values and AKS's defaults."""
         old: Mapping[str, Any] = self.old.state if self.old is not None else {}
-        kept = {name: old[name] for name in KEPT if name in old}
+        preserved = {name: old[name] for name in KEPT if name in old}
         return {
             **defaults_of(AGENT_POOL),
-            **kept,
+            **preserved,
             **{key: value for key, value in self.given.items() if value is not None},
         }
 
@@ -100,20 +100,20 @@ class PoolRequest:
 
     @property
     def machine(self) -> Machine:
-        """Of a node.
+        """Machine of a node.
 
         Raises:
-            LookupError: there is none of that size; the rules refuse it.
+            LookupError: the size is unknown; the rules refuse it.
         """
-        found = machine(str(self.properties["vmSize"]))
-        if found is None:
+        known = machine(str(self.properties["vmSize"]))
+        if known is None:
             raise LookupError(self.properties["vmSize"])
-        return found
+        return known
 
     @property
     def location(self) -> str:
         """Region, as Azure writes it in ids."""
-        return str(self.about["location"]).replace(" ", "").lower()
+        return str(self.cluster_state["location"]).replace(" ", "").lower()
 
 
 PoolRule: TypeAlias = Rule[PoolRequest]

@@ -43,14 +43,14 @@ def pool_id(cluster: str, name: str) -> str:
 
 
 def pools_of(arm: Arm, cluster: str) -> list[Resource]:
-    """The node pools of a cluster: those that came with it first."""
+    """Return the node pools of a cluster, those of its own list first."""
     return sorted(arm.below(cluster, AGENT_POOL), key=lambda pool: bool(pool.urn))
 
 
 def state_of(pool: PoolRequest) -> dict[str, Any]:
     """Return the state of a pool."""
     properties = pool.properties
-    version = str(properties.get("orchestratorVersion") or pool.about["currentKubernetesVersion"])
+    version = str(properties.get("orchestratorVersion") or pool.cluster_state["currentKubernetesVersion"])
     disk = properties.get("osDiskSizeGB") or default_disk_gib(pool.machine)
     state = {
         **properties,
@@ -72,13 +72,13 @@ def state_of(pool: PoolRequest) -> dict[str, Any]:
 
 
 def settle(pool: PoolRequest, urn: str, inputs: Mapping[str, Any], state: Mapping[str, Any]) -> Resource:
-    """Keep a pool, make it known to the controllers of nodes, and say so."""
-    made = Resource(CLOUD, pool_id(pool.cluster, pool.name), AGENT_POOL, urn, inputs, state)
-    pool.cloud.store.put(made)
+    """Save a pool, register it with the controllers of nodes, and log it."""
+    resource = Resource(CLOUD, pool_id(pool.cluster, pool.name), AGENT_POOL, urn, inputs, state)
+    pool.cloud.store.put(resource)
     register(pool.cloud.store, node_pool(pool, state))
-    what = "created" if pool.old is None else "changed"
-    pool.cloud.store.say(f"node-pool-{what}", f"The node pool {pool.name} was {what}.", id=made.id)
-    return made
+    action = "created" if pool.old is None else "changed"
+    pool.cloud.store.say(f"node-pool-{action}", f"The node pool {pool.name} was {action}.", id=resource.id)
+    return resource
 
 
 def end(arm: Arm, pool: Resource) -> None:

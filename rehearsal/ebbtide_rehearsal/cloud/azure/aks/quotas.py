@@ -1,8 +1,7 @@
-"""Quotas: how many vCPUs a subscription may have of a family, or at all.
+"""Quotas of vCPUs per family and region.
 
-AKS looks at them when nodes are asked for at once, and refuses; nodes that the autoscaler asks for later do
-not come.
-"""
+AKS checks them when a pool is created or changed, and refuses. Nodes that the autoscaler orders later fail to
+come."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -52,17 +51,17 @@ def _within(pool: PoolRequest) -> str | None:
         fault = next((other for other in quotas if other.strikes(name)), None)
         if fault is None:
             continue
-        left = max(int(fault.details["limit"]) - _used(pool, name), 0)
-        if wanted > left:
+        remaining = max(int(fault.details["limit"]) - _used(pool, name), 0)
+        if wanted > remaining:
             pool.cloud.store.strike(faults.QUOTA, name)
-            return _exceeded(pool, fault, name, wanted, left)
+            return _exceeded(pool, fault, name, wanted, remaining)
     return None
 
 
-def _exceeded(pool: PoolRequest, fault: Fault, name: str, wanted: int, left: int) -> str:
+def _exceeded(pool: PoolRequest, fault: Fault, name: str, wanted: int, remaining: int) -> str:
     pool.cloud.store.say(
         "quota-exceeded",
-        f"Node pool {pool.name} wants {wanted} vCPUs, and the quota {name} has {left} left of "
+        f"Node pool {pool.name} wants {wanted} vCPUs, and the quota {name} has {remaining} left of "
         f"{fault.details['limit']}.",
         pool=pool.name,
         quota=name,
@@ -71,7 +70,7 @@ def _exceeded(pool: PoolRequest, fault: Fault, name: str, wanted: int, left: int
         return refused(
             "ErrCode_InsufficientVCPUQuota",
             f"Insufficient regional vcpu quota left for location {pool.location}. left regional vcpu "
-            f"quota {left}, "
+            f"quota {remaining}, "
             f"requested quota {wanted}. If you want to increase the quota, please follow this instruction: "
             "https://learn.microsoft.com/azure/quotas/view-quotas. Surge nodes would also consume vcpu "
             "quota, "
@@ -80,7 +79,7 @@ def _exceeded(pool: PoolRequest, fault: Fault, name: str, wanted: int, left: int
         )
     return refused(
         "ErrCode_InsufficientVCPUQuota",
-        f"Insufficient vcpu quota requested {wanted}, remaining {left} for family {name} for region "
+        f"Insufficient vcpu quota requested {wanted}, remaining {remaining} for family {name} for region "
         f"{pool.location}. Surge nodes would also consume vcpu quota.",
     )
 

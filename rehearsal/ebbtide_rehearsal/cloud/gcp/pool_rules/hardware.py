@@ -41,11 +41,14 @@ def _machine(pool: Pool) -> str | None:
 
 
 def _is_offered(pool: Pool) -> str | None:
-    """Not every zone of a region has every accelerator and machine family."""
+    """Refuse an accelerator or machine family that a zone does not have."""
     machine, known = pool.machine, locations(pool.request.cloud.store, CloudKind.GKE)
     if machine is None:
         return None
-    attached = next((last(one.text("type")) for one in pool.fields.parts("nodeConfig.guestAccelerators")), "")
+    attached = next(
+        (last(accelerator.text("type")) for accelerator in pool.fields.parts("nodeConfig.guestAccelerators")),
+        "",
+    )
     offering = known.offering(machine.family, attached or machine.accelerator)
     for zone in pool.zones:
         if offering is None or known.offers(offering, zone, machine.name):

@@ -41,8 +41,8 @@ def _is_value(text: str) -> bool:
 
 def _reserved(key: str) -> bool:
     domain = key.rpartition("/")[0]
-    ours = any(domain == one or domain.endswith(f".{one}") for one in _KUBERNETES)
-    return ours and not any(domain == one or domain.endswith(f".{one}") for one in _LET_IN)
+    ours = any(domain == reserved or domain.endswith(f".{reserved}") for reserved in _KUBERNETES)
+    return ours and not any(domain == exception or domain.endswith(f".{exception}") for exception in _LET_IN)
 
 
 def _labels(pool: Pool) -> str | None:

@@ -50,12 +50,12 @@ class Pool:
 
     @property
     def reservation(self) -> str:
-        """Which reservations its nodes may use; empty where nothing is said."""
+        """Type of reservations that its nodes may use; empty if unset."""
         return self.fields.text("nodeConfig.reservationAffinity.consumeReservationType")
 
 
 def pool_rule(name: str, source: str, says: Callable[[Pool], str | None], *, code: int = 400) -> Rule:
-    """A rule whose message is of a bad request, or of another code."""
+    """Build a rule whose refusals have an HTTP status, a bad request by default."""
 
     def refusal(request: Request) -> str | None:
         cluster = cluster_of(request)

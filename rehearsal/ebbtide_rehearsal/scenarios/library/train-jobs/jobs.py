@@ -10,7 +10,7 @@ from ebbtide.workloads.training import train_job
 
 
 def trained(profile: Profile, name: str) -> dict[str, Any]:
-    """A TrainJob of two pods, with PyTorch."""
+    """Return a TrainJob of two pods, with PyTorch."""
     placed = train_job(profile, nodes=2, queue="cpu", cpu="3", memory="4Gi").manifest()
     return {
         "apiVersion": "trainer.kubeflow.org/v1alpha1",
