@@ -11,6 +11,7 @@ version = $(or $(shell $(1) -c 'import platform; print(platform.python_version()
 
 # Modules are compiled when first imported: compiling all of the providers' takes longer than installing them.
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps
+PACK := policies/.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--custom-compile-command "make lock" $(LOCK)
 UNBUILD := rm -rf build *.egg-info rehearsal/build rehearsal/*.egg-info
@@ -19,7 +20,7 @@ UNBUILD := rm -rf build *.egg-info rehearsal/build rehearsal/*.egg-info
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help preview test rehearse rehearse-all lint types pytest fmt docs bench wheel lock clean
+.PHONY: help preview policies test rehearse rehearse-all lint types pytest fmt docs bench wheel lock clean
 
 help: ## What there is to call.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,13 +28,15 @@ help: ## What there is to call.
 preview: $(VENV)/.checkout ## What a stack would create, without a cloud: STACK=dev.
 	@$(BIN)/ebbtide preview $(STACK)
 
+policies: policies/.venv/.installed ## The environment of the policy pack, for pulumi preview --policy-pack policies.
+
 test: lint types pytest ## Everything that needs nothing but Python.
 
 rehearse: $(VENV)/.dev ## A stack on the real engine and a real Kubernetes, then scenarios: STACK=dev.
 	@$(BIN)/ebbtide rehearse $(STACK)
 	$(BIN)/pytest -m "(engine or rehearsal) and not long" -n 2 --dist loadfile rehearsal/tests $(ARGS)
 
-rehearse-all: $(VENV)/.dev ## Every scenario and everything else that wants a real control plane: about an hour.
+rehearse-all: $(VENV)/.dev policies ## Every scenario and everything else that wants a real control plane: about an hour.
 	$(BIN)/pytest -m "engine or rehearsal" rehearsal/tests $(ARGS)
 
 lint: $(VENV)/.dev ## Style, format, and who imports whom.
@@ -65,10 +68,11 @@ wheel: $(VENV)/.dev ## Build both packages into dist.
 lock: $(VENV)/.dev ## Compile requirements*.txt from requirements*.in; LOCK=--upgrade for newer versions.
 	$(COMPILE) requirements.in -o requirements.txt
 	$(COMPILE) requirements-dev.in -o requirements-dev.txt
+	$(COMPILE) policies/requirements.in -o policies/requirements.txt
 
 clean: ## Remove everything that these commands have made.
 	$(UNBUILD)
-	rm -rf $(VENV) dist .hypothesis .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) policies/.venv dist .hypothesis .pytest_cache .ruff_cache .import_linter_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 $(VENV)/.python:
@@ -91,4 +95,13 @@ $(VENV)/.checkout: pyproject.toml setup.py rehearsal/pyproject.toml $(VENV)/.run
 $(VENV)/.dev: requirements-dev.txt $(VENV)/.checkout
 	@echo "Installing what the tests run with."
 	@$(INSTALL) --require-hashes -r requirements-dev.txt
+	@touch $@
+
+# An environment of its own: pulumi-policy pins an older protobuf than the providers' packages want.
+policies/.venv/.installed: policies/requirements.txt pyproject.toml setup.py $(VENV)/.python
+	@echo "Installing what the policy pack runs with."
+	@$(BIN)/python -m venv policies/.venv
+	@$(PACK) --require-hashes -r policies/requirements.txt
+	@$(PACK) --no-index --no-build-isolation --editable .
+	@$(UNBUILD)
 	@touch $@

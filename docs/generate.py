@@ -8,11 +8,14 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from docs.benchmarks import BENCHMARKS, Item, Property
 from ebbtide.catalog import CloudKind
 from ebbtide.model import declaration_schema
 from ebbtide.model.rules import RULES, Severity
 from ebbtide.project.diagnostics import OTHER_RULES, report_schema
+from ebbtide.review.benchmarks import BENCHMARKS, Item, Property
+from ebbtide.review.rules import RULES as POLICY_RULES
+from ebbtide.review.rules.benchmarks import RULES as BENCHMARK_RULES
+from ebbtide.review.settings import Policy
 from ebbtide_rehearsal.scenarios import Scenario, built_in, read
 
 ROOT: Final = Path(__file__).parent.parent
@@ -51,6 +54,39 @@ flags of the control plane and the nodes, are left to the cloud, except for what
 A property is given by its resource's type and its path, as Pulumi names them; `Job` is a Job that `ebbtide
 job` makes. The owner of an existing cluster decides its properties. [SECURITY](../SECURITY.md) describes
 the rest."""
+
+_POLICY: Final = """\
+Policy rules check what a stack creates: the resources that its program registers, with the facts read from
+them. Resources that are written by hand and overrides of the declaration count too. `ebbtide preview` runs
+them and ends with status 1 if a mandatory rule is broken; [`policies/`](../policies/README.md) runs the same
+rules in `pulumi preview --policy-pack policies`.
+
+Levels, limits and exceptions are under `ebbtide:policy` in the stack's file, beside `ebbtide:cluster`:
+
+```yaml
+config:
+  ebbtide:policy:
+    levels:
+      spot-system: disabled
+      work-pools-from-zero: mandatory
+    limits:
+      idleUsdPerHour: 0.5
+      maximumUsdPerHour: 60
+      regions: [us-central1]
+      machines: [e2-*, n1-*, n2-*, a2-*]
+    exceptions:
+      - rule: cis-gke-5.5.7
+        resource: gpu
+        reason: its driver is not signed
+        until: "2027-06-30"
+```
+
+An exception names a pool, a cluster or a resource by its name, or `stack` for a rule on the whole stack, as
+the cost. It is shown with its reason. `current-exceptions` reports exceptions that have expired or excuse
+nothing. A limit that cannot be checked, since a price is unknown, is reported as advice.
+
+`ebbtide schema --policy` prints the JSON Schema. What a preview cannot decide is not reported: values that
+only a cloud knows, and the content of charts and kustomizations."""
 
 Schema = dict[str, Any]
 
@@ -185,6 +221,26 @@ def rules() -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def policy() -> str:
+    """Return the page on policy: configuration and rules."""
+    page = _described("Policy", Policy.model_json_schema(by_alias=True), "Policy", _POLICY)
+    rows = [
+        (f"`{rule.id}`", rule.title, rule.level.value, rule.reason, rule.source)
+        for rule in POLICY_RULES
+        if rule not in BENCHMARK_RULES
+    ]
+    items = [(f"`{rule.id}`", rule.title) for rule in BENCHMARK_RULES]
+    example = BENCHMARK_RULES[0]
+    words = (
+        f"{example.reason} Each checks a property of [security](security.md). All are advisory by default."
+    )
+    tables = [
+        _table(("id", "rule", "default level", "reason", "source"), rows),
+        _table(("id", "rule"), items),
+    ]
+    return f"{page}\n## Rules\n\n{tables[0]}\n\n## Items of benchmarks\n\n{words}\n\n{tables[1]}\n"
+
+
 def security() -> str:
     """The items of benchmarks, with what decides each."""
     parts = [NOTE, "# Security", _SECURITY]
@@ -233,6 +289,7 @@ PAGES: Final = {
     "README.md": readme,
     "docs/declaration.md": declaration,
     "docs/errors.md": errors,
+    "docs/policy.md": policy,
     "docs/rules.md": rules,
     "docs/scenarios.md": scenarios,
     "docs/security.md": security,

@@ -130,7 +130,7 @@ def preview(
 
     The project's own program runs in this process, without credentials and without the `pulumi` command.
     Values that only a cloud knows are assumed, and marked as such. Exit status 1: the program logged an
-    error.
+    error, or the stack breaks a mandatory rule of its policy.
     """
     from ebbtide.preview.build_report import preview_of  # noqa: PLC0415
     from ebbtide.preview.record_stack import record_stack  # noqa: PLC0415 - loads Pulumi
@@ -138,12 +138,14 @@ def preview(
 
     lazy_packages.install()
     files = stack_files(stack, config_file, cwd)
-    document = preview_of(record_stack(files), files.warnings)
+    policy = files.policy()
+    document = preview_of(record_stack(files), files.warnings, policy)
     if format_ is PreviewFormat.JSON:
         _write(document.model_dump_json(indent=2) + "\n", out)
     else:
         _write_text(document, out, tree=tree, values=values)
-    if any(message.severity == "error" for message in document.warnings):
+    is_refused = any(finding.is_refused for finding in document.findings)
+    if is_refused or any(message.severity == "error" for message in document.warnings):
         raise typer.Exit(FOUND)
 
 
@@ -159,6 +161,9 @@ def schema(
     ] = False,
     of_errors: Annotated[
         bool, typer.Option("--errors", help="The schema of the errors of `preview --format json`.")
+    ] = False,
+    of_policy: Annotated[
+        bool, typer.Option("--policy", help="The schema of `ebbtide:policy` in a stack's file.")
     ] = False,
     out: Out = None,
 ) -> None:
@@ -181,6 +186,10 @@ def schema(
         from ebbtide.project.diagnostics import report_schema  # noqa: PLC0415
 
         document = report_schema()
+    elif of_policy:
+        from ebbtide.review.policy import policy_schema  # noqa: PLC0415
+
+        document = policy_schema()
     else:
         from ebbtide.model import declaration_schema  # noqa: PLC0415
 

@@ -66,6 +66,7 @@ def explain(error: BaseException, source: "Source | None" = None, advice: str | 
     file, line = getattr(program, "file", "") or None, getattr(program, "line", 0) or None
     refusal: DeclarationError | None = next((cause for cause in chain if hasattr(cause, "faults")), None)  # pyright: ignore[reportAssignmentType]
     if refusal is not None:
+        source = getattr(refusal, "source", source)
         position = Position(file, line) if file and line else None
         report = declaration_report(refusal, source, position)
         return Explained(report, declaration_text(refusal, source), refusal)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
 from typing import Any, Final, Literal
 
 from ebbtide.catalog import find_machine
@@ -15,6 +16,7 @@ from ebbtide.preview.report import (
     CostReport,
     Counts,
     DiskReport,
+    FindingReport,
     MessageReport,
     NodesReport,
     PoolReport,
@@ -39,19 +41,30 @@ from ebbtide.recording.assumed_values import is_assumed
 from ebbtide.recording.recording import Message, Recording, Resource
 from ebbtide.recording.values import SECRET_TEXT, Plain, Secret, at, leaves, masked
 from ebbtide.review.cost import Amount, Charge, charges, gpu_hour, total
+from ebbtide.review.policy import Finding, check
 from ebbtide.review.quotas import quotas
+from ebbtide.review.settings import Level, Policy
 
 _PROVIDER: Final = "pulumi:providers:"
 
 
-def preview_of(recording: Recording, warnings: Iterable[str] = ()) -> Preview:
+def preview_of(
+    recording: Recording,
+    warnings: Iterable[str] = (),
+    policy: Policy | None = None,
+    today: date | None = None,
+) -> Preview:
     """Build the document of a recording.
 
     Args:
         recording: the recording of the program.
         warnings: warnings besides the program's.
+        policy: the stack's policy; None for the default one.
+        today: the date that exceptions of the policy are compared with; by default the current one.
     """
     pools, clusters = read_pools(recording), read_clusters(recording)
+    cost = charges(recording, clusters, pools)
+    findings = check(recording, clusters, pools, cost, policy or Policy(), today)
     queues = read_queues(recording, pools)
     fallbacks = read_fallbacks(recording, pools, queues)
     messages = [*(Message(severity="warning", text=text) for text in warnings), *recording.messages]
@@ -61,7 +74,7 @@ def preview_of(recording: Recording, warnings: Iterable[str] = ()) -> Preview:
         clusters=tuple(map(_cluster, clusters)),
         pools=tuple(map(_pool, pools, queues, fallbacks)),
         queues=tuple(_queue(queue, pools, queues) for queue in read_cluster_queues(recording)),
-        cost=_cost(charges(recording, clusters, pools)),
+        cost=_cost(cost),
         quotas=tuple(
             CloudQuotaReport(
                 cloud=quota.cloud.value,
@@ -78,6 +91,20 @@ def preview_of(recording: Recording, warnings: Iterable[str] = ()) -> Preview:
         messages=tuple(_message(message) for message in messages if message.severity == "info"),
         assumptions=tuple(_assumptions(recording)),
         counts=_counts(recording),
+        findings=tuple(map(_finding, findings)),
+    )
+
+
+def _finding(finding: Finding) -> FindingReport:
+    return FindingReport(
+        rule=finding.rule.id,
+        level="mandatory" if finding.level is Level.MANDATORY else "advisory",
+        resource=finding.subject.urn,
+        name=str(finding.subject),
+        message=finding.message,
+        reason=finding.rule.reason,
+        source=finding.rule.source,
+        exception=finding.exception,
     )
 
 

@@ -14,6 +14,7 @@ from ebbtide.preview.indented import Indented
 from ebbtide.preview.report import (
     ChargeReport,
     Counts,
+    FindingReport,
     MessageReport,
     PoolReport,
     Preview,
@@ -56,6 +57,7 @@ def render(preview: Preview, console: Console, *, tree: bool = False, values: bo
     blocks = [
         _title(preview),
         *_messages("Warnings", sorted(preview.warnings, key=lambda message: message.severity != "error")),
+        *_findings(preview, whole=whole),
         *_pools(preview, console.width, admission=values),
         *_queues(preview.queues, console.width),
         *_totals(preview),
@@ -66,6 +68,55 @@ def render(preview: Preview, console: Console, *, tree: bool = False, values: bo
         if number:
             console.print()
         console.print(block)
+
+
+def _findings(preview: Preview, *, whole: bool) -> Iterator[RenderableType]:
+    """Yield the findings that fail the review; with `whole`, also the others, and reasons and sources."""
+    lines: list[RenderableType] = [Text("Policy", style=_HEADING)]
+    for finding in preview.findings:
+        if not (finding.is_refused or whole):
+            continue
+        level, style = _level(finding)
+        text = f"{finding.rule}, {finding.name}: {finding.message}"
+        lines.append(Indented(Text.assemble((f"{level}: ", style), text), "- ", "  "))
+        if whole:
+            because = finding.exception or f"{finding.reason} Source: {finding.source}."
+            lines.append(Indented(Text(because, style=_QUIET), _BELOW, _BELOW))
+    if len(lines) > 1:
+        yield Group(*lines)
+
+
+def _level(finding: FindingReport) -> tuple[str, str]:
+    """Return the level of a finding for display, with its style."""
+    if finding.exception:
+        return "excepted", _QUIET
+    return finding.level, _SEVERITY_STYLES["error" if finding.is_refused else "warning"]
+
+
+def _other_findings(preview: Preview) -> Iterator[Text]:
+    """Yield a line with the findings that do not fail the review: rules, each with its resources."""
+    rules: dict[tuple[str, str], list[str]] = {}
+    for finding in preview.findings:
+        if not finding.is_refused:
+            rules.setdefault((_level(finding)[0], finding.rule), []).append(finding.name)
+    levels: dict[str, list[str]] = {}
+    for (level, rule), names in rules.items():
+        shown = ", ".join(names) if len(names) <= _NAMED else f"{len(names)} resources"
+        levels.setdefault(level, []).append(f"{rule} ({shown})")
+    if levels:
+        text = "; ".join(f"{level}: {_first(rules)}" for level, rules in levels.items())
+        yield Text.assemble(("Policy ", _HEADING), text)
+
+
+def _first(rules: Sequence[str]) -> str:
+    rest = len(rules) - _RULES
+    return ", ".join([*rules[:_RULES], *([f"{rest} more"] if rest > 0 else [])])
+
+
+_NAMED: Final = 3
+"""Resources of a rule that are named in the overview; more are counted."""
+_RULES: Final = 4
+"""Rules of a level that are named in the overview."""
 
 
 def _title(preview: Preview) -> RenderableType:
@@ -272,7 +323,9 @@ def _messages(title: str, messages: Sequence[MessageReport]) -> Iterator[Rendera
 
 def _end(preview: Preview) -> RenderableType:
     """Return the last lines of the overview."""
-    lines = [Text.assemble(("Outputs ", _HEADING), ", ".join(preview.outputs))] if preview.outputs else []
+    lines = list(_other_findings(preview))
+    if preview.outputs:
+        lines.append(Text.assemble(("Outputs ", _HEADING), ", ".join(preview.outputs)))
     counts = preview.counts
     kept = f", {counts.protected} protected" if counts.protected else ""
     lines.append(Text(f"{several(counts.created, 'resource')} to create{kept}. {_MORE}", style=_QUIET))
@@ -286,7 +339,7 @@ def _summary(preview: Preview) -> RenderableType:
     return Group(*lines)
 
 
-_MORE: Final = "No cloud was contacted; more with --tree, --values, --format json."
+_MORE: Final = "More: --tree, --values, --format json."
 _ASSUMED: Final = (
     "No cloud was contacted. Values marked assumed replace a cloud's response; ids that a cloud derives from "
     "names are not marked. `--format json` lists all of them."

@@ -331,6 +331,32 @@ class Counts(_Part):
     """By type token."""
 
 
+class FindingReport(_Part):
+    """A broken policy rule."""
+
+    rule: str
+    """Id of the rule, as `work-pools-from-zero`."""
+    level: Literal["advisory", "mandatory"]
+    """A broken mandatory rule fails the review, unless there is an exception."""
+    resource: str
+    """URN of the resource; empty for the whole stack."""
+    name: str
+    """Display name of the resource, as `pool t4-spot`."""
+    message: str
+    """The violation, and what to write instead."""
+    reason: str
+    """Purpose of the rule."""
+    source: str
+    """Source of the rule, as an item of a CIS benchmark."""
+    exception: str
+    """The declared reason for an exception; empty for none."""
+
+    @property
+    def is_refused(self) -> bool:
+        """True if it fails the review."""
+        return self.level == "mandatory" and not self.exception
+
+
 class Preview(_Part):
     """Resources that a stack's program would create, without a request to any cloud."""
 
@@ -362,6 +388,8 @@ class Preview(_Part):
     """Values that replace the answers of clouds."""
     counts: Counts
     """Number of resources."""
+    findings: tuple[FindingReport, ...] = ()
+    """Broken policy rules: refused, then advisory, then excepted ones."""
 
 
 def preview_schema() -> dict[str, Any]:

@@ -18,6 +18,8 @@ from ebbtide.project import yaml_file
 from ebbtide.project.misplaced import MisplacedKey, misplaced_keys
 from ebbtide.project.source import DECLARATION, Source, parsed
 from ebbtide.project.yaml_file import Document, Yaml
+from ebbtide.review.policy import policy_of
+from ebbtide.review.settings import KEY, Policy, PolicyError
 
 __all__ = ["StackFileError", "StackFiles", "read_stack", "stack_named_by"]
 
@@ -42,6 +44,7 @@ class StackFiles:
         secret_keys: the keys whose values are secret.
         warnings: settings that a preview without the `pulumi` command cannot apply.
         source: the position of the declaration, for its errors; None without a declaration.
+        policy_source: the position of the policy, for its errors; None without a policy.
         misplaced: unused keys of the stack's file.
     """
 
@@ -54,6 +57,7 @@ class StackFiles:
     secret_keys: frozenset[str]
     warnings: tuple[str, ...] = ()
     source: Source | None = None
+    policy_source: Source | None = None
     misplaced: tuple[MisplacedKey, ...] = ()
 
     @property
@@ -74,6 +78,18 @@ class StackFiles:
                 + (hint or f"Write one under `{DECLARATION}`; README.md has the shortest that works.")
             )
         return parsed(self.config[DECLARATION])
+
+    def policy(self) -> Policy:
+        """Return the stack's policy, or the default one.
+
+        Raises:
+            PolicyError: it has faults.
+        """
+        try:
+            return policy_of(parsed(self.config[KEY]) if KEY in self.config else None)
+        except PolicyError as error:
+            error.source = self.policy_source
+            raise
 
     def declaring(self, declaration: Mapping[str, Any]) -> Self:
         """Return these files with the declaration replaced."""
@@ -126,6 +142,7 @@ def read_stack(directory: Path, stack: str, *, config_file: Path | None = None) 
         project_file,
         config_file,
     )
+    documents = {config_file: document, project_file: project_document}
     optional = [str(key) for key in misplaced if key.field not in _REQUIRED]
     warnings = optional if DECLARATION in merged.values else []
     if stack_settings.get("environment"):
@@ -142,21 +159,26 @@ def read_stack(directory: Path, stack: str, *, config_file: Path | None = None) 
         config=merged.values,
         secret_keys=merged.secret_keys,
         warnings=tuple(warnings),
-        source=_source(merged, {config_file: document, project_file: project_document}, misplaced),
+        source=_source(DECLARATION, merged, documents, misplaced),
+        policy_source=_source(KEY, merged, documents),
         misplaced=misplaced,
     )
 
 
 def _source(
-    config: MergedConfig, documents: Mapping[Path, Document], misplaced: tuple[MisplacedKey, ...]
+    key: str,
+    config: MergedConfig,
+    documents: Mapping[Path, Document],
+    misplaced: tuple[MisplacedKey, ...] = (),
 ) -> Source | None:
-    if DECLARATION not in config.values:
+    """Return the position of a configuration value; None without one."""
+    if key not in config.values:
         return None
-    file, prefix = config.origins[DECLARATION]
+    file, prefix = config.origins[key]
     return Source(
         file=file,
         prefix=prefix,
-        value=parsed(config.values[DECLARATION]),
+        value=parsed(config.values[key]),
         positions=documents[file].positions,
         misplaced=misplaced,
     )

@@ -17,6 +17,7 @@ Style = Literal["", "bold", "green"]
 OTHER_RULES: Final = {
     "known-key": "The declaration has a field of that name there.",
     "known-kind": "The kind of a cloud or a capacity exists.",
+    "known-rule": "The policy names a rule that exists.",
     "known-value": "The value is one of those that the field has.",
     "required-field": "A field without a default is written.",
     "value-type": "The value is text, a number, a list or a mapping, as the field wants.",

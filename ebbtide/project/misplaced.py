@@ -16,6 +16,8 @@ NAMESPACE: Final = "ebbtide"
 """The configuration namespace, independent of the project's name."""
 
 _LIKENESS: Final = 0.7
+_KEYS: Final = ("cluster", "policy")
+"""Keys of the namespace."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +82,9 @@ def misplaced_keys(file: Path, document: Document, project: str) -> Iterator[Mis
         if declared is None and (fix := _meant_cluster(namespace or project, name)):
             certain = (namespace or project) == NAMESPACE
             yield at(("config", key), "", f"Unused configuration key `{key}`.", fix, is_certain=certain)
+        elif namespace == NAMESPACE and name not in _KEYS and get_close_matches(name, _KEYS, 1, _LIKENESS):
+            fix = f"Write `{NAMESPACE}:{get_close_matches(name, _KEYS, 1, _LIKENESS)[0]}:`."
+            yield at(("config", key), "", f"Unused configuration key `{key}`.", fix, is_certain=True)
         elif isinstance(value, dict | list) and isinstance(declared, Mapping) and name not in declared:
             field, fix = _indented(name)
             if fix:

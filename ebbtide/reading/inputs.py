@@ -33,6 +33,10 @@ class Inputs:
         """Return a boolean; false if absent."""
         return self._at(path) is True
 
+    def is_false(self, path: str) -> bool:
+        """Report if the value is a boolean false; false if absent."""
+        return self._at(path) is False
+
     def has(self, path: str) -> bool:
         """Report if the path exists."""
         return self._at(path) is not None

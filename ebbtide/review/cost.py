@@ -21,7 +21,7 @@ CLOUD_NAT: Final = "Cloud NAT"
 """The charge of GKE's gateway, which depends on the number of nodes."""
 
 _ADDRESS: Final = "gcp:compute/address:Address"
-_ADDONS: Final[Mapping[str, str]] = {
+ADDONS: Final[Mapping[str, str]] = {
     "ebbtide:addons:Pipelines": "pipelines",
     "ebbtide:addons:Katib": "katib",
 }
@@ -211,7 +211,7 @@ def _outbound(recording: Recording, pools: Sequence[PoolFacts]) -> Iterator[Char
 
 def _volumes(recording: Recording, cluster: ClusterFacts) -> Iterator[Charge]:
     """Return the charges of the disks that add-ons claim, which a preview sees as one resource."""
-    for type_, item in _ADDONS.items():
+    for type_, item in ADDONS.items():
         size = sum(footprint(item).volumes_gib) if recording.of_type(type_) else 0
         if not size:
             continue

@@ -4,7 +4,7 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from ebbtide.preview.report import CloudQuotaReport, CostReport, Preview
+from ebbtide.preview.report import CloudQuotaReport, CostReport, FindingReport, Preview
 
 VERSION: Final = "ebbtide.dev/review/v1"
 
@@ -58,27 +58,6 @@ class DifferenceReport(_Part):
     """Cost of the earlier version."""
     quotas_before: tuple[CloudQuotaReport, ...]
     """Cloud quotas of the earlier version."""
-
-
-class FindingReport(_Part):
-    """A broken policy rule."""
-
-    rule: str
-    """Id of the rule, as `work-pools-from-zero`."""
-    level: Literal["advisory", "mandatory"]
-    """A broken mandatory rule fails the review, unless there is an exception."""
-    resource: str
-    """URN of the resource; empty for the whole stack."""
-    name: str
-    """Display name of the resource, as `pool t4-spot`."""
-    message: str
-    """The violation, and what to write instead."""
-    reason: str
-    """Purpose of the rule."""
-    source: str
-    """Source of the rule, as an item of a CIS benchmark."""
-    exception: str
-    """The declared reason for an exception; empty for none."""
 
 
 class Review(_Part):

@@ -6,10 +6,12 @@ from typing import Any, cast
 
 import pytest
 
-from docs.benchmarks import BENCHMARKS, Item, Property
 from ebbtide.model import Cluster, declare
 from ebbtide.placement.derive import profile
+from ebbtide.preview.build_report import preview_of
 from ebbtide.recording.recording import Recording
+from ebbtide.recording.values import at
+from ebbtide.review.benchmarks import BENCHMARKS, Item, Property
 from ebbtide.workloads.jobs import job
 from tests.declarations import BASES, Declaration
 from tests.running import full, manifest
@@ -39,17 +41,6 @@ def found(recording: Recording, cloud: str, type_: str) -> Iterator[Mapping[str,
         yield manifest(item)
 
 
-def at(value: Any, path: str) -> Any:
-    """The value at a path; None where there is none."""
-    for key in re.findall(r"\[([^]]*)\]|([^.\[\]]+)", path):
-        (step,) = filter(None, key)
-        if isinstance(value, list):
-            value = cast("list[Any]", value)[int(step)]
-        else:
-            value = cast("Mapping[str, Any]", value).get(step) if isinstance(value, Mapping) else None
-    return value
-
-
 def _items(*, options: bool = False) -> list[Any]:
     return [
         pytest.param(name, item, id=f"{name.split()[1]}-{item.number}")
@@ -65,7 +56,7 @@ def test_a_default_is_what_every_resource_has(
 ) -> None:
     """The type occurs, and none of its resources has another value."""
     cloud, decides = CLOUDS[benchmark], cast("Property", item.default)
-    values = [at(inputs, decides.path) for inputs in found(recordings[cloud], cloud, decides.type)]
+    values = [at(dict(inputs), decides.path) for inputs in found(recordings[cloud], cloud, decides.type)]
     assert values, decides.type
     assert [value for value in values if not decides.expected.holds(value)] == []
 
@@ -90,3 +81,10 @@ def test_numbers_are_in_order_and_once() -> None:
     for items in BENCHMARKS.values():
         numbers = [tuple(map(int, item.number.split("."))) for item in items]
         assert numbers == sorted(set(numbers))
+
+
+@pytest.mark.parametrize("cloud", BASES)
+def test_a_default_breaks_no_rule(cloud: str, recordings: Mapping[str, Recording]) -> None:
+    """Of a benchmark; the same table has the rules."""
+    findings = preview_of(recordings[cloud]).findings
+    assert [item for item in findings if item.rule.startswith("cis-")] == []

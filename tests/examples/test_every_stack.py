@@ -7,6 +7,7 @@ import pytest
 from ebbtide.model import declare
 from ebbtide.placement import Profile
 from ebbtide.placement.derive import profile
+from ebbtide.preview.build_report import preview_of
 from tests.repository import ROOT, STACK_FILES, STORIES, declaration, relative
 from tests.synth import synth_stack
 
@@ -19,7 +20,9 @@ def test_is_a_declaration(file: Path) -> None:
 
 @pytest.mark.parametrize("file", STACK_FILES, ids=relative)
 def test_previews(file: Path) -> None:
-    """The real program makes its cluster and every declared pool of it, and says nothing is wrong."""
+    """The real program makes its cluster and every declared pool; it logs no error and breaks no mandatory
+    rule.
+    """
     recording = synth_stack(file)
     cluster = declare(declaration(file), default_name=f"ebbtide-{file.name.split('.')[1]}")
     assert recording.says("error") == ()
@@ -31,6 +34,7 @@ def test_previews(file: Path) -> None:
     shown = recording.outputs["placementProfile"]
     assert isinstance(shown, str)
     assert Profile.load(shown) == profile(cluster)
+    assert [item for item in preview_of(recording).findings if item.is_refused] == []
 
 
 @pytest.mark.parametrize("story", STORIES)

@@ -24,7 +24,10 @@ def _locked(name: str) -> dict[str, str]:
     return {match["name"]: match["version"] for match in _PINNED.finditer(_text(name))}
 
 
-@pytest.mark.parametrize("name", ["requirements", "requirements-dev"])
+_LOCKS = ["requirements", "requirements-dev", "policies/requirements"]
+
+
+@pytest.mark.parametrize("name", _LOCKS)
 def test_lock_is_in_step(name: str) -> None:
     """What is asked for is locked at a version that was asked for: else `make lock` was forgotten."""
     locked = _locked(f"{name}.txt")
@@ -33,7 +36,7 @@ def test_lock_is_in_step(name: str) -> None:
     ] == []
 
 
-@pytest.mark.parametrize("name", ["requirements", "requirements-dev"])
+@pytest.mark.parametrize("name", _LOCKS)
 def test_lock_has_hashes_and_no_address(name: str) -> None:
     """Every locked package has a hash, and no lock says from which index it comes."""
     text = _text(f"{name}.txt")
@@ -48,6 +51,15 @@ def test_locks_agree() -> None:
     """A package in both locks has one version: the tests run with what the program runs with."""
     runtime, dev = _locked("requirements.txt"), _locked("requirements-dev.txt")
     assert {name for name in runtime.keys() & dev.keys() if runtime[name] != dev[name]} == set()
+
+
+def test_the_policy_pack_has_the_same_versions() -> None:
+    """Of what it asks for as well: only protobuf and its own dependencies may differ."""
+    runtime, pack = ({item.name: str(item.specifier) for item in _asked(name)} for name in _RUN_WITH)
+    assert {name for name in runtime.keys() & pack.keys() if runtime[name] != pack[name]} == set()
+
+
+_RUN_WITH = ("requirements.in", "policies/requirements.in")
 
 
 def test_wheel_is_built_with_what_is_tested() -> None:

@@ -150,6 +150,20 @@ def test_a_logged_error_is_something_found(tmp_path: Path) -> None:
     assert "error: too loud" in done.stdout
 
 
+def test_a_broken_mandatory_rule_is_something_found(tmp_path: Path) -> None:
+    """The document is whole; the status is 1."""
+    program = """
+import pulumi
+
+spec = {"containers": [{"name": "a", "image": "busybox"}]}
+pulumi.CustomResource("kubernetes:core/v1:Pod", "tool", {"spec": spec})
+"""
+    done = _ebbtide("preview", cwd=_project(tmp_path, "config: {}", program))
+    assert done.returncode == 1, done.stderr
+    assert "mandatory: fixed-versions, tool: The image busybox has no fixed version." in done.stdout
+    assert "1 resource to create" in done.stdout
+
+
 def test_what_a_program_prints_does_not_spoil_the_document(tmp_path: Path) -> None:
     """It is one of the messages."""
     project = _project(tmp_path, "config: {password: p}", _PROGRAM + "print('hello')\n")

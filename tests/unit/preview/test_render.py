@@ -81,6 +81,9 @@ shop/dev: train on GKE in us-central1-a; an offline preview
 Warnings
 - warning: The control plane is open to all networks, which is not what most people want.
 
+Policy
+- mandatory: private-nodes, cluster train: Its nodes have public addresses by default.
+
 POOL     MACHINE        VCPU  GIB  CAPACITY   NODES   IDLE $/H  MAX $/H
 system   e2-standard-2     2    8  on-demand  1 to 4     0.081     0.32
 t4-spot  a2-highgpu-1g    12   85  spot       0 to 4      0.00     7.77
@@ -91,9 +94,10 @@ Cost 0.18 $/h idle, 8.19 at most, 15.17 on demand (list prices of 2025-03 to 202
 Quotas us-central1: CPUS 8, SSD_TOTAL_GB 800, A2_CPUS 48, PREEMPTIBLE_NVIDIA_A100_GPUS 4; global:
   GPUS_ALL_REGIONS 4
 
+Policy advisory: control-plane-access (cluster train), cis-gke-4.1.8 (cluster train),
+  cis-gke-4.1.9 (cluster train), cis-gke-4.1.10 (cluster train), 13 more
 Outputs clusterName, kubeconfig, names, profile, server, version
-4 resources to create, 1 protected. No cloud was contacted; more with --tree, --values, --format
-  json.
+4 resources to create, 1 protected. More: --tree, --values, --format json.
 """
 
 _TREE = """\

@@ -29,13 +29,15 @@ class Property:
 
     Attributes:
         type: the resource's type, as Pulumi names it; `Job` for a Job that Ebbtide makes.
-        path: of the property, `[…]` around keys and indexes.
+        path: its property path.
         expected: its value.
+        unless: property paths; a resource for which one is true is exempt.
     """
 
     type: str
     path: str
     expected: Expected
+    unless: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,14 +133,14 @@ def _job(path: str, expected: Expected) -> Property:
 
 _NAMESPACE: Final = Property(
     "kubernetes:core/v1:Namespace",
-    "metadata.labels[pod-security.kubernetes.io/enforce]",
+    'metadata.labels["pod-security.kubernetes.io/enforce"]',
     one_of("baseline", "restricted"),
 )
 _POLICIES: Final = Property(
     "kubernetes:networking.k8s.io/v1:NetworkPolicy", "spec.policyTypes[0]", is_("Ingress")
 )
 _NO_LOAD_BALANCER: Final = Property(
-    "kubernetes:core/v1:ResourceQuota", "spec.hard[services.loadbalancers]", is_("0")
+    "kubernetes:core/v1:ResourceQuota", 'spec.hard["services.loadbalancers"]', is_("0")
 )
 _TOKENS: Final = _job("automountServiceAccountToken", is_(value=False))
 _PRIVILEGED: Final = "Except in `gpu-operator`, and in existing namespaces without `podSecurity`."
@@ -250,7 +252,12 @@ GKE: Final = (
     Item(
         "5.5.2",
         "auto-repair",
-        _pool("management.autoRepair", is_(value=True)),
+        Property(
+            _POOL,
+            "management.autoRepair",
+            is_(value=True),
+            ("nodeConfig.flexStart", "queuedProvisioning.enabled"),
+        ),
         note="Except flex-start and queued pools, of which GKE takes none.",
     ),
     Item("5.5.3", "auto-upgrade", _pool("management.autoUpgrade", is_(value=True))),
@@ -377,7 +384,7 @@ AKS: Final = (
         "service accounts of your own",
         Property(
             "kubernetes:core/v1:ServiceAccount",
-            "metadata.annotations[azure.workload.identity/client-id]",
+            'metadata.annotations["azure.workload.identity/client-id"]',
             SET,
         ),
     ),

@@ -1,0 +1,120 @@
+"""Check of a stack's recorded resources against the policy rules."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from ebbtide.reading.facts import ClusterFacts, PoolFacts
+from ebbtide.recording.recording import Recording
+from ebbtide.review.cost import Charge
+from ebbtide.review.rules import BY_ID, EXCEPTIONS, RULES, Reviewed, Rule, Subject, Violation
+from ebbtide.review.settings import Level, Policy, PolicyException, read_policy
+
+__all__ = ["Finding", "check", "policy_of", "policy_schema"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A broken rule.
+
+    Attributes:
+        rule: the rule.
+        level: its level in this stack; never `disabled`.
+        subject: the object.
+        message: the violation, and what to write instead.
+        exception: the declared reason for an exception; empty for none.
+    """
+
+    rule: Rule
+    level: Level
+    subject: Subject
+    message: str
+    exception: str = ""
+
+    @property
+    def is_refused(self) -> bool:
+        """True if it fails the review."""
+        return self.level is Level.MANDATORY and not self.exception
+
+
+def policy_of(written: object) -> Policy:
+    """Read the object under `ebbtide:policy`; None is the default policy.
+
+    Raises:
+        PolicyError: with every fault, when there is any.
+    """
+    return Policy() if written is None else read_policy(written, BY_ID)
+
+
+def policy_schema() -> dict[str, Any]:
+    """JSON Schema of the policy, for editors: the object under `ebbtide:policy`."""
+    schema = Policy.model_json_schema(by_alias=True, mode="validation")
+    ids = {"enum": list(BY_ID)}
+    schema["properties"]["levels"]["propertyNames"] = ids
+    schema["$defs"]["PolicyException"]["properties"]["rule"] |= ids
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def check(
+    recording: Recording,
+    clusters: Sequence[ClusterFacts],
+    pools: Sequence[PoolFacts],
+    cost: Sequence[Charge],
+    settings: Policy,
+    today: date | None = None,
+) -> tuple[Finding, ...]:
+    """Check a stack against all rules.
+
+    Args:
+        recording: the recording.
+        clusters: its clusters.
+        pools: its pools.
+        cost: its charges.
+        settings: levels, limits and exceptions.
+        today: the date that exceptions are compared with; by default the current one.
+
+    Returns:
+        The findings: refused, then advisory, then excepted ones, each in the order of the rules.
+    """
+    stack = Reviewed(
+        recording=recording, clusters=clusters, pools=pools, charges=cost, limits=settings.limits
+    )
+    day = today or date.today()  # noqa: DTZ011 - days of the policy have no time zone
+    current = [item for item in settings.exceptions if item.until is None or item.until >= day]
+    used: set[int] = set()
+    findings: list[Finding] = []
+    for rule in RULES:
+        level = settings.levels.get(rule.id, rule.level)
+        for violation in rule.check(stack) if level is not Level.DISABLED else ():
+            exception = next((item for item in current if _excuses(item, rule, violation)), None)
+            if exception is not None:
+                used.update(id(item) for item in current if _excuses(item, rule, violation))
+            findings.append(_finding(rule, level, violation, exception.reason if exception else ""))
+    findings += _exceptions(settings, [item for item in current if id(item) in used], day)
+    return tuple(sorted(findings, key=lambda finding: (bool(finding.exception), not finding.is_refused)))
+
+
+def _finding(rule: Rule, level: Level, violation: Violation, exception: str = "") -> Finding:
+    level = Level.ADVISORY if violation.is_undecided else level
+    return Finding(rule, level, violation.subject, violation.message, exception)
+
+
+def _excuses(exception: PolicyException, rule: Rule, violation: Violation) -> bool:
+    return exception.rule == rule.id and exception.resource in violation.subject.names
+
+
+def _exceptions(settings: Policy, used: Sequence[PolicyException], day: date) -> Iterator[Finding]:
+    """Yield findings for expired and unused exceptions."""
+    level = settings.levels.get(EXCEPTIONS.id, EXCEPTIONS.level)
+    if level is Level.DISABLED:
+        return
+    for exception in settings.exceptions:
+        subject = Subject("", exception.resource)
+        if exception.until is not None and exception.until < day:
+            message = f"The exception to {exception.rule} expired on {exception.until}. Fix its cause."
+        elif not any(exception is item for item in used):
+            message = f"The exception to {exception.rule} excuses nothing. Remove it."
+        else:
+            continue
+        yield Finding(EXCEPTIONS, level, subject, message)

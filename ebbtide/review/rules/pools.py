@@ -1,0 +1,139 @@
+"""Rules on node pools: taints, scaling to zero, spot machines."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from ebbtide.catalog import CloudKind, footprint
+from ebbtide.reading.facts import PoolFacts, TaintFacts
+from ebbtide.reading.inputs import Inputs
+from ebbtide.recording.recording import Resource
+from ebbtide.review.cost import ADDONS
+from ebbtide.review.rules.pod_templates import pod_spec
+from ebbtide.review.rules.rule import Reviewed, Rule, Violation, of_pool
+from ebbtide.review.settings import Level
+
+_PREEMPTED: Final = frozenset({"spot", "preemptible"})
+_STATEFUL_SET: Final = "kubernetes:apps/v1:StatefulSet"
+_POOL_LABELS: Final = ("cloud.google.com/gke-nodepool", "kubernetes.azure.com/agentpool", "agentpool")
+"""Labels with the pool's name, which the clouds add."""
+
+
+def _hard_taints(pool: PoolFacts) -> tuple[TaintFacts, ...]:
+    return tuple(taint for taint in pool.taints if taint.effect != "PreferNoSchedule")
+
+
+def _work_pools_tainted(stack: Reviewed) -> Iterator[Violation]:
+    """On GKE, an untainted pool with a node reads as a system pool; only the first is one."""
+    clusters: set[str] = set()
+    for pool in stack.pools:
+        if _hard_taints(pool):
+            continue
+        if pool.role == "system":
+            is_first = pool.cluster not in clusters
+            clusters.add(pool.cluster)
+            if is_first or pool.cloud is CloudKind.AKS:
+                continue
+        message = (
+            "It has no taint, so that any pod is scheduled on it and keeps its nodes. "
+            "Add a taint with the effect NoSchedule."
+        )
+        yield Violation(of_pool(pool), message)
+
+
+def _work_pools_from_zero(stack: Reviewed) -> Iterator[Violation]:
+    for pool in stack.pools:
+        if pool.role == "work" and pool.nodes.idle:
+            yield Violation(of_pool(pool), f"It keeps {pool.nodes.idle} nodes without work. Write min: 0.")
+
+
+def _spot_system(stack: Reviewed) -> Iterator[Violation]:
+    for pool in stack.pools:
+        if pool.role == "system" and pool.capacity in _PREEMPTED:
+            message = f"Its machines are {pool.capacity}. A preemption interrupts cluster DNS and Kueue."
+            yield Violation(of_pool(pool), f"{message} Write capacity: on-demand where that matters.")
+
+
+def _spot_stateful(stack: Reviewed) -> Iterator[Violation]:
+    pools = [pool for pool in stack.pools if pool.capacity in _PREEMPTED]
+    for type_, item in ADDONS.items():
+        for component in stack.recording.of_type(type_) if footprint(item).volumes_gib else ():
+            for pool in pools:
+                if pool.role == "system":
+                    message = f"Its database and its store run on the {pool.capacity} pool {pool.name}."
+                    yield Violation(stack.subject(component), f"{message} {_ON_DEMAND}")
+    for resource in stack.recording:
+        if not resource.read and _is_stateful(resource) and (spec := pod_spec(resource)):
+            for pool in pools:
+                if _is_schedulable(spec, pool):
+                    message = f"It has volumes, and may run on the {pool.capacity} pool {pool.name}."
+                    yield Violation(stack.subject(resource), f"{message} {_ON_DEMAND}")
+
+
+_ON_DEMAND: Final = "Run it on an on-demand pool."
+
+
+def _is_stateful(resource: Resource) -> bool:
+    """Check for a StatefulSet, or a Deployment that mounts a claim; a Job's files are checkpoints."""
+    if resource.type == _STATEFUL_SET:
+        return True
+    spec = pod_spec(resource) if resource.type == "kubernetes:apps/v1:Deployment" else None
+    return spec is not None and any(volume.has("persistentVolumeClaim") for volume in spec.parts("volumes"))
+
+
+def _is_schedulable(spec: Inputs, pool: PoolFacts) -> bool:
+    """Check tolerations and node selector of a pod; labels that the cloud adds are unknown, and match."""
+    labels = {**pool.labels, **dict.fromkeys(_POOL_LABELS, pool.name)}
+    selector = spec.labels("nodeSelector")
+    if any(labels.get(key, value) != value for key, value in selector.items()):
+        return False
+    tolerations = spec.parts("tolerations")
+    return all(
+        any(_tolerates(toleration, taint) for toleration in tolerations) for taint in _hard_taints(pool)
+    )
+
+
+def _tolerates(toleration: Inputs, taint: TaintFacts) -> bool:
+    """Compare as Kubernetes does (kubernetes.io, taint-and-toleration)."""
+    if toleration.text("effect") not in ("", taint.effect):
+        return False
+    key = toleration.text("key")
+    if toleration.text("operator") == "Exists":
+        return key in ("", taint.key)
+    return (key, toleration.text("value")) == (taint.key, taint.value)
+
+
+RULES: Final = (
+    Rule(
+        id="work-pools-tainted",
+        title="Work pools are tainted.",
+        level=Level.MANDATORY,
+        reason="A pod of the system on a work pool keeps a GPU machine from being removed.",
+        source="cluster-autoscaler FAQ, what prevents scale-down (2026)",
+        check=_work_pools_tainted,
+    ),
+    Rule(
+        id="work-pools-from-zero",
+        title="Work pools scale to zero.",
+        level=Level.ADVISORY,
+        reason="A minimum is paid day and night. Advisory, since a warm node may be worth its price.",
+        source="docs/architecture.md",
+        check=_work_pools_from_zero,
+    ),
+    Rule(
+        id="spot-system",
+        title="System pools do not run on spot machines.",
+        level=Level.ADVISORY,
+        reason="A preemption stops cluster DNS and Kueue until a new node is ready; running work goes on. "
+        "Advisory, since a cluster for some hours, such as this repository's stack dev, may save the money.",
+        source="cloud.google.com/kubernetes-engine/docs, spot-vms (2026): not for system workloads",
+        check=_spot_system,
+    ),
+    Rule(
+        id="spot-stateful",
+        title="Stateful workloads do not run on spot machines.",
+        level=Level.MANDATORY,
+        reason="A database that loses its machine within seconds may lose writes, and its users always wait.",
+        source="cloud.google.com/kubernetes-engine/docs, spot-vms (2026): for stateless workloads",
+        check=_spot_stateful,
+    ),
+)

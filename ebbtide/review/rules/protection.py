@@ -1,0 +1,124 @@
+"""Rules on protection: deletion, public addresses, the control plane's address."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from ebbtide.catalog import CloudKind
+from ebbtide.reading import gke
+from ebbtide.reading.inputs import Inputs
+from ebbtide.recording.recording import Resource
+from ebbtide.review.rules.rule import Reviewed, Rule, Violation, of_cluster, of_pool
+from ebbtide.review.settings import Level
+
+_LIFETIME: Final = "ebbtide-lifetime-hours"
+_ANYWHERE: Final = frozenset({"0.0.0.0/0", "::/0"})
+_NODE_NETWORK: Final = "networkConfig.enablePrivateNodes"
+
+
+def is_ephemeral(cluster: Resource) -> bool:
+    """Check that a cluster has a lifetime."""
+    inputs = Inputs(cluster.inputs)
+    return _LIFETIME in {**inputs.labels("resourceLabels"), **inputs.labels("tags")}
+
+
+def _permanent_protected(stack: Reviewed) -> Iterator[Violation]:
+    for cluster in stack.clusters:
+        resource = stack.recording[cluster.urn]
+        if is_ephemeral(resource) or resource.protect:
+            continue
+        # The provider's own guard is on unless it is switched off (pulumi-gcp 10.2, Cluster).
+        if cluster.cloud is CloudKind.GKE and not Inputs(resource.inputs).is_false("deletionProtection"):
+            continue
+        message = "It has no lifetime, and nothing prevents its deletion. Protect it, or declare a lifetime."
+        yield Violation(of_cluster(cluster), message)
+
+
+def _private_nodes(stack: Reviewed) -> Iterator[Violation]:
+    for resource in stack.created(gke.CLUSTER):
+        inputs = Inputs(resource.inputs)
+        paths = ("privateClusterConfig.enablePrivateNodes", "networkConfig.defaultEnablePrivateNodes")
+        if not any(inputs.flag(path) for path in paths):
+            cluster = gke.read_cluster(resource)
+            yield Violation(of_cluster(cluster), "Its nodes have public addresses by default.")
+    for pool in stack.pools:
+        inputs = Inputs(stack.recording[pool.urn].inputs)
+        match pool.cloud:
+            case CloudKind.GKE:
+                is_public = not pool.inline and inputs.is_false(_NODE_NETWORK)
+            case CloudKind.AKS if pool.inline:
+                profiles = inputs.parts("agentPoolProfiles")
+                is_public = any(
+                    profile.flag("enableNodePublicIP")
+                    for profile in profiles
+                    if profile.text("name") == pool.name
+                )
+            case CloudKind.AKS:
+                is_public = inputs.flag("enableNodePublicIP")
+        if is_public:
+            yield Violation(of_pool(pool), "Its nodes have public addresses. Leave private nodes on.")
+
+
+def _control_plane(stack: Reviewed) -> Iterator[Violation]:
+    for cluster in stack.clusters:
+        inputs = Inputs(stack.recording[cluster.urn].inputs)
+        networks = _gke_networks(inputs) if cluster.cloud is CloudKind.GKE else _aks_networks(inputs)
+        if networks is None or (networks and _ANYWHERE.isdisjoint(networks)):
+            continue
+        message = "Its control plane answers from any address. Declare cloud.access.networks or private."
+        yield Violation(of_cluster(cluster), message)
+
+
+def _gke_networks(inputs: Inputs) -> tuple[str, ...] | None:
+    """Return the networks that reach the control plane's address; None if it has no public address."""
+    if inputs.is_false("controlPlaneEndpointsConfig.ipEndpointsConfig.enabled"):
+        return None
+    if inputs.flag("privateClusterConfig.enablePrivateEndpoint"):
+        return None
+    blocks = inputs.parts("masterAuthorizedNetworksConfig.cidrBlocks")
+    return tuple(block.text("cidrBlock") for block in blocks)
+
+
+def _aks_networks(inputs: Inputs) -> tuple[str, ...] | None:
+    """Return the networks that reach the control plane's address; None if it has no public address."""
+    profile = "apiServerAccessProfile"
+    return (
+        None
+        if inputs.flag(f"{profile}.enablePrivateCluster")
+        else inputs.texts(f"{profile}.authorizedIPRanges")
+    )
+
+
+_CONTROL_PLANE_REASON: Final = (
+    "An address that anyone reaches is one stolen credential or one bug away from the cluster. Advisory, "
+    "since IAM or Entra ID still checks every request. GKE's DNS endpoint has no networks: IAM guards it."
+)
+
+RULES: Final = (
+    Rule(
+        id="private-nodes",
+        title="Nodes have no public addresses.",
+        level=Level.MANDATORY,
+        reason="A node with a public address can be reached past every load balancer and policy.",
+        source="CIS GKE Benchmark 1.9.0, 5.6.5; CIS AKS Benchmark 1.8.0, 5.4.3",
+        check=_private_nodes,
+    ),
+    Rule(
+        id="control-plane-access",
+        title="The control plane's address answers approved networks only.",
+        level=Level.ADVISORY,
+        reason=_CONTROL_PLANE_REASON,
+        source="CIS GKE Benchmark 1.9.0, 5.6.3; CIS AKS Benchmark 1.8.0, 5.4.1",
+        check=_control_plane,
+    ),
+    Rule(
+        id="permanent-protected",
+        title="A cluster without a lifetime is protected from deletion.",
+        level=Level.MANDATORY,
+        reason="Deleting a cluster ends all its work and releases its addresses and identities.",
+        source="pulumi.com/docs, protect (2026); pulumi-gcp 10.2, deletionProtection",
+        check=_permanent_protected,
+    ),
+)
+
+COVERED: Final = {"CIS GKE Benchmark 1.9.0": {"5.6.3", "5.6.5"}, "CIS AKS Benchmark 1.8.0": {"5.4.3"}}
+"""Items of benchmarks that these rules check, each on more fields than the benchmark's one."""

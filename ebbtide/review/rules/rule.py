@@ -1,0 +1,120 @@
+"""Policy rules, and what they check."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ebbtide.catalog import CloudKind
+from ebbtide.reading.facts import ClusterFacts, PoolFacts
+from ebbtide.recording.recording import Recording, Resource
+from ebbtide.review.cost import Charge
+from ebbtide.review.settings import Level, Limits
+
+STACK: Final = "stack"
+"""Name of the whole stack in exceptions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The object of a violation.
+
+    Attributes:
+        kind: `pool`, `cluster` or `stack`; empty for any other resource.
+        name: its name in the cloud or cluster, or else its logical name.
+        urn: its resource; empty for the stack.
+    """
+
+    kind: str
+    name: str
+    urn: str = ""
+
+    def __str__(self) -> str:
+        return self.name if self.kind in ("", STACK) else f"{self.kind} {self.name}"
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names by which an exception may refer to it."""
+        return frozenset(filter(None, (self.name, str(self), self.urn, self.urn.rpartition("::")[2])))
+
+
+WHOLE: Final = Subject(STACK, STACK)
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One violation of a rule.
+
+    Attributes:
+        subject: its object.
+        message: the violation, and what to write instead.
+        is_undecided: true if a fact is missing, so that it is advisory at any level.
+    """
+
+    subject: Subject
+    message: str
+    is_undecided: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reviewed:
+    """A stack under review.
+
+    Attributes:
+        recording: its resources.
+        clusters: its clusters.
+        pools: its node pools.
+        charges: its cost.
+        limits: the limits of its policy.
+    """
+
+    recording: Recording
+    clusters: Sequence[ClusterFacts]
+    pools: Sequence[PoolFacts]
+    charges: Sequence[Charge]
+    limits: Limits
+
+    @property
+    def clouds(self) -> frozenset[CloudKind]:
+        """The clouds of its clusters and pools."""
+        return frozenset(item.cloud for item in (*self.clusters, *self.pools))
+
+    def subject(self, resource: Resource) -> Subject:
+        """Return a resource as a subject: a pool or a cluster by its name in the cloud."""
+        pools = {pool.urn: of_pool(pool) for pool in self.pools if not pool.inline}
+        clusters = {cluster.urn: of_cluster(cluster) for cluster in self.clusters}
+        return {**pools, **clusters}.get(resource.urn) or Subject("", resource.name, resource.urn)
+
+    def created(self, type_: str) -> Iterator[Resource]:
+        """Yield the resources of a type, without existing ones."""
+        return (resource for resource in self.recording.of_type(type_) if not resource.read)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """A policy rule.
+
+    Attributes:
+        id: its id in configuration.
+        title: the requirement.
+        level: the default level.
+        reason: its purpose, and the reason of the default level.
+        source: documentation or benchmark, with version or date.
+        check: yields the violations.
+    """
+
+    id: str
+    title: str
+    level: Level
+    reason: str
+    source: str
+    check: Callable[[Reviewed], Iterable[Violation]]
+
+
+def of_pool(pool: PoolFacts) -> Subject:
+    """Return a pool as a subject."""
+    return Subject("pool", pool.name, pool.urn)
+
+
+def of_cluster(cluster: ClusterFacts) -> Subject:
+    """Return a cluster as a subject."""
+    return Subject("cluster", cluster.name, cluster.urn)

@@ -1,0 +1,95 @@
+"""Rules on floating versions of images, charts and kustomizations."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from ebbtide.reading.inputs import Inputs
+from ebbtide.recording.recording import Resource
+from ebbtide.recording.values import SECRET_TEXT, leaves
+from ebbtide.review.rules.pod_templates import pod_spec
+from ebbtide.review.rules.rule import Reviewed, Rule, Violation
+from ebbtide.review.settings import Level
+
+_FLOATING: Final = frozenset({"", "latest", "main", "master", "stable", "edge", "nightly"})
+_CHARTS: Final = (
+    "kubernetes:helm.sh/v3:Release",
+    "kubernetes:helm.sh/v3:Chart",
+    "kubernetes:helm.sh/v4:Chart",
+)
+_KUSTOMIZATION: Final = "kubernetes:kustomize/v2:Directory"
+_REMOTE: Final = re.compile(r"^(https?://|git@|git::|github\.com/)")
+_CONTAINERS: Final = ("initContainers", "containers", "ephemeralContainers")
+
+
+def _shown(resource: Resource, text: str) -> str:
+    """Return a text of a resource's inputs for display; `[secret]` if it is nowhere in plain text."""
+    return text if any(leaf == text for _, leaf in leaves(dict(resource.inputs))) else SECRET_TEXT
+
+
+def _is_floating_image(image: str) -> bool:
+    if "@" in image:
+        return False
+    return image.rpartition("/")[2].partition(":")[2] in _FLOATING
+
+
+def _images(stack: Reviewed) -> Iterator[Violation]:
+    for resource in stack.recording:
+        spec = None if resource.read else pod_spec(resource)
+        containers = [item for name in _CONTAINERS for item in spec.parts(name)] if spec else []
+        for image in dict.fromkeys(container.text("image") for container in containers):
+            if image and _is_floating_image(image):
+                message = (
+                    f"The image {_shown(resource, image)} has no fixed version. Write a tag or a digest."
+                )
+                yield Violation(stack.subject(resource), message)
+
+
+def _is_floating_chart(inputs: Inputs) -> bool:
+    """Check a chart's version; a chart in a directory or an archive has its own, and ranges float.
+
+    The engine has no inputs of a chart whose provider creates its objects.
+    """
+    chart, version = inputs.text("chart"), inputs.text("version")
+    if not chart or chart.startswith((".", "/")) or chart.endswith(".tgz") or "@sha256:" in chart:
+        return False
+    return version in _FLOATING or any(character in version for character in "^~*<>|") or ".x" in version
+
+
+def _charts(stack: Reviewed) -> Iterator[Violation]:
+    for type_ in _CHARTS:
+        for resource in stack.created(type_):
+            inputs = Inputs(resource.inputs)
+            if _is_floating_chart(inputs):
+                chart = _shown(resource, inputs.text("chart"))
+                message = f"The chart {chart} has no fixed version. Write its version."
+                yield Violation(stack.subject(resource), message)
+
+
+def _kustomizations(stack: Reviewed) -> Iterator[Violation]:
+    for resource in stack.created(_KUSTOMIZATION):
+        directory = Inputs(resource.inputs).text("directory")
+        if not _REMOTE.match(directory):
+            continue
+        ref = re.search(r"[?&](?:ref|version)=([^&]+)", directory)
+        if (ref[1] if ref else "") in _FLOATING:
+            message = f"The kustomization {_shown(resource, directory)} has no fixed version. Add ?ref=TAG."
+            yield Violation(stack.subject(resource), message)
+
+
+def _fixed_versions(stack: Reviewed) -> Iterator[Violation]:
+    yield from _images(stack)
+    yield from _charts(stack)
+    yield from _kustomizations(stack)
+
+
+RULES: Final = (
+    Rule(
+        id="fixed-versions",
+        title="Images, charts and kustomizations have a fixed version.",
+        level=Level.MANDATORY,
+        reason="A version that floats changes what runs without a change that anyone reviews.",
+        source="kubernetes.io/docs, images: avoid the tag latest (2026)",
+        check=_fixed_versions,
+    ),
+)

@@ -1,0 +1,135 @@
+"""The policy of a stack: levels, limits and exceptions under `ebbtide:policy` in its file."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from datetime import date
+from difflib import get_close_matches
+from enum import StrEnum
+from typing import Annotated, Final, cast
+
+from pydantic import Field, ValidationError
+
+from ebbtide.model.base import Declared, Name
+from ebbtide.model.faults import DeclarationError, Fault
+from ebbtide.model.paths import path_text, position
+from ebbtide.model.shape.findings import shape_faults
+
+KEY: Final = "ebbtide:policy"
+"""The configuration key of a stack's policy."""
+
+Usd = Annotated[float, Field(ge=0)]
+"""USD per hour."""
+
+
+class Level(StrEnum):
+    """Consequence of a broken rule."""
+
+    ADVISORY = "advisory"
+    MANDATORY = "mandatory"
+    DISABLED = "disabled"
+
+
+class Limits(Declared):
+    """Values that rules compare with. A rule without its limit checks nothing."""
+
+    idle_usd_per_hour: Usd | None = None
+    """Maximum cost without work, USD per hour; rule `idle-cost`."""
+    maximum_usd_per_hour: Usd | None = None
+    """Maximum cost at the maximum node counts, USD per hour; rule `maximum-cost`."""
+    regions: tuple[Name, ...] | None = None
+    """Approved regions or zones, as `us-central1` or `europe-*`; rule `approved-regions`."""
+    machines: tuple[Name, ...] | None = None
+    """Approved machine types, as `n2-standard-8` or `Standard_D*`; rule `approved-machines`."""
+    ephemeral_stacks: tuple[Name, ...] = ("pr", "pr-*")
+    """Names of stacks that need a lifetime, as `pr-*`; rule `lifetime`."""
+
+
+class PolicyException(Declared):
+    """An accepted violation of a rule."""
+
+    rule: Name
+    """Id of the rule."""
+    resource: Name
+    """Name of the pool, the cluster or the resource, or its URN; `stack` for the whole stack."""
+    reason: Annotated[str, Field(strict=True, min_length=1)]
+    """Reason, which reviews show."""
+    until: date | None = None
+    """Last day on which it holds: `"2027-01-31"`. Default: it does not expire."""
+
+
+class Policy(Declared):
+    """The object under `ebbtide:policy`."""
+
+    levels: dict[str, Level] = Field(default={})
+    """Levels of rules, by id, in place of their defaults."""
+    limits: Limits = Field(default=Limits())
+    """Limits of rules."""
+    exceptions: tuple[PolicyException, ...] = ()
+    """Accepted violations."""
+
+
+class PolicyError(DeclarationError):
+    """A refused policy, with all its faults.
+
+    Attributes:
+        source: the policy's position in a file; None if unknown.
+    """
+
+    source: object = None
+
+
+def read_policy(written: object, rules: Collection[str]) -> Policy:
+    """Read a policy.
+
+    Args:
+        written: the object under `ebbtide:policy`.
+        rules: ids of the existing rules.
+
+    Raises:
+        PolicyError: with every fault, when there is any.
+    """
+    faults: list[Fault] = list(_unknown_rules(written, rules))
+    try:
+        policy = Policy.model_validate(written)
+    except ValidationError as error:
+        faults += map(_of_policy, shape_faults(Policy, error, written))
+    else:
+        if not faults:
+            return policy
+    in_order = sorted(faults, key=lambda fault: position(fault.path, written))
+    raise PolicyError(in_order, declared=written, subject="The policy")
+
+
+def _of_policy(fault: Fault) -> Fault:
+    """Reword a fault for the policy, since the words of shapes are the declaration's."""
+    return replace(
+        fault,
+        problem=fault.problem.replace("The declaration", "The policy"),
+        consequence=fault.consequence.replace("The declaration", "The policy"),
+        fix=fault.fix if fault.path else f"Write levels, limits and exceptions under {KEY}.",
+    )
+
+
+def _unknown_rules(written: object, rules: Collection[str]) -> Iterator[Fault]:
+    """Yield a fault for each id that no rule has, also in a policy with other faults."""
+    fields = _mapping(written)
+    levels, exceptions = fields.get("levels"), fields.get("exceptions")
+    items = cast("list[object]", exceptions) if isinstance(exceptions, list) else []
+    named: list[tuple[tuple[str | int, ...], object]] = [
+        *((("levels", str(rule)), rule) for rule in _mapping(levels)),
+        *((("exceptions", index, "rule"), _mapping(item).get("rule")) for index, item in enumerate(items)),
+    ]
+    for path, rule in named:
+        if isinstance(rule, str) and rule and rule not in rules:
+            near = get_close_matches(rule, rules, n=1)
+            yield Fault(
+                path_text(path),
+                f"There is no rule {rule}{f'; did you mean {near[0]}?' if near else '.'}",
+                "It would have had no effect.",
+                f"Write {near[0]}." if near else "docs/policy.md has the ids of all rules.",
+                rule="known-rule",
+            )
+
+
+def _mapping(value: object) -> Mapping[object, object]:
+    return cast("Mapping[object, object]", value) if isinstance(value, Mapping) else {}

@@ -1,0 +1,93 @@
+"""The policy pack, run by the real `pulumi preview --policy-pack` on stacks that pass and that do not.
+
+The pack runs in its own environment, `policies/.venv` (`make policies`). Pulumi's own language host starts it
+there. The newest host that can be built from a Go module is older than that, and does not know policy packs:
+then the engine starts the pack as an executable, which does what the host would do.
+"""
+
+import shutil
+import subprocess
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from ebbtide_rehearsal.cloud.gcp import Gcp
+from ebbtide_rehearsal.cloud.protocol import serve
+from ebbtide_rehearsal.cloud.store import Store
+from rehearsal.tests.control_planes import FakeControlPlanes
+from rehearsal.tests.engine.terminal import Terminal, terminal_in
+from tests.repository import ROOT, declaration
+
+pytestmark = [pytest.mark.engine, pytest.mark.long]
+
+_PYTHON = ROOT / "policies" / ".venv" / "bin" / "python"
+
+
+@pytest.fixture
+def terminal(tmp_path: Path, request: pytest.FixtureRequest) -> Generator[Terminal]:
+    """A copy of the checkout with the pack, and a fake cloud."""
+    assert _PYTHON.exists(), "The policy pack has no environment: run `make policies`."
+    root = tmp_path / "checkout"
+    for name in ("components", "ebbtide", "stacks"):
+        shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("Pulumi.yaml", "__main__.py"):
+        shutil.copy(ROOT / name, root)
+    store = Store(tmp_path / "cloud.sqlite")
+    server, port = serve(Gcp(store, FakeControlPlanes()), store)
+    try:
+        yield terminal_in(tmp_path, root, f"gcp:{port}", request.node)
+    finally:
+        server.stop(grace=None).wait()
+
+
+def _pack(directory: Path) -> Path:
+    """The pack as an executable."""
+    program = directory / "policy-pack"
+    program.write_text(f'#!/bin/sh\nexec "{_PYTHON}" -u -m pulumi.policy "$1" "{ROOT / "policies"}"\n')
+    program.chmod(0o755)
+    return program
+
+
+def _preview(terminal: Terminal, policy: object, *options: str) -> tuple[int, str]:
+    """Status and output of a preview of the dev stack with a policy."""
+    config = {"ebbtide:cluster": declaration(ROOT / "Pulumi.dev.yaml"), "ebbtide:policy": policy}
+    (terminal.root / "Pulumi.dev.yaml").write_text(yaml.safe_dump({"config": config}), encoding="utf-8")
+    done = subprocess.run(
+        ["pulumi", "preview", "--stack", "dev", *options],  # noqa: S607 - the one of the terminal
+        cwd=terminal.root,
+        env=terminal.environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_the_engine_runs_the_rules(terminal: Terminal, tmp_path: Path) -> None:
+    """A stack within its limits passes with advice, and one that breaks them fails without an exception."""
+    terminal.run("pulumi login file://~ && pulumi stack init dev")
+    option = f"--policy-pack={_pack(tmp_path)}"
+    status, text = _preview(terminal, {"limits": {"maximumUsdPerHour": 60}}, option)
+    assert status == 0, text
+    assert "spot-system, pool system" in text
+
+    broken = {"limits": {"maximumUsdPerHour": 5, "machines": ["e2-*", "n1-*", "a2-*"]}}
+    status, text = _preview(terminal, broken, option)
+    assert status != 0, text
+    assert "maximum-cost, stack" in text
+    assert "approved-machines, pool cpu-spot" in text
+
+    exceptions = [
+        {"rule": "maximum-cost", "resource": "stack", "reason": "a campaign"},
+        {"rule": "approved-machines", "resource": "cpu-spot", "reason": "a trial"},
+    ]
+    status, text = _preview(terminal, {**broken, "exceptions": exceptions}, option)
+    assert status == 0, text
+    assert "Excepted: a campaign" in text
+
+    status, text = _preview(terminal, {"levels": {"spot-sistem": "advisory"}}, option)
+    assert status != 0
+    assert "did you mean spot-system?" in text

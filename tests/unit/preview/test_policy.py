@@ -1,0 +1,95 @@
+"""The policy in a stack's file, and findings in the terminal."""
+
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from ebbtide.cli.error_output import explain
+from ebbtide.preview.build_report import preview_of
+from ebbtide.preview.render import render
+from ebbtide.preview.stack_files import StackFileError, StackFiles, read_stack
+from ebbtide.recording.recording import Recording, Resource
+from ebbtide.recording.values import Plain
+from ebbtide.review.policy import policy_of, policy_schema
+from ebbtide.review.rules import RULES
+from ebbtide.review.settings import PolicyError
+from tests.repository import ROOT
+from tests.synth import synth_stack
+
+
+def _stack(directory: Path, config: str) -> StackFiles:
+    (directory / "Pulumi.yaml").write_text("name: shop\nruntime: python\n")
+    (directory / "Pulumi.dev.yaml").write_text(f"config:\n{config}")
+    return read_stack(directory, "dev")
+
+
+def test_a_stack_without_a_policy_has_the_default_one(tmp_path: Path) -> None:
+    """Nothing needs to be written."""
+    assert _stack(tmp_path, "  a: b\n").policy() == policy_of(None)
+
+
+def test_errors_of_a_policy_have_their_line(tmp_path: Path) -> None:
+    """File, line and column of the part that is wrong."""
+    files = _stack(tmp_path, "  ebbtide:policy:\n    levels:\n      spot-sistem: advisory\n")
+    with pytest.raises(PolicyError) as caught:
+        files.policy()
+    (error,) = explain(caught.value, files.source).report.errors
+    assert (error.file, error.line, error.column) == (str(tmp_path / "Pulumi.dev.yaml"), 4, 7)
+    assert (error.path, error.suggestion) == ("levels.spot-sistem", "Write spot-system.")
+
+
+def test_a_misspelt_key_is_refused(tmp_path: Path) -> None:
+    """It would be a policy that nobody checks."""
+    with pytest.raises(StackFileError, match="Write `ebbtide:policy:`"):
+        _stack(tmp_path, "  ebbtide:polcy: {}\n")
+
+
+def test_the_schema_has_the_ids() -> None:
+    """Editors complete them."""
+    schema = policy_schema()
+    ids = [rule.id for rule in RULES]
+    assert schema["properties"]["levels"]["propertyNames"]["enum"] == ids
+    assert schema["$defs"]["PolicyException"]["properties"]["rule"]["enum"] == ids
+    assert "idleUsdPerHour" in schema["$defs"]["Limits"]["properties"]
+
+
+def _text(recording: Recording, policy: object = None, *, values: bool = False) -> str:
+    out = StringIO()
+    document = preview_of(recording, policy=policy_of(policy))
+    render(document, Console(file=out, width=80, highlight=False), values=values)
+    return out.getvalue()
+
+
+def test_the_dev_stack_fits_one_screen() -> None:
+    """Of 80 columns and 24 lines, with its advice."""
+    text = _text(synth_stack(ROOT / "Pulumi.dev.yaml"))
+    assert len(text.splitlines()) <= 24
+    assert "Policy advisory: spot-system (pool system)\n" in text
+
+
+def _pod(name: str) -> Resource:
+    spec: Plain = {"containers": [{"image": "busybox"}]}
+    type_ = "kubernetes:core/v1:Pod"
+    return Resource(
+        urn=f"urn:pulumi:dev::shop::{type_}::{name}", type=type_, name=name, inputs={"spec": spec}
+    )
+
+
+def test_findings_that_fail_come_first() -> None:
+    """Others are named in one line, many of a rule as a number; an exception shows as one."""
+    recording = Recording(project="shop", stack="dev", resources=tuple(map(_pod, "abcde")))
+    mandatory = _text(recording).splitlines()
+    assert mandatory[2:4] == [
+        "Policy",
+        "- mandatory: fixed-versions, a: The image busybox has no fixed version. Write a",
+    ]
+    policy = {
+        "levels": {"fixed-versions": "advisory"},
+        "exceptions": [{"rule": "fixed-versions", "resource": "a", "reason": "its vendor has one tag"}],
+    }
+    advisory = _text(recording, policy)
+    assert "Policy advisory: fixed-versions (4 resources); excepted: fixed-versions (a)\n" in advisory
+    assert "its vendor has one tag" not in advisory
+    assert "its vendor has one tag" in _text(recording, policy, values=True)

@@ -1,0 +1,384 @@
+"""Policy rules over recorded resources: each has a stack that breaks it, and one that does not."""
+
+from collections.abc import Callable, Iterator
+from datetime import date
+from typing import Any, cast
+
+import pytest
+
+from ebbtide.recording.recording import Resource, Secret
+from ebbtide.recording.values import UNKNOWN
+from ebbtide.review.benchmarks import BENCHMARKS, Property
+from ebbtide.review.policy import Finding, policy_of
+from ebbtide.review.rules import BY_ID, EXCEPTIONS, RULES, benchmarks
+from ebbtide.review.settings import Level, PolicyError
+from tests.unit.review.stacks_in_memory import AKS, AKS_POOL, GKE, GKE_POOL, findings, resource, system_pool
+
+_CHART = "kubernetes:helm.sh/v4:Chart"
+_DEPLOYMENT = "kubernetes:apps/v1:Deployment"
+_STATEFUL_SET = "kubernetes:apps/v1:StatefulSet"
+_KUSTOMIZATION = "kubernetes:kustomize/v2:Directory"
+_PIPELINES = "ebbtide:addons:Pipelines"
+
+
+def _gke(**changes: Any) -> Resource:
+    return resource(GKE, {path.replace("__", "."): value for path, value in changes.items()})
+
+
+def _pod(type_: str, **spec: Any) -> Resource:
+    return resource(type_, {"spec.template.spec": spec})
+
+
+def _image(image: object) -> tuple[Resource, ...]:
+    return (_pod(_DEPLOYMENT, containers=[{"image": image}]),)
+
+
+_TOLERATIONS = [{"key": "cloud.google.com/gke-spot", "operator": "Exists"}]
+_CLAIM = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+_SYSTEM, _SPOT_SYSTEM, _POOL = system_pool(), system_pool(spot=True), resource(GKE_POOL)
+
+_LIMITS: dict[str, Any] = {
+    "idle-cost": {"idleUsdPerHour": 0.01},
+    "maximum-cost": {"maximumUsdPerHour": 0.5},
+    "approved-regions": {"regions": ["europe-*"]},
+    "approved-machines": {"machines": ["e2-*", "standard_d*"]},
+    "lifetime": {"ephemeralStacks": ["dev*"]},
+}
+
+_BROKEN: dict[str, list[tuple[Resource, ...]]] = {
+    "idle-cost": [(_gke(), _SYSTEM)],
+    "maximum-cost": [(_gke(), _POOL)],
+    "approved-regions": [
+        (_gke(),),
+        (_gke(location="europe-west1"), resource(GKE_POOL, {"nodeLocations": ["us-east1-b"]})),
+        (resource(AKS),),
+    ],
+    "approved-machines": [(_POOL,), (resource(AKS_POOL, {"vmSize": "Standard_NC4as_T4_v3"}),)],
+    "lifetime": [(_gke(resourceLabels=None),), (resource(AKS, {"tags": None}),)],
+    "work-pools-tainted": [
+        (resource(GKE_POOL, {"nodeConfig.taints": None}),),
+        (resource(AKS_POOL, {"nodeTaints": []}),),
+        (resource(AKS_POOL, {"nodeTaints": ["a=b:PreferNoSchedule"]}),),
+        (_SYSTEM, resource(GKE_POOL, {"nodeConfig.taints": None, "autoscaling.totalMinNodeCount": 1})),
+    ],
+    "work-pools-from-zero": [
+        (resource(GKE_POOL, {"autoscaling.totalMinNodeCount": 1}),),
+        (resource(GKE_POOL, {"autoscaling": None, "nodeCount": 2}),),
+        (resource(AKS_POOL, {"enableAutoScaling": False, "count": 1}),),
+    ],
+    "spot-system": [(_SPOT_SYSTEM,), (system_pool(preemptible=True),)],
+    "spot-stateful": [
+        (_SPOT_SYSTEM, _pod(_STATEFUL_SET)),
+        (_SPOT_SYSTEM, _pod(_DEPLOYMENT, volumes=_CLAIM)),
+        (_SPOT_SYSTEM, resource(_PIPELINES, custom=False)),
+        (_POOL, _pod(_STATEFUL_SET, tolerations=_TOLERATIONS)),
+        (_POOL, _pod(_STATEFUL_SET, tolerations=[{"operator": "Exists"}])),
+        (
+            _POOL,
+            _pod(_STATEFUL_SET, tolerations=_TOLERATIONS, nodeSelector={"ebbtide.dev/pool": "cpu"}),
+        ),
+    ],
+    "private-nodes": [
+        (_gke(privateClusterConfig__enablePrivateNodes=False),),
+        (_gke(privateClusterConfig=None),),
+        (_gke(), resource(GKE_POOL, {"networkConfig.enablePrivateNodes": False})),
+        (resource(AKS_POOL, {"enableNodePublicIP": True}),),
+        (resource(AKS, {"agentPoolProfiles": [{"name": "system", "enableNodePublicIP": True}]}),),
+    ],
+    "control-plane-access": [
+        (_gke(controlPlaneEndpointsConfig=None),),
+        (
+            _gke(
+                controlPlaneEndpointsConfig=None,
+                masterAuthorizedNetworksConfig__cidrBlocks=[{"cidrBlock": "0.0.0.0/0"}],
+            ),
+        ),
+        (resource(AKS, {"apiServerAccessProfile": None}),),
+        (resource(AKS, {"apiServerAccessProfile.authorizedIPRanges": ["203.0.113.0/24", "0.0.0.0/0"]}),),
+    ],
+    "permanent-protected": [
+        (_gke(resourceLabels=None, deletionProtection=False),),
+        (resource(AKS, {"tags": None}),),
+    ],
+    "fixed-versions": [
+        *map(_image, ("busybox", "busybox:latest", "registry.acme.example:5000/tool", Secret("tool"))),
+        (_pod("kubernetes:batch/v1:Job", initContainers=[{"image": "a:main"}]),),
+        (resource("kubernetes:core/v1:Pod", {"spec.containers": [{"image": "a"}]}),),
+        (resource(_CHART, {"chart": "kueue"}),),
+        (resource(_CHART, {"chart": "kueue", "version": "^1.2"}),),
+        (resource("kubernetes:helm.sh/v3:Release", {"chart": "kueue", "version": "1.x"}),),
+        (resource(_KUSTOMIZATION, {"directory": "https://github.com/a/b/c"}),),
+        (resource(_KUSTOMIZATION, {"directory": "https://github.com/a/b/c?ref=main"}),),
+    ],
+}
+
+_KEPT: dict[str, list[tuple[Resource, ...]]] = {
+    "idle-cost": [(_POOL,)],
+    "maximum-cost": [(_gke(), _SYSTEM)],
+    "approved-regions": [
+        (_gke(location="europe-west1-b"), resource(GKE_POOL, {"location": "europe-west1-b"})),
+        (resource(AKS_POOL, {"availabilityZones": ["1", "2"]}),),
+    ],
+    "approved-machines": [(_SYSTEM,), (resource(AKS_POOL),)],
+    "lifetime": [(_gke(),), (resource(AKS),)],
+    "work-pools-tainted": [
+        (_gke(), _SYSTEM, _POOL),
+        (resource(AKS), resource(AKS_POOL)),
+        (resource(GKE_POOL, {"nodeConfig.taints": None, "nodeConfig.machineType": "a2-highgpu-1g"}),),
+    ],
+    "work-pools-from-zero": [(_SYSTEM, _POOL), (resource(AKS), resource(AKS_POOL))],
+    "spot-system": [(_SYSTEM, _POOL), (resource(AKS), resource(AKS_POOL, {"scaleSetPriority": "Spot"}))],
+    "spot-stateful": [
+        (_SYSTEM, _POOL, _pod(_STATEFUL_SET), resource(_PIPELINES, custom=False)),
+        (_SPOT_SYSTEM, _pod(_DEPLOYMENT)),
+        (_POOL, _pod(_STATEFUL_SET, tolerations=[{"key": "other", "operator": "Exists"}])),
+        (_POOL, _pod(_STATEFUL_SET, tolerations=[{**_TOLERATIONS[0], "effect": "NoExecute"}])),
+        (
+            _POOL,
+            _pod(_STATEFUL_SET, tolerations=_TOLERATIONS, nodeSelector={"ebbtide.dev/pool": "other"}),
+        ),
+    ],
+    "private-nodes": [
+        (_gke(), _POOL),
+        (_gke(privateClusterConfig=None, networkConfig__defaultEnablePrivateNodes=True),),
+        (resource(AKS), resource(AKS_POOL)),
+    ],
+    "control-plane-access": [
+        (_gke(),),
+        (_gke(controlPlaneEndpointsConfig=None, privateClusterConfig__enablePrivateEndpoint=True),),
+        (
+            _gke(
+                controlPlaneEndpointsConfig=None,
+                masterAuthorizedNetworksConfig__cidrBlocks=[{"cidrBlock": "203.0.113.0/24"}],
+            ),
+        ),
+        (resource(AKS),),
+        (resource(AKS, {"apiServerAccessProfile": {"enablePrivateCluster": True}}),),
+    ],
+    "permanent-protected": [
+        (_gke(deletionProtection=False), resource(AKS)),
+        (_gke(resourceLabels=None),),
+        (resource(AKS, {"tags": None}, protect=True),),
+    ],
+    "fixed-versions": [
+        *map(_image, ("busybox:1.37", "a@sha256:0a", "registry.acme.example:5000/tool:1", UNKNOWN)),
+        (resource(_DEPLOYMENT, {"spec.template.spec.containers": [{"image": "a"}]}, read=True),),
+        (resource(_CHART, {"chart": "kueue", "version": "0.19.2"}), resource(_CHART, {"chart": "./kueue"})),
+        (resource(_CHART),),
+        (resource(_KUSTOMIZATION, {"directory": "https://github.com/a/b/c?ref=v1.2"}),),
+        (resource(_KUSTOMIZATION, {"directory": "manifests"}),),
+    ],
+}
+
+
+def _cases(table: dict[str, list[tuple[Resource, ...]]]) -> Iterator[Any]:
+    for rule, stacks in table.items():
+        for number, stack in enumerate(stacks):
+            yield pytest.param(rule, stack, id=f"{rule}-{number}")
+
+
+def _own(*resources: Resource, **options: Any) -> list[Finding]:
+    """Findings without items of benchmarks, of which these resources have few."""
+    return [item for item in findings(*resources, **options) if not item.rule.id.startswith("cis-")]
+
+
+def _of(rule: str, resources: tuple[Resource, ...]) -> list[Any]:
+    limits = _LIMITS.get(rule, {"ephemeralStacks": []})
+    return [item for item in findings(*resources, policy={"limits": limits}) if item.rule.id == rule]
+
+
+@pytest.mark.parametrize(("rule", "stack"), list(_cases(_BROKEN)))
+def test_a_broken_rule_is_found(rule: str, stack: tuple[Resource, ...]) -> None:
+    """Once, at its default level, and with no secret in its message."""
+    (finding,) = _of(rule, stack)
+    assert finding.level is BY_ID[rule].level
+    assert finding.message.endswith((".", "?"))
+    assert "Secret(" not in finding.message
+
+
+@pytest.mark.parametrize(("rule", "stack"), list(_cases(_KEPT)))
+def test_a_kept_rule_is_silent(rule: str, stack: tuple[Resource, ...]) -> None:
+    """On the stack that differs from a broken one in what the rule is about."""
+    assert _of(rule, stack) == []
+
+
+def test_every_rule_has_both_cases() -> None:
+    """Items of benchmarks have theirs below, and exceptions too."""
+    expected = {rule.id for rule in RULES} - {rule.id for rule in benchmarks.RULES} - {EXCEPTIONS.id}
+    assert set(_BROKEN) == set(_KEPT) == expected
+
+
+_BAD: tuple[Any, ...] = (
+    True,
+    False,
+    "other",
+    "roles/owner",
+    None,
+    [
+        {
+            "verbs": ["*", "create", "bind", "get"],
+            "resources": [
+                *("*", "secrets", "pods", "nodes", "persistentvolumes", "serviceaccounts/token"),
+                *("certificatesigningrequests/approval", "validatingwebhookconfigurations"),
+            ],
+        }
+    ],
+)
+"""Values of which every item refuses one."""
+
+
+def _refused_value(property_: Property) -> Any:
+    """The first of those values that the item refuses."""
+    is_rules = property_.path == "rules"
+    return next(
+        value for value in _BAD if isinstance(value, list) is is_rules and not property_.expected.holds(value)
+    )
+
+
+def _decided() -> Iterator[Any]:
+    for benchmark, items in BENCHMARKS.items():
+        for item in items:
+            rule = BY_ID.get(f"cis-{benchmark.split()[1].lower()}-{item.number}")
+            if rule is not None:
+                yield pytest.param(rule.id, cast("Property", item.default), id=rule.id)
+
+
+@pytest.mark.parametrize(("rule", "property_"), list(_decided()))
+def test_an_item_of_a_benchmark_is_checked(rule: str, property_: Property) -> None:
+    """A refused value is found; an unknown one is not, nor a resource that the item exempts."""
+    cluster = resource(GKE if "-gke-" in rule else AKS, name="other")
+
+    def stack(value: object, exempt: str = "") -> tuple[Resource, Resource]:
+        inputs: dict[str, Any] = {}
+        _put(inputs, property_.path, value)
+        if exempt:
+            _put(inputs, exempt, value=True)
+        return cluster, Resource(urn="urn:x::item", type=property_.type, name="item", inputs=inputs)
+
+    def found(value: object, exempt: str = "") -> list[str]:
+        items = findings(*stack(value, exempt))
+        return [item.message for item in items if item.rule.id == rule and item.subject.urn == "urn:x::item"]
+
+    (message,) = found(_refused_value(property_))
+    assert property_.path in message
+    assert found(UNKNOWN) == []
+    assert [path for path in property_.unless if found(_refused_value(property_), path)] == []
+
+
+def _put(inputs: dict[str, Any], path: str, value: object) -> None:
+    """Set a value at a property path."""
+    keys = path.replace('["', "\n").replace('"]', "").replace("[0]", "\n0")
+    head, *rest = keys.split("\n")
+    steps = [*head.split("."), *rest]
+    target = inputs
+    for step in steps[:-1]:
+        target = target.setdefault(step, {})
+    target[steps[-1]] = [value] if steps[-1] == "0" else value
+    if steps[-1] == "0":
+        parent = inputs
+        for step in steps[:-2]:
+            parent = parent[step]
+        parent[steps[-2]] = [value]
+
+
+def test_levels_of_the_stack() -> None:
+    """Replace the defaults; a disabled rule is not run."""
+    broken = _BROKEN["spot-system"][0]
+    levels = [
+        [item.level for item in _own(*broken, policy={"levels": {"spot-system": level}})]
+        for level in ("mandatory", "disabled")
+    ]
+    assert levels == [[Level.MANDATORY], []]
+
+
+_TODAY = date(2027, 1, 31)
+
+
+def _excepted(stack: tuple[Resource, ...], **exception: Any) -> list[tuple[str, str]]:
+    written = {"rule": "work-pools-tainted", "resource": "cpu", "reason": "a test", **exception}
+    policy = {"exceptions": [written]}
+    return [(item.rule.id, item.exception) for item in _own(*stack, policy=policy, today=_TODAY)]
+
+
+@pytest.mark.parametrize(
+    "resource_name", ["cpu", "pool cpu", "nodepool", f"urn:pulumi:dev::ebbtide::{GKE_POOL}::nodepool"]
+)
+def test_an_exception_is_shown_with_its_reason(resource_name: str) -> None:
+    """It refers to a resource by its name in the cloud, its logical name or its URN; its last day counts."""
+    stack = _BROKEN["work-pools-tainted"][0]
+    assert _excepted(stack, resource=resource_name, until="2027-01-31") == [("work-pools-tainted", "a test")]
+
+
+def test_an_expired_exception_excuses_nothing() -> None:
+    """The finding stays, and the exception is reported."""
+    stack = _BROKEN["work-pools-tainted"][0]
+    assert _excepted(stack, until="2027-01-30") == [("work-pools-tainted", ""), (EXCEPTIONS.id, "")]
+
+
+def test_an_unused_exception_is_reported() -> None:
+    """Unless that rule is disabled."""
+    stack = _KEPT["work-pools-tainted"][0]
+    assert _excepted(stack) == [(EXCEPTIONS.id, "")]
+    exception = {"rule": "lifetime", "resource": "stack", "reason": "a test"}
+    policy = {"exceptions": [exception], "levels": {EXCEPTIONS.id: "disabled"}}
+    assert _own(*stack, policy=policy) == []
+
+
+def test_the_whole_stack_is_excepted_by_name() -> None:
+    """Cost has no resource."""
+    policy = {
+        "limits": _LIMITS["idle-cost"],
+        "exceptions": [{"rule": "idle-cost", "resource": "stack", "reason": "a test"}],
+    }
+    (finding,) = _own(*_BROKEN["idle-cost"][0], policy=policy)
+    assert (finding.exception, finding.is_refused) == ("a test", False)
+
+
+def test_an_unknown_price_leaves_a_limit_undecided() -> None:
+    """The known part is compared; a sum below the limit is not called within it."""
+    unknown = resource(GKE_POOL, {"nodeConfig.machineType": "z9-standard-8"})
+    messages = {
+        limit: [
+            (item.level, item.message)
+            for item in _own(unknown, _SYSTEM, policy={"limits": {"maximumUsdPerHour": limit}})
+        ]
+        for limit in (0.01, 100)
+    }
+    ((level, message),) = messages[0.01]
+    assert level is Level.MANDATORY
+    assert "at least" in message
+    ((level, message),) = messages[100]
+    assert level is Level.ADVISORY
+    assert "z9-standard-8" in message
+
+
+_FAULTS: dict[str, tuple[Callable[[], object], list[str]]] = {
+    "rules": (
+        lambda: {"levels": {"idle-cots": "advisory", "lifetime": "must"}},
+        [
+            "levels.idle-cots: There is no rule idle-cots; did you mean idle-cost?",
+            "levels.lifetime: lifetime cannot be must.",
+        ],
+    ),
+    "exceptions": (
+        lambda: {"exceptions": [{"rule": "lifetime", "resource": "a", "until": "soon"}, {"rule": "x"}]},
+        [
+            'exceptions[0].until: until cannot be the text "soon".',
+            "exceptions[0].reason: reason is missing.",
+            "exceptions[1].rule: There is no rule x.",
+            "exceptions[1].resource: resource is missing.",
+            "exceptions[1].reason: reason is missing.",
+        ],
+    ),
+    "whole": (lambda: "mandatory", ['The policy is the text "mandatory", and a mapping is wanted.']),
+}
+
+
+@pytest.mark.parametrize(("written", "expected"), _FAULTS.values(), ids=_FAULTS)
+def test_a_wrong_policy_is_refused(written: Callable[[], object], expected: list[str]) -> None:
+    """With all faults, in the order of the file, each with its path."""
+    with pytest.raises(PolicyError) as caught:
+        policy_of(written())
+    assert len(caught.value.faults) == len(expected)
+    for fault, start in zip(caught.value.faults, expected, strict=True):
+        assert str(fault).startswith(start)
