@@ -186,7 +186,9 @@ def test_a_log_gets_a_line_for_each_start_and_end() -> None:
 
 
 def test_a_terminal_keeps_what_is_done() -> None:
-    """Completed steps stay above the live line."""
+    """Completed steps stay above the live lines, which have the state of the step."""
     text = _watched(terminal=True)
+    assert "[1/8] pulumi up" in text
+    assert "12 operations: create x" in text
     assert "missed" in text
     assert "No quota." in text
