@@ -1,10 +1,10 @@
 """Build the document of a review from recordings."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final, Literal
 
 from ebbtide.preview.build_report import preview_of
-from ebbtide.preview.report import Preview
+from ebbtide.preview.report import FindingReport, Preview
 from ebbtide.recording.recording import Recording
 from ebbtide.recording.values import masked
 from ebbtide.review.consequences import consequences, refusals
@@ -14,9 +14,9 @@ from ebbtide.review.report import (
     ChangeReport,
     DifferenceReport,
     FieldChangeReport,
-    FindingReport,
     Review,
 )
+from ebbtide.review.settings import Policy
 
 _PROVIDER: Final = "pulumi:providers:"
 
@@ -26,7 +26,7 @@ def review_of(
     before: Earlier | None = None,
     *,
     warnings: Iterable[str] = (),
-    findings: Sequence[FindingReport] = (),
+    policy: Policy | None = None,
 ) -> Review:
     """Build the document of a review.
 
@@ -34,15 +34,15 @@ def review_of(
         after: the recording of the program.
         before: the earlier version, if there is one to compare with.
         warnings: warnings besides the program's.
-        findings: broken policy rules.
+        policy: the stack's policy; the default one if omitted.
     """
-    preview = preview_of(after, warnings)
+    preview = preview_of(after, warnings, policy)
     difference = _difference(before, after, preview) if before else None
     return Review(
         preview=preview,
         difference=difference,
-        findings=tuple(sorted(findings, key=lambda finding: finding.level != "mandatory")),
-        verdict=_verdict(difference, findings),
+        findings=preview.findings,
+        verdict=verdict_of(difference, preview.findings),
     )
 
 
@@ -85,10 +85,10 @@ def _changes(changes: Iterable[Change], before: Preview, after: Preview) -> tupl
     )
 
 
-def _verdict(
+def verdict_of(
     difference: DifferenceReport | None, findings: Iterable[FindingReport]
 ) -> Literal["pass", "warn", "fail"]:
-    """Return the verdict; a finding with a declared exception does not count."""
+    """Return the verdict of a review; a finding with a declared exception does not count."""
     levels = {finding.level for finding in findings if not finding.exception}
     if "mandatory" in levels or (difference and difference.refusals):
         return "fail"
