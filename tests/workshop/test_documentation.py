@@ -21,7 +21,20 @@ from ebbtide.placement.derive import profile
 from tests.pages import BLOCKS, FILES, Block, commands, of_kind
 from tests.repository import ROOT, STACK_FILES, declaration, makefile_targets, relative
 
-_OF_OTHERS = {"az", "cd", "cp", "docker", "export", "gcloud", "git", "kfp", "kubectl", "mkdir", "python3"}
+_OF_OTHERS = {
+    "az",
+    "cd",
+    "chromium",
+    "cp",
+    "docker",
+    "export",
+    "gcloud",
+    "git",
+    "kfp",
+    "kubectl",
+    "mkdir",
+    "python3",
+}
 """Commands that a page may name and a test cannot try; those of pulumi are run in rehearsal/tests/engine."""
 
 _PULUMI = {"destroy", "install", "login", "new", "stack", "up"}
