@@ -22,6 +22,7 @@ from ebbtide.cli.destroy import destroy
 from ebbtide.cli.options import ConfigFile, Cwd, PreviewFormat, Stack, stack_files
 from ebbtide.cli.profile import profile
 from ebbtide.cli.rehearse import rehearse
+from ebbtide.cli.review import review
 
 if TYPE_CHECKING:
     from ebbtide.preview.report import Preview
@@ -155,6 +156,9 @@ def schema(
     of_preview: Annotated[
         bool, typer.Option("--preview", help="The schema of `preview --format json`.")
     ] = False,
+    of_review: Annotated[
+        bool, typer.Option("--review", help="The schema of `review --format json`.")
+    ] = False,
     of_errors: Annotated[
         bool, typer.Option("--errors", help="The schema of the errors of `preview --format json`.")
     ] = False,
@@ -165,7 +169,8 @@ def schema(
 ) -> None:
     """Print the JSON Schema of the declaration, for editors.
 
-    --preview and --errors print those of the documents that `preview --format json` writes.
+    --preview and --errors print those of the documents that `preview --format json` writes, --review that of
+    `review --format json`.
     """
     import json  # noqa: PLC0415
 
@@ -173,6 +178,10 @@ def schema(
         from ebbtide.preview.report import preview_schema  # noqa: PLC0415
 
         document = preview_schema()
+    elif of_review:
+        from ebbtide.review.report import review_schema  # noqa: PLC0415
+
+        document = review_schema()
     elif of_errors:
         from ebbtide.project.diagnostics import report_schema  # noqa: PLC0415
 
@@ -206,7 +215,7 @@ def _write_text(document: "Preview", out: Path | None, *, tree: bool, values: bo
         render(document, console(file, plain=True), tree=tree, values=values)
 
 
-for _command in cast("list[Callable[..., None]]", [profile, *workloads.COMMANDS, rehearse, destroy]):
+for _command in cast("list[Callable[..., None]]", [review, profile, *workloads.COMMANDS, rehearse, destroy]):
     app.command(epilog=help_examples.epilog(_command.__name__))(_reporting(_command))
 
 _GC_THRESHOLD = 500_000

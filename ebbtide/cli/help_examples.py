@@ -7,6 +7,7 @@ from ebbtide.invocation import command_line
 
 EXAMPLES: Final[Mapping[str, str]] = {
     "preview": "preview dev --format json --out preview.json",
+    "review": "review dev --against main",
     "schema": "schema --out declaration.schema.json",
     "profile": "profile dev --out profile.json",
     "job": (

@@ -5,8 +5,12 @@ from ebbtide.recording.record import record
 from ebbtide.recording.recording import Recording
 
 
-def record_stack(files: StackFiles) -> Recording:
+def record_stack(files: StackFiles, before: Recording | None = None) -> Recording:
     """Run a stack's program offline, with the stack's configuration.
+
+    Args:
+        files: the stack's files.
+        before: an earlier recording of the stack, to be updated.
 
     Raises:
         ProgramError: the program fails.
@@ -18,4 +22,5 @@ def record_stack(files: StackFiles) -> Recording:
         config=files.config,
         secret_keys=files.secret_keys,
         root=files.root,
+        before=before,
     )

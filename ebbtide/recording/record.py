@@ -10,6 +10,7 @@ import gc
 import inspect
 import io
 from collections.abc import Callable, Generator, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,6 +32,7 @@ from ebbtide.recording.failures import ProgramEndedError, ProgramError, explaine
 from ebbtide.recording.messages import MessageLog, RecordingEngine
 from ebbtide.recording.monitor import RecordingMonitor
 from ebbtide.recording.recording import Recording
+from ebbtide.recording.update_hooks import refusals
 
 __all__ = ["ProgramError", "record"]
 
@@ -42,7 +44,7 @@ every 700 objects and finds none.
 """
 
 
-def record(
+def record(  # noqa: PLR0913 - all but the first have names
     program: Program | Path | str,
     *,
     project: str,
@@ -52,6 +54,7 @@ def record(
     organization: str = "organization",
     root: Path | None = None,
     assumptions: Assumptions = ASSUMPTIONS,
+    before: Recording | None = None,
 ) -> Recording:
     """Run a program offline, as a preview of a stack would.
 
@@ -66,6 +69,7 @@ def record(
         root: the project's directory, as `pulumi.get_root_directory()` returns it; the program's directory by
             default.
         assumptions: the clouds' assumed responses.
+        before: an earlier recording of the stack. The program's update hooks are called as in its update.
 
     Returns:
         The resources, outputs, calls and messages of the run.
@@ -76,6 +80,7 @@ def record(
     config, secret_keys = dict(config or {}), list(secret_keys)
     log = MessageLog(config[key] for key in secret_keys if key in config)
     monitor = RecordingMonitor(project, stack, assumptions=assumptions, log=log, config=config)
+    callbacks = Callbacks(monitor)
     path = None if callable(program) else Path(program).resolve()
 
     def configure() -> None:
@@ -91,8 +96,15 @@ def record(
                 root_directory=str((root or path or Path()).resolve()),
             )
         )
-        settings.SETTINGS.callbacks = Callbacks(monitor)  # pyright: ignore[reportAttributeAccessIssue]
+        settings.SETTINGS.callbacks = callbacks  # pyright: ignore[reportAttributeAccessIssue]
         settings.ROOT.set(None)
+
+    async def run_program() -> Recording:
+        await _run(configure, func, loop)
+        recording = monitor.recording()
+        if before is None:
+            return recording
+        return replace(recording, refusals=await refusals(before, recording, callbacks.hooks, log))
 
     try:
         with contextlib.ExitStack() as context:
@@ -112,10 +124,9 @@ def record(
             # raised.
             loop.set_exception_handler(lambda _loop, _context: None)
             with asyncio.Runner(loop_factory=lambda: loop) as runner:
-                runner.run(_run(configure, func, loop))
+                return runner.run(run_program())
     except Exception as error:
         raise explained(error, clean=log.clean, program=path) from error
-    return monitor.recording()
 
 
 async def _run(configure: Callable[[], None], func: Program, loop: InlineLoop) -> None:

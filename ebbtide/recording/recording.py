@@ -119,6 +119,7 @@ class Recording:
         outputs: the stack's outputs.
         invocations: in order of the calls.
         messages: in order of arrival.
+        refusals: what the program's hooks raise at the update from an earlier recording, if one was given.
     """
 
     project: str
@@ -127,6 +128,7 @@ class Recording:
     outputs: Mapping[str, Plain] = field(default_factory=dict[str, Plain])
     invocations: tuple[Invocation, ...] = ()
     messages: tuple[Message, ...] = ()
+    refusals: tuple[Message, ...] = ()
 
     @cached_property
     def _by_urn(self) -> dict[str, Resource]:

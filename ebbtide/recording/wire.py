@@ -14,11 +14,11 @@ from ebbtide.recording.values import UNKNOWN, Plain, Secret
 # Part of the engine's protocol: sdk/go/common/resource/properties.go and sdk/go/common/resource/asset.go of
 # pulumi.
 SIGNATURE: Final = "4dabf18193072939515e22adb298388d"
-_SECRET: Final = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 - no password
+SECRET: Final = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 - no password
 _REFERENCE: Final = "5cf8f73096256a8f31e491e813e4eb8e"
 _OUTPUT: Final = "d0e6a833031e9bbcd3f4e8bde6ca49a4"
-_ASSET: Final = "c44067f5952c0a294b673a41bacd8c17"
-_ARCHIVE: Final = "0def7320c3a5731c473e5ecbe6d01bc7"
+ASSET: Final = "c44067f5952c0a294b673a41bacd8c17"
+ARCHIVE: Final = "0def7320c3a5731c473e5ecbe6d01bc7"
 _UNKNOWN: Final = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 
 
@@ -51,7 +51,7 @@ def _signed(struct: struct_pb2.Struct) -> Plain:
     fields = struct.fields
     rest = {key: _plain(fields[key]) for key in sorted(fields) if key != SIGNATURE}
     match fields[SIGNATURE].string_value:
-        case signature if signature == _SECRET:
+        case signature if signature == SECRET:
             return Secret(rest.get("value"))
         case signature if signature == _REFERENCE:
             # Providers without reference support, such as the clouds', receive the id; components have only a
@@ -60,9 +60,9 @@ def _signed(struct: struct_pb2.Struct) -> Plain:
         case signature if signature == _OUTPUT:
             value = rest.get("value", UNKNOWN)
             return Secret(value) if rest.get("secret") else value
-        case signature if signature == _ASSET:
+        case signature if signature == ASSET:
             return {"asset": rest}
-        case signature if signature == _ARCHIVE:
+        case signature if signature == ARCHIVE:
             return {"archive": rest}
         case _:
             return rest
@@ -81,7 +81,7 @@ def fill(target: struct_pb2.Value, value: Plain) -> None:
     elif isinstance(value, int | float):
         target.number_value = value
     elif isinstance(value, Secret):
-        target.struct_value.fields[SIGNATURE].string_value = _SECRET
+        target.struct_value.fields[SIGNATURE].string_value = SECRET
         fill(target.struct_value.fields["value"], value.value)
     elif isinstance(value, dict):
         target.struct_value.SetInParent()

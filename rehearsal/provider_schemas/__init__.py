@@ -1,1 +1,1 @@
-"""Generate the tables of the providers' schemas that the fake clouds enforce."""
+"""Generate the tables of the providers' schemas that the review and the fake clouds read."""

@@ -1,18 +1,20 @@
-"""Write the tables: `python -m rehearsal.provider_schemas --google-beta DIR --azure-native DIR`.
+"""Write the tables: `python -m rehearsal.provider_schemas --google-beta DIR --azure-native DIR
+--kubernetes DIR`.
 
-Both directories are checkouts; without an option, its table is not written. Limits of Azure's SDK packages
+The directories are checkouts; without an option, its table is not written. Limits of Azure's SDK packages
 that are not installed stay as they are.
 """
 
 import argparse
+import subprocess
 from pathlib import Path
 from typing import Final
 
-from rehearsal.provider_schemas import azure
+from rehearsal.provider_schemas import azure, kubernetes
 from rehearsal.provider_schemas.constraints import Row, as_csv, from_csv
 from rehearsal.provider_schemas.terraform import Provider
 
-TABLES: Final = Path(__file__).parents[1] / "ebbtide_rehearsal" / "cloud" / "schemas"
+TABLES: Final = Path(__file__).parents[2] / "ebbtide" / "providers" / "schemas"
 
 
 def main() -> None:
@@ -22,6 +24,7 @@ def main() -> None:
         "--google-beta", type=Path, help="checkout of hashicorp/terraform-provider-google-beta"
     )
     parser.add_argument("--azure-native", type=Path, help="checkout of pulumi/pulumi-azure-native")
+    parser.add_argument("--kubernetes", type=Path, help="checkout of pulumi/pulumi-kubernetes")
     options = parser.parse_args()
     if options.google_beta:
         (TABLES / "gcp.csv").write_text(as_csv(Provider(options.google_beta).rows()))
@@ -30,6 +33,11 @@ def main() -> None:
         table = TABLES / "azure_native.csv"
         rows = [*azure.replacements(file), *azure.installed_limits(), *filter(_is_kept, from_csv(table))]
         table.write_text(as_csv(rows))
+    if options.kubernetes:
+        command = ["git", "-C", str(options.kubernetes), "rev-parse", "--short=8", "HEAD"]
+        revision = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()  # noqa: S603 - git
+        rows = kubernetes.replacements(options.kubernetes, revision)
+        (TABLES / "kubernetes.csv").write_text(as_csv(rows))
 
 
 def _is_kept(row: Row) -> bool:

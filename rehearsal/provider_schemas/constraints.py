@@ -10,7 +10,7 @@ from ebbtide.provider_schema import Property, alternatives, item_of, properties_
 
 
 class Row(NamedTuple):
-    """A constraint of a property, as `ebbtide_rehearsal.cloud.schema_tables` reads it."""
+    """A constraint of a property, as `ebbtide.providers.constraints` reads it."""
 
     type: str
     property: str

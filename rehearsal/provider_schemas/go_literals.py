@@ -65,6 +65,16 @@ class Source:
                 result[owner] = {**schemas, **result.get(owner, {})}
         return result
 
+    def variables(self) -> dict[str, Any]:
+        """Return the values of the top-level variables, by name."""
+        result: dict[str, Any] = {}
+        while self._at < len(self._tokens):
+            kind, text = self._next()
+            if kind == "owner" and text.startswith("var") and self._peek() == "=":
+                self._next()
+                result[text.split()[1]] = self._value()
+        return result
+
     def _schema_length(self) -> int:
         """Return the length of the type before a schema's braces; 0 where none begins here."""
         if self._at and self._tokens[self._at - 1][1] == ")":  # what a function returns

@@ -43,8 +43,15 @@ _BIGGEST_MESSAGE: Final = 400 * 1024 * 1024  # the engine's own limit
 _DEBUG_TAG: Final = "__internal"  # the SDK's note to itself on inputs
 
 
-def serve(provider: Provider, store: Store) -> tuple[grpc.Server, int]:
+def serve(
+    provider: Provider, store: Store, servicer: "type[Servicer] | None" = None
+) -> tuple[grpc.Server, int]:
     """Start answering the engine's calls for a provider, on a free port of this machine alone.
+
+    Args:
+        provider: the provider.
+        store: of the fake cloud, with its failures.
+        servicer: the class that answers; `Servicer` by default.
 
     Returns:
         The server, to be stopped, and its port.
@@ -56,7 +63,7 @@ def serve(provider: Provider, store: Store) -> tuple[grpc.Server, int]:
             ("grpc.max_send_message_length", _BIGGEST_MESSAGE),
         ],
     )
-    provider_pb2_grpc.add_ResourceProviderServicer_to_server(Servicer(provider, store), server)
+    provider_pb2_grpc.add_ResourceProviderServicer_to_server((servicer or Servicer)(provider, store), server)
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     return server, port

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from ebbtide import provider_schema
+from ebbtide.providers.constraints import constraints_of
 from ebbtide_rehearsal.cloud.azure import AzureProvider
-from ebbtide_rehearsal.cloud.core.constraints import constraints_of
 from ebbtide_rehearsal.cloud.core.read_back import as_read, defaults_of
 from ebbtide_rehearsal.cloud.gcp import Gcp
 from ebbtide_rehearsal.cloud.provider import Call, Change, Read, RefusedError

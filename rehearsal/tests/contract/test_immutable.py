@@ -9,7 +9,7 @@ import pytest
 from components.fixed_inputs import FixedPoolError
 from components.gke.immutable import POOLS
 from ebbtide.provider_schema import properties, properties_of
-from ebbtide_rehearsal.cloud.core.constraints import constraints_of
+from ebbtide.providers.constraints import constraints_of
 from ebbtide_rehearsal.cloud.gcp.request import NODE_POOL
 from tests.declarations import GKE, Declaration, only, pool
 from tests.synth import synth

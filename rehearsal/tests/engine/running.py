@@ -18,6 +18,7 @@ from ebbtide_rehearsal.cloud.provider import Provider
 from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.engine import forget_earlier_programs, workspace
 from ebbtide_rehearsal.tools import Tools, ensure
+from rehearsal.tests.engine.any_objects import ObjectsServicer
 from tests.repository import ROOT
 
 _NAMES = ("pulumi", "pulumi-resource-kubernetes")
@@ -92,7 +93,10 @@ def running(directory: Path, store: Store, *providers: Provider) -> Generator[St
         store: of the stand-in cloud; faults that are asked for there strike.
         providers: one a package.
     """
-    served = {provider.package: serve(provider, store) for provider in providers}
+    servicers = {"kubernetes": ObjectsServicer}
+    served = {
+        provider.package: serve(provider, store, servicers.get(provider.package)) for provider in providers
+    }
     try:
         ports = ",".join(f"{package}:{port}" for package, (_, port) in served.items())
         yield Stack(_stack(directory, {"PULUMI_DEBUG_PROVIDERS": ports}))

@@ -1,7 +1,7 @@
 """The repository's program on AKS: the real engine against the stand-in of azure-native."""
 
 import copy
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,16 +12,9 @@ from pulumi import automation
 from ebbtide_rehearsal.cloud.azure import AzureProvider, seed_cluster
 from ebbtide_rehearsal.cloud.faults import API_ERROR, Fault
 from ebbtide_rehearsal.cloud.pools import pools
-from ebbtide_rehearsal.cloud.provider import (
-    Call,
-    Change,
-    Failure,
-    Made,
-    Properties,
-    Read,
-)
 from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.control_planes import FakeControlPlanes
+from rehearsal.tests.engine.any_objects import AnyObjects
 from rehearsal.tests.engine.running import Stack, running
 from tests.declarations import AKS, Declaration, changed, pool
 
@@ -33,52 +26,10 @@ _CLUSTER = (
 )
 
 
-class _Objects:
-    """A Kubernetes provider that takes what it is given: these tests are about the cloud below it."""
-
-    package = "kubernetes"
-    version = "4.32.0"
-
-    def configured(self, variables: Properties) -> "_Objects":
-        del variables
-        return self
-
-    def check_config(self, variables: Properties) -> Sequence[Failure]:
-        del variables
-        return ()
-
-    def change_config(self, old: Properties, new: Properties) -> Change:
-        return Change(tuple(name for name in {**old, **new} if old.get(name) != new.get(name)))
-
-    def check(self, call: Call, old: Properties, new: Properties) -> tuple[Properties, Sequence[Failure]]:
-        del call, old
-        return new, ()
-
-    def diff(self, call: Call, identity: str, old: Read, new: Properties) -> Change:
-        del call, identity
-        return self.change_config(old.inputs, new)
-
-    def create(self, call: Call, inputs: Properties) -> Made:
-        return Made("" if call.preview else call.name, inputs)
-
-    def read(self, call: Call, identity: str, known: Properties) -> Read | None:
-        return Read(identity, call.asked, known)
-
-    def update(self, call: Call, identity: str, old: Read, new: Properties) -> Properties:
-        del call, identity, old
-        return new
-
-    def delete(self, call: Call, identity: str, known: Properties) -> None:
-        del call, identity, known
-
-    def invoke(self, token: str, arguments: Properties) -> Properties:
-        raise NotImplementedError(token, arguments)
-
-
 @contextmanager
 def _stack(directory: Path, declaration: Declaration) -> Generator[tuple[Stack, Store, FakeControlPlanes]]:
     store, planes = Store(directory / "cloud.sqlite"), FakeControlPlanes()
-    with running(directory / "engine", store, AzureProvider(store, planes), _Objects()) as stack:
+    with running(directory / "engine", store, AzureProvider(store, planes), AnyObjects()) as stack:
         stack.declare(declaration)
         yield stack, store, planes
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ebbtide.provider_schema import arguments, properties_of
-from ebbtide_rehearsal.cloud.core.constraints import constraints_of
+from ebbtide.providers.constraints import constraints_of
 from rehearsal.provider_schemas import azure
 from rehearsal.provider_schemas.__main__ import TABLES
 from rehearsal.provider_schemas.constraints import Row, as_csv, from_csv

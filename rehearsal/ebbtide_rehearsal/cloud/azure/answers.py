@@ -3,12 +3,12 @@
 from typing import Any
 from uuid import uuid4
 
+from ebbtide.providers.property_path import merged
 from ebbtide.recording.answers_azure import NODE_RESOURCE_GROUP, RESOURCES
 from ebbtide.recording.templates import Text, rendered_properties
 from ebbtide_rehearsal.cloud.azure import ids
 from ebbtide_rehearsal.cloud.azure.arm import TENANT
 from ebbtide_rehearsal.cloud.azure.resource_kind import Request
-from ebbtide_rehearsal.cloud.core.property_path import merged
 
 _LONGEST_GROUP = 80
 

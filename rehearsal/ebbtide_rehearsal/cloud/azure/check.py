@@ -10,14 +10,14 @@ from typing import Any, Final, cast
 from uuid import uuid4
 
 from ebbtide import provider_schema
+from ebbtide.providers.azure import RANDOMLY_NAMED
+from ebbtide.providers.constraints import Limit
 from ebbtide.recording.values import UNKNOWN
 from ebbtide_rehearsal.cloud import schema
 from ebbtide_rehearsal.cloud.azure import ids
 from ebbtide_rehearsal.cloud.azure.arm import Arm
-from ebbtide_rehearsal.cloud.azure.diff import RANDOMLY_NAMED
 from ebbtide_rehearsal.cloud.azure.resource_kind import ResourceKind
 from ebbtide_rehearsal.cloud.core.check import is_within
-from ebbtide_rehearsal.cloud.core.constraints import Limit
 from ebbtide_rehearsal.cloud.provider import Call, Failure, Properties
 
 API_VERSION: Final = "azureApiVersion"

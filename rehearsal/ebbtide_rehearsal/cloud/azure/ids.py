@@ -4,16 +4,12 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from ebbtide.providers.azure import names
 from ebbtide.recording.answers_azure import GROUP
 
 __all__ = ["GROUP", "azure_type", "group_of", "identity", "last", "names", "parts", "same", "within"]
 
 _PLACE: Final = re.compile(r"\{(\w+)\}")
-
-
-def names(path: str) -> tuple[str, ...]:
-    """The inputs that stand in a path, without the subscription, which is the provider's."""
-    return tuple(name for name in _PLACE.findall(path) if name != "subscriptionId")
 
 
 def identity(path: str, subscription: str, inputs: Mapping[str, Any]) -> str:

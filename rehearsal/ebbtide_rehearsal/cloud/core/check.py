@@ -6,8 +6,8 @@ Each provider words its refusals itself: `Wording`.
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
-from ebbtide_rehearsal.cloud.core.constraints import Constraints, Limit
-from ebbtide_rehearsal.cloud.core.property_path import values_at
+from ebbtide.providers.constraints import Constraints, Limit
+from ebbtide.providers.property_path import values_at
 from ebbtide_rehearsal.cloud.provider import Call, Failure
 from ebbtide_rehearsal.cloud.schema import Misfit, misfits
 

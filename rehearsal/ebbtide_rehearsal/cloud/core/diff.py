@@ -3,9 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ebbtide.providers.property_path import differences, top_level
 from ebbtide.recording.values import Plain
-from ebbtide_rehearsal.cloud.core.constraints import Constraints
-from ebbtide_rehearsal.cloud.core.property_path import ancestors, differences, top_level
 from ebbtide_rehearsal.cloud.provider import Change
 
 
@@ -33,8 +32,3 @@ def change(
             changed[top] = changed.get(top, False) or needs_new(path, before, after)
     replaces = tuple(top for top, is_replaced in changed.items() if is_replaced)
     return Change(tuple(changed), replaces, delete_first=bool(replaces) and keeps_name)
-
-
-def is_replaced(constraints: Constraints, path: str) -> bool:
-    """Report if a change at a path without indices needs a new resource."""
-    return path in constraints.replaces or not constraints.replaces_within.isdisjoint(ancestors(path))

@@ -11,10 +11,10 @@ import secrets
 from collections.abc import Callable, Mapping
 from typing import Any, Final, assert_never
 
+from ebbtide.providers.constraints import Limit
+from ebbtide.providers.property_path import plain_path, with_defaults
 from ebbtide.recording.values import Plain
 from ebbtide_rehearsal.cloud.core.check import is_within
-from ebbtide_rehearsal.cloud.core.constraints import Limit
-from ebbtide_rehearsal.cloud.core.property_path import plain_path, with_defaults
 from ebbtide_rehearsal.cloud.gcp.resource_kind import ResourceKind
 from ebbtide_rehearsal.cloud.provider import Call, Failure, Properties
 from ebbtide_rehearsal.cloud.schema import Misfit

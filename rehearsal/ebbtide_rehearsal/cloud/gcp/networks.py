@@ -92,12 +92,6 @@ def _overlap(request: Request) -> str | None:
     return None
 
 
-def _shrinks(old: Any, new: Any) -> bool:
-    """A range may grow in place, and nothing else (Terraform's `IsShrinkageIpCidr`)."""
-    before, after = ipaddress.IPv4Network(old, strict=False), ipaddress.IPv4Network(new, strict=False)
-    return not before.subnet_of(after)
-
-
 def _subnetwork_in_use(cloud: GoogleCloud, subnetwork: Resource) -> str | None:
     for cluster in cloud.of(CLUSTER):
         if resource_id(inputs_of(cluster).text("subnetwork")) == subnetwork.id:
@@ -122,7 +116,6 @@ KINDS: Final = (
         type=SUBNETWORK,
         outputs=_subnetwork_outputs,
         autonamed="name",
-        replaced_if={"ipCidrRange": _shrinks},
         rules=(
             Rule("a network that there is", "Compute API, subnetworks.insert (2026)", no_network),
             Rule("ranges in CIDR form", "Compute docs, subnets: valid IPv4 ranges (2026)", _strict_ranges),

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from importlib import metadata
 from typing import Any, cast
 
+from ebbtide.providers.property_path import merged
 from ebbtide.recording.values import UNKNOWN, Plain
 from ebbtide_rehearsal.cloud.clusters import Clusters
-from ebbtide_rehearsal.cloud.core.property_path import merged
 from ebbtide_rehearsal.cloud.core.provider import FakeProvider
 from ebbtide_rehearsal.cloud.core.read_back import as_read
 from ebbtide_rehearsal.cloud.core.resource_kind import ResourceKind as AnyKind

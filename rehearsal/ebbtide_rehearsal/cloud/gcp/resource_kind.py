@@ -1,8 +1,8 @@
 """A resource type of Google Cloud."""
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
 
 from ebbtide_rehearsal.cloud.core import resource_kind
 from ebbtide_rehearsal.cloud.gcp.request import GoogleCloud, Request
@@ -16,10 +16,7 @@ class ResourceKind(resource_kind.ResourceKind[Request, GoogleCloud]):
     """A resource type of Google Cloud.
 
     Attributes:
-        autonamed: the property that is made of the logical name where none is given; empty for none. A
-            resource with a name of its own is deleted before its replacement is created, since both cannot
-            have it.
-        replaced_if: paths for which only some changes need a new resource, by the old and new value.
+        autonamed: the property that is made of the logical name where none is given; empty for none.
         maps: paths of maps that are read back whole, whatever the cloud has added to them.
         conflicts: what the provider refuses of several properties together.
         failing: what precedes a message of the API when a resource is not created.
@@ -28,9 +25,6 @@ class ResourceKind(resource_kind.ResourceKind[Request, GoogleCloud]):
     """
 
     autonamed: str = ""
-    replaced_if: Mapping[str, Callable[[Any, Any], bool]] = field(
-        default_factory=dict[str, Callable[[Any, Any], bool]]
-    )
     maps: frozenset[str] = frozenset()
     conflicts: Callable[[Properties], Iterator[Failure]] = lambda _inputs: iter(())
     failing: str = ""

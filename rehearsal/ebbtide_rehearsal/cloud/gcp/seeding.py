@@ -3,9 +3,9 @@
 from dataclasses import dataclass, replace
 
 from ebbtide.catalog.clouds import region_of
+from ebbtide.providers.property_path import with_defaults
 from ebbtide.recording.values import Plain
 from ebbtide_rehearsal.cloud.clusters import Clusters
-from ebbtide_rehearsal.cloud.core.property_path import with_defaults
 from ebbtide_rehearsal.cloud.gcp.provider import Gcp
 from ebbtide_rehearsal.cloud.gcp.request import CLUSTER, NETWORK, SUBNETWORK
 from ebbtide_rehearsal.cloud.provider import Call, Properties

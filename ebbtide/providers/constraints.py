@@ -1,11 +1,11 @@
 """The constraints of a type's properties, from tables: `schemas/*.csv`.
 
-`python -m rehearsal.provider_schemas` generates `gcp.csv` and `azure_native.csv` from the providers' own
-sources; `noted.csv` has what they cannot give. Each row names its source. Constraints: `replace` (only a new
-resource can have another value; `within`: or another value below it), `computed` (omitted, the cloud's value
-stays), `default` (JSON), `required`, `same` (the name of the comparison that overlooks a difference), and the
-limits `enum`, `minimum`, `maximum`, `shortest`, `longest`, `pattern`, `validate` (the name of a validation
-function).
+`python -m rehearsal.provider_schemas` generates `gcp.csv`, `azure_native.csv` and `kubernetes.csv` from the
+providers' own sources; `noted.csv` has what they cannot give. Each row names its source. Constraints:
+`replace` (only a new resource can have another value; `within`: or another value below it; `unless SETTING`:
+the same, unless an input of the provider is true), `computed` (omitted, the cloud's value stays), `default`
+(JSON), `required`, `same` (the name of the comparison that overlooks a difference), and the limits `enum`,
+`minimum`, `maximum`, `shortest`, `longest`, `pattern`, `validate` (the name of a validation function).
 """
 
 import csv
@@ -16,9 +16,11 @@ from functools import cache
 from importlib import resources
 from typing import Final
 
+from ebbtide.providers.property_path import ancestors
 from ebbtide.recording.values import Plain
 
-_TABLES: Final = ("gcp.csv", "azure_native.csv", "noted.csv")
+_TABLES: Final = ("gcp.csv", "azure_native.csv", "kubernetes.csv", "noted.csv")
+_UNLESS: Final = "unless "
 _LIMITS: Final = ("enum", "minimum", "maximum", "shortest", "longest", "pattern", "validate")
 
 
@@ -54,6 +56,7 @@ class Constraints:
     Attributes:
         replaces: paths of properties that only a new resource can have otherwise.
         replaces_within: those of them to which all that is below them belongs, such as maps.
+        replaces_unless: the input of the provider that makes a property mutable, by path.
         computed: paths of properties that the cloud decides where they are omitted.
         required: properties that the SDK lets a program omit, and the API does not.
         defaults: what the provider fills in, by path.
@@ -63,11 +66,16 @@ class Constraints:
 
     replaces: frozenset[str]
     replaces_within: frozenset[str]
+    replaces_unless: Mapping[str, str]
     computed: frozenset[str]
     required: tuple[str, ...]
     defaults: Mapping[str, Plain]
     same: Mapping[str, str]
     limits: tuple[Limit, ...]
+
+    def is_replaced(self, path: str) -> bool:
+        """Report if a change at a path without indices needs a new resource."""
+        return path in self.replaces or not self.replaces_within.isdisjoint(ancestors(path))
 
 
 @cache
@@ -79,8 +87,13 @@ def constraints_of(token: str) -> Constraints:
         return [row[0] for row in rows if row[1] == constraint and value in (None, row[2])]
 
     return Constraints(
-        replaces=frozenset(paths("replace")),
+        replaces=frozenset({*paths("replace", ""), *paths("replace", "within")}),
         replaces_within=frozenset(paths("replace", "within")),
+        replaces_unless={
+            path: value.removeprefix(_UNLESS)
+            for path, constraint, value in rows
+            if constraint == "replace" and value.startswith(_UNLESS)
+        },
         computed=frozenset(paths("computed")),
         required=tuple(paths("required")),
         defaults={path: json.loads(value) for path, constraint, value in rows if constraint == "default"},
@@ -94,7 +107,7 @@ def _rows() -> dict[str, list[tuple[str, str, str]]]:
     """Return property, constraint and value of every row, by type."""
     result: dict[str, list[tuple[str, str, str]]] = {}
     for name in _TABLES:
-        text = (resources.files("ebbtide_rehearsal.cloud") / "schemas" / name).read_text()
+        text = (resources.files("ebbtide.providers") / "schemas" / name).read_text()
         for row in csv.DictReader(text.splitlines()):
             result.setdefault(row["type"], []).append((row["property"], row["constraint"], row["value"]))
     return result

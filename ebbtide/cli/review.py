@@ -1,0 +1,83 @@
+"""The `review` command. Its dependencies are imported on execution."""
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from ebbtide.cli.consoles import console
+from ebbtide.cli.options import ConfigFile, Cwd, Stack, stack_files
+
+if TYPE_CHECKING:
+    from ebbtide.review.report import Review
+
+_FOUND: Final = 1
+
+
+class ReviewFormat(StrEnum):
+    """Output formats of a review."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def review(
+    stack: Stack = None,
+    *,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            metavar="REF|FILE",
+            help="Earlier version: a git ref, an exported state (.json), or another stack file (.yaml).",
+            show_default=False,
+        ),
+    ] = None,
+    format_: Annotated[
+        ReviewFormat, typer.Option("--format", help="Text for people, or JSON.")
+    ] = ReviewFormat.TEXT,
+    out: Annotated[
+        Path | None, typer.Option(help="File to write to instead of standard output.", show_default=False)
+    ] = None,
+    config_file: ConfigFile = None,
+    cwd: Cwd = Path(),
+) -> None:
+    """Review a stack's changes, cost and quotas, without a cloud.
+
+    It records the work tree's program, and with --against also the earlier version, and predicts the engine's
+    plan: updates, replacements and deletions, and what ends with them. Exit status 1: the update would fail,
+    or the stack breaks a mandatory rule of its policy.
+    """
+    from ebbtide.preview.record_stack import record_stack  # noqa: PLC0415 - loads Pulumi
+    from ebbtide.recording import lazy_packages  # noqa: PLC0415
+    from ebbtide.review.build_report import review_of  # noqa: PLC0415
+    from ebbtide.review.earlier import earlier  # noqa: PLC0415
+
+    lazy_packages.install()
+    files = stack_files(stack, config_file, cwd)
+    policy = files.policy()
+    before = earlier(files, against) if against else None
+    after = record_stack(files, before.recording if before else None)
+    document = review_of(after, before, warnings=files.warnings, policy=policy)
+    _write(document, format_, out)
+    if document.verdict == "fail":
+        raise typer.Exit(_FOUND)
+
+
+def _write(document: "Review", format_: ReviewFormat, out: Path | None) -> None:
+    """Write the review: text is coloured on a terminal, plain in a pipe or a file."""
+    if format_ is ReviewFormat.JSON:
+        text = document.model_dump_json(indent=2) + "\n"
+        if out is None:
+            typer.echo(text, nl=False)
+        else:
+            out.write_text(text, encoding="utf-8")
+        return
+    from ebbtide.review.render import render  # noqa: PLC0415
+
+    if out is None:
+        render(document, console(sys.stdout))
+        return
+    with out.open("w", encoding="utf-8") as file:
+        render(document, console(file, plain=True))

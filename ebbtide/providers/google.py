@@ -1,0 +1,79 @@
+"""pulumi-gcp's bridge to Terraform: which differences count, and which need a new resource.
+
+Sources: the tables of `constraints`; pulumi-terraform-bridge v3, pkg/tfbridge.
+"""
+
+import ipaddress
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from ebbtide.providers.constraints import constraints_of
+from ebbtide.recording.values import UNKNOWN
+
+
+def is_same(token: str, path: str, before: Any, after: Any) -> bool:
+    """Report if Terraform overlooks a difference: empty is absent to it, and it has `DiffSuppressFunc`s.
+
+    Args:
+        token: the resource's type.
+        path: path of the property, without indices.
+        before: the old value; None for none.
+        after: the new value; None for none.
+    """
+    if before in (None, {}, []) and after in (None, {}, []):
+        return True
+    same = constraints_of(token).same
+    match same.get(path) or same.get(path.rpartition(".")[0], ""):
+        case "CompareSelfLinkOrResourceName" | "CompareSelfLinkRelativePaths":
+            return isinstance(before, str) and isinstance(after, str) and _last(before) == _last(after)
+        case "CaseDiffSuppress" | "iamMemberCaseDiffSuppress":
+            return str(before).lower() == str(after).lower()
+        case "containerNodePoolResourceLabelsDiffSuppress":
+            # GKE's own labels of the bill.
+            return path.rpartition(".")[2].startswith("goog-gke") and after is None
+        case _:
+            return False
+
+
+def is_kept(token: str, path: str, after: Any) -> bool:
+    """Report if a property keeps the cloud's value, since it is computed and omitted."""
+    return after in (None, {}, []) and path in constraints_of(token).computed
+
+
+def needs_new(token: str, path: str, before: Any, after: Any) -> bool:
+    """Report if a difference needs a new resource; arguments as of `is_same`."""
+    if (token, path) in _REPLACED_IF:
+        return after is not UNKNOWN and _REPLACED_IF[token, path](before, after)
+    # All that is in an object that comes or goes whole comes or goes with it.
+    constraints = constraints_of(token)
+    is_whole = before is None or after is None
+    inside = is_whole and any(replaced.startswith(f"{path}.") for replaced in constraints.replaces)
+    return inside or constraints.is_replaced(path)
+
+
+def keeps_name(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Report if a resource is deleted before its replacement is created.
+
+    The bridge takes a name that it has not made itself for one that can exist only once
+    (`nameRequiresDeleteBeforeReplace`).
+    """
+    return old.get("name") is not None and old.get("name") == new.get("name")
+
+
+def _shrinks(old: Any, new: Any) -> bool:
+    """A range may grow in place, and nothing else (Terraform's `IsShrinkageIpCidr`)."""
+    if not isinstance(old, str) or not isinstance(new, str):
+        return True
+    before, after = ipaddress.IPv4Network(old, strict=False), ipaddress.IPv4Network(new, strict=False)
+    return not before.subnet_of(after)
+
+
+def _last(reference: str) -> str:
+    """Return the name at the end of an id or link."""
+    return reference.rpartition("/")[2]
+
+
+_REPLACED_IF: Final[Mapping[tuple[str, str], Callable[[Any, Any], bool]]] = {
+    ("gcp:compute/subnetwork:Subnetwork", "ipCidrRange"): _shrinks,
+}
+"""Properties for which only some changes need a new resource."""

@@ -1,0 +1,51 @@
+"""pulumi-kubernetes: which differences need a new object.
+
+Source: provider/pkg/provider/diff.go and provider.go (`DiffConfig`, `Diff`) at 94977969, 2026-07.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ebbtide.providers.constraints import Constraints, constraints_of
+from ebbtide.recording.values import at
+
+_ANY: Final = "kubernetes:*"
+_CLUSTER: Final = ("kubeconfig", "context", "cluster")
+
+
+def is_same(path: str, before: Any, after: Any) -> bool:
+    """Report if the provider overlooks a difference: it fills in the namespace `default`."""
+    return path == "metadata.namespace" and {before, after} == {None, "default"}
+
+
+def needs_new(token: str, path: str, settings: Mapping[str, Any]) -> bool:
+    """Report if a difference needs a new object.
+
+    Args:
+        token: the object's type.
+        path: path of the property, without indices.
+        settings: the inputs of the object's provider.
+    """
+    constraints = constraints_of(token)
+    if constraints.is_replaced(path) or constraints_of(_ANY).is_replaced(path):
+        return True
+    setting = _setting(constraints, path)
+    return bool(setting) and str(settings.get(setting, False)).lower() != "true"
+
+
+def _setting(constraints: Constraints, path: str) -> str:
+    """Return the input of the provider that makes a property mutable; empty for none."""
+    unless = constraints.replaces_unless
+    return next((unless[known] for known in unless if f"{path}.".startswith(f"{known}.")), "")
+
+
+def provider_needs_new(path: str) -> bool:
+    """Report if a difference of a provider's inputs leads to another cluster, with other objects."""
+    return path.partition(".")[0] in _CLUSTER
+
+
+def keeps_name(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Report if an object is deleted before its replacement is created: both have one name."""
+    before, after = dict(old), dict(new)
+    paths = ("metadata.name", "metadata.namespace")
+    return bool(at(after, paths[0])) and all(at(before, path) == at(after, path) for path in paths)

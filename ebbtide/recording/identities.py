@@ -1,0 +1,53 @@
+"""Resources of two recordings of a stack that the engine takes for the same one: by URN, or by alias."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from ebbtide.recording.recording import Recording, Resource
+
+_PART: Final = re.compile(r"(parent|type|name|project|stack)=(.*?)(?= (?:parent|type|name|project|stack)=|$)")
+_NO_PARENT: Final = "the stack"
+_STACK: Final = "pulumi:pulumi:Stack"
+
+
+def former_resources(before: Recording, after: Recording) -> dict[str, Resource]:
+    """Return the resources of `before` that are in `after` too, by their URN in `after`.
+
+    A child of a resource with an alias is found below its parent's former URN, and by its former name if that
+    starts with the parent's (pulumi, `inheritedChildAlias`).
+    """
+    former: dict[str, Resource] = {}
+    for resource in after:
+        urns = (urn for urn in _candidates(resource, after, former) if urn in before)
+        if (urn := next(urns, None)) is not None:
+            former[resource.urn] = before[urn]
+    return former
+
+
+def _candidates(resource: Resource, after: Recording, former: dict[str, Resource]) -> Iterator[str]:
+    """Yield the URNs that a resource may have had, its present one first."""
+    yield resource.urn
+    parent = former.get(resource.parent or "")
+    parents = [resource.parent, parent.urn] if parent else [resource.parent]
+    for parent_urn in parents:
+        yield _urn(resource, after, {"parent": parent_urn or _NO_PARENT})
+        for alias in resource.aliases:
+            if alias.startswith("urn:"):
+                yield alias
+            else:
+                parts = dict(_PART.findall(alias))
+                yield _urn(resource, after, {"parent": parent_urn or _NO_PARENT, **parts})
+    if parent and resource.parent:
+        name = after[resource.parent].name
+        if resource.name.startswith(name):
+            renamed = parent.name + resource.name.removeprefix(name)
+            yield _urn(resource, after, {"parent": parent.urn, "name": renamed})
+
+
+def _urn(resource: Resource, after: Recording, parts: dict[str, str]) -> str:
+    parent, type_ = parts["parent"], parts.get("type", resource.type)
+    parent_types = _STACK if parent == _NO_PARENT else parent.split("::")[2]
+    qualified = type_ if parent_types == _STACK else f"{parent_types}${type_}"
+    stack, project = parts.get("stack", after.stack), parts.get("project", after.project)
+    return f"urn:pulumi:{stack}::{project}::{qualified}::{parts.get('name', resource.name)}"

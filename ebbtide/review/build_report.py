@@ -1,0 +1,99 @@
+"""Build the document of a review from recordings."""
+
+from collections.abc import Iterable
+from typing import Final, Literal
+
+from ebbtide.preview.build_report import preview_of
+from ebbtide.preview.report import Preview
+from ebbtide.recording.recording import Recording
+from ebbtide.recording.values import masked
+from ebbtide.review.consequences import consequences, refusals
+from ebbtide.review.difference import Change, compare
+from ebbtide.review.earlier import Earlier
+from ebbtide.review.report import (
+    ChangeReport,
+    DifferenceReport,
+    FieldChangeReport,
+    FindingReport,
+    Review,
+)
+from ebbtide.review.settings import Policy
+
+_PROVIDER: Final = "pulumi:providers:"
+
+
+def review_of(
+    after: Recording,
+    before: Earlier | None = None,
+    *,
+    warnings: Iterable[str] = (),
+    policy: Policy | None = None,
+) -> Review:
+    """Build the document of a review.
+
+    Args:
+        after: the recording of the program.
+        before: the earlier version, if there is one to compare with.
+        warnings: warnings besides the program's.
+        policy: the stack's policy; None for the default one.
+    """
+    preview = preview_of(after, warnings, policy)
+    difference = _difference(before, after, preview) if before else None
+    return Review(
+        preview=preview,
+        difference=difference,
+        findings=preview.findings,
+        verdict=_verdict(difference, preview.findings),
+    )
+
+
+def _difference(before: Earlier, after: Recording, preview: Preview) -> DifferenceReport:
+    old = before.recording or Recording(project=after.project, stack=after.stack)
+    changes, old_preview = compare(old, after, deployed=before.deployed), preview_of(old)
+    if before.recording is None:
+        effects = (f"Stack {after.stack} does not exist at {before.name}: everything is created.",)
+    else:
+        refused = (message.urn for message in after.refusals)
+        effects = consequences(old_preview, preview, changes, refused)
+    return DifferenceReport(
+        against=before.name,
+        changes=_changes(changes, old_preview, preview),
+        refusals=refusals(after, changes),
+        consequences=effects,
+        cost_before=old_preview.cost,
+        quotas_before=old_preview.quotas,
+    )
+
+
+def _changes(changes: Iterable[Change], before: Preview, after: Preview) -> tuple[ChangeReport, ...]:
+    pools = {pool.urn: pool.name for pool in (*before.pools, *after.pools) if not pool.inline}
+    return tuple(
+        ChangeReport(
+            action=change.action,
+            type=change.resource.type,
+            name=change.resource.name,
+            urn=change.resource.urn,
+            pool=pools.get(change.resource.urn, ""),
+            fields=tuple(
+                FieldChangeReport(
+                    path=item.path, old=masked(item.old), new=masked(item.new), replaces=item.replaces
+                )
+                for item in change.fields
+            ),
+        )
+        for change in changes
+        if not change.resource.type.startswith(_PROVIDER)
+    )
+
+
+def _verdict(
+    difference: DifferenceReport | None, findings: Iterable[FindingReport]
+) -> Literal["pass", "warn", "fail"]:
+    """Return the verdict; a finding with a declared exception does not count."""
+    levels = {finding.level for finding in findings if not finding.exception}
+    if "mandatory" in levels or (difference and difference.refusals):
+        return "fail"
+    ends_work = difference is not None and any(
+        change.action in ("replace", "delete") for change in difference.changes
+    )
+    return "warn" if levels or ends_work or (difference and difference.consequences) else "pass"

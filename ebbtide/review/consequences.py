@@ -1,0 +1,165 @@
+"""Effects of a difference on running work, and reasons for which its update would fail, as sentences."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from ebbtide.preview.report import PoolReport, Preview, QueueReport, QuotaReport
+from ebbtide.preview.words import type_words
+from ebbtide.recording.recording import Recording
+from ebbtide.review.difference import Change
+
+_RECREATED: Final = (
+    "nodeConfig.machineType",
+    "nodeConfig.diskType",
+    "nodeConfig.diskSizeGb",
+    "nodeConfig.imageType",
+)
+"""Inputs for which GKE recreates the nodes of a pool by its upgrade settings (GKE docs, node-pools,
+"Change attributes of a node pool", 2026).
+"""
+_NAMESPACE: Final = "kubernetes:core/v1:Namespace"
+
+
+def refusals(after: Recording, changes: Iterable[Change]) -> tuple[str, ...]:
+    """Return the reasons for which an update would fail: refusing hooks, and protected resources."""
+    protected = (
+        f"{type_words(change.resource.type)} {change.resource.name} is protected, and the engine refuses to "
+        f"{change.action} it{_because(change)}. Undo that, or remove its protection first."
+        for change in changes
+        if change.is_refused
+    )
+    return (*(message.text for message in after.refusals), *protected)
+
+
+def consequences(
+    before: Preview, after: Preview, changes: Sequence[Change], refused: Iterable[str | None]
+) -> tuple[str, ...]:
+    """Return the effects on running work.
+
+    Args:
+        before: the stack as it is.
+        after: the stack as it would be.
+        changes: the difference.
+        refused: URNs of the components whose update a hook refuses, with the pools in them.
+    """
+    refused = set(refused)
+    possible = [change for change in changes if change.resource.parent not in refused]
+    return tuple(
+        dict.fromkeys(
+            (
+                *_clusters(before, possible),
+                *_pools(before, possible),
+                *_queues(before, after),
+                *_others(possible),
+            )
+        )
+    )
+
+
+def _clusters(before: Preview, changes: Iterable[Change]) -> Iterator[str]:
+    by_urn = _by_old_urn(changes)
+    for cluster in before.clusters:
+        change = by_urn.get(cluster.urn)
+        if change is not None and change.action == "delete":
+            yield f"Cluster {cluster.name} is deleted, with its pools and everything that runs on it."
+        elif change is not None and change.action == "replace":
+            yield (
+                f"Cluster {cluster.name} is deleted and created again{_because(change)}: everything that "
+                "runs on it ends, and objects that this stack does not declare are lost."
+            )
+
+
+def _pools(before: Preview, changes: Sequence[Change]) -> Iterator[str]:
+    by_urn = _by_old_urn(changes)
+    gone = {
+        cluster.name
+        for cluster in before.clusters
+        if cluster.urn in by_urn and by_urn[cluster.urn].action in ("delete", "replace")
+    }
+    for pool in before.pools:
+        change = by_urn.get(pool.urn)
+        if change is None or pool.inline or pool.cluster in gone:
+            continue
+        if change.action == "delete":
+            yield f"Pool {pool.name} is deleted: its nodes are drained, and {_work(pool)}."
+        elif change.action == "replace":
+            yield (
+                f"Pool {pool.name} is deleted and created again{_because(change)}: its nodes are drained, "
+                f"and {_work(pool)}."
+            )
+        elif paths := [item.path for item in change.fields if item.path in _RECREATED]:
+            yield (
+                f"GKE recreates the nodes of pool {pool.name}, a few at a time ({', '.join(paths)}): pods on "
+                "them are evicted."
+            )
+
+
+def _work(pool: PoolReport) -> str:
+    if pool.queues:
+        return f"work on them ends, admitted from {', '.join(pool.queues)}"
+    return "work on them ends"
+
+
+def _queues(before: Preview, after: Preview) -> Iterator[str]:
+    """Yield each queue that can use less than before."""
+    queues = {queue.name: queue for queue in after.queues}
+    for old in before.queues:
+        new = queues.get(old.name)
+        if new is None:
+            yield f"Queue {_name(old)} is removed: workloads in it are admitted no more."
+            continue
+        now = {(quota.flavor, quota.resource): quota for quota in new.quotas}
+        for quota in _shown(old):
+            most, less = _most(quota), _most(now.get((quota.flavor, quota.resource)))
+            if less < most:
+                yield (
+                    f"Queue {_name(old)} loses capacity: at most {less:g} {quota.resource} of {quota.flavor}"
+                    f", {most:g} before."
+                )
+
+
+def _name(queue: QueueReport) -> str:
+    return ", ".join(queue.local_queues) or queue.name
+
+
+def _shown(queue: QueueReport) -> Iterator[QuotaReport]:
+    """Yield a quota for each flavor: of accelerators, or else of CPUs."""
+    by_flavor: dict[str, QuotaReport] = {}
+    for quota in queue.quotas:
+        if quota.flavor not in by_flavor or quota.resource != "cpu":
+            by_flavor[quota.flavor] = quota
+    yield from by_flavor.values()
+
+
+def _most(quota: QuotaReport | None) -> float:
+    """Return the most that a queue can use: its guarantee, and what it may borrow."""
+    if quota is None:
+        return 0.0
+    borrowed = quota.cohort - quota.nominal
+    if quota.borrowing_limit is not None:
+        borrowed = min(borrowed, quota.borrowing_limit)
+    return quota.nominal + borrowed
+
+
+def _others(changes: Iterable[Change]) -> Iterator[str]:
+    for change in changes:
+        resource = change.resource
+        if change.action == "delete" and resource.retain_on_delete:
+            yield f"{type_words(resource.type)} {resource.name} leaves the stack and stays in the cloud."
+        elif change.action == "delete" and resource.type == _NAMESPACE:
+            yield f"Namespace {_object_name(change)} is deleted, with everything in it."
+
+
+def _object_name(change: Change) -> str:
+    metadata = change.resource.inputs.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    return str(name or change.resource.name)
+
+
+def _because(change: Change) -> str:
+    paths = [item.path for item in change.fields if item.replaces]
+    return f" ({', '.join(paths)})" if paths else ""
+
+
+def _by_old_urn(changes: Iterable[Change]) -> Mapping[str, Change]:
+    return {change.old.urn: change for change in changes if change.old is not None}

@@ -1,0 +1,217 @@
+"""The difference between two recordings of a stack, as the engine would plan it.
+
+Sources: pulumi 3.259, pkg/resource/deploy/step_generator.go: options of a resource, and
+`calculateDependentReplacements` for the dependents of what is deleted before its replacement exists.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal, TypeAlias
+
+from ebbtide.providers.changes import FieldChange, field_changes, is_deleted_first
+from ebbtide.providers.property_path import top_level
+from ebbtide.recording.assumed_values import is_assumed
+from ebbtide.recording.identities import former_resources
+from ebbtide.recording.recording import Recording, Resource
+from ebbtide.recording.values import UNKNOWN, Plain, Secret, at, leaves
+
+Action: TypeAlias = Literal["create", "update", "replace", "delete"]
+
+_PROVIDER: Final = "pulumi:providers:"
+_ALL: Final = "*"
+_SHORTEST: Final = 8
+"""Characters of an assumed text that is looked for in other values; a shorter one may be there by chance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change of a resource.
+
+    Attributes:
+        action: what the engine would do.
+        old: the resource before; None for a created one.
+        new: the resource after; None for a deleted one.
+        fields: changed inputs; empty for a created or deleted resource.
+    """
+
+    action: Action
+    old: Resource | None
+    new: Resource | None
+    fields: tuple[FieldChange, ...] = ()
+
+    @property
+    def resource(self) -> Resource:
+        """The resource after, or before its deletion."""
+        resource = self.new or self.old
+        assert resource is not None  # noqa: S101 - a change is of something
+        return resource
+
+    @property
+    def is_refused(self) -> bool:
+        """True if the engine refuses it, since the resource is protected."""
+        if self.action == "delete":
+            return self.old is not None and self.old.protect
+        is_replaced = self.action == "replace" and self.old is not None and self.new is not None
+        return is_replaced and self.old.protect and self.new.protect  # pyright: ignore[reportOptionalMemberAccess]
+
+
+def compare(before: Recording, after: Recording, *, deployed: bool = False) -> tuple[Change, ...]:
+    """Return the changes of the engine's plan, without components and what is only read.
+
+    A component whose provider creates its children has its own changed inputs; the children are not known.
+
+    Args:
+        before: the stack as it is.
+        after: the stack as it would be.
+        deployed: true if `before` is a state, whose values a recording can only assume.
+    """
+    answers = frozenset(_answers(after)) if deployed else frozenset[str]()
+    plan = _Plan(before, after, former_resources(before, after), deployed=deployed, answers=answers)
+    for resource in after:
+        if (resource.custom or resource.remote) and not resource.read:
+            plan.add(resource)
+    kept = {resource.urn for resource in plan.former.values()}
+    hidden = {plan.former[urn].urn for urn in plan.former if after[urn].remote}
+    deleted = (
+        Change("delete", resource, None)
+        for resource in before
+        if (resource.custom or resource.remote)
+        and not resource.read
+        and resource.urn not in kept
+        and hidden.isdisjoint(ancestor.urn for ancestor in before.ancestors(resource.urn))
+    )
+    return (*plan.changes.values(), *deleted)
+
+
+@dataclass
+class _Plan:
+    """A plan in the making, in the order of registration.
+
+    Attributes:
+        before: the stack as it is.
+        after: the stack as it would be.
+        former: resources of `before` by their URN in `after`.
+        deployed: true if `before` is a state.
+        answers: texts in the assumed answers of functions that the program calls.
+        changes: the changes so far, by URN.
+        deleted_first: former URNs of resources that are deleted before their replacement is created.
+        replaced: URNs of replaced resources, whose values only the cloud will know.
+    """
+
+    before: Recording
+    after: Recording
+    former: Mapping[str, Resource]
+    deployed: bool
+    answers: frozenset[str]
+    changes: dict[str, Change] = field(default_factory=dict[str, Change])
+    deleted_first: set[str] = field(default_factory=set[str])
+    replaced: set[str] = field(default_factory=set[str])
+
+    def add(self, resource: Resource) -> None:
+        """Add a resource's change, if it has one."""
+        old = self.former.get(resource.urn)
+        if old is None or old.read:
+            self.changes[resource.urn] = Change("create", None, resource)
+            return
+        fields = self._fields(old, resource)
+        if any(change.replaces for change in fields) or self._is_replaced_with(resource):
+            self._replace(old, resource, fields)
+        elif fields:
+            self.changes[resource.urn] = Change("update", old, resource, fields)
+
+    def _replace(self, old: Resource, new: Resource, fields: tuple[FieldChange, ...]) -> None:
+        self.changes[new.urn] = Change("replace", old, new, fields)
+        first = new.delete_before_replace
+        if is_deleted_first(new.type, old.inputs, new.inputs) if first is None else first:
+            self.deleted_first.add(old.urn)
+        self.replaced.add(new.urn)
+
+    def _fields(self, old: Resource, new: Resource) -> tuple[FieldChange, ...]:
+        provider = new.provider if new.provider in self.after else None
+        settings = self.after[provider].inputs if provider else None
+        if new.provider and self._action(new.provider) == "replace":
+            return (FieldChange("provider", None, None, replaces=True),)
+
+        def changed(inputs: Mapping[str, Plain]) -> tuple[FieldChange, ...]:
+            ignored = new.ignore_changes
+            fields = field_changes(new.type, old.inputs, inputs, settings=settings, ignored=ignored)
+            return tuple(
+                self._with_options(new, item) for item in fields if not self._is_unsettled(new, item)
+            )
+
+        gone = {
+            name
+            for name, urns in old.property_dependencies.items()
+            if not self.deleted_first.isdisjoint(urns)
+        }
+        fields = changed(self._known(new))
+        if gone and not any(item.replaces for item in fields):
+            unknown = changed({**new.inputs, **dict.fromkeys(gone & new.inputs.keys(), UNKNOWN)})
+            if any(item.replaces for item in unknown):
+                return unknown
+        return fields
+
+    def _known(self, new: Resource) -> dict[str, Plain]:
+        """Return inputs, those unknown that are made of what a replaced resource will have."""
+        inputs = dict(new.inputs)
+        for name, urns in new.property_dependencies.items():
+            replaced = self.replaced.intersection(urns)
+            if replaced and self._has_assumed(inputs.get(name), replaced):
+                inputs[name] = UNKNOWN
+        return inputs
+
+    def _with_options(self, new: Resource, change: FieldChange) -> FieldChange:
+        paths = new.replace_on_changes
+        listed = _ALL in paths or any(
+            f"{change.path}.".startswith((f"{path}.", f"{path}[")) for path in paths
+        )
+        return replace(change, replaces=True) if listed else change
+
+    def _is_unsettled(self, new: Resource, change: FieldChange) -> bool:
+        """Report if a difference is one between an assumed value and the deployed one."""
+        if not self.deployed:
+            return change.old is UNKNOWN and change.new is UNKNOWN
+        urns = new.property_dependencies.get(top_level(change.path), ())
+        return change.old is not None and (
+            self._has_assumed(change.new, urns) or any(text in _texts(change.new) for text in self.answers)
+        )
+
+    def _has_assumed(self, value: Plain, urns: Iterable[str]) -> bool:
+        """Report if a value is made of what a recording assumes of these resources."""
+        texts = _texts(value)
+        if is_assumed(texts):
+            return True
+        resources = (self.after[urn] for urn in urns if urn in self.after)
+        return any(assumed in texts for resource in resources for assumed in _assumed(resource))
+
+    def _is_replaced_with(self, new: Resource) -> bool:
+        return any(self._action(urn) == "replace" for urn in new.replace_with)
+
+    def _action(self, urn: str) -> Action | None:
+        change = self.changes.get(urn)
+        return change.action if change else None
+
+
+def _answers(recording: Recording) -> Iterator[str]:
+    """Yield the texts that a recording assumes in the answers of functions, without their arguments."""
+    for call in recording.invocations:
+        given = _texts(dict(call.args))
+        for _, leaf in leaves(dict(call.answer)):
+            if isinstance(leaf, str) and len(leaf) >= _SHORTEST and leaf not in given:
+                yield leaf
+
+
+def _assumed(resource: Resource) -> Iterator[str]:
+    """Yield the outputs of a resource that a recording assumes."""
+    outputs = {"id": resource.id, **resource.outputs}
+    for path in resource.assumed:
+        value = at(outputs, path)
+        text = value.value if isinstance(value, Secret) else value
+        if isinstance(text, str) and text:
+            yield text
+
+
+def _texts(value: Any) -> str:
+    """Return all text in a value."""
+    texts: Iterable[str] = (str(getattr(leaf, "value", leaf)) for _, leaf in leaves(value))
+    return "\n".join(texts)

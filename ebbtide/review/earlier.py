@@ -1,0 +1,163 @@
+"""The earlier version of a stack: a git ref, an exported state, or another stack file."""
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from ebbtide.errors import EbbtideError
+from ebbtide.preview.record_stack import record_stack
+from ebbtide.preview.stack_files import StackFileError, StackFiles, read_stack
+from ebbtide.recording.record import ProgramError
+from ebbtide.recording.recording import Recording
+from ebbtide.recording.values import Plain
+from ebbtide.review import state
+
+_STACK_FILES: Final = (".yaml", ".yml")
+_FILES: Final = (*_STACK_FILES, ".json")
+_GIT_VARIABLES: Final = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
+"""Set in a git hook, where they would lead to the hook's own work tree."""
+
+
+class EarlierError(EbbtideError):
+    """There is no such earlier version, or it cannot be recorded."""
+
+    rule = "against"
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """An earlier version of a stack.
+
+    Attributes:
+        name: as the command names it.
+        recording: its recording; None if the stack did not exist.
+        deployed: true for a state, whose values a recording can only assume.
+    """
+
+    name: str
+    recording: Recording | None
+    deployed: bool = False
+
+
+def earlier(files: StackFiles, against: str) -> Earlier:
+    """Return a stack's earlier version.
+
+    Args:
+        files: the stack's files.
+        against: a git ref, a file of `pulumi stack export` (.json), or another stack file (.yaml).
+
+    Raises:
+        EarlierError: there is no such version, or its program fails.
+    """
+    path = Path(against)
+    if path.suffix in _FILES and not path.is_file():
+        raise EarlierError(f"There is no file {against}, which --against names.")
+    if path.suffix in _STACK_FILES:
+        old = read_stack(files.root, files.stack, config_file=path)
+        return Earlier(against, _recorded(old, f"With {against}"))
+    if path.is_file():
+        text = path.read_text(encoding="utf-8", errors="replace")
+        recording = state.recording_of(text, project=files.project, stack=files.stack, file=against)
+        return Earlier(against, recording, deployed=True)
+    return Earlier(against, _at_ref(files, against))
+
+
+def _recorded(files: StackFiles, version: str) -> Recording:
+    try:
+        return record_stack(files)
+    except ProgramError as error:
+        raise EarlierError(f"{version}, the program cannot be recorded: {error}") from error
+
+
+def _at_ref(files: StackFiles, ref: str) -> Recording | None:
+    """Return the recording of a stack at a git ref, of its own temporary work tree."""
+    root = Path(_git(files.root, "rev-parse", "--show-toplevel"))
+    commit = _commit(files.root, ref)
+    directory = files.root.resolve().relative_to(root.resolve())
+    with _work_tree(files.root, commit) as tree:
+        config_file = files.config_file.resolve()
+        if config_file.is_relative_to(root.resolve()):
+            config_file = tree / config_file.relative_to(root.resolve())
+        if not (tree / directory / "Pulumi.yaml").is_file() or not config_file.is_file():
+            return None
+        try:
+            old = read_stack(tree / directory, files.stack, config_file=config_file)
+        except StackFileError as error:
+            raise EarlierError(f"At {ref}, the stack's files are wrong: {error}") from error
+        return _moved(_recorded(old, f"At {ref}"), str(tree), str(root.resolve()))
+
+
+def _moved(recording: Recording, old: str, new: str) -> Recording:
+    """Return a recording with the paths of its own checkout replaced: they are no changes."""
+    resources = (
+        replace(resource, inputs={key: _replaced(value, old, new) for key, value in resource.inputs.items()})
+        for resource in recording
+    )
+    return replace(recording, resources=tuple(resources))
+
+
+def _replaced(value: Plain, old: str, new: str) -> Plain:
+    if isinstance(value, str):
+        return value.replace(old, new)
+    if isinstance(value, list):
+        return [_replaced(item, old, new) for item in value]
+    if isinstance(value, dict):
+        return {key: _replaced(item, old, new) for key, item in value.items()}
+    return value
+
+
+def _commit(directory: Path, ref: str) -> str:
+    try:
+        return _git(directory, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
+    except _GitFailedError:
+        raise EarlierError(
+            f"There is no git ref {ref}, and no file of that name. If it is a branch of the remote, write "
+            f"origin/{ref}; a shallow clone lacks it until `git fetch origin {ref}`."
+        ) from None
+
+
+@contextmanager
+def _work_tree(directory: Path, commit: str) -> Generator[Path]:
+    """A temporary work tree of a commit, without its hooks."""
+    with tempfile.TemporaryDirectory(prefix="ebbtide-") as temporary:
+        tree = Path(temporary).resolve() / "tree"
+        add = ("worktree", "add", "--quiet", "--detach", str(tree), commit)
+        _git(directory, "-c", f"core.hooksPath={os.devnull}", *add)
+        try:
+            yield tree
+        finally:
+            _git(directory, "worktree", "remove", "--force", str(tree))
+
+
+class _GitFailedError(EarlierError):
+    """A git command failed."""
+
+
+def _git(directory: Path, *arguments: str) -> str:
+    """Run git and return its output.
+
+    Raises:
+        EarlierError: git is not installed, or fails.
+    """
+    environment = {key: value for key, value in os.environ.items() if key not in _GIT_VARIABLES}
+    try:
+        command = ["git", *arguments]
+        done = subprocess.run(  # noqa: S603 - git, without a shell
+            command, cwd=directory, env=environment, capture_output=True, text=True, check=False
+        )
+    except FileNotFoundError:
+        raise EarlierError("--against with a git ref needs git, which is not installed.") from None
+    if done.returncode:
+        message = done.stderr.strip().splitlines()
+        if any("not a git repository" in line for line in message):
+            raise EarlierError(
+                f"{directory} is not in a git repository, so --against can only name a file: an exported "
+                "state (.json) or another stack file (.yaml)."
+            )
+        raise _GitFailedError(f"`git {arguments[0]}` failed: {message[-1] if message else 'no message'}.")
+    return done.stdout.strip()

@@ -1,0 +1,225 @@
+"""Terminal rendering of a review, from its document alone: what decides first, in 80 columns."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from rich.console import Console, Group, RenderableType
+from rich.text import Text
+
+from ebbtide.preview.indented import Indented
+from ebbtide.preview.report import AmountReport, CloudQuotaReport, CostReport
+from ebbtide.preview.words import amount_words, type_words
+from ebbtide.review.report import ChangeReport, DifferenceReport, FindingReport, Review
+from ebbtide.wording import several
+
+_HEADING: Final = "bold"
+_QUIET: Final = "dim"
+_LONGEST: Final = 40
+"""Characters of a value; longer ones are shortened, and are whole in the JSON document."""
+_VERDICTS: Final[Mapping[str, tuple[str, str]]] = {
+    "pass": ("PASS", "bold green"),
+    "warn": ("WARN", "bold yellow"),
+    "fail": ("FAIL", "bold red"),
+}
+_ACTIONS: Final[Mapping[str, tuple[str, str]]] = {
+    "create": ("+", "green"),
+    "update": ("~", "yellow"),
+    "replace": ("±", "bold red"),
+    "delete": ("-", "red"),
+}
+_SHOWN_FIELDS: Final = 4
+"""Fields of a change that are shown; more are counted."""
+
+
+def render(review: Review, console: Console) -> None:
+    """Print a review.
+
+    Args:
+        review: the document.
+        console: the output; its width and colours are respected.
+    """
+    difference = review.difference
+    blocks = [
+        _title(review),
+        *(_sentences("The update would fail", difference.refusals, "red") if difference else ()),
+        *_findings(review.findings),
+        *_messages(review),
+        _money(review),
+        *_quotas(review),
+        *(_changes(difference) if difference else ()),
+        *(_sentences("Consequences", difference.consequences, "yellow") if difference else ()),
+    ]
+    for number, block in enumerate(blocks):
+        if number:
+            console.print()
+        console.print(block)
+
+
+def _title(review: Review) -> RenderableType:
+    word, style = _VERDICTS[review.verdict]
+    against = f" against {review.difference.against}" if review.difference else ""
+    name = f"{review.preview.project}/{review.preview.stack}"
+    return Indented(Text.assemble((word, style), f" {name}{against}: ", _summary(review)), "", "  ")
+
+
+def _summary(review: Review) -> str:
+    parts: list[str] = []
+    if review.difference is None:
+        parts.append(f"{several(review.preview.counts.created, 'resource')} to create")
+    else:
+        changes = review.difference.changes
+        for action in _ACTIONS:
+            number = sum(change.action == action for change in changes)
+            if number:
+                parts.append(f"{number} to {action}")
+        if not changes:
+            parts.append("no changes")
+    for level in ("mandatory", "advisory"):
+        number = sum(finding.level == level and not finding.exception for finding in review.findings)
+        if number:
+            parts.append(f"{number} {level} {'finding' if number == 1 else 'findings'}")
+    return ", ".join(parts)
+
+
+def _sentences(title: str, sentences: Sequence[str], style: str) -> Iterator[RenderableType]:
+    if sentences:
+        yield Group(
+            Text(title, style=f"bold {style}"),
+            *(Indented(Text(sentence), "- ", "  ") for sentence in sentences),
+        )
+
+
+def _findings(findings: Sequence[FindingReport]) -> Iterator[RenderableType]:
+    if not findings:
+        return
+    lines: list[RenderableType] = [Text("Policy", style=_HEADING)]
+    for finding in findings:
+        style = "dim" if finding.exception else "red" if finding.level == "mandatory" else "yellow"
+        level = "exception" if finding.exception else finding.level
+        about = f"{finding.name}: " if finding.name else ""
+        text = Text.assemble(
+            (f"{level} ", style), f"{about}{finding.message} ", (f"[{finding.rule}]", _QUIET)
+        )
+        if finding.exception:
+            text.append(f" Allowed: {finding.exception}", style=_QUIET)
+        lines.append(Indented(text, "- ", "  "))
+    yield Group(*lines)
+
+
+def _messages(review: Review) -> Iterator[RenderableType]:
+    """Yield errors and warnings of the program."""
+    messages = sorted(review.preview.warnings, key=lambda message: message.severity != "error")
+    if messages:
+        lines = [
+            Indented(Text.assemble((f"{message.severity}: ", "yellow"), message.text), "- ", "  ")
+            for message in messages
+        ]
+        yield Group(Text("Warnings", style=_HEADING), *lines)
+
+
+def _money(review: Review) -> RenderableType:
+    before = review.difference.cost_before if review.difference else None
+    after = review.preview.cost
+    shown = (("idle", "idle"), ("maximum", "at most"), ("on_demand", "on demand"))
+    parts = ", ".join(_changed_amount(before, after, name) + f" {words}" for name, words in shown)
+    dates = f" (list prices of {after.prices_from} to {after.prices_to})" if after.prices_from else ""
+    return Indented(Text.assemble(("Cost $/h ", _HEADING), parts, dates), "", "  ")
+
+
+def _changed_amount(before: CostReport | None, after: CostReport, name: str) -> str:
+    new: AmountReport = getattr(after, name)
+    old: AmountReport | None = getattr(before, name) if before else None
+    if old is None or old == new:
+        return amount_words(new)
+    difference = f"{new.usd - old.usd:+.2f}"
+    change = f" ({difference})" if float(difference) else ""
+    return f"{amount_words(old)} -> {amount_words(new)}{change}"
+
+
+def _quotas(review: Review) -> Iterator[RenderableType]:
+    """Yield the needed quotas by region, each with its amount before if that differs."""
+    after = {_key(quota): quota.amount for quota in review.preview.quotas}
+    before = (
+        {_key(quota): quota.amount for quota in review.difference.quotas_before}
+        if review.difference
+        else after
+    )
+    regions: dict[str, list[str]] = {}
+    for key in dict.fromkeys((*after, *before)):
+        old, new = before.get(key, 0), after.get(key, 0)
+        amount = str(new) if old == new else f"{old} -> {new}"
+        regions.setdefault(key[1], []).append(f"{key[2]} {amount}")
+    if regions:
+        text = "; ".join(f"{region}: {', '.join(names)}" for region, names in regions.items())
+        yield Indented(Text.assemble(("Quotas ", _HEADING), text), "", "  ")
+
+
+def _key(quota: CloudQuotaReport) -> tuple[str, str, str]:
+    return quota.cloud, quota.region, quota.name
+
+
+def _changes(difference: DifferenceReport) -> Iterator[RenderableType]:
+    """Yield the changes: pools and what is replaced or deleted first; created ones without their fields."""
+    if not difference.changes:
+        return
+    order = ("replace", "delete", "update", "create")
+    changes = sorted(difference.changes, key=lambda change: (order.index(change.action), not change.pool))
+    lines: list[RenderableType] = [Text("Changes", style=_HEADING)]
+    for action in order:
+        matching = [change for change in changes if change.action == action]
+        for change in _without_repetition(matching):
+            lines.extend(_change(change))
+        lines.extend(_repeated(matching))
+    yield Group(*lines)
+
+
+def _is_repeated(change: ChangeReport) -> bool:
+    """Report if a change follows from another, or has no fields: a line for all of one kind is enough."""
+    return not change.pool and all(item.path == "provider" for item in change.fields)
+
+
+def _without_repetition(changes: Iterable[ChangeReport]) -> Iterator[ChangeReport]:
+    return (change for change in changes if not _is_repeated(change))
+
+
+def _repeated(changes: Iterable[ChangeReport]) -> Iterator[RenderableType]:
+    """Yield a line for each type of the repeated changes, with the names."""
+    types: dict[str, list[ChangeReport]] = {}
+    for change in changes:
+        if _is_repeated(change):
+            types.setdefault(change.type, []).append(change)
+    for type_, group in types.items():
+        sign, style = _ACTIONS[group[0].action]
+        names = group[0].name if len(group) == 1 else f"{len(group)} x, {group[0].name} and others"
+        yield Indented(
+            Text.assemble((f"{sign} ", style), type_words(type_), (f"  {names}", _QUIET)), "", "    "
+        )
+
+
+def _change(change: ChangeReport) -> Iterator[RenderableType]:
+    sign, style = _ACTIONS[change.action]
+    name = f"pool {change.pool}" if change.pool else change.name
+    yield Indented(
+        Text.assemble((f"{sign} ", style), (name, _HEADING), (f"  {type_words(change.type)}", _QUIET)),
+        "",
+        "    ",
+    )
+    fields = sorted(change.fields, key=lambda item: not item.replaces)
+    for item in fields[:_SHOWN_FIELDS]:
+        old, new = _value(item.old), _value(item.new)
+        text = Text(f"{item.path}: {'changed' if old == new else f'{old} -> {new}'}")
+        if item.replaces:
+            text.append("  forces replacement", style="red")
+        yield Indented(text, "    ", "      ")
+    if len(fields) > _SHOWN_FIELDS:
+        more = several(len(fields) - _SHOWN_FIELDS, "field")
+        yield Indented(Text(f"{more} more", style=_QUIET), "    ", "      ")
+
+
+def _value(value: Any) -> str:
+    if value is None:
+        return "none"
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = " ".join(text.split())
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

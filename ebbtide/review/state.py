@@ -1,0 +1,151 @@
+"""A recording of a deployed stack, from the document of `pulumi stack export`.
+
+Inputs are those that the providers were given, without what they filled in. Encrypted values stay unknown.
+Source: pulumi 3.259, sdk/go/common/apitype/core.go (`UntypedDeployment`, `ResourceV3`).
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+from ebbtide.errors import EbbtideError
+from ebbtide.providers import azure
+from ebbtide.recording.recording import Recording, Resource
+from ebbtide.recording.values import UNKNOWN, Plain, Secret
+from ebbtide.recording.wire import ARCHIVE, ASSET, SECRET, SIGNATURE
+
+_STACK: Final = "pulumi:pulumi:Stack"
+_DEFAULT_PROVIDER: Final = "::default"
+_DEFAULTS: Final = "__defaults"  # the bridge's list of the properties that it filled in
+_AUTONAMED: Final = "pulumi.com/autonamed"
+
+
+class StateError(EbbtideError):
+    """A file is not an exported state, or one of another stack."""
+
+    rule = "state"
+
+
+def recording_of(text: str, *, project: str, stack: str, file: str) -> Recording:
+    """Return the recording of an exported state.
+
+    Args:
+        text: the document of `pulumi stack export`.
+        project: the expected project.
+        stack: the expected stack.
+        file: name of the file, for messages.
+
+    Raises:
+        StateError: it is not an exported state, or one of another stack.
+    """
+    resources = [item for item in _resources(text, file) if not item.get("delete")]
+    owners = {tuple(str(item["urn"]).split("::")[:2]) for item in resources}
+    expected = (f"urn:pulumi:{stack}", project)
+    if other := next((owner for owner in sorted(owners) if owner != expected), None):
+        name = other[0].removeprefix("urn:pulumi:")
+        raise StateError(
+            f"{file} is the state of stack {name} of project {other[-1]}, not of {stack} of {project}."
+        )
+    kept = [item for item in resources if item["type"] != _STACK and _DEFAULT_PROVIDER not in item["urn"]]
+    stacks = {item["urn"] for item in resources if item["type"] == _STACK}
+    return Recording(project=project, stack=stack, resources=tuple(_resource(item, stacks) for item in kept))
+
+
+def _resources(text: str, file: str) -> list[dict[str, Any]]:
+    hint = "Write it with `pulumi stack export --file state.json`."
+    try:
+        document = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise StateError(f"{file} is not JSON (line {error.lineno}): {error.msg}. {hint}") from None
+    deployment = document.get("deployment") if isinstance(document, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] # JSON
+    if not isinstance(deployment, dict):
+        raise StateError(f"{file} is not an exported state: it has no `deployment`. {hint}")
+    resources: Any = cast("dict[str, Any]", deployment).get("resources") or []
+    if not isinstance(resources, list) or not all(map(_is_resource, cast("list[Any]", resources))):
+        raise StateError(f"{file} is not an exported state: its `resources` have no `urn` and `type`. {hint}")
+    return cast("list[dict[str, Any]]", resources)
+
+
+def _is_resource(item: Any) -> bool:
+    return isinstance(item, dict) and {"urn", "type"} <= item.keys()  # pyright: ignore[reportUnknownMemberType] # JSON
+
+
+def _resource(item: Mapping[str, Any], stacks: set[str]) -> Resource:
+    type_, parent = str(item["type"]), item.get("parent")
+    provider = str(item.get("provider") or "").rpartition("::")[0]
+    inputs = cast("dict[str, Plain]", _plain(item.get("inputs") or {}))
+    dependencies: dict[str, list[str]] = item.get("propertyDependencies") or {}
+    return Resource(
+        urn=item["urn"],
+        type=type_,
+        name=str(item["urn"]).rpartition("::")[2],
+        custom=bool(item.get("custom")),
+        read=bool(item.get("external")),
+        parent=None if parent in stacks else parent,
+        id=item.get("id"),
+        inputs=_declared(type_, inputs),
+        outputs=cast("dict[str, Plain]", _plain(item.get("outputs") or {})),
+        dependencies=tuple(sorted(item.get("dependencies") or ())),
+        property_dependencies={key: tuple(sorted(urns)) for key, urns in dependencies.items() if urns},
+        provider=None if _DEFAULT_PROVIDER in provider else provider or None,
+        protect=bool(item.get("protect")),
+        deleted_with=item.get("deletedWith") or None,
+        retain_on_delete=bool(item.get("retainOnDelete")),
+    )
+
+
+def _plain(value: Any) -> Plain:
+    """Convert a value of a state: secrets are wrapped, and unknown if encrypted."""
+    if isinstance(value, list):
+        return [_plain(item) for item in cast("list[Any]", value)]
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if not isinstance(value, dict):
+        return value
+    fields = cast("dict[str, Any]", value)
+    signature = fields.get(SIGNATURE)
+    if signature == SECRET:
+        plaintext = fields.get("plaintext")
+        return Secret(UNKNOWN if plaintext is None else _plain(json.loads(plaintext)))
+    if signature in (ASSET, ARCHIVE):
+        # The engine adds a hash, and empty fields.
+        rest = {key: item for key, item in fields.items() if key not in (SIGNATURE, "hash") and item}
+        return {"asset" if signature == ASSET else "archive": rest}
+    # In the order of a recording.
+    return {key: _plain(fields[key]) for key in sorted(fields)}
+
+
+def _declared(type_: str, inputs: dict[str, Plain]) -> dict[str, Plain]:
+    """Return the inputs that a program declares, without what the provider filled in."""
+    match type_.partition(":")[0]:
+        case "gcp":
+            return cast("dict[str, Plain]", _without_defaults(inputs))
+        case "azure-native":
+            filled = azure.filled_in(type_, inputs)
+            return {key: value for key, value in inputs.items() if key not in filled}
+        case "kubernetes":
+            return _without_autoname(inputs)
+        case _:
+            return inputs
+
+
+def _without_defaults(value: Plain) -> Plain:
+    if isinstance(value, list):
+        return [_without_defaults(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    listed = value.get(_DEFAULTS)
+    filled = {_DEFAULTS, *(cast("list[str]", listed) if isinstance(listed, list) else ())}
+    return {key: _without_defaults(item) for key, item in value.items() if key not in filled}
+
+
+def _without_autoname(inputs: dict[str, Plain]) -> dict[str, Plain]:
+    metadata = inputs.get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+    if not isinstance(metadata, dict) or not isinstance(annotations, dict) or _AUTONAMED not in annotations:
+        return inputs
+    rest = {key: value for key, value in annotations.items() if key != _AUTONAMED}
+    kept: dict[str, Plain] = {
+        key: value for key, value in metadata.items() if key not in ("name", "annotations")
+    }
+    return {**inputs, "metadata": {**kept, **({"annotations": rest} if rest else {})}}

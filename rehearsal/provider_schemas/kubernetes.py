@@ -1,0 +1,82 @@
+"""Immutable fields of Kubernetes objects, from the source of pulumi-kubernetes.
+
+The provider has a table of the fields that it replaces an object for, `forceNew` in
+provider/pkg/provider/diff.go, and two kinds that can be made mutable by an input of the provider.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from rehearsal.provider_schemas.constraints import Row
+from rehearsal.provider_schemas.go_literals import Call, Literal, Source
+
+FILE: Final = "provider/pkg/provider/diff.go"
+ANY: Final = "kubernetes:*"
+"""Type of the rows that apply to every kind."""
+
+_FUNCTION: Final = re.compile(r"^func (\w+)\(prefix(.*?)^\}", re.DOTALL | re.MULTILINE)
+_SUFFIX: Final = re.compile(r'prefix \+ "([^"]+)"')
+_MUTABLE: Final = re.compile(r"clients\.Is(\w+)\(obj\).*?k\.(\w+Mutable).*?properties\{(.*?)\}", re.DOTALL)
+
+
+def replacements(checkout: Path, revision: str) -> Iterator[Row]:
+    """Yield the fields that pulumi-kubernetes replaces an object for.
+
+    Args:
+        checkout: a checkout of pulumi/pulumi-kubernetes.
+        revision: its commit or release, for the source of the rows.
+    """
+    text = (checkout / FILE).read_text()
+    source = f"pulumi-kubernetes {revision}, {FILE}"
+    reader = _Reader(text)
+    for path in reader.metadata:
+        yield Row(ANY, path, "replace", "within", source)
+    for kind, setting, listed in _MUTABLE.findall(text):
+        for path in re.findall(r'"\.([^"]+)"', listed):
+            yield Row(f"kubernetes:core/v1:{kind}", path, "replace", f"unless {setting}", source)
+    for group, versions in reader.groups():
+        for version, kinds in reader.keyed(versions).items():
+            for kind, listed in reader.keyed(kinds).items():
+                for path in reader.paths(listed):
+                    yield Row(f"kubernetes:{group}/{version}:{kind}", path, "replace", "within", source)
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self._variables = Source(text).variables()
+        self._functions = {name: _SUFFIX.findall(body) for name, body in _FUNCTION.findall(text)}
+
+    @property
+    def metadata(self) -> list[str]:
+        """The fields that every kind has."""
+        return [f"metadata{suffix}" for suffix in self._functions["metadataForceNewProperties"]]
+
+    def groups(self) -> Iterator[tuple[str, Any]]:
+        """Yield each group of the table, by its canonical name."""
+        for group, versions in self._variables["forceNew"].keyed.items():
+            if group:
+                yield group, versions
+
+    def keyed(self, value: Any) -> Mapping[str, Any]:
+        """Return the entries of a literal, or of the variable that names it."""
+        return (self._variables[value.name] if isinstance(value, Call) else value).keyed
+
+    def paths(self, value: Any) -> Iterator[str]:
+        """Yield the paths in a list, of a variable, or appended from a function, without `[*]`."""
+        match value:
+            case Literal(items=items):
+                yield from (item.removeprefix(".").replace("[*]", "") for item in items)
+            case Call(name="append", arguments=(*lists,)):
+                for item in lists:
+                    yield from self.paths(item)
+            case Call(name=name, arguments=None):
+                yield from self.paths(self._variables[name])
+            case Call(name=name, arguments=(*prefixes,)):
+                suffixes = self._functions[name]
+                yield from self.paths(
+                    Literal(items=tuple(prefix + suffix for prefix in prefixes for suffix in suffixes))
+                )
+            case _:
+                raise LookupError(f"{FILE} has a form that is not known: {value}.")

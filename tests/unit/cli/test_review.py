@@ -1,0 +1,173 @@
+"""`ebbtide review` over a git history, an exported state and another stack file."""
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from ebbtide.cli.entry_point import app
+
+PROGRAM = """
+import pulumi
+import pulumi_gcp as gcp
+
+config = pulumi.Config()
+labels = {"p": config.require_secret("password"), "team": config.get("team") or "vision"}
+gcp.storage.Bucket("data", name="data", location=config.get("place") or "US", labels=labels)
+"""
+SECURE = "v1:AAAAAAAAAAAAAAAA:BBBBBBBBBBBBBBBBBBBBBBBB"
+DEV = f"config:\n  shop:password:\n    secure: {SECURE}\n"
+
+
+def _git(directory: Path, *arguments: str) -> str:
+    options = ("-c", "user.name=us", "-c", "user.email=us@acme.example", "-c", "commit.gpgsign=false")
+    command = ["git", *options, *arguments]
+    return subprocess.run(command, cwd=directory, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Path]:
+    """A project in a directory of a git repository, with a commit on main."""
+    project = tmp_path / "infrastructure"
+    project.mkdir()
+    (project / "Pulumi.yaml").write_text("name: shop\nruntime: python\n")
+    (project / "Pulumi.dev.yaml").write_text(DEV)
+    (project / "__main__.py").write_text(PROGRAM)
+    _git(tmp_path, "init", "--quiet", "--initial-branch", "main")
+    _git(tmp_path, "add", ".")
+    _git(tmp_path, "commit", "--quiet", "--message", "first")
+    yield project
+    # Nothing of a review stays in the repository, however it ends.
+    assert len(_git(tmp_path, "worktree", "list").splitlines()) == 1
+
+
+def _review(project: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(app, ["review", "dev", "--cwd", str(project), *arguments])
+
+
+def _refused(result: Result) -> str:
+    """The one sentence of a wrong call."""
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    return " ".join(result.stderr.split())
+
+
+def test_uncommitted_changes_are_the_new_version(project: Path) -> None:
+    """And repeated reviews are byte-identical, without the secret."""
+    (project / "Pulumi.dev.yaml").write_text(f"{DEV}  shop:place: EU\n")
+    first, second = (_review(project, "--against", "main", "--format", "json") for _ in range(2))
+    assert first.exit_code == 0
+    assert first.stdout == second.stdout
+    document = json.loads(first.stdout)
+    (change,) = document["difference"]["changes"]
+    assert (change["name"], change["action"]) == ("data", "replace")
+    assert change["fields"] == [{"path": "location", "old": "US", "new": "EU", "replaces": True}]
+    assert document["verdict"] == "warn"
+    assert "encrypted-in" not in first.stdout
+
+
+def test_the_program_of_the_ref_is_recorded(project: Path) -> None:
+    """Its modules as well, each version its own; HEAD itself does not move."""
+    (project / "__main__.py").write_text(PROGRAM + "from names import NAME\nLABEL = NAME\n")
+    (project / "names.py").write_text("NAME = 'old'\n")
+    _git(project, "add", ".")
+    _git(project, "commit", "--quiet", "--message", "second")
+    more = 'gcp.storage.Bucket("more", name=NAME, location="US")\n'
+    (project / "__main__.py").write_text(PROGRAM + "from names import NAME\n" + more)
+    (project / "names.py").write_text("NAME = 'new'\n")
+    result = _review(project, "--against", "HEAD~1")
+    assert result.exit_code == 0
+    assert "PASS shop/dev against HEAD~1: 1 to create" in result.stdout
+    assert "+ gcp.storage.Bucket  more" in result.stdout
+
+
+def test_a_stack_that_did_not_exist(project: Path) -> None:
+    """Everything is created, and the review says so."""
+    (project / "Pulumi.new.yaml").write_text(DEV)
+    result = CliRunner().invoke(app, ["review", "new", "--cwd", str(project), "--against", "main"])
+    assert result.exit_code == 0
+    assert "Stack new does not exist at main: everything is created." in " ".join(result.stdout.split())
+
+
+def test_another_stack_file(project: Path, tmp_path: Path) -> None:
+    """It is the earlier version of the same stack."""
+    other = tmp_path / "other.yaml"
+    other.write_text(f"{DEV}  shop:team: audio\n")
+    result = _review(project, "--against", str(other))
+    assert result.exit_code == 0
+    assert "labels.team: audio -> vision" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("location", "verdict", "message"),
+    [
+        ("US", "PASS", "no changes"),
+        ("ASIA", "WARN", "location: ASIA -> US forces replacement"),
+    ],
+)
+def test_an_exported_state(project: Path, tmp_path: Path, location: str, verdict: str, message: str) -> None:
+    """Inputs of the state are compared; an encrypted value is neither a change nor shown."""
+    secret = {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270", "ciphertext": "v1:abc"}
+    labels = {"p": secret, "team": "vision"}
+    filled = {"__defaults": ["forceDestroy"], "forceDestroy": False}
+    bucket = {
+        "urn": "urn:pulumi:dev::shop::gcp:storage/bucket:Bucket::data",
+        "type": "gcp:storage/bucket:Bucket",
+        "custom": True,
+        "protect": True,
+        "inputs": {**filled, "name": "data", "location": location, "labels": labels},
+    }
+    state = tmp_path / "state.json"
+    state.write_text(json.dumps({"version": 3, "deployment": {"resources": [bucket]}}))
+    result = _review(project, "--against", str(state))
+    assert result.stdout.startswith(f"{verdict} shop/dev against ")
+    assert message in " ".join(result.stdout.split())
+    assert "v1:abc" not in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("against", "message"),
+    [
+        ("no-such-branch", "There is no git ref no-such-branch, and no file of that name."),
+        ("--help-me", "There is no git ref --help-me"),
+        ("state.json", "There is no file state.json, which --against names."),
+        ("Pulumi.old.yaml", "There is no file Pulumi.old.yaml, which --against names."),
+    ],
+)
+def test_no_such_version(project: Path, against: str, message: str) -> None:
+    """One clear sentence."""
+    assert message in _refused(_review(project, f"--against={against}"))
+
+
+def test_a_program_that_failed_at_the_ref(project: Path) -> None:
+    """The error says which version it is of."""
+    (project / "__main__.py").write_text("raise ValueError('broken then')\n")
+    _git(project, "commit", "--all", "--quiet", "--message", "broken")
+    (project / "__main__.py").write_text(PROGRAM)
+    message = _refused(_review(project, "--against", "HEAD"))
+    assert "At HEAD, the program cannot be recorded:" in message
+    assert "broken then" in message
+
+
+def test_no_repository_and_no_git(tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files can be compared without."""
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
+    (tmp_path / ".git").rename(tmp_path / "hidden")
+    message = _refused(_review(project, "--against", "main"))
+    assert "is not in a git repository, so --against can only name a file" in message
+    monkeypatch.setenv("PATH", "")
+    message = _refused(_review(project, "--against", "main"))
+    assert message == "--against with a git ref needs git, which is not installed."
+    monkeypatch.undo()
+    (tmp_path / "hidden").rename(tmp_path / ".git")
+
+
+def test_without_an_earlier_version(project: Path, tmp_path: Path) -> None:
+    """Everything but the difference, also in a file."""
+    out = tmp_path / "review.txt"
+    result = _review(project, "--out", str(out))
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert out.read_text().startswith("PASS shop/dev: 1 resource to create")

@@ -1,0 +1,177 @@
+"""A review of two versions of a stack: money, quotas, consequences and the verdict."""
+
+import copy
+import json
+from functools import cache
+from typing import Any
+
+import pytest
+
+from ebbtide.catalog import CloudKind, find_price
+from ebbtide.recording.record import record
+from ebbtide.recording.recording import Recording
+from ebbtide.review.build_report import review_of
+from ebbtide.review.earlier import Earlier
+from ebbtide.review.policy import policy_of
+from ebbtide.review.report import Review
+from tests.declarations import GKE, Declaration, changed, pool
+from tests.repository import ROOT
+from tests.synth import synth
+from tests.unit.review.stacks_in_memory import resource
+
+BASE = changed(GKE, lifetime={"hours": 8}, pools=copy.deepcopy(GKE["pools"][:3]))
+
+
+@cache
+def _before() -> Recording:
+    return synth(BASE)
+
+
+def _reviewed(name: str, **changes: Any) -> Review:
+    """The review of a change of one pool."""
+    declaration = copy.deepcopy(BASE)
+    pool(declaration, name).update(changes)
+    return _review_of(declaration)
+
+
+def _review_of(declaration: Declaration) -> Review:
+    config = {"ebbtide:cluster": json.dumps(declaration)}
+    after = record(ROOT, project="ebbtide", stack="test", config=config, before=_before())
+    return review_of(after, Earlier("main", _before()))
+
+
+def _difference(review: Review) -> tuple[float, dict[str, tuple[int, int]]]:
+    """USD per hour at most, and the quotas that differ, before and after."""
+    assert review.difference is not None
+    before = {quota.name: quota.amount for quota in review.difference.quotas_before}
+    after = {quota.name: quota.amount for quota in review.preview.quotas}
+    changed_quotas = {
+        name: (before.get(name, 0), after.get(name, 0))
+        for name in {**before, **after}
+        if before.get(name) != after.get(name)
+    }
+    return review.preview.cost.maximum.usd - review.difference.cost_before.maximum.usd, changed_quotas
+
+
+def _spot(item: str) -> float:
+    price = find_price(CloudKind.GKE, "us-central1", item)
+    assert price is not None
+    rate = price.of("spot")
+    assert rate is not None
+    return rate
+
+
+def _on_demand(item: str) -> float:
+    price = find_price(CloudKind.GKE, "us-central1", item)
+    assert price is not None
+    rate = price.of("on-demand")
+    assert rate is not None
+    return rate
+
+
+def _updated_pool(review: Review, path: str) -> tuple[str, str, Any, Any]:
+    assert review.difference is not None
+    (change,) = (change for change in review.difference.changes if change.pool)
+    (field,) = (field for field in change.fields if field.path == path)
+    return change.pool, change.action, field.old, field.new
+
+
+def test_a_changed_machine_type() -> None:
+    """Ten spot nodes of twice the size; GKE recreates the nodes, and the pool stays."""
+    review = _reviewed("cpu", machine="n2-standard-16")
+    usd, quotas = _difference(review)
+    assert usd == pytest.approx(10 * (_spot("n2-standard-16") - _spot("n2-standard-8")))
+    assert quotas == {"N2_CPUS": (80, 160)}
+    path = "nodeConfig.machineType"
+    assert _updated_pool(review, path) == ("cpu", "update", "n2-standard-8", "n2-standard-16")
+    assert review.difference is not None
+    assert review.difference.consequences == (
+        f"GKE recreates the nodes of pool cpu, a few at a time ({path}): pods on them are evicted.",
+    )
+    assert review.verdict == "warn"
+
+
+def test_a_larger_maximum() -> None:
+    """Two more nodes with their accelerators, disks and gateway."""
+    review = _reviewed("t4", nodes={"max": 6})
+    usd, quotas = _difference(review)
+    disk, nat = 100 * 0.1 / 730, 0.0014
+    node = _spot("n1-highmem-8") + 4 * _spot("gpu:nvidia-tesla-t4") + disk + nat
+    assert usd == pytest.approx(2 * node)
+    assert quotas == {
+        "PREEMPTIBLE_CPUS": (32, 48),
+        "PREEMPTIBLE_NVIDIA_T4_GPUS": (16, 24),
+        "GPUS_ALL_REGIONS": (16, 24),
+        "SSD_TOTAL_GB": (1490, 1690),
+    }
+    assert review.verdict == "pass"
+    assert _updated_pool(review, "autoscaling.totalMaxNodeCount") == ("t4", "update", 4, 6)
+
+
+def test_a_spot_pool_made_on_demand() -> None:
+    """The difference is shown, and the program's hook refuses it: the pool would be deleted."""
+    review = _reviewed("t4", capacity="on-demand")
+    usd, quotas = _difference(review)
+    machine, gpu = "n1-highmem-8", "gpu:nvidia-tesla-t4"
+    dearer = _on_demand(machine) - _spot(machine) + 4 * (_on_demand(gpu) - _spot(gpu))
+    assert usd == pytest.approx(4 * dearer)
+    assert quotas["PREEMPTIBLE_NVIDIA_T4_GPUS"] == (16, 0)
+    assert quotas["NVIDIA_T4_GPUS"] == (0, 16)
+    assert review.difference is not None
+    (refusal,) = review.difference.refusals
+    assert "capacity (nodeConfig.spot) from True to False" in refusal
+    assert review.difference.consequences == ()
+    assert review.verdict == "fail"
+
+
+def test_a_deleted_pool_and_a_moved_cluster() -> None:
+    """Work ends with a pool; everything ends with a cluster."""
+    without = changed(BASE, pools=BASE["pools"][:2])
+    review = _review_of(without)
+    assert review.difference is not None
+    assert review.difference.consequences == (
+        "Pool t4 is deleted: its nodes are drained, and work on them ends.",
+    )
+    moved = copy.deepcopy(BASE)
+    moved["cloud"]["location"] = "us-central1-b"
+    review = _review_of(moved)
+    assert review.difference is not None
+    (consequence,) = review.difference.consequences
+    assert consequence.startswith("Cluster train is deleted and created again (location): everything that ")
+    forcing = {
+        change.name: [field.path for field in change.fields if field.replaces]
+        for change in review.difference.changes
+        if change.action == "replace" and change.type.startswith("gcp:container")
+    }
+    names = ("train-cluster", "train-system", "train-cpu", "train-t4")
+    assert forcing == {name: ["location"] for name in names}
+
+
+def test_a_new_stack_and_an_unchanged_one() -> None:
+    """Everything is created, and nothing changes."""
+    review = review_of(_before(), Earlier("main", None))
+    assert review.difference is not None
+    assert {change.action for change in review.difference.changes} == {"create"}
+    assert review.difference.consequences == ("Stack test does not exist at main: everything is created.",)
+    same = review_of(_before(), Earlier("main", _before()))
+    assert same.difference is not None
+    assert (same.difference.changes, same.verdict) == ((), "pass")
+
+
+_EXCEPTION = {"rule": "fixed-versions", "resource": "pod", "reason": "a test"}
+
+
+@pytest.mark.parametrize(
+    ("policy", "verdict"),
+    [
+        ({"levels": {"fixed-versions": "disabled"}}, "pass"),
+        ({"levels": {"fixed-versions": "advisory"}}, "warn"),
+        (None, "fail"),
+        ({"exceptions": [_EXCEPTION]}, "pass"),
+    ],
+)
+def test_the_verdict_follows_the_findings(policy: object, verdict: str) -> None:
+    """A mandatory rule fails the review, unless there is an exception."""
+    pod = resource("kubernetes:core/v1:Pod", {"spec.containers": [{"image": "busybox"}]})
+    review = review_of(Recording(project="p", stack="s", resources=(pod,)), policy=policy_of(policy))
+    assert review.verdict == verdict

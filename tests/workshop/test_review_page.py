@@ -1,0 +1,31 @@
+"""The review that docs/review.md shows is the one that the command prints."""
+
+import copy
+import io
+import json
+
+from rich.console import Console
+
+from ebbtide.recording.record import record
+from ebbtide.review.build_report import review_of
+from ebbtide.review.earlier import Earlier
+from ebbtide.review.render import render
+from tests.declarations import pool
+from tests.pages import of_kind
+from tests.repository import ROOT, declaration
+from tests.synth import synth_stack
+
+DEV = ROOT / "Pulumi.dev.yaml"
+
+
+def test_the_page_shows_the_review_of_its_changes() -> None:
+    """The dev stack, with a larger machine and fewer GPU nodes, in 80 columns."""
+    before, changed = synth_stack(DEV), copy.deepcopy(declaration(DEV))
+    pool(changed, "cpu-spot")["machine"] = "n2-standard-16"
+    pool(changed, "t4-spot")["nodes"] = {"max": 2}
+    config = {"ebbtide:cluster": json.dumps(changed)}
+    after = record(ROOT, project="ebbtide", stack="dev", config=config, before=before)
+    screen = io.StringIO()
+    render(review_of(after, Earlier("main", before)), Console(file=screen, width=80))
+    (block,) = (block.text for block in of_kind("text") if block.page == "docs/review.md")
+    assert block == screen.getvalue()
