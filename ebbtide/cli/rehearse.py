@@ -11,7 +11,9 @@ from ebbtide.cli.consoles import console
 from ebbtide.cli.options import ConfigFile, Cwd, Stack, stack_files
 
 if TYPE_CHECKING:
-    from ebbtide_rehearsal.report.document import StepReport
+    from rich.console import Console
+
+    from ebbtide_rehearsal.report.document import Report
 
 _FOUND = 1
 
@@ -21,6 +23,7 @@ class RehearsalFormat(StrEnum):
 
     TEXT = "text"
     JSON = "json"
+    HTML = "html"
 
 
 def _scenarios() -> list[str]:
@@ -67,7 +70,7 @@ def rehearse(  # noqa: PLR0913 - one parameter an option
         typer.Option(metavar="DIR", help="Directory to keep state and logs in.", show_default=False),
     ] = None,
     format_: Annotated[
-        RehearsalFormat, typer.Option("--format", help="Text for people, or JSON.")
+        RehearsalFormat, typer.Option("--format", help="Text, JSON, or an HTML page.")
     ] = RehearsalFormat.TEXT,
     out: Annotated[
         Path | None,
@@ -88,10 +91,10 @@ def rehearse(  # noqa: PLR0913 - one parameter an option
             typer.echo(f"{name:<24} {read(path).title}")
         return
     # Progress goes aside where the report itself goes to standard output or a file.
-    aside = format_ is RehearsalFormat.JSON or out is not None
+    aside = format_ is not RehearsalFormat.TEXT or out is not None
     screen = console(sys.stderr if aside else sys.stdout)
     from ebbtide_rehearsal import rehearse as rehearsing  # noqa: PLC0415
-    from ebbtide_rehearsal.report import render  # noqa: PLC0415
+    from ebbtide_rehearsal.report import progress, render  # noqa: PLC0415
     from ebbtide_rehearsal.tools import narration  # noqa: PLC0415
     from ebbtide_rehearsal.tools.__main__ import table  # noqa: PLC0415
 
@@ -109,29 +112,36 @@ def rehearse(  # noqa: PLR0913 - one parameter an option
         found = rehearsing.tools(say, needs)
     screen.print(render.heading(played.title, files.stack, played.speed))
 
-    def watch(step: "StepReport") -> None:
-        screen.print(render.step(step))
-
-    report = rehearsing.rehearse(
-        files,
-        played,
-        found,
-        home=home,
-        watch=watch,
-        manifests=tuple(manifests or ()),
-        charts=tuple(charts or ()),
-        keep=keep,
-    )
-    if format_ is RehearsalFormat.JSON:
-        text = report.model_dump_json(indent=2) + "\n"
-        if out:
-            out.write_text(text, encoding="utf-8")
-        else:
-            typer.echo(text, nl=False)
-    elif out:
-        with out.open("w", encoding="utf-8") as file:
-            render.write(report, console(file, plain=True))
-    else:
-        screen.print(render.ending(report))
+    with progress.narration(screen) as watch:
+        report = rehearsing.rehearse(
+            files,
+            played,
+            found,
+            home=home,
+            watch=watch,
+            manifests=tuple(manifests or ()),
+            charts=tuple(charts or ()),
+            keep=keep,
+        )
+    _write(report, format_, out, screen)
     if not report.met:
         raise typer.Exit(_FOUND)
+
+
+def _write(report: "Report", format_: RehearsalFormat, out: Path | None, screen: "Console") -> None:
+    """Write a report to its file, or to standard output; its steps are already on the screen."""
+    from ebbtide_rehearsal.report import page, render  # noqa: PLC0415
+
+    if format_ is RehearsalFormat.TEXT:
+        if out is None:
+            screen.print(render.ending(report))
+            return
+        with out.open("w", encoding="utf-8") as file:
+            render.write(report, console(file, plain=True))
+        return
+    document = format_ is RehearsalFormat.JSON
+    text = report.model_dump_json(indent=2) + "\n" if document else page.render(report)
+    if out:
+        out.write_text(text, encoding="utf-8")
+    else:
+        typer.echo(text, nl=False)

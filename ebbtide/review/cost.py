@@ -17,6 +17,9 @@ from ebbtide.reading.inputs import Inputs
 from ebbtide.recording.recording import Recording, Resource
 
 _NAT: Final = "gcp:compute/routerNat:RouterNat"
+CLOUD_NAT: Final = "Cloud NAT"
+"""The charge of GKE's gateway, which depends on the number of nodes."""
+
 _ADDRESS: Final = "gcp:compute/address:Address"
 ADDONS: Final[Mapping[str, str]] = {
     "ebbtide:addons:Pipelines": "pipelines",
@@ -111,6 +114,13 @@ def gpu_hour(pool: PoolFacts) -> Amount | None:
     return Amount(node.known / pool.accelerator.count, node.unknown, node.prices)
 
 
+def cloud_nat(nodes: int) -> Amount:
+    """Return the amount of a Cloud NAT gateway with one address: by node, up to a maximum."""
+    by_node = _item(CloudKind.GKE, "", "nat-per-vm", nodes)
+    maximum = _item(CloudKind.GKE, "", "nat")
+    return min(by_node, maximum, key=lambda amount: amount.known) + _item(CloudKind.GKE, "", "nat-ip")
+
+
 def _created(recording: Recording, type_: str) -> Iterator[Resource]:
     """Yield the resources of a type, without existing ones, which are on another stack's bill."""
     return (resource for resource in recording.of_type(type_) if not resource.read)
@@ -187,9 +197,9 @@ def _outbound(recording: Recording, pools: Sequence[PoolFacts]) -> Iterator[Char
     """Return the charges of connections to the internet: by node on GKE, by gateway or rule on AKS."""
     idle, most = (sum(getattr(pool.nodes, name) for pool in pools) for name in ("idle", "most"))
     for _ in _created(recording, _NAT):
-        maximum = _cloud_nat(most)
+        maximum = cloud_nat(most)
         yield Charge(
-            item="Cloud NAT", idle=_cloud_nat(idle), maximum=maximum, on_demand=maximum, note=_WITH_ADDRESS
+            item=CLOUD_NAT, idle=cloud_nat(idle), maximum=maximum, on_demand=maximum, note=_WITH_ADDRESS
         )
     for resource in _created(recording, AKS_CLUSTER):
         inputs = Inputs(resource.inputs)
@@ -197,13 +207,6 @@ def _outbound(recording: Recording, pools: Sequence[PoolFacts]) -> Iterator[Char
         if item:
             amounts = (_item(CloudKind.AKS, inputs.text("location"), name) for name in names)
             yield _flat(item, total(amounts), _WITH_ADDRESS)
-
-
-def _cloud_nat(nodes: int) -> Amount:
-    """Return the amount of a gateway with one address: by node, up to a maximum."""
-    by_node = _item(CloudKind.GKE, "", "nat-per-vm", nodes)
-    maximum = _item(CloudKind.GKE, "", "nat")
-    return min(by_node, maximum, key=lambda amount: amount.known) + _item(CloudKind.GKE, "", "nat-ip")
 
 
 def _volumes(recording: Recording, cluster: ClusterFacts) -> Iterator[Charge]:

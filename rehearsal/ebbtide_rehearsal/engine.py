@@ -81,6 +81,7 @@ class Outcome:
 class _Seen:
     """A consumer of engine events."""
 
+    tell: Callable[[str], None]
     steps: list[Step] = field(default_factory=list[Step])
     errors: list[str] = field(default_factory=list[str])
     unchanged: int = 0
@@ -97,6 +98,7 @@ class _Seen:
         else:
             name = metadata.urn.split("::", 3)[-1]
             self.steps.append(Step(metadata.op.value, metadata.type, name, tuple(metadata.diffs or ())))
+            self.tell(f"{len(self.steps)} operations: {self.steps[-1]}")
 
 
 def workspace(
@@ -137,6 +139,11 @@ def workspace(
             **environment,
         },
     )
+
+
+def _silent(line: str) -> None:
+    """Ignore progress."""
+    del line
 
 
 def forget_earlier_programs() -> None:
@@ -211,29 +218,36 @@ class Engine:
             self._outputs = {name: output.value for name, output in self._stack.outputs().items()}
         return self._outputs
 
-    def preview(self) -> Outcome:
+    def preview(self, tell: Callable[[str], None] = _silent) -> Outcome:
         """Run `pulumi preview`."""
-        return self._do("preview", lambda take: self._stack.preview(on_event=take))
+        return self._do("preview", tell, lambda take: self._stack.preview(on_event=take))
 
-    def up(self) -> Outcome:
+    def up(self, tell: Callable[[str], None] = _silent) -> Outcome:
         """Run `pulumi up`."""
-        return self._do("up", lambda take: self._stack.up(on_event=take))
+        return self._do("up", tell, lambda take: self._stack.up(on_event=take))
 
-    def refresh(self) -> Outcome:
+    def refresh(self, tell: Callable[[str], None] = _silent) -> Outcome:
         """Run `pulumi refresh`."""
-        return self._do("refresh", lambda take: self._stack.refresh(on_event=take))
+        return self._do("refresh", tell, lambda take: self._stack.refresh(on_event=take))
 
-    def destroy(self) -> Outcome:
+    def destroy(self, tell: Callable[[str], None] = _silent) -> Outcome:
         """Run `pulumi destroy` after its preview: the preview rejects protected resources, and the Automation
         API skips it. Source: pulumi 3.259, pkg/resource/deploy/step_generator.go.
         """
-        planned = self._do("destroy", lambda take: self._stack.destroy(on_event=take, preview_only=True))
+        planned = self._do(
+            "destroy", tell, lambda take: self._stack.destroy(on_event=take, preview_only=True)
+        )
         if not planned.done:
             return planned
-        return self._do("destroy", lambda take: self._stack.destroy(on_event=take))
+        return self._do("destroy", tell, lambda take: self._stack.destroy(on_event=take))
 
-    def _do(self, operation: str, run: Callable[[Callable[[EngineEvent], None]], object]) -> Outcome:
-        events = _Seen()
+    def _do(
+        self,
+        operation: str,
+        tell: Callable[[str], None],
+        run: Callable[[Callable[[EngineEvent], None]], object],
+    ) -> Outcome:
+        events = _Seen(tell)
         self._outputs = None
         started = time.monotonic()
         with deferred_interrupts(self._end) as interrupts:

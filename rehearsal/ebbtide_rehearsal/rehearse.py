@@ -14,7 +14,8 @@ from ebbtide_rehearsal.report.document import Report
 from ebbtide_rehearsal.scenarios.argo import TOOLS
 from ebbtide_rehearsal.scenarios.general import general
 from ebbtide_rehearsal.scenarios.model import RunPipeline, Scenario, Up
-from ebbtide_rehearsal.scenarios.runner import Watch, play
+from ebbtide_rehearsal.scenarios.progress import Watch
+from ebbtide_rehearsal.scenarios.runner import play
 from ebbtide_rehearsal.sources import indexed
 from ebbtide_rehearsal.stage import stage
 from ebbtide_rehearsal.tools import ITEMS, Say, Tools, ensure, needed
@@ -83,7 +84,7 @@ def rehearse(
         scenario: the steps and expectations.
         found: the tools that `needs` names.
         home: the base directory of the scenario's relative paths.
-        watch: called after each step.
+        watch: called with each update.
         manifests: directories of rendered kustomizations, for offline use.
         charts: directories of charts that are not among the tools.
         keep: a directory for all files, which is kept.

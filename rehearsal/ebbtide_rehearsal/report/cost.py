@@ -1,11 +1,103 @@
-"""Node cost of a rehearsal, over each node's lifetime in simulated time."""
+"""Cost of a rehearsal in simulated time: nodes over their lifetimes, other charges over the clusters'."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
 
+from ebbtide.reading import read_clusters, read_pools
+from ebbtide.recording.recording import Recording
+from ebbtide.review.cost import CLOUD_NAT, charges, cloud_nat
 from ebbtide_rehearsal.cloud.store import Event
 
-_HOUR = 3600
+_HOUR: Final = 3600
+
+Rate = Callable[[int], float]
+"""A charge in US dollars per hour, by the number of nodes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Charges of a stack besides its nodes.
+
+    Attributes:
+        by_item: the rate of each item.
+        unknown: items without a known price.
+    """
+
+    by_item: Mapping[str, Rate] = field(default_factory=dict[str, Rate])
+    unknown: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Ledger:
+    """Costs in US dollars.
+
+    Attributes:
+        pools: nodes by pool.
+        others: other charges by item.
+        total: at each event that changes a rate: simulated seconds, the total until then, and US dollars per
+            hour from then on.
+    """
+
+    pools: defaultdict[str, float] = field(default_factory=lambda: defaultdict[str, float](float))
+    others: defaultdict[str, float] = field(default_factory=lambda: defaultdict[str, float](float))
+    total: list[tuple[float, float, float]] = field(default_factory=list[tuple[float, float, float]])
+
+
+def rates(recording: Recording) -> Rates:
+    """Return the charges of a recorded program, without those of its pools."""
+    found = [c for c in charges(recording, read_clusters(recording), read_pools(recording)) if not c.pool]
+    by_item: dict[str, Rate] = {}
+    for charge in found:
+        known = by_item.get(charge.item, _nothing)
+        by_item[charge.item] = _sum(known, _nat if charge.item == CLOUD_NAT else _flat(charge.idle.known))
+    return Rates(by_item, tuple(dict.fromkeys(name for charge in found for name in charge.idle.unknown)))
+
+
+def ledger(events: Iterable[Event], now: float, other: Rates) -> Ledger:
+    """Return the costs of a timeline.
+
+    Args:
+        events: the whole timeline.
+        now: simulated seconds since the start; existing nodes and clusters cost until then.
+        other: charges besides nodes, from the creation of a cluster to the deletion of the last one.
+    """
+    costs = Ledger()
+    nodes: dict[str, tuple[str, float]] = {}
+    clusters: set[str] = set()
+    at = 0.0
+
+    def book(end: float) -> float:
+        """Charge the time since the last event, and return the total."""
+        hours = (end - at) / _HOUR
+        for pool, hourly in nodes.values():
+            costs.pools[pool] += hourly * hours
+        for item, rate in other.by_item.items() if clusters else ():
+            costs.others[item] += rate(len(nodes)) * hours
+        return sum(costs.pools.values()) + sum(costs.others.values())
+
+    def hourly() -> float:
+        rates = (rate(len(nodes)) for rate in other.by_item.values()) if clusters else ()
+        return sum(usd for _, usd in nodes.values()) + sum(rates)
+
+    for event in events:
+        if event.kind not in ("node-added", "node-removed", "cluster-created", "cluster-deleted"):
+            continue
+        total = book(event.at)
+        at = event.at
+        match event.kind:
+            case "node-added":
+                nodes[event.facts["node"]] = event.facts["pool"], event.facts["hourly"]
+            case "node-removed":
+                nodes.pop(event.facts["node"], None)
+            case "cluster-created":
+                clusters.add(event.facts["id"])
+            case _:
+                clusters.discard(event.facts["id"])
+        costs.total.append((at, total, hourly()))
+    costs.total.append((now, book(now), hourly()))
+    return costs
 
 
 def spent(events: Iterable[Event], now: float) -> dict[str, float]:
@@ -15,14 +107,21 @@ def spent(events: Iterable[Event], now: float) -> dict[str, float]:
         events: the whole timeline.
         now: simulated seconds since the start; existing nodes cost until then.
     """
-    start: dict[str, tuple[str, float, float]] = {}
-    total: defaultdict[str, float] = defaultdict(float)
-    for event in events:
-        if event.kind == "node-added":
-            start[event.facts["node"]] = event.facts["pool"], event.facts["hourly"], event.at
-        elif event.kind == "node-removed" and event.facts["node"] in start:
-            pool, hourly, came = start.pop(event.facts["node"])
-            total[pool] += hourly * (event.at - came) / _HOUR
-    for pool, hourly, came in start.values():
-        total[pool] += hourly * (now - came) / _HOUR
-    return dict(total)
+    return dict(ledger(events, now, Rates()).pools)
+
+
+def _nothing(nodes: int) -> float:
+    del nodes
+    return 0.0
+
+
+def _nat(nodes: int) -> float:
+    return cloud_nat(nodes).known
+
+
+def _flat(hourly: float) -> Rate:
+    return lambda _: hourly
+
+
+def _sum(rate: Rate, other: Rate) -> Rate:
+    return lambda nodes: rate(nodes) + other(nodes)

@@ -17,7 +17,7 @@ class StepReport(_Part):
     title: str
     """The step's action or expectation."""
     at: float
-    """Its start, simulated seconds after the start of the rehearsal."""
+    """Its start, simulated seconds; 0 if it started before the clock."""
     seconds: float
     """Its duration by the wall clock."""
     misses: tuple[str, ...]
@@ -28,7 +28,7 @@ class EventReport(_Part):
     """An event of the timeline."""
 
     at: float
-    """Simulated seconds after the start."""
+    """Simulated seconds."""
     kind: str
     """The kind of event, such as `node-added`."""
     text: str
@@ -37,8 +37,34 @@ class EventReport(_Part):
     """The same as data."""
 
 
+class JobsReport(_Part):
+    """Counts of submitted Jobs at a time."""
+
+    at: float
+    """Simulated seconds."""
+    waiting: int
+    """Suspended, or without a running pod."""
+    running: int
+    """With a running pod."""
+    ended: int
+    """Succeeded or failed."""
+
+
+class MoneyReport(_Part):
+    """The total cost at a time."""
+
+    at: float
+    """Simulated seconds."""
+    usd: float
+    """US dollars since the start."""
+    hourly: float
+    """US dollars per hour from then on."""
+
+
 class Report(_Part):
-    """A rehearsal's report."""
+    """A rehearsal's report. Its clock starts with the first event, as the creation of the cluster: the time
+    that programs take before is no time of a cloud.
+    """
 
     version: Literal["ebbtide.dev/rehearsal/v1"] = VERSION
     """Version of this document's format."""
@@ -52,8 +78,18 @@ class Report(_Part):
     """In order; after a failed step, only the final destroy."""
     events: tuple[EventReport, ...]
     """In order."""
+    jobs: tuple[JobsReport, ...]
+    """Submitted Jobs while the scenario expects something, where their counts change."""
     cost: dict[str, float]
     """Simulated cost of each pool's nodes, in US dollars."""
+    other_costs: dict[str, float]
+    """Simulated cost of the control plane, the network and disks of add-ons, in US dollars."""
+    total_cost: float
+    """Sum of all costs, in US dollars."""
+    without_price: tuple[str, ...]
+    """Items without a known price; the total is then a lower bound."""
+    money: tuple[MoneyReport, ...]
+    """The total cost over time; it changes linearly between two entries."""
     seconds: float
     """Total duration by the wall clock."""
     memory_mib: int

@@ -45,25 +45,39 @@ def write(report: Report, console: Console) -> None:
 
 
 def _blocks(report: Report) -> Iterator[RenderableType]:
-    yield Text("\nWhat happened", style="bold")
+    yield Text("\nTimeline", style="bold")
     timeline = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1))
     timeline.add_column(justify="right", style="dim", no_wrap=True)
     timeline.add_column(overflow="fold")
     for event in report.events:
-        timeline.add_row(_clock(event.at), Text(event.text))
+        timeline.add_row(clock(event.at), Text(event.text))
     yield Padding(timeline, _INDENT)
-    if report.cost:
-        yield Text("\nWhat the nodes would have cost", style="bold")
+    if report.total_cost:
+        yield Text("\nSimulated cost", style="bold")
         costs = Table(box=box.SIMPLE_HEAD, show_header=False, pad_edge=False, padding=(0, 1))
         costs.add_column()
         costs.add_column(justify="right")
-        for pool, dollars in sorted(report.cost.items()):
-            costs.add_row(pool, f"${dollars:.3f}")
+        for item, dollars in cost_rows(report):
+            costs.add_row(item, f"${dollars:.3f}")
+        costs.add_row(Text("total", style="bold"), Text(total_words(report), style="bold"))
         yield Padding(costs, _INDENT)
-    yield Text(f"\n{_verdict(report)}", style="green" if report.met else "bold red")
+    yield Text(f"\n{verdict(report)}", style="green" if report.met else "bold red")
 
 
-def _verdict(report: Report) -> str:
+def cost_rows(report: Report) -> list[tuple[str, float]]:
+    """Return the costs of pools, then the others."""
+    pools = ((f"nodes of {pool}", dollars) for pool, dollars in sorted(report.cost.items()))
+    return [*pools, *report.other_costs.items()]
+
+
+def total_words(report: Report) -> str:
+    """Format the total cost: `$1.83`, or `at least $1.83`."""
+    least = "at least " if report.without_price else ""
+    return f"{least}${report.total_cost:.3f}"
+
+
+def verdict(report: Report) -> str:
+    """Format the result, as `All 8 steps were met: 61 s, at most 700 MiB.`."""
     missed = sum(bool(one.misses) for one in report.steps)
     met = (
         f"All {len(report.steps)} steps were met"
@@ -73,7 +87,7 @@ def _verdict(report: Report) -> str:
     return f"{met}: {report.seconds:.0f} s, at most {report.memory_mib} MiB."
 
 
-def _clock(seconds: float) -> str:
+def clock(seconds: float) -> str:
     """Format a time as `0:07:30`; days are counted in hours."""
     whole = timedelta(seconds=round(seconds))
     hours, rest = divmod(int(whole.total_seconds()), 3600)

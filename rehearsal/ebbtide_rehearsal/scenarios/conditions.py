@@ -169,6 +169,7 @@ class Seen:
         cost: US dollars so far.
         runs: the phase of each pipeline run.
         steps: by pipeline step, the pool of each pod that ran, by its uid.
+        running: names of the Jobs with a running pod.
     """
 
     jobs: Sequence[JobSeen]
@@ -180,6 +181,7 @@ class Seen:
     cost: float
     runs: Sequence[str] = ()
     steps: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
+    running: frozenset[str] = frozenset()
 
 
 def misses(condition: Condition, snapshot: Seen) -> list[str]:

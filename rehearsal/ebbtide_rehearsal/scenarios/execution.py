@@ -14,8 +14,10 @@ from ebbtide.workloads.errors import WorkloadError
 from ebbtide_rehearsal.cloud.faults import Fault
 from ebbtide_rehearsal.control_plane.discovery import Discovery
 from ebbtide_rehearsal.engine import Outcome
+from ebbtide_rehearsal.report.cost import Rates, rates
+from ebbtide_rehearsal.report.document import JobsReport
 from ebbtide_rehearsal.scenarios.argo import WORKFLOWS, spec_patch
-from ebbtide_rehearsal.scenarios.conditions import Condition, misses
+from ebbtide_rehearsal.scenarios.conditions import Condition, Seen, misses
 from ebbtide_rehearsal.scenarios.model import (
     Delete,
     Destroy,
@@ -46,16 +48,22 @@ class Play:
     Attributes:
         stage: the environment.
         home: the scenario's directory.
+        tell: called with the current state of a step.
         is_up: true if there is a stack to destroy.
         observer: takes snapshots of the cluster; None before `up`.
         faults: named injected failures.
+        jobs: counts of Jobs, where they change.
+        rates: charges besides nodes, of the last program that was brought up.
     """
 
     stage: Stage
     home: Path
+    tell: Callable[[str], None]
     is_up: bool = False
     observer: Observer | None = None
     faults: dict[str, int] = field(default_factory=dict[str, int])
+    jobs: list[JobsReport] = field(default_factory=list[JobsReport])
+    rates: Rates = field(default_factory=Rates)
 
     def perform(self, step: Step) -> list[str]:
         """Run a step."""
@@ -111,14 +119,16 @@ class Play:
             self.stage.declare(_changed(engine.declaration, step))
         self.is_up = True
         if step.refresh:
-            yield from engine.refresh().errors
-        outcome = engine.up()
+            yield from engine.refresh(self.tell).errors
+        outcome = engine.up(self.tell)
         if step.refused is not None:
             yield from _refused(outcome, step.refused)
             return
         yield from outcome.errors
         if outcome.done and not step.unchanged and "kubeconfig" in engine.outputs():
-            yield from wrong_fields(engine.recording(), self.stage.api())
+            recording = engine.recording()
+            self.rates = rates(recording)
+            yield from wrong_fields(recording, self.stage.api())
         if step.unchanged:
             yield from (f"{one}, though nothing was changed." for one in outcome.steps[:_SHOWN])
         for one in outcome.steps:
@@ -128,7 +138,7 @@ class Play:
 
     def _destroy(self, step: Destroy) -> Iterator[str]:
         self.stage.end_argo()
-        outcome = self.stage.engine.destroy()
+        outcome = self.stage.engine.destroy(self.tell)
         if step.refused is not None:
             yield from _refused(outcome, step.refused)
             return
@@ -187,7 +197,25 @@ class Play:
     def _misses(self, condition: Condition) -> list[str]:
         if self.observer is None:
             self.observer = Observer(self.stage.api(), self.stage.store)
-        return misses(condition, self.observer.look())
+        seen = self.observer.look()
+        self._count(seen)
+        return misses(condition, seen)
+
+    def _count(self, seen: Seen) -> None:
+        """Keep and tell the counts of Jobs and nodes."""
+        open_ = [job for job in seen.jobs if not job.succeeded and not job.failed]
+        running = sum(job.name in seen.running for job in open_)
+        jobs = JobsReport(
+            at=self.stage.store.clock.now(),
+            waiting=len(open_) - running,
+            running=running,
+            ended=len(seen.jobs) - len(open_),
+        )
+        if not self.jobs or jobs.model_copy(update={"at": self.jobs[-1].at}) != self.jobs[-1]:
+            self.jobs.append(jobs)
+        nodes = ", ".join(f"{pool} {count}" for pool, count in sorted(seen.nodes.items()) if pool)
+        counts = f"Jobs: {jobs.waiting} waiting, {jobs.running} running, {jobs.ended} ended"
+        self.tell(f"nodes: {nodes or 'none'}; {counts}; ${seen.cost:.2f}")
 
     def _profile(self) -> Profile:
         return Profile.load(cast("str", self.stage.engine.outputs()["placementProfile"]))

@@ -71,6 +71,7 @@ class Observer:
             cost=sum(spent(events, self._store.clock.now()).values()),
             runs=[str(run.get("status", {}).get("phase", "")) for run in runs],
             steps={name: dict(found) for name, found in self._steps.items()},
+            running=frozenset(_running(pods)),
         )
 
     def _step(self, pod: Mapping[str, Any], runs: set[str], pools: Mapping[str, str]) -> None:
@@ -105,6 +106,14 @@ class Observer:
         """Return the objects of a kind that may not be installed."""
         found = self._api.find(path, **query)
         return found["items"] if found else []
+
+
+def _running(pods: Iterable[Mapping[str, Any]]) -> Iterable[str]:
+    """Return the Jobs of running pods."""
+    for pod in pods:
+        if pod["status"].get("phase") == "Running":
+            labels = pod["metadata"].get("labels", {})
+            yield from (labels[label] for label in _OWNERS if label in labels)
 
 
 def _name(thing: Mapping[str, Any]) -> str:

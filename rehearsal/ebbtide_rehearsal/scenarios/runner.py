@@ -1,18 +1,17 @@
 """Run of a whole scenario."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from ebbtide_rehearsal.report.cost import spent
-from ebbtide_rehearsal.report.document import EventReport, Report, StepReport
+from ebbtide_rehearsal.report.cost import ledger
+from ebbtide_rehearsal.report.document import EventReport, MoneyReport, Report, StepReport
 from ebbtide_rehearsal.scenarios.execution import Play
 from ebbtide_rehearsal.scenarios.model import Destroy, Scenario, Step
+from ebbtide_rehearsal.scenarios.progress import Finished, Started, Watch, Worked
 from ebbtide_rehearsal.scenarios.titles import title
 from ebbtide_rehearsal.stage import Stage
-
-Watch = Callable[[StepReport], None]
 
 _MIB: Final = 1024 * 1024
 
@@ -24,33 +23,53 @@ def play(scenario: Scenario, stage: Stage, home: Path, watch: Watch) -> Report:
         scenario: the steps and expectations.
         stage: the environment.
         home: the base directory of the scenario's relative paths.
-        watch: called after each step.
+        watch: called with each update.
 
     Raises:
         RehearsalError: it cannot continue.
     """
     started, opened = time.monotonic(), stage.store.clock.now()
-    playing = Play(stage, home)
+    playing = Play(stage, home, lambda line: watch(Worked(line)))
     done: list[StepReport] = []
-    for step in _steps(scenario, playing, done):
-        at, began = stage.store.clock.now() - opened, time.monotonic()
+    for number, step in enumerate(_steps(scenario, playing, done), 1):
+        at, began, of = stage.store.clock.now(), time.monotonic(), max(number, len(scenario.steps))
+        watch(Started(title(step), number, of))
         misses = playing.perform(step)
-        report = StepReport(title=title(step), at=at, seconds=time.monotonic() - began, misses=tuple(misses))
-        done.append(report)
-        watch(report)
-    events = stage.store.events()
+        seconds = time.monotonic() - began
+        done.append(StepReport(title=title(step), at=at, seconds=seconds, misses=tuple(misses)))
+        watch(Finished(done[-1]))
+    return _report(scenario, playing, opened, done, time.monotonic() - started)
+
+
+def _report(
+    scenario: Scenario, playing: Play, opened: float, steps: Sequence[StepReport], seconds: float
+) -> Report:
+    """Build the report; its clock starts with the first event."""
+    stage = playing.stage
+    events, now = stage.store.events(), stage.store.clock.now()
+    start = next((event.at for event in events if event.at >= opened), opened)
+    costs = ledger(events, now, playing.rates)
     return Report(
         title=scenario.title,
         stack=stage.engine.name,
         speed=scenario.speed,
-        steps=tuple(done),
+        steps=tuple(step.model_copy(update={"at": max(0.0, step.at - start)}) for step in steps),
         events=tuple(
-            EventReport(at=e.at - opened, kind=e.kind, text=e.text, facts=dict(e.facts))
+            EventReport(at=e.at - start, kind=e.kind, text=e.text, facts=dict(e.facts))
             for e in events
             if e.at >= opened
         ),
-        cost=spent(events, stage.store.clock.now()),
-        seconds=time.monotonic() - started,
+        jobs=tuple(jobs.model_copy(update={"at": jobs.at - start}) for jobs in playing.jobs),
+        cost=dict(costs.pools),
+        other_costs=dict(costs.others),
+        total_cost=costs.total[-1][1],
+        without_price=playing.rates.unknown,
+        money=tuple(
+            MoneyReport(at=at - start, usd=usd, hourly=hourly)
+            for at, usd, hourly in costs.total
+            if at >= opened
+        ),
+        seconds=seconds,
         memory_mib=stage.memory() // _MIB,
     )
 

@@ -1,0 +1,120 @@
+"""HTML rendering of a review: one file without scripts, fonts or images from elsewhere."""
+
+from functools import cache
+from typing import Final
+
+from jinja2 import Environment
+
+from ebbtide.html.environment import environment
+from ebbtide.preview.report import AmountReport
+from ebbtide.preview.words import (
+    accelerator_words,
+    amount_words,
+    capacity_limit,
+    nodes_words,
+    number_words,
+    overrides_words,
+    quota_words,
+    type_words,
+    urn_name,
+)
+from ebbtide.review import picture
+from ebbtide.review.report import FindingReport, Review
+from ebbtide.review.summary import (
+    ACTIONS,
+    action_counts,
+    change_of,
+    changed_lines,
+    charges_by_pool,
+    dollars,
+    finding_counts,
+    never_zero,
+    places,
+    price_dates,
+    quota_rows,
+    without_price,
+)
+
+_OPEN: Final = 40
+"""Pools of a picture that is not folded."""
+
+
+def render(review: Review) -> str:
+    """Render a review as an HTML page."""
+    preview, difference = review.preview, review.difference
+    cost = preview.cost
+    charges = charges_by_pool(cost)
+    queues = [
+        (queue, flavor, *quota_words(queue, flavor))
+        for queue in preview.queues
+        for flavor in dict.fromkeys(quota.flavor for quota in queue.quotas)
+    ]
+    changes = difference.changes if difference else ()
+    return (
+        _templates()
+        .get_template("review.html")
+        .render(
+            review=review,
+            preview=preview,
+            cost=cost,
+            difference=difference,
+            changes=sorted(changes, key=lambda change: ACTIONS.index(change.action)),
+            changed_lines=changed_lines,
+            action_counts=action_counts(difference) if difference else "",
+            finding_counts=finding_counts(review.findings),
+            policy=[*finding_counts(review.findings).split(", ", 1), ""],
+            rules=_rules(review),
+            notes=_notes(review),
+            places=places(preview),
+            prices=price_dates(cost),
+            unknown=without_price(cost),
+            never_zero=never_zero(preview),
+            charges=charges,
+            others=[charge for charge in cost.charges if not charge.pool],
+            most=max((charge.on_demand.usd for charge in charges.values()), default=0),
+            queues=queues,
+            quotas=quota_rows(review),
+            pictures={"wide": picture.wide(preview.pools), "narrow": picture.narrow(preview.pools)},
+            open=len(preview.pools) <= _OPEN,
+        )
+    )
+
+
+def _rules(review: Review) -> dict[str, list[FindingReport]]:
+    """Return the findings by rule, in their order."""
+    rules: dict[str, list[FindingReport]] = {}
+    for finding in review.findings:
+        rules.setdefault(finding.rule, []).append(finding)
+    return rules
+
+
+def _notes(review: Review) -> dict[str, str]:
+    """Return the earlier amounts and their changes."""
+    if review.difference is None:
+        return {"idle": "", "maximum": "", "on_demand": ""}
+    before, after = review.difference.cost_before, review.preview.cost
+    return {
+        name: _note(getattr(before, name), getattr(after, name)) for name in ("idle", "maximum", "on_demand")
+    }
+
+
+def _note(before: AmountReport, after: AmountReport) -> str:
+    change = change_of(before, after)
+    return f"{change}, was {dollars(before)}" if change else "unchanged"
+
+
+@cache
+def _templates() -> Environment:
+    templates = environment(__package__ or "")
+    templates.filters |= {
+        "accelerators": accelerator_words,
+        "amount": amount_words,
+        "dollars": dollars,
+        "limit": capacity_limit,
+        "node_counts": nodes_words,
+        "number": number_words,
+        "overrides": overrides_words,
+        "type": type_words,
+        "urn_name": urn_name,
+    }
+    return templates

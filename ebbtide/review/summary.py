@@ -1,0 +1,158 @@
+"""Comparisons and sums that the renderings of a review share."""
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Any, Final
+
+from ebbtide.preview.report import AmountReport, ChargeReport, CostReport, Preview
+from ebbtide.preview.words import amount_words
+from ebbtide.review.report import DifferenceReport, FindingReport, Review
+
+ACTIONS: Final = ("replace", "delete", "create", "update")
+"""Actions of changes, the riskiest first."""
+
+_CENT: Final = 0.005
+
+_SHORT: Final = 80
+"""Characters of a value that is shown as a whole."""
+
+_COMPARED: Final = 2000
+"""Lines of a value that are compared one by one; more take seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaRow:
+    """A cloud quota before and after.
+
+    Attributes:
+        region: the region, or `global`.
+        name: the cloud's name of the quota.
+        amount: the need; 0 if the stack no longer needs it.
+        before: the earlier need; None without an earlier version.
+        pools: the pools that count against it.
+    """
+
+    region: str
+    name: str
+    amount: int
+    before: int | None
+    pools: tuple[str, ...]
+
+
+def dollars(amount: AmountReport) -> str:
+    """Format an amount: `$0.12`, `at least $0.12` for a lower bound, `unknown`."""
+    words = amount_words(amount)
+    if words == "?":
+        return "unknown"
+    return f"at least ${words[1:]}" if words.startswith(">") else f"${words}"
+
+
+def change_of(before: AmountReport, after: AmountReport) -> str:
+    """Format the change of an amount: `+$1.20`; empty if it is less than a cent."""
+    usd = after.usd - before.usd
+    if abs(usd) < _CENT:
+        return ""
+    return f"{'+' if usd > 0 else '−'}${abs(usd):.2f}"  # noqa: RUF001 - a minus sign, in text for people
+
+
+def price_dates(cost: CostReport) -> str:
+    """Return the dates of prices, as `list prices of 2025-03 to 2026-09`."""
+    if not cost.prices_from:
+        return "no known price"
+    if cost.prices_from == cost.prices_to:
+        return f"list prices of {cost.prices_from}"
+    return f"list prices of {cost.prices_from} to {cost.prices_to}"
+
+
+def without_price(cost: CostReport) -> tuple[str, ...]:
+    """Return the items of a cost without a known price."""
+    return tuple(dict.fromkeys((*cost.idle.unknown, *cost.maximum.unknown, *cost.on_demand.unknown)))
+
+
+def charges_by_pool(cost: CostReport) -> dict[str, ChargeReport]:
+    """Return the charges of pools by their names."""
+    return {charge.pool: charge for charge in cost.charges if charge.pool}
+
+
+def never_zero(preview: Preview) -> list[str]:
+    """Return the work pools that keep nodes without work, as `cpu (2)`."""
+    return [
+        f"{pool.name} ({minimum})"
+        for pool in preview.pools
+        if pool.role == "work" and (minimum := pool.nodes.fixed or pool.nodes.minimum)
+    ]
+
+
+def action_counts(difference: DifferenceReport) -> str:
+    """Count changes by action: `1 to replace, 2 to create`."""
+    counts = Counter(change.action for change in difference.changes)
+    return ", ".join(f"{counts[action]} to {action}" for action in ACTIONS if counts[action]) or "no change"
+
+
+def finding_counts(findings: tuple[FindingReport, ...]) -> str:
+    """Count findings by level: `1 mandatory, 2 advisory, 1 by exception`."""
+    counts = Counter("by exception" if finding.exception else finding.level for finding in findings)
+    levels = ("mandatory", "advisory", "by exception")
+    return ", ".join(f"{counts[level]} {level}" for level in levels if counts[level]) or "no broken rule"
+
+
+def quota_rows(review: Review) -> list[QuotaRow]:
+    """Return the quotas that the stack needs, and those that it no longer needs."""
+    before = (
+        {(quota.cloud, quota.region, quota.name): quota for quota in review.difference.quotas_before}
+        if review.difference
+        else None
+    )
+    rows: list[QuotaRow] = []
+    for quota in review.preview.quotas:
+        earlier = before.pop((quota.cloud, quota.region, quota.name), None) if before is not None else None
+        amount = None if before is None else earlier.amount if earlier else 0
+        rows.append(QuotaRow(quota.region, quota.name, quota.amount, amount, quota.pools))
+    gone = before.values() if before else ()
+    return rows + [QuotaRow(quota.region, quota.name, 0, quota.amount, quota.pools) for quota in gone]
+
+
+def places(preview: Preview) -> str:
+    """Name the clusters with their clouds and locations: `train on GKE in us-central1-a`."""
+    clusters = dict.fromkeys(
+        (cluster.name, cluster.cloud.upper(), cluster.location) for cluster in preview.clusters
+    )
+    return "; ".join(
+        f"{name} on {cloud}" + (f" in {location}" if location else "") for name, cloud, location in clusters
+    )
+
+
+def changed_lines(old: Any, new: Any) -> tuple[list[str], list[str]]:
+    """Return the lines of a field that go, and those that come; short values are one line.
+
+    A document of JSON, as in a ConfigMap, has a line for each of its values.
+    """
+    before, after = _value_lines(old), _value_lines(new)
+    while before and after and before[0] == after[0]:
+        del before[0], after[0]
+    while before and after and before[-1] == after[-1]:
+        del before[-1], after[-1]
+    if max(len(before), len(after)) > _COMPARED:
+        return before, after
+    opcodes = SequenceMatcher(None, before, after).get_opcodes()
+    changes = [(a, b, c, d) for tag, a, b, c, d in opcodes if tag != "equal"]
+    return (
+        [line for start, end, _, _ in changes for line in before[start:end]],
+        [line for _, _, start, end in changes for line in after[start:end]],
+    )
+
+
+def _value_lines(value: Any) -> list[str]:
+    """Return the lines of a value; none if it is not set."""
+    if value is None:
+        return []
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if len(text) <= _SHORT and "\n" not in text:
+        return [text]
+    try:
+        document = json.loads(text)
+    except ValueError:
+        return text.splitlines()
+    return [line.strip() for line in json.dumps(document, ensure_ascii=False, indent=1).splitlines()]

@@ -1,0 +1,72 @@
+"""Progress of a rehearsal: a live line on a terminal, plain lines in a log."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Final, assert_never
+
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Column
+
+from ebbtide_rehearsal.report import render
+from ebbtide_rehearsal.scenarios.progress import Finished, Started, Update, Watch, Worked
+
+_PREPARING: Final = "starting the cloud and the engine"
+
+
+@contextmanager
+def narration(console: Console) -> Generator[Watch]:
+    """Return a callback for the progress of a rehearsal.
+
+    Args:
+        console: the output; a terminal gets a live line, anything else a line for each start and end.
+    """
+    if not console.is_terminal:
+        yield lambda update: _plain(console, update)
+        return
+    with Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True)),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[line]}", style="dim", markup=False, table_column=Column(no_wrap=True)),
+        console=console,
+        transient=True,
+    ) as progress:
+        yield _Live(progress)
+
+
+class _Live:
+    """A live line with the current step, its duration and its state, below completed steps."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._task: TaskID = progress.add_task(_PREPARING, total=None, line="")
+
+    def __call__(self, update: Update) -> None:
+        match update:
+            case Started():
+                self._progress.remove_task(self._task)
+                self._task = self._progress.add_task(_started(update), total=None, line="")
+            case Worked(line):
+                self._progress.update(self._task, line=line)
+            case Finished(report):
+                self._progress.console.print(render.step(report))
+            case _:
+                assert_never(update)
+
+
+def _plain(console: Console, update: Update) -> None:
+    match update:
+        case Started():
+            console.print(_started(update), markup=False, highlight=False, soft_wrap=True)
+        case Finished(report):
+            console.print(render.step(report))
+        case Worked():
+            return
+        case _:
+            assert_never(update)
+    console.file.flush()
+
+
+def _started(step: Started) -> str:
+    return f"[{step.number}/{step.of}] {step.title}"

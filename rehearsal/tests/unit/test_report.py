@@ -1,0 +1,192 @@
+"""The report of a rehearsal: costs over time, as text and as a page."""
+
+import io
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from ebbtide.review.cost import cloud_nat
+from ebbtide_rehearsal.cloud.store import Event
+from ebbtide_rehearsal.report import page, render
+from ebbtide_rehearsal.report.cost import Rates, ledger, rates
+from ebbtide_rehearsal.report.document import EventReport, JobsReport, MoneyReport, Report, StepReport
+from ebbtide_rehearsal.report.progress import narration
+from ebbtide_rehearsal.report.series import pools
+from ebbtide_rehearsal.scenarios.progress import Finished, Started, Worked
+from tests.html_pages import NAMESPACES, parsed
+from tests.repository import ROOT
+from tests.synth import synth_stack
+
+_HOUR = 3600.0
+
+
+def _event(at: float, kind: str, **facts: Any) -> Event:
+    return Event(0, at, kind, f"{kind} {facts.get('node', '')}", facts)
+
+
+_TIMELINE = [
+    _event(0, "cluster-created", id="c"),
+    _event(_HOUR, "node-added", node="a", pool="spot", hourly=2.0),
+    _event(2 * _HOUR, "node-added", node="b", pool="spot", hourly=2.0),
+    _event(2.5 * _HOUR, "node-reclaimed", node="a", pool="spot"),
+    _event(3 * _HOUR, "node-removed", node="a", pool="spot"),
+    _event(4 * _HOUR, "node-removed", node="b", pool="spot"),
+    _event(5 * _HOUR, "cluster-deleted", id="c"),
+]
+_RATES = Rates({"control plane": lambda _: 0.1, "Cloud NAT": lambda nodes: 0.01 * nodes})
+
+
+def _report(**more: Any) -> Report:
+    costs = ledger(_TIMELINE, 6 * _HOUR, _RATES)
+    facts: dict[str, Any] = {
+        "title": "Nodes come & go",
+        "stack": "dev",
+        "speed": 120,
+        "steps": (StepReport(title="pulumi up", at=0, seconds=61, misses=()),),
+        "events": tuple(
+            EventReport(at=e.at, kind=e.kind, text=e.text, facts=dict(e.facts)) for e in _TIMELINE
+        ),
+        "jobs": (JobsReport(at=_HOUR / 2, waiting=3, running=0, ended=0),),
+        "cost": dict(costs.pools),
+        "other_costs": dict(costs.others),
+        "total_cost": costs.total[-1][1],
+        "without_price": (),
+        "money": tuple(MoneyReport(at=at, usd=usd, hourly=hourly) for at, usd, hourly in costs.total),
+        "seconds": 61,
+        "memory_mib": 700,
+    }
+    return Report(**{**facts, **more})
+
+
+def test_costs_of_a_timeline_by_hand() -> None:
+    """Nodes cost while they exist, other charges while the cluster does; afterwards nothing does."""
+    costs = ledger(_TIMELINE, 6 * _HOUR, _RATES)
+    assert costs.pools == {"spot": pytest.approx(2 * 2 + 2 * 2)}
+    assert costs.others == {"control plane": pytest.approx(0.5), "Cloud NAT": pytest.approx(0.04)}
+    assert costs.total[-1] == (6 * _HOUR, pytest.approx(8.54), 0)
+    assert costs.total[2] == (2 * _HOUR, pytest.approx(0.1 * 2 + 0.01 + 2), pytest.approx(4.12))
+
+
+_NODES = st.lists(
+    st.tuples(st.floats(0, 9000), st.sampled_from(["on", "off"]), st.integers(0, 4)), max_size=20
+)
+
+
+@given(_NODES)
+def test_the_total_grows_by_the_hourly_cost(nodes: list[tuple[float, str, int]]) -> None:
+    """Between two entries the total grows by the first one's hourly cost."""
+    events = [
+        _event(at, "node-added" if what == "on" else "node-removed", node=str(number), pool="p", hourly=1.5)
+        for at, what, number in sorted(nodes)
+    ]
+    total = ledger([_TIMELINE[0], *events], 10_000, _RATES).total
+    for (at, usd, hourly), (later, more, _) in pairwise(total):
+        assert more == pytest.approx(usd + hourly * (later - at) / _HOUR)
+
+
+def test_rates_are_the_charges_of_the_review() -> None:
+    """Control plane and NAT of a recorded stack have the prices of the review, NAT by its nodes."""
+    made = rates(synth_stack(ROOT / "Pulumi.dev.yaml"))
+    assert made.unknown == ()
+    assert made.by_item["control plane"](7) == pytest.approx(0.1)
+    assert [made.by_item["Cloud NAT"](nodes) for nodes in (0, 3)] == [
+        cloud_nat(nodes).known for nodes in (0, 3)
+    ]
+
+
+def test_nodes_of_a_pool_over_time() -> None:
+    """The count changes with each node, and a reclaim is a mark."""
+    (series,) = pools(_report())
+    assert [(at / _HOUR, count) for at, count in series.nodes] == [
+        (0, 0),
+        (1, 1),
+        (2, 2),
+        (2.5, 2),
+        (3, 1),
+        (4, 0),
+        (6, 0),
+    ]
+    assert (series.most, series.reclaims, series.refusals) == (2, (2.5 * _HOUR,), ())
+
+
+def test_text_has_a_total() -> None:
+    """The costs of nodes, control plane and network are listed with their sum."""
+    out = io.StringIO()
+    render.write(_report(), Console(file=out, width=100))
+    lines = [" ".join(line.split()) for line in out.getvalue().splitlines()]
+    costs = lines[lines.index("Simulated cost") + 1 :]
+    assert [line for line in costs if "$" in line] == [
+        "nodes of spot $8.000",
+        "control plane $0.500",
+        "Cloud NAT $0.040",
+        "total $8.540",
+    ]
+    assert any(line.startswith("0:00:00 cluster-created") for line in lines)
+
+
+def test_a_total_without_all_prices_is_a_lower_bound() -> None:
+    """An unknown price is never zero."""
+    assert render.total_words(_report(without_price=("disks",))) == "at least $8.540"
+
+
+def test_page_has_charts_of_everything() -> None:
+    """Charts of nodes, waiting Jobs and money, a mark for the reclaim, and the timeline."""
+    text = page.render(_report())
+    root = parsed(text)
+    charts = {chart.get("aria-label"): chart for chart in root.iterfind(".//s:svg", NAMESPACES)}
+    assert list(charts) == [
+        "nodes of spot: at most 2, 0 at the end, 1 reclaimed",
+        "waiting Jobs: at most 3, 3 at last",
+        "US dollars per hour: at most 4.12, 0.00 at the end",
+        "cost so far, up to $8.540",
+    ]
+    nodes = next(iter(charts.values()))
+    (mark,) = nodes.findall("s:path[@class='reclaim']", NAMESPACES)
+    assert mark.get("d") == "M416.7 0V100"
+    line = nodes.find("s:path[@class='line']", NAMESPACES)
+    assert line is not None
+    assert line.get("d", "").startswith("M0.0 100.0H166.7V52.0H333.3V4.0")
+    assert "Nodes come &amp; go" in text
+    assert "<script" not in text
+    assert len(root.findall(".//h:tbody/h:tr/h:th[@class='time']", NAMESPACES)) == len(_TIMELINE)
+
+
+def test_page_of_nothing_is_valid() -> None:
+    """A rehearsal whose first step failed has a page without charts, and the missed expectation."""
+    step = StepReport(title="pulumi up", at=0, seconds=1, misses=("The quota <x> is `0`.",))
+    empty = _report(steps=(step,), events=(), jobs=(), money=(), cost={}, other_costs={}, total_cost=0)
+    text = page.render(empty)
+    root = parsed(text)
+    assert root.find(".//s:svg", NAMESPACES) is None
+    assert "The quota &lt;x&gt; is <code>0</code>." in text
+    assert "0 of 1" in text
+
+
+def _watched(*, terminal: bool) -> str:
+    out = io.StringIO()
+    step = StepReport(title="pulumi up", at=0, seconds=61, misses=("No quota.",))
+    with narration(Console(file=out, force_terminal=terminal, width=100)) as watch:
+        watch(Started("pulumi up", 1, 8))
+        watch(Worked("12 operations: create x"))
+        watch(Finished(step))
+    return out.getvalue()
+
+
+def test_a_log_gets_a_line_for_each_start_and_end() -> None:
+    """A log has no line for the state within a step."""
+    assert [line.rstrip() for line in _watched(terminal=False).splitlines()] == [
+        "[1/8] pulumi up",
+        "missed  pulumi up 61.0 s",
+        "        No quota.",
+    ]
+
+
+def test_a_terminal_keeps_what_is_done() -> None:
+    """Completed steps stay above the live line."""
+    text = _watched(terminal=True)
+    assert "missed" in text
+    assert "No quota." in text

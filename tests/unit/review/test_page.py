@@ -1,0 +1,126 @@
+"""HTML page of a review: self-contained, well-formed, complete and inert."""
+
+import re
+from itertools import pairwise
+
+import pytest
+
+from ebbtide.review.page import render
+from ebbtide.review.report import Review
+from tests.html_pages import NAMESPACES, element_names, parsed, text_of
+from tests.unit.review.reviews import dev, hostile, large, review_of
+
+
+def test_page_is_self_contained() -> None:
+    """The page has no script and no address to load anything from, and forbids itself to."""
+    page = render(review_of(dev()))
+    assert not re.search(r"<(script|link|img|iframe|object|embed)|\s(src|href|on\w+)=|url\(|@import", page)
+    assert "default-src 'none'" in page
+
+
+def test_page_has_headings_captions_and_a_language() -> None:
+    """One first heading, a name for every section, a caption for every table, headers for its cells."""
+    root = parsed(render(review_of(dev())))
+    assert root.get("lang") == "en"
+    assert len(root.findall(".//h:h1", NAMESPACES)) == 1
+    identifiers = [element.get("id") for element in root.iter() if element.get("id")]
+    assert len(identifiers) == len(set(identifiers))
+    for section in root.iterfind(".//h:section", NAMESPACES):
+        assert section.get("aria-labelledby") in identifiers
+    tables = root.findall(".//h:table", NAMESPACES)
+    assert len(tables) >= 5
+    for table in tables:
+        assert table.find("h:caption", NAMESPACES) is not None
+        assert table.find(".//h:tbody/h:tr/h:th[@scope='row']", NAMESPACES) is not None
+    for picture in root.iterfind(".//s:svg", NAMESPACES):
+        assert picture.get("role") == "img"
+        assert picture.get("aria-label")
+
+
+def test_rows_fit_their_tables() -> None:
+    """Every row has as many cells as its table's head has columns."""
+    root = parsed(render(review_of(dev())))
+    for table in root.iterfind(".//h:table", NAMESPACES):
+        rows = [
+            [int(cell.get("colspan", "1")) for cell in row] for row in table.iterfind(".//h:tr", NAMESPACES)
+        ]
+        assert {sum(row) for row in rows} == {sum(rows[0])}
+
+
+def test_facts_are_on_the_page() -> None:
+    """Verdict, money with its change, changes with both values, findings and quotas are on the page."""
+    text = text_of(parsed(render(review_of(dev()))))
+    for words in (
+        "Fail",
+        "At most, per hour$26.13+$3.62, was $22.51",
+        "nodeConfig.machineType forces replacement",
+        "n1-standard-4",
+        "Pool a100-queued is drained",
+        "It costs at most $26.13/h; the cap is $20.",
+        "Exception: a trial",
+        "GPUS_ALL_REGIONS",
+        "4 x nvidia-tesla-t4",
+    ):
+        assert words in text
+
+
+def test_picture_leads_each_queue_to_its_pools() -> None:
+    """The picture has a box for each queue, pool and machine, and a path from each to the next."""
+    root = parsed(render(review_of(dev())))
+    wide, narrow = root.findall(".//s:svg[@viewBox]", NAMESPACES)
+    names = [text_of(title) for title in wide.iterfind(".//s:title", NAMESPACES)]
+    assert {"vision/t4", "vision/big", "any pod", "t4-spot", "a100-queued"} <= set(names)
+    pools = len(dev().pools)
+    assert len(wide.findall("s:path[@class='edge']", NAMESPACES)) == 2 * pools
+    assert len(narrow.findall("s:path[@class='edge']", NAMESPACES)) == pools
+    squares = wide.find(".//s:g[s:title='t4-spot']/s:path[@class='off']", NAMESPACES)
+    assert squares is not None
+    assert squares.get("d", "").count("M") == 4
+
+
+def test_boxes_of_a_picture_do_not_overlap() -> None:
+    """No box of a large picture overlaps another one or leaves the picture."""
+    root = parsed(render(large(60)))
+    for picture in root.iterfind(".//s:svg[@viewBox]", NAMESPACES):
+        _, _, width, height = map(int, picture.get("viewBox", "").split())
+        columns: dict[int, list[tuple[int, int]]] = {}
+        for box in picture.iterfind(".//s:g/s:rect", NAMESPACES):
+            x, y, wide, high = (int(box.get(name, "")) for name in ("x", "y", "width", "height"))
+            assert 0 <= x <= x + wide <= width
+            assert 0 <= y <= y + high <= height
+            columns.setdefault(x, []).append((y, y + high))
+        for boxes in columns.values():
+            ordered = sorted(boxes)
+            assert all(end <= start for (_, end), (start, _) in pairwise(ordered))
+
+
+def test_200_pools_are_all_there() -> None:
+    """Every pool, change and finding of 200 is on the page."""
+    review = large(200)
+    text = text_of(parsed(render(review)))
+    for number, pool in enumerate(review.preview.pools):
+        assert pool.name in text
+        assert f"pool {pool.name}: Number {number} keeps nodes." in text
+
+
+def test_a_review_without_difference_and_findings() -> None:
+    """A bare review is a valid page without empty sections."""
+    root = parsed(render(Review(preview=dev(), difference=None, findings=(), verdict="pass")))
+    headings = [text_of(heading) for heading in root.iterfind(".//h:h2", NAMESPACES)]
+    assert headings == ["What runs where", "Cost of the pools", "Cloud quotas", "Queues", "Details"]
+
+
+@pytest.mark.parametrize(
+    "name", ["<script>alert(1)</script>", "\"'><img src=x onerror=alert(1)>", "]]>&amp;<!--"]
+)
+def test_hostile_names_aretext_of(name: str) -> None:
+    """Names and messages appear as text, and add no element."""
+    page = render(hostile(name))
+    root = parsed(page)
+    assert name in text_of(root)
+    assert element_names(root) == element_names(parsed(render(hostile("plain"))))
+
+
+def test_rendering_is_deterministic() -> None:
+    """Two renderings of one review are identical."""
+    assert render(large(50)) == render(large(50))

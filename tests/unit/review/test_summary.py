@@ -1,0 +1,80 @@
+"""Comparisons that the renderings of a review share."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ebbtide.preview.report import AmountReport
+from ebbtide.review.report import Review
+from ebbtide.review.summary import change_of, changed_lines, dollars, quota_rows
+from tests.unit.review.reviews import dev, review_of
+
+_LONG = {"pools": [{"name": f"pool-{number}", "max": 4} for number in range(20)]}
+
+
+_CHANGES: list[tuple[Any, Any, tuple[list[str], list[str]]]] = [
+    (4, 6, (["4"], ["6"])),
+    (None, "a", ([], ["a"])),
+    (True, None, (["true"], [])),
+    ("a\nb\nc", "a\nB\nc\nd", (["b"], ["B", "d"])),
+    (["a"], ["a", "b"], (['["a"]'], ['["a", "b"]'])),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "changed"), _CHANGES)
+def test_changed_lines(old: Any, new: Any, changed: tuple[list[str], list[str]]) -> None:
+    """Short values change as a whole, longer text by its lines."""
+    assert changed_lines(old, new) == changed
+
+
+@pytest.mark.parametrize("as_text", [True, False], ids=["text", "object"])
+def test_a_document_changes_by_its_values(*, as_text: bool) -> None:
+    """A document, as an object or as text, shows the changed value alone."""
+    new = json.loads(json.dumps(_LONG))
+    new["pools"][7]["max"] = 10
+    old, new = (json.dumps(document) if as_text else document for document in (_LONG, new))
+    assert changed_lines(old, new) == (['"max": 4'], ['"max": 10'])
+
+
+@given(st.lists(st.sampled_from("abc")), st.lists(st.sampled_from("abc")))
+def test_changed_lines_account_for_the_difference(old: list[str], new: list[str]) -> None:
+    """Lines that go and come explain the difference of the counts; equal texts have none."""
+    gone, come = changed_lines("\n".join(["x" * 99, *old]), "\n".join(["x" * 99, *new]))
+    assert len(old) - len(gone) == len(new) - len(come)
+    if old == new:
+        assert (gone, come) == ([], [])
+
+
+def test_long_documents_take_no_time() -> None:
+    """Thousands of changed lines are not compared one by one."""
+    old, new = ("\n".join(f"{word} {number}" for number in range(5000)) for word in ("old", "new"))
+    gone, come = changed_lines(old, new)
+    assert (len(gone), len(come)) == (5000, 5000)
+
+
+def test_an_unknown_price_is_never_zero() -> None:
+    """Sums without all prices are lower bounds, and an amount without any is unknown."""
+    assert dollars(AmountReport(usd=0, unknown=("a",))) == "unknown"
+    assert dollars(AmountReport(usd=1.5, unknown=("a",))) == "at least $1.50"
+    assert dollars(AmountReport(usd=0)) == "$0.00"
+
+
+@pytest.mark.parametrize(("usd", "words"), [(1.5, "+$0.50"), (0.25, "−$0.75"), (1.001, "")])  # noqa: RUF001
+def test_changes_of_less_than_a_cent_are_none(usd: float, words: str) -> None:
+    """The change has a sign; less than a cent is no change."""
+    assert change_of(AmountReport(usd=1), AmountReport(usd=usd)) == words
+
+
+def test_quotas_that_are_no_longer_needed_are_listed() -> None:
+    """A quota of the earlier version alone is needed no longer; a new one was 0 before."""
+    review = review_of(dev())
+    assert review.difference is not None
+    fewer = dev().model_copy(update={"quotas": dev().quotas[1:]})
+    rows = {row.name: row for row in quota_rows(review.model_copy(update={"preview": fewer}))}
+    assert (rows["PREEMPTIBLE_CPUS"].before, rows["PREEMPTIBLE_CPUS"].amount) == (38, 0)
+    assert rows["PREEMPTIBLE_NVIDIA_A100_GPUS"].before == 0
+    alone = Review(preview=dev(), difference=None, findings=(), verdict="pass")
+    assert {row.before for row in quota_rows(alone)} == {None}
