@@ -172,8 +172,8 @@ class FixedInputs:
 _bindings: ContextVar[tuple[Any, dict[str, pulumi.ResourceHookBinding]]] = ContextVar(
     "bindings", default=(None, {})
 )
-"""The engine's client and the hooks that it knows, by cloud. They end with the context of a run: a hook refers to
-every resource of its program.
+"""The engine's client and the hooks that it knows, by cloud. They end with the context of a run: a hook
+refers to every resource of its program.
 """
 
 

@@ -34,7 +34,7 @@ def review_of(
         after: the recording of the program.
         before: the earlier version, if there is one to compare with.
         warnings: warnings besides the program's.
-        policy: the stack's policy; the default one if omitted.
+        policy: the stack's policy; None for the default one.
     """
     preview = preview_of(after, warnings, policy)
     difference = _difference(before, after, preview) if before else None
@@ -42,7 +42,7 @@ def review_of(
         preview=preview,
         difference=difference,
         findings=preview.findings,
-        verdict=verdict_of(difference, preview.findings),
+        verdict=_verdict(difference, preview.findings),
     )
 
 
@@ -85,7 +85,7 @@ def _changes(changes: Iterable[Change], before: Preview, after: Preview) -> tupl
     )
 
 
-def verdict_of(
+def _verdict(
     difference: DifferenceReport | None, findings: Iterable[FindingReport]
 ) -> Literal["pass", "warn", "fail"]:
     """Return the verdict of a review; a finding with a declared exception does not count."""
