@@ -23,10 +23,12 @@ TESTS_NEED := pulumi-language-python pulumi-language-python-exec
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help preview policies test rehearse rehearse-all lint types pytest fmt docs bench wheel lock clean
+.PHONY: help install preview policies test rehearse rehearse-all lint types pytest fmt docs bench wheel lock clean
 
 help: ## What there is to call.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+install: $(VENV)/.checkout ## The command line and what the program runs with, in .venv.
 
 preview: $(VENV)/.checkout ## What a stack would create, without a cloud: STACK=dev.
 	@$(BIN)/ebbtide preview $(STACK)

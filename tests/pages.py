@@ -10,6 +10,7 @@ FILES = [
     *sorted(ROOT.glob("*.md")),
     *sorted((ROOT / "docs").rglob("*.md")),
     *sorted((ROOT / "examples").rglob("*.md")),
+    *sorted((ROOT / "policies").glob("*.md")),
     *sorted((ROOT / "template").rglob("*.md")),
 ]
 

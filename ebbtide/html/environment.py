@@ -21,7 +21,7 @@ def environment(package: str) -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    templates.filters["prose"] = prose
+    templates.filters |= {"prose": prose, "breakable": breakable}
     return templates
 
 
@@ -31,3 +31,8 @@ def prose(text: str) -> Markup:
     pairs = zip(parts[::2], chain(parts[1::2], [""]), strict=True)
     code = Markup("<code>{}</code>")  # `format` escapes its arguments
     return Markup().join(escape(words) + (code.format(name) if name else "") for words, name in pairs)
+
+
+def breakable(path: str) -> Markup:
+    """Escape a property path, and let lines break at its dots."""
+    return Markup(".<wbr>").join(path.split("."))

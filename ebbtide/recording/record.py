@@ -31,7 +31,7 @@ from ebbtide.recording.event_loop import InlineLoop
 from ebbtide.recording.failures import ProgramEndedError, ProgramError, explained
 from ebbtide.recording.messages import MessageLog, RecordingEngine
 from ebbtide.recording.monitor import RecordingMonitor
-from ebbtide.recording.recording import Recording
+from ebbtide.recording.recording import Message, Recording
 from ebbtide.recording.update_hooks import Updates, refusals
 
 __all__ = ["ProgramError", "record"]
@@ -99,12 +99,9 @@ def record(  # noqa: PLR0913 - all but the first have names
         settings.SETTINGS.callbacks = callbacks  # pyright: ignore[reportAttributeAccessIssue]
         settings.ROOT.set(None)
 
-    async def run_program() -> Recording:
+    async def run_program() -> tuple[Message, ...]:
         await _run(configure, func, loop)
-        recording = monitor.recording()
-        if updates is None:
-            return recording
-        return replace(recording, refusals=await refusals(updates(recording), callbacks.hooks, log))
+        return await refusals(updates(monitor.recording()), callbacks.hooks, log) if updates else ()
 
     try:
         with contextlib.ExitStack() as context:
@@ -124,9 +121,10 @@ def record(  # noqa: PLR0913 - all but the first have names
             # raised.
             loop.set_exception_handler(lambda _loop, _context: None)
             with asyncio.Runner(loop_factory=lambda: loop) as runner:
-                return runner.run(run_program())
+                refused = runner.run(run_program())
     except Exception as error:
         raise explained(error, clean=log.clean, program=path) from error
+    return replace(monitor.recording(), refusals=refused)
 
 
 async def _run(configure: Callable[[], None], func: Program, loop: InlineLoop) -> None:

@@ -45,7 +45,7 @@ def review_of(
         preview=preview,
         difference=difference,
         findings=preview.findings,
-        verdict=verdict_of(difference, preview.findings),
+        verdict=_verdict(difference, preview.findings),
     )
 
 
@@ -88,7 +88,7 @@ def _changes(changes: Iterable[Change], before: Preview, after: Preview) -> tupl
     )
 
 
-def verdict_of(
+def _verdict(
     difference: DifferenceReport | None, findings: Iterable[FindingReport]
 ) -> Literal["pass", "warn", "fail"]:
     """Return the verdict of a review; a finding with a declared exception does not count."""

@@ -61,28 +61,32 @@ class Picture:
         height: height.
         boxes: boxes.
         edges: paths from work to pools, and from pools to machines.
-        fallbacks: paths from pools to their fallbacks.
+        fallbacks: paths from pools to their fallbacks, each with the path of its arrow head.
     """
 
     width: int
     height: int
     boxes: tuple[Box, ...]
     edges: tuple[str, ...]
-    fallbacks: tuple[str, ...]
+    fallbacks: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """Left edges and widths of the columns; machines are part of the pools if they have no column."""
+    """Left edges and widths of the columns, of the whole, and of arcs between pools.
+
+    Machines are part of the pools if they have no column.
+    """
 
     work: tuple[int, int]
     pools: tuple[int, int]
     machines: tuple[int, int] | None
     width: int
+    arc: int
 
 
-_WIDE: Final = _Columns((0, 280), (390, 300), (800, 330), 1130)
-_NARROW: Final = _Columns((0, 118), (150, 182), None, 350)
+_WIDE: Final = _Columns((0, 280), (390, 300), (800, 330), 1130, 40)
+_NARROW: Final = _Columns((0, 118), (150, 180), None, 350, 24)
 
 
 def wide(pools: Sequence[PoolReport]) -> Picture:
@@ -117,7 +121,7 @@ def _picture(pools: Sequence[PoolReport], columns: _Columns) -> Picture:
     )
     shown = (*work, *boxes, *(machine for machine in machines if machine))
     height = max((box.y + box.height for box in shown), default=0) + 1
-    arcs = tuple(_arc(boxes[pool], boxes[fallback]) for pool, fallback in fallbacks(pools))
+    arcs = tuple(_arc(boxes[pool], boxes[fallback], columns.arc) for pool, fallback in fallbacks(pools))
     return Picture(columns.width, height, shown, tuple(edges), arcs)
 
 
@@ -206,8 +210,8 @@ def _curve(left: Box, right: Box) -> str:
     return f"M{start} {left.middle}C{bend} {left.middle} {bend} {right.middle} {end} {right.middle}"
 
 
-def _arc(box: Box, other: Box) -> str:
-    """Return a path at the right of two boxes of a column."""
-    x, way = box.x + box.width, 3 if other.y > box.y else -3
-    start, end = box.middle + way * 3, other.middle - way * 3
-    return f"M{x} {start}C{x + 34} {start} {x + 34} {end} {x + 2} {end}m6 -4l-6 4l6 4"
+def _arc(box: Box, other: Box, width: int) -> tuple[str, str]:
+    """Return a path at the right of two boxes of a column, and its arrow head."""
+    x, way = box.x + box.width, 10 if other.y > box.y else -10
+    start, end, bend = box.middle + way, other.middle - way, x + width
+    return f"M{x} {start}C{bend} {start} {bend} {end} {x + 2} {end}", f"M{x + 8} {end - 4}l-6 4l6 4"

@@ -22,12 +22,12 @@ class Entry:
 
 
 def entries(pools: Sequence[PoolReport]) -> list[Entry]:
-    """Return the entries of pools: LocalQueues, and the admitted pods of pools without a queue."""
-    indexes: dict[tuple[str, bool], list[int]] = {}
+    """Return the entries of each cluster's pools: LocalQueues, or the admitted pods without a queue."""
+    indexes: dict[tuple[str, str, bool], list[int]] = {}
     for index, pool in enumerate(pools):
         for label in pool.queues or (pool.admits,):
-            indexes.setdefault((label, bool(pool.queues)), []).append(index)
-    return [Entry(label, is_queue, tuple(pools)) for (label, is_queue), pools in indexes.items()]
+            indexes.setdefault((pool.cluster, label, bool(pool.queues)), []).append(index)
+    return [Entry(label, is_queue, tuple(pools)) for (_, label, is_queue), pools in indexes.items()]
 
 
 def fallbacks(pools: Sequence[PoolReport]) -> list[tuple[int, int]]:

@@ -19,13 +19,29 @@ from ebbtide.catalog import PINS
 from ebbtide.model import declare
 from ebbtide.placement.derive import profile
 from ebbtide.project.extends import extended
+from ebbtide.project.source import DECLARATION
+from ebbtide.review.policy import policy_of
+from ebbtide.review.settings import KEY
 from tests.pages import BLOCKS, FILES, Block, commands, of_kind
 from tests.repository import ROOT, STACK_FILES, declaration, makefile_targets, relative
 
-_OF_OTHERS = {"az", "cd", "cp", "docker", "export", "gcloud", "git", "kfp", "kubectl", "mkdir", "python3"}
+_OF_OTHERS = {
+    "az",
+    "cd",
+    "chromium",
+    "cp",
+    "docker",
+    "export",
+    "gcloud",
+    "git",
+    "kfp",
+    "kubectl",
+    "mkdir",
+    "python3",
+}
 """Commands that a page may name and a test cannot try; those of pulumi are run in rehearsal/tests/engine."""
 
-_PULUMI = {"destroy", "install", "login", "new", "stack", "up"}
+_PULUMI = {"destroy", "install", "login", "new", "preview", "stack", "up"}
 
 _PATH = re.compile(r"`((?:components|ebbtide|examples|stacks|template|tests)/[\w./*-]*)`")
 """A path of the repository as a page writes it."""
@@ -39,9 +55,15 @@ def test_every_block_is_of_a_kind() -> None:
 
 @pytest.mark.parametrize("block", of_kind("yaml"), ids=str)
 def test_yaml_is_a_declaration(block: Block) -> None:
-    """A stack's file that a page shows is accepted as it stands."""
-    written = yaml.safe_load(block.text)["config"]["ebbtide:cluster"]
-    declare(extended(written, ROOT).value, default_name="ebbtide-dev")
+    """A stack's file that a page shows is accepted as it stands; a policy may stand alone."""
+    config = yaml.safe_load(block.text)["config"]
+    assert config
+    for key, value in config.items():
+        if key == KEY:
+            policy_of(value)
+        else:
+            assert key == DECLARATION
+            declare(extended(value, ROOT).value, default_name="ebbtide-dev")
 
 
 _SUBMITS = "docs/kubeflow-pipelines.md"

@@ -1,12 +1,13 @@
-"""Progress of a rehearsal: a live line on a terminal, plain lines in a log."""
+"""Progress of a rehearsal: live lines on a terminal, plain lines in a log."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from typing import Final, assert_never
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Column
+from rich.text import Text
 
 from ebbtide_rehearsal.report import render
 from ebbtide_rehearsal.scenarios.progress import Finished, Started, Update, Watch, Worked
@@ -19,24 +20,34 @@ def narration(console: Console) -> Generator[Watch]:
     """Return a callback for the progress of a rehearsal.
 
     Args:
-        console: the output; a terminal gets a live line, anything else a line for each start and end.
+        console: the output; a terminal gets live lines, anything else a line for each start and end.
     """
     if not console.is_terminal:
         yield lambda update: _plain(console, update)
         return
-    with Progress(
+    with _TwoLines(
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True)),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[line]}", style="dim", markup=False, table_column=Column(no_wrap=True)),
+        TimeElapsedColumn(table_column=Column(no_wrap=True, min_width=7)),
         console=console,
         transient=True,
     ) as progress:
         yield _Live(progress)
 
 
+class _TwoLines(Progress):
+    """A task with its state on a line of its own: both are long."""
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        """Yield the tasks, then their states."""
+        yield self.make_tasks_table(self.tasks)
+        for task in self.tasks:
+            if line := task.fields["line"]:
+                yield Text(f"  {line}", style="dim", no_wrap=True, overflow="ellipsis")
+
+
 class _Live:
-    """A live line with the current step, its duration and its state, below completed steps."""
+    """Live lines with the current step, its duration and its state, below completed steps."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress

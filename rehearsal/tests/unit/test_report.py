@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from ebbtide.recording.recording import Recording
 from ebbtide.review.cost import cloud_nat
 from ebbtide_rehearsal.cloud.store import Event
 from ebbtide_rehearsal.report import page, render
@@ -18,8 +19,7 @@ from ebbtide_rehearsal.report.progress import narration
 from ebbtide_rehearsal.report.series import pools
 from ebbtide_rehearsal.scenarios.progress import Finished, Started, Worked
 from tests.html_pages import NAMESPACES, parsed
-from tests.repository import ROOT
-from tests.synth import synth_stack
+from tests.unit.review.stacks_in_memory import GKE, GKE_POOL, resource
 
 _HOUR = 3600.0
 
@@ -89,9 +89,11 @@ def test_the_total_grows_by_the_hourly_cost(nodes: list[tuple[float, str, int]])
 
 
 def test_rates_are_the_charges_of_the_review() -> None:
-    """Control plane and NAT of a recorded stack have the prices of the review, NAT by its nodes."""
-    made = rates(synth_stack(ROOT / "Pulumi.dev.yaml"))
+    """Control plane and NAT have the prices of the review, NAT by its nodes; pools are no rate."""
+    stack = (resource(GKE), resource(GKE_POOL), resource("gcp:compute/routerNat:RouterNat"))
+    made = rates(Recording(project="ebbtide", stack="dev", resources=stack))
     assert made.unknown == ()
+    assert list(made.by_item) == ["control plane", "Cloud NAT"]
     assert made.by_item["control plane"](7) == pytest.approx(0.1)
     assert [made.by_item["Cloud NAT"](nodes) for nodes in (0, 3)] == [
         cloud_nat(nodes).known for nodes in (0, 3)
@@ -186,7 +188,9 @@ def test_a_log_gets_a_line_for_each_start_and_end() -> None:
 
 
 def test_a_terminal_keeps_what_is_done() -> None:
-    """Completed steps stay above the live line."""
+    """Completed steps stay above the live lines, which have the state of the step."""
     text = _watched(terminal=True)
+    assert "[1/8] pulumi up" in text
+    assert "12 operations: create x" in text
     assert "missed" in text
     assert "No quota." in text

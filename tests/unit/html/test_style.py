@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from ebbtide.html.environment import prose
+from ebbtide.html.environment import breakable, prose
 
 _CSS = (files("ebbtide.html") / "templates" / "style.css").read_text(encoding="utf-8")
 _INK = ("ink", "quiet", "sea")
@@ -60,3 +60,8 @@ def test_prose_marks_code_and_escapes_the_rest() -> None:
     """Code in backticks becomes code; everything is escaped; a single backtick stays."""
     assert prose("Write `a <b>` & go") == "Write <code>a &lt;b&gt;</code> &amp; go"
     assert prose("a ` b") == "a ` b"
+
+
+def test_paths_break_at_their_dots() -> None:
+    """A path may break after each dot, and is escaped."""
+    assert breakable("a.b<c>") == "a.<wbr>b&lt;c&gt;"

@@ -78,6 +78,19 @@ def test_picture_leads_each_queue_to_its_pools() -> None:
     assert squares.get("d", "").count("M") == 4
 
 
+def test_picture_has_fallbacks_within_its_width() -> None:
+    """A dashed path leads from a pool to its first fallback, and none without one."""
+    assert "fallback" not in render(review_of(dev())).partition("</style>")[2]
+    first, *others = dev().pools
+    falling = first.model_copy(update={"falls_back_to": (others[0].name, others[1].name)})
+    page = render(review_of(dev().model_copy(update={"pools": (falling, *others)})))
+    for picture in parsed(page).iterfind(".//s:svg[@viewBox]", NAMESPACES):
+        (arc,) = picture.findall("s:path[@class='fallback']", NAMESPACES)
+        start, bend, *_ = (int(x) for x in re.findall(r"(\d+) \d+", arc.get("d", "")))
+        assert start + 0.75 * (bend - start) < int(picture.get("viewBox", "").split()[2])
+    assert "no stock" in page
+
+
 def test_boxes_of_a_picture_do_not_overlap() -> None:
     """No box of a large picture overlaps another one or leaves the picture."""
     root = parsed(render(large(60)))
