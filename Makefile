@@ -16,6 +16,9 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 	--custom-compile-command "make lock" $(LOCK)
 UNBUILD := rm -rf build *.egg-info rehearsal/build rehearsal/*.egg-info
 
+# Built before the tests of `make rehearse`: beside a build they would run out of time.
+TESTS_NEED := pulumi-language-python pulumi-language-python-exec
+
 # Pyright comes with its own node, and need not ask the network whether there is a newer one.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
@@ -36,6 +39,7 @@ test: lint types pytest ## Everything that needs nothing but Python.
 
 rehearse: $(VENV)/.dev ## A stack on the real engine and a real Kubernetes, then scenarios: STACK=dev.
 	@$(BIN)/ebbtide rehearse $(STACK)
+	@$(BIN)/python -m ebbtide_rehearsal.tools $(TESTS_NEED) >/dev/null
 	$(BIN)/pytest -m "(engine or rehearsal) and not long" -n 2 --dist loadfile rehearsal/tests $(ARGS)
 
 rehearse-all: $(VENV)/.dev policies ## Every scenario and everything else that wants a real control plane: about an hour.

@@ -160,7 +160,7 @@ class FixedInputs:
             return pulumi.ResourceHookBinding()
         known, bound = _bindings.get()
         if known is not monitor:
-            bound = {}
+            bound: dict[str, pulumi.ResourceHookBinding] = {}
             _bindings.set((monitor, bound))
         if self.cloud not in bound:
             name = f"ebbtide:{self.cloud.lower()}:fixed-pool-inputs"
@@ -172,8 +172,8 @@ class FixedInputs:
 _bindings: ContextVar[tuple[Any, dict[str, pulumi.ResourceHookBinding]]] = ContextVar(
     "bindings", default=(None, {})
 )
-"""The engine's client and the hooks that it knows, by cloud. They end with the context of a run: a hook
-refers to every resource of its program.
+"""The engine's client and the hooks that it knows, by cloud. They end with a run's context: a hook refers
+to every resource of its program.
 """
 
 

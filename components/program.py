@@ -12,7 +12,8 @@ import pulumi
 from ebbtide.model import Cluster, DeclarationError, advice, declare
 from ebbtide.placement.derive import profile
 from ebbtide.project.diagnostics import declaration_text
-from ebbtide.project.source import find_source
+from ebbtide.project.extends import ExtendsError, extended
+from ebbtide.project.source import find_source, project_directory
 
 
 class Deployed(Protocol):
@@ -27,8 +28,8 @@ def declared(written: object, **defaults: Any) -> Cluster:
     """Validate a declaration and log its warnings.
 
     Args:
-        written: the declaration as YAML or JSON has it. Without a `name` the cluster is called
-            `<project>-<stack>`.
+        written: the declaration as YAML or JSON has it; `extends` names the file of another one. Without a
+            `name` the cluster is called `<project>-<stack>`.
         defaults: fields that it may omit, such as `owner`; of an object (`cloud`), each of its fields.
 
     Raises:
@@ -37,7 +38,10 @@ def declared(written: object, **defaults: Any) -> Cluster:
     """
     try:
         name = f"{pulumi.get_project()}-{pulumi.get_stack()}"
-        cluster = declare(_completed(written, defaults), default_name=name)
+        declaration = extended(written, project_directory(Path.cwd())).value
+        cluster = declare(_completed(declaration, defaults), default_name=name)
+    except ExtendsError as error:
+        raise pulumi.RunError(str(error)) from None
     except DeclarationError as error:
         source = find_source(Path.cwd(), pulumi.get_stack())
         raise pulumi.RunError(declaration_text(error, source)) from None

@@ -8,6 +8,8 @@ from typing import Any
 
 import yaml
 
+from ebbtide.project.extends import extended
+
 ROOT = Path(__file__).parent.parent
 
 STACK_FILES = sorted([*ROOT.glob("Pulumi.*.yaml"), *ROOT.glob("examples/*/Pulumi.*.yaml")])
@@ -22,9 +24,9 @@ def relative(path: Path) -> str:
 
 
 def declaration(stack_file: Path) -> dict[str, Any]:
-    """What a stack's file has under `ebbtide:cluster`."""
+    """What a stack's file has under `ebbtide:cluster`, with what it extends."""
     written: dict[str, Any] = yaml.safe_load(stack_file.read_text(encoding="utf-8"))
-    return written["config"]["ebbtide:cluster"]
+    return extended(written["config"]["ebbtide:cluster"], ROOT).value
 
 
 def sources(*directories: str) -> list[Path]:

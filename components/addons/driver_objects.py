@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ebbtide.catalog import PINS, CloudKind, footprint
+from ebbtide.catalog import PINS, POOL_LABEL, CloudKind, footprint
 from ebbtide.model import Cluster, Pool
 from ebbtide.model.gpus import cloud_installs, gpu_pools, pools_left_to_us
 from ebbtide.model.nodes import most_nodes
 from ebbtide.placement.derive import toleration
-from ebbtide.placement.marks import POOL_LABEL, marks
+from ebbtide.placement.marks import marks
 
 from .home import Home
 from .manifest import obj

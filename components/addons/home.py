@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
-from ebbtide.catalog import CloudKind
+from ebbtide.catalog import POOL_LABEL, CloudKind
 from ebbtide.model import Cluster
 from ebbtide.placement.aks_marks import MODE, SYSTEM_ONLY
 from ebbtide.placement.derive import toleration
-from ebbtide.placement.marks import POOL_LABEL, marks
+from ebbtide.placement.marks import marks
 
 
 @dataclass(frozen=True, slots=True)

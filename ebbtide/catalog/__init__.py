@@ -7,6 +7,7 @@ The data files stand in `data/`: `machines.csv`, `attachable.csv`, `prices.csv`,
 
 from ebbtide.catalog.accelerators import chips_of, is_tpu, one_host_topology, resource_name, short_for
 from ebbtide.catalog.allocatable import Resources, allocatable
+from ebbtide.catalog.cloud_specs import CLOUD_SPECS, COMPUTE_CLASS, FALLBACK, POOL_LABEL, CloudSpec
 from ebbtide.catalog.clouds import GKE_REGION_ZONES, PREEMPTIBLE_SECONDS, CloudKind
 from ebbtide.catalog.disks import (
     LARGEST_EPHEMERAL_GIB,
@@ -33,12 +34,17 @@ from ebbtide.catalog.retirements import Retirement, retired_names, retirement
 from ebbtide.catalog.versions import PINS, Pin
 
 __all__ = [
+    "CLOUD_SPECS",
+    "COMPUTE_CLASS",
+    "FALLBACK",
     "GKE_REGION_ZONES",
     "LARGEST_EPHEMERAL_GIB",
     "LOCAL_SSD_GIB",
     "PINS",
+    "POOL_LABEL",
     "PREEMPTIBLE_SECONDS",
     "CloudKind",
+    "CloudSpec",
     "Footprint",
     "LocalSsds",
     "Locations",

@@ -88,6 +88,12 @@ def attachable_types() -> list[str]:
     return list(_attachable())
 
 
+def attachable_memory_gib(accelerator: str) -> float | None:
+    """Return the memory of an attachable accelerator, GiB; None for an unknown type."""
+    memory = (row["gpu_memory_gib"] for row in rows("attachable") if row["accelerator"] == accelerator)
+    return next(map(float, memory), None)
+
+
 def attachable_counts(machine: Machine, accelerator: str) -> list[int]:
     """Return the accepted numbers of accelerators of a type on a machine: an accelerator limits the machine's
     vCPUs and memory."""

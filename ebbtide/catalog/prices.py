@@ -72,6 +72,11 @@ def machine_price(cloud: CloudKind, region: str, machine_type: str) -> Price | N
     return _prices().get((cloud.value, region, machine_type))
 
 
+def priced_regions(cloud: CloudKind, item: str) -> list[str]:
+    """Return the regions in which the price of an item is known."""
+    return [region for kind, region, name in _prices() if kind == cloud.value and name == item]
+
+
 def node_items(
     cloud: CloudKind, region: str, machine_type: str, accelerator: str = "", count: int = 0
 ) -> list[tuple[str, Price | None, int]]:

@@ -19,6 +19,7 @@ from ebbtide import __version__
 from ebbtide.cli import help_examples, workloads
 from ebbtide.cli.consoles import console
 from ebbtide.cli.destroy import destroy
+from ebbtide.cli.machines import machines
 from ebbtide.cli.options import ConfigFile, Cwd, PreviewFormat, Stack, stack_files
 from ebbtide.cli.profile import profile
 from ebbtide.cli.rehearse import rehearse
@@ -139,7 +140,8 @@ def preview(
     lazy_packages.install()
     files = stack_files(stack, config_file, cwd)
     policy = files.policy()
-    document = preview_of(record_stack(files), files.warnings, policy)
+    declaration = files.source.declaration if files.source else None
+    document = preview_of(record_stack(files), files.warnings, policy, declaration=declaration)
     if format_ is PreviewFormat.JSON:
         _write(document.model_dump_json(indent=2) + "\n", out)
     else:
@@ -215,7 +217,10 @@ def _write_text(document: "Preview", out: Path | None, *, tree: bool, values: bo
         render(document, console(file, plain=True), tree=tree, values=values)
 
 
-for _command in cast("list[Callable[..., None]]", [review, profile, *workloads.COMMANDS, rehearse, destroy]):
+_COMMANDS = cast(
+    "list[Callable[..., None]]", [review, machines, profile, *workloads.COMMANDS, rehearse, destroy]
+)
+for _command in _COMMANDS:
     app.command(epilog=help_examples.epilog(_command.__name__))(_reporting(_command))
 
 _GC_THRESHOLD = 500_000

@@ -9,6 +9,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "preview": "preview dev --format json --out preview.json",
     "review": "review dev --against main",
     "schema": "schema --out declaration.schema.json",
+    "machines": "machines --gpu t4 --region us-central1",
     "profile": "profile dev --out profile.json",
     "job": (
         "job train --profile profile.json --image busybox \\\n"

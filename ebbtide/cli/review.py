@@ -20,7 +20,9 @@ class ReviewFormat(StrEnum):
     """Output formats of a review."""
 
     TEXT = "text"
+    MARKDOWN = "markdown"
     JSON = "json"
+    HTML = "html"
 
 
 def review(
@@ -35,7 +37,7 @@ def review(
         ),
     ] = None,
     format_: Annotated[
-        ReviewFormat, typer.Option("--format", help="Text for people, or JSON.")
+        ReviewFormat, typer.Option("--format", help="For a terminal, a pull request, programs, or a browser.")
     ] = ReviewFormat.TEXT,
     out: Annotated[
         Path | None, typer.Option(help="File to write to instead of standard output.", show_default=False)
@@ -47,7 +49,7 @@ def review(
 
     It records the work tree's program, and with --against also the earlier version, and predicts the engine's
     plan: updates, replacements and deletions, and what ends with them. Exit status 1: the update would fail,
-    or the stack breaks a mandatory rule of its policy.
+    or breaks a mandatory rule of the policy.
     """
     from ebbtide.preview.record_stack import record_stack  # noqa: PLC0415 - loads Pulumi
     from ebbtide.recording import lazy_packages  # noqa: PLC0415
@@ -58,8 +60,9 @@ def review(
     files = stack_files(stack, config_file, cwd)
     policy = files.policy()
     before = earlier(files, against) if against else None
-    after = record_stack(files, before.recording if before else None)
-    document = review_of(after, before, warnings=files.warnings, policy=policy)
+    after = record_stack(files, before.updates if before else None)
+    declaration = files.source.declaration if files.source else None
+    document = review_of(after, before, warnings=files.warnings, policy=policy, declaration=declaration)
     _write(document, format_, out)
     if document.verdict == "fail":
         raise typer.Exit(_FOUND)
@@ -67,17 +70,29 @@ def review(
 
 def _write(document: "Review", format_: ReviewFormat, out: Path | None) -> None:
     """Write the review: text is coloured on a terminal, plain in a pipe or a file."""
-    if format_ is ReviewFormat.JSON:
-        text = document.model_dump_json(indent=2) + "\n"
-        if out is None:
-            typer.echo(text, nl=False)
-        else:
-            out.write_text(text, encoding="utf-8")
-        return
-    from ebbtide.review.render import render  # noqa: PLC0415
+    if format_ is ReviewFormat.TEXT:
+        from ebbtide.review.render import render  # noqa: PLC0415
 
-    if out is None:
-        render(document, console(sys.stdout))
+        if out is None:
+            render(document, console(sys.stdout))
+            return
+        with out.open("w", encoding="utf-8") as file:
+            render(document, console(file, plain=True))
         return
-    with out.open("w", encoding="utf-8") as file:
-        render(document, console(file, plain=True))
+    text = _rendered(document, format_)
+    if out is None:
+        typer.echo(text, nl=False)
+    else:
+        out.write_text(text, encoding="utf-8")
+
+
+def _rendered(document: "Review", format_: ReviewFormat) -> str:
+    from ebbtide.review import markdown, page  # noqa: PLC0415
+
+    match format_:
+        case ReviewFormat.MARKDOWN:
+            return markdown.render(document)
+        case ReviewFormat.HTML:
+            return page.render(document)
+        case _:
+            return document.model_dump_json(indent=2) + "\n"

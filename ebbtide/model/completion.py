@@ -2,6 +2,7 @@
 derived."""
 
 from ebbtide.catalog import (
+    CLOUD_SPECS,
     CloudKind,
     Machine,
     boot_disk_types,
@@ -12,15 +13,12 @@ from ebbtide.catalog import (
 )
 from ebbtide.model.capacity import FlexStart, OnDemand, Queued, Reservation
 from ebbtide.model.cluster import Cluster
-from ebbtide.model.fallback import KEY, fallback_of
+from ebbtide.model.fallback import fallback_of
 from ebbtide.model.pool import Accelerator, Disk, LocalSsdConfig, Nodes, Pool
 from ebbtide.model.site import Site
 from ebbtide.model.tpus import slice_nodes
 
-_SYSTEM_MIN = {CloudKind.GKE: 1, CloudKind.AKS: 2}
-_SYSTEM_DISK_GIB = {CloudKind.GKE: 30, CloudKind.AKS: 64}
 _WORK_DISK_GIB = 100
-_IMAGE = {CloudKind.GKE: "cos", CloudKind.AKS: "ubuntu"}
 
 
 def machine_of(pool: Pool, site: Site) -> Machine | None:
@@ -63,11 +61,13 @@ def _nodes(pool: Pool, site: Site) -> Nodes:
         return pool.nodes.model_copy(update={"min": pool.nodes.min or 0, "max": pool.nodes.max or together})
     if pool.nodes.count is not None or pool.nodes.min is not None:
         return pool.nodes
-    return pool.nodes.model_copy(update={"min": _SYSTEM_MIN[site.cloud] if pool.is_system else 0})
+    return pool.nodes.model_copy(
+        update={"min": CLOUD_SPECS[site.cloud].system_nodes if pool.is_system else 0}
+    )
 
 
 def _disk(pool: Pool, machine: Machine | None, site: Site) -> Disk:
-    size = _SYSTEM_DISK_GIB[site.cloud] if pool.is_system else _WORK_DISK_GIB
+    size = CLOUD_SPECS[site.cloud].system_disk_gib if pool.is_system else _WORK_DISK_GIB
     types = boot_disk_types(site.cloud, machine.family if machine else "")
     return pool.disk.model_copy(
         update={"size_gib": pool.disk.size_gib or size, "type": pool.disk.type or types[0]}
@@ -114,7 +114,7 @@ def complete_pool(pool: Pool, site: Site) -> Pool:
         "accelerator": _accelerator(pool, machine),
         "nodes": _nodes(pool, site),
         "disk": _disk(pool, machine, site),
-        "image": pool.image or _IMAGE[site.cloud],
+        "image": pool.image or CLOUD_SPECS[site.cloud].images[0],
     }
     if site.cloud is CloudKind.GKE:
         update |= _gke_only(pool)
@@ -157,7 +157,9 @@ def _with_fallback(pool: Pool, cluster: Cluster) -> Pool:
     queue = fallback_of(pool.name, cluster)
     if not queue:
         return pool
-    return pool.model_copy(update={"labels": {**pool.labels, KEY[cluster.site.cloud]: queue}})
+    return pool.model_copy(
+        update={"labels": {**pool.labels, CLOUD_SPECS[cluster.site.cloud].fallback_key: queue}}
+    )
 
 
 def complete(cluster: Cluster) -> Cluster:

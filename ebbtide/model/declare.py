@@ -1,7 +1,7 @@
 """From what was written to a valid declaration, or all of its faults."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from pydantic import ValidationError
 
@@ -85,6 +85,20 @@ def advice(cluster: Cluster) -> tuple[Fault, ...]:
 
 def declaration_schema() -> dict[str, Any]:
     """JSON Schema of the declaration, for editors: the object under `ebbtide:cluster`, where a name may be
-    missing."""
+    missing, and with `extends` everything.
+    """
     schema = Cluster.model_json_schema(by_alias=True, mode="validation")
-    return schema | {"required": [field for field in schema["required"] if field != "name"]}
+    required = [field for field in schema.pop("required") if field != "name"]
+    properties = {"extends": {"type": "string", "description": _EXTENDS}, **schema["properties"]}
+    return schema | {
+        "properties": properties,
+        "if": {"not": {"required": ["extends"]}},
+        "then": {"required": required},
+    }
+
+
+_EXTENDS: Final = (
+    "File of a stack whose declaration this one changes: mappings are merged, null removes a field; pools, "
+    "queues and teams are merged by name, and {name: t4-spot, $patch: delete} removes one; other lists are "
+    "replaced."
+)

@@ -1,18 +1,7 @@
 """Pools that stand in for one another when the cloud has no stock of the preferred one."""
 
-from ebbtide.catalog import CloudKind
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.tenancy import Queue
-
-COMPUTE_CLASS = "cloud.google.com/compute-class"
-"""Label and taint by which GKE knows the node pools of a ComputeClass (GKE docs,
-about-custom-compute-classes, 2026)."""
-
-FALLBACK = "ebbtide.dev/fallback"
-"""Label that the pools of a queue that falls back share on AKS, which has no word for them."""
-
-KEY = {CloudKind.GKE: COMPUTE_CLASS, CloudKind.AKS: FALLBACK}
-"""The label that leads to all pools of a queue that falls back; its value is the queue's name."""
 
 
 def queues_falling_back(cluster: Cluster) -> tuple[Queue, ...]:

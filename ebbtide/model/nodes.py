@@ -1,6 +1,6 @@
 """Capacity of a node for work: allocatable resources of the machine, less the requests of DaemonSets."""
 
-from ebbtide.catalog import CloudKind, Resources, footprint
+from ebbtide.catalog import CLOUD_SPECS, Resources, footprint
 from ebbtide.model.addons import Addons
 from ebbtide.model.completion import machine_of
 from ebbtide.model.gpus import has_gpus
@@ -10,23 +10,24 @@ from ebbtide.model.site import Site
 NONE = Addons()
 """No add-ons: what a node of a pool alone carries."""
 
-_NODE = {CloudKind.GKE: "gke-node", CloudKind.AKS: "aks-node"}
-_GPU_NODE = {CloudKind.GKE: "gke-gpu-node", CloudKind.AKS: "aks-gpu-node"}
-
 
 def _of_gpus(pool: Pool, site: Site, addons: Addons) -> tuple[str, ...]:
     if pool.accelerator is None or not has_gpus(pool, site):
         return ()
     if pool.accelerator.driver != "none" or addons.drivers in ("managed", "none"):
-        return (_GPU_NODE[site.cloud],)
+        return (CLOUD_SPECS[site.cloud].gpu_node_footprint,)
     if addons.drivers == "daemonset":
-        return (_GPU_NODE[site.cloud], "driver-daemonset")
+        return (CLOUD_SPECS[site.cloud].gpu_node_footprint, "driver-daemonset")
     return ("gpu-operator-node",)
 
 
 def daemons(pool: Pool, site: Site, addons: Addons = NONE) -> Resources:
     """Return the requests of the DaemonSets on a node of a complete pool: the cloud's and the add-ons'."""
-    items = (_NODE[site.cloud], *_of_gpus(pool, site, addons), *(("logs-node",) if addons.logs else ()))
+    items = (
+        CLOUD_SPECS[site.cloud].node_footprint,
+        *_of_gpus(pool, site, addons),
+        *(("logs-node",) if addons.logs else ()),
+    )
     total = Resources(0, 0)
     for item in items:
         total += footprint(item).requests

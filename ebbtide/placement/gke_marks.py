@@ -2,7 +2,7 @@
 
 from typing import assert_never
 
-from ebbtide.catalog import is_tpu, resource_name
+from ebbtide.catalog import COMPUTE_CLASS, is_tpu, resource_name
 from ebbtide.model import (
     Accelerator,
     FlexStart,
@@ -14,7 +14,6 @@ from ebbtide.model import (
     Spot,
     Taint,
 )
-from ebbtide.model.fallback import COMPUTE_CLASS
 from ebbtide.model.tpus import topology_of
 
 SPOT = "cloud.google.com/gke-spot"

@@ -4,13 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import assert_never
 
-from ebbtide.catalog import CloudKind
+from ebbtide.catalog import FALLBACK, POOL_LABEL, CloudKind
 from ebbtide.model import Pool, Taint
-from ebbtide.model.fallback import FALLBACK
 from ebbtide.placement import aks_marks, gke_marks
-
-POOL_LABEL = "ebbtide.dev/pool"
-"""Label and taint key by which a pool is told from every other, on any cloud."""
 
 
 @dataclass(frozen=True, slots=True)

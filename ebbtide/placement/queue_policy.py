@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ebbtide.catalog import resource_name
+from ebbtide.catalog import COMPUTE_CLASS, resource_name
 from ebbtide.model import Cluster, Pool, Taint, TaintEffect, Team
-from ebbtide.model.fallback import COMPUTE_CLASS
 from ebbtide.model.queues import queues_of
 from ebbtide.placement.marks import marks
 from ebbtide.placement.profile import QUEUE_LABEL

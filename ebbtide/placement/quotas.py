@@ -4,9 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ebbtide.catalog import resource_name
+from ebbtide.catalog import CLOUD_SPECS, resource_name
 from ebbtide.model import Cluster, Pool, Queue, Queued, Taint
-from ebbtide.model.fallback import KEY
 from ebbtide.model.gpus import shares
 from ebbtide.model.nodes import most_nodes, offered
 from ebbtide.placement.derive import toleration
@@ -124,7 +123,8 @@ def fallback_flavor(queue: Queue, cluster: Cluster) -> Flavor:
     pools = [by_name[name] for name in queue.pools]
     cloud = cluster.site.cloud
     taints = (taint for pool in pools for taint in marks(pool, cloud).all_taints)
-    return _flavor(f"{queue.name}.pools", {KEY[cloud]: queue.name}, taints, pools, cluster)
+    labels = {CLOUD_SPECS[cloud].fallback_key: queue.name}
+    return _flavor(f"{queue.name}.pools", labels, taints, pools, cluster)
 
 
 def covered(flavors: Iterable[Flavor]) -> tuple[str, ...]:

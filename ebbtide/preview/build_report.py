@@ -26,6 +26,7 @@ from ebbtide.preview.report import (
     ResourceReport,
     TaintReport,
 )
+from ebbtide.project.extends import Declaration
 from ebbtide.reading import (
     ClusterFacts,
     PoolFacts,
@@ -53,6 +54,8 @@ def preview_of(
     warnings: Iterable[str] = (),
     policy: Policy | None = None,
     today: date | None = None,
+    *,
+    declaration: Declaration | None = None,
 ) -> Preview:
     """Build the document of a recording.
 
@@ -61,6 +64,7 @@ def preview_of(
         warnings: warnings besides the program's.
         policy: the stack's policy; None for the default one.
         today: the date that exceptions of the policy are compared with; by default the current one.
+        declaration: the stack's declaration, for what it extends.
     """
     pools, clusters = read_pools(recording), read_clusters(recording)
     cost = charges(recording, clusters, pools)
@@ -71,6 +75,8 @@ def preview_of(
     return Preview(
         project=recording.project,
         stack=recording.stack,
+        extends=declaration.bases if declaration else (),
+        changes_to_base=declaration.changes if declaration else (),
         clusters=tuple(map(_cluster, clusters)),
         pools=tuple(map(_pool, pools, queues, fallbacks)),
         queues=tuple(_queue(queue, pools, queues) for queue in read_cluster_queues(recording)),

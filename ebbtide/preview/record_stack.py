@@ -3,14 +3,15 @@
 from ebbtide.preview.stack_files import StackFiles
 from ebbtide.recording.record import record
 from ebbtide.recording.recording import Recording
+from ebbtide.recording.update_hooks import Updates
 
 
-def record_stack(files: StackFiles, before: Recording | None = None) -> Recording:
+def record_stack(files: StackFiles, updates: Updates | None = None) -> Recording:
     """Run a stack's program offline, with the stack's configuration.
 
     Args:
         files: the stack's files.
-        before: an earlier recording of the stack, to be updated.
+        updates: the updates that the program's hooks are called with.
 
     Raises:
         ProgramError: the program fails.
@@ -22,5 +23,5 @@ def record_stack(files: StackFiles, before: Recording | None = None) -> Recordin
         config=files.config,
         secret_keys=files.secret_keys,
         root=files.root,
-        before=before,
+        updates=updates,
     )

@@ -134,6 +134,9 @@ def _title(preview: Preview) -> RenderableType:
         for text in (*cluster.settings, overrides_words(cluster.overrides))
         if text
     ]
+    if preview.extends:
+        changes = ", ".join(preview.changes_to_base) or "nothing"
+        details.append(f"extends {' and '.join(preview.extends)}; changes {changes}")
     return Group(Indented(title, "", "  "), *(Indented(Text(detail), _BELOW, _BELOW) for detail in details))
 
 

@@ -366,6 +366,10 @@ class Preview(_Part):
     """Name of the Pulumi project."""
     stack: str
     """Name of the stack."""
+    extends: tuple[str, ...] = ()
+    """Files that the stack's declaration extends, the nearest first."""
+    changes_to_base: tuple[str, ...] = ()
+    """Paths of the declaration that the stack's own file sets or removes; empty without a base."""
     clusters: tuple[ClusterReport, ...]
     """Clusters that the stack makes."""
     pools: tuple[PoolReport, ...]

@@ -5,6 +5,7 @@ strings, objects as JSON. Encrypted values are not decrypted and need no passphr
 them, and their keys are secret.
 """
 
+import copy
 import json
 import re
 from collections.abc import Mapping
@@ -15,7 +16,9 @@ from typing import Any, Final, Self
 
 from ebbtide.preview.stack_config import MergedConfig, StackFileError, merged_config
 from ebbtide.project import yaml_file
+from ebbtide.project.extends import Declaration, ExtendsError, extended
 from ebbtide.project.misplaced import MisplacedKey, misplaced_keys
+from ebbtide.project.position import positions_below
 from ebbtide.project.source import DECLARATION, Source, parsed
 from ebbtide.project.yaml_file import Document, Yaml
 from ebbtide.review.policy import policy_of
@@ -66,18 +69,18 @@ class StackFiles:
         return f"{self.project}-{self.stack}"
 
     def declaration(self) -> Any:
-        """Return the stack's declaration.
+        """Return the stack's declaration, with what it takes from its bases.
 
         Raises:
             StackFileError: it declares no cluster.
         """
-        if DECLARATION not in self.config:
+        if self.source is None:
             hint = " ".join(str(key) for key in self.misplaced)
             raise StackFileError(
                 f"{self.config_file} declares no cluster. "
                 + (hint or f"Write one under `{DECLARATION}`; README.md has the shortest that works.")
             )
-        return parsed(self.config[DECLARATION])
+        return copy.deepcopy(self.source.declaration.value)
 
     def policy(self) -> Policy:
         """Return the stack's policy, or the default one.
@@ -93,7 +96,8 @@ class StackFiles:
 
     def declaring(self, declaration: Mapping[str, Any]) -> Self:
         """Return these files with the declaration replaced."""
-        return replace(self, config={**self.config, DECLARATION: json.dumps(declaration)})
+        source = Source(declaration=Declaration(declaration, {}))
+        return replace(self, config={**self.config, DECLARATION: json.dumps(declaration)}, source=source)
 
 
 def stack_named_by(config_file: Path) -> str | None:
@@ -159,8 +163,8 @@ def read_stack(directory: Path, stack: str, *, config_file: Path | None = None) 
         config=merged.values,
         secret_keys=merged.secret_keys,
         warnings=tuple(warnings),
-        source=_source(DECLARATION, merged, documents, misplaced),
-        policy_source=_source(KEY, merged, documents),
+        source=_source(DECLARATION, merged, documents, root, misplaced),
+        policy_source=_source(KEY, merged, documents, root),
         misplaced=misplaced,
     )
 
@@ -169,19 +173,20 @@ def _source(
     key: str,
     config: MergedConfig,
     documents: Mapping[Path, Document],
+    root: Path,
     misplaced: tuple[MisplacedKey, ...] = (),
 ) -> Source | None:
     """Return the position of a configuration value; None without one."""
     if key not in config.values:
         return None
     file, prefix = config.origins[key]
-    return Source(
-        file=file,
-        prefix=prefix,
-        value=parsed(config.values[key]),
-        positions=documents[file].positions,
-        misplaced=misplaced,
-    )
+    value, positions = parsed(config.values[key]), positions_below(file, documents[file].positions, prefix)
+    if key != DECLARATION:
+        return Source(declaration=Declaration(value, positions))
+    try:
+        return Source(declaration=extended(value, root, positions), misplaced=misplaced)
+    except ExtendsError as error:
+        raise StackFileError(str(error)) from error
 
 
 def _project_file(directory: Path) -> Path:

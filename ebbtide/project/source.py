@@ -4,44 +4,35 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, cast
+from typing import cast
 
 from ebbtide.model.paths import Key, path_keys
-from ebbtide.project.misplaced import NAMESPACE, MisplacedKey, misplaced_keys
+from ebbtide.project.extends import DECLARATION, Declaration, ExtendsError, extended
+from ebbtide.project.misplaced import MisplacedKey, misplaced_keys
+from ebbtide.project.position import Position, positions_below
 from ebbtide.project.yaml_file import Document, YamlFileError, read
 
-DECLARATION: Final = f"{NAMESPACE}:cluster"
-"""The configuration key of a stack's cluster declaration."""
-
-
-@dataclass(frozen=True, slots=True)
-class Position:
-    """A position in a file; line and column count from 1, and are 0 if unknown."""
-
-    file: str
-    line: int
-    column: int = 0
-
-    def __str__(self) -> str:
-        return ":".join(str(part) for part in (self.file, self.line, self.column) if part)
+__all__ = [
+    "DECLARATION",
+    "Position",
+    "Source",
+    "find_misplaced",
+    "find_source",
+    "parsed",
+    "project_directory",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """A declaration's position in a YAML file.
+    """The positions of a declaration in YAML files.
 
     Attributes:
-        file: the file.
-        prefix: the key path of the declaration.
-        value: the declaration, as passed to the program.
-        positions: line and column of every key and list item of the file, by path.
-        misplaced: unused keys of the file that were probably meant for the declaration.
+        declaration: the declaration, with its bases.
+        misplaced: unused keys of the stack's file that were probably meant for the declaration.
     """
 
-    file: Path
-    prefix: tuple[Key, ...]
-    value: object
-    positions: Mapping[tuple[Key, ...], tuple[int, int]]
+    declaration: Declaration
     misplaced: tuple[MisplacedKey, ...] = ()
 
     def position(self, path: str, declared: object) -> Position | None:
@@ -49,13 +40,13 @@ class Source:
 
         Args:
             path: the path in the declaration, as `pools[2].machine`.
-            declared: the declaration that was validated, which may differ from the file.
+            declared: the declaration that was validated, which may differ from the files.
 
         Returns:
-            The position; None if the value is not from this file.
+            The position; None if the value is not from these files.
         """
-        keys = self.prefix
-        written, read_as = self.value, declared
+        keys: tuple[Key, ...] = ()
+        written, read_as = cast("object", self.declaration.value), declared
         for key in path_keys(path):
             if _has(written, key) != _has(read_as, key):
                 return None
@@ -63,11 +54,12 @@ class Source:
                 break
             written, read_as = _item(written, key), _item(read_as, key)
             keys = (*keys, key)
-        if keys != self.prefix and written != read_as:
+        if keys and written != read_as:
             return None
-        while keys and keys not in self.positions:  # an alias has only its anchor's positions
+        positions = self.declaration.positions
+        while keys and keys not in positions:  # an alias has only its anchor's positions
             keys = keys[:-1]
-        return Position(str(self.file), *self.positions[keys]) if keys else None
+        return positions.get(keys)
 
 
 def _has(value: object, key: Key) -> bool:
@@ -100,15 +92,20 @@ def find_source(directory: Path, stack: str) -> Source | None:
     """
     match _stack_file(directory, stack):
         case (file, Document(value={"config": {"ebbtide:cluster": value}}) as document, project):
-            return Source(
-                file=file,
-                prefix=("config", DECLARATION),
-                value=value,
-                positions=document.positions,
-                misplaced=tuple(misplaced_keys(file, document, project)),
-            )
+            positions = positions_below(file, document.positions, ("config", DECLARATION))
+            try:
+                declaration = extended(value, project_directory(directory), positions)
+            except ExtendsError:
+                return None
+            return Source(declaration=declaration, misplaced=tuple(misplaced_keys(file, document, project)))
         case _:
             return None
+
+
+def project_directory(directory: Path) -> Path:
+    """Return the directory of `Pulumi.yaml`, in or above a directory; the directory itself without one."""
+    above = (directory, *directory.parents)
+    return next((parent for parent in above if (parent / "Pulumi.yaml").is_file()), directory)
 
 
 def find_misplaced(directory: Path, stack: str) -> tuple[MisplacedKey, ...]:
@@ -119,10 +116,7 @@ def find_misplaced(directory: Path, stack: str) -> tuple[MisplacedKey, ...]:
 
 def _stack_file(directory: Path, stack: str) -> tuple[Path, Document, str] | None:
     """Return a stack's file, its content and the project's name; None if any is unreadable."""
-    above = (directory, *directory.parents)
-    home = next((parent for parent in above if (parent / "Pulumi.yaml").is_file()), None)
-    if home is None:
-        return None
+    home = project_directory(directory)
     try:
         project = read(home / "Pulumi.yaml").value
         settings = project if isinstance(project, dict) else {}

@@ -32,7 +32,7 @@ from ebbtide.recording.failures import ProgramEndedError, ProgramError, explaine
 from ebbtide.recording.messages import MessageLog, RecordingEngine
 from ebbtide.recording.monitor import RecordingMonitor
 from ebbtide.recording.recording import Recording
-from ebbtide.recording.update_hooks import refusals
+from ebbtide.recording.update_hooks import Updates, refusals
 
 __all__ = ["ProgramError", "record"]
 
@@ -54,7 +54,7 @@ def record(  # noqa: PLR0913 - all but the first have names
     organization: str = "organization",
     root: Path | None = None,
     assumptions: Assumptions = ASSUMPTIONS,
-    before: Recording | None = None,
+    updates: Updates | None = None,
 ) -> Recording:
     """Run a program offline, as a preview of a stack would.
 
@@ -69,7 +69,7 @@ def record(  # noqa: PLR0913 - all but the first have names
         root: the project's directory, as `pulumi.get_root_directory()` returns it; the program's directory by
             default.
         assumptions: the clouds' assumed responses.
-        before: an earlier recording of the stack. The program's update hooks are called as in its update.
+        updates: the updates that the program's hooks are called with; none are called if omitted.
 
     Returns:
         The resources, outputs, calls and messages of the run.
@@ -102,9 +102,9 @@ def record(  # noqa: PLR0913 - all but the first have names
     async def run_program() -> Recording:
         await _run(configure, func, loop)
         recording = monitor.recording()
-        if before is None:
+        if updates is None:
             return recording
-        return replace(recording, refusals=await refusals(before, recording, callbacks.hooks, log))
+        return replace(recording, refusals=await refusals(updates(recording), callbacks.hooks, log))
 
     try:
         with contextlib.ExitStack() as context:

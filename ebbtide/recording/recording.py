@@ -119,7 +119,7 @@ class Recording:
         outputs: the stack's outputs.
         invocations: in order of the calls.
         messages: in order of arrival.
-        refusals: what the program's hooks raise at the update from an earlier recording, if one was given.
+        refusals: what the program's hooks raise before updates, if some were given.
     """
 
     project: str

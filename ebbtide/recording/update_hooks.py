@@ -3,40 +3,40 @@
 Only hooks before an update that run in previews (`on_dry_run`) are called.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import TypeAlias
 
 from google.protobuf.message import Message as Response
 from pulumi.runtime.proto import resource_pb2
 
-from ebbtide.recording.identities import former_resources
 from ebbtide.recording.messages import MessageLog
-from ebbtide.recording.recording import Message, Recording
+from ebbtide.recording.recording import Message, Recording, Resource
 from ebbtide.recording.wire import fill_struct
 
-Hook = Callable[[bytes], Awaitable[Response]]
+Hook: TypeAlias = Callable[[bytes], Awaitable[Response]]
+Updates: TypeAlias = Callable[[Recording], Iterable[tuple[Resource, Resource]]]
+"""The updated resources of a recording, before and after."""
 
 
 async def refusals(
-    before: Recording, after: Recording, hooks: Mapping[str, Hook], log: MessageLog
+    updates: Iterable[tuple[Resource, Resource]], hooks: Mapping[str, Hook], log: MessageLog
 ) -> tuple[Message, ...]:
-    """Return what the program's hooks raise at the update of one recording to another.
+    """Return what a program's hooks raise before updates.
 
     Args:
-        before: the stack as it is.
-        after: the stack as it would be.
+        updates: the updated resources, before and after.
         hooks: the program's hooks, by name.
         log: masks the secrets of the configuration.
     """
     result: list[Message] = []
-    for urn, old in former_resources(before, after).items():
-        new = after[urn]
-        if old.inputs == new.inputs:
-            continue
+    for old, new in updates:
         for hook in (hooks[name] for name in new.hooks.get("before_update", ()) if name in hooks):
-            request = resource_pb2.ResourceHookRequest(urn=urn, id=old.id or "", name=new.name, type=new.type)
+            request = resource_pb2.ResourceHookRequest(
+                urn=new.urn, id=old.id or "", name=new.name, type=new.type
+            )
             fill_struct(request.old_inputs, old.inputs)
             fill_struct(request.new_inputs, new.inputs)
             response = await hook(request.SerializeToString())
             if error := getattr(response, "error", ""):
-                result.append(Message(severity="error", text=log.clean(error), urn=urn))
+                result.append(Message(severity="error", text=log.clean(error), urn=new.urn))
     return tuple(result)

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from typing import Final, Literal
 
 from ebbtide.preview.build_report import preview_of
-from ebbtide.preview.report import Preview
+from ebbtide.preview.report import FindingReport, Preview
+from ebbtide.project.extends import Declaration
 from ebbtide.recording.recording import Recording
 from ebbtide.recording.values import masked
 from ebbtide.review.consequences import consequences, refusals
@@ -14,7 +15,6 @@ from ebbtide.review.report import (
     ChangeReport,
     DifferenceReport,
     FieldChangeReport,
-    FindingReport,
     Review,
 )
 from ebbtide.review.settings import Policy
@@ -28,6 +28,7 @@ def review_of(
     *,
     warnings: Iterable[str] = (),
     policy: Policy | None = None,
+    declaration: Declaration | None = None,
 ) -> Review:
     """Build the document of a review.
 
@@ -35,15 +36,16 @@ def review_of(
         after: the recording of the program.
         before: the earlier version, if there is one to compare with.
         warnings: warnings besides the program's.
-        policy: the stack's policy; None for the default one.
+        policy: the stack's policy; the default one if omitted.
+        declaration: the stack's declaration, for what it extends.
     """
-    preview = preview_of(after, warnings, policy)
+    preview = preview_of(after, warnings, policy, declaration=declaration)
     difference = _difference(before, after, preview) if before else None
     return Review(
         preview=preview,
         difference=difference,
         findings=preview.findings,
-        verdict=_verdict(difference, preview.findings),
+        verdict=verdict_of(difference, preview.findings),
     )
 
 
@@ -86,10 +88,10 @@ def _changes(changes: Iterable[Change], before: Preview, after: Preview) -> tupl
     )
 
 
-def _verdict(
+def verdict_of(
     difference: DifferenceReport | None, findings: Iterable[FindingReport]
 ) -> Literal["pass", "warn", "fail"]:
-    """Return the verdict; a finding with a declared exception does not count."""
+    """Return the verdict of a review; a finding with a declared exception does not count."""
     levels = {finding.level for finding in findings if not finding.exception}
     if "mandatory" in levels or (difference and difference.refusals):
         return "fail"

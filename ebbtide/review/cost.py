@@ -9,7 +9,7 @@ from functools import reduce
 from typing import Final
 
 from ebbtide.catalog import CloudKind, Price, find_machine, find_price, footprint, node_items
-from ebbtide.catalog.clouds import region_of
+from ebbtide.catalog.clouds import is_gke_zone, region_of
 from ebbtide.reading.aks import CLUSTER as AKS_CLUSTER
 from ebbtide.reading.facts import ClusterFacts, PoolFacts
 from ebbtide.reading.gke import CLUSTER as GKE_CLUSTER
@@ -144,8 +144,9 @@ def _flat(item: str, amount: Amount, note: str = "") -> Charge:
 
 
 def _control_planes(recording: Recording) -> Iterator[Charge]:
-    for _ in _created(recording, GKE_CLUSTER):
-        note = "one zonal cluster may be free"
+    for resource in _created(recording, GKE_CLUSTER):
+        is_zonal = is_gke_zone(Inputs(resource.inputs).text("location"))
+        note = "one zonal cluster may be free" if is_zonal else ""
         yield _flat("control plane", _item(CloudKind.GKE, "", "control-plane:gke-standard"), note)
     for resource in _created(recording, AKS_CLUSTER):
         tier = Inputs(resource.inputs).text("sku.tier").lower() or "free"

@@ -65,11 +65,7 @@ def compare(before: Recording, after: Recording, *, deployed: bool = False) -> t
         after: the stack as it would be.
         deployed: true if `before` is a state, whose values a recording can only assume.
     """
-    answers = frozenset(_answers(after)) if deployed else frozenset[str]()
-    plan = _Plan(before, after, former_resources(before, after), deployed=deployed, answers=answers)
-    for resource in after:
-        if (resource.custom or resource.remote) and not resource.read:
-            plan.add(resource)
+    plan = _planned(before, after, deployed=deployed)
     kept = {resource.urn for resource in plan.former.values()}
     hidden = {plan.former[urn].urn for urn in plan.former if after[urn].remote}
     deleted = (
@@ -81,6 +77,28 @@ def compare(before: Recording, after: Recording, *, deployed: bool = False) -> t
         and hidden.isdisjoint(ancestor.urn for ancestor in before.ancestors(resource.urn))
     )
     return (*plan.changes.values(), *deleted)
+
+
+def updates(
+    before: Recording, after: Recording, *, deployed: bool = False
+) -> list[tuple[Resource, Resource]]:
+    """Return the updated resources with hooks, before and after; arguments as of `compare`.
+
+    Inputs are unknown, as in the engine's preview, where they are made of what a replaced resource will have.
+    """
+    plan = _planned(before, after, deployed=deployed)
+    pairs = ((old, after[urn]) for urn, old in plan.former.items() if urn not in plan.replaced)
+    known = ((old, replace(new, inputs=plan.settled(new, old))) for old, new in pairs if new.hooks)
+    return [(old, new) for old, new in known if old.inputs != new.inputs]
+
+
+def _planned(before: Recording, after: Recording, *, deployed: bool) -> "_Plan":
+    answers = frozenset(_answers(after)) if deployed else frozenset[str]()
+    plan = _Plan(before, after, former_resources(before, after), deployed=deployed, answers=answers)
+    for resource in after:
+        if (resource.custom or resource.remote) and not resource.read:
+            plan.add(resource)
+    return plan
 
 
 @dataclass
@@ -95,7 +113,8 @@ class _Plan:
         answers: texts in the assumed answers of functions that the program calls.
         changes: the changes so far, by URN.
         deleted_first: former URNs of resources that are deleted before their replacement is created.
-        replaced: URNs of replaced resources, whose values only the cloud will know.
+        replaced: URNs of replaced resources.
+        made: URNs of replaced and new resources, whose values only the cloud will know.
     """
 
     before: Recording
@@ -106,12 +125,14 @@ class _Plan:
     changes: dict[str, Change] = field(default_factory=dict[str, Change])
     deleted_first: set[str] = field(default_factory=set[str])
     replaced: set[str] = field(default_factory=set[str])
+    made: set[str] = field(default_factory=set[str])
 
     def add(self, resource: Resource) -> None:
         """Add a resource's change, if it has one."""
         old = self.former.get(resource.urn)
         if old is None or old.read:
             self.changes[resource.urn] = Change("create", None, resource)
+            self.made.add(resource.urn)
             return
         fields = self._fields(old, resource)
         if any(change.replaces for change in fields) or self._is_replaced_with(resource):
@@ -125,6 +146,7 @@ class _Plan:
         if is_deleted_first(new.type, old.inputs, new.inputs) if first is None else first:
             self.deleted_first.add(old.urn)
         self.replaced.add(new.urn)
+        self.made.add(new.urn)
 
     def _fields(self, old: Resource, new: Resource) -> tuple[FieldChange, ...]:
         provider = new.provider if new.provider in self.after else None
@@ -144,20 +166,28 @@ class _Plan:
             for name, urns in old.property_dependencies.items()
             if not self.deleted_first.isdisjoint(urns)
         }
-        fields = changed(self._known(new))
+        fields = changed(self.known(new))
         if gone and not any(item.replaces for item in fields):
             unknown = changed({**new.inputs, **dict.fromkeys(gone & new.inputs.keys(), UNKNOWN)})
             if any(item.replaces for item in unknown):
                 return unknown
         return fields
 
-    def _known(self, new: Resource) -> dict[str, Plain]:
-        """Return inputs, those unknown that are made of what a replaced resource will have."""
+    def known(self, new: Resource) -> dict[str, Plain]:
+        """Return inputs; what is made of a replaced or new resource's outputs is unknown."""
         inputs = dict(new.inputs)
         for name, urns in new.property_dependencies.items():
-            replaced = self.replaced.intersection(urns)
-            if replaced and self._has_assumed(inputs.get(name), replaced):
-                inputs[name] = UNKNOWN
+            if made := self.made.intersection(urns):
+                inputs[name] = _without(inputs.get(name), frozenset(self._assumed(made)))
+        return inputs
+
+    def settled(self, new: Resource, old: Resource) -> dict[str, Plain]:
+        """Return inputs as of `known`; what a state has otherwise than a recording assumes is unknown too."""
+        inputs = self.known(new)
+        if self.deployed:
+            for name, urns in new.property_dependencies.items():
+                if inputs.get(name) != old.inputs.get(name):
+                    inputs[name] = _without(inputs.get(name), frozenset(self._assumed(urns)))
         return inputs
 
     def _with_options(self, new: Resource, change: FieldChange) -> FieldChange:
@@ -172,17 +202,13 @@ class _Plan:
         if not self.deployed:
             return change.old is UNKNOWN and change.new is UNKNOWN
         urns = new.property_dependencies.get(top_level(change.path), ())
-        return change.old is not None and (
-            self._has_assumed(change.new, urns) or any(text in _texts(change.new) for text in self.answers)
-        )
+        assumed = self.answers.union(self._assumed(urns))
+        return change.old is not None and _without(change.new, assumed) != change.new
 
-    def _has_assumed(self, value: Plain, urns: Iterable[str]) -> bool:
-        """Report if a value is made of what a recording assumes of these resources."""
-        texts = _texts(value)
-        if is_assumed(texts):
-            return True
-        resources = (self.after[urn] for urn in urns if urn in self.after)
-        return any(assumed in texts for resource in resources for assumed in _assumed(resource))
+    def _assumed(self, urns: Iterable[str]) -> Iterator[str]:
+        """Yield what a recording assumes of these resources."""
+        for resource in (self.after[urn] for urn in urns if urn in self.after):
+            yield from _assumed(resource)
 
     def _is_replaced_with(self, new: Resource) -> bool:
         return any(self._action(urn) == "replace" for urn in new.replace_with)
@@ -209,6 +235,18 @@ def _assumed(resource: Resource) -> Iterator[str]:
         text = value.value if isinstance(value, Secret) else value
         if isinstance(text, str) and text:
             yield text
+
+
+def _without(value: Plain, assumed: frozenset[str]) -> Plain:
+    """Return a value in which every text that has an assumed one in it is unknown."""
+    if isinstance(value, dict):
+        return {key: _without(item, assumed) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_without(item, assumed) for item in value]
+    text = value.value if isinstance(value, Secret) else value
+    if not isinstance(text, str):
+        return value
+    return UNKNOWN if is_assumed(text) or any(item in text for item in assumed) else value
 
 
 def _texts(value: Any) -> str:

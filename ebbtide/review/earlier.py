@@ -13,9 +13,10 @@ from ebbtide.errors import EbbtideError
 from ebbtide.preview.record_stack import record_stack
 from ebbtide.preview.stack_files import StackFileError, StackFiles, read_stack
 from ebbtide.recording.record import ProgramError
-from ebbtide.recording.recording import Recording
+from ebbtide.recording.recording import Recording, Resource
 from ebbtide.recording.values import Plain
 from ebbtide.review import state
+from ebbtide.review.difference import updates
 
 _STACK_FILES: Final = (".yaml", ".yml")
 _FILES: Final = (*_STACK_FILES, ".json")
@@ -42,6 +43,10 @@ class Earlier:
     name: str
     recording: Recording | None
     deployed: bool = False
+
+    def updates(self, after: Recording) -> list[tuple[Resource, Resource]]:
+        """Return the updated resources with hooks, before and after."""
+        return updates(self.recording, after, deployed=self.deployed) if self.recording else []
 
 
 def earlier(files: StackFiles, against: str) -> Earlier:

@@ -8,9 +8,9 @@ from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from ebbtide.preview.indented import Indented
-from ebbtide.preview.report import AmountReport, CloudQuotaReport, CostReport
+from ebbtide.preview.report import AmountReport, CloudQuotaReport, CostReport, FindingReport
 from ebbtide.preview.words import amount_words, type_words
-from ebbtide.review.report import ChangeReport, DifferenceReport, FindingReport, Review
+from ebbtide.review.report import ChangeReport, DifferenceReport, Review
 from ebbtide.wording import several
 
 _HEADING: Final = "bold"

@@ -22,8 +22,8 @@ _TABLES = {
         "aks,Standard_ND96isr_MI300X_v5,96,1850,amd-mi300x,8,192,ND_MI300X_v5,no",
     ),
     "attachable": (
-        "machine_family,accelerator,count,max_vcpus,max_memory_gib",
-        "n1,nvidia-tesla-t9,1,48,312",
+        "machine_family,accelerator,count,gpu_memory_gib,max_vcpus,max_memory_gib",
+        "n1,nvidia-tesla-t9,1,24,48,312",
     ),
     "prices": (
         "cloud,region,item,usd_per_hour_on_demand,usd_per_hour_spot,usd_per_hour_flex,note",

@@ -18,7 +18,7 @@ from docs.generate import PAGES
 from ebbtide.catalog import PINS
 from ebbtide.model import declare
 from ebbtide.placement.derive import profile
-from ebbtide.project.source import DECLARATION
+from ebbtide.project.extends import DECLARATION, extended
 from ebbtide.review.policy import policy_of
 from ebbtide.review.settings import KEY
 from tests.pages import BLOCKS, FILES, Block, commands, of_kind
@@ -49,7 +49,7 @@ def test_yaml_is_a_declaration(block: Block) -> None:
             policy_of(value)
         else:
             assert key == DECLARATION
-            declare(value, default_name="ebbtide-dev")
+            declare(extended(value, ROOT).value, default_name="ebbtide-dev")
 
 
 _SUBMITS = "docs/kubeflow-pipelines.md"

@@ -24,8 +24,9 @@ def test_the_page_shows_the_review_of_its_changes() -> None:
     pool(changed, "cpu-spot")["machine"] = "n2-standard-16"
     pool(changed, "t4-spot")["nodes"] = {"max": 2}
     config = {"ebbtide:cluster": json.dumps(changed)}
-    after = record(ROOT, project="ebbtide", stack="dev", config=config, before=before)
+    earlier = Earlier("main", before)
+    after = record(ROOT, project="ebbtide", stack="dev", config=config, updates=earlier.updates)
     screen = io.StringIO()
-    render(review_of(after, Earlier("main", before)), Console(file=screen, width=80))
+    render(review_of(after, earlier), Console(file=screen, width=80))
     (block,) = (block.text for block in of_kind("text") if block.page == "docs/review.md")
     assert block == screen.getvalue()

@@ -2,18 +2,16 @@
 
 from collections.abc import Iterator
 
-from ebbtide.catalog import CloudKind, boot_disk_types
+from ebbtide.catalog import CLOUD_SPECS, CloudKind, boot_disk_types
 from ebbtide.model.faults import Fault, did_you_mean
 from ebbtide.model.rules.rule import PoolIn, PoolRule
 from ebbtide.model.rules.words import called, either
 
-_IMAGES = {CloudKind.GKE: ("cos", "ubuntu"), CloudKind.AKS: ("ubuntu", "azure-linux")}
-_DISK_GIB = {CloudKind.GKE: (10, 65536), CloudKind.AKS: (30, 2048)}
 _NO_POOL = "The node pool could not be created."
 
 
 def _image(pool: PoolIn) -> Iterator[Fault]:
-    images = _IMAGES[pool.site.cloud]
+    images = CLOUD_SPECS[pool.site.cloud].images
     if pool.pool.image is not None and pool.pool.image not in images:
         yield Fault(
             pool.at("image"),
@@ -41,7 +39,7 @@ def _disk_type(pool: PoolIn) -> Iterator[Fault]:
 
 def _disk_size(pool: PoolIn) -> Iterator[Fault]:
     size = pool.pool.disk.size_gib
-    least, most = _DISK_GIB[pool.site.cloud]
+    least, most = CLOUD_SPECS[pool.site.cloud].boot_disk_gib
     if size is not None and not least <= size <= most:
         yield Fault(
             pool.at("disk.sizeGib"),

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from ebbtide.catalog import PINS, CloudKind, resource_name
+from ebbtide.catalog import CLOUD_SPECS, COMPUTE_CLASS, PINS, CloudKind, resource_name
 from ebbtide.model.capacity import Queued, Spot
 from ebbtide.model.cluster import Cluster
-from ebbtide.model.fallback import COMPUTE_CLASS, KEY, fallback_of
+from ebbtide.model.fallback import fallback_of
 from ebbtide.model.faults import Fault
 from ebbtide.model.gpus import accelerators_of
 from ebbtide.model.nodes import offered
@@ -101,7 +101,7 @@ def _same_resource(cluster: Cluster) -> Iterator[Fault]:
 
 
 def _own_label(cluster: Cluster) -> Iterator[Fault]:
-    key = KEY[cluster.site.cloud]
+    key = CLOUD_SPECS[cluster.site.cloud].fallback_key
     for pool in pools_of(cluster):
         written, queue = pool.pool.labels.get(key), fallback_of(pool.pool.name, cluster)
         if written is not None and written != queue and (queue or key != COMPUTE_CLASS):

@@ -3,9 +3,8 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from ebbtide.catalog import CloudKind
+from ebbtide.catalog import CLOUD_SPECS, CloudKind
 from ebbtide.model.capacity import Queued, Spot
-from ebbtide.model.fallback import COMPUTE_CLASS, FALLBACK
 from ebbtide.model.faults import Fault
 from ebbtide.model.gpus import accelerators_of
 from ebbtide.model.paths import path_text
@@ -64,24 +63,6 @@ _RESERVED = (
     ("ebbtide.dev", "Ebbtide's"),
 )
 
-_TAKEN_LABELS = {CloudKind.GKE: {COMPUTE_CLASS}, CloudKind.AKS: {FALLBACK}}
-"""Labels under a reserved prefix that a pool has all the same: one that belongs to a ComputeClass (GKE docs,
-about-custom-compute-classes, 2026), and on AKS one of a queue that falls back."""
-
-_TAKEN_TAINTS = {
-    CloudKind.GKE: {
-        "cloud.google.com/compute-class",
-        "cloud.google.com/gke-flex-start",
-        "cloud.google.com/gke-preemptible",
-        "cloud.google.com/gke-spot",
-        "ebbtide.dev/pool",
-    },
-    CloudKind.AKS: {"kubernetes.azure.com/scalesetpriority", "ebbtide.dev/pool"},
-}
-"""Taints under a reserved prefix that placement derives, or that GKE leaves to the user (GKE docs, spot-vms
-and about-custom-compute-classes, 2026), and that can so be written with another value or effect. GKE sets
-the taint of a queued pool itself."""
-
 
 def _holder(key: str) -> str:
     """Whose a key is by its prefix; empty for nobody's."""
@@ -92,13 +73,13 @@ def _holder(key: str) -> str:
 
 def _reserved_labels(pool: PoolIn) -> Iterator[Fault]:
     for path, key in _label_keys(pool):
-        if key and (holder := _holder(key)) and key not in _TAKEN_LABELS[pool.site.cloud]:
+        if key and (holder := _holder(key)) and key not in CLOUD_SPECS[pool.site.cloud].allowed_labels:
             yield _reserved("label", path, key, holder)
 
 
 def _reserved_taints(pool: PoolIn) -> Iterator[Fault]:
     for path, key in _taint_keys(pool):
-        if key and (holder := _holder(key)) and key not in _TAKEN_TAINTS[pool.site.cloud]:
+        if key and (holder := _holder(key)) and key not in CLOUD_SPECS[pool.site.cloud].allowed_taints:
             yield _reserved("taint", path, key, holder)
 
 

@@ -2,15 +2,21 @@
 
 from collections.abc import Iterator
 
-from ebbtide.catalog import CloudKind, Machine, find_machine, machine_names, machine_series, retirement
+from ebbtide.catalog import (
+    CLOUD_SPECS,
+    CloudKind,
+    Machine,
+    find_machine,
+    machine_names,
+    machine_series,
+    retirement,
+)
 from ebbtide.model.faults import Fault, did_you_mean
 from ebbtide.model.pool import MachineShape
 from ebbtide.model.rules.rule import PoolIn, PoolRule
 from ebbtide.model.rules.words import called
 
 _DOCS = "GKE and AKS node pools, machineType and vmSize (pulumi-gcp 10.2.0, azure-native 3.29.0)"
-_LIKENESS = {CloudKind.GKE: 0.7, CloudKind.AKS: 0.85}
-"""All names on AKS begin alike."""
 
 _AZURE = "Standard_"
 
@@ -25,8 +31,7 @@ def _is_written(pool: PoolIn) -> Iterator[Fault]:
             pool.at("machine"),
             "The pool has no machine type.",
             "The cloud would choose one, whose capacity and cost are not known here.",
-            "Write machine: with a type such as "
-            f"{'n2-standard-8' if pool.site.cloud is CloudKind.GKE else 'Standard_D8s_v5'} after it.",
+            f"Write machine: with a type such as {CLOUD_SPECS[pool.site.cloud].machine_example} after it.",
         )
 
 
@@ -39,7 +44,9 @@ def _is_known(pool: PoolIn) -> Iterator[Fault]:
     near = (
         f": it is one of {called(other)}."
         if other
-        else did_you_mean(_with_prefix(shape.type, cloud), machine_names(cloud), _LIKENESS[cloud])
+        else did_you_mean(
+            _with_prefix(shape.type, cloud), machine_names(cloud), CLOUD_SPECS[cloud].machine_similarity
+        )
     )
     yield Fault(
         pool.at("machine"),

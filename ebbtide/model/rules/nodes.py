@@ -2,15 +2,13 @@
 
 from collections.abc import Iterator
 
-from ebbtide.catalog import CloudKind, node_items
+from ebbtide.catalog import CLOUD_SPECS, CloudKind, node_items
 from ebbtide.model.faults import Fault
 from ebbtide.model.rules.rule import PoolIn, PoolRule, Severity
 from ebbtide.model.rules.words import called, dollars
 from ebbtide.model.tpus import slice_nodes
 from ebbtide.model.zones import zones_of
 
-_SYSTEM_FLOOR = {CloudKind.GKE: 1, CloudKind.AKS: 2}
-_PODS_PER_NODE = {CloudKind.GKE: (8, 256), CloudKind.AKS: (10, 250)}
 _AKS_SYSTEM_PODS = 30
 _TOOLKIT = "cluster-toolkit modules/compute/gke-node-pool/main.tf@01a7a3ed, preconditions"
 
@@ -61,24 +59,19 @@ def _min_not_above_max(pool: PoolIn) -> Iterator[Fault]:
 
 
 def _system_floor(pool: PoolIn) -> Iterator[Fault]:
-    floor = _SYSTEM_FLOOR[pool.site.cloud]
-    nodes = pool.pool.nodes
-    consequence = {
-        CloudKind.GKE: "Cluster DNS and the add-ons would have nowhere to run.",
-        CloudKind.AKS: "AKS refuses a system pool that may have fewer than two nodes.",
-    }[pool.site.cloud]
+    spec, nodes = CLOUD_SPECS[pool.site.cloud], pool.pool.nodes
     for field, number in (("min", nodes.min), ("max", nodes.max), ("count", nodes.count)):
-        if pool.pool.is_system and number is not None and number < floor:
+        if pool.pool.is_system and number is not None and number < spec.system_nodes:
             yield Fault(
                 pool.at(f"nodes.{field}"),
                 f"{field} {number} is too few for a system pool on {called(pool.site.cloud)}.",
-                consequence,
-                f"Write {field}: {floor} or more.",
+                spec.system_nodes_reason,
+                f"Write {field}: {spec.system_nodes} or more.",
             )
 
 
 def _pods_per_node(pool: PoolIn) -> Iterator[Fault]:
-    least, most = _PODS_PER_NODE[pool.site.cloud]
+    least, most = CLOUD_SPECS[pool.site.cloud].pods_per_node
     pods = pool.pool.max_pods_per_node
     if pods is not None and not least <= pods <= most:
         yield Fault(
@@ -91,8 +84,9 @@ def _pods_per_node(pool: PoolIn) -> Iterator[Fault]:
 
 def _aks_system_pods(pool: PoolIn) -> Iterator[Fault]:
     pods, nodes = pool.pool.max_pods_per_node, pool.pool.nodes
-    fewest = nodes.count or nodes.min or _SYSTEM_FLOOR[CloudKind.AKS]
-    least = _PODS_PER_NODE[CloudKind.AKS][0]
+    spec = CLOUD_SPECS[CloudKind.AKS]
+    fewest = nodes.count or nodes.min or spec.system_nodes
+    least = spec.pods_per_node[0]
     if pool.pool.is_system and pods is not None and pods >= least and pods * fewest < _AKS_SYSTEM_PODS:
         yield Fault(
             pool.at("maxPodsPerNode"),

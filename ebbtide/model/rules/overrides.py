@@ -6,7 +6,7 @@ from enum import Enum
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from ebbtide.catalog import CloudKind
+from ebbtide.catalog import CLOUD_SPECS, CloudKind
 from ebbtide.invocation import pip_install
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault, did_you_mean
@@ -19,7 +19,6 @@ from ebbtide.model.shape.findings import described
 if TYPE_CHECKING:
     from ebbtide.provider_schema import Property
 
-_MODULES: Final = {CloudKind.GKE: "pulumi_gcp", CloudKind.AKS: "pulumi_azure_native"}
 _REFUSED: Final = "The provider would refuse the resource, or drop the value without a word."
 _WANTED: Final = {
     "string": "text",
@@ -78,7 +77,7 @@ class _At:
 
 def is_checkable(cloud: CloudKind) -> bool:
     """Return whether the cloud's provider is installed, against whose types overrides are checked."""
-    return find_spec(_MODULES[cloud]) is not None
+    return find_spec(CLOUD_SPECS[cloud].provider_module) is not None
 
 
 def _faults(at: _At, overrides: Mapping[str, Any]) -> Iterator[Fault]:
@@ -223,9 +222,10 @@ def unchecked(cluster: Cluster) -> tuple[Fault, ...]:
     written += [f"pools[{index}].overrides" for index, pool in enumerate(cluster.pools) if pool.overrides]
     if not written or is_checkable(cloud):
         return ()
+    module = CLOUD_SPECS[cloud].provider_module
     fault = Fault(
         written[0],
-        f"Overrides are not checked: {_MODULES[cloud]}, whose types say what they may be, is not installed.",
+        f"Overrides are not checked: {module}, which has their types, is not installed.",
         "A misspelt field is found when the stack is previewed.",
         f"Install it with: {pip_install(cloud.value)}.",
         rule="provider-installed",

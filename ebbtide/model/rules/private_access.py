@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from ipaddress import IPv4Network
 
-from ebbtide.catalog import CloudKind
+from ebbtide.catalog import CLOUD_SPECS, CloudKind
 from ebbtide.model.cloud import Aks
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
@@ -13,7 +13,6 @@ from ebbtide.model.rules.rule import ClusterRule, Severity
 _AKS_DOCS = "azure-aks-docs private-clusters.md (2026-08-05)"
 _AKS_RANGES = "azure-aks-docs api-server-authorized-ip-ranges.md (2026-08-03)"
 _GKE_RANGES = "GKE docs, authorized-networks (2026): up to 100"
-_MOST = {CloudKind.GKE: 100, CloudKind.AKS: 200}
 _ZONE = re.compile(
     r"/subscriptions/[^/]+/resourceGroups/[^/]+/providers/Microsoft\.Network/privateDnsZones/"
     r"(?P<name>[^/]+)",
@@ -95,7 +94,7 @@ def _public_ranges(cluster: Cluster) -> Iterator[Fault]:
 
 
 def _number_of_ranges(cluster: Cluster) -> Iterator[Fault]:
-    most, number = _MOST[cluster.site.cloud], len(cluster.cloud.access.networks)
+    most, number = CLOUD_SPECS[cluster.site.cloud].authorized_networks, len(cluster.cloud.access.networks)
     if number > most:
         yield Fault(
             _NETWORKS,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from ebbtide.catalog import CloudKind
+from ebbtide.catalog import CLOUD_SPECS, CloudKind
 from ebbtide.model.capacity import Reservation
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.fallback import queues_falling_back
@@ -10,11 +10,6 @@ from ebbtide.model.faults import Fault
 from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule, Severity
 
 _DOCS = "GKE docs, consuming-reservations (cloud.google.com, 2026)"
-_EXAMPLE = {
-    CloudKind.GKE: "name: a100-reservation",
-    CloudKind.AKS: "name: /subscriptions/S/resourceGroups/R/providers/Microsoft.Compute"
-    "/capacityReservationGroups/G",
-}
 
 
 def _named(pool: PoolIn) -> Iterator[Fault]:
@@ -26,7 +21,7 @@ def _named(pool: PoolIn) -> Iterator[Fault]:
             pool.at("capacity"),
             "The name of the reservation is missing.",
             "No machine would come from it.",
-            f"Write capacity: {{kind: reservation, {_EXAMPLE[cloud]}}}{alone}.",
+            f"Write capacity: {{kind: reservation, {CLOUD_SPECS[cloud].reservation_example}}}{alone}.",
         )
 
 

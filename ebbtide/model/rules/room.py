@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from ebbtide.catalog import CloudKind, Machine, Resources, cheapest, footprint, machine_price
+from ebbtide.catalog import CLOUD_SPECS, Machine, Resources, cheapest, footprint, machine_price
 from ebbtide.catalog.prices import lowest_price
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
@@ -20,8 +20,6 @@ _ADDONS = {
     "logs": "Container insights",
     "gpu-operator": "NVIDIA's operator",
 }
-_AKS_VCPUS = 4
-_AKS_REFUSED = ("BS",)
 
 
 def _copies(cluster: Cluster) -> dict[str, int]:
@@ -76,8 +74,14 @@ def cheapest_home(cluster: Cluster, nodes: int = 1) -> Machine | None:
     pod = largest_pod(cluster)
     share = Resources(max(pod.cpu_m, once.cpu_m / nodes), max(pod.memory_mib, once.memory_mib / nodes))
     need = share + daemons(pool, cluster.site, cluster.addons)
-    least, without = (_AKS_VCPUS, _AKS_REFUSED) if cluster.site.cloud is CloudKind.AKS else (1, ())
-    return cheapest(cluster.site.cloud, cluster.site.region, need, least_vcpus=least, without=without)
+    spec = CLOUD_SPECS[cluster.site.cloud]
+    return cheapest(
+        cluster.site.cloud,
+        cluster.site.region,
+        need,
+        least_vcpus=spec.system_vcpus,
+        without=spec.system_families_excluded,
+    )
 
 
 def price_text(machine: Machine, cluster: Cluster) -> str:

@@ -3,7 +3,7 @@ runs."""
 
 from collections.abc import Iterator
 
-from ebbtide.catalog import CloudKind, find_price
+from ebbtide.catalog import CLOUD_SPECS, CloudKind, find_price
 from ebbtide.catalog.prices import lowest_price
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
@@ -17,21 +17,19 @@ LEAST_GIB = {"filestore": 1024, "azure-files": 100}
 """The smallest file system that each cloud sells."""
 
 _MOST_GIB = {"filestore": 65433, "azure-files": 102400}
-_CLOUD = {"filestore": CloudKind.GKE, "azure-files": CloudKind.AKS}
 _ITEM = {"filestore": "filestore-basic-hdd-gib", "azure-files": "azure-files-premium-gib"}
-_OTHER = {CloudKind.GKE: "filestore", CloudKind.AKS: "azure-files"}
 
 
 def _of_the_cloud(cluster: Cluster) -> Iterator[Fault]:
     cloud = cluster.site.cloud
     for number, team in enumerate(cluster.teams):
         kind = team.volume.kind if team.volume else "bucket"
-        if kind != "bucket" and _CLOUD[kind] is not cloud:
+        if kind != "bucket" and kind != CLOUD_SPECS[cloud].shared_volume:
             yield Fault(
                 f"teams[{number}].volume.kind",
                 f"{called(cloud)} has no {kind}.",
                 "The volume could not be made.",
-                f"Write kind: {_OTHER[cloud]}, or leave kind out for a bucket, mounted.",
+                f"Write kind: {CLOUD_SPECS[cloud].shared_volume}, or leave kind out for a bucket, mounted.",
             )
 
 

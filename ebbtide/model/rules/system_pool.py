@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from ebbtide.catalog import CloudKind
+from ebbtide.catalog import CLOUD_SPECS, CloudKind
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
 from ebbtide.model.gpus import accelerators_of
@@ -12,9 +12,7 @@ from ebbtide.model.rules.room import amount_text, cheapest_home, price_text, wha
 from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule, Severity, pools_of
 
 _AKS_DOCS = "azure-aks-docs use-system-pools.md (2026-04-30)"
-_AKS_VCPUS = 4
 _AKS_MEMORY_GIB = 4
-_AKS_REFUSED = ("BS",)
 _CRITICAL = "CriticalAddonsOnly"
 _GKE_MANAGED = "components.gke.io/gke-managed-components"
 
@@ -71,17 +69,17 @@ def _no_accelerators(pool: PoolIn) -> Iterator[Fault]:
 
 
 def _aks_size(pool: PoolIn) -> Iterator[Fault]:
-    machine = pool.machine
+    machine, spec = pool.machine, CLOUD_SPECS[CloudKind.AKS]
     if not pool.pool.is_system or machine is None:
         return
-    if machine.family in _AKS_REFUSED or machine.name.startswith("Standard_B"):
+    if machine.family in spec.system_families_excluded or machine.name.startswith("Standard_B"):
         yield Fault(
             pool.at("machine"),
             f"{machine.name} is of the B series, which AKS refuses for a system pool.",
             "The cluster could not be created.",
             "Write a machine of another series with four vCPUs, such as Standard_D4as_v5.",
         )
-    elif machine.vcpus < _AKS_VCPUS or machine.memory_gib < _AKS_MEMORY_GIB:
+    elif machine.vcpus < spec.system_vcpus or machine.memory_gib < _AKS_MEMORY_GIB:
         yield Fault(
             pool.at("machine"),
             f"{machine.name} has {machine.vcpus} vCPUs and {machine.memory_gib:g} GiB, too few for AKS.",

@@ -1,10 +1,10 @@
-"""`python -m ebbtide_rehearsal.tools`: find or build all tools of a rehearsal, and list their paths.
+"""`python -m ebbtide_rehearsal.tools [NAME ...]`: find or build tools, by default all, and list their paths.
 
 Exit status: 0 done; 2 a tool is unavailable; 130 stopped by Ctrl-C.
 """
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from rich.console import Console
@@ -28,12 +28,15 @@ def table(found: Iterable[Found]) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def main() -> int:
-    """Find or build all tools."""
+def main(names: Sequence[str] = ()) -> int:
+    """Find or build the named tools; all of them without names."""
     errors = Console(stderr=True)
+    if unknown := sorted(set(names) - set(ITEMS)):
+        errors.print(f"No such tool: {', '.join(unknown)}. There are {', '.join(ITEMS)}.", soft_wrap=True)
+        return _WRONG
     try:
         with narration(errors) as say:
-            tools = ensure(ITEMS, say=say)
+            tools = ensure(names or ITEMS, say=say)
     except (ToolError, OSError) as error:
         errors.print(message_of(error) or str(error), markup=False, highlight=False, soft_wrap=True)
         return _WRONG
@@ -45,4 +48,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -29,7 +29,14 @@ def interruptible() -> Iterator[None]:
 def tools() -> Tools:
     """Everything that these tests run."""
     with narration(Console(stderr=True)) as say:
-        return ensure([*NAMES, "kubectl", "helm", "kueue-chart"], say=say)
+        return ensure([*NAMES, "kubectl"], say=say)
+
+
+@pytest.fixture(scope="session")
+def chart_tools() -> Tools:
+    """Helm, and Kueue's chart."""
+    with narration(Console(stderr=True)) as say:
+        return ensure(["helm", "kueue-chart"], say=say)
 
 
 @pytest.fixture(scope="session")

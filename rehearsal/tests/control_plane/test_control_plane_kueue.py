@@ -53,9 +53,9 @@ def kubectl(tools: Tools, cluster: ControlPlane) -> Kubectl:
 
 
 @pytest.fixture(scope="module")
-def chart(tools: Tools, declaration: Cluster, tmp_path_factory: pytest.TempPathFactory) -> list[Object]:
+def chart(chart_tools: Tools, declaration: Cluster, tmp_path_factory: pytest.TempPathFactory) -> list[Object]:
     """The chart's objects, with the change that our component makes to one of them."""
-    objects = rendered(tools, values(declaration), NAMESPACE, tmp_path_factory.mktemp("chart"))
+    objects = rendered(chart_tools, values(declaration), NAMESPACE, tmp_path_factory.mktemp("chart"))
     for item in objects:
         if item["kind"] == "Service" and item["metadata"]["name"].endswith("-visibility-server"):
             item["spec"]["ports"][0]["targetPort"] = VISIBILITY_PORT

@@ -17,7 +17,7 @@ from rehearsal.tests.control_plane.cluster import Object, namespace, wait
 from rehearsal.tests.control_plane.commands import run
 from tests.repository import ROOT
 
-pytestmark = pytest.mark.rehearsal
+pytestmark = [pytest.mark.rehearsal, pytest.mark.long]
 
 _PARENT = """
 import json, sys, threading

@@ -46,7 +46,11 @@ def _program(kubeconfig: str, *objects: Object, patch: bool = False, **options: 
         provider = Provider("cluster", kubeconfig=kubeconfig)
         opts = pulumi.ResourceOptions(provider=provider)
         team = Manifest("team", obj("v1", "Namespace", NAMESPACE), opts)
-        inside = pulumi.ResourceOptions(provider=provider, depends_on=[team], **options)
+        # Beside the deletion of its kind, the provider waits for a custom resource until it runs out of time.
+        times = pulumi.CustomTimeouts(delete="60s")
+        inside = pulumi.ResourceOptions(
+            provider=provider, depends_on=[team], custom_timeouts=times, **options
+        )
         for manifest in objects:
             Manifest(manifest["kind"].lower(), manifest, inside, patch=patch)
 
@@ -114,6 +118,7 @@ def test_an_unknown_field_of_a_custom_resource_is_refused(stack: Stack, kubeconf
     bad = {**good, "spec": {"a": 1, "b": 2}}
     with pytest.raises(automation.CommandError, match=r"\.spec\.b: field not declared in schema"):
         stack.up(_program(kubeconfig, definition, bad))
+    assert stack.up(_program(kubeconfig, definition)) == {"delete": 1}
 
 
 def test_an_unknown_field_of_a_built_in_kind_is_named(control_plane: ControlPlane) -> None:
@@ -130,6 +135,7 @@ def test_an_unknown_field_of_a_built_in_kind_is_named(control_plane: ControlPlan
     assert not control_plane.api.items("/apis/apps/v1/namespaces/default/deployments")
 
 
+@pytest.mark.long
 def test_the_api_fails_and_is_slow_on_request(stack: Stack, kubeconfig: str, store: Store) -> None:
     """The provider's create, update and delete, once; with the message, and in the timeline."""
     kind = "kubernetes:core/v1:ServiceAccount"
@@ -147,6 +153,7 @@ def test_the_api_fails_and_is_slow_on_request(stack: Stack, kubeconfig: str, sto
     assert [event.kind for event in store.events()] == ["api-error"] * 3
 
 
+@pytest.mark.long
 def test_a_patch_owns_fields_and_gives_them_back(
     stack: Stack, kubeconfig: str, control_plane: ControlPlane
 ) -> None:
@@ -161,6 +168,7 @@ def test_a_patch_owns_fields_and_gives_them_back(
     assert control_plane.api.get(path)["metadata"]["labels"] == {"kubernetes.io/metadata.name": "default"}
 
 
+@pytest.mark.long
 def test_fields_of_others_are_not_taken_unasked(
     stack: Stack, kubeconfig: str, control_plane: ControlPlane
 ) -> None:
@@ -178,6 +186,7 @@ def test_fields_of_others_are_not_taken_unasked(
     assert control_plane.api.get(path)["metadata"]["labels"]["whose"] == "ours"
 
 
+@pytest.mark.long
 def test_an_object_that_does_not_become_ready_is_not_forgotten(stack: Stack, kubeconfig: str) -> None:
     """The engine has it in its state, and the next run goes on with it."""
     stuck = _deployment("web:1", nodeSelector={"no": "such-node"})
@@ -189,6 +198,7 @@ def test_an_object_that_does_not_become_ready_is_not_forgotten(stack: Stack, kub
     assert stack.up(_program(kubeconfig, skipped)) == {"update": 1}
 
 
+@pytest.mark.long
 def test_a_custom_resource_may_come_before_its_kind(
     stack: Stack, kubeconfig: str, control_plane: ControlPlane
 ) -> None:
@@ -202,6 +212,7 @@ def test_a_custom_resource_may_come_before_its_kind(
     stack.up(_program(kubeconfig, thing, _definition("Thing", schema)))
     path = f"/apis/example.com/v1/namespaces/{NAMESPACE}/things/one"
     assert control_plane.api.get(path)["spec"] == {"a": 1}
+    assert stack.up(_program(kubeconfig, _definition("Thing", schema))) == {"delete": 1}
 
 
 def test_a_cluster_out_of_reach_is_said_to_be(stack: Stack, kubeconfig: str) -> None:

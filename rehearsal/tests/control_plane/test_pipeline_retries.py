@@ -41,6 +41,7 @@ from tests.manifests import PIPELINES, PLACE, upstream
 
 pytestmark = [
     pytest.mark.rehearsal,
+    pytest.mark.long,
     # Before its controller is built for nothing.
     pytest.mark.skipif(not PLACE.is_dir(), reason="the released manifests are not beside the repository"),
 ]

@@ -154,10 +154,11 @@ def test_add_ons_run_under_restricted(attempt: Try) -> None:
         assert attempt("restricted", {"spec": spec}) == ""
 
 
-def test_kueue_runs_under_restricted(attempt: Try, tools: Tools, tmp_path: Path) -> None:
+@pytest.mark.long
+def test_kueue_runs_under_restricted(attempt: Try, chart_tools: Tools, tmp_path: Path) -> None:
     """Its replicas are spread, and a sysctl lets one that is not root serve on a low port."""
     declaration = declare(changed(GKE, addons={"kueue": {"replicas": 2}}))
-    objects = rendered(tools, values(declaration), "kueue-system", tmp_path)
+    objects = rendered(chart_tools, values(declaration), "kueue-system", tmp_path)
     (manager,) = [item for item in objects if item["kind"] == "Deployment"]
     template = manager["spec"]["template"]
     (constraint,) = template["spec"]["topologySpreadConstraints"]

@@ -26,16 +26,7 @@ REHEARSE = [sys.executable, "-m", "ebbtide", "rehearse"]
 PS = shutil.which("ps") or "ps"
 
 
-SHORT = (
-    "checkpointed-training-pipeline",
-    "members",
-    "no-stock",
-    "preemptible-pipelines",
-    "queued-gpus",
-    "scale-to-zero",
-    "spot-storm",
-    "too-big",
-)
+SHORT = ("queued-gpus", "scale-to-zero", "spot-storm")
 """What `make rehearse` plays; `make rehearse-all` plays all of them."""
 
 
@@ -87,8 +78,11 @@ def test_an_expectation_that_is_not_met_is_said_and_the_cluster_goes(tmp_path: P
 @pytest.mark.parametrize(
     ("tell", "end"),
     # Ctrl-C in a terminal tells everyone in the foreground.
-    [(os.killpg, signal.SIGINT), (os.kill, signal.SIGINT), (os.kill, signal.SIGKILL)],
-    ids=["interrupted", "interrupted-alone", "killed"],
+    [
+        pytest.param(os.killpg, signal.SIGINT, id="interrupted"),
+        pytest.param(os.kill, signal.SIGINT, id="interrupted-alone", marks=pytest.mark.long),
+        pytest.param(os.kill, signal.SIGKILL, id="killed", marks=pytest.mark.long),
+    ],
 )
 def test_nothing_outlives_a_rehearsal_that_is_ended(
     tell: Callable[[int, int], None], end: signal.Signals, tmp_path: Path

@@ -87,6 +87,7 @@ def test_nothing_changes_after_a_refresh(tmp_path: Path) -> None:
         assert [one.name for one in pools(store, _CLUSTER)] == [one.name for one in before]
 
 
+@pytest.mark.long
 def test_a_change_that_failed_is_sent_again_after_a_refresh(tmp_path: Path) -> None:
     """The list of pools is ignored only where the last deployment of the same inputs succeeded."""
     declaration = _ephemeral()
@@ -103,6 +104,7 @@ def test_a_change_that_failed_is_sent_again_after_a_refresh(tmp_path: Path) -> N
         assert _maximum(store, "system") == 6
 
 
+@pytest.mark.long
 def test_what_changes_in_place(tmp_path: Path) -> None:
     """A pool's maximum, labels and taints, the system pool's maximum among them, replace nothing."""
     declaration = _ephemeral()
@@ -161,6 +163,7 @@ def test_a_renamed_pool_comes_before_the_old_one_goes(tmp_path: Path) -> None:
         assert said[-2:] == ["The node pool cpu2 was created.", "The node pool cpu was deleted."]
 
 
+@pytest.mark.long
 def test_a_permanent_cluster_is_not_destroyed(tmp_path: Path) -> None:
     """Azure is not asked to delete anything of it, whatever the engine forgets on its way to the refusal."""
     with _stack(tmp_path, copy.deepcopy(AKS)) as (stack, store, planes):
@@ -171,6 +174,7 @@ def test_a_permanent_cluster_is_not_destroyed(tmp_path: Path) -> None:
         assert {one.name for one in pools(store, _CLUSTER)} == {"cpu", "steady", "system", "t4"}
 
 
+@pytest.mark.long
 def test_a_permanent_cluster_goes_once_it_is_declared_to_end(tmp_path: Path) -> None:
     """A lifetime is what lets it go; declaring one changes labels alone."""
     with _stack(tmp_path, copy.deepcopy(AKS)) as (stack, store, _):
@@ -181,6 +185,7 @@ def test_a_permanent_cluster_goes_once_it_is_declared_to_end(tmp_path: Path) -> 
         assert store.resources() == []
 
 
+@pytest.mark.long
 def test_teams_and_logs_come_and_go(tmp_path: Path) -> None:
     """Identities, credentials, grants, buckets, shares and log collection: made once, and gone at the end."""
     teams: list[dict[str, Any]] = [
@@ -211,6 +216,7 @@ def test_teams_and_logs_come_and_go(tmp_path: Path) -> None:
         assert store.resources() == []
 
 
+@pytest.mark.long
 def test_pools_in_a_cluster_that_was_there_before(tmp_path: Path) -> None:
     """They are added to it, and it stays when they go."""
     declaration = changed(copy.deepcopy(AKS))
@@ -239,6 +245,7 @@ def _nodes(store: Store, name: str) -> tuple[bool, int, int]:
     return found.autoscaled, found.minimum, found.maximum
 
 
+@pytest.mark.long
 def test_a_changed_count_resizes_the_pool(tmp_path: Path) -> None:
     """A fixed count is changed in place, and becomes limits of the autoscaler and a count again; so does that
     of the system pool, which is part of the cluster."""

@@ -96,6 +96,7 @@ def test_it_comes_stays_changes_and_goes(rehearsed: Rehearsed, declared: Declara
     assert rehearsed.clusters.running == {}
 
 
+@pytest.mark.long
 def test_a_spot_pool_after_the_cloud_has_marked_it(rehearsed: Rehearsed, declared: Declaration) -> None:
     """The cloud's own label and taint on a spot pool replace nothing, refreshed or not
     (hashicorp/terraform-provider-google#7928)."""
@@ -148,6 +149,7 @@ def test_what_only_a_new_pool_can_have_is_refused_with_the_way_to_it(
     assert rehearsed.store.resources() == before
 
 
+@pytest.mark.long
 def test_a_renamed_pool_comes_before_the_old_one_goes(rehearsed: Rehearsed, declared: Declaration) -> None:
     """A pool is replaced deliberately under another name."""
     stack = rehearsed.stack
@@ -177,6 +179,7 @@ def test_a_permanent_cluster_is_not_destroyed(rehearsed: Rehearsed, declared: De
     assert rehearsed.store.resources() == []
 
 
+@pytest.mark.long
 def test_the_cloud_guards_it_too(rehearsed: Rehearsed, declared: Declaration) -> None:
     """Past the engine's guard stands the provider's."""
     stack = rehearsed.stack
@@ -210,6 +213,7 @@ def test_an_api_error_leaves_what_was_made_and_the_next_up_goes_on(
     assert stack.up().changed == {}
 
 
+@pytest.mark.long
 def test_a_pool_whose_first_nodes_do_not_come(rehearsed: Rehearsed, declared: Declaration) -> None:
     """It is in the engine's state, and the next up goes on with it."""
     stack = rehearsed.stack
@@ -222,6 +226,7 @@ def test_a_pool_whose_first_nodes_do_not_come(rehearsed: Rehearsed, declared: De
     assert stack.up().changed == {}
 
 
+@pytest.mark.long
 def test_a_cluster_that_is_there_already(rehearsed: Rehearsed, declared: Declaration) -> None:
     """Pools are added to it, and when the stack goes it stays."""
     seed_cluster(
@@ -257,6 +262,7 @@ def _replace(rehearsed: Rehearsed, name: str) -> None:
     assert kinds[-2:] == ["node-pool-deleted", "node-pool-created"]
 
 
+@pytest.mark.long
 def test_a_changed_count_resizes_the_pool(rehearsed: Rehearsed, declared: Declaration) -> None:
     """A fixed count is changed in place, up and down, and nothing is left to change after it."""
     stack = rehearsed.stack
@@ -273,6 +279,7 @@ def test_a_changed_count_resizes_the_pool(rehearsed: Rehearsed, declared: Declar
     assert stack.up().changed == {}
 
 
+@pytest.mark.long
 def test_the_autoscaler_keeps_the_size(rehearsed: Rehearsed, declared: Declaration) -> None:
     """What the autoscaler made of a pool is left alone; the pool moves to a fixed count and back in place,
     and can be replaced afterwards."""
@@ -296,6 +303,7 @@ def test_the_autoscaler_keeps_the_size(rehearsed: Rehearsed, declared: Declarati
     _replace(rehearsed, "train-cpu")
 
 
+@pytest.mark.long
 def test_a_fixed_pool_of_an_older_stack(rehearsed: Rehearsed, declared: Declaration) -> None:
     """A pool whose count was created as an initial node count stays, is resized, and can be replaced."""
     stack = rehearsed.stack

@@ -16,6 +16,7 @@ from ebbtide.recording.record import record
 from ebbtide.recording.recording import Recording
 from ebbtide.review.consequences import refusals
 from ebbtide.review.difference import compare
+from ebbtide.review.earlier import Earlier
 from ebbtide.review.state import recording_of
 from ebbtide_rehearsal.cloud.azure import AzureProvider
 from ebbtide_rehearsal.cloud.azure import seed_cluster as seed_aks
@@ -41,6 +42,16 @@ _ACTIONS: Final = {
     "delete": "delete",
 }
 _REFUSED: Final = {"": "refused"}
+_NOT_PREVIEWED: Final = {
+    # The engine's preview itself fails: there are no credentials of a cluster in a subscription without it.
+    "Aks.subscription",
+    # The network has to exist, and the fake cloud has none that no program has made.
+    "GkeNetwork.vpc",
+    "GkeNetwork.subnet",
+    "GkeNetwork.pods_range",
+    "GkeNetwork.services_range",
+}
+"""Fields whose changes the engine cannot preview against the fake cloud."""
 _MACHINE_NOT_SOLD: Final = "n9-standard-8"
 """Machine of the cases for unknown machine types, which the fake cloud refuses to create."""
 
@@ -59,6 +70,7 @@ def _cases(*lists: Sequence[Flip]) -> list[tuple[str, list[Flip]]]:
         for cases in lists
         for case in cases
         if case.before["cloud"]["kind"] == case.after["cloud"]["kind"]
+        and case.field not in _NOT_PREVIEWED
         and _MACHINE_NOT_SOLD not in json.dumps(case.before)
     ]
     keyed = sorted(cases, key=lambda case: json.dumps(case.before, sort_keys=True))
@@ -69,14 +81,17 @@ def _cases(*lists: Sequence[Flip]) -> list[tuple[str, list[Flip]]]:
 GROUPS = [group for _, group in _cases(CLUSTER, GKE_CLOUD, GKE_POOL, AKS_CLOUD, AKS_POOL)]
 
 
-def _recorded(declaration: Declaration, before: Recording | None = None) -> Recording:
+def _recorded(declaration: Declaration, before: Earlier | None = None) -> Recording:
     config = {"ebbtide:cluster": json.dumps(declaration)}
-    return record(ROOT, project="ebbtide", stack="test", config=config, before=before)
+    updates = before.updates if before else None
+    return record(ROOT, project="ebbtide", stack="test", config=config, updates=updates)
 
 
-def _predicted(before: Recording, after: Recording, *, deployed: bool = False) -> dict[str, str]:
+def _predicted(before: Earlier, declaration: Declaration) -> dict[str, str]:
     """The predicted action by name; `refused` for the whole update."""
-    changes = compare(before, after, deployed=deployed)
+    assert before.recording is not None
+    after = _recorded(declaration, before)
+    changes = compare(before.recording, after, deployed=before.deployed)
     if refusals(after, changes):
         return _REFUSED
     return {
@@ -140,7 +155,6 @@ def test_predictions_agree_with_the_engine(group: list[Flip], tmp_path: Path) ->
     declaration = group[0].before
     store, clusters = Store(tmp_path / "cloud.sqlite"), FakeControlPlanes()
     providers = list(_seeded(group, store, clusters))
-    before = _recorded(declaration)
     different: dict[str, Any] = {}
     with running(tmp_path / "engine", store, *providers) as stack:
         stack.declare(declaration)
@@ -148,18 +162,16 @@ def test_predictions_agree_with_the_engine(group: list[Flip], tmp_path: Path) ->
         exported = stack.automation.export_stack()
         text = json.dumps({"version": exported.version, "deployment": exported.deployment})
         state = recording_of(text, project="ebbtide", stack="test", file="state.json")
-        assert _predicted(state, _recorded(declaration, state), deployed=True) == {}
+        versions = (Earlier("main", _recorded(declaration)), Earlier("state.json", state, deployed=True))
+        assert _predicted(versions[1], declaration) == {}
         for case in group:
-            after = _recorded(case.after, before)
             stack.declare(case.after)
             planned = _planned(stack)
-            for name, predicted in (
-                ("recorded", _predicted(before, after)),
-                ("state", _predicted(state, _recorded(case.after, state), deployed=True)),
-            ):
+            for version in versions:
+                predicted = _predicted(version, case.after)
                 if predicted != planned:
                     items = predicted.items() ^ planned.items()
-                    different[f"{case.field} ({name})"] = (
+                    different[f"{case.field} ({version.name})"] = (
                         {key: item for key, item in predicted.items() if (key, item) in items},
                         {key: item for key, item in planned.items() if (key, item) in items},
                     )

@@ -9,7 +9,7 @@ import pytest
 
 from ebbtide.provider_schema import arguments, properties_of
 from ebbtide.providers.constraints import constraints_of
-from rehearsal.provider_schemas import azure
+from rehearsal.provider_schemas import azure, kubernetes
 from rehearsal.provider_schemas.__main__ import TABLES
 from rehearsal.provider_schemas.constraints import Row, as_csv, from_csv
 from rehearsal.provider_schemas.go_literals import Call, Literal, Source
@@ -26,7 +26,7 @@ def test_limits_of_aks_are_those_of_the_installed_sdk() -> None:
     assert len(installed) > 50
 
 
-@pytest.mark.parametrize("name", ["gcp.csv", "azure_native.csv"])
+@pytest.mark.parametrize("name", ["gcp.csv", "azure_native.csv", "kubernetes.csv"])
 def test_tables_are_as_the_generator_writes_them(name: str) -> None:
     """In order, without repetition, each row with its source and version."""
     rows = from_csv(TABLES / name)
@@ -98,6 +98,61 @@ def test_rows_of_a_terraform_schema(tmp_path: Path) -> None:
             "terraform-provider-google-beta 9.0.1 resource_storage_bucket.go",
         )
     ]
+
+
+FORCE_NEW = """
+func (k *kubeProvider) forceNewProperties(obj *unstructured.Unstructured) []string {
+	if clients.IsSecret(obj) && (!k.enableSecretMutable || clients.IsImmutable(obj)) {
+		props = append(props, properties{".type", ".data"}...)
+	}
+}
+
+var forceNew = _groups{
+	// NOTE: not in v1beta1.
+	"apps": _versions{"v1": _kinds{"Deployment": deployment}},
+	"core": core,
+	"":     core,
+}
+
+var core = _versions{"v1": _kinds{"Pod": append(
+	properties{".spec.volumes"}, containerForceNewProperties(".spec.containers[*]", ".spec.other")...)}}
+
+var deployment = properties{
+	".spec.selector",
+}
+
+func metadataForceNewProperties(prefix string) properties {
+	return properties{
+		prefix + ".name",
+	}
+}
+
+func containerForceNewProperties(prefixes ...string) properties {
+	for _, prefix := range prefixes {
+		props = append(props, properties{prefix + ".image"}...)
+	}
+}
+"""
+
+
+def test_replacements_of_kubernetes(tmp_path: Path) -> None:
+    """Lists of variables and functions, kinds that an input makes mutable, and fields of every kind."""
+    file = tmp_path / kubernetes.FILE
+    file.parent.mkdir(parents=True)
+    file.write_text(FORCE_NEW)
+    rows = list(kubernetes.replacements(tmp_path, "abc"))
+    assert {(row.type, row.property, row.value) for row in rows} == {
+        ("kubernetes:*", "metadata.name", "within"),
+        ("kubernetes:apps/v1:Deployment", "spec.selector", "within"),
+        ("kubernetes:core/v1:Pod", "spec.containers.image", "within"),
+        ("kubernetes:core/v1:Pod", "spec.other.image", "within"),
+        ("kubernetes:core/v1:Pod", "spec.volumes", "within"),
+        ("kubernetes:core/v1:Secret", "data", "unless enableSecretMutable"),
+        ("kubernetes:core/v1:Secret", "type", "unless enableSecretMutable"),
+    }
+    assert {(row.constraint, row.source) for row in rows} == {
+        ("replace", f"pulumi-kubernetes abc, {kubernetes.FILE}")
+    }
 
 
 def test_replacements_of_azure_native(tmp_path: Path) -> None:

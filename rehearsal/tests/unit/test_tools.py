@@ -154,6 +154,16 @@ def test_the_command_ends_with_2_when_something_cannot_be_had(
     assert "Traceback" not in output.err
 
 
+def test_the_command_finds_named_tools_alone(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+    """An unknown name is reported with the known ones."""
+    machine.go()
+    machine.module(f"{ITEMS['etcd'].module}@v{ITEMS['etcd'].version}")
+    assert command.main(["etcd"]) == 0
+    assert [row.split()[0] for row in capsys.readouterr().out.splitlines()[1:]] == ["etcd"]
+    assert command.main(["etcd", "ectd"]) == 2
+    assert capsys.readouterr().err.startswith("No such tool: ectd. There are ")
+
+
 def test_a_cache_that_cannot_be_written_is_named(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

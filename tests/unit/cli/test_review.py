@@ -165,6 +165,18 @@ def test_no_repository_and_no_git(tmp_path: Path, project: Path, monkeypatch: py
     (tmp_path / "hidden").rename(tmp_path / ".git")
 
 
+def test_a_broken_mandatory_rule(project: Path) -> None:
+    """Exit status 1, in each format with the finding in it."""
+    exception = "{rule: lifetime, resource: stack, reason: unused}"
+    policy = f"  ebbtide:policy: {{levels: {{current-exceptions: mandatory}}, exceptions: [{exception}]}}\n"
+    (project / "Pulumi.dev.yaml").write_text(DEV + policy)
+    for format_, start in (("text", "FAIL shop/dev"), ("markdown", "#"), ("html", "<!"), ("json", "{")):
+        result = _review(project, "--format", format_)
+        assert result.exit_code == 1
+        assert result.stdout.lower().startswith(start.lower())
+        assert "excuses nothing" in result.stdout
+
+
 def test_without_an_earlier_version(project: Path, tmp_path: Path) -> None:
     """Everything but the difference, also in a file."""
     out = tmp_path / "review.txt"

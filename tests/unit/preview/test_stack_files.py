@@ -200,7 +200,7 @@ def test_pulumis_own_keys_are_no_fault(tmp_path: Path, setting: str, form: str) 
     source = find_source(tmp_path, "dev")
     assert source is not None
     line = 3 if form.startswith("{1}") else 4 + setting.count("\n")
-    assert str(source.position("owner", source.value)).endswith(f"Pulumi.dev.yaml:{line}:5")
+    assert str(source.position("owner", source.declaration.value)).endswith(f"Pulumi.dev.yaml:{line}:5")
 
 
 @pytest.mark.parametrize("setting", _PULUMIS_OWN)

@@ -158,7 +158,7 @@ def test_the_source_is_found_for_a_running_program(tmp_path: Path) -> None:
     for directory in (tmp_path, tmp_path / "src"):
         source = find_source(directory, "dev")
         assert source is not None
-        assert str(source.position("owner", source.value)).endswith("Pulumi.dev.yaml:3:5")
+        assert str(source.position("owner", source.declaration.value)).endswith("Pulumi.dev.yaml:3:5")
     assert find_source(tmp_path, "prod") is None
     (tmp_path / "Pulumi.dev.yaml").write_text("config: {a: {")
     assert find_source(tmp_path, "dev") is None

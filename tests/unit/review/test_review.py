@@ -8,16 +8,15 @@ from typing import Any
 import pytest
 
 from ebbtide.catalog import CloudKind, find_price
+from ebbtide.preview.report import FindingReport
 from ebbtide.recording.record import record
 from ebbtide.recording.recording import Recording
-from ebbtide.review.build_report import review_of
+from ebbtide.review.build_report import review_of, verdict_of
 from ebbtide.review.earlier import Earlier
-from ebbtide.review.policy import policy_of
 from ebbtide.review.report import Review
 from tests.declarations import GKE, Declaration, changed, pool
 from tests.repository import ROOT
 from tests.synth import synth
-from tests.unit.review.stacks_in_memory import resource
 
 BASE = changed(GKE, lifetime={"hours": 8}, pools=copy.deepcopy(GKE["pools"][:3]))
 
@@ -36,8 +35,9 @@ def _reviewed(name: str, **changes: Any) -> Review:
 
 def _review_of(declaration: Declaration) -> Review:
     config = {"ebbtide:cluster": json.dumps(declaration)}
-    after = record(ROOT, project="ebbtide", stack="test", config=config, before=_before())
-    return review_of(after, Earlier("main", _before()))
+    earlier = Earlier("main", _before())
+    after = record(ROOT, project="ebbtide", stack="test", config=config, updates=earlier.updates)
+    return review_of(after, earlier)
 
 
 def _difference(review: Review) -> tuple[float, dict[str, tuple[int, int]]]:
@@ -158,20 +158,21 @@ def test_a_new_stack_and_an_unchanged_one() -> None:
     assert (same.difference.changes, same.verdict) == ((), "pass")
 
 
-_EXCEPTION = {"rule": "fixed-versions", "resource": "pod", "reason": "a test"}
+def _finding(level: Any, exception: str = "") -> FindingReport:
+    return FindingReport(
+        rule="r", level=level, resource="", name="", message="m", reason="", source="", exception=exception
+    )
 
 
 @pytest.mark.parametrize(
-    ("policy", "verdict"),
+    ("findings", "verdict"),
     [
-        ({"levels": {"fixed-versions": "disabled"}}, "pass"),
-        ({"levels": {"fixed-versions": "advisory"}}, "warn"),
-        (None, "fail"),
-        ({"exceptions": [_EXCEPTION]}, "pass"),
+        ((), "pass"),
+        ((_finding("advisory"),), "warn"),
+        ((_finding("advisory"), _finding("mandatory")), "fail"),
+        ((_finding("mandatory", "we know"),), "pass"),
     ],
 )
-def test_the_verdict_follows_the_findings(policy: object, verdict: str) -> None:
+def test_the_verdict_follows_the_findings(findings: tuple[FindingReport, ...], verdict: str) -> None:
     """A mandatory rule fails the review, unless there is an exception."""
-    pod = resource("kubernetes:core/v1:Pod", {"spec.containers": [{"image": "busybox"}]})
-    review = review_of(Recording(project="p", stack="s", resources=(pod,)), policy=policy_of(policy))
-    assert review.verdict == verdict
+    assert verdict_of(None, findings) == verdict

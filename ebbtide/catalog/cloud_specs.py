@@ -1,0 +1,122 @@
+"""Defaults, limits and keys that differ between the clouds. A cloud without one of them is a type error."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from ebbtide.catalog.clouds import CloudKind
+
+COMPUTE_CLASS: Final = "cloud.google.com/compute-class"
+"""Key of the label and taint of a ComputeClass' nodes (GKE docs, about-custom-compute-classes, 2026)."""
+
+FALLBACK: Final = "ebbtide.dev/fallback"
+"""Key of the label and taint of a fallback queue's nodes on AKS, which has no such key of its own."""
+
+POOL_LABEL: Final = "ebbtide.dev/pool"
+"""Key of the label and taint that identify a pool on any cloud."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CloudSpec:
+    """Defaults, limits and keys of a cloud.
+
+    Attributes:
+        provider_module: Python package of the Pulumi provider.
+        fallback_key: label key that selects all pools of a fallback queue; its value is the queue's name.
+        allowed_labels: label keys under a reserved prefix that a pool may declare.
+        allowed_taints: taint keys under a reserved prefix that a pool may declare: those that placement
+            derives, with another value or effect, and those that the cloud leaves to the user.
+        node_footprint: item of footprints.csv: the cloud's DaemonSets on every node.
+        gpu_node_footprint: the same on GPU nodes.
+        images: node images; the first is the default.
+        boot_disk_gib: smallest and largest boot disk, GiB.
+        pods_per_node: least and greatest maximum number of pods.
+        system_disk_gib: default boot disk of a system node, GiB.
+        system_nodes: least number of nodes of a system pool.
+        system_nodes_reason: the consequence of fewer.
+        system_vcpus: least vCPUs of a system node.
+        system_families_excluded: machine families that a system pool cannot have.
+        authorized_networks: greatest number of ranges that may reach the control plane.
+        shared_volume: kind of a team's shared file system.
+        machine_example: a machine type, for messages.
+        machine_similarity: least similarity of a suggested machine type, from 0 to 1.
+        reservation_example: fields of a reservation, for messages.
+    """
+
+    provider_module: str
+    fallback_key: str
+    allowed_labels: frozenset[str]
+    allowed_taints: frozenset[str]
+    node_footprint: str
+    gpu_node_footprint: str
+    images: tuple[str, ...]
+    boot_disk_gib: tuple[int, int]
+    pods_per_node: tuple[int, int]
+    system_disk_gib: int
+    system_nodes: int
+    system_nodes_reason: str
+    system_vcpus: int
+    system_families_excluded: tuple[str, ...]
+    authorized_networks: int
+    shared_volume: str
+    machine_example: str
+    machine_similarity: float
+    reservation_example: str
+
+
+CLOUD_SPECS: Final[Mapping[CloudKind, CloudSpec]] = {
+    # GKE docs: authorized-networks, spot-vms, about-custom-compute-classes, flexible-pod-cidr (2026).
+    CloudKind.GKE: CloudSpec(
+        provider_module="pulumi_gcp",
+        fallback_key=COMPUTE_CLASS,
+        allowed_labels=frozenset({COMPUTE_CLASS}),
+        allowed_taints=frozenset(
+            {
+                COMPUTE_CLASS,
+                "cloud.google.com/gke-flex-start",
+                "cloud.google.com/gke-preemptible",
+                "cloud.google.com/gke-spot",
+                POOL_LABEL,
+            }
+        ),
+        node_footprint="gke-node",
+        gpu_node_footprint="gke-gpu-node",
+        images=("cos", "ubuntu"),
+        boot_disk_gib=(10, 65536),
+        pods_per_node=(8, 256),
+        system_disk_gib=30,
+        system_nodes=1,
+        system_nodes_reason="Cluster DNS and the add-ons would have nowhere to run.",
+        system_vcpus=1,
+        system_families_excluded=(),
+        authorized_networks=100,
+        shared_volume="filestore",
+        machine_example="n2-standard-8",
+        machine_similarity=0.7,
+        reservation_example="name: a100-reservation",
+    ),
+    # azure-aks-docs: use-system-pools, spot-node-pool, api-server-authorized-ip-ranges (2026).
+    CloudKind.AKS: CloudSpec(
+        provider_module="pulumi_azure_native",
+        fallback_key=FALLBACK,
+        allowed_labels=frozenset({FALLBACK}),
+        allowed_taints=frozenset({"kubernetes.azure.com/scalesetpriority", POOL_LABEL}),
+        node_footprint="aks-node",
+        gpu_node_footprint="aks-gpu-node",
+        images=("ubuntu", "azure-linux"),
+        boot_disk_gib=(30, 2048),
+        pods_per_node=(10, 250),
+        system_disk_gib=64,
+        system_nodes=2,
+        system_nodes_reason="AKS refuses a system pool that may have fewer than two nodes.",
+        system_vcpus=4,
+        system_families_excluded=("BS",),
+        authorized_networks=200,
+        shared_volume="azure-files",
+        machine_example="Standard_D8s_v5",
+        machine_similarity=0.85,  # All names begin alike.
+        reservation_example=(
+            "name: /subscriptions/S/resourceGroups/R/providers/Microsoft.Compute/capacityReservationGroups/G"
+        ),
+    ),
+}

@@ -1,0 +1,145 @@
+"""The `machines` command. Its dependencies are imported on execution."""
+
+import sys
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ebbtide.cli.consoles import console
+from ebbtide.cli.options import PreviewFormat
+from ebbtide.errors import EbbtideError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from ebbtide.catalog import CloudKind
+    from ebbtide.catalog.machine_offers import MachineOffer
+
+
+class CloudName(StrEnum):
+    """Clouds, as a declaration names them."""
+
+    GKE = "gke"
+    AKS = "aks"
+
+
+class MachineSearchError(EbbtideError):
+    """A search names an unknown accelerator or region."""
+
+    rule = "machine-search"
+
+
+def machines(
+    *,
+    gpu: Annotated[
+        str, typer.Option(help="Accelerator type or its short name, as t4.", show_default=False)
+    ] = "",
+    cloud: Annotated[
+        CloudName | None, typer.Option(help="Cloud; by default both.", show_default=False)
+    ] = None,
+    region: Annotated[
+        str, typer.Option(help="Region that offers them, with its prices.", show_default=False)
+    ] = "",
+    format_: Annotated[
+        PreviewFormat, typer.Option("--format", help="Text for people, or JSON.")
+    ] = PreviewFormat.TEXT,
+) -> None:
+    """List machine types with accelerators, list prices and zones.
+
+    Prices are of a node without its disks, USD per hour, from the catalog's dated price table. Without
+    --region they are those of the region where the machine is cheapest on demand. Exit status 1: there is no
+    such machine type.
+    """
+    import json  # noqa: PLC0415
+    from dataclasses import asdict  # noqa: PLC0415
+
+    from ebbtide.catalog.machine_offers import machine_offers  # noqa: PLC0415
+
+    clouds = _clouds(gpu, cloud, region)
+    offers = [offer for kind in clouds for offer in machine_offers(kind, gpu=gpu, region=region)]
+    if format_ is PreviewFormat.JSON:
+        typer.echo(json.dumps([asdict(offer) for offer in offers], indent=2))
+    elif offers:
+        _show(offers)
+    else:
+        typer.echo(f"No machine type{f' with {gpu}' if gpu else ''} in {region}.")
+    if not offers:
+        raise typer.Exit(1)
+
+
+def _clouds(gpu: str, cloud: CloudName | None, region: str) -> "list[CloudKind]":
+    """Return the clouds to search.
+
+    Raises:
+        MachineSearchError: none of them has the region or the accelerator.
+    """
+    from ebbtide.catalog import CloudKind, Locations, short_for  # noqa: PLC0415
+    from ebbtide.catalog.machine_offers import accelerator_types  # noqa: PLC0415
+    from ebbtide.model.faults import did_you_mean  # noqa: PLC0415
+
+    clouds = [CloudKind(cloud.value)] if cloud else list(CloudKind)
+    if region:
+        regions = {name: kind for kind in CloudKind for name in Locations(kind).regions()}
+        if region not in regions:
+            raise MachineSearchError(f"No region {region} is known{did_you_mean(region, regions)}")
+        if regions[region] not in clouds:
+            raise MachineSearchError(f"{region} is a region of {regions[region].upper()}: omit --cloud.")
+        clouds = [regions[region]]
+    types = {name: kind for kind in clouds for name in accelerator_types(kind)}
+    if gpu and not short_for(gpu, types):
+        known = ", ".join(sorted(types))
+        raise MachineSearchError(f"No accelerator {gpu} is known{did_you_mean(gpu, types)} Known: {known}.")
+    return clouds
+
+
+def _show(offers: "list[MachineOffer]") -> None:
+    """Print a table for each accelerator, with its memory and zones as the title."""
+    from itertools import groupby  # noqa: PLC0415
+
+    output = console(sys.stdout)
+    order = sorted(offers, key=lambda offer: (offer.cloud, offer.accelerator, offer.locations))
+    for (cloud, accelerator, locations), group in groupby(
+        order, key=lambda offer: (offer.cloud, offer.accelerator, offer.locations)
+    ):
+        rows = list(group)
+        memory = rows[0].accelerator_memory_gib if accelerator else None
+        title = [accelerator or "no accelerator", *([f"{memory:g} GiB"] if memory else []), _where(locations)]
+        output.print(f"{cloud}: {', '.join(part for part in title if part)}", soft_wrap=True)
+        output.print(_table(rows))
+        output.print()
+    dates = sorted({date for offer in offers for date in offer.as_of})
+    if dates:
+        output.print(f"List prices of {' to '.join(dict.fromkeys((dates[0], dates[-1])))}, without disks.")
+
+
+def _table(offers: "list[MachineOffer]") -> "Table":
+    from rich.table import Table  # noqa: PLC0415
+
+    table = Table(box=None, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("MACHINE", no_wrap=True)
+    for heading in ("COUNT", "VCPU", "GIB", "$/H", "SPOT $/H", "FLEX $/H"):
+        table.add_column(heading, justify="right")
+    table.add_column("PRICES OF")
+    for offer in offers:
+        table.add_row(
+            offer.machine,
+            str(offer.count or ""),
+            str(offer.vcpus),
+            f"{offer.memory_gib:g}",
+            *(_dollars(price) for price in (offer.on_demand, offer.spot, offer.flex)),
+            offer.region,
+        )
+    return table
+
+
+def _dollars(price: float | None) -> str:
+    return "?" if price is None else f"{price:.3f}" if price < 1 else f"{price:.2f}"
+
+
+def _where(locations: tuple[str, ...]) -> str:
+    """Return the zones of one region, else the number of regions; empty without a table of them."""
+    from ebbtide.catalog.clouds import region_of  # noqa: PLC0415
+
+    regions = {region_of(location) for location in locations}
+    return ", ".join(locations) if len(regions) == 1 else f"in {len(regions)} regions" if regions else ""

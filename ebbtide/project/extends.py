@@ -1,0 +1,219 @@
+"""Declarations that extend another stack's file.
+
+`extends: Pulumi.dev.yaml` takes the declaration of that file; the fields beside `extends` change it, in the
+manner of Kubernetes' strategic merge patch: mappings are merged, `null` removes a field, pools, queues and
+teams are merged by name, `{name: t4-spot, $patch: delete}` removes one, and any other list replaces the
+base's.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final, cast
+
+from ebbtide.errors import EbbtideError
+from ebbtide.model.paths import Key, path_text
+from ebbtide.project.position import Position, Positions, positions_below
+from ebbtide.project.yaml_file import YamlFileError, read
+
+DECLARATION: Final = "ebbtide:cluster"
+"""The configuration key of a stack's cluster declaration."""
+
+EXTENDS: Final = "extends"
+"""The field with the base file, relative to the directory of `Pulumi.yaml`."""
+
+_BY_NAME: Final = frozenset({"pools", "queues", "teams"})
+_DELETE: Final = ("$patch", "delete")
+
+
+class ExtendsError(EbbtideError):
+    """A base file is missing, malformed, or extends itself; or it lacks what the declaration removes."""
+
+    rule = "extends"
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """A declaration with the positions of its parts.
+
+    Attributes:
+        value: the declaration, without `extends`.
+        positions: positions by path in `value`; `()` is the declaration itself.
+        bases: the files that it extends, the nearest first.
+        changes: paths of its changes to the base, with names for indices: `pools[t4-spot].nodes.max`.
+    """
+
+    value: Any
+    positions: Positions
+    bases: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """A part of a declaration: fields, items or a scalar, its position, and if it changes the base."""
+
+    scalar: Any = None
+    fields: "dict[str, _Node] | None" = None
+    items: "list[_Node] | None" = None
+    position: Position | None = None
+    is_change: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Merge:
+    """A merge of a declaration into its base; `removed` are the paths of what it removes."""
+
+    removed: list[str] = field(default_factory=list[str])
+
+    def fields(self, base: dict[str, _Node], own: dict[str, _Node], path: str) -> dict[str, _Node]:
+        """Merge the fields of a mapping."""
+        result = dict(base)
+        for key, node in own.items():
+            at = f"{path}.{key}" if path else key
+            if _plain(node) is None:
+                result.pop(key, None)
+                self.removed.append(at)
+            else:
+                result[key] = self._node(base.get(key), node, at, by_name=not path and key in _BY_NAME)
+        return result
+
+    def _node(self, base: _Node | None, own: _Node, path: str, *, by_name: bool) -> _Node:
+        if base is None:
+            return replace(own, is_change=True)
+        if base.fields is not None and own.fields is not None:
+            return replace(base, fields=self.fields(base.fields, own.fields, path))
+        if by_name and base.items is not None and own.items is not None:
+            return replace(base, items=self._items(base.items, own.items, path))
+        return replace(own, is_change=_plain(base) != _plain(own))
+
+    def _items(self, base: list[_Node], own: list[_Node], path: str) -> list[_Node]:
+        """Merge lists by the names of their items; items without a name are kept for the validation."""
+        result = {_name(item) or index: item for index, item in enumerate(base)}
+        for index, item in enumerate(own, len(base)):
+            name = _name(item)
+            at = f"{path}[{name}]"
+            if name and _is_deletion(item):
+                if result.pop(name, None) is None:
+                    where = f"{item.position}: " if item.position else ""
+                    raise ExtendsError(f"{where}{at} is removed, and the base has none of that name.")
+                self.removed.append(at)
+            elif name and name in result:
+                result[name] = self._node(result[name], item, at, by_name=False)
+            else:
+                result[name or index] = replace(item, is_change=True)
+        return list(result.values())
+
+
+def extended(value: object, directory: Path, positions: Positions | None = None) -> Declaration:
+    """Return a declaration with what it takes from its bases.
+
+    Args:
+        value: the declaration as YAML or JSON has it.
+        directory: the directory of `Pulumi.yaml`.
+        positions: positions of its parts.
+
+    Raises:
+        ExtendsError: a base file cannot be used.
+    """
+    return _extended(Declaration(value, positions or {}), directory, ())
+
+
+def _extended(own: Declaration, directory: Path, above: tuple[str, ...]) -> Declaration:
+    change = _tree(own)
+    if change.fields is None or EXTENDS not in change.fields:
+        return own
+    name = change.fields[EXTENDS].scalar
+    position = own.positions.get((EXTENDS,))
+    where = f"{position}: " if position else ""
+    if not isinstance(name, str) or not name:
+        raise ExtendsError(f"{where}extends is not a file. Write a stack's file, as Pulumi.dev.yaml.")
+    if name in above:
+        chain = " extends ".join((*above, name))
+        raise ExtendsError(f"{where}{chain}: a file cannot extend itself. Remove one of these extends.")
+    base = _extended(_base(name, directory, where), directory, (*above, name))
+    merge = _Merge()
+    fields = {key: node for key, node in change.fields.items() if key != EXTENDS}
+    merged = replace(change, fields=merge.fields(_tree(base).fields or {}, fields, ""))
+    return Declaration(
+        _plain(merged),
+        dict(_positions(merged, ())),
+        (name, *base.bases),
+        (*_changes(merged, ""), *merge.removed),
+    )
+
+
+def _base(name: str, directory: Path, where: str) -> Declaration:
+    """Read the declaration of a stack's file, or of a file with a declaration's fields alone."""
+    file = directory / name
+    try:
+        document = read(file)
+    except YamlFileError as error:
+        raise ExtendsError(f"{where}extends {name}, which cannot be used. {error}") from error
+    if file.is_relative_to(Path.cwd()):
+        file = file.relative_to(Path.cwd())
+    match document.value:
+        case {"config": {"ebbtide:cluster": dict() as value}}:
+            return Declaration(value, positions_below(file, document.positions, ("config", DECLARATION)))
+        case dict() as value if "config" not in value:
+            return Declaration(value, positions_below(file, document.positions, ()))
+        case _:
+            raise ExtendsError(
+                f"{where}extends {name}, which declares no cluster. Write a stack's file, or one with the "
+                "fields of a declaration."
+            )
+
+
+def _tree(declaration: Declaration) -> _Node:
+    def node(value: Any, path: tuple[Key, ...]) -> _Node:
+        position = declaration.positions.get(path)
+        if isinstance(value, Mapping):
+            fields = cast("Mapping[str, Any]", value)
+            return _Node(
+                fields={key: node(item, (*path, key)) for key, item in fields.items()}, position=position
+            )
+        if isinstance(value, list):
+            items = enumerate(cast("list[Any]", value))
+            return _Node(items=[node(item, (*path, index)) for index, item in items], position=position)
+        return _Node(scalar=value, position=position)
+
+    return node(declaration.value, ())
+
+
+def _children(node: _Node) -> Iterator[tuple[Key, _Node]]:
+    yield from (node.fields or {}).items()
+    yield from enumerate(node.items or ())
+
+
+def _plain(node: _Node) -> Any:
+    if node.fields is not None:
+        return {key: _plain(child) for key, child in node.fields.items()}
+    if node.items is not None:
+        return [_plain(child) for child in node.items]
+    return node.scalar
+
+
+def _positions(node: _Node, path: tuple[Key, ...]) -> Iterator[tuple[tuple[Key, ...], Position]]:
+    if node.position is not None:
+        yield path, node.position
+    for key, child in _children(node):
+        yield from _positions(child, (*path, key))
+
+
+def _changes(node: _Node, path: str) -> Iterator[str]:
+    if node.is_change:
+        yield path
+        return
+    for key, child in _children(node):
+        step = f"[{_name(child) or key}]" if isinstance(key, int) else path_text([key])
+        yield from _changes(child, f"{path}.{step}" if path and not step.startswith("[") else f"{path}{step}")
+
+
+def _name(item: _Node) -> str:
+    name = (item.fields or {}).get("name", _Node()).scalar
+    return name if isinstance(name, str) else ""
+
+
+def _is_deletion(item: _Node) -> bool:
+    key, value = _DELETE
+    return (item.fields or {}).get(key, _Node()).scalar == value
