@@ -104,7 +104,8 @@ config:
 
 An exception names a pool, a cluster or a resource by its name, or `stack` for a rule on the whole stack, as
 the cost. It is shown with its reason. `current-exceptions` reports exceptions that have expired or excuse
-nothing. A limit that cannot be checked, since a price is unknown, is reported as advice.
+nothing. A limit that cannot be checked, since a price is unknown, is reported as advice. A stack whose
+declaration extends another file does not take that file's policy.
 
 `ebbtide schema --policy` prints the JSON Schema. What a preview cannot decide is not reported: values that
 only a cloud knows, and the content of charts and kustomizations."""

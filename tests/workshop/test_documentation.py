@@ -18,8 +18,7 @@ from docs.generate import PAGES
 from ebbtide.catalog import PINS
 from ebbtide.model import declare
 from ebbtide.placement.derive import profile
-from ebbtide.project.extends import extended
-from ebbtide.project.source import DECLARATION
+from ebbtide.project.extends import DECLARATION, extended
 from ebbtide.review.policy import policy_of
 from ebbtide.review.settings import KEY
 from tests.pages import BLOCKS, FILES, Block, commands, of_kind
