@@ -14,8 +14,8 @@ _RECREATED: Final = (
     "nodeConfig.diskSizeGb",
     "nodeConfig.imageType",
 )
-"""Inputs for which GKE recreates the nodes of a pool by its upgrade settings (GKE docs, node-pools,
-"Change attributes of a node pool", 2026).
+"""Inputs whose change is an upgrade that moves a pool's nodes (googleapis, google/container/v1/
+cluster_service.proto, UpdateNodePoolRequest, cf6f9ee1).
 """
 _NAMESPACE: Final = "kubernetes:core/v1:Namespace"
 
