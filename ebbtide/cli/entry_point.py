@@ -24,6 +24,7 @@ from ebbtide.cli.options import ConfigFile, Cwd, PreviewFormat, Stack, stack_fil
 from ebbtide.cli.profile import profile
 from ebbtide.cli.rehearse import rehearse
 from ebbtide.cli.review import review
+from ebbtide.cli.schema import schema
 
 if TYPE_CHECKING:
     from ebbtide.preview.report import Preview
@@ -151,54 +152,6 @@ def preview(
         raise typer.Exit(FOUND)
 
 
-@app.command(epilog=help_examples.epilog("schema"))
-@_reporting
-def schema(
-    *,
-    of_preview: Annotated[
-        bool, typer.Option("--preview", help="The schema of `preview --format json`.")
-    ] = False,
-    of_review: Annotated[
-        bool, typer.Option("--review", help="The schema of `review --format json`.")
-    ] = False,
-    of_errors: Annotated[
-        bool, typer.Option("--errors", help="The schema of the errors of `preview --format json`.")
-    ] = False,
-    of_policy: Annotated[
-        bool, typer.Option("--policy", help="The schema of `ebbtide:policy` in a stack's file.")
-    ] = False,
-    out: Out = None,
-) -> None:
-    """Print the JSON Schema of the declaration, for editors.
-
-    --preview and --errors print those of the documents that `preview --format json` writes, --review that of
-    `review --format json`.
-    """
-    import json  # noqa: PLC0415
-
-    if of_preview:
-        from ebbtide.preview.report import preview_schema  # noqa: PLC0415
-
-        document = preview_schema()
-    elif of_review:
-        from ebbtide.review.report import review_schema  # noqa: PLC0415
-
-        document = review_schema()
-    elif of_errors:
-        from ebbtide.project.diagnostics import report_schema  # noqa: PLC0415
-
-        document = report_schema()
-    elif of_policy:
-        from ebbtide.review.policy import policy_schema  # noqa: PLC0415
-
-        document = policy_schema()
-    else:
-        from ebbtide.model import declaration_schema  # noqa: PLC0415
-
-        document = declaration_schema()
-    _write(json.dumps(document, indent=2) + "\n", out)
-
-
 def _write(text: str, out: Path | None) -> None:
     if out is None:
         typer.echo(text, nl=False)
@@ -218,7 +171,7 @@ def _write_text(document: "Preview", out: Path | None, *, tree: bool, values: bo
 
 
 _COMMANDS = cast(
-    "list[Callable[..., None]]", [review, machines, profile, *workloads.COMMANDS, rehearse, destroy]
+    "list[Callable[..., None]]", [review, machines, schema, profile, *workloads.COMMANDS, rehearse, destroy]
 )
 for _command in _COMMANDS:
     app.command(epilog=help_examples.epilog(_command.__name__))(_reporting(_command))

@@ -8,7 +8,7 @@ from ebbtide.invocation import command_line
 EXAMPLES: Final[Mapping[str, str]] = {
     "preview": "preview dev --format json --out preview.json",
     "review": "review dev --against main",
-    "schema": "schema --out declaration.schema.json",
+    "schema": "schema stack --out stack.schema.json",
     "machines": "machines --gpu t4 --region us-central1",
     "profile": "profile dev --out profile.json",
     "job": (

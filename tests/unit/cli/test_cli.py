@@ -255,7 +255,7 @@ def test_schemas() -> None:
     """Of the declaration, and of the preview's document."""
     declaration = json.loads(_ebbtide("schema").stdout)
     assert {"cloud", "pools"} <= set(declaration["properties"])
-    document = json.loads(_ebbtide("schema", "--preview").stdout)
+    document = json.loads(_ebbtide("schema", "preview").stdout)
     assert document["properties"]["version"]["const"] == "ebbtide.dev/preview/v1"
 
 

@@ -105,6 +105,6 @@ def test_a_bug_of_ours_is_admitted() -> None:
 
 
 def test_the_document_matches_its_schema() -> None:
-    """The JSON document of errors is valid under the schema that `ebbtide schema --errors` prints."""
+    """The JSON document of errors is valid under the schema that `ebbtide schema errors` prints."""
     report = explain(DeclarationError(_FAULTS)).report
     jsonschema.validate(json.loads(report.json_document()), report_schema())

@@ -192,6 +192,6 @@ def test_other_errors_as_a_document(tmp_path: Path) -> None:
 
 
 def test_the_schema_of_errors(tmp_path: Path) -> None:
-    """`ebbtide schema --errors` prints what the document looks like."""
-    done = _ebbtide(tmp_path, "schema", "--errors")
+    """`ebbtide schema errors` prints what the document looks like."""
+    done = _ebbtide(tmp_path, "schema", "errors")
     assert json.loads(done.stdout)["properties"]["version"]["const"] == "ebbtide.dev/errors/v1"

@@ -1,0 +1,67 @@
+"""JSON Schemas, as `ebbtide schema` prints them."""
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from ebbtide.cli.entry_point import app
+from ebbtide.cli.schema import SchemaOf
+from ebbtide.review.stack_schema import stack_schema
+from tests.repository import ROOT, STACK_FILES, relative
+
+_MODELINE = "# yaml-language-server: $schema="
+_SCHEMA = stack_schema()
+_TEMPLATES = sorted(ROOT.glob("template/*/Pulumi.dev.yaml"))
+
+
+def _errors(file: dict[str, Any]) -> list[str]:
+    validator = jsonschema.Draft202012Validator(_SCHEMA)
+    return [error.json_path for error in validator.iter_errors(file)]  # pyright: ignore[reportUnknownMemberType]
+
+
+@pytest.mark.parametrize("document", SchemaOf)
+def test_every_document_has_a_schema(document: SchemaOf, tmp_path: Path) -> None:
+    """On standard output and in a file."""
+    printed = CliRunner().invoke(app, ["schema", document.value]).stdout
+    jsonschema.Draft202012Validator.check_schema(json.loads(printed))
+    out = tmp_path / "schema.json"
+    CliRunner().invoke(app, ["schema", document.value, "--out", str(out)])
+    assert out.read_text(encoding="utf-8") == printed
+
+
+@pytest.mark.parametrize("stack_file", [*STACK_FILES, *_TEMPLATES], ids=relative)
+def test_editors_accept_every_stack_file(stack_file: Path) -> None:
+    """And find the schema by its first line; the template's is written by its user."""
+    text = stack_file.read_text(encoding="utf-8")
+    assert _errors(yaml.safe_load(text)) == []
+    first, _, _ = text.partition("\n")
+    assert first.startswith(_MODELINE)
+    schema = stack_file.parent / first.removeprefix(_MODELINE)
+    if stack_file not in _TEMPLATES:
+        assert schema.resolve() == ROOT / "docs" / "stack.schema.json"
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("pools", 1, "machine"), "n2-standard-9"),
+        (("pools", 2, "accelerator", "type"), "nvidia-tesla-t5"),
+        (("pools", 1, "machin"), "n2-standard-8"),
+        (("lifetime", "hours"), "8"),
+    ],
+)
+def test_editors_mark_what_is_wrong(path: tuple[str | int, ...], value: object) -> None:
+    """Names of machines and accelerators are enumerated."""
+    file = copy.deepcopy(yaml.safe_load((ROOT / "Pulumi.dev.yaml").read_text(encoding="utf-8")))
+    part = file["config"]["ebbtide:cluster"]
+    for key in path[:-1]:
+        part = part[key]
+    part[path[-1]] = value
+    (error,) = _errors(file)
+    assert error.startswith("$.config['ebbtide:cluster'].")
