@@ -123,7 +123,7 @@ def test_an_exported_state(project: Path, tmp_path: Path, location: str, verdict
     state = tmp_path / "state.json"
     state.write_text(json.dumps({"version": 3, "deployment": {"resources": [bucket]}}))
     result = _review(project, "--against", str(state))
-    assert result.stdout.startswith(f"{verdict} shop/dev against ")
+    assert result.stdout.startswith(f"{verdict} shop/dev against")
     assert message in " ".join(result.stdout.split())
     assert "v1:abc" not in result.stdout
 
