@@ -119,6 +119,3 @@ RULES: Final = (
         check=_permanent_protected,
     ),
 )
-
-COVERED: Final = {"CIS GKE Benchmark 1.9.0": {"5.6.3", "5.6.5"}, "CIS AKS Benchmark 1.8.0": {"5.4.3"}}
-"""Items of benchmarks that these rules check, each on more fields than the benchmark's one."""
