@@ -1,10 +1,18 @@
-"""List prices, USD per hour. See `data/prices.csv` for date and source of each."""
+"""Prices, USD per hour: list prices of `data/prices.csv`, with a date and a source each, and a user's own."""
 
+import csv
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache
+from pathlib import Path
+from typing import Final, TypeAlias
 
 from ebbtide.catalog.clouds import CloudKind
 from ebbtide.catalog.tables import number, rows
+from ebbtide.errors import EbbtideError
 
 GLOBAL = "global"
 """The region of a rate that holds for every region of a cloud."""
@@ -45,36 +53,124 @@ class Price:
                 return self.on_demand
 
 
-@cache
-def _prices() -> dict[tuple[str, str, str], Price]:
-    return {
-        (row["cloud"], row["region"], row["item"]): Price(
-            on_demand=number(row["usd_per_hour_on_demand"]),
-            spot=number(row["usd_per_hour_spot"]),
-            flex=number(row["usd_per_hour_flex"]),
-            note=row["note"],
-            as_of=row["as_of"],
-            source=row["source"],
+_Prices: TypeAlias = Mapping[tuple[str, str, str], Price]
+"""By cloud, region and item."""
+
+_REQUIRED: Final = ("cloud", "region", "item", "usd_per_hour_on_demand", "as_of")
+_OPTIONAL: Final = ("usd_per_hour_spot", "usd_per_hour_flex", "note", "source")
+_RATES: Final = ("usd_per_hour_on_demand", "usd_per_hour_spot", "usd_per_hour_flex")
+
+_own: ContextVar[_Prices] = ContextVar("own", default={})  # noqa: B039 - never changed
+
+
+class PriceFileError(EbbtideError):
+    """A file of prices that cannot be read, with every fault and its line."""
+
+    rule = "prices"
+
+
+@contextmanager
+def own_prices(file: Path) -> Generator[None]:
+    """Replace rows of the price table within a context.
+
+    Args:
+        file: CSV with the columns of `data/prices.csv`: cloud, region or `global`, item, USD per hour and
+            date; spot and flex-start prices, note and source may be omitted.
+
+    Raises:
+        PriceFileError: the file has faults; all of them are in the message.
+    """
+    token = _own.set(_read(file))
+    try:
+        yield
+    finally:
+        _own.reset(token)
+
+
+def _read(file: Path) -> _Prices:
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise PriceFileError(f"{file}: the file cannot be read: {error}.") from error
+    reader = csv.DictReader(lines)
+    columns = set(reader.fieldnames or ())
+    missing, unknown = {*_REQUIRED} - columns, columns - {*_REQUIRED, *_OPTIONAL}
+    if missing or unknown:
+        raise PriceFileError(
+            f"{file}:1: {_columns(missing, 'missing')}{_columns(unknown, 'unknown')}Write "
+            f"{','.join((*_REQUIRED, *_OPTIONAL))}."
         )
-        for row in rows("prices")
-    }
+    table = [(reader.line_num, {name: row[name] or "" for name in columns}) for row in reader]
+    if faults := [f"{file}:{line}: {fault}" for line, row in table for fault in _faults(row)]:
+        raise PriceFileError("\n".join(faults))
+    return {_key(row): _price({**dict.fromkeys(_OPTIONAL, ""), **row}, str(file)) for _, row in table}
+
+
+def _columns(names: set[str], adjective: str) -> str:
+    return f"{adjective} columns {', '.join(sorted(names))}. " if names else ""
+
+
+def _faults(row: Mapping[str, str]) -> Iterator[str]:
+    clouds = [cloud.value for cloud in CloudKind]
+    if row["cloud"] not in clouds:
+        yield f"No cloud {row['cloud']} is known. Write {' or '.join(clouds)}."
+    items = {name for kind, _, name in _prices() if kind == row["cloud"]}
+    if items and row["item"] not in items:
+        near = get_close_matches(row["item"], items, 1)
+        yield f"No item {row['item']} is priced{f'; did you mean {near[0]}?' if near else '.'}"
+    for name in _RATES:
+        if (text := row.get(name)) and not _is_rate(text):
+            yield f"{name} is {text}. Write a number of USD per hour that is not negative."
+    if not row["as_of"]:
+        yield "as_of is empty. Write the date of the price, as 2026-11."
+
+
+def _is_rate(text: str) -> bool:
+    try:
+        return 0 <= float(text) < float("inf")
+    except ValueError:
+        return False
+
+
+def _key(row: Mapping[str, str]) -> tuple[str, str, str]:
+    return row["cloud"], row["region"], row["item"]
+
+
+def _price(row: Mapping[str, str], source: str) -> Price:
+    on_demand, spot, flex = (number(row[name]) for name in _RATES)
+    return Price(on_demand, spot, flex, row["note"], row["as_of"], row["source"] or source)
+
+
+@cache
+def _prices() -> _Prices:
+    return {_key(row): _price(row, "") for row in rows("prices")}
+
+
+def _table() -> _Prices:
+    """Return the list prices with the user's own in their place."""
+    own = _own.get()
+    if not own:
+        return _prices()
+    everywhere = {(cloud, item) for cloud, region, item in own if region == GLOBAL}
+    listed = {key: price for key, price in _prices().items() if (key[0], key[2]) not in everywhere}
+    return {**listed, **own}
 
 
 def find_price(cloud: CloudKind, region: str, item: str) -> Price | None:
     """Return the price of an item (`gpu:nvidia-tesla-t4`, `pd-balanced-gib`, `nat`, …) in a region, or the
     cloud's rate for all regions.
     """
-    return _prices().get((cloud.value, region, item)) or _prices().get((cloud.value, GLOBAL, item))
+    return _table().get((cloud.value, region, item)) or _table().get((cloud.value, GLOBAL, item))
 
 
 def machine_price(cloud: CloudKind, region: str, machine_type: str) -> Price | None:
     """Return the price of a machine type in a region, without attached accelerators and disks."""
-    return _prices().get((cloud.value, region, machine_type))
+    return _table().get((cloud.value, region, machine_type))
 
 
 def priced_regions(cloud: CloudKind, item: str) -> list[str]:
     """Return the regions in which the price of an item is known."""
-    return [region for kind, region, name in _prices() if kind == cloud.value and name == item]
+    return [region for kind, region, name in _table() if kind == cloud.value and name == item]
 
 
 def node_items(
@@ -98,6 +194,6 @@ def node_items(
 def lowest_price(cloud: CloudKind, item: str) -> Price | None:
     """Return the lowest price of an item in any region; None if unknown."""
     known = [
-        p for (kind, _, name), p in _prices().items() if kind == cloud.value and name == item and p.on_demand
+        p for (kind, _, name), p in _table().items() if kind == cloud.value and name == item and p.on_demand
     ]
     return min(known, key=lambda price: price.on_demand or 0.0, default=None)

@@ -142,7 +142,8 @@ def preview(
     files = stack_files(stack, config_file, cwd)
     policy = files.policy()
     declaration = files.source.declaration if files.source else None
-    document = preview_of(record_stack(files), files.warnings, policy, declaration=declaration)
+    with files.prices():
+        document = preview_of(record_stack(files), files.warnings, policy, declaration=declaration)
     if format_ is PreviewFormat.JSON:
         _write(document.model_dump_json(indent=2) + "\n", out)
     else:

@@ -59,10 +59,11 @@ def review(
     lazy_packages.install()
     files = stack_files(stack, config_file, cwd)
     policy = files.policy()
-    before = earlier(files, against) if against else None
-    after = record_stack(files, before.updates if before else None)
     declaration = files.source.declaration if files.source else None
-    document = review_of(after, before, warnings=files.warnings, policy=policy, declaration=declaration)
+    with files.prices():
+        before = earlier(files, against) if against else None
+        after = record_stack(files, before.updates if before else None)
+        document = review_of(after, before, warnings=files.warnings, policy=policy, declaration=declaration)
     _write(document, format_, out)
     if document.verdict == "fail":
         raise typer.Exit(_FOUND)

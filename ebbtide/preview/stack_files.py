@@ -9,11 +9,13 @@ import copy
 import json
 import re
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, Self
 
+from ebbtide.catalog.prices import own_prices
 from ebbtide.preview.stack_config import MergedConfig, StackFileError, merged_config
 from ebbtide.project import yaml_file
 from ebbtide.project.extends import Declaration, ExtendsError, extended
@@ -28,6 +30,9 @@ __all__ = ["StackFileError", "StackFiles", "read_stack", "stack_named_by"]
 
 _REQUIRED: Final = ("name", "owner", "cloud", "pools")
 """Required fields: if one is missing, the declaration's own error names the misplaced key."""
+
+_PRICES: Final = "ebbtide:prices"
+"""The configuration key of the file with own prices, relative to the directory of `Pulumi.yaml`."""
 
 _PROJECT_FILES: Final = ("Pulumi.yaml", "Pulumi.yml")
 _STACK_FILE: Final = re.compile(r"^Pulumi\.(?P<stack>[\w.-]+)\.ya?ml$")
@@ -93,6 +98,15 @@ class StackFiles:
         except PolicyError as error:
             error.source = self.policy_source
             raise
+
+    def prices(self) -> AbstractContextManager[None]:
+        """Return a context with the stack's own prices, from the file that `ebbtide:prices` names.
+
+        Raises:
+            PriceFileError: on entry: the file has faults.
+        """
+        name = self.config.get(_PRICES)
+        return own_prices(self.root / name) if name else nullcontext()
 
     def declaring(self, declaration: Mapping[str, Any]) -> Self:
         """Return these files with the declaration replaced."""

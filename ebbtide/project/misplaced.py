@@ -16,7 +16,7 @@ NAMESPACE: Final = "ebbtide"
 """The configuration namespace, independent of the project's name."""
 
 _LIKENESS: Final = 0.7
-_KEYS: Final = ("cluster", "policy")
+_KEYS: Final = ("cluster", "policy", "prices")
 """Keys of the namespace."""
 
 
