@@ -26,7 +26,7 @@ REHEARSE = [sys.executable, "-m", "ebbtide", "rehearse"]
 PS = shutil.which("ps") or "ps"
 
 
-SHORT = ("queued-gpus", "scale-to-zero", "spot-storm")
+SHORT = ("queued-gpus", "spot-storm")
 """What `make rehearse` plays; `make rehearse-all` plays all of them."""
 
 
