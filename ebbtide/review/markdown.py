@@ -347,7 +347,7 @@ def _clip(text: str, length: int) -> str:
 
 
 def _text(text: str) -> str:
-    """Escape text. Code in backticks stays code; `@` gets a comment, so that nobody is notified."""
+    """Escape text. Code in backticks stays code; `@` gets a comment, to notify no account."""
     parts = re.split(r"`([^`]+)`", _clip(text, _LONGEST))
     pairs = zip(parts[::2], chain(parts[1::2], [""]), strict=True)
     return "".join(f"{_plain(text)}{_code(code) if code else ''}" for text, code in pairs)

@@ -30,7 +30,7 @@ class ChangeReport(_Part):
     """A resource that the update changes."""
 
     action: Literal["create", "update", "replace", "delete"]
-    """What the engine would do."""
+    """The engine's operation."""
     type: str
     """Type token."""
     name: str

@@ -41,7 +41,7 @@ def test_errors_of_a_policy_have_their_line(tmp_path: Path) -> None:
 
 
 def test_a_misspelt_key_is_refused(tmp_path: Path) -> None:
-    """It would be a policy that nobody checks."""
+    """It would have no effect."""
     with pytest.raises(StackFileError, match="Write `ebbtide:policy:`"):
         _stack(tmp_path, "  ebbtide:polcy: {}\n")  # codespell:ignore polcy
 

@@ -86,7 +86,7 @@ def finding(rule: str, level: str, name: str, message: str, exception: str = "")
         "resource": "",
         "name": name,
         "message": message,
-        "reason": "Money is spent by whoever notices last.",
+        "reason": "Idle nodes are billed.",
         "source": "FinOps Framework, cost allocation",
         "exception": exception,
     }
