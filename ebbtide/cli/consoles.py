@@ -1,10 +1,21 @@
 """Consoles for text output."""
 
 import shutil
+from pathlib import Path
 from typing import IO, TYPE_CHECKING
+
+import typer
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+
+def write(text: str, out: Path | None) -> None:
+    """Write a document to a file, or to standard output without one."""
+    if out is None:
+        typer.echo(text, nl=False)
+    else:
+        out.write_text(text, encoding="utf-8")
 
 
 def console(stream: IO[str], *, plain: bool = False) -> "Console":

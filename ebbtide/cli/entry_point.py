@@ -17,10 +17,10 @@ import typer
 
 from ebbtide import __version__
 from ebbtide.cli import help_examples, workloads
-from ebbtide.cli.consoles import console
+from ebbtide.cli.consoles import console, write
 from ebbtide.cli.destroy import destroy
 from ebbtide.cli.machines import machines
-from ebbtide.cli.options import ConfigFile, Cwd, PreviewFormat, Stack, stack_files
+from ebbtide.cli.options import ConfigFile, Cwd, Out, PreviewFormat, Stack, stack_files
 from ebbtide.cli.profile import profile
 from ebbtide.cli.rehearse import rehearse
 from ebbtide.cli.review import review
@@ -87,7 +87,7 @@ def _reporting(command: Callable[_P, None]) -> Callable[_P, None]:
             explained.show()
             if kwargs.get("format_") == PreviewFormat.JSON:
                 try:
-                    _write(explained.report.json_document() + "\n", cast("Path | None", kwargs.get("out")))
+                    write(explained.report.json_document() + "\n", cast("Path | None", kwargs.get("out")))
                 except OSError as unwritable:
                     if str(unwritable) != str(error):
                         typer.echo(message_of(unwritable), err=True)
@@ -105,11 +105,6 @@ def _source(options: Mapping[str, Any]) -> "Source | None":
     with contextlib.suppress(StackFileError):
         return stack_files(options["stack"], options["config_file"], options["cwd"]).source
     return None
-
-
-Out = Annotated[
-    Path | None, typer.Option(help="File to write to instead of standard output.", show_default=False)
-]
 
 
 @app.command(epilog=help_examples.epilog("preview"))
@@ -145,19 +140,12 @@ def preview(
     with files.prices():
         document = preview_of(record_stack(files), files.warnings, policy, declaration=declaration)
     if format_ is PreviewFormat.JSON:
-        _write(document.model_dump_json(indent=2) + "\n", out)
+        write(document.model_dump_json(indent=2) + "\n", out)
     else:
         _write_text(document, out, tree=tree, values=values)
     is_refused = any(finding.is_refused for finding in document.findings)
     if is_refused or any(message.severity == "error" for message in document.warnings):
         raise typer.Exit(FOUND)
-
-
-def _write(text: str, out: Path | None) -> None:
-    if out is None:
-        typer.echo(text, nl=False)
-    else:
-        out.write_text(text, encoding="utf-8")
 
 
 def _write_text(document: "Preview", out: Path | None, *, tree: bool, values: bool) -> None:

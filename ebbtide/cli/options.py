@@ -42,6 +42,9 @@ ConfigFile = Annotated[
         help="File of the stack; by default Pulumi.STACK.yaml beside Pulumi.yaml.", show_default=False
     ),
 ]
+Out = Annotated[
+    Path | None, typer.Option(help="File to write to instead of standard output.", show_default=False)
+]
 Cwd = Annotated[Path, typer.Option(help="Directory of the project, or one below it.")]
 
 

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import typer
 
-from ebbtide.cli.options import ConfigFile, Cwd, PreviewFormat, Stack, stack_files
+from ebbtide.cli.consoles import write
+from ebbtide.cli.options import ConfigFile, Cwd, Out, PreviewFormat, Stack, stack_files
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,9 +24,7 @@ def profile(
     format_: Annotated[
         PreviewFormat, typer.Option("--format", help="Format of errors; the profile is always JSON.")
     ] = PreviewFormat.TEXT,
-    out: Annotated[
-        Path | None, typer.Option(help="File to write to instead of standard output.", show_default=False)
-    ] = None,
+    out: Out = None,
     config_file: ConfigFile = None,
     cwd: Cwd = Path(),
 ) -> None:
@@ -37,10 +36,7 @@ def profile(
     del format_  # read by the command line, which reports the errors
     files = stack_files(stack, config_file, cwd)
     text = (_derived(files) if _is_own_program(files) else _exported(files)).json() + "\n"
-    if out is None:
-        typer.echo(text, nl=False)
-    else:
-        out.write_text(text, encoding="utf-8")
+    write(text, out)
 
 
 def _is_own_program(files: "StackFiles") -> bool:

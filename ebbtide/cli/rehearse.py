@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ebbtide.cli.consoles import console
+from ebbtide.cli.consoles import console, write
 from ebbtide.cli.options import ConfigFile, Cwd, Stack, stack_files
 
 if TYPE_CHECKING:
@@ -141,7 +141,4 @@ def _write(report: "Report", format_: RehearsalFormat, out: Path | None, screen:
         return
     document = format_ is RehearsalFormat.JSON
     text = report.model_dump_json(indent=2) + "\n" if document else page.render(report)
-    if out:
-        out.write_text(text, encoding="utf-8")
-    else:
-        typer.echo(text, nl=False)
+    write(text, out)

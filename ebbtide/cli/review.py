@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from ebbtide.cli.consoles import console
-from ebbtide.cli.options import ConfigFile, Cwd, Stack, stack_files
+from ebbtide.cli.consoles import console, write
+from ebbtide.cli.options import ConfigFile, Cwd, Out, Stack, stack_files
 
 if TYPE_CHECKING:
     from ebbtide.review.report import Review
@@ -39,9 +39,7 @@ def review(
     format_: Annotated[
         ReviewFormat, typer.Option("--format", help="For a terminal, a pull request, programs, or a browser.")
     ] = ReviewFormat.TEXT,
-    out: Annotated[
-        Path | None, typer.Option(help="File to write to instead of standard output.", show_default=False)
-    ] = None,
+    out: Out = None,
     config_file: ConfigFile = None,
     cwd: Cwd = Path(),
 ) -> None:
@@ -80,11 +78,7 @@ def _write(document: "Review", format_: ReviewFormat, out: Path | None) -> None:
         with out.open("w", encoding="utf-8") as file:
             render(document, console(file, plain=True))
         return
-    text = _rendered(document, format_)
-    if out is None:
-        typer.echo(text, nl=False)
-    else:
-        out.write_text(text, encoding="utf-8")
+    write(_rendered(document, format_), out)
 
 
 def _rendered(document: "Review", format_: ReviewFormat) -> str:

@@ -2,10 +2,12 @@
 
 import importlib
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Final
 
 import typer
+
+from ebbtide.cli.consoles import write
+from ebbtide.cli.options import Out
 
 
 class SchemaOf(StrEnum):
@@ -35,9 +37,7 @@ def schema(
         SchemaOf, typer.Argument(help="What the schema is of.", metavar="DOCUMENT")
     ] = SchemaOf.DECLARATION,
     *,
-    out: Annotated[
-        Path | None, typer.Option(help="File to write to instead of standard output.", show_default=False)
-    ] = None,
+    out: Out = None,
 ) -> None:
     """Print a JSON Schema, for editors and programs.
 
@@ -48,7 +48,4 @@ def schema(
 
     module, function = _SCHEMAS[document]
     text = json.dumps(getattr(importlib.import_module(module), function)(), indent=2) + "\n"
-    if out is None:
-        typer.echo(text, nl=False)
-    else:
-        out.write_text(text, encoding="utf-8")
+    write(text, out)
