@@ -6,8 +6,16 @@ from typing import Final
 
 from ebbtide.catalog import PINS
 
-BUILD_FLAGS: Final = ("-mod=readonly", "-trimpath", "-pgo=off", "-buildvcs=false")
-"""Flags of every build: reproducible, from go.sum alone, without the profiles that double its duration."""
+BUILD_FLAGS: Final = (
+    "-mod=readonly",
+    "-trimpath",
+    "-pgo=off",
+    "-buildvcs=false",
+    "-gcflags=all=-dwarf=false",
+)
+"""Flags of every build: reproducible, from go.sum alone, without the profiles that double its duration and
+without the debugging information that the linker drops anyway (etcd: 64 s for 72 s, 2026-11).
+"""
 
 
 class Suits(StrEnum):
