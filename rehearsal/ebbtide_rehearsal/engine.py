@@ -78,7 +78,7 @@ class Outcome:
 
 
 @dataclass(slots=True)
-class _Seen:
+class _EngineEvents:
     """A consumer of engine events."""
 
     tell: Callable[[str], None]
@@ -247,7 +247,7 @@ class Engine:
         tell: Callable[[str], None],
         run: Callable[[Callable[[EngineEvent], None]], object],
     ) -> Outcome:
-        events = _Seen(tell)
+        events = _EngineEvents(tell)
         self._outputs = None
         started = time.monotonic()
         with deferred_interrupts(self._end) as interrupts:

@@ -1,4 +1,4 @@
-"""The ComputeClass CRD, which every GKE cluster has.
+"""The ComputeClass CRD and the tolerations of pods that select a class, which every GKE cluster has.
 
 Google publishes its reference only: fields and types are from the reference (GKE docs,
 reference/crds/computeclass, 2026), scope and plural from `kubectl get computeclasses`. Fields for
@@ -7,9 +7,12 @@ auto-created pools (`nodePoolConfig`, a rule's hardware) are not validated.
 
 from typing import Any, Final
 
+from ebbtide.catalog import COMPUTE_CLASS
+
 Schema = dict[str, Any]
 
 NAME: Final = "computeclasses.cloud.google.com"
+POLICY: Final = "compute-class-tolerations"
 _BOOLEAN: Final[Schema] = {"type": "boolean"}
 _TEXT: Final[Schema] = {"type": "string"}
 _WHOLE: Final[Schema] = {"type": "integer", "minimum": 0}
@@ -86,4 +89,52 @@ DEFINITION: Final[Schema] = {
             }
         ],
     },
+}
+
+TOLERATIONS: Final[Schema] = {
+    "apiVersion": "admissionregistration.k8s.io/v1",
+    "kind": "MutatingAdmissionPolicy",
+    "metadata": {"name": POLICY},
+    "spec": {
+        "failurePolicy": "Fail",
+        "reinvocationPolicy": "IfNeeded",
+        "matchConstraints": {
+            "resourceRules": [
+                {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+            ]
+        },
+        "matchConditions": [
+            {
+                "name": "selects-a-class",
+                "expression": "has(object.spec.nodeSelector) && "
+                f"'{COMPUTE_CLASS}' in object.spec.nodeSelector",
+            },
+            {
+                "name": "does-not-tolerate-it",
+                "expression": "!has(object.spec.tolerations) || "
+                f"!object.spec.tolerations.exists(t, has(t.key) && t.key == '{COMPUTE_CLASS}')",
+            },
+        ],
+        "mutations": [
+            {
+                "patchType": "JSONPatch",
+                "jsonPatch": {
+                    "expression": "(has(object.spec.tolerations) ? [] : "
+                    '[JSONPatch{op: "add", path: "/spec/tolerations", value: []}]) + '
+                    '[JSONPatch{op: "add", path: "/spec/tolerations/-", value: Object.spec.tolerations{'
+                    f'key: "{COMPUTE_CLASS}", operator: "Equal", effect: "NoSchedule", '
+                    f'value: object.spec.nodeSelector["{COMPUTE_CLASS}"]}}}}]'
+                },
+            }
+        ],
+    },
+}
+"""GKE adds the toleration of a class's taint to pods that select the class (GoogleCloudPlatform/
+cluster-autoscaler, pkg/test/integration, TestCCCSchedulingWithoutNodeSelector, 2026-11)."""
+
+BINDING: Final[Schema] = {
+    "apiVersion": "admissionregistration.k8s.io/v1",
+    "kind": "MutatingAdmissionPolicyBinding",
+    "metadata": {"name": POLICY},
+    "spec": {"policyName": POLICY},
 }

@@ -10,11 +10,12 @@ from ebbtide_rehearsal.control_plane.plan import CloudName
 from ebbtide_rehearsal.control_plane.storage_classes import storage_classes
 
 _CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
+_ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 _KINDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 def install(api: Api, cloud: CloudName, provisioning_requests: Path) -> None:
-    """Install storage classes, the ProvisioningRequest CRD, and on GKE the ComputeClass CRD.
+    """Install storage classes, the ProvisioningRequest CRD, and on GKE the ComputeClass CRD and tolerations.
 
     Args:
         api: an administrator's client.
@@ -27,6 +28,10 @@ def install(api: Api, cloud: CloudName, provisioning_requests: Path) -> None:
         api.apply(f"{_CLASSES}/{item['metadata']['name']}", item)
     if cloud == "gke":
         api.apply(f"{_KINDS}/{compute_class.NAME}", compute_class.DEFINITION)
+        api.apply(f"{_ADMISSION}/mutatingadmissionpolicies/{compute_class.POLICY}", compute_class.TOLERATIONS)
+        api.apply(
+            f"{_ADMISSION}/mutatingadmissionpolicybindings/{compute_class.POLICY}", compute_class.BINDING
+        )
     for file in sorted(provisioning_requests.glob("*.yaml")):
         for item in yaml.safe_load_all(file.read_text()):
             if item and item["kind"] == "CustomResourceDefinition":

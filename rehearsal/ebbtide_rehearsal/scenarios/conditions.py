@@ -131,7 +131,7 @@ class Condition(Declared):
 
 
 @dataclass(frozen=True, slots=True)
-class JobSeen:
+class ObservedJob:
     """A Job's status.
 
     Attributes:
@@ -156,7 +156,7 @@ class JobSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Observation:
     """A snapshot of a cluster.
 
     Attributes:
@@ -172,7 +172,7 @@ class Seen:
         running: names of the Jobs with a running pod.
     """
 
-    jobs: Sequence[JobSeen]
+    jobs: Sequence[ObservedJob]
     nodes: Mapping[str, int]
     ran_on: frozenset[str]
     waits: Sequence[str]
@@ -184,7 +184,7 @@ class Seen:
     running: frozenset[str] = frozenset()
 
 
-def misses(condition: Condition, snapshot: Seen) -> list[str]:
+def misses(condition: Condition, snapshot: Observation) -> list[str]:
     """List the unmet expectations of a condition, a sentence each."""
     return [
         *_jobs(condition, snapshot),
@@ -195,7 +195,7 @@ def misses(condition: Condition, snapshot: Seen) -> list[str]:
     ]
 
 
-def _jobs(condition: Condition, snapshot: Seen) -> Iterator[str]:
+def _jobs(condition: Condition, snapshot: Observation) -> Iterator[str]:
     if condition.jobs:
         named = [job for job in snapshot.jobs if fnmatchcase(job.name, condition.jobs.name)]
         for state in ("succeeded", "failed", "active", "suspended"):
@@ -214,7 +214,7 @@ _ENDED = {"Succeeded": "succeeded", "Failed": "failed", "Error": "failed"}
 """Argo's phases of a run that has ended."""
 
 
-def _pipelines(condition: Condition, snapshot: Seen) -> Iterator[str]:
+def _pipelines(condition: Condition, snapshot: Observation) -> Iterator[str]:
     if condition.pipelines:
         states = [_ENDED.get(phase, "running") for phase in snapshot.runs]
         for state in ("succeeded", "failed", "running"):
@@ -229,7 +229,7 @@ def _pipelines(condition: Condition, snapshot: Seen) -> Iterator[str]:
         yield from _miss(step.pods, len(pools), f"pods of step {step.name}")
 
 
-def _nodes(condition: Condition, snapshot: Seen) -> Iterator[str]:
+def _nodes(condition: Condition, snapshot: Observation) -> Iterator[str]:
     for pattern, expected in condition.nodes.items():
         number = sum(count for pool, count in snapshot.nodes.items() if fnmatchcase(pool, pattern))
         yield from _miss(expected, number, f"nodes of {pattern}")
@@ -241,7 +241,7 @@ def _nodes(condition: Condition, snapshot: Seen) -> Iterator[str]:
             yield f"Pods ran on {', '.join(sorted(strayed))}, not only on {', '.join(condition.ran_on)}."
 
 
-def _words(condition: Condition, snapshot: Seen) -> Iterator[str]:
+def _words(condition: Condition, snapshot: Observation) -> Iterator[str]:
     expected = condition.waiting
     if expected is not None and not any(expected.lower() in text.lower() for text in snapshot.waits):
         reasons = " | ".join(snapshot.waits) or "none is pending"
@@ -250,7 +250,7 @@ def _words(condition: Condition, snapshot: Seen) -> Iterator[str]:
         yield f"No log contains “{condition.log}”."
 
 
-def _past(condition: Condition, snapshot: Seen) -> Iterator[str]:
+def _past(condition: Condition, snapshot: Observation) -> Iterator[str]:
     for happened in condition.happened:
         number = sum(
             fnmatchcase(event.kind, happened.kind) and happened.says.lower() in event.text.lower()

@@ -17,7 +17,7 @@ from ebbtide_rehearsal.engine import Outcome
 from ebbtide_rehearsal.report.cost import Rates, rates
 from ebbtide_rehearsal.report.document import JobsReport
 from ebbtide_rehearsal.scenarios.argo import WORKFLOWS, spec_patch
-from ebbtide_rehearsal.scenarios.conditions import Condition, Seen, misses
+from ebbtide_rehearsal.scenarios.conditions import Condition, Observation, misses
 from ebbtide_rehearsal.scenarios.model import (
     Delete,
     Destroy,
@@ -197,25 +197,25 @@ class Play:
     def _misses(self, condition: Condition) -> list[str]:
         if self.observer is None:
             self.observer = Observer(self.stage.api(), self.stage.store)
-        seen = self.observer.look()
-        self._count(seen)
-        return misses(condition, seen)
+        observation = self.observer.observe()
+        self._count(observation)
+        return misses(condition, observation)
 
-    def _count(self, seen: Seen) -> None:
+    def _count(self, observation: Observation) -> None:
         """Keep and tell the counts of Jobs and nodes."""
-        open_ = [job for job in seen.jobs if not job.succeeded and not job.failed]
-        running = sum(job.name in seen.running for job in open_)
+        open_ = [job for job in observation.jobs if not job.succeeded and not job.failed]
+        running = sum(job.name in observation.running for job in open_)
         jobs = JobsReport(
             at=self.stage.store.clock.now(),
             waiting=len(open_) - running,
             running=running,
-            ended=len(seen.jobs) - len(open_),
+            ended=len(observation.jobs) - len(open_),
         )
         if not self.jobs or jobs.model_copy(update={"at": self.jobs[-1].at}) != self.jobs[-1]:
             self.jobs.append(jobs)
-        nodes = ", ".join(f"{pool} {count}" for pool, count in sorted(seen.nodes.items()) if pool)
+        nodes = ", ".join(f"{pool} {count}" for pool, count in sorted(observation.nodes.items()) if pool)
         counts = f"Jobs: {jobs.waiting} waiting, {jobs.running} running, {jobs.ended} ended"
-        self.tell(f"nodes: {nodes or 'none'}; {counts}; ${seen.cost:.2f}")
+        self.tell(f"nodes: {nodes or 'none'}; {counts}; ${observation.cost:.2f}")
 
     def _profile(self) -> Profile:
         return Profile.load(cast("str", self.stage.engine.outputs()["placementProfile"]))

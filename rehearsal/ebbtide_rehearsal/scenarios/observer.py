@@ -8,7 +8,7 @@ from typing import Any, Final
 from ebbtide.kubernetes_api import Api
 from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.report.cost import spent
-from ebbtide_rehearsal.scenarios.conditions import JobSeen, Seen
+from ebbtide_rehearsal.scenarios.conditions import Observation, ObservedJob
 
 MARK: Final = "rehearsal.ebbtide.dev/submitted"
 """The label of submitted objects."""
@@ -42,7 +42,7 @@ class Observer:
         self._ran_on: frozenset[str] = frozenset()
         self._steps: dict[str, dict[str, str]] = {}
 
-    def look(self) -> Seen:
+    def observe(self) -> Observation:
         """Take a snapshot."""
         pools = {_name(node): _pool(node) for node in self._api.items("/api/v1/nodes")}
         pods = self._api.items("/api/v1/pods")
@@ -61,7 +61,7 @@ class Observer:
         for pod in pods:
             self._step(pod, {_name(run) for run in runs}, pools)
         events = self._store.events()
-        return Seen(
+        return Observation(
             jobs=[*map(_job, jobs), *map(_train_job, training)],
             nodes=Counter(pools.values()),
             ran_on=self._ran_on,
@@ -125,11 +125,11 @@ def _pool(node: Mapping[str, Any]) -> str:
     return next((labels[label] for label in POOL_LABELS if label in labels), "")
 
 
-def _train_job(job: Mapping[str, Any]) -> JobSeen:
+def _train_job(job: Mapping[str, Any]) -> ObservedJob:
     """Convert a TrainJob (API trainer.kubeflow.org/v1alpha1), whose status counts its Jobs by status."""
     conditions = _conditions(job)
     ended = bool(conditions & {"Complete", "Failed"})
-    return JobSeen(
+    return ObservedJob(
         name=_name(job),
         succeeded="Complete" in conditions,
         failed="Failed" in conditions,
@@ -143,10 +143,10 @@ def _conditions(job: Mapping[str, Any]) -> set[str]:
     return {obj["type"] for obj in job.get("status", {}).get("conditions", []) if obj["status"] == "True"}
 
 
-def _job(job: Mapping[str, Any]) -> JobSeen:
+def _job(job: Mapping[str, Any]) -> ObservedJob:
     status, conditions = job.get("status", {}), _conditions(job)
     ended = bool(conditions & {"Complete", "Failed"})
-    return JobSeen(
+    return ObservedJob(
         name=_name(job),
         succeeded="Complete" in conditions,
         failed="Failed" in conditions,

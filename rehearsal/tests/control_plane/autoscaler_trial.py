@@ -7,9 +7,9 @@ from typing import Any
 
 from ebbtide.kubernetes_api import Api
 from ebbtide_rehearsal.cloud.autoscaling import Autoscaling, Expander, instruct
+from ebbtide_rehearsal.cloud.nodes.actuator import Actuator
 from ebbtide_rehearsal.cloud.nodes.cluster import read_node
 from ebbtide_rehearsal.cloud.nodes.fleet import Fleet
-from ebbtide_rehearsal.cloud.nodes.hands import Hands
 from ebbtide_rehearsal.cloud.nodes.machines import Machine, put
 from ebbtide_rehearsal.cloud.nodes.names import new_name
 from ebbtide_rehearsal.cloud.nodes.reading import Reader
@@ -50,18 +50,18 @@ class Trial:
         return cls(store, Fleet(CLUSTER, store, Settings()), Reader(api, store, CLUSTER))
 
 
-def join(api: Api, hands: Hands, trials: Sequence[Trial], pool: NodePool, number: int) -> str:
+def join(api: Api, actuator: Actuator, trials: Sequence[Trial], pool: NodePool, number: int) -> str:
     """A node of a pool, which all trials know."""
     name = new_name(pool, pool.zones[0], number, 0)
     machine = Machine(CLUSTER, pool.name, name, pool.zones[0], pool.cloud, pool.hourly, 0, "running", 0)
     for trial in trials:
         put(trial.store, machine)
-    assert hands.join(pool, machine)
+    assert actuator.register(pool, machine)
     path = f"/api/v1/nodes/{name}"
 
     def complete(raw: Object) -> bool:
         if raw["spec"].get("taints") and read_node(raw).ready:
-            hands.initialized(read_node(raw))
+            actuator.remove_uninitialized_taint(read_node(raw))
         return not raw["spec"].get("taints")
 
     wait(lambda: api.get(path), complete)

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import grpc
 
+from ebbtide_rehearsal.cloud.nodes.actuator import Actuator
 from ebbtide_rehearsal.cloud.nodes.fleet import Fleet
-from ebbtide_rehearsal.cloud.nodes.hands import Hands
 from ebbtide_rehearsal.cloud.nodes.machines import Machine
 from ebbtide_rehearsal.cloud.nodes.names import group, provider_id
 from ebbtide_rehearsal.cloud.nodes.templates import UNINITIALIZED, node
@@ -77,8 +77,8 @@ class Decisions:
 class NodeGroups:
     """The node groups of a fake cloud's cluster: one for each pool on AKS, for each pool and zone on GKE."""
 
-    def __init__(self, cluster: str, store: Store, hands: Hands, fleet: Fleet) -> None:
-        self._cluster, self._store, self._hands, self._fleet = cluster, store, hands, fleet
+    def __init__(self, cluster: str, store: Store, actuator: Actuator, fleet: Fleet) -> None:
+        self._cluster, self._store, self._actuator, self._fleet = cluster, store, actuator, fleet
         self._lock = threading.RLock()
         self.decisions = Decisions()
 
@@ -156,7 +156,7 @@ class NodeGroups:
         for machine in self.machines(request.id):
             if provider_id(machine) in identities:
                 self.decisions.deleted.append(machine.name)
-                self._hands.remove(machine.name)
+                self._actuator.delete_node(machine.name)
                 self._fleet.gone(machine, "the cluster autoscaler deleted it")
         return MESSAGES["Empty"]()
 

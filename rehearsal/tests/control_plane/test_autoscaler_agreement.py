@@ -15,9 +15,9 @@ import pytest
 from ebbtide.kubernetes_api import Api
 from ebbtide_rehearsal.cloud.autoscaling import Expander
 from ebbtide_rehearsal.cloud.faults import NO_STOCK, Fault
-from ebbtide_rehearsal.cloud.nodes.cluster import Seen
+from ebbtide_rehearsal.cloud.nodes.actuator import Actuator
+from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot
 from ebbtide_rehearsal.cloud.nodes.growing import grow, offers
-from ebbtide_rehearsal.cloud.nodes.hands import Hands
 from ebbtide_rehearsal.cloud.nodes.names import group
 from ebbtide_rehearsal.cloud.nodes.settings import Settings
 from ebbtide_rehearsal.cloud.nodes.shrinking import Review, review
@@ -127,12 +127,12 @@ SCALE_UPS = {
 }
 
 
-def _ours(seen: Seen, trial: Trial) -> tuple[Counter[str], list[str], set[str]]:
+def _ours(snapshot: ClusterSnapshot, trial: Trial) -> tuple[Counter[str], list[str], set[str]]:
     """New nodes by node group, refused pools and messages to pods, as the fake cloud's autoscaler decides."""
     nodes, refused = Counter[str](), list[str]()
     while True:
-        seen = replace(seen, machines=trial.fleet.all())
-        growth, stranded = grow(seen, list(offers(seen, trial.fleet.backoff.until)))
+        snapshot = replace(snapshot, machines=trial.fleet.all())
+        growth, stranded = grow(snapshot, list(offers(snapshot, trial.fleet.backoff.until)))
         if growth is None:
             return nodes, refused, {each.message for each in stranded}
         refusals = trial.fleet.order(growth.pool, growth.zones)
@@ -166,11 +166,12 @@ def test_scale_ups(name: str, control_plane: ControlPlane, cluster_autoscaler: P
         if case.no_stock:
             trial.store.ask(Fault(NO_STOCK, case.no_stock))
     mine, theirs = trials
-    seen = wait(
-        mine.reader.look, lambda seen: sum(each.unschedulable for each in seen.pods) == len(case.pods)
+    snapshot = wait(
+        mine.reader.snapshot,
+        lambda snapshot: sum(each.unschedulable for each in snapshot.pods) == len(case.pods),
     )
-    nodes, refused, messages = _ours(seen, mine)
-    groups = NodeGroups(CLUSTER, theirs.store, Hands(api), theirs.fleet)
+    nodes, refused, messages = _ours(snapshot, mine)
+    groups = NodeGroups(CLUSTER, theirs.store, Actuator(api), theirs.fleet)
     by_group = {identity: each.name for identity, (each, _) in groups.groups().items()}
     with deciding(
         control_plane, cluster_autoscaler, groups, tmp_path, [f"--expander={case.expander}"]
@@ -251,18 +252,18 @@ def test_scale_downs(
     """Both let the same nodes go."""
     idle, api = SCALE_DOWNS[name], control_plane.api
     place = idle.namespace or namespace(api, name.replace(" ", "-").replace(":", "").replace(",", ""))
-    pool, hands = aks_pool("a", **idle.pool), Hands(api)
+    pool, actuator = aks_pool("a", **idle.pool), Actuator(api)
     mine, theirs = trials = [Trial.of(api, tmp_path / whose, [pool], "random") for whose in ("ours", "real")]
-    names = [join(api, hands, trials, pool, 0)]
+    names = [join(api, actuator, trials, pool, 0)]
     if idle.requests:
         _run(api, place, "movable", idle)
-    names.append(join(api, hands, trials, pool, 1))
+    names.append(join(api, actuator, trials, pool, 1))
     busy = Idle(goes=False, requests=LARGE)
     _run(api, place, "busy", busy, nodeSelector={"kubernetes.io/hostname": names[1]})
-    seen = mine.reader.look()
-    before = review(seen, Review({}, {}, (), ()), frozenset(), None, Settings())
-    leaving = review(replace(seen, now=seen.now + 10), before, frozenset(), None, Settings()).leave
-    groups = NodeGroups(CLUSTER, theirs.store, hands, theirs.fleet)
+    snapshot = mine.reader.snapshot()
+    before = review(snapshot, Review({}, {}, (), ()), frozenset(), None, Settings())
+    leaving = review(replace(snapshot, now=snapshot.now + 10), before, frozenset(), None, Settings()).leave
+    groups = NodeGroups(CLUSTER, theirs.store, actuator, theirs.fleet)
     with deciding(control_plane, cluster_autoscaler, groups, tmp_path) as real:
         decisions = real.settled()
         if idle.goes:  # it looks every 5 s if evicted pods are gone

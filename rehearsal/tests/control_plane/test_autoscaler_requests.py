@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from ebbtide.kubernetes_api import Api
+from ebbtide_rehearsal.cloud.nodes.actuator import Actuator
 from ebbtide_rehearsal.cloud.nodes.atomic import ordered
-from ebbtide_rehearsal.cloud.nodes.cluster import Request, Seen
-from ebbtide_rehearsal.cloud.nodes.hands import Hands
+from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, Request
 from ebbtide_rehearsal.cloud.nodes.names import group
 from ebbtide_rehearsal.cloud.nodes.queueing import decide
 from ebbtide_rehearsal.cloud.nodes.settings import Settings
@@ -79,9 +79,9 @@ def _request(api: Api, place: str, case: Case) -> str:
     return f"{path}/r"
 
 
-def _ours(seen: Seen, trial: Trial) -> tuple[Counter[str], Conditions]:
+def _ours(snapshot: ClusterSnapshot, trial: Trial) -> tuple[Counter[str], Conditions]:
     """New nodes by node group, and conditions, as the fake cloud's autoscaler answers."""
-    (request,) = seen.requests
+    (request,) = snapshot.requests
     nodes, conditions = Counter[str](), dict[str, tuple[str, str, str]]()
 
     def tell(request: Request, new: Condition) -> Request:
@@ -90,8 +90,8 @@ def _ours(seen: Seen, trial: Trial) -> tuple[Counter[str], Conditions]:
         return replace(request, conditions=frozenset(kinds), denied=frozenset(conditions.keys() - kinds))
 
     while True:
-        seen = replace(seen, machines=trial.fleet.all())
-        match decide(request, seen, 0, trial.fleet.backoff.until, Settings()):
+        snapshot = replace(snapshot, machines=trial.fleet.all())
+        match decide(request, snapshot, 0, trial.fleet.backoff.until, Settings()):
             case Condition() as new:
                 request = tell(request, new)
             case Order(pool, zones):
@@ -122,15 +122,15 @@ def test_answers(name: str, control_plane: ControlPlane, cluster_autoscaler: Pat
     case, api = CASES[name], control_plane.api
     place = namespace(api, name.replace(" ", "-"))
     pool: NodePool = aks_pool("a")
-    hands = Hands(api)
+    actuator = Actuator(api)
     mine, theirs = trials = [
         Trial.of(api, tmp_path / whose, [pool], "least-waste") for whose in ("ours", "real")
     ]
     for number in range(case.existing):
-        join(api, hands, trials, pool, number)
+        join(api, actuator, trials, pool, number)
     path = _request(api, place, case)
-    nodes, conditions = _ours(mine.reader.look(), mine)
-    groups = NodeGroups(CLUSTER, theirs.store, hands, theirs.fleet)
+    nodes, conditions = _ours(mine.reader.snapshot(), mine)
+    groups = NodeGroups(CLUSTER, theirs.store, actuator, theirs.fleet)
     # Its default, protobuf, is refused for custom resources.
     flags = ["--enable-provisioning-requests", "--kube-api-content-type=application/json"]
     with deciding(control_plane, cluster_autoscaler, groups, tmp_path, flags) as real:

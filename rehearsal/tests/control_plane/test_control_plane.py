@@ -37,6 +37,32 @@ def test_unknown_fields_are_refused(control_plane: ControlPlane) -> None:
         control_plane.api.create("/api/v1/namespaces/default/configmaps", bad)
 
 
+def test_a_pod_tolerates_the_compute_class_that_it_selects(control_plane: ControlPlane) -> None:
+    """The toleration is added at admission, as on GKE, and only where it is missing."""
+    api, label = control_plane.api, "cloud.google.com/compute-class"
+    pods = f"/api/v1/namespaces/{namespace(api, 'classes')}/pods"
+    own = {"key": label, "operator": "Exists", "effect": "NoSchedule"}
+    specs: dict[str, Object] = {
+        "selects": {"nodeSelector": {label: "tried"}},
+        "tolerates": {"nodeSelector": {label: "tried"}, "tolerations": [own]},
+        "neither": {},
+    }
+
+    def tolerations() -> dict[str, list[Object]]:
+        created = {
+            name: api.create(pods, {**pod({}, **spec), "metadata": {"name": name}}, dryRun="All")
+            for name, spec in specs.items()
+        }
+        return {
+            name: [entry for entry in item["spec"]["tolerations"] if entry["key"] == label]
+            for name, item in created.items()
+        }
+
+    added = {"key": label, "operator": "Equal", "value": "tried", "effect": "NoSchedule"}
+    # A policy takes effect some time after it was stored.
+    wait(tolerations, lambda current: current == {"selects": [added], "tolerates": [own], "neither": []})
+
+
 def test_a_deployment_becomes_ready(control_plane: ControlPlane) -> None:
     """Scheduler, controllers and kwok work together on a node made by hand."""
     api = control_plane.api

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ebbtide_rehearsal.cloud.nodes.cluster import Node, Seen
+from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, Node
 from ebbtide_rehearsal.cloud.nodes.machines import Machine
 from ebbtide_rehearsal.cloud.nodes.names import group
 from ebbtide_rehearsal.cloud.nodes.objects import amounts
@@ -93,9 +93,9 @@ def a_node(pool: NodePool, machine: Machine, **changes: Any) -> Node:
     return Node(**{**given, **changes})
 
 
-def seen(
+def snapshot(
     *pools: NodePool, machines: tuple[Machine, ...] = (), pods: tuple[Pod, ...] = (), **more: Any
-) -> Seen:
+) -> ClusterSnapshot:
     """A cluster in which every machine that runs is a complete node."""
     by_name = {pool.name: pool for pool in pools}
     nodes = {
@@ -110,4 +110,4 @@ def seen(
         "nodes": nodes,
         "pods": pods,
     }
-    return Seen(**{**given, **more})
+    return ClusterSnapshot(**{**given, **more})

@@ -229,13 +229,13 @@ def test_every_type_reads_back_as_it_was_asked_for(tmp_path: Path) -> None:
     """A refresh of what nobody has touched changes neither inputs nor state."""
     azure = Azure(tmp_path).with_cluster()
     azure.make("containerservice:AgentPool", **SPOT)
-    seen = azure.store.resources("azure-native")
-    assert {one.type for one in seen} <= set(KINDS)
-    for one in seen:
-        asked = {**one.inputs, "azureApiVersion": KINDS[one.type].api_version}
-        state = _state(azure, one.type, one.id)
-        read = azure.provider.read(Call(one.type, "it", one.urn, inputs=asked), one.id, state)
-        assert read == Read(one.id, asked, state)
+    resources = azure.store.resources("azure-native")
+    assert {resource.type for resource in resources} <= set(KINDS)
+    for resource in resources:
+        asked = {**resource.inputs, "azureApiVersion": KINDS[resource.type].api_version}
+        state = _state(azure, resource.type, resource.id)
+        read = azure.provider.read(Call(resource.type, "it", resource.urn, inputs=asked), resource.id, state)
+        assert read == Read(resource.id, asked, state)
 
 
 def _state(azure: Azure, kind: str, identity: str) -> dict[str, Any]:

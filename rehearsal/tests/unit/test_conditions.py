@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from ebbtide_rehearsal.cloud.store import Event
 from ebbtide_rehearsal.report.cost import spent
-from ebbtide_rehearsal.scenarios.conditions import Condition, JobSeen, Seen, misses
+from ebbtide_rehearsal.scenarios.conditions import Condition, Observation, ObservedJob, misses
 
-SEEN = Seen(
+SEEN = Observation(
     jobs=[
-        JobSeen("train-0", succeeded=True),
-        JobSeen("train-1", active=True, failures=2),
-        JobSeen("sweep", suspended=True, indexes_succeeded=3, indexes_failed=1),
+        ObservedJob("train-0", succeeded=True),
+        ObservedJob("train-1", active=True, failures=2),
+        ObservedJob("sweep", suspended=True, indexes_succeeded=3, indexes_failed=1),
     ],
     nodes={"cpu": 2, "t4-spot": 1, "t4": 3},
     ran_on=frozenset({"cpu", "t4"}),

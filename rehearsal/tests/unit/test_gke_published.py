@@ -13,21 +13,21 @@ from unittest.mock import create_autospec
 
 import pytest
 
+from ebbtide.catalog import COMPUTE_CLASS
 from ebbtide_rehearsal.cloud.clock import Clock
 from ebbtide_rehearsal.cloud.faults import NO_STOCK, QUOTA, Fault
+from ebbtide_rehearsal.cloud.nodes.actuator import Actuator
 from ebbtide_rehearsal.cloud.nodes.autoscaler import Autoscaler
-from ebbtide_rehearsal.cloud.nodes.cluster import Node, Seen
+from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, Node
 from ebbtide_rehearsal.cloud.nodes.fleet import Fleet
-from ebbtide_rehearsal.cloud.nodes.hands import Hands
 from ebbtide_rehearsal.cloud.nodes.machines import put
 from ebbtide_rehearsal.cloud.nodes.message_ids import OUT_OF_RESOURCES, QUOTA_EXCEEDED, SKIPPED
 from ebbtide_rehearsal.cloud.nodes.objects import Object, amounts
 from ebbtide_rehearsal.cloud.nodes.pods import Pod, Toleration
-from ebbtide_rehearsal.cloud.nodes.preferences import COMPUTE_CLASS
 from ebbtide_rehearsal.cloud.nodes.settings import Settings
 from ebbtide_rehearsal.cloud.pools import NodePool, Taint, register
 from ebbtide_rehearsal.cloud.store import Store
-from rehearsal.tests.unit.node_pool import CLUSTER, a_machine, a_pod, a_pool, seen
+from rehearsal.tests.unit.node_pool import CLUSTER, a_machine, a_pod, a_pool, snapshot
 
 A, B = "us-central1-a", "us-central1-b"
 ZONE = "topology.kubernetes.io/zone"
@@ -47,8 +47,8 @@ class Loop:
         for pool in pools:
             register(self.store, pool)
         self._fleet = Fleet(CLUSTER, self.store, Settings())
-        self.hands: Any = create_autospec(Hands, instance=True)
-        self._autoscaler = Autoscaler("gke", self.hands, self._fleet, self.store, Settings())
+        self.actuator: Any = create_autospec(Actuator, instance=True)
+        self._autoscaler = Autoscaler("gke", self.actuator, self._fleet, self.store, Settings())
 
     def run(
         self,
@@ -75,9 +75,9 @@ class Loop:
             f"{machine.pool}/{machine.zone}" for machine in self._fleet.all() if machine.state == "draining"
         )
 
-    def _snapshot(self, now: float, *pods: Pod) -> Seen:
+    def _snapshot(self, now: float, *pods: Pod) -> ClusterSnapshot:
         self.store.clock = Clock(0.0, wall=lambda: now)
-        cluster = seen(*self._pools, machines=tuple(self._fleet.all()), pods=pods)
+        cluster = snapshot(*self._pools, machines=tuple(self._fleet.all()), pods=pods)
         return replace(cluster, now=now, classes=self._classes)
 
     def messages(self, kind: str) -> list[str]:
@@ -108,7 +108,7 @@ def test_a_zone_without_stock_does_not_stop_a_rule(tmp_path: Path) -> None:
     assert loop.run(_in(A)) == []
     assert loop.run(_in(A), _in(B, "q"), now=1) == [f"first/{B}"]
     assert loop.messages("no-node") == [OUT_OF_RESOURCES]
-    *_, told = loop.hands.event.call_args_list
+    *_, told = loop.actuator.create_event.call_args_list
     assert told.args[2] == "TriggeredScaleUp"
 
 

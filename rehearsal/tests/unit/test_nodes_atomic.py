@@ -7,14 +7,14 @@ import pytest
 
 from ebbtide_rehearsal.cloud.autoscaling import Autoscaling
 from ebbtide_rehearsal.cloud.nodes.atomic import ordered
-from ebbtide_rehearsal.cloud.nodes.cluster import PodSet, Request, Seen
+from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, PodSet, Request
 from ebbtide_rehearsal.cloud.nodes.free_capacity import booked
 from ebbtide_rehearsal.cloud.nodes.growing import grow, offers
 from ebbtide_rehearsal.cloud.nodes.pods import CONSUMES, Pod
 from ebbtide_rehearsal.cloud.nodes.queueing import decide
 from ebbtide_rehearsal.cloud.nodes.settings import Settings
 from ebbtide_rehearsal.cloud.nodes.verdicts import ATOMIC, CHECK, QUEUED, Condition, Order, Verdict
-from rehearsal.tests.unit.node_pool import a_machine, a_pod, a_pool, backed_off, seen
+from rehearsal.tests.unit.node_pool import a_machine, a_pod, a_pool, backed_off, snapshot
 
 POOL = a_pool(cloud="aks", zones=("eastus-1", "eastus-2"), maximum=4)
 
@@ -37,7 +37,7 @@ def _pod(number: int, **fields: Any) -> Pod:
 
 
 def _decide(
-    request: Request, cluster: Seen, since: float = 0, backoff: Mapping[str, float] | None = None
+    request: Request, cluster: ClusterSnapshot, since: float = 0, backoff: Mapping[str, float] | None = None
 ) -> Verdict:
     return decide(request, cluster, since, backoff or {}, Settings())
 
@@ -50,17 +50,19 @@ def _told(verdict: Verdict) -> tuple[str, bool, str]:
 
 def test_nodes_are_asked_for_together() -> None:
     """Accepted first; then all nodes that are missing, spread over the zones, and provisioned at once."""
-    assert _told(_decide(_request(3), seen(POOL))) == ("Accepted", True, "Accepted")
+    assert _told(_decide(_request(3), snapshot(POOL))) == ("Accepted", True, "Accepted")
     waiting = _request(3, "Accepted")
-    assert _decide(waiting, seen(POOL)) == Order(POOL, ("eastus-1", "eastus-2", "eastus-1"))
-    assert _decide(waiting, seen(POOL, machines=(a_machine(POOL),))) == Order(POOL, ("eastus-2", "eastus-2"))
+    assert _decide(waiting, snapshot(POOL)) == Order(POOL, ("eastus-1", "eastus-2", "eastus-1"))
+    assert _decide(waiting, snapshot(POOL, machines=(a_machine(POOL),))) == Order(
+        POOL, ("eastus-2", "eastus-2")
+    )
     assert _told(ordered(waiting, came=True)) == ("Provisioned", True, "CapacityIsProvisioned")
 
 
 def test_what_is_there_is_enough() -> None:
     """No node is asked for where there is room, those that are still starting counted."""
     machines = (a_machine(POOL), a_machine(POOL, 1, state="starting"))
-    found = _decide(_request(2, "Accepted"), seen(POOL, machines=machines))
+    found = _decide(_request(2, "Accepted"), snapshot(POOL, machines=machines))
     assert _told(found) == ("Provisioned", True, "CapacityIsFound")
 
 
@@ -76,10 +78,10 @@ def test_what_is_there_is_enough() -> None:
 def test_without_capacity_a_request_waits(count: int, backoff: Mapping[str, float], pool: Any) -> None:
     """More than the pool may have, a pool whose nodes did not come, a pod too large: told once, never
     failed."""
-    told = _decide(_request(count, "Accepted"), seen(pool), backoff=backoff)
+    told = _decide(_request(count, "Accepted"), snapshot(pool), backoff=backoff)
     assert _told(told) == ("Provisioned", False, "CapacityIsNotFound")
     again = _request(count, "Accepted", denied=frozenset({"Provisioned"}))
-    assert _decide(again, seen(pool, now=9e9), backoff=backed_off(POOL, 1e10)) is None
+    assert _decide(again, snapshot(pool, now=9e9), backoff=backed_off(POOL, 1e10)) is None
     assert ordered(again, came=False) is None
 
 
@@ -87,7 +89,7 @@ def test_the_expander_chooses_among_pools_that_hold_all() -> None:
     """A pool that has room for a part is none of them."""
     small, large = POOL.having(name="small", maximum=1), POOL.having(name="large")
     autoscaling = Autoscaling(expander="priority")
-    cluster = seen(small, large, autoscaling=autoscaling, priorities="50: [small]\n10: [large]")
+    cluster = snapshot(small, large, autoscaling=autoscaling, priorities="50: [small]\n10: [large]")
     for count, name in ((1, "small"), (2, "large")):
         order = _decide(_request(count, "Accepted"), cluster)
         assert isinstance(order, Order)
@@ -100,25 +102,27 @@ def test_capacity_is_kept_for_the_pods_to_come() -> None:
     machines = (a_machine(POOL),)
     done = _request(1, "Accepted", "Provisioned")
     other = _request(1, "Accepted", name="other", uid="other")
-    kept = seen(POOL, machines=machines, requests=(done, other))
+    kept = snapshot(POOL, machines=machines, requests=(done, other))
     assert isinstance(_decide(other, kept), Order)
     assert booked(kept) == {"cpu-0"}
-    stranger = seen(POOL, machines=machines, requests=(done,), pods=(a_pod(cpu="2"),))
+    stranger = snapshot(POOL, machines=machines, requests=(done,), pods=(a_pod(cpu="2"),))
     growth, _ = grow(stranger, list(offers(stranger, {})))
     assert growth is not None
-    there = seen(POOL, machines=machines, requests=(done,), pods=(_pod(0, node="cpu-0", phase="Running"),))
+    there = snapshot(
+        POOL, machines=machines, requests=(done,), pods=(_pod(0, node="cpu-0", phase="Running"),)
+    )
     assert booked(there) == frozenset()
     assert _decide(done, kept) is None
-    over = _decide(done, seen(POOL, machines=machines, now=600))
+    over = _decide(done, snapshot(POOL, machines=machines, now=600))
     assert _told(over) == ("BookingExpired", True, "CapacityReservationTimeExpired")
-    late = seen(POOL, machines=machines, requests=(_request(1, "Provisioned", "BookingExpired"),))
+    late = snapshot(POOL, machines=machines, requests=(_request(1, "Provisioned", "BookingExpired"),))
     assert booked(late) == frozenset()
     assert _decide(late.requests[0], late) is None
 
 
 def test_a_look_brings_no_node() -> None:
     """Existing capacity is found; otherwise the request is retried, or fails if it has `noRetry`."""
-    there = seen(POOL, machines=(a_machine(POOL),))
+    there = snapshot(POOL, machines=(a_machine(POOL),))
     assert _told(_decide(_request(1, "Accepted", kind=CHECK), there)) == (
         "Provisioned",
         True,
@@ -133,4 +137,4 @@ def test_a_look_brings_no_node() -> None:
 
 def test_nobody_answers_for_another_cloud() -> None:
     """AKS ignores requests of GKE's queued class."""
-    assert _decide(_request(1, kind=QUEUED), seen(POOL)) is None
+    assert _decide(_request(1, kind=QUEUED), snapshot(POOL)) is None

@@ -13,7 +13,7 @@ from ebbtide_rehearsal.cloud.nodes.names import group
 from ebbtide_rehearsal.cloud.nodes.settings import Settings
 from ebbtide_rehearsal.cloud.pools import NodePool, register
 from ebbtide_rehearsal.cloud.store import Store
-from rehearsal.tests.unit.node_pool import CLUSTER, a_pod, a_pool, backed_off, seen
+from rehearsal.tests.unit.node_pool import CLUSTER, a_pod, a_pool, backed_off, snapshot
 
 
 @pytest.mark.parametrize("cloud", ["gke", "aks"])
@@ -68,12 +68,12 @@ def test_flex_start_is_given_up_after_a_quarter_of_an_hour(tmp_path: Path) -> No
     store.ask(Fault(NO_STOCK, pool.name))
     assert fleet.order(pool, pool.zones * 2) == {}
     _at(store, 899)
-    fleet.look_for_stock(pool)
+    fleet.recheck_stock(pool)
     assert [machine.state for machine in fleet.all()] == ["waiting", "waiting"]
-    cluster = seen(pool, machines=tuple(fleet.all()), pods=(a_pod(),))
+    cluster = snapshot(pool, machines=tuple(fleet.all()), pods=(a_pod(),))
     assert grow(cluster, list(offers(cluster, fleet.backoff.until))) == (None, [])
     _at(store, 900)
-    fleet.look_for_stock(pool)
+    fleet.recheck_stock(pool)
     assert fleet.all() == []
     assert fleet.backoff.until == backed_off(pool, 1200)
     kinds = [event.kind for event in store.events()]
@@ -88,7 +88,7 @@ def test_flex_start_comes_once_there_is_stock(tmp_path: Path) -> None:
     _at(store, 600)
     assert fleet.order(pool, pool.zones) == {}
     store.lift(fault)
-    fleet.look_for_stock(pool)
+    fleet.recheck_stock(pool)
     first, second = fleet.all()
     assert first.name != second.name
     assert {(each.state, each.born, each.since) for each in (first, second)} == {("starting", 600, 690)}

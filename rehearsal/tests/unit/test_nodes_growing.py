@@ -8,21 +8,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ebbtide.catalog import COMPUTE_CLASS
 from ebbtide_rehearsal.cloud.autoscaling import Autoscaling, Expander
-from ebbtide_rehearsal.cloud.nodes.cluster import Seen
+from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot
 from ebbtide_rehearsal.cloud.nodes.growing import Growth, Stranded, grow, ignored, offers
 from ebbtide_rehearsal.cloud.nodes.pods import Pod, Requirement
-from ebbtide_rehearsal.cloud.nodes.preferences import COMPUTE_CLASS
 from ebbtide_rehearsal.cloud.nodes.templates import UNINITIALIZED
 from ebbtide_rehearsal.cloud.pools import Taint
-from rehearsal.tests.unit.node_pool import a_gpu_pool, a_machine, a_node, a_pod, a_pool, backed_off, seen
+from rehearsal.tests.unit.node_pool import a_gpu_pool, a_machine, a_node, a_pod, a_pool, backed_off, snapshot
 
 
-def _grow(cluster: Seen, backoff: Mapping[str, float] | None = None) -> tuple[Growth | None, list[Stranded]]:
+def _grow(
+    cluster: ClusterSnapshot, backoff: Mapping[str, float] | None = None
+) -> tuple[Growth | None, list[Stranded]]:
     return grow(cluster, list(offers(cluster, backoff or {})))
 
 
-def _grown(cluster: Seen, backoff: Mapping[str, float] | None = None) -> str:
+def _grown(cluster: ClusterSnapshot, backoff: Mapping[str, float] | None = None) -> str:
     growth, _ = _grow(cluster, backoff)
     return f"{growth.pool.name}+{len(growth.zones)}" if growth else ""
 
@@ -31,7 +33,7 @@ def _grown(cluster: Seen, backoff: Mapping[str, float] | None = None) -> str:
 def test_growth_is_enough_and_never_above_the_maximum(sizes: list[str], maximum: int) -> None:
     """No pool grows beyond its maximum, never for nobody, and no pod is promised what it does not fit."""
     pods = tuple(a_pod(f"p{number}", cpu=size) for number, size in enumerate(sizes))
-    growth, stranded = _grow(seen(a_pool(maximum=maximum), pods=pods))
+    growth, stranded = _grow(snapshot(a_pool(maximum=maximum), pods=pods))
     if growth is None:
         assert maximum == 0 or all(size == "5" for size in sizes)
         assert {each.pod.name for each in stranded} == {pod.name for pod in pods}
@@ -47,13 +49,13 @@ def test_a_node_under_way_is_waited_for() -> None:
     """No node is ordered while a suitable one starts, joins, or installs its drivers."""
     pool, pod = a_gpu_pool(), a_pod(gpu=1)
     starting = a_machine(pool, state="starting")
-    assert _grown(seen(pool, pods=(pod,))) == "gpu+1"
-    assert _grown(seen(pool, machines=(starting,), pods=(pod,))) == ""
+    assert _grown(snapshot(pool, pods=(pod,))) == "gpu+1"
+    assert _grown(snapshot(pool, machines=(starting,), pods=(pod,))) == ""
     machine = a_machine(pool)
     taints = (*pool.taints, Taint(UNINITIALIZED, "true", "NoSchedule"))
     bare = {"cpu": a_node(pool, machine).allocatable["cpu"]}
     for node in (a_node(pool, machine, taints=taints), a_node(pool, machine, allocatable=bare)):
-        cluster = seen(pool, machines=(machine,), pods=(pod,), nodes={machine.name: node})
+        cluster = snapshot(pool, machines=(machine,), pods=(pod,), nodes={machine.name: node})
         assert _grown(cluster) == ""
 
 
@@ -62,37 +64,37 @@ def test_a_full_node_is_not_counted_on() -> None:
     pool = a_pool()
     machine = a_machine(pool)
     there = a_pod("there", cpu="3", node=machine.name, phase="Running")
-    cluster = seen(pool, machines=(machine,), pods=(there, a_pod(cpu="2")))
+    cluster = snapshot(pool, machines=(machine,), pods=(there, a_pod(cpu="2")))
     assert _grown(cluster) == "cpu+1"
 
 
 def test_what_daemons_take_is_not_offered() -> None:
     """A pod that fits a node but for its DaemonSets' pods is stranded."""
     daemon = a_pod("agent", cpu="500m", owner="", unschedulable=False)
-    assert _grown(seen(a_pool(), pods=(a_pod(cpu="4"),))) == "cpu+1"
-    _, (stranded,) = _grow(seen(a_pool(), pods=(a_pod(cpu="4"),), daemons=(daemon,)))
+    assert _grown(snapshot(a_pool(), pods=(a_pod(cpu="4"),))) == "cpu+1"
+    _, (stranded,) = _grow(snapshot(a_pool(), pods=(a_pod(cpu="4"),), daemons=(daemon,)))
     assert stranded.message == "pod didn't trigger scale-up: 1 Insufficient cpu"
 
 
 def test_the_cheapest_pool_that_fits_grows_on_gke() -> None:
     """Price for each pod decides, whatever the names."""
     dear, cheap = a_pool("a", hourly=1.0), a_pool("b", hourly=0.1)
-    assert _grown(seen(dear, cheap, pods=(a_pod(),))) == "b+1"
+    assert _grown(snapshot(dear, cheap, pods=(a_pod(),))) == "b+1"
 
 
 def test_a_pool_without_stock_is_let_alone() -> None:
     """While a pool is in backoff the next one grows, and alone it strands the pod with that reason."""
     dear, cheap = a_pool("a", hourly=1.0), a_pool("b", hourly=0.1)
-    assert _grown(seen(dear, cheap, pods=(a_pod(),)), backed_off(cheap, 300)) == "a+1"
-    _, (stranded,) = _grow(seen(cheap, pods=(a_pod(),)), backed_off(cheap, 300))
+    assert _grown(snapshot(dear, cheap, pods=(a_pod(),)), backed_off(cheap, 300)) == "a+1"
+    _, (stranded,) = _grow(snapshot(cheap, pods=(a_pod(),)), backed_off(cheap, 300))
     assert stranded.message == "pod didn't trigger scale-up: 1 in backoff after failed scale-up"
-    assert _grown(seen(cheap, pods=(a_pod(),), now=301.0), backed_off(cheap, 300)) == "b+1"
+    assert _grown(snapshot(cheap, pods=(a_pod(),), now=301.0), backed_off(cheap, 300)) == "b+1"
 
 
 def test_every_pool_says_why_it_cannot_help() -> None:
     """The reasons of all pools are counted, in the scheduler's words."""
     full = a_pool("full", maximum=1)
-    cluster = seen(
+    cluster = snapshot(
         a_pool("small"),
         a_gpu_pool(allocatable={"cpu": "96", "memory": "600Gi"}),
         full.having(allocatable={"cpu": "64", "memory": "256Gi"}),
@@ -119,7 +121,7 @@ def test_every_pool_says_why_it_cannot_help() -> None:
 )
 def test_some_pods_never_bring_a_node(pod: Pod) -> None:
     """Pods of a ProvisioningRequest, of a DaemonSet, of low priority, or not found unschedulable."""
-    growth, stranded = _grow(seen(a_pool(), pods=(pod,)))
+    growth, stranded = _grow(snapshot(a_pool(), pods=(pod,)))
     assert (growth, stranded) == (None, [])
 
 
@@ -127,7 +129,7 @@ def test_pods_of_a_request_are_told_that_they_bring_no_node() -> None:
     """Those that wait, and no others."""
     mark = {"autoscaling.x-k8s.io/consume-provisioning-request": "r"}
     pods = (a_pod("mine", annotations=mark), a_pod("there", annotations=mark, node="cpu-0"), a_pod("other"))
-    ((pod, told),) = ignored(seen(a_pool(), pods=pods))
+    ((pod, told),) = ignored(snapshot(a_pool(), pods=pods))
     assert pod.name == "mine"
     assert told.endswith("because it's consuming ProvisioningRequest default/r")
 
@@ -135,17 +137,17 @@ def test_pods_of_a_request_are_told_that_they_bring_no_node() -> None:
 @pytest.mark.parametrize("change", [{"capacity": "queued"}, {"autoscaled": False}])
 def test_some_pools_never_grow_for_a_pod(change: dict[str, Any]) -> None:
     """Queued pools get nodes for ProvisioningRequests alone, fixed ones not at all."""
-    assert _grown(seen(a_pool(**change), pods=(a_pod(),))) == ""
+    assert _grown(snapshot(a_pool(**change), pods=(a_pod(),))) == ""
 
 
 def test_affinity_and_volumes_choose_the_zone() -> None:
     """A node comes where the pod's volume is, or where its affinity leads."""
     pool = a_pool(zones=("us-central1-a", "us-central1-b"))
-    growth, _ = _grow(seen(pool, pods=(a_pod(zones=frozenset({"us-central1-b"})),)))
+    growth, _ = _grow(snapshot(pool, pods=(a_pod(zones=frozenset({"us-central1-b"})),)))
     assert growth is not None
     assert growth.zones == ("us-central1-b",)
     term = (Requirement("topology.kubernetes.io/zone", "In", ("us-central1-b",)),)
-    growth, _ = _grow(seen(pool, pods=(a_pod(affinity=(term,)),)))
+    growth, _ = _grow(snapshot(pool, pods=(a_pod(affinity=(term,)),)))
     assert growth is not None
     assert growth.zones == ("us-central1-b",)
 
@@ -154,7 +156,7 @@ def test_nodes_are_spread_over_zones() -> None:
     """Pods without a zone are spread over zones, least-populated first."""
     pool = a_pool(zones=("us-central1-a", "us-central1-b"))
     pods = tuple(a_pod(str(number), cpu="4") for number in range(4))
-    growth, _ = _grow(seen(pool, machines=(a_machine(pool, state="starting"),), pods=pods))
+    growth, _ = _grow(snapshot(pool, machines=(a_machine(pool, state="starting"),), pods=pods))
     assert growth is not None
     assert sorted(growth.zones) == ["us-central1-a", "us-central1-b", "us-central1-b"]
 
@@ -176,7 +178,7 @@ def test_aks_goes_by_its_expander(expander: Expander, priorities: str, expected:
     """Its priorities count where it is told to go by them, and not otherwise."""
     roomy = a_pool("roomy", cloud="aks", allocatable={"cpu": "16", "memory": "64Gi"})
     tight = a_pool("tight", cloud="aks", allocatable={"cpu": "1", "memory": "1Gi"}, maximum=3)
-    cluster = seen(roomy, tight, pods=tuple(a_pod(str(number)) for number in range(4)))
+    cluster = snapshot(roomy, tight, pods=tuple(a_pod(str(number)) for number in range(4)))
     cluster = replace(cluster, autoscaling=Autoscaling(expander=expander), priorities=priorities)
     assert _grown(cluster) == expected
 
@@ -187,11 +189,11 @@ def test_aks_leaves_to_chance_what_its_expander_does_not_settle(expander: Expand
     pools = [a_pool(name, cloud="aks") for name in ("one", "two")]
     autoscaling = Autoscaling(expander=expander)
     grown = [
-        _grown(seen(*pools, pods=(a_pod(str(number)),), autoscaling=autoscaling)) for number in range(20)
+        _grown(snapshot(*pools, pods=(a_pod(str(number)),), autoscaling=autoscaling)) for number in range(20)
     ]
     assert set(grown) == {"one+1", "two+1"}
     assert grown == [
-        _grown(seen(*pools, pods=(a_pod(str(number)),), autoscaling=autoscaling)) for number in range(20)
+        _grown(snapshot(*pools, pods=(a_pod(str(number)),), autoscaling=autoscaling)) for number in range(20)
     ]
 
 
@@ -202,24 +204,25 @@ def test_a_compute_class_orders_its_pools() -> None:
     steady = a_pool("steady", labels=marks, hourly=0.1, capacity="on-demand")
     pod = a_pod(selector=marks)
     rules = {"priorities": [{"nodepools": ["spot"]}, {"machineFamily": "n2", "spot": False}]}
-    assert _grown(seen(spot, steady, pods=(pod,), classes={"train": rules})) == "spot+1"
+    assert _grown(snapshot(spot, steady, pods=(pod,), classes={"train": rules})) == "spot+1"
     assert (
-        _grown(seen(spot, steady, pods=(pod,), classes={"train": rules}), backed_off(spot, 9)) == "steady+1"
+        _grown(snapshot(spot, steady, pods=(pod,), classes={"train": rules}), backed_off(spot, 9))
+        == "steady+1"
     )
     only = {"priorities": [{"machineType": "c4-standard-4"}]}
-    assert _grown(seen(spot, pods=(pod,), classes={"train": only})) == ""
+    assert _grown(snapshot(spot, pods=(pod,), classes={"train": only})) == ""
     anyway = {**only, "whenUnsatisfiable": "ScaleUpAnyway"}
-    assert _grown(seen(spot, pods=(pod,), classes={"train": anyway})) == "spot+1"
+    assert _grown(snapshot(spot, pods=(pod,), classes={"train": anyway})) == "spot+1"
 
 
 def test_stopped_machines_are_room_to_grow() -> None:
     """A machine that was deallocated counts against the maximum, and can be started again."""
     pool = a_pool(cloud="aks", maximum=1, deallocates=True)
-    assert _grown(seen(pool, machines=(a_machine(pool, state="stopped"),), pods=(a_pod(),))) == "cpu+1"
+    assert _grown(snapshot(pool, machines=(a_machine(pool, state="stopped"),), pods=(a_pod(),))) == "cpu+1"
 
 
 def test_a_slice_comes_as_a_whole() -> None:
     """One pod brings all of its nodes, and no slice comes where there is room for a part of one."""
     pool = a_pool(together=4, maximum=4)
-    assert _grown(seen(pool, pods=(a_pod(),))) == "cpu+4"
-    assert _grown(seen(a_pool(together=4, maximum=3), pods=(a_pod(),))) == ""
+    assert _grown(snapshot(pool, pods=(a_pod(),))) == "cpu+4"
+    assert _grown(snapshot(a_pool(together=4, maximum=3), pods=(a_pod(),))) == ""

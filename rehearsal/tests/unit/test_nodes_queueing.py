@@ -2,12 +2,12 @@
 
 import pytest
 
-from ebbtide_rehearsal.cloud.nodes.cluster import PodSet, Request, Seen
+from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, PodSet, Request
 from ebbtide_rehearsal.cloud.nodes.free_capacity import booked
 from ebbtide_rehearsal.cloud.nodes.queueing import decide, run_seconds
 from ebbtide_rehearsal.cloud.nodes.settings import Settings
 from ebbtide_rehearsal.cloud.nodes.verdicts import QUEUED, Condition, Order, Verdict
-from rehearsal.tests.unit.node_pool import a_gpu_pool, a_machine, a_pod, a_pool, seen
+from rehearsal.tests.unit.node_pool import a_gpu_pool, a_machine, a_pod, a_pool, snapshot
 
 POOL = a_gpu_pool("q", capacity="queued", maximum=4)
 
@@ -17,7 +17,7 @@ def _request(count: int = 2, *conditions: str, **parameters: str) -> Request:
     return Request("default", "r", "uid", QUEUED, sets, parameters, frozenset(conditions))
 
 
-def _decide(request: Request, cluster: Seen, since: float = 0) -> Verdict:
+def _decide(request: Request, cluster: ClusterSnapshot, since: float = 0) -> Verdict:
     return decide(request, cluster, since, {}, Settings())
 
 
@@ -27,14 +27,14 @@ def _kind(verdict: Verdict) -> str:
 
 def test_a_request_is_accepted_waits_and_is_provisioned_as_a_whole() -> None:
     """First a condition, then the queue, then all nodes at once in one zone, then what Kueue awaits."""
-    assert _kind(_decide(_request(), seen(POOL))) == "Accepted"
+    assert _kind(_decide(_request(), snapshot(POOL))) == "Accepted"
     waiting = _request(2, "Accepted")
-    assert _decide(waiting, seen(POOL, now=599)) is None
-    assert _decide(waiting, seen(POOL, now=600)) == Order(POOL, ("us-central1-a", "us-central1-a"))
+    assert _decide(waiting, snapshot(POOL, now=599)) is None
+    assert _decide(waiting, snapshot(POOL, now=600)) == Order(POOL, ("us-central1-a", "us-central1-a"))
     machines = tuple(a_machine(POOL, n, request="default/r") for n in range(2))
-    half = seen(POOL, machines=(machines[0], machines[1].having(state="starting")), now=700)
+    half = snapshot(POOL, machines=(machines[0], machines[1].having(state="starting")), now=700)
     assert _decide(waiting, half) is None
-    done = _decide(waiting, seen(POOL, machines=machines, now=700))
+    done = _decide(waiting, snapshot(POOL, machines=machines, now=700))
     assert isinstance(done, Condition)
     assert done.kind == "Provisioned"
     assert set(done.details) == {"ResizeRequestName"}
@@ -45,11 +45,11 @@ def test_no_room_is_waited_for_and_too_much_fails() -> None:
     TestProvReqGPUAndNodePool and TestProvReqGPUWithNonExistingNodePool).
     """
     others = tuple(a_machine(POOL, n) for n in range(3))
-    assert _decide(_request(2, "Accepted"), seen(POOL, machines=others, now=9999)) is None
-    too_big = _decide(_request(5, "Accepted"), seen(POOL, now=9999))
+    assert _decide(_request(2, "Accepted"), snapshot(POOL, machines=others, now=9999)) is None
+    too_big = _decide(_request(5, "Accepted"), snapshot(POOL, now=9999))
     assert isinstance(too_big, Condition)
     assert (too_big.kind, too_big.reason) == ("Failed", "NodepoolSizeReached")
-    none = _decide(_request(1, "Accepted"), seen(a_gpu_pool(), now=9999))
+    none = _decide(_request(1, "Accepted"), snapshot(a_gpu_pool(), now=9999))
     assert isinstance(none, Condition)
     assert (none.kind, none.reason) == ("Failed", "NoQueuedNodepoolAvailable")
 
@@ -58,19 +58,19 @@ def test_a_booking_expires_and_lost_capacity_is_revoked() -> None:
     """Ten minutes after it was provisioned, and when the last node is gone; a failed request stays so."""
     machines = (a_machine(POOL, request="default/r"),)
     there = _request(1, "Accepted", "Provisioned")
-    assert _decide(there, seen(POOL, machines=machines, now=599)) is None
-    assert _kind(_decide(there, seen(POOL, machines=machines, now=600))) == "BookingExpired"
+    assert _decide(there, snapshot(POOL, machines=machines, now=599)) is None
+    assert _kind(_decide(there, snapshot(POOL, machines=machines, now=600))) == "BookingExpired"
     over = _request(1, "Accepted", "Provisioned", "BookingExpired")
-    assert _decide(over, seen(POOL, machines=machines, now=9999)) is None
-    assert _kind(_decide(over, seen(POOL, now=9999))) == "CapacityRevoked"
-    assert _decide(_request(1, "Accepted", "Failed"), seen(POOL, now=9999)) is None
+    assert _decide(over, snapshot(POOL, machines=machines, now=9999)) is None
+    assert _kind(_decide(over, snapshot(POOL, now=9999))) == "CapacityRevoked"
+    assert _decide(_request(1, "Accepted", "Failed"), snapshot(POOL, now=9999)) is None
 
 
 def test_machines_without_accelerators_are_not_queued() -> None:
     """GKE takes the request, and fails it when it is to be provisioned."""
     pool = a_pool("q", capacity="queued", maximum=4)
     request = Request("default", "r", "uid", QUEUED, (PodSet(a_pod(), 1),), {}, frozenset({"Accepted"}))
-    verdict = _decide(request, seen(pool, now=600))
+    verdict = _decide(request, snapshot(pool, now=600))
     assert isinstance(verdict, Condition)
     assert (verdict.kind, verdict.message) == (
         "Failed",
@@ -81,8 +81,8 @@ def test_machines_without_accelerators_are_not_queued() -> None:
 def test_nodes_wait_for_the_pods_of_their_request() -> None:
     """They are booked until the booking has expired."""
     machines = (a_machine(POOL, request="default/r"), a_machine(POOL, 1))
-    before = seen(POOL, machines=machines, requests=(_request(1, "Accepted", "Provisioned"),))
-    after = seen(POOL, machines=machines, requests=(_request(1, "Provisioned", "BookingExpired"),))
+    before = snapshot(POOL, machines=machines, requests=(_request(1, "Accepted", "Provisioned"),))
+    after = snapshot(POOL, machines=machines, requests=(_request(1, "Provisioned", "BookingExpired"),))
     assert booked(before) == {"q-0"}
     assert booked(after) == frozenset()
 

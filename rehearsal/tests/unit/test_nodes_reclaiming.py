@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ebbtide_rehearsal.cloud.faults import RECLAIM, Fault
 from ebbtide_rehearsal.cloud.nodes.reclaiming import comes_back, expired, missing_machines, surplus, victims
-from rehearsal.tests.unit.node_pool import a_machine, a_pool, seen
+from rehearsal.tests.unit.node_pool import a_machine, a_pool, snapshot
 
 
 @given(st.integers(0, 9), st.floats(0.01, 1))
@@ -16,7 +16,7 @@ def test_a_share_is_rounded_up(there: int, share: float) -> None:
     """At least the share is taken, and never a node too many, the oldest first."""
     pool = a_pool()
     machines = tuple(a_machine(pool, number, born=float(-number)) for number in range(there))
-    taken = victims(Fault(RECLAIM, "cp*", details={"share": share}), seen(pool, machines=machines))
+    taken = victims(Fault(RECLAIM, "cp*", details={"share": share}), snapshot(pool, machines=machines))
     assert there * share <= len(taken) < there * share + 1
     assert [machine.name for machine in taken] == [
         f"cpu-{number}" for number in reversed(range(there - len(taken), there))
@@ -27,7 +27,7 @@ def test_a_count_is_of_all_pools_that_match() -> None:
     """Neither on-demand machines nor those of other pools are taken."""
     pools = (a_pool("a-1"), a_pool("a-2"), a_pool("a-3", capacity="on-demand"), a_pool("b"))
     machines = tuple(a_machine(pool, number) for pool in pools for number in range(2))
-    taken = victims(Fault(RECLAIM, "a-*", details={"count": 3}), seen(*pools, machines=machines))
+    taken = victims(Fault(RECLAIM, "a-*", details={"count": 3}), snapshot(*pools, machines=machines))
     assert [machine.name for machine in taken] == ["a-1-0", "a-1-1", "a-2-0"]
 
 
@@ -44,7 +44,7 @@ def test_a_count_is_of_all_pools_that_match() -> None:
 def test_time_runs_out(change: dict[str, Any], now: float, *, taken: bool) -> None:
     """A preemptible machine has 24 hours, a flex-start one its maximum run, a spot one no limit."""
     pool = a_pool(**change)
-    found = list(expired(seen(pool, machines=(a_machine(pool),), now=now)))
+    found = list(expired(snapshot(pool, machines=(a_machine(pool),), now=now)))
     assert bool(found) == taken
 
 
@@ -58,8 +58,8 @@ def test_only_gke_makes_a_taken_spot_machine_anew() -> None:
 def test_pools_are_born_with_their_size_and_keep_their_minimum() -> None:
     """An autoscaled pool falls to its minimum later; a fixed one is kept at its size, up and down."""
     scaled, fixed = a_pool("s", initial=3, minimum=1), a_pool("f", initial=2, autoscaled=False)
-    new = seen(scaled, fixed)
+    new = snapshot(scaled, fixed)
     assert [(pool.name, count) for pool, count in missing_machines(new, ())] == [("s", 3), ("f", 2)]
     assert [(pool.name, count) for pool, count in missing_machines(new, ("s", "f"))] == [("s", 1), ("f", 2)]
     machines = tuple(a_machine(fixed, number, born=float(number)) for number in range(3))
-    assert [machine.name for machine in surplus(seen(fixed, machines=machines))] == ["f-2"]
+    assert [machine.name for machine in surplus(snapshot(fixed, machines=machines))] == ["f-2"]

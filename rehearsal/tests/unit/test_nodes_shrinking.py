@@ -6,16 +6,18 @@ from typing import Any
 import pytest
 
 from ebbtide_rehearsal.cloud.autoscaling import Autoscaling
-from ebbtide_rehearsal.cloud.nodes.cluster import Budget, Seen
+from ebbtide_rehearsal.cloud.nodes.cluster import Budget, ClusterSnapshot
 from ebbtide_rehearsal.cloud.nodes.settings import Settings
 from ebbtide_rehearsal.cloud.nodes.shrinking import SAFE_TO_EVICT, Review, review
-from rehearsal.tests.unit.node_pool import a_gpu_pool, a_machine, a_pod, a_pool, seen
+from rehearsal.tests.unit.node_pool import a_gpu_pool, a_machine, a_pod, a_pool, snapshot
 
 NOTHING = Review({}, {}, (), ())
 LATE = 600.0
 
 
-def _after(cluster: Seen, seconds: float = LATE, *, booked: frozenset[str] = frozenset()) -> Review:
+def _after(
+    cluster: ClusterSnapshot, seconds: float = LATE, *, booked: frozenset[str] = frozenset()
+) -> Review:
     """Return the review after some time without changes."""
     first = review(cluster, NOTHING, booked, None, Settings())
     return review(replace(cluster, now=cluster.now + seconds), first, booked, None, Settings())
@@ -24,27 +26,31 @@ def _after(cluster: Seen, seconds: float = LATE, *, booked: frozenset[str] = fro
 def test_an_empty_node_goes_after_the_idle_time() -> None:
     """Not before, not when a node was just added, and not below the minimum."""
     pool = a_pool()
-    cluster = seen(pool, machines=(a_machine(pool),))
+    cluster = snapshot(pool, machines=(a_machine(pool),))
     assert review(cluster, NOTHING, frozenset(), None, Settings()).leave == ()
     assert _after(cluster).leave == ("cpu-0",)
     before = review(cluster, NOTHING, frozenset(), None, Settings())
-    late = seen(pool, machines=(a_machine(pool),), now=LATE)
+    late = snapshot(pool, machines=(a_machine(pool),), now=LATE)
     assert review(late, before, frozenset(), 1.0, Settings()).leave == ()
     floor = pool.having(minimum=1)
-    assert _after(seen(floor, machines=(a_machine(floor), a_machine(floor, 1)))).leave == ("cpu-0",)
+    assert _after(snapshot(floor, machines=(a_machine(floor), a_machine(floor, 1)))).leave == ("cpu-0",)
 
 
 def test_a_node_in_use_starts_anew() -> None:
     """A node that is used in between starts its idle time anew."""
     pool = a_pool()
     busy = a_pod("work", cpu="3", node="cpu-0", phase="Running")
-    empty = seen(pool, machines=(a_machine(pool),))
+    empty = snapshot(pool, machines=(a_machine(pool),))
     before = review(empty, NOTHING, frozenset(), None, Settings())
     used = review(
-        seen(pool, machines=(a_machine(pool),), pods=(busy,), now=300), before, frozenset(), None, Settings()
+        snapshot(pool, machines=(a_machine(pool),), pods=(busy,), now=300),
+        before,
+        frozenset(),
+        None,
+        Settings(),
     )
     assert used.unneeded == {}
-    again = seen(pool, machines=(a_machine(pool),), now=LATE)
+    again = snapshot(pool, machines=(a_machine(pool),), now=LATE)
     assert review(again, used, frozenset(), None, Settings()).leave == ()
 
 
@@ -61,7 +67,7 @@ def test_what_holds_a_node_is_named(fields: dict[str, Any], why: str) -> None:
     """A GPU node with one small pod stays, and the pod and the reason are told."""
     pool = a_gpu_pool()
     pod = a_pod("small", cpu="100m", node="gpu-0", phase="Running", **fields)
-    found = _after(seen(pool, machines=(a_machine(pool),), pods=(pod,)))
+    found = _after(snapshot(pool, machines=(a_machine(pool),), pods=(pod,)))
     assert found.leave == ()
     (hold,) = found.held
     assert hold.why == why
@@ -76,7 +82,7 @@ def test_pods_of_the_node_hold_nothing() -> None:
         a_pod("done", node="gpu-0", phase="Succeeded", owner=""),
         a_pod("safe", node="gpu-0", phase="Running", owner="", annotations={SAFE_TO_EVICT: "true"}),
     )
-    cluster = seen(pool, other.having(minimum=1), machines=(a_machine(pool), a_machine(other)), pods=pods)
+    cluster = snapshot(pool, other.having(minimum=1), machines=(a_machine(pool), a_machine(other)), pods=pods)
     assert _after(cluster).leave == ("gpu-0",)
 
 
@@ -87,7 +93,7 @@ def test_a_budget_holds_only_when_it_is_spent() -> None:
     machines = (a_machine(pool), a_machine(other))
     for allowed, leave in ((1, ("gpu-0",)), (0, ())):
         budget = Budget("kube-system", "dns", (), allowed)
-        found = _after(seen(pool, other, machines=machines, pods=(pod,), budgets=(budget,)))
+        found = _after(snapshot(pool, other, machines=machines, pods=(pod,), budgets=(budget,)))
         assert found.leave == leave
 
 
@@ -95,7 +101,7 @@ def test_local_storage_holds_where_the_autoscaler_is_told_so() -> None:
     """On neither cloud by default."""
     pool, other = a_gpu_pool(), a_pool(minimum=1)
     pod = a_pod("scratch", cpu="100m", node="gpu-0", phase="Running", local_storage=True)
-    cluster = seen(pool, other, machines=(a_machine(pool), a_machine(other)), pods=(pod,))
+    cluster = snapshot(pool, other, machines=(a_machine(pool), a_machine(other)), pods=(pod,))
     assert _after(cluster).leave == ("gpu-0",)
     (hold,) = _after(replace(cluster, autoscaling=Autoscaling(local_storage_holds=True))).held
     assert hold.why == "has a volume that goes with the node"
@@ -105,16 +111,16 @@ def test_two_half_empty_nodes_become_one() -> None:
     """Each could take the other's pod; only one goes."""
     pool = a_pool()
     pods = tuple(a_pod(f"p{n}", cpu="1500m", node=f"cpu-{n}", phase="Running") for n in range(2))
-    found = _after(seen(pool, machines=(a_machine(pool), a_machine(pool, 1)), pods=pods))
+    found = _after(snapshot(pool, machines=(a_machine(pool), a_machine(pool, 1)), pods=pods))
     assert len(found.leave) == 1
 
 
 def test_fixed_pools_and_booked_nodes_stay() -> None:
     """A pool of a fixed size never shrinks by itself; a node that waits for its request's pods stays."""
     fixed = a_pool(autoscaled=False)
-    assert _after(seen(fixed, machines=(a_machine(fixed),))).leave == ()
+    assert _after(snapshot(fixed, machines=(a_machine(fixed),))).leave == ()
     queued = a_pool("q", capacity="queued")
-    cluster = seen(queued, machines=(a_machine(queued),))
+    cluster = snapshot(queued, machines=(a_machine(queued),))
     assert _after(cluster).leave == ("q-0",)
     assert _after(cluster, booked=frozenset({"q-0"})).leave == ()
 
@@ -122,7 +128,7 @@ def test_fixed_pools_and_booked_nodes_stay() -> None:
 def test_the_autoscaler_goes_by_what_it_is_told() -> None:
     """Idle time, delay after a scale-up and utilization threshold are the cluster's settings."""
     pool = a_pool()
-    empty = seen(
+    empty = snapshot(
         pool, machines=(a_machine(pool),), autoscaling=Autoscaling(idle_seconds=60, settle_seconds=120)
     )
     assert _after(empty, 59).leave == ()
@@ -138,7 +144,8 @@ def test_the_autoscaler_goes_by_what_it_is_told() -> None:
     for utilization, leave in ((0.75, ()), (0.76, ("cpu-0",))):
         autoscaling = Autoscaling(utilization=utilization)
         assert (
-            _after(seen(pool, other, machines=machines, pods=(work,), autoscaling=autoscaling)).leave == leave
+            _after(snapshot(pool, other, machines=machines, pods=(work,), autoscaling=autoscaling)).leave
+            == leave
         )
 
 
@@ -146,7 +153,7 @@ def test_system_pods_hold_unless_the_autoscaler_is_told_otherwise() -> None:
     """A pod of kube-system without a disruption budget."""
     pool, other = a_gpu_pool(), a_pool(minimum=1)
     pod = a_pod("dns", cpu="100m", namespace="kube-system", node="gpu-0", phase="Running")
-    cluster = seen(pool, other, machines=(a_machine(pool), a_machine(other)), pods=(pod,))
+    cluster = snapshot(pool, other, machines=(a_machine(pool), a_machine(other)), pods=(pod,))
     assert _after(cluster).leave == ()
     assert _after(replace(cluster, autoscaling=Autoscaling(system_pods_hold=False))).leave == ("gpu-0",)
 
@@ -155,11 +162,11 @@ def test_what_daemons_take_counts_unless_the_autoscaler_is_told_otherwise() -> N
     """A node that is busy with DaemonSets' pods alone."""
     pool = a_pool()
     daemon = a_pod("agent", cpu="3", node="cpu-0", phase="Running", owner="DaemonSet")
-    cluster = seen(pool, machines=(a_machine(pool),), pods=(daemon,))
+    cluster = snapshot(pool, machines=(a_machine(pool),), pods=(daemon,))
     assert _after(cluster).leave == ()
     assert _after(replace(cluster, autoscaling=Autoscaling(daemons_count=False))).leave == ("cpu-0",)
     half = a_pod("work", cpu="500m", node="cpu-0", phase="Running")  # of the one that is left
-    busy = seen(pool, a_pool("other", minimum=1), machines=(a_machine(pool),), pods=(daemon, half))
+    busy = snapshot(pool, a_pool("other", minimum=1), machines=(a_machine(pool),), pods=(daemon, half))
     assert _after(replace(busy, autoscaling=Autoscaling(daemons_count=False))).unused == {}
 
 
@@ -167,6 +174,6 @@ def test_a_slice_goes_as_a_whole() -> None:
     """While a pod runs on one of its nodes, none of the others goes."""
     pool = a_pool(together=2, maximum=2)
     machines = (a_machine(pool), a_machine(pool, 1))
-    assert set(_after(seen(pool, machines=machines)).leave) == {"cpu-0", "cpu-1"}
+    assert set(_after(snapshot(pool, machines=machines)).leave) == {"cpu-0", "cpu-1"}
     busy = a_pod("work", cpu="3", node="cpu-0", phase="Running")
-    assert _after(seen(pool, machines=machines, pods=(busy,))).leave == ()
+    assert _after(snapshot(pool, machines=machines, pods=(busy,))).leave == ()

@@ -7,7 +7,7 @@ import pytest
 
 from ebbtide.kubernetes_api import Api
 from ebbtide_rehearsal.cloud.store import Store
-from ebbtide_rehearsal.scenarios.conditions import JobSeen
+from ebbtide_rehearsal.scenarios.conditions import ObservedJob
 from ebbtide_rehearsal.scenarios.observer import Observer
 
 TRAINING = "/apis/trainer.kubeflow.org/v1alpha1/trainjobs"
@@ -37,15 +37,15 @@ def _condition(kind: str, value: str = "True") -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("job", "seen"),
+    ("job", "expected"),
     [
-        ({"spec": {"suspend": True}}, JobSeen("t", suspended=True)),
+        ({"spec": {"suspend": True}}, ObservedJob("t", suspended=True)),
         (
             {
                 "spec": {"suspend": False},
                 "status": {"jobsStatus": [{"name": "a"}, {"name": "b", "active": 1}]},
             },
-            JobSeen("t", active=True),
+            ObservedJob("t", active=True),
         ),
         (
             {
@@ -55,20 +55,22 @@ def _condition(kind: str, value: str = "True") -> dict[str, str]:
                     "jobsStatus": [{"name": "a", "active": 1}],
                 },
             },
-            JobSeen("t", succeeded=True),
+            ObservedJob("t", succeeded=True),
         ),
         (
             {"spec": {"suspend": True}, "status": {"conditions": [_condition("Failed")]}},
-            JobSeen("t", failed=True),
+            ObservedJob("t", failed=True),
         ),
-        ({"spec": {}, "status": {"conditions": [_condition("Complete", "False")]}}, JobSeen("t")),
+        ({"spec": {}, "status": {"conditions": [_condition("Complete", "False")]}}, ObservedJob("t")),
     ],
     ids=["suspended", "active", "complete", "failed", "new"],
 )
-def test_train_jobs_are_counted_among_jobs(tmp_path: Path, job: dict[str, Any], seen: JobSeen) -> None:
+def test_train_jobs_are_counted_among_jobs(
+    tmp_path: Path, job: dict[str, Any], expected: ObservedJob
+) -> None:
     """By what their status says."""
     made = {TRAINING: [{"metadata": {"name": "t"}, **job}]}
-    assert _looking(tmp_path, made).look().jobs == [seen]
+    assert _looking(tmp_path, made).observe().jobs == [expected]
 
 
 @pytest.mark.parametrize(
@@ -88,12 +90,12 @@ def test_pods_of_a_train_job_ran_where_their_node_was(tmp_path: Path, label: str
         "/api/v1/pods": [pod],
         TRAINING: [{"metadata": {"name": "t"}, "spec": {}}],
     }
-    assert _looking(tmp_path, made).look().ran_on == ran_on
+    assert _looking(tmp_path, made).observe().ran_on == ran_on
 
 
 def test_a_cluster_without_trainer_is_looked_at_too(tmp_path: Path) -> None:
     """It has no such kind."""
-    assert _looking(tmp_path, {}).look().jobs == []
+    assert _looking(tmp_path, {}).observe().jobs == []
 
 
 def test_pods_of_a_pipeline_are_counted_by_step(tmp_path: Path) -> None:
@@ -121,6 +123,6 @@ def test_pods_of_a_pipeline_are_counted_by_step(tmp_path: Path) -> None:
         "/apis/argoproj.io/v1alpha1/workflows": [workflow],
     }
     observer = _looking(tmp_path, made)
-    assert observer.look().runs == ["Running"]
+    assert observer.observe().runs == ["Running"]
     made["/api/v1/nodes"] = []
-    assert observer.look().steps == {"train": {"1": "spot", "2": "spot"}}
+    assert observer.observe().steps == {"train": {"1": "spot", "2": "spot"}}

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from ebbtide_rehearsal.cloud.nodes.cluster import Request, Seen
+from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, Request
 from ebbtide_rehearsal.cloud.nodes.fitting import largest_first, schedule
 from ebbtide_rehearsal.cloud.nodes.free_capacity import unbooked
 from ebbtide_rehearsal.cloud.nodes.growing import offers, options, spread
@@ -48,7 +48,11 @@ _OVER: Final = Condition(
 
 
 def answer(
-    request: Request, snapshot: Seen, since: float, backoff: Mapping[str, float], settings: Settings
+    request: Request,
+    snapshot: ClusterSnapshot,
+    since: float,
+    backoff: Mapping[str, float],
+    settings: Settings,
 ) -> Verdict:
     """Decide on a request.
 

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from typing import Literal
 
 from ebbtide.wording import several
+from ebbtide_rehearsal.cloud.nodes.actuator import Actuator
 from ebbtide_rehearsal.cloud.nodes.atomic import ordered
-from ebbtide_rehearsal.cloud.nodes.cluster import Request, Seen
+from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, Request
 from ebbtide_rehearsal.cloud.nodes.fleet import Fleet, is_quota
 from ebbtide_rehearsal.cloud.nodes.free_capacity import booked
 from ebbtide_rehearsal.cloud.nodes.growing import BACKED_OFF, FULL, Growth, Stranded, grow, ignored, offers
-from ebbtide_rehearsal.cloud.nodes.hands import Hands
 from ebbtide_rehearsal.cloud.nodes.message_ids import no_scale_up
 from ebbtide_rehearsal.cloud.nodes.names import group
 from ebbtide_rehearsal.cloud.nodes.preferences import cooled
@@ -25,10 +25,10 @@ class Autoscaler:
     """Cluster autoscaler of one cluster. Its state is lost with it, like that of a real one that restarts."""
 
     def __init__(
-        self, cloud: Literal["gke", "aks"], hands: Hands, fleet: Fleet, store: Store, settings: Settings
+        self, cloud: Literal["gke", "aks"], actuator: Actuator, fleet: Fleet, store: Store, settings: Settings
     ) -> None:
         """Initialize without history."""
-        self._cloud, self._hands, self._fleet = cloud, hands, fleet
+        self._cloud, self._actuator, self._fleet = cloud, actuator, fleet
         self._store, self._settings = store, settings
         self._review = Review({}, {}, (), ())
         self._last_growth: float | None = None
@@ -36,7 +36,7 @@ class Autoscaler:
         self._held: set[tuple[str, str, str]] = set()
         self._since: dict[str, float] = {}
 
-    def requests(self, snapshot: Seen, reader: Reader) -> bool:
+    def requests(self, snapshot: ClusterSnapshot, reader: Reader) -> bool:
         """Process ProvisioningRequests until one is answered; return whether free capacity has changed."""
         for request in snapshot.requests:
             since = self._since.setdefault(request.uid, snapshot.now)
@@ -57,7 +57,7 @@ class Autoscaler:
 
     def _tell(self, request: Request, reader: Reader, new: Condition, now: float) -> None:
         self._since[request.uid] = now
-        self._hands.set_condition(request, reader.raw_request(request), new)
+        self._actuator.set_condition(request, reader.raw_request(request), new)
         self._store.say(
             "provisioning-request",
             f"ProvisioningRequest {request.id} {new.sentence}",
@@ -67,7 +67,7 @@ class Autoscaler:
             reason=new.reason,
         )
 
-    def _order(self, request: Request, order: Order, snapshot: Seen) -> bool:
+    def _order(self, request: Request, order: Order, snapshot: ClusterSnapshot) -> bool:
         backoff = self._fleet.backoff.until
         if any(backoff.get(group(order.pool, zone), 0) > snapshot.now for zone in order.zones):
             return False
@@ -76,7 +76,7 @@ class Autoscaler:
             self._last_growth = snapshot.now
         return came
 
-    def grow(self, snapshot: Seen) -> None:
+    def grow(self, snapshot: ClusterSnapshot) -> None:
         """Order nodes for pending pods."""
         offered = list(offers(snapshot, self._fleet.backoff.until))
         growth, stranded = grow(snapshot, offered)
@@ -84,11 +84,11 @@ class Autoscaler:
         for pod, message in ignored(snapshot):
             if self._messages.get(pod.uid) != message:
                 self._messages[pod.uid] = message
-                self._hands.event(pod, "Normal", "", message)
+                self._actuator.create_event(pod, "Normal", "", message)
         if growth is not None:
             self._grow(growth, snapshot)
 
-    def _grow(self, growth: Growth, snapshot: Seen) -> None:
+    def _grow(self, growth: Growth, snapshot: ClusterSnapshot) -> None:
         pool, count = growth.pool, len(growth.zones)
         self._store.say(
             "scale-up",
@@ -107,11 +107,11 @@ class Autoscaler:
         for pod in growth.pods:
             self._messages.pop(pod.uid, None)
             if came:
-                self._hands.event(pod, "Normal", "TriggeredScaleUp", growth.message)
+                self._actuator.create_event(pod, "Normal", "TriggeredScaleUp", growth.message)
         if refusals and self._cloud == "gke":
             self._failed(growth, refusals, snapshot)
 
-    def _failed(self, growth: Growth, refusals: Mapping[str, str], snapshot: Seen) -> None:
+    def _failed(self, growth: Growth, refusals: Mapping[str, str], snapshot: ClusterSnapshot) -> None:
         """Report refusals to pods as GKE does, and suspend the node groups of the pool's ComputeClass
         rule."""
         zones, regional = sorted(refusals), any(is_quota(refusal) for refusal in refusals.values())
@@ -122,7 +122,7 @@ class Autoscaler:
             "at risk of not being scheduled."
         )
         for pod in growth.pods:
-            self._hands.event(pod, "Warning", "FailedScaleUp", message)
+            self._actuator.create_event(pod, "Warning", "FailedScaleUp", message)
 
     def _stranded(self, stranded: list[Stranded]) -> None:
         """Report to pods why no pool can grow for them: one event per pod and reason, one log entry per
@@ -136,7 +136,7 @@ class Autoscaler:
         reasons = {stranded_pod.message: stranded_pod.reasons for stranded_pod in new}
         for stranded_pod in new:
             self._messages[stranded_pod.pod.uid] = stranded_pod.message
-            self._hands.event(stranded_pod.pod, "Normal", "NotTriggerScaleUp", stranded_pod.message)
+            self._actuator.create_event(stranded_pod.pod, "Normal", "NotTriggerScaleUp", stranded_pod.message)
             by_message.setdefault(stranded_pod.message, []).append(stranded_pod.pod.id)
         for message, pods in by_message.items():
             others = f" and {len(pods) - 1} others" if len(pods) > 1 else ""
@@ -145,7 +145,7 @@ class Autoscaler:
             text = f"No pool can grow for pod {pods[0]}{others}: {why}."
             self._store.say("no-scale-up", text, pods=pods, why=why, messages=messages)
 
-    def shrink(self, snapshot: Seen) -> None:
+    def shrink(self, snapshot: ClusterSnapshot) -> None:
         """Drain unneeded nodes, and log what keeps the others."""
         self._review = review(snapshot, self._review, booked(snapshot), self._last_growth, self._settings)
         for hold in self._review.held:
@@ -157,6 +157,6 @@ class Autoscaler:
                 self._store.say("held-node", hold.sentence, **facts)
         by_name = {machine.name: machine for machine in snapshot.machines}
         for name in self._review.leave:
-            self._hands.condemn(snapshot.nodes[name])
+            self._actuator.mark_to_be_deleted(snapshot.nodes[name])
             why = f"it was not needed for {idle_seconds(snapshot, self._settings) / 60:.0f} min"
             self._fleet.keep(by_name[name].having(state="draining", since=snapshot.now, why=why))

@@ -1,4 +1,4 @@
-"""Seen of a cluster, as input of the node pools' controllers."""
+"""Snapshot of a cluster: the input of the node pools' controllers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -121,7 +121,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class ClusterSnapshot:
     """A cluster at one time.
 
     Attributes:

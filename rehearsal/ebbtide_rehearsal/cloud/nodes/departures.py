@@ -4,9 +4,9 @@ import time
 from typing import Final
 
 from ebbtide_rehearsal.cloud.faults import RECLAIM
-from ebbtide_rehearsal.cloud.nodes.cluster import Node, Seen
+from ebbtide_rehearsal.cloud.nodes.actuator import Actuator
+from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, Node
 from ebbtide_rehearsal.cloud.nodes.fleet import Fleet
-from ebbtide_rehearsal.cloud.nodes.hands import Hands
 from ebbtide_rehearsal.cloud.nodes.machines import Machine
 from ebbtide_rehearsal.cloud.nodes.message_ids import NOT_EVICTED
 from ebbtide_rehearsal.cloud.nodes.pods import Pod
@@ -23,13 +23,13 @@ class Departures:
     """Drains and removes machines."""
 
     def __init__(
-        self, hands: Hands, fleet: Fleet, processes: ProcessKubelet, store: Store, settings: Settings
+        self, actuator: Actuator, fleet: Fleet, processes: ProcessKubelet, store: Store, settings: Settings
     ) -> None:
         """Remove machines of a cluster."""
-        self._hands, self._fleet, self._processes = hands, fleet, processes
+        self._actuator, self._fleet, self._processes = actuator, fleet, processes
         self._store, self._settings = store, settings
 
-    def decided(self, snapshot: Seen) -> None:
+    def decided(self, snapshot: ClusterSnapshot) -> None:
         """Start the removals that the cloud, or a change of the pools, requires."""
         for number, fault in self._store.faults(RECLAIM).items():
             taken = victims(fault, snapshot)
@@ -47,7 +47,7 @@ class Departures:
         for machine in surplus(snapshot):
             self._drain(machine, snapshot, "its node pool was made smaller")
 
-    def proceed(self, snapshot: Seen) -> None:
+    def proceed(self, snapshot: ClusterSnapshot) -> None:
         """Continue the removals under way."""
         for machine in snapshot.machines:
             match machine.state:
@@ -58,21 +58,21 @@ class Departures:
                 case "waiting" | "starting" | "running" | "stopped":
                     pass
 
-    def _drain(self, machine: Machine, snapshot: Seen, why: str) -> None:
+    def _drain(self, machine: Machine, snapshot: ClusterSnapshot, why: str) -> None:
         if node := snapshot.nodes.get(machine.name):
-            self._hands.cordon(node)
+            self._actuator.cordon(node)
         self._fleet.keep(machine.having(state="draining", since=snapshot.now, why=why))
 
-    def _drained(self, machine: Machine, snapshot: Seen) -> None:
+    def _drained(self, machine: Machine, snapshot: ClusterSnapshot) -> None:
         node = snapshot.nodes.get(machine.name)
         alive = node is not None and KUBELET in node.annotations
         pods = [pod for pod in snapshot.on(machine.name) if not pod.of_node] if alive else []
         deleted = snapshot.pool(machine) is None
-        refused = [pod for pod in pods if not pod.deleting and not self._hands.evict(pod)]
+        refused = [pod for pod in pods if not pod.deleting and not self._actuator.evict(pod)]
         waited = snapshot.now - machine.since
         late = waited >= (self._settings.drain_seconds if deleted else snapshot.autoscaling.eviction_seconds)
         if node is not None and late and refused and not deleted:
-            self._hands.pardon(node)
+            self._actuator.clean_to_be_deleted(node)
             self._fleet.keep(machine.having(state="running", since=snapshot.now, why=""))
             names = ", ".join(pod.id for pod in refused)
             why = "could not be evicted in time"
@@ -83,7 +83,7 @@ class Departures:
             self._remove(machine)
             self._fleet.gone(machine, machine.why)
 
-    def _take(self, machine: Machine, snapshot: Seen, why: str, *, graceful: bool) -> None:
+    def _take(self, machine: Machine, snapshot: ClusterSnapshot, why: str, *, graceful: bool) -> None:
         node, pods = snapshot.nodes.get(machine.name), snapshot.on(machine.name)
         how = "with notice" if graceful else "without notice"
         self._store.say(
@@ -99,15 +99,15 @@ class Departures:
         self._fleet.keep(machine.having(state="ending", since=time.time() + notice, why=why))
         for pod in pods:
             if not is_process(pod):
-                self._hands.halt(pod)
+                self._actuator.prevent_completion(pod)
         if node is None or not graceful:
             return
         match machine.cloud:
             case "gke":
-                self._hands.silence(node, "KubeletNotReady", "node is shutting down")
+                self._actuator.stop_kubelet(node, "KubeletNotReady", "node is shutting down")
                 self._processes.stop_all(node.name, self._settings.pod_grace_seconds)
             case "aks":
-                self._hands.cordon(node)
+                self._actuator.cordon(node)
 
     def _empty(self, machine: Machine, pods: list[Pod]) -> None:
         """Terminate the pods of a node that has notice of its end: on GKE its kubelet ends them, on AKS they
@@ -116,12 +116,12 @@ class Departures:
             match machine.cloud:
                 case "gke":
                     if not is_process(pod):
-                        self._hands.end(pod, {}, shutdown=True)
+                        self._actuator.end_containers(pod, {}, shutdown=True)
                 case "aks":
                     if not (pod.of_node or pod.deleting):
-                        self._hands.evict(pod)
+                        self._actuator.evict(pod)
 
-    def _ended(self, machine: Machine, snapshot: Seen) -> None:
+    def _ended(self, machine: Machine, snapshot: ClusterSnapshot) -> None:
         pods = snapshot.on(machine.name)
         remaining = [pod for pod in pods if not pod.of_node]
         if machine.name not in snapshot.nodes or time.time() >= machine.since or not remaining:
@@ -129,7 +129,7 @@ class Departures:
         else:
             self._empty(machine, pods)
 
-    def _lost(self, machine: Machine, snapshot: Seen) -> None:
+    def _lost(self, machine: Machine, snapshot: ClusterSnapshot) -> None:
         """Remove a machine, whether or not it is empty."""
         pool = snapshot.pool(machine)
         if pool is not None and pool.deallocates:
@@ -145,12 +145,12 @@ class Departures:
             self._fleet.again(machine, pool)
 
     def _silent(self, node: Node) -> None:
-        self._hands.cordon(node)
-        self._hands.silence(node, "NodeStatusUnknown", "Kubelet stopped posting node status.")
+        self._actuator.cordon(node)
+        self._actuator.stop_kubelet(node, "NodeStatusUnknown", "Kubelet stopped posting node status.")
 
     def _remove(self, machine: Machine) -> None:
         self._processes.lose(machine.name)
-        self._hands.remove(machine.name)
+        self._actuator.delete_node(machine.name)
 
 
 def _work(pods: list[Pod]) -> str:

@@ -96,7 +96,7 @@ class Fleet:
             self._says_waiting(pool, len(zones), refusal)
         return ""
 
-    def look_for_stock(self, pool: NodePool) -> None:
+    def recheck_stock(self, pool: NodePool) -> None:
         """Start the machines of a pool that wait for stock; cancel those whose wait is over."""
         now = self._store.clock.now()
         waiting = [

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from ebbtide_rehearsal.cloud.nodes.cluster import Request, Seen
+from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, Request
 from ebbtide_rehearsal.cloud.nodes.fitting import NodeInfo, largest_first, schedule
 from ebbtide_rehearsal.cloud.nodes.pods import Pod
 from ebbtide_rehearsal.cloud.nodes.templates import NOT_READY, UNINITIALIZED, node_info
@@ -10,7 +10,7 @@ from ebbtide_rehearsal.cloud.nodes.verdicts import ATOMIC, CHECK, QUEUED
 from ebbtide_rehearsal.cloud.pools import NodePool
 
 
-def node_infos(snapshot: Seen) -> list[NodeInfo]:
+def node_infos(snapshot: ClusterSnapshot) -> list[NodeInfo]:
     """Return the nodes, existing and ordered, that accept pods, with their free capacity."""
     nodes: list[NodeInfo] = []
     for machine in snapshot.machines:
@@ -24,12 +24,12 @@ def node_infos(snapshot: Seen) -> list[NodeInfo]:
     return nodes
 
 
-def unbooked(snapshot: Seen) -> list[NodeInfo]:
+def unbooked(snapshot: ClusterSnapshot) -> list[NodeInfo]:
     """Return the nodes without the capacity that is booked for pods of requests."""
     return schedule(largest_first(_booked_pods(snapshot)), node_infos(snapshot))[0]
 
 
-def booked(snapshot: Seen) -> frozenset[str]:
+def booked(snapshot: ClusterSnapshot) -> frozenset[str]:
     """Return the names of nodes that are booked for the pods of a request."""
     queued = {
         request.id
@@ -41,7 +41,7 @@ def booked(snapshot: Seen) -> frozenset[str]:
     return frozenset(brought | {before.name for before, after in nodes if before.free != after.free})
 
 
-def _booked_pods(snapshot: Seen) -> Iterator[Pod]:
+def _booked_pods(snapshot: ClusterSnapshot) -> Iterator[Pod]:
     """Return the pods of provisioned requests that the cluster autoscaler keeps capacity for: for ten
     minutes, or until all of them exist (kubernetes/autoscaler, processors/provreq/processor.go, 2026). What
     GKE queues has nodes of its own."""
@@ -55,11 +55,11 @@ def _booked_pods(snapshot: Seen) -> Iterator[Pod]:
             yield from request.pods
 
 
-def _running_pods(request: Request, snapshot: Seen) -> int:
+def _running_pods(request: Request, snapshot: ClusterSnapshot) -> int:
     return sum(bool(pod.node) and f"{pod.namespace}/{pod.request}" == request.id for pod in snapshot.pods)
 
 
-def _complete(snapshot: Seen, pool: NodePool, name: str) -> bool:
+def _complete(snapshot: ClusterSnapshot, pool: NodePool, name: str) -> bool:
     """Return whether a node has its accelerators and no startup taint."""
     node = snapshot.nodes[name]
     shown = not pool.accelerator or pool.accelerator_resource in node.allocatable

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
-from ebbtide_rehearsal.cloud.nodes.cluster import Seen
+from ebbtide.catalog import COMPUTE_CLASS
+from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot
 from ebbtide_rehearsal.cloud.nodes.machines import counted
 from ebbtide_rehearsal.cloud.nodes.objects import Amounts, amounts
 from ebbtide_rehearsal.cloud.nodes.pods import Pod
@@ -38,7 +39,6 @@ _CPUS_PER_BYTE: Final = 2 / (13 * _GIB)
 _PREFERRED: Final = ((3, 1), (12, 2), (60, 4), (380, 8), (2300, 16), (18300, 32), (107900, 64))
 _LARGEST: Final = 96
 _SYSTEM: Final = re.compile(r"\b(cloud\.google\.com|kubernetes\.io|k8s\.io|gke\.io|gke\.networks\.io)/")
-_COMPUTE_CLASS: Final = "cloud.google.com/compute-class"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Resources:
         return self.cpus * _CPU_PRICE + self.memory / _GIB * _GIB_PRICE
 
 
-def score(pool: NodePool, nodes: int, pods: Iterable[Pod], free: Amounts, snapshot: Seen) -> float:
+def score(pool: NodePool, nodes: int, pods: Iterable[Pod], free: Amounts, snapshot: ClusterSnapshot) -> float:
     """Score new nodes for pods; the lowest score wins.
 
     Args:
@@ -78,7 +78,7 @@ def score(pool: NodePool, nodes: int, pods: Iterable[Pod], free: Amounts, snapsh
     return _unfitness(pool, nodes, requests, snapshot) * spent / worth
 
 
-def _unfitness(pool: NodePool, nodes: int, requests: Resources, snapshot: Seen) -> float:
+def _unfitness(pool: NodePool, nodes: int, requests: Resources, snapshot: ClusterSnapshot) -> float:
     if pool.accelerator:
         return _ACCELERATOR_UNFITNESS * sum(int(count) for count in pool.accelerators.values())
     preferred = _preferred_cpus(pool, requests, snapshot)
@@ -87,7 +87,7 @@ def _unfitness(pool: NodePool, nodes: int, requests: Resources, snapshot: Seen) 
     return (unfitness - 1) * (1 - math.tanh((nodes - 1) / 15)) + 1
 
 
-def _preferred_cpus(pool: NodePool, requests: Resources, snapshot: Seen) -> int:
+def _preferred_cpus(pool: NodePool, requests: Resources, snapshot: ClusterSnapshot) -> int:
     """Return the preferred size of nodes, which grows with the pools of the same workload."""
     existing = sum(
         Resources.of(amounts(capacity(other))).cpus * counted(snapshot.machines, other)
@@ -98,7 +98,9 @@ def _preferred_cpus(pool: NodePool, requests: Resources, snapshot: Seen) -> int:
     return next((size for limit, size in _PREFERRED if total <= limit), _LARGEST)
 
 
-def _reusable(nodes: int, requests: Resources, empty: Amounts, snapshot: Seen, pool: NodePool) -> Resources:
+def _reusable(
+    nodes: int, requests: Resources, empty: Amounts, snapshot: ClusterSnapshot, pool: NodePool
+) -> Resources:
     """Predict what later pods use of the new nodes, in the present ratio of memory to processors."""
     names = {
         machine.name
@@ -146,6 +148,6 @@ def _workload(pool: NodePool) -> frozenset[tuple[str, str, str]]:
         (taint.effect, taint.key, taint.value)
         for taint in pool.taints
         if taint.effect in ("NoSchedule", "NoExecute")
-        and (taint.key == _COMPUTE_CLASS or not _SYSTEM.search(taint.key))
+        and (taint.key == COMPUTE_CLASS or not _SYSTEM.search(taint.key))
         and (own.get(taint.key) == taint.value or taint.key in pool.accelerators)
     )

@@ -5,13 +5,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ebbtide_rehearsal.cloud.nodes.cluster import Seen
+from ebbtide.catalog import COMPUTE_CLASS
+from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot
 from ebbtide_rehearsal.cloud.nodes.fitting import NodeInfo, largest_first, obstacle, pack, schedule
 from ebbtide_rehearsal.cloud.nodes.free_capacity import unbooked
 from ebbtide_rehearsal.cloud.nodes.machines import counted
 from ebbtide_rehearsal.cloud.nodes.names import group
 from ebbtide_rehearsal.cloud.nodes.pods import Pod
-from ebbtide_rehearsal.cloud.nodes.preferences import COMPUTE_CLASS, Option, best, waste
+from ebbtide_rehearsal.cloud.nodes.preferences import Option, best, waste
 from ebbtide_rehearsal.cloud.nodes.templates import node_info
 from ebbtide_rehearsal.cloud.pools import NodePool
 
@@ -86,7 +87,7 @@ class Stranded:
         return f"pod didn't trigger scale-up: {', '.join(counts)}"
 
 
-def offers(snapshot: Seen, backoff: Mapping[str, float]) -> Iterator[Offer]:
+def offers(snapshot: ClusterSnapshot, backoff: Mapping[str, float]) -> Iterator[Offer]:
     """Return the offers of autoscaled pools. Queued pools grow for ProvisioningRequests alone.
 
     Args:
@@ -110,12 +111,12 @@ def offers(snapshot: Seen, backoff: Mapping[str, float]) -> Iterator[Offer]:
             yield Offer(pool, zone, node_info(pool, zone, snapshot.daemons), headroom, existing, closed)
 
 
-def pending(snapshot: Seen) -> list[Pod]:
+def pending(snapshot: ClusterSnapshot) -> list[Pod]:
     """Return the pods that wait for a node."""
     return [pod for pod in snapshot.pods if _waits(pod) and not pod.request]
 
 
-def ignored(snapshot: Seen) -> Iterator[tuple[Pod, str]]:
+def ignored(snapshot: ClusterSnapshot) -> Iterator[tuple[Pod, str]]:
     """Return the pods that are pending and never cause a scale-up, with the autoscaler's message: the
     capacity of their ProvisioningRequest is all that they get (kubernetes/autoscaler,
     processors/provreq/pods_filter.go, 2026)."""
@@ -134,7 +135,7 @@ def _waits(pod: Pod) -> bool:
     )
 
 
-def grow(snapshot: Seen, offered: Sequence[Offer]) -> tuple[Growth | None, list[Stranded]]:
+def grow(snapshot: ClusterSnapshot, offered: Sequence[Offer]) -> tuple[Growth | None, list[Stranded]]:
     """Return the next scale-up, and the pods for which no pool can grow."""
     _, waiting = schedule(largest_first(pending(snapshot)), unbooked(snapshot))
     stranded = [

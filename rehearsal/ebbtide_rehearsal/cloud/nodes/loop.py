@@ -8,12 +8,12 @@ from typing import Literal
 
 from ebbtide.kubernetes_api import Api, ApiError
 from ebbtide_rehearsal.cloud.nodes import system
+from ebbtide_rehearsal.cloud.nodes.actuator import Actuator
 from ebbtide_rehearsal.cloud.nodes.autoscaler import Autoscaler
-from ebbtide_rehearsal.cloud.nodes.cluster import Seen
+from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot
 from ebbtide_rehearsal.cloud.nodes.departures import Departures
 from ebbtide_rehearsal.cloud.nodes.drivers import driven
 from ebbtide_rehearsal.cloud.nodes.fleet import Fleet
-from ebbtide_rehearsal.cloud.nodes.hands import Hands
 from ebbtide_rehearsal.cloud.nodes.machines import Machine
 from ebbtide_rehearsal.cloud.nodes.names import group
 from ebbtide_rehearsal.cloud.nodes.pods import Pod
@@ -52,13 +52,13 @@ class Nodes:
         self._cluster, self._api = cluster, api
         self._cloud: Literal["gke", "aks"] = cloud
         self._store, self._settings = store, settings
-        hands = Hands(api)
-        self._hands = hands
+        actuator = Actuator(api)
+        self._actuator = actuator
         self._reader = Reader(api, store, cluster)
         self._fleet = Fleet(cluster, store, settings)
-        self._processes = ProcessKubelet(api, hands, directory, self._log)
-        self._departures = Departures(hands, self._fleet, self._processes, store, settings)
-        self._autoscaler = Autoscaler(cloud, hands, self._fleet, store, settings)
+        self._processes = ProcessKubelet(api, actuator, directory, self._log)
+        self._departures = Departures(actuator, self._fleet, self._processes, store, settings)
+        self._autoscaler = Autoscaler(cloud, actuator, self._fleet, store, settings)
         self._pools: dict[str, NodePool] = {}
         self._driven: dict[str, float] = {}
 
@@ -85,14 +85,14 @@ class Nodes:
 
     def step(self) -> None:
         """Run one round."""
-        snapshot = self._reader.look()
+        snapshot = self._reader.snapshot()
         self._change_pools(snapshot)
         self._departures.decided(snapshot)
         snapshot = self._refreshed(snapshot)
         self._departures.proceed(snapshot)
         for pool in snapshot.pools:
             if pool.capacity == "flex-start":
-                self._fleet.look_for_stock(pool)
+                self._fleet.recheck_stock(pool)
         self._arrive(snapshot)
         snapshot = self._refreshed(snapshot)
         self._fill(snapshot)
@@ -103,10 +103,10 @@ class Nodes:
         self._autoscaler.shrink(self._refreshed(snapshot))
         self._kubelets(snapshot)
 
-    def _refreshed(self, snapshot: Seen) -> Seen:
+    def _refreshed(self, snapshot: ClusterSnapshot) -> ClusterSnapshot:
         return replace(snapshot, machines=self._fleet.all())
 
-    def _change_pools(self, snapshot: Seen) -> None:
+    def _change_pools(self, snapshot: ClusterSnapshot) -> None:
         """Apply a pool's changed labels and taints to its nodes (GKE docs, update-node-pools; AKS docs,
         use-labels, use-node-taints; 2026)."""
         for pool in snapshot.pools:
@@ -115,11 +115,11 @@ class Nodes:
                 for machine in snapshot.machines:
                     node = snapshot.nodes.get(machine.name)
                     if machine.pool == pool.name and node is not None:
-                        self._hands.mark(node, before, pool)
+                        self._actuator.relabel(node, before, pool)
         names = {pool.name for pool in snapshot.pools}
         self._pools = {name: pool for name, pool in self._pools.items() if name in names}
 
-    def _fill(self, snapshot: Seen) -> None:
+    def _fill(self, snapshot: ClusterSnapshot) -> None:
         """Order the initial nodes of new pools, and those that pools lack of their minimum."""
         for pool, count in missing_machines(snapshot, self._pools.keys()):
             zones = [
@@ -130,7 +130,7 @@ class Nodes:
             self._fleet.order(pool, zones)
         self._pools |= {pool.name: pool for pool in snapshot.pools}
 
-    def _arrive(self, snapshot: Seen) -> None:
+    def _arrive(self, snapshot: ClusterSnapshot) -> None:
         """Register started machines as nodes, and mark nodes initialized and their accelerators
         allocatable."""
         for machine in snapshot.machines:
@@ -141,24 +141,26 @@ class Nodes:
                 self._join(machine, pool, snapshot)
             elif machine.state == "running" and node is not None and node.ready:
                 if any(taint.key == UNINITIALIZED for taint in node.taints):
-                    self._hands.initialized(node)
+                    self._actuator.remove_uninitialized_taint(node)
                 elif driven(node, pool, snapshot.on(node.name)):
                     since = self._driven.setdefault(node.name, snapshot.now)
                     if snapshot.now - since >= self._settings.driver_seconds:
-                        self._hands.show(node, pool)
+                        self._actuator.add_accelerators(node, pool)
         known = {machine.name for machine in snapshot.machines}
         self._driven = {name: since for name, since in self._driven.items() if name in known}
         for name, node in snapshot.nodes.items():
             if name not in known and KUBELET in node.annotations:
-                self._hands.remove(name)
+                self._actuator.delete_node(name)
 
-    def _join(self, machine: Machine, pool: NodePool, snapshot: Seen) -> None:
+    def _join(self, machine: Machine, pool: NodePool, snapshot: ClusterSnapshot) -> None:
         node = snapshot.nodes.get(machine.name)
         if node is not None:
             if node.cordoned or KUBELET not in node.annotations:
-                self._hands.wake(node)
+                self._actuator.restart_kubelet(node)
                 return  # it has joined once the next snapshot shows it ready
-        elif any(not pod.of_node for pod in snapshot.on(machine.name)) or not self._hands.join(pool, machine):
+        elif any(not pod.of_node for pod in snapshot.on(machine.name)) or not self._actuator.register(
+            pool, machine
+        ):
             return  # pods of an earlier node of this name are still to be deleted
         self._fleet.keep(machine.having(state="running", since=snapshot.now))
         self._store.say(
@@ -168,15 +170,15 @@ class Nodes:
             node=machine.name,
         )
 
-    def _kubelets(self, snapshot: Seen) -> None:
+    def _kubelets(self, snapshot: ClusterSnapshot) -> None:
         """End pods that are being deleted, as kubelets do and kwok does not: a Job waits for the phase. Then
         update the pods that run as processes."""
         alive = frozenset(name for name, node in snapshot.nodes.items() if KUBELET in node.annotations)
         ending = frozenset(machine.name for machine in snapshot.machines if machine.state == "ending")
         for pod in snapshot.pods:
             if pod.deleting and not pod.ended and pod.node in alive and not is_process(pod):
-                self._hands.end(pod, {})
-        self._processes.look(snapshot.pods, (alive | ending) & snapshot.nodes.keys())
+                self._actuator.end_containers(pod, {})
+        self._processes.sync(snapshot.pods, (alive | ending) & snapshot.nodes.keys())
 
     def _log(self, pod: Pod, text: str) -> None:
         self._store.say("pod-log", text, pod=pod.id, node=pod.node)

@@ -5,21 +5,21 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Final, assert_never
+from typing import Any, assert_never
 
 import yaml
 
+from ebbtide.catalog import COMPUTE_CLASS
 from ebbtide.kubernetes_api.parts import part, parts
 from ebbtide_rehearsal.cloud.autoscaling import Expander
 from ebbtide_rehearsal.cloud.nodes import gke_price
-from ebbtide_rehearsal.cloud.nodes.cluster import Seen
+from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot
 from ebbtide_rehearsal.cloud.nodes.fitting import NodeInfo
 from ebbtide_rehearsal.cloud.nodes.names import group
 from ebbtide_rehearsal.cloud.nodes.objects import Amounts, Object
 from ebbtide_rehearsal.cloud.nodes.pods import Pod
 from ebbtide_rehearsal.cloud.pools import NodePool
 
-COMPUTE_CLASS: Final = "cloud.google.com/compute-class"
 """Label of a ComputeClass's nodes, by which pods select the class (GKE docs)."""
 
 
@@ -112,7 +112,7 @@ def aks_priority(pool: NodePool, zone: str, priorities: str) -> int | None:
     return max(matching, default=None)
 
 
-def cooled(pool: NodePool, zones: Collection[str], snapshot: Seen, *, regional: bool) -> list[str]:
+def cooled(pool: NodePool, zones: Collection[str], snapshot: ClusterSnapshot, *, regional: bool) -> list[str]:
     """Return the node groups that a refusal suspends for the cooldown of a ComputeClass rule.
 
     Neither rules of node pools have one nor the last rule, `ScaleUpAnyway` included (GoogleCloudPlatform/
@@ -140,7 +140,9 @@ def cooled(pool: NodePool, zones: Collection[str], snapshot: Seen, *, regional: 
     ]
 
 
-def best(options: Sequence[Option], snapshot: Seen, specification: Object | None = None) -> Option | None:
+def best(
+    options: Sequence[Option], snapshot: ClusterSnapshot, specification: Object | None = None
+) -> Option | None:
     """Return the option that the cloud's autoscaler takes; None if none is to be used.
 
     GKE takes the one that its expander scores best, unless a ComputeClass says otherwise. AKS follows its
@@ -161,7 +163,7 @@ def best(options: Sequence[Option], snapshot: Seen, specification: Object | None
     return min(ranked, key=lambda entry: (entry[0], entry[1].pool.name, entry[1].zone))[1] if ranked else None
 
 
-def _cost(option: Option, snapshot: Seen) -> tuple[float, ...]:
+def _cost(option: Option, snapshot: ClusterSnapshot) -> tuple[float, ...]:
     match option.pool.cloud:
         case "gke":
             return (gke_price.score(option.pool, option.nodes, option.pods, option.free, snapshot),)

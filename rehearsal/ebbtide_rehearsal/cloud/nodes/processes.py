@@ -15,9 +15,9 @@ from typing import Final
 
 from ebbtide.kubernetes_api import Api
 from ebbtide_rehearsal.cloud.nodes import argo
+from ebbtide_rehearsal.cloud.nodes.actuator import Actuator
 from ebbtide_rehearsal.cloud.nodes.container import ContainerError, prepare
 from ebbtide_rehearsal.cloud.nodes.guard import Guard
-from ebbtide_rehearsal.cloud.nodes.hands import Hands
 from ebbtide_rehearsal.cloud.nodes.kubelet import End, now, running, waiting
 from ebbtide_rehearsal.cloud.nodes.pods import Pod
 from ebbtide_rehearsal.control_plane.mounts import NotMountedError
@@ -68,21 +68,23 @@ class _Running:
 class ProcessKubelet:
     """Runs such pods."""
 
-    def __init__(self, api: Api, hands: Hands, directory: Path, log: Callable[[Pod, str], None]) -> None:
+    def __init__(
+        self, api: Api, actuator: Actuator, directory: Path, log: Callable[[Pod, str], None]
+    ) -> None:
         """Run pods of a cluster.
 
         Args:
             api: of the cluster.
-            hands: writes the pods' status.
+            actuator: writes the pods' status.
             directory: for the pods' files and logs.
             log: called with each line of a pod's output.
         """
-        self._api, self._hands, self._directory, self._log = api, hands, directory, log
+        self._api, self._actuator, self._directory, self._log = api, actuator, directory, log
         self._guard = Guard()
         self._running: dict[str, _Running] = {}
         self._lost: set[str] = set()
 
-    def look(self, pods: Sequence[Pod], nodes: frozenset[str]) -> None:
+    def sync(self, pods: Sequence[Pod], nodes: frozenset[str]) -> None:
         """Start, update and end processes by the pods in the API.
 
         Args:
@@ -163,16 +165,18 @@ class ProcessKubelet:
                 )
         except OSError as error:
             words = f"exec: {container.command[0]!r}: {error.strerror}"
-            self._hands.end(pod, {container.name: End(_START_ERROR, reason="StartError", message=words)})
+            self._actuator.end_containers(
+                pod, {container.name: End(_START_ERROR, reason="StartError", message=words)}
+            )
             return
         self._guard.add(entry.child.pid)
         self._running[pod.uid] = entry
-        self._hands.say(pod, running(pod.raw, restarts=entry.restarts, last=last))
+        self._actuator.write_status(pod, running(pod.raw, restarts=entry.restarts, last=last))
         if argo.is_step(pod.raw):
             argo.announce(self._api, pod.raw)
 
     def _wait(self, pod: Pod, reason: str, message: str) -> None:
-        self._hands.say(pod, waiting(pod.raw, reason, message))
+        self._actuator.write_status(pod, waiting(pod.raw, reason, message))
 
     def _see_to(self, entry: _Running) -> None:
         self._read(entry)
@@ -220,14 +224,14 @@ class ProcessKubelet:
         ends = {entry.name: End(code, entry.began), **argo.ends(entry.pod.raw, status)}
         if argo.is_step(entry.pod.raw):
             argo.report(self._api, entry.pod.raw, self._directory / "pods" / entry.pod.uid)
-        self._hands.end(entry.pod, ends, shutdown=entry.shutdown)
+        self._actuator.end_containers(entry.pod, ends, shutdown=entry.shutdown)
         self._drop(entry.pod.uid)
         if entry.pod.deleting:
             self._gone(entry.pod)
 
     def _gone(self, pod: Pod) -> None:
         """Delete a pod that has ended from the API, as its kubelet does."""
-        self._hands.delete(pod, gracePeriodSeconds=0, preconditions={"uid": pod.uid})
+        self._actuator.delete_pod(pod, gracePeriodSeconds=0, preconditions={"uid": pod.uid})
 
     def _drop(self, uid: str) -> None:
         entry = self._running.pop(uid)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ebbtide_rehearsal.cloud.nodes.atomic import answer
-from ebbtide_rehearsal.cloud.nodes.cluster import Request, Seen
+from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, Request
 from ebbtide_rehearsal.cloud.nodes.fitting import largest_first, obstacle, pack
 from ebbtide_rehearsal.cloud.nodes.machines import Machine, counted
 from ebbtide_rehearsal.cloud.nodes.names import resize_request
@@ -20,7 +20,11 @@ _CLASSES: Final = {"gke": (QUEUED, CHECK, ATOMIC), "aks": (CHECK, ATOMIC)}
 
 
 def decide(
-    request: Request, snapshot: Seen, since: float, backoff: Mapping[str, float], settings: Settings
+    request: Request,
+    snapshot: ClusterSnapshot,
+    since: float,
+    backoff: Mapping[str, float],
+    settings: Settings,
 ) -> Verdict:
     """Decide on a request.
 
@@ -56,7 +60,9 @@ _REVOKED: Final = (
 )
 
 
-def _booked(request: Request, snapshot: Seen, since: float, settings: Settings) -> Condition | None:
+def _booked(
+    request: Request, snapshot: ClusterSnapshot, since: float, settings: Settings
+) -> Condition | None:
     """Decide on a provisioned request: its booking expires, and its capacity may be revoked."""
     if not nodes_of(request, snapshot.machines):
         return Condition(kind="CapacityRevoked", status=True, reason="CapacityRevoked", message=_REVOKED)
@@ -69,7 +75,7 @@ def _failed(reason: str, message: str) -> Condition:
     return Condition(kind="Failed", status=True, reason=reason, message=message)
 
 
-def _provision(request: Request, snapshot: Seen, since: float, settings: Settings) -> Verdict:
+def _provision(request: Request, snapshot: ClusterSnapshot, since: float, settings: Settings) -> Verdict:
     mine = nodes_of(request, snapshot.machines)
     if mine:
         return _provisioned(request) if all(_up(machine, snapshot) for machine in mine) else None
@@ -95,7 +101,7 @@ def _infeasible(
     pools: Sequence[NodePool],
     orders: Sequence[Order],
     possible: Sequence[Order],
-    snapshot: Seen,
+    snapshot: ClusterSnapshot,
 ) -> Condition | None:
     """Return the failure of a request that no queued pool can ever hold."""
     if not pools:
@@ -123,7 +129,7 @@ def _provisioned(request: Request) -> Condition:
     return Condition(kind="Provisioned", status=True, reason="Provisioned", message=done, details=details)
 
 
-def _order(request: Request, pool: NodePool, zone: str, snapshot: Seen) -> Order | None:
+def _order(request: Request, pool: NodePool, zone: str, snapshot: ClusterSnapshot) -> Order | None:
     """Return the order of a request's nodes from a pool, all in one zone; None if a pod fits no node."""
     empty, pods = node_info(pool, zone, snapshot.daemons), request.pods
     if any(obstacle(pod_set.pod, empty) for pod_set in request.sets):
@@ -132,7 +138,7 @@ def _order(request: Request, pool: NodePool, zone: str, snapshot: Seen) -> Order
     return Order(pool, (zone,) * len(used))
 
 
-def _why_not(request: Request, pools: Sequence[NodePool], snapshot: Seen) -> str:
+def _why_not(request: Request, pools: Sequence[NodePool], snapshot: ClusterSnapshot) -> str:
     obstacles = {
         pool.name: dict.fromkeys(
             text
@@ -152,7 +158,7 @@ def nodes_of(request: Request, machines: Sequence[Machine]) -> list[Machine]:
     return [machine for machine in machines if machine.request == request.id and not machine.leaves]
 
 
-def _up(machine: Machine, snapshot: Seen) -> bool:
+def _up(machine: Machine, snapshot: ClusterSnapshot) -> bool:
     node, pool = snapshot.nodes.get(machine.name), snapshot.pool(machine)
     shown = node is not None and (
         pool is None or pool.accelerator is None or pool.accelerator_resource in node.allocatable

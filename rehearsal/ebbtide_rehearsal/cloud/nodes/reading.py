@@ -6,7 +6,7 @@ from typing import Any, Final
 from ebbtide.kubernetes_api import Api
 from ebbtide.kubernetes_api.parts import part, parts, text
 from ebbtide_rehearsal.cloud.autoscaling import instructions
-from ebbtide_rehearsal.cloud.nodes.cluster import PodSet, Request, Seen, read_budget, read_node
+from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, PodSet, Request, read_budget, read_node
 from ebbtide_rehearsal.cloud.nodes.fitting import ZONE
 from ebbtide_rehearsal.cloud.nodes.machines import machines
 from ebbtide_rehearsal.cloud.nodes.objects import Object
@@ -30,7 +30,7 @@ class Reader:
         self._api, self._store, self._cluster = api, store, cluster
         self._requests: Mapping[str, Object] = {}
 
-    def look(self) -> Seen:
+    def snapshot(self) -> ClusterSnapshot:
         """Return a snapshot of the cluster."""
         raw = self._api.items("/api/v1/pods")
         zones = self._volume_zones() if any(_claims(pod) for pod in raw) else {}
@@ -38,7 +38,7 @@ class Reader:
         requests = self._items(_REQUESTS)
         self._requests = {text(request, "metadata", "uid"): request for request in requests}
         nodes = [read_node(node) for node in self._api.items("/api/v1/nodes")]
-        return Seen(
+        return ClusterSnapshot(
             now=self._store.clock.now(),
             pools=pools(self._store, self._cluster),
             machines=machines(self._store, self._cluster),

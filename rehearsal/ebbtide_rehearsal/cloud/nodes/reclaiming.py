@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 
 from ebbtide.catalog import PREEMPTIBLE_SECONDS
 from ebbtide_rehearsal.cloud.faults import Fault
-from ebbtide_rehearsal.cloud.nodes.cluster import Seen
+from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot
 from ebbtide_rehearsal.cloud.nodes.machines import Machine
 from ebbtide_rehearsal.cloud.nodes.queueing import run_seconds
 from ebbtide_rehearsal.cloud.pools import NodePool
@@ -14,7 +14,7 @@ from ebbtide_rehearsal.cloud.pools import NodePool
 RECLAIMABLE = ("spot", "preemptible")
 
 
-def victims(fault: Fault, snapshot: Seen) -> list[Machine]:
+def victims(fault: Fault, snapshot: ClusterSnapshot) -> list[Machine]:
     """Return the machines that a fault takes, oldest first.
 
     On-demand machines are never taken.
@@ -33,7 +33,7 @@ def victims(fault: Fault, snapshot: Seen) -> list[Machine]:
     return taken if count is None else sorted(taken, key=_age)[: int(count)]
 
 
-def _running(snapshot: Seen, pool: str) -> list[Machine]:
+def _running(snapshot: ClusterSnapshot, pool: str) -> list[Machine]:
     return sorted(
         (machine for machine in snapshot.machines if machine.pool == pool and machine.state == "running"),
         key=_age,
@@ -44,7 +44,7 @@ def _age(machine: Machine) -> tuple[float, str]:
     return machine.born, machine.name
 
 
-def expired(snapshot: Seen) -> Iterator[tuple[Machine, str]]:
+def expired(snapshot: ClusterSnapshot) -> Iterator[tuple[Machine, str]]:
     """Return machines whose time is over, with the reason: 24 hours of a preemptible one, the maximum run of
     a queued or flex-start one (GKE docs, preemptible-vms, dws-flex-start-training, 2026)."""
     requests = {request.id: request for request in snapshot.requests}
@@ -65,7 +65,7 @@ def comes_back(machine: Machine, capacity: str) -> bool:
     return machine.cloud == "gke" and capacity in RECLAIMABLE
 
 
-def surplus(snapshot: Seen) -> list[Machine]:
+def surplus(snapshot: ClusterSnapshot) -> list[Machine]:
     """Return the machines above the size of fixed pools, newest first."""
     return [
         machine
@@ -75,7 +75,7 @@ def surplus(snapshot: Seen) -> list[Machine]:
     ]
 
 
-def missing_machines(snapshot: Seen, known: Collection[str]) -> Iterator[tuple[NodePool, int]]:
+def missing_machines(snapshot: ClusterSnapshot, known: Collection[str]) -> Iterator[tuple[NodePool, int]]:
     """Return the number of machines that each pool lacks: of its initial count if it is new, else of its
     minimum.
 

@@ -6,7 +6,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from ebbtide_rehearsal.cloud.nodes import message_ids
-from ebbtide_rehearsal.cloud.nodes.cluster import Node, Seen, share
+from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, Node, share
 from ebbtide_rehearsal.cloud.nodes.fitting import NodeInfo, largest_first, schedule
 from ebbtide_rehearsal.cloud.nodes.machines import Machine, counted
 from ebbtide_rehearsal.cloud.nodes.pods import Pod
@@ -56,7 +56,7 @@ class Review:
     held: tuple[Hold, ...]
 
 
-def holds(pod: Pod, snapshot: Seen) -> tuple[str, str] | None:
+def holds(pod: Pod, snapshot: ClusterSnapshot) -> tuple[str, str] | None:
     """Return why a pod keeps its node, as the end of a sentence that begins with it, and the id of GKE's
     message; None if it does not."""
     annotation = pod.annotations.get(SAFE_TO_EVICT)
@@ -77,7 +77,7 @@ def holds(pod: Pod, snapshot: Seen) -> tuple[str, str] | None:
     return None
 
 
-def _candidate(machine: Machine, snapshot: Seen) -> Node | None:
+def _candidate(machine: Machine, snapshot: ClusterSnapshot) -> Node | None:
     pool, node = snapshot.pool(machine), snapshot.nodes.get(machine.name)
     if pool is None or node is None or machine.state != "running":
         return None
@@ -91,13 +91,13 @@ def _candidate(machine: Machine, snapshot: Seen) -> Node | None:
     return node if scaled and used < snapshot.autoscaling.utilization else None
 
 
-def idle_seconds(snapshot: Seen, settings: Settings) -> float:
+def idle_seconds(snapshot: ClusterSnapshot, settings: Settings) -> float:
     """Return how long a node must be unneeded before it is removed, in simulated seconds."""
     return max(snapshot.autoscaling.idle_seconds, settings.least_idle_seconds)
 
 
 def review(
-    snapshot: Seen,
+    snapshot: ClusterSnapshot,
     before: Review,
     booked: AbstractSet[str],
     last_growth: float | None,
@@ -144,7 +144,7 @@ def review(
     return Review(unneeded, unused, _whole_slices(leave, snapshot), tuple(held))
 
 
-def _whole_slices(leave: Sequence[str], snapshot: Seen) -> tuple[str, ...]:
+def _whole_slices(leave: Sequence[str], snapshot: ClusterSnapshot) -> tuple[str, ...]:
     """Return the nodes that may leave without splitting a TPU slice (GKE docs, tpus, 2026)."""
     of_slices = {pool.name for pool in snapshot.pools if pool.together > 1}
     staying = {
@@ -154,18 +154,18 @@ def _whole_slices(leave: Sequence[str], snapshot: Seen) -> tuple[str, ...]:
     return tuple(name for name in leave if pool_of[name] not in of_slices & staying)
 
 
-def _spare(machine: Machine, snapshot: Seen, unneeded: Mapping[str, float]) -> bool:
+def _spare(machine: Machine, snapshot: ClusterSnapshot, unneeded: Mapping[str, float]) -> bool:
     """Return whether a pool, without its nodes that are already unneeded, is above its minimum."""
     pool = snapshot.pool(machine)
     going = sum(other.name in unneeded and other.pool == machine.pool for other in snapshot.machines)
     return pool is not None and counted(snapshot.machines, pool) - going > pool.minimum
 
 
-def _movable(snapshot: Seen, node: str) -> list[Pod]:
+def _movable(snapshot: ClusterSnapshot, node: str) -> list[Pod]:
     return [pod for pod in snapshot.on(node) if not pod.of_node and not pod.deleting]
 
 
-def _homes(snapshot: Seen) -> dict[str, NodeInfo]:
+def _homes(snapshot: ClusterSnapshot) -> dict[str, NodeInfo]:
     return {
         machine.name: node.node_info(snapshot.on(node.name))
         for machine in snapshot.machines
@@ -173,7 +173,7 @@ def _homes(snapshot: Seen) -> dict[str, NodeInfo]:
     }
 
 
-def _holds(snapshot: Seen, node: Node, pods: Sequence[Pod]) -> list[Hold]:
+def _holds(snapshot: ClusterSnapshot, node: Node, pods: Sequence[Pod]) -> list[Hold]:
     if node.annotations.get(SCALE_DOWN_DISABLED) == "true":
         why = f"is annotated {SCALE_DOWN_DISABLED}"
         return [Hold(node.name, "", why, message_ids.SCALE_DOWN_DISABLED)]

@@ -32,7 +32,7 @@ def pod_path(pod: Pod) -> str:
     return f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
 
 
-class Hands:
+class Actuator:
     """Changes objects of a cluster. Conflicting changes are left to the next round."""
 
     def __init__(self, api: Api) -> None:
@@ -40,22 +40,22 @@ class Hands:
         self._api = api
         self._version: str = api.get("/version")["gitVersion"]
 
-    def join(self, pool: NodePool, machine: Machine) -> bool:
+    def register(self, pool: NodePool, machine: Machine) -> bool:
         """Register a machine as a node; return whether that succeeded."""
         return self._create(NODES, node(pool, machine, self._version))
 
-    def initialized(self, node: Node) -> None:
+    def remove_uninitialized_taint(self, node: Node) -> None:
         """Remove the taint of uninitialized nodes."""
         self._taints(node, {taint for taint in node.taints if taint.key != UNINITIALIZED})
 
-    def show(self, node: Node, pool: NodePool) -> None:
+    def add_accelerators(self, node: Node, pool: NodePool) -> None:
         """Add a node's accelerators to its allocatable resources."""
         if pool.accelerator is not None:
             resources = pool.accelerators
             body = {"status": {"allocatable": resources, "capacity": resources}}
             self._patch(f"{NODES}/{node.name}/status", body)
 
-    def mark(self, node: Node, before: NodePool, after: NodePool) -> None:
+    def relabel(self, node: Node, before: NodePool, after: NodePool) -> None:
         """Apply a pool's changed labels and taints to a node."""
         gone = dict.fromkeys(before.labels.keys() - after.labels.keys())
         self._patch(f"{NODES}/{node.name}", {"metadata": {"labels": {**gone, **after.labels}}})
@@ -66,12 +66,12 @@ class Hands:
         """Cordon a node."""
         self._patch(f"{NODES}/{node.name}", {"spec": {"unschedulable": True}})
 
-    def condemn(self, node: Node) -> None:
+    def mark_to_be_deleted(self, node: Node) -> None:
         """Taint a node that the autoscaler removes."""
         self._taints(node, {*node.taints, Taint(TO_BE_DELETED, str(int(time.time())), "NoSchedule")})
 
-    def pardon(self, node: Node) -> None:
-        """Remove the taint of `condemn`."""
+    def clean_to_be_deleted(self, node: Node) -> None:
+        """Remove the taint of `mark_to_be_deleted`."""
         self._taints(node, {taint for taint in node.taints if taint.key != TO_BE_DELETED})
 
     def evict(self, pod: Pod) -> bool:
@@ -80,26 +80,26 @@ class Hands:
         body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata}
         return self._create(f"{pod_path(pod)}/eviction", body)
 
-    def delete(self, pod: Pod, **options: Any) -> None:
+    def delete_pod(self, pod: Pod, **options: Any) -> None:
         """Delete a pod."""
         self._api.delete(pod_path(pod), **options)
 
-    def remove(self, name: str) -> None:
+    def delete_node(self, name: str) -> None:
         """Delete a node whose machine is gone."""
         self._api.delete(f"{NODES}/{name}")
 
-    def silence(self, node: Node, reason: str, message: str) -> None:
+    def stop_kubelet(self, node: Node, reason: str, message: str) -> None:
         """Set a node's last reported status, not ready, and stop its kubelet."""
         self._patch(f"{NODES}/{node.name}", {"metadata": {"annotations": {KUBELET: None}}})
         new = condition("Ready", status=False, reason=reason, message=message)
         self._patch(f"{NODES}/{node.name}/status", {"status": {"conditions": with_conditions(node.raw, new)}})
 
-    def wake(self, node: Node) -> None:
+    def restart_kubelet(self, node: Node) -> None:
         """Restart a node's kubelet."""
         body = {"metadata": {"annotations": {KUBELET: FAKE}}, "spec": {"unschedulable": None}}
         self._patch(f"{NODES}/{node.name}", body)
 
-    def halt(self, pod: Pod) -> None:
+    def prevent_completion(self, pod: Pod) -> None:
         """Prevent kwok from completing a pod.
 
         kwok 0.8 carries out a planned stage even after the pod, or its node, has changed: a pod that failed
@@ -107,15 +107,15 @@ class Hands:
         """
         self._patch(pod_path(pod), {"metadata": {"uid": pod.uid, "annotations": {RUNS_FOR: _NEVER}}})
 
-    def end(self, pod: Pod, ends: Mapping[str, End], *, shutdown: bool = False) -> None:
+    def end_containers(self, pod: Pod, ends: Mapping[str, End], *, shutdown: bool = False) -> None:
         """End a pod's containers."""
-        self.say(pod, ended(pod.raw, ends, shutdown=shutdown))
+        self.write_status(pod, ended(pod.raw, ends, shutdown=shutdown))
 
-    def say(self, pod: Pod, status: Mapping[str, Any]) -> None:
+    def write_status(self, pod: Pod, status: Mapping[str, Any]) -> None:
         """Write a pod's status, unless a new pod has its name."""
         self._patch(f"{pod_path(pod)}/status", {"metadata": {"uid": pod.uid}, "status": status})
 
-    def event(self, pod: Pod, kind: str, reason: str, message: str) -> None:
+    def create_event(self, pod: Pod, kind: str, reason: str, message: str) -> None:
         """Create an event of the autoscaler for a pod."""
         moment = now()
         body = {
