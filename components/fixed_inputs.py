@@ -105,8 +105,8 @@ class FixedInputs:
             inputs: its inputs under the SDK's names; values may be outputs.
             ignored: the provider's paths of inputs whose changes are ignored.
         """
-        found = {row.key: _at(inputs, row.python) for row in self.rows if not row.is_within(ignored)}
-        kept = {key: value for key, value in found.items() if value is not None}
+        values = {row.key: _at(inputs, row.python) for row in self.rows if not row.is_within(ignored)}
+        kept = {key: value for key, value in values.items() if value is not None}
         return {self.name: name, "mode": mode, **kept}
 
     def changes(self, old_inputs: Mapping[str, Any], new_inputs: Mapping[str, Any]) -> tuple[Refused, ...]:
@@ -126,11 +126,11 @@ class FixedInputs:
             Refused(row, old_inputs.get(row.key, row.unset), new_inputs.get(row.key, row.unset))
             for row in self.rows
         ]
-        found = {change.field.key: change for change in changes if _differ(change.old, change.new)}
+        refused = {change.field.key: change for change in changes if _differ(change.old, change.new)}
         for causes, effects in self.implied:
-            if any(cause in found for cause in causes):
-                found = {key: change for key, change in found.items() if key not in effects}
-        return tuple(found.values())
+            if any(cause in refused for cause in causes):
+                refused = {key: change for key, change in refused.items() if key not in effects}
+        return tuple(refused.values())
 
     def refuse(self, args: pulumi.ResourceHookArgs) -> None:
         """Let an update pass that the cloud can make.

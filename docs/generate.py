@@ -151,7 +151,7 @@ def _reached(name: str, types: dict[str, Schema]) -> list[str]:
     """Return a type and those that its fields refer to, each once, in reading order."""
     names = [name]
     for at in names:  # grows while it is read
-        names += [found for found in dict.fromkeys(_references(types[at])) if found not in names]
+        names += [reference for reference in dict.fromkeys(_references(types[at])) if reference not in names]
     return names
 
 
@@ -186,8 +186,8 @@ def _value(field: Schema, types: dict[str, Schema]) -> str:
             name = reference.rpartition("/")[2]
             return _scalar(types[name]) if "enum" in types[name] else f"[{name}](#{name.lower()})"
         case {"anyOf": [*choices]} | {"oneOf": [*choices]}:
-            said = [_value(choice, types) for choice in choices if choice != {"type": "null"}]
-            return " or ".join(dict.fromkeys(said))
+            values = [_value(choice, types) for choice in choices if choice != {"type": "null"}]
+            return " or ".join(dict.fromkeys(values))
         case {"type": "array", "items": items}:
             return f"list of {_value(items, types)}"
         case {"type": "object", "additionalProperties": True}:
@@ -230,8 +230,8 @@ def _meaning(field: Schema, types: dict[str, Schema]) -> str:
         return _flat(field["description"])
     if "const" in field:
         return "Tells this kind from the others."
-    found = list(dict.fromkeys(_references(field)))
-    return _flat(types[found[0]]["description"]) if len(found) == 1 else ""
+    references = list(dict.fromkeys(_references(field)))
+    return _flat(types[references[0]]["description"]) if len(references) == 1 else ""
 
 
 def rules() -> str:

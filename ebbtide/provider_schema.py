@@ -91,9 +91,9 @@ def _engine_names(arguments: type) -> dict[str, str]:
     """Return the engine's name of each property, by Python's."""
     getters = inspect.getmembers(arguments, inspect.isdatadescriptor)
     return {
-        python: getattr(one.fget, _ENGINE_NAME)
-        for python, one in getters
-        if isinstance(one, property) and hasattr(one.fget, _ENGINE_NAME)
+        python: getattr(getter.fget, _ENGINE_NAME)
+        for python, getter in getters
+        if isinstance(getter, property) and hasattr(getter.fget, _ENGINE_NAME)
     }
 
 

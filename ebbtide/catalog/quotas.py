@@ -29,5 +29,5 @@ def quota_names(
         The metric names; fewer where a quota is not checked (a g2's cores) or was not sourced.
     """
     keys = [(cloud.value, family, "")] + ([(cloud.value, family, accelerator)] if accelerator else [])
-    found = [_quotas()[key][1 if spot else 0] for key in keys if key in _quotas()]
-    return tuple(name for name in found if name)
+    names = [_quotas()[key][1 if spot else 0] for key in keys if key in _quotas()]
+    return tuple(name for name in names if name)

@@ -104,12 +104,14 @@ def _follow(api: "Api", name: str, namespace: str, context: str, profile: "Profi
     console = Console(highlight=False)
     try:
         with narration(console) as say:
-            seen, found = submitting.follow(api, name, namespace, lambda state: say(telling.line(state)), say)
+            look, progress = submitting.follow(
+                api, name, namespace, lambda state: say(telling.line(state)), say
+            )
     except KeyboardInterrupt:
         typer.echo(f"Job {name} goes on. Follow it again: {_again(name, namespace, context)}", err=True)
         raise SystemExit(INTERRUPTED) from None
-    typer.echo(telling.ending(seen, found, profile))
-    if found.phase is not Phase.COMPLETED:
+    typer.echo(telling.ending(look, progress, profile))
+    if progress.phase is not Phase.COMPLETED:
         raise SystemExit(FAILED)
 
 

@@ -109,14 +109,14 @@ def rehearse(  # noqa: PLR0913 - one parameter an option
     home = file.parent if file else files.root
     needs = rehearsing.needs(files, played, home)
     with narration(screen) as say:
-        found = rehearsing.tools(say, needs)
+        installed = rehearsing.tools(say, needs)
     screen.print(render.heading(played.title, files.stack, played.speed))
 
     with progress.narration(screen) as watch:
         report = rehearsing.rehearse(
             files,
             played,
-            found,
+            installed,
             home=home,
             watch=watch,
             manifests=tuple(manifests or ()),

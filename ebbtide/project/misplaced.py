@@ -73,8 +73,8 @@ def misplaced_keys(file: Path, document: Document, project: str) -> Iterator[Mis
         )
 
     for key in whole:
-        if found := _at_the_top(key, has_config="config" in whole, is_declared=declared is not None):
-            yield at((key,), key if key in aliases_of(Cluster) else "", *found, is_certain=True)
+        if misplacement := _at_the_top(key, has_config="config" in whole, is_declared=declared is not None):
+            yield at((key,), key if key in aliases_of(Cluster) else "", *misplacement, is_certain=True)
     for key, value in within.items():
         namespace, _, name = key.rpartition(":")
         if (namespace or project) not in (NAMESPACE, project):

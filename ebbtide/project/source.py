@@ -110,8 +110,8 @@ def project_directory(directory: Path) -> Path:
 
 def find_misplaced(directory: Path, stack: str) -> tuple[MisplacedKey, ...]:
     """Find the unused keys of a stack's file; arguments as for `find_source`."""
-    found = _stack_file(directory, stack)
-    return tuple(misplaced_keys(*found)) if found else ()
+    stack_file = _stack_file(directory, stack)
+    return tuple(misplaced_keys(*stack_file)) if stack_file else ()
 
 
 def _stack_file(directory: Path, stack: str) -> tuple[Path, Document, str] | None:

@@ -47,6 +47,6 @@ def needs_new(token: str, path: str) -> bool:
     return top_level(path) in in_id or constraints_of(token).is_replaced(path)
 
 
-def same_region(one: str, other: str) -> bool:
+def same_region(region: str, other: str) -> bool:
     """Report if two names are of one region: `West US 2` is `westus2`."""
-    return one.replace(" ", "").lower() == other.replace(" ", "").lower()
+    return region.replace(" ", "").lower() == other.replace(" ", "").lower()

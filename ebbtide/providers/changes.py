@@ -95,7 +95,10 @@ def is_deleted_first(token: str, old: Mapping[str, Any], new: Mapping[str, Any])
 
 
 def _is_below(path: str, ignored: Collection[str]) -> bool:
-    return any(path == one or path.startswith((f"{one}.", f"{one}[")) for one in ignored)
+    return any(
+        path == ignored_path or path.startswith((f"{ignored_path}.", f"{ignored_path}["))
+        for ignored_path in ignored
+    )
 
 
 def _is_hidden(before: Plain, after: Plain) -> bool:

@@ -31,13 +31,13 @@ def read_queues(recording: Recording, pools: Sequence[PoolFacts]) -> list[tuple[
         for item in _kind(recording, "ResourceFlavor")
     }
     queues = {item.text("metadata.name"): list(_flavors(item)) for item in _kind(recording, "ClusterQueue")}
-    found: list[dict[str, None]] = [{} for _ in pools]
+    names_by_pool: list[dict[str, None]] = [{} for _ in pools]
     for item in _kind(recording, "LocalQueue"):
         name = f"{item.text('metadata.namespace')}/{item.text('metadata.name')}"
         for flavor in queues.get(item.text("spec.clusterQueue"), []):
             for number in flavors.get(flavor, []):
-                found[number][name] = None
-    return [tuple(names) for names in found]
+                names_by_pool[number][name] = None
+    return [tuple(names) for names in names_by_pool]
 
 
 def _kind(recording: Recording, kind: str) -> Iterator[Inputs]:

@@ -62,12 +62,12 @@ class Item:
 def is_(value: Any) -> Expected:
     """Expect one value."""
     text = value if isinstance(value, str) else json.dumps(value)
-    return Expected(f"`{text}`", lambda found: found == value)
+    return Expected(f"`{text}`", lambda actual: actual == value)
 
 
 def one_of(*values: str) -> Expected:
     """Expect one of several values."""
-    return Expected(" or ".join(f"`{value}`" for value in values), lambda found: found in values)
+    return Expected(" or ".join(f"`{value}`" for value in values), lambda actual: actual in values)
 
 
 def without(*words: str) -> Expected:
@@ -89,8 +89,8 @@ def _creates_no_pods(rules: Any) -> bool:
     return all("create" not in rule["verbs"] for rule in rules if "pods" in rule["resources"])
 
 
-SET: Final = Expected("set", lambda found: found is not None)
-NOT_SET: Final = Expected("not set; off is the cloud's default", lambda found: found in (None, False))
+SET: Final = Expected("set", lambda actual: actual is not None)
+NOT_SET: Final = Expected("not set; off is the cloud's default", lambda actual: actual in (None, False))
 
 _WRITERS: Final = tuple(
     f"roles/{name}"
@@ -169,8 +169,8 @@ _POLICIES_OF_BOTH: Final[Mapping[str, Item]] = {
 
 
 def _both(number: str, subject: str) -> Item:
-    found = _POLICIES_OF_BOTH[subject]
-    return Item(number, subject, found.default, found.option, found.note)
+    policy = _POLICIES_OF_BOTH[subject]
+    return Item(number, subject, policy.default, policy.option, policy.note)
 
 
 GKE: Final = (

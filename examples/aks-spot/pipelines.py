@@ -74,7 +74,7 @@ def download(
 
     folder = pathlib.Path(tables.path)
     folder.mkdir(parents=True, exist_ok=True)
-    found = unpacked = 0
+    count = unpacked = 0
     with tempfile.TemporaryFile() as archive:
         fetch(url, archive, max_bytes)
         for number, (name, size, content) in enumerate(files_of(archive), start=1):
@@ -94,10 +94,10 @@ def download(
                 target.parent.mkdir(parents=True, exist_ok=True)
                 with content, target.open("wb") as destination:
                     shutil.copyfileobj(content, destination)
-                found += 1
-    if not found:
+                count += 1
+    if not count:
         raise ValueError(f"{url} has no CSV file.")
-    return found
+    return count
 
 
 @dsl.component(base_image=IMAGE)

@@ -17,7 +17,7 @@ def sample(profile: Profile, pool: PoolProfile) -> dict[str, Any]:
     The queue leads to all of the pools. Which of them a job may get is narrowed by a selector on its pods,
     which Kueue holds against the labels of each pool's flavor. Tolerations it adds itself.
     """
-    found = job(
+    sample_job = job(
         profile,
         name=f"sample-{pool.name.split('-')[1]}",
         image="busybox:1.37",
@@ -29,8 +29,8 @@ def sample(profile: Profile, pool: PoolProfile) -> dict[str, Any]:
         ttl="1h",
     )
     (kind,) = [label.key for label in pool.affinity if label.key.endswith("accelerator")]
-    found["spec"]["template"]["spec"]["nodeSelector"] = {kind: pool.labels[kind]}
-    return found
+    sample_job["spec"]["template"]["spec"]["nodeSelector"] = {kind: pool.labels[kind]}
+    return sample_job
 
 
 if __name__ == "__main__":

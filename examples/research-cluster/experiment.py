@@ -27,9 +27,9 @@ def main(results: Path) -> None:
     file = results / f"{os.environ['JOB_COMPLETION_INDEX']}.json"
     if file.exists():
         return
-    found = {**chosen, "loss": loss(int(chosen["seed"]), float(chosen["rate"]))}
+    result = {**chosen, "loss": loss(int(chosen["seed"]), float(chosen["rate"]))}
     results.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(found), encoding="utf-8")
+    file.write_text(json.dumps(result), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -105,8 +105,8 @@ class Provider:
             return None
         if value.name == "tpgresource.DeletionPolicySchemaEntry":
             return {"Optional": True, "Default": value.arguments[0] if value.arguments else ""}
-        one = self._schemas(file).get(value.name, {}).get("")
-        return one.keyed if isinstance(one, Literal) else None
+        schema = self._schemas(file).get(value.name, {}).get("")
+        return schema.keyed if isinstance(schema, Literal) else None
 
     def _below(self, file: Path, element: Any) -> Mapping[str, Any] | None:
         """Return the schema of the objects in a property; None where there are none."""

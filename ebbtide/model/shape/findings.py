@@ -174,8 +174,8 @@ def _taint(location: Location) -> str:
     anything else."""
     value = location.value
     if models_in(location.annotation) == (Taint,) and isinstance(value, str):
-        found = _TAINT.fullmatch(value)
-        return _taint_of(**found.groupdict(default="")) if found else ""
+        match = _TAINT.fullmatch(value)
+        return _taint_of(**match.groupdict(default="")) if match else ""
     if models_in(item_of(location.annotation)) == (Taint,) and isinstance(value, Mapping):
         values = cast("Mapping[str, object]", value)
         written = [_taint_of(str(key), text) for key, text in values.items() if isinstance(text, str)]

@@ -47,12 +47,16 @@ class Ledger:
 
 def rates(recording: Recording) -> Rates:
     """Return the charges of a recorded program, without those of its pools."""
-    found = [c for c in charges(recording, read_clusters(recording), read_pools(recording)) if not c.pool]
+    other_charges = [
+        c for c in charges(recording, read_clusters(recording), read_pools(recording)) if not c.pool
+    ]
     by_item: dict[str, Rate] = {}
-    for charge in found:
+    for charge in other_charges:
         known = by_item.get(charge.item, _nothing)
         by_item[charge.item] = _sum(known, _nat if charge.item == CLOUD_NAT else _flat(charge.idle.known))
-    return Rates(by_item, tuple(dict.fromkeys(name for charge in found for name in charge.idle.unknown)))
+    return Rates(
+        by_item, tuple(dict.fromkeys(name for charge in other_charges for name in charge.idle.unknown))
+    )
 
 
 def ledger(events: Iterable[Event], now: float, other: Rates) -> Ledger:

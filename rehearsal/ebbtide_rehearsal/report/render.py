@@ -78,7 +78,7 @@ def total_words(report: Report) -> str:
 
 def verdict(report: Report) -> str:
     """Format the result, as `All 8 steps were met: 61 s, at most 700 MiB.`."""
-    missed = sum(bool(one.misses) for one in report.steps)
+    missed = sum(bool(step.misses) for step in report.steps)
     met = (
         f"All {len(report.steps)} steps were met"
         if not missed

@@ -124,7 +124,7 @@ def find_go(items: Iterable[Item], say: Say) -> Go:
                 f"`{path} env GOVERSION` does not report Go's version; building {missing} needs Go {release} "
                 f"or later: {_INSTALL}."
             )
-        case found if (int(found[1]), int(found[2])) < needed:
+        case version if (int(version[1]), int(version[2])) < needed:
             raise ToolError(
                 f"Building {missing} needs Go {release} or later, and {path} is {reported.stdout.strip()}: "
                 f"{_INSTALL}."
