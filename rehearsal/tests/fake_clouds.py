@@ -71,8 +71,8 @@ def refusals(recording: Recording, written: Declaration) -> dict[str, str]:
         provider = _provider(Store(Path(directory) / "cloud.sqlite"), written)
         for invocation in recording.invocations:
             if invocation.token in _ABOUT_THE_CALLER:
-                said = provider.invoke(invocation.token, _plain(invocation.args))
-                _learn(answers, _plain(invocation.answer), said)
+                answer = provider.invoke(invocation.token, _plain(invocation.args))
+                _learn(answers, _plain(invocation.answer), answer)
         for resource in recording:
             if not resource.custom or not resource.type.startswith(_PACKAGES):
                 continue

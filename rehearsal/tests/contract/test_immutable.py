@@ -78,10 +78,10 @@ def test_a_change_that_would_delete_the_pool_is_refused(
     """With its name in the declaration, and what to write instead."""
     with pytest.raises(FixedPoolError) as refused:
         _hooked(old, new)
-    said = str(refused.value)
-    assert said.startswith("GKE cannot change the node pool work that way: ")
-    assert message in said
-    assert said.endswith(
+    error = str(refused.value)
+    assert error.startswith("GKE cannot change the node pool work that way: ")
+    assert message in error
+    assert error.endswith(
         "It would have to be deleted, with all that runs on it. Declare a new pool beside it, under another "
         "name; when work has moved there, take work out of the declaration."
     )

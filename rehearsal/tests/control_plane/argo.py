@@ -81,7 +81,7 @@ def workflow(name: str, *, limit: int, backoff: int, factor: int, nodes: str) ->
     }
     names = [f"retry-{key}" for key in given]
     passed = [{"name": key, "value": f"{{{{inputs.parameters.{key}}}}}"} for key in names]
-    said = [{"name": key, "value": str(value)} for key, value in zip(names, given.values(), strict=True)]
+    arguments = [{"name": key, "value": str(value)} for key, value in zip(names, given.values(), strict=True)]
     step = {
         "name": "retry-system-container-impl",
         "inputs": {"parameters": [{"name": key} for key in names]},
@@ -100,7 +100,7 @@ def workflow(name: str, *, limit: int, backoff: int, factor: int, nodes: str) ->
         "inputs": {"parameters": [{"name": key} for key in names]},
         "dag": {"tasks": [_task("executor", step["name"], passed)]},
     }
-    root = {"name": "root", "dag": {"tasks": [_task("train", executor["name"], said)]}}
+    root = {"name": "root", "dag": {"tasks": [_task("train", executor["name"], arguments)]}}
     entry = {"name": "entrypoint", "dag": {"tasks": [_task("root", "root", [])]}}
     return {
         "apiVersion": "argoproj.io/v1alpha1",

@@ -44,8 +44,8 @@ class Trial:
     def of(cls, api: Api, directory: Path, case_pools: Sequence[NodePool], expander: Expander) -> "Trial":
         """A fake cloud of its own, with the cluster's API."""
         store = Store(directory, speed=1)
-        for each in case_pools:
-            register(store, each)
+        for pool in case_pools:
+            register(store, pool)
         instruct(store, CLUSTER, Autoscaling(expander=expander, idle_seconds=1, settle_seconds=0))
         return cls(store, Fleet(CLUSTER, store, Settings()), Reader(api, store, CLUSTER))
 

@@ -26,7 +26,7 @@ def wait(read: Callable[[], T], done: Callable[[T], bool], *, seconds: float = 3
 
 def gone(api: Api, path: str, *, seconds: float = 60) -> None:
     """Wait until there is no such object."""
-    wait(lambda: api.find(path), lambda found: found is None, seconds=seconds)
+    wait(lambda: api.find(path), lambda item: item is None, seconds=seconds)
 
 
 def node(api: Api, name: str, *, labels: dict[str, str] | None = None, **more: Any) -> None:
@@ -59,7 +59,7 @@ def namespace(api: Api, name: str, **labels: str) -> str:
     metadata = {"name": name, "labels": labels}
     api.create("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
     account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
-    wait(lambda: api.find(account), lambda found: found is not None)
+    wait(lambda: api.find(account), lambda item: item is not None)
     return name
 
 
@@ -82,5 +82,7 @@ def job(name: str, template: Object, *, labels: dict[str, str] | None = None, **
 
 def condition(item: Object, kind: str) -> Object:
     """A condition of an object; an empty one where it has none."""
-    found: list[Object] = item.get("status", {}).get("conditions") or []
-    return next((one for one in found if one["type"] == kind and one["status"] == "True"), Object())
+    conditions: list[Object] = item.get("status", {}).get("conditions") or []
+    return next(
+        (entry for entry in conditions if entry["type"] == kind and entry["status"] == "True"), Object()
+    )

@@ -152,7 +152,7 @@ class NodeGroups:
         return MESSAGES["Empty"]()
 
     def _NodeGroupDeleteNodes(self, request: Any, _context: Any) -> Any:  # noqa: N802
-        identities = {each.providerID for each in request.nodes}
+        identities = {node.providerID for node in request.nodes}
         for machine in self.machines(request.id):
             if provider_id(machine) in identities:
                 self.decisions.deleted.append(machine.name)

@@ -13,9 +13,9 @@ from ebbtide_rehearsal.control_plane import ControlPlane, Tools
 Object = dict[str, Any]
 
 
-def run(*command: str | Path, said: str = "") -> str:
+def run(*command: str | Path, stdin: str = "") -> str:
     """What a program prints; a failed assertion with its own words where it fails."""
-    ended = subprocess.run(command, input=said, capture_output=True, text=True, check=False)
+    ended = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
 
@@ -28,8 +28,8 @@ class Kubectl:
 
     def __call__(self, *arguments: str, objects: Iterable[Object] = ()) -> str:
         """Run it; objects go to its standard input."""
-        said = json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)})
-        return run(*self._command, *arguments, said=said)
+        manifest = json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)})
+        return run(*self._command, *arguments, stdin=manifest)
 
     def apply(self, objects: Iterable[Object]) -> None:
         """Server-side apply, unknown fields refused."""

@@ -86,8 +86,8 @@ def clean(control_plane: ControlPlane) -> Iterator[None]:
         group, _, kind = path.rpartition("/")
 
         def emptied(items: Sequence[Object], group: str = group, kind: str = kind) -> bool:
-            for each in items:
-                about = each["metadata"]
+            for item in items:
+                about = item["metadata"]
                 where = f"{group}/namespaces/{about['namespace']}" if "namespace" in about else group
                 api.delete(
                     f"{where}/{kind}/{about['name']}", gracePeriodSeconds=0, propagationPolicy="Background"

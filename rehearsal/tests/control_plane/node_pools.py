@@ -59,7 +59,7 @@ class Running:
     def nodes(self, pool: str) -> list[str]:
         """The names of a pool's nodes."""
         selector = f"cloud.google.com/gke-nodepool={pool}"
-        return [each["metadata"]["name"] for each in self.api.items("/api/v1/nodes", labelSelector=selector)]
+        return [node["metadata"]["name"] for node in self.api.items("/api/v1/nodes", labelSelector=selector)]
 
     def said(self, kind: str) -> list[str]:
         """What the timeline has of a kind."""
@@ -93,8 +93,8 @@ def running(
         ending.set()
         thread.join(20)
         assert not thread.is_alive()
-        for each in api.items("/api/v1/nodes"):
-            api.delete(f"/api/v1/nodes/{each['metadata']['name']}")
+        for node in api.items("/api/v1/nodes"):
+            api.delete(f"/api/v1/nodes/{node['metadata']['name']}")
 
 
 def work(pool: str, annotations: dict[str, str] | None = None, *, cpu: str = "3", **spec: Any) -> Object:

@@ -25,8 +25,8 @@ class Stack:
 
     def preview(self, program: Program) -> dict[str, int]:
         """`pulumi preview` of a program."""
-        found = self._stack.preview(program=_alone(program)).change_summary
-        return _changes(found)
+        summary = self._stack.preview(program=_alone(program)).change_summary
+        return _changes(summary)
 
     def up(self, program: Program) -> dict[str, int]:
         """`pulumi up` with a program."""
@@ -72,8 +72,8 @@ def _key(urn: str) -> str:
     return f"{types.split('$')[-1]} {name}"
 
 
-def _changes(found: Any) -> dict[str, int]:
-    named = {str(getattr(operation, "value", operation)): count for operation, count in found.items()}
+def _changes(summary: Any) -> dict[str, int]:
+    named = {str(getattr(operation, "value", operation)): count for operation, count in summary.items()}
     counts = Counter(named)
     return {operation: count for operation, count in counts.items() if operation != "same" and count}
 

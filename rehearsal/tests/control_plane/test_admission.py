@@ -65,10 +65,10 @@ def create(tools: Tools, control_plane: ControlPlane, cluster: Cluster) -> Creat
 
 def _reaching(cluster: Cluster, pool: str) -> Object:
     """A pod spec that tolerates what a pool's nodes carry."""
-    (found,) = (marks(item, cluster.site.cloud) for item in cluster.pools if item.name == pool)
+    (pool_marks,) = (marks(item, cluster.site.cloud) for item in cluster.pools if item.name == pool)
     tolerations = [
         {"key": taint.key, "operator": "Equal", "value": taint.value, "effect": taint.effect.value}
-        for taint in found.all_taints
+        for taint in pool_marks.all_taints
     ]
     return {"tolerations": tolerations}
 
@@ -199,6 +199,6 @@ def test_the_policy_has_no_errors_of_type(control_plane: ControlPlane, create: C
     assert create
     path = f"/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/{queue_policy.NAME}"
     status = wait(
-        lambda: control_plane.api.get(path).get("status", {}), lambda found: "typeChecking" in found
+        lambda: control_plane.api.get(path).get("status", {}), lambda status: "typeChecking" in status
     )
     assert not status["typeChecking"].get("expressionWarnings")

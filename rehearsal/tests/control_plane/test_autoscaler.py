@@ -52,12 +52,12 @@ def test_a_node_stays_as_long_as_the_autoscaler_is_told(control_plane: ControlPl
         instruct(cloud.store, CLUSTER, Autoscaling(idle_seconds=3600, settle_seconds=0))
         api.create(JOBS.format(place), job("short", work("cpu", {RUNS_FOR: "1"})))
         path = f"{JOBS.format(place)}/short"
-        wait(lambda: api.get(path), lambda found: bool(condition(found, "Complete")), seconds=60)
+        wait(lambda: api.get(path), lambda item: bool(condition(item, "Complete")), seconds=60)
         ended = cloud.store.clock.now()
         time.sleep(5)
         assert cloud.store.clock.now() - ended > 900
         assert len(cloud.nodes("cpu")) == 1
         instruct(cloud.store, CLUSTER, Autoscaling(idle_seconds=60, settle_seconds=0))
-        (said,) = wait(lambda: cloud.said("node-removed"), lambda said: len(said) == 1, seconds=60)
-        assert said.endswith("it was not needed for 1 min.")
+        (message,) = wait(lambda: cloud.said("node-removed"), lambda messages: len(messages) == 1, seconds=60)
+        assert message.endswith("it was not needed for 1 min.")
         assert cloud.nodes("cpu") == []

@@ -134,7 +134,7 @@ def _ours(snapshot: ClusterSnapshot, trial: Trial) -> tuple[Counter[str], list[s
         snapshot = replace(snapshot, machines=trial.fleet.all())
         growth, stranded = grow(snapshot, list(offers(snapshot, trial.fleet.backoff.until)))
         if growth is None:
-            return nodes, refused, {each.message for each in stranded}
+            return nodes, refused, {item.message for item in stranded}
         refusals = trial.fleet.order(growth.pool, growth.zones)
         refused += [growth.pool.name] if refusals else []
         nodes.update(group(growth.pool, zone) for zone in growth.zones if zone not in refusals)
@@ -168,11 +168,11 @@ def test_scale_ups(name: str, control_plane: ControlPlane, cluster_autoscaler: P
     mine, theirs = trials
     snapshot = wait(
         mine.reader.snapshot,
-        lambda snapshot: sum(each.unschedulable for each in snapshot.pods) == len(case.pods),
+        lambda snapshot: sum(pod.unschedulable for pod in snapshot.pods) == len(case.pods),
     )
     nodes, refused, messages = _ours(snapshot, mine)
     groups = NodeGroups(CLUSTER, theirs.store, Actuator(api), theirs.fleet)
-    by_group = {identity: each.name for identity, (each, _) in groups.groups().items()}
+    by_group = {identity: pool.name for identity, (pool, _) in groups.groups().items()}
     with deciding(
         control_plane, cluster_autoscaler, groups, tmp_path, [f"--expander={case.expander}"]
     ) as real:
@@ -185,7 +185,7 @@ def test_scale_ups(name: str, control_plane: ControlPlane, cluster_autoscaler: P
     assert totals == case.nodes
     assert len(nodes) in (0, case.zones)
     events = api.items(f"/api/v1/namespaces/{place}/events")
-    assert {each["message"] for each in events if each["reason"] == "NotTriggerScaleUp"} == messages
+    assert {event["message"] for event in events if event["reason"] == "NotTriggerScaleUp"} == messages
 
 
 SMALL, LARGE = {"cpu": "1"}, {"cpu": "2500m"}

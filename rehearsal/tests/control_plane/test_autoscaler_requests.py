@@ -105,7 +105,7 @@ def _ours(snapshot: ClusterSnapshot, trial: Trial) -> tuple[Counter[str], Condit
 
 def _theirs(raw: Mapping[str, Any]) -> Conditions:
     conditions: Sequence[Mapping[str, str]] = raw.get("status", {}).get("conditions", [])
-    return {each["type"]: (each["status"], each["reason"], each["message"]) for each in conditions}
+    return {item["type"]: (item["status"], item["reason"], item["message"]) for item in conditions}
 
 
 def _provisioned(condition: tuple[str, str, str]) -> tuple[str, str, str]:
@@ -142,5 +142,5 @@ def test_answers(name: str, control_plane: ControlPlane, cluster_autoscaler: Pat
     kind, *status = case.answer
     assert conditions[kind][:2] == tuple(status)
     if nodes:
-        answer = {each: _provisioned(value) for each, value in answer.items()}
-    assert {each: value for each, value in answer.items() if each in conditions} == conditions
+        answer = {key: _provisioned(value) for key, value in answer.items()}
+    assert {key: value for key, value in answer.items() if key in conditions} == conditions

@@ -50,7 +50,7 @@ def terminal(
     trusted = tmp_path / "trusted.crt"
     trusted.touch()
     monkeypatch.setenv("SSL_CERT_FILE", str(trusted))
-    settings = Settings(speed=60, tools={name: str(found.path) for name, found in tools.found.items()})
+    settings = Settings(speed=60, tools={name: str(tool.path) for name, tool in tools.found.items()})
     with Cloud(tmp_path, settings) as cloud:
         yield terminal_in(tmp_path, root, cloud.providers, request.node)
 

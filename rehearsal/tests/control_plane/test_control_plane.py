@@ -18,7 +18,7 @@ def _run(control_plane: ControlPlane, place: str, item: Object) -> tuple[Object,
     api.create(path, item)
     ended = wait(
         lambda: api.get(f"{path}/{name}"),
-        lambda found: bool(condition(found, "Complete") or condition(found, "Failed")),
+        lambda current: bool(condition(current, "Complete") or condition(current, "Failed")),
     )
     return ended, api.items(f"/api/v1/namespaces/{place}/pods", labelSelector=f"job-name={name}")
 

@@ -67,8 +67,8 @@ def kueue(cluster: ControlPlane, kubectl: Kubectl, chart: list[Object], declarat
     """The control plane with Kueue on its system pool, and its queues."""
     system = declaration.system_pool
     assert system is not None
-    found = marks(system, declaration.site.cloud)
-    node(cluster.api, "system", labels=dict(found.all_labels))
+    pool_marks = marks(system, declaration.site.cloud)
+    node(cluster.api, "system", labels=dict(pool_marks.all_labels))
     namespace(cluster.api, NAMESPACE)
     kubectl.apply(chart)
     wait(
@@ -105,14 +105,14 @@ def test_a_queued_job_runs(kueue: ControlPlane, declaration: Cluster) -> None:
     api = kueue.api
     jobs = "/apis/batch/v1/namespaces/default/jobs"
     api.create(jobs, _work("trained"))
-    (request,) = wait(lambda: api.items(REQUESTS), lambda found: len(found) == 1)
+    (request,) = wait(lambda: api.items(REQUESTS), lambda requests: len(requests) == 1)
     assert request["spec"]["provisioningClassName"] == "queued-provisioning.gke.io"
     assert api.get(f"{jobs}/trained")["spec"]["suspend"] is True
     pool = next(item for item in declaration.pools if item.name == POOL)
-    found = marks(pool, declaration.site.cloud)
-    taints = [{"key": t.key, "value": t.value, "effect": t.effect} for t in found.all_taints]
+    pool_marks = marks(pool, declaration.site.cloud)
+    taints = [{"key": t.key, "value": t.value, "effect": t.effect} for t in pool_marks.all_taints]
     resized = {"autoscaling.gke.io/provisioning-request": "resize-1"}
-    labels = dict(found.all_labels) | resized
+    labels = dict(pool_marks.all_labels) | resized
     node(api, "t4", labels=labels, taints=taints, resources={"nvidia.com/gpu": "1"})
     _provision(kueue, request)
     wait(lambda: api.get(f"{jobs}/trained"), lambda item: bool(condition(item, "Complete")))
@@ -133,7 +133,7 @@ def test_a_changed_flavor_keeps_what_it_admitted(kueue: ControlPlane, declaratio
     api.create(jobs, work)
     requests = wait(
         lambda: [item for item in api.items(REQUESTS) if item["metadata"]["name"] not in before],
-        lambda found: len(found) == 1,
+        lambda requests: len(requests) == 1,
     )
     _provision(kueue, requests[0])
     wait(lambda: api.get(f"{jobs}/long")["status"].get("active"), lambda active: active == 1)
@@ -150,7 +150,7 @@ def test_a_changed_flavor_keeps_what_it_admitted(kueue: ControlPlane, declaratio
             for item in api.items(workloads)
             if "job-selecting" in item["metadata"]["name"] and item.get("status", {}).get("admission")
         ],
-        lambda found: len(found) == 1,
+        lambda assignments: len(assignments) == 1,
     )
     assert set(assigned[0].values()) == {"dws-a100-nodepool"}
     assert api.get(f"{jobs}/long")["spec"]["suspend"] is False
@@ -176,7 +176,7 @@ def test_pending_work_is_listed(kueue: ControlPlane) -> None:
     path = "/apis/visibility.kueue.x-k8s.io/v1beta2/clusterqueues"
     listed = wait(
         lambda: kueue.api.find(f"{path}/{queue['metadata']['name']}/pendingworkloads"),
-        lambda found: found is not None,
+        lambda listing: listing is not None,
     )
     assert listed is not None
     assert listed["items"] == []
@@ -194,7 +194,7 @@ def test_a_job_over_several_nodes_is_one_workload(kueue: ControlPlane, declarati
     path = "/apis/kueue.x-k8s.io/v1beta2/namespaces/default/workloads"
     (workload,) = wait(
         lambda: api.items(path, labelSelector=selector),
-        lambda found: len(found) == 1 and bool(found[0].get("status", {}).get("conditions")),
+        lambda workloads: len(workloads) == 1 and bool(workloads[0].get("status", {}).get("conditions")),
     )
     assert [item["count"] for item in workload["spec"]["podSets"]] == [2]
     assert not condition(workload, "QuotaReserved")
@@ -203,7 +203,7 @@ def test_a_job_over_several_nodes_is_one_workload(kueue: ControlPlane, declarati
     )
     api.delete("/apis/batch/v1/namespaces/default/jobs/pair", propagationPolicy="Background")
     api.delete("/api/v1/namespaces/default/services/pair")
-    wait(lambda: api.items(path, labelSelector=selector), lambda found: found == [])
+    wait(lambda: api.items(path, labelSelector=selector), lambda workloads: workloads == [])
 
 
 def test_what_is_installed_stays_as_it_is(kueue: ControlPlane, kubectl: Kubectl, chart: list[Object]) -> None:
@@ -233,11 +233,9 @@ def test_a_crash_is_seen_and_mended(kueue: ControlPlane) -> None:
     """A process that ends by itself leaves its pod unready, and is started again."""
     api = kueue.api
     path = f"/api/v1/namespaces/{NAMESPACE}/pods"
-    (found,) = api.items(path, labelSelector="app.kubernetes.io/name=kueue")
-    name = found["metadata"]["name"]
-    (process,) = [
-        line for line in run("ps", "-A", "-ww", "-o", "pid=,args=").splitlines() if _is(line, found)
-    ]
+    (pod,) = api.items(path, labelSelector="app.kubernetes.io/name=kueue")
+    name = pod["metadata"]["name"]
+    (process,) = [line for line in run("ps", "-A", "-ww", "-o", "pid=,args=").splitlines() if _is(line, pod)]
     os.kill(int(process.split()[0]), signal.SIGKILL)
     wait(lambda: api.get(f"{path}/{name}"), lambda item: not condition(item, "Ready"))
     again = wait(lambda: api.get(f"{path}/{name}"), lambda item: bool(condition(item, "Ready")))
@@ -246,8 +244,8 @@ def test_a_crash_is_seen_and_mended(kueue: ControlPlane) -> None:
     kueue.check()
 
 
-def _is(line: str, found: Object) -> bool:
-    return f"/pods/{found['metadata']['uid']}." in line
+def _is(line: str, pod: Object) -> bool:
+    return f"/pods/{pod['metadata']['uid']}." in line
 
 
 def test_all_of_it_goes(

@@ -65,7 +65,9 @@ def test_two_at_once_know_nothing_of_each_other(control_plane: ControlPlane, sec
     namespace(second.api, "only-here")
     assert control_plane.api.find("/api/v1/namespaces/only-here") is None
     classes = "/apis/storage.k8s.io/v1/storageclasses"
-    names = [{item["metadata"]["name"] for item in one.api.items(classes)} for one in (control_plane, second)]
+    names = [
+        {item["metadata"]["name"] for item in plane.api.items(classes)} for plane in (control_plane, second)
+    ]
     assert "standard-rwo" in names[0]
     assert "managed-csi" in names[1]
     authority = str(control_plane.plan.certificates.authority)
@@ -113,13 +115,13 @@ def test_a_kubeconfig_without_an_authority(second: ControlPlane, tools: Tools, t
     user = {"token": plan.identities.person.token}
     file = tmp_path / "kubeconfig"
     file.write_text(json.dumps(kubeconfig(server=plan.server, authority="", user=user)))
-    asked = [tools.path("kubectl"), "--kubeconfig", file, "get", "namespaces", "-o", "name"]
+    command = [tools.path("kubectl"), "--kubeconfig", file, "get", "namespaces", "-o", "name"]
     trusting = {"PATH": os.defpath, "HOME": str(tmp_path), "SSL_CERT_FILE": str(plan.certificates.bundle)}
     if sys.platform == "linux":  # elsewhere the system's own store decides (Go, crypto/x509)
-        said = subprocess.run(asked, env=trusting, capture_output=True, text=True, check=True).stdout
-        assert "namespace/default" in said
+        output = subprocess.run(command, env=trusting, capture_output=True, text=True, check=True).stdout
+        assert "namespace/default" in output
     distrusting = {"PATH": os.defpath, "HOME": str(tmp_path)}
-    refused = subprocess.run(asked, env=distrusting, capture_output=True, text=True, check=False)
+    refused = subprocess.run(command, env=distrusting, capture_output=True, text=True, check=False)
     assert "certificate" in refused.stderr
 
 
@@ -158,7 +160,7 @@ def test_nothing_survives_its_parent(tools: Tools, tmp_path: Path) -> None:
         parent.send_signal(signal.SIGKILL)
     assert len(before) == len(_PROGRAMS), before
     wait(lambda: _running(tmp_path), lambda lines: not lines, seconds=10)
-    wait(sockets.exists, lambda there: not there, seconds=10)
+    wait(sockets.exists, lambda exists: not exists, seconds=10)
 
 
 def _running(directory: Path) -> list[str]:

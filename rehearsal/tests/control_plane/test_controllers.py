@@ -30,13 +30,13 @@ GKE_PORTS = frozenset({443, 10250})
 LIBRARY = ROOT / "rehearsal" / "ebbtide_rehearsal" / "scenarios" / "library"
 
 
-def _cluster(directory: Path, found: Tools, installed: Tools) -> Iterator[ControlPlane]:
+def _cluster(directory: Path, tools: Tools, installed: Tools) -> Iterator[ControlPlane]:
     """A control plane of some tools, with Katib as we declare it on a node, and the namespace of a team."""
     manifests = installed.path("katib-manifests") / "installs" / "katib-standalone"
     written = run(installed.path("kubectl"), "kustomize", manifests)
     objects = after([item for item in yaml.safe_load_all(written) if item], patches(HOME, CREDENTIALS))
     settings = Settings(name="tuned", cloud="gke", open_ports=GKE_PORTS)
-    with ControlPlane.start(directory, found, settings) as started:
+    with ControlPlane.start(directory, tools, settings) as started:
         node(started.api, "system", labels=dict(HOME.node_selector))
         kubectl = Kubectl(installed, started)
         kubectl.apply(item for item in objects.values() if item["kind"] == "Namespace")
@@ -77,10 +77,10 @@ def _pod(api: Api, name: str) -> Object:
 def _experiment(**spec: Any) -> Object:
     """The one that the library has, which is wrong, with other fields."""
     file = LIBRARY / "scale-to-zero" / "experiment.yaml"
-    found: Object = yaml.safe_load(file.read_text())
-    found["metadata"] = {"name": "tried"}
-    found["spec"] |= spec
-    return found
+    experiment: Object = yaml.safe_load(file.read_text())
+    experiment["metadata"] = {"name": "tried"}
+    experiment["spec"] |= spec
+    return experiment
 
 
 def test_pods_of_a_team_are_admitted(katib: ControlPlane) -> None:

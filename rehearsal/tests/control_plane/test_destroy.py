@@ -84,21 +84,21 @@ def _destroy(on: Stage, *args: str) -> subprocess.Popen[str]:
 
 
 def _ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
-    out, said = process.communicate(timeout=300)
-    assert "Traceback" not in said, said
-    return process.returncode, out, said
+    out, errors = process.communicate(timeout=300)
+    assert "Traceback" not in errors, errors
+    return process.returncode, out, errors
 
 
 def test_work_is_named_and_the_cluster_stays(added: Stage) -> None:
     """Without anybody to ask nothing is touched; Ctrl-C ends it in good order; the next one goes on, and
     leaves the cluster as it was."""
-    status, out, said = _ended(_destroy(added))
-    assert (status, said) == (1, "")
+    status, out, errors = _ended(_destroy(added))
+    assert (status, errors) == (1, "")
     assert "Unfinished work: 2 pieces, 1 pod." in out
     assert "Job first in research: 1 pod on cpu-spot, for " in out
     assert "Job second in research: pending in queue cpu, for " in out
     assert f"Continue with: {command_line('destroy', added.engine.name, '--yes', '--cwd')}" in out
-    assert {one["metadata"]["name"] for one in added.api().items(JOBS)} == {"first", "second"}
+    assert {item["metadata"]["name"] for item in added.api().items(JOBS)} == {"first", "second"}
 
     begun = _destroy(added, "--yes")
     assert begun.stdout is not None
@@ -106,12 +106,12 @@ def test_work_is_named_and_the_cluster_stays(added: Stage) -> None:
         if line.startswith("gone: "):
             break
     os.killpg(begun.pid, signal.SIGINT)
-    status, out, said = _ended(begun)
-    assert (status, said) == (130, ""), out
+    status, out, errors = _ended(begun)
+    assert (status, errors) == (130, ""), out
     assert "The engine finishes its current operations" in out
     assert f"Continue with: {command_line('destroy', added.engine.name)}\n" in out
 
-    status, out, said = _ended(_destroy(added, "--yes"))
-    assert (status, said) == (0, ""), out
+    status, out, errors = _ended(_destroy(added, "--yes"))
+    assert (status, errors) == (0, ""), out
     assert f"Stack {added.engine.name} is destroyed." in out
     assert added.leftovers() == []

@@ -32,8 +32,8 @@ def _patch(existing: dict[str, Any], retry: Literal["disruptions", "any"] = "dis
     declaration = changed(
         declaration, cloud=cloud, pools=declaration["pools"][1:], addons={"pipelines": pipelines}
     )
-    (found,) = synth(declaration).of_type("kubernetes:apps/v1:DeploymentPatch")
-    patch = manifest(found)
+    (resource,) = synth(declaration).of_type("kubernetes:apps/v1:DeploymentPatch")
+    patch = manifest(resource)
     # Not known without a cluster.
     patch["metadata"]["annotations"][PATCHED_IMAGE] = patchable_image(existing["spec"])
     return {**patch, "spec": patched_spec(existing["spec"], spec_patch(retry))}
@@ -64,7 +64,7 @@ def api(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -
 
 def test_the_patch_is_applied_and_given_back(api: Api) -> None:
     """Only our variable changes, whatever kubectl owns; on destroy it is empty, and all else is as it was."""
-    before, there = api.get(DEPLOYMENT), inventory(api)
+    before, objects = api.get(DEPLOYMENT), inventory(api)
     assert patchable_image(before["spec"]) == "ghcr.io/kubeflow/kfp-api-server:2.17.0"
     with pytest.raises(ApiError, match="conflict"):
         api.patch(DEPLOYMENT, _patch(before), APPLY, fieldManager=MANAGER)
@@ -84,4 +84,4 @@ def test_the_patch_is_applied_and_given_back(api: Api) -> None:
     assert _spec(left) == _spec(before)
     assert PATCHED_IMAGE not in left["metadata"].get("annotations", {})
     assert patchable_image(left["spec"])
-    assert inventory(api) == there
+    assert inventory(api) == objects

@@ -30,10 +30,10 @@ def test_a_pending_pod_brings_a_node_that_goes_again(control_plane: ControlPlane
         api.create(JOBS.format(place), job("short", work("cpu", {RUNS_FOR: "1"})))
         wait(lambda: cloud.nodes("cpu"), lambda names: len(names) == 1)
         path = f"{JOBS.format(place)}/short"
-        wait(lambda: api.get(path), lambda found: bool(condition(found, "Complete")), seconds=60)
+        wait(lambda: api.get(path), lambda item: bool(condition(item, "Complete")), seconds=60)
         assert "pod triggered scale-up: [{cpu 0->1 (max: 4)}]" in cloud.told(place, "TriggeredScaleUp")
         wait(lambda: cloud.nodes("cpu"), lambda names: not names, seconds=60)
-        wait(lambda: cloud.said("node-removed"), lambda said: len(said) == 1)
+        wait(lambda: cloud.said("node-removed"), lambda messages: len(messages) == 1)
         (came,), (went,) = cloud.store.events(kind="node-added"), cloud.store.events(kind="node-removed")
         assert came.facts["hourly"] == 0.05
         assert went.facts["cost"] == pytest.approx(0.05 * (went.at - came.at) / 3600, rel=0.1)
@@ -66,18 +66,18 @@ def test_half_of_the_nodes_are_taken(control_plane: ControlPlane, tmp_path: Path
         )
         wait(lambda: api.get(path)["status"].get("ready"), lambda ready: ready == 4, seconds=30)
         cloud.reclaim("c*", share=0.5, graceful=graceful)
-        wait(lambda: cloud.said("node-reclaimed"), lambda said: len(said) == 2)
+        wait(lambda: cloud.said("node-reclaimed"), lambda messages: len(messages) == 2)
         pods = f"/api/v1/namespaces/{place}/pods"
         reason = "TerminationByKubelet" if graceful else "DeletionByPodGC"
-        found = wait(
-            lambda: [condition(each, "DisruptionTarget").get("reason") for each in api.items(pods)],
+        reasons = wait(
+            lambda: [condition(pod, "DisruptionTarget").get("reason") for pod in api.items(pods)],
             lambda reasons: reason in reasons,
             seconds=90,
         )
-        assert set(found) <= {None, reason}
-        found = wait(lambda: api.get(path), lambda found: bool(condition(found, "Complete")), seconds=150)
-        assert found["status"]["succeeded"] == 4
-        assert found["status"].get("failed", 0) == 0
+        assert set(reasons) <= {None, reason}
+        ended = wait(lambda: api.get(path), lambda item: bool(condition(item, "Complete")), seconds=150)
+        assert ended["status"]["succeeded"] == 4
+        assert ended["status"].get("failed", 0) == 0
         assert len(cloud.said("node-removed")) >= 2
 
 
@@ -91,7 +91,7 @@ def test_a_deallocated_machine_is_started_again(control_plane: ControlPlane, tmp
         wait(lambda: api.get(path)["status"].get("ready"), lambda ready: ready == 1)
         (name,) = cloud.nodes("cpu")
         cloud.reclaim("cpu", count=1, graceful=True)
-        wait(lambda: api.get(path), lambda found: bool(condition(found, "Complete")), seconds=60)
+        wait(lambda: api.get(path), lambda item: bool(condition(item, "Complete")), seconds=60)
         assert api.get(path)["status"].get("failed", 0) == 0
         assert cloud.nodes("cpu") == [name]
         assert "it stays, stopped" in cloud.said("node-removed")[0]
@@ -107,8 +107,8 @@ def test_a_deleted_pool_is_drained(control_plane: ControlPlane, tmp_path: Path) 
         wait(lambda: api.get(path)["status"].get("ready"), lambda ready: ready == 1)
         forget(cloud.store, CLUSTER, "gone")
         wait(lambda: cloud.nodes("gone"), lambda names: not names, seconds=60)
-        said = wait(lambda: cloud.said("node-removed"), lambda said: len(said) == 2)
-        assert all(text.endswith("its node pool was deleted.") for text in said)
+        messages = wait(lambda: cloud.said("node-removed"), lambda messages: len(messages) == 2)
+        assert all(text.endswith("its node pool was deleted.") for text in messages)
         wait(lambda: api.get(path)["status"].get("ready", 0), lambda ready: ready == 0)
 
 
@@ -119,8 +119,8 @@ def test_what_holds_a_node_is_said(control_plane: ControlPlane, tmp_path: Path) 
         bare = work("cpu", cpu="100m")
         bare["metadata"]["name"] = "bare"
         api.create(f"/api/v1/namespaces/{place}/pods", {"apiVersion": "v1", "kind": "Pod", **bare})
-        (said,) = wait(lambda: cloud.said("held-node"), lambda said: len(said) == 1)
-        assert said.endswith("is kept: pod held/bare has no controller that would make it anew.")
+        (message,) = wait(lambda: cloud.said("held-node"), lambda messages: len(messages) == 1)
+        assert message.endswith("is kept: pod held/bare has no controller that would make it anew.")
         assert len(cloud.nodes("cpu")) == 1
         api.delete(f"/api/v1/namespaces/{place}/pods/bare")
         wait(lambda: cloud.nodes("cpu"), lambda names: not names, seconds=60)
@@ -137,7 +137,7 @@ def test_the_next_pool_takes_over(control_plane: ControlPlane, tmp_path: Path, f
         cloud.store.ask(fault)
         api.create(JOBS.format(place), job("short", work("x", {RUNS_FOR: "1"})))
         path = f"{JOBS.format(place)}/short"
-        wait(lambda: api.get(path), lambda found: bool(condition(found, "Complete")), seconds=60)
+        wait(lambda: api.get(path), lambda item: bool(condition(item, "Complete")), seconds=60)
         (refused,) = cloud.said("no-node")
         assert refused.startswith("Pool cheap gets none of 1 node in us-central1-a: GCE ")
         assert [event.facts["pool"] for event in cloud.store.events(kind="node-added")] == ["dear"]
@@ -149,8 +149,8 @@ def test_a_pod_too_big_is_told_why(control_plane: ControlPlane, tmp_path: Path) 
     api, place = control_plane.api, namespace(control_plane.api, "too-big")
     with running(api, tmp_path, work_pool("cpu"), work_pool("other")) as cloud:
         api.create(JOBS.format(place), job("huge", work("cpu", cpu="64")))
-        (told,) = wait(lambda: cloud.told(place, "NotTriggerScaleUp"), lambda told: len(told) == 1)
-        assert told == (
+        (message,) = wait(lambda: cloud.told(place, "NotTriggerScaleUp"), lambda messages: len(messages) == 1)
+        assert message == (
             "pod didn't trigger scale-up: 1 Insufficient cpu, "
             "1 node(s) didn't match Pod's node affinity/selector"
         )
@@ -175,11 +175,11 @@ def test_a_provisioning_request_is_served(control_plane: ControlPlane, tmp_path:
             },
         }
         api.create(path, request)
-        found = wait(
+        served = wait(
             lambda: api.get(f"{path}/two"), lambda item: bool(condition(item, "Provisioned")), seconds=60
         )
-        assert condition(found, "Accepted")
-        assert found["status"]["provisioningClassDetails"]["ResizeRequestName"]
+        assert condition(served, "Accepted")
+        assert served["status"]["provisioningClassDetails"]["ResizeRequestName"]
         assert len(cloud.nodes("queue")) == 2
         came = cloud.store.events(kind="node-added")
         assert [event.facts["request"] for event in came] == [f"{place}/two"] * 2
@@ -226,10 +226,10 @@ def test_a_process_is_told_to_stop_and_resumes(control_plane: ControlPlane, tmp_
     template = work("cpu", {RUNS: "process"}, container=container, volumes=volumes)
     with running(api, tmp_path, work_pool("cpu")) as cloud:
         api.create(JOBS.format(place), job("resumes", template, **ON_SPOT))
-        wait(lambda: cloud.said("pod-log"), lambda said: said == ["starts at 0"], seconds=60)
+        wait(lambda: cloud.said("pod-log"), lambda messages: messages == ["starts at 0"], seconds=60)
         cloud.reclaim("cpu", share=1, graceful=True)
         path = f"{JOBS.format(place)}/resumes"
-        wait(lambda: api.get(path), lambda found: bool(condition(found, "Complete")), seconds=120)
+        wait(lambda: api.get(path), lambda item: bool(condition(item, "Complete")), seconds=120)
         lines = "\n".join(cloud.said("pod-log")).splitlines()
         assert lines[0] == "starts at 0"
         assert lines[1].startswith("told to stop at ")

@@ -76,8 +76,8 @@ class Run:
     phase: str = ""
     messages: list[str] = field(default_factory=list[str])
 
-    def turn(self, kubelet: Kubelet, pod: Object, seen: str) -> None:
-        """Play a pod's kubelet for a moment; `seen` is what the controller knows of it."""
+    def turn(self, kubelet: Kubelet, pod: Object, phase: str) -> None:
+        """Play a pod's kubelet for a moment; `phase` is what the controller has recorded for it."""
         uid = pod["metadata"]["uid"]
         if uid in self.ended or not pod["spec"].get("nodeName"):
             return
@@ -88,7 +88,7 @@ class Run:
             kubelet.begin(pod)
             self.begun.add(uid)
             return
-        if uid in self.begun and seen != "Running":
+        if uid in self.begun and phase != "Running":
             return
         self.ended.add(uid)
         ending(kubelet, pod)
@@ -171,11 +171,11 @@ def _play(api: Api, runs: Played) -> None:
     while time.monotonic() < deadline and not all(run.phase for run in awaited):
         for name, of in runs.items():
             phases: dict[str, str] = {}
-            for seen in api.items(f"{GROUP}/{name}/workflows"):
-                status = seen.get("status", {})
+            for item in api.items(f"{GROUP}/{name}/workflows"):
+                status = item.get("status", {})
                 nodes: dict[str, Object] = status.get("nodes", {})
                 phases |= {key: it["phase"] for key, it in nodes.items()}
-                run = of[_name(seen["metadata"]["name"])]
+                run = of[_name(item["metadata"]["name"])]
                 run.messages = [
                     f"{it['displayName']} {it['phase']}: {it.get('message', '')}" for it in nodes.values()
                 ]

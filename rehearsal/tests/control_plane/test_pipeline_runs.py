@@ -79,25 +79,25 @@ class Pipelines:
         """Return a run once it has ended."""
         return wait(
             lambda: self.cloud.api.get(f"{GROUP}/{self.namespace}/workflows/{run}"),
-            lambda found: bool(found.get("status", {}).get("finishedAt")),
+            lambda workflow: bool(workflow.get("status", {}).get("finishedAt")),
             seconds=seconds,
         )
 
     def pods(self, run: str) -> dict[str, list[Object]]:
         """Return the pods of a run by the path of their task below the root, drivers included."""
-        found: dict[str, list[Object]] = {}
+        pods: dict[str, list[Object]] = {}
         for pod in self.cloud.api.items(f"/api/v1/namespaces/{self.namespace}/pods"):
             # Every graph and step has a number of its own for each attempt.
             name = re.sub(r"\(\d+\)", "", pod["metadata"]["annotations"]["workflows.argoproj.io/node-name"])
             task = name.removeprefix(f"{run}.").removeprefix("root.").removesuffix(".executor")
-            found.setdefault(task, []).append(pod)
-        return found
+            pods.setdefault(task, []).append(pod)
+        return pods
 
     def pool(self, pod: Object) -> str:
         """Return the node pool that a pod ran on: its node may be gone."""
         name: str = pod["spec"]["nodeName"]
         (event,) = [
-            each for each in self.cloud.store.events(kind="node-added") if each.facts["node"] == name
+            event for event in self.cloud.store.events(kind="node-added") if event.facts["node"] == name
         ][-1:]
         return str(event.facts["pool"])
 
@@ -111,7 +111,7 @@ def _pools(story: str) -> list[NodePool]:
             machine=pool.machine,
             capacity=pool.capacity,
             labels={**pool.labels, "cloud.google.com/gke-nodepool": pool.name},
-            taints=tuple(Taint(each.key, each.value, each.effect) for each in pool.taints),
+            taints=tuple(Taint(taint.key, taint.value, taint.effect) for taint in pool.taints),
             allocatable={"cpu": f"{pool.cpu_m}m", "memory": f"{pool.memory_mib}Mi"},
             accelerator=(pool.accelerator.type, pool.accelerator.count) if pool.accelerator else None,
             accelerator_resource=pool.accelerator.resource if pool.accelerator else "",
@@ -143,7 +143,7 @@ def pipelines(control_plane: ControlPlane, tools: Tools, directory: Path, story:
 
 def _nodes(run: Object) -> dict[str, str]:
     """The phases of a run's nodes, by their display names."""
-    return {each["displayName"]: each["phase"] for each in run["status"]["nodes"].values()}
+    return {node["displayName"]: node["phase"] for node in run["status"]["nodes"].values()}
 
 
 def test_a_coin_is_flipped(control_plane: ControlPlane, argo_tools: Tools, tmp_path: Path) -> None:
@@ -162,8 +162,8 @@ def test_a_coin_is_flipped(control_plane: ControlPlane, argo_tools: Tools, tmp_p
         assert on.pool(gpus) == "preemptible-gpu-pool"
         assert flip["status"]["containerStatuses"][0]["state"]["terminated"]
         assert flip["metadata"]["creationTimestamp"] < gpus["metadata"]["creationTimestamp"]
-        drivers = [each[0] for task, each in pods.items() if task.endswith("-driver")]
-        assert {on.pool(each) for each in drivers} == {"default-pool"}
+        drivers = [attempts[0] for task, attempts in pods.items() if task.endswith("-driver")]
+        assert {on.pool(driver) for driver in drivers} == {"default-pool"}
         assert "There is no NVIDIA driver here." in on.cloud.said("pod-log")
         wait(lambda: on.cloud.nodes("preemptible-gpu-pool"), lambda names: not names, seconds=60)
 
@@ -176,7 +176,7 @@ def test_tails(control_plane: ControlPlane, argo_tools: Tools, tmp_path: Path) -
         assert ended["status"]["phase"] == "Succeeded", _nodes(ended)
         assert "condition-branches-1.condition-3.say" in on.pods(run)
         assert "It was tails." in on.cloud.said("pod-log")
-        assert {each.facts["pool"] for each in on.cloud.store.events(kind="node-added")} == {"default-pool"}
+        assert {event.facts["pool"] for event in on.cloud.store.events(kind="node-added")} == {"default-pool"}
 
 
 def test_training_goes_on(control_plane: ControlPlane, argo_tools: Tools, tmp_path: Path) -> None:
@@ -214,10 +214,10 @@ def test_training_goes_on(control_plane: ControlPlane, argo_tools: Tools, tmp_pa
         first, second, third = begun()
         assert first == 0 < second < third
         pods = on.pods(run)
-        assert {on.pool(each) for each in pods["train"]} == {"preemptible-gpu-pool"}
+        assert {on.pool(pod) for pod in pods["train"]} == {"preemptible-gpu-pool"}
         assert len(pods["copydata"]) == 1
-        (trained,) = [each for each in pods["train"] if each["status"]["phase"] == "Succeeded"]
-        main = next(each for each in trained["spec"]["containers"] if each["name"] == "main")
+        (trained,) = [pod for pod in pods["train"] if pod["status"]["phase"] == "Succeeded"]
+        main = next(container for container in trained["spec"]["containers"] if container["name"] == "main")
         assert main["resources"]["limits"] == {"memory": "48G", "nvidia.com/gpu": "4"}
         assert trained["metadata"]["labels"]["step"] == "train"
         assert any("from the line." in line for line in on.cloud.said("pod-log"))
@@ -235,9 +235,9 @@ def test_merged_on_spot_nodes(control_plane: ControlPlane, argo_tools: Tools, tm
         ended = on.ended(run, seconds=240)
         assert ended["status"]["phase"] == "Succeeded", _nodes(ended)
         pods = on.pods(run)
-        steps = [each for task in ("download", "merge") for each in pods[task]]
-        assert [on.pool(each) for each in steps] == ["spotnodepool", "spotnodepool"]
-        assert {on.pool(each[0]) for task, each in pods.items() if task.endswith("-driver")} == {
+        steps = [pod for task in ("download", "merge") for pod in pods[task]]
+        assert [on.pool(step) for step in steps] == ["spotnodepool", "spotnodepool"]
+        assert {on.pool(attempts[0]) for task, attempts in pods.items() if task.endswith("-driver")} == {
             "default-pool"
         }
         wait(lambda: on.cloud.nodes("spotnodepool"), lambda names: not names, seconds=60)
@@ -260,7 +260,7 @@ def test_the_controller_leaves_nothing(
         config = api.get("/api/v1/namespaces/kubeflow/configmaps/rehearsal-workflow-controller")
         assert "retryPolicy: OnError" in config["data"]["workflowDefaults"]
         api.create(WORKFLOWS, {"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", **NOTHING})
-        wait(lambda: api.get(f"{WORKFLOWS}/nothing"), lambda found: "status" in found)
+        wait(lambda: api.get(f"{WORKFLOWS}/nothing"), lambda workflow: "status" in workflow)
         argo.remove()
         assert not argo.process.running
     assert inventory(api) == before

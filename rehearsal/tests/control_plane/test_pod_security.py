@@ -129,10 +129,10 @@ def test_work_of_a_user_runs_under_restricted(attempt: Try, cloud: str) -> None:
     for template in _work(cloud, run_as_user=1000).values():
         assert attempt("restricted", template) == ""
     for template in _work(cloud).values():
-        said = attempt("restricted", template)
-        assert "runAsNonRoot" in said
-        assert "seccompProfile" not in said
-        assert "allowPrivilegeEscalation" not in said
+        message = attempt("restricted", template)
+        assert "runAsNonRoot" in message
+        assert "seccompProfile" not in message
+        assert "allowPrivilegeEscalation" not in message
 
 
 def _add_on_pods() -> list[Object]:

@@ -89,10 +89,10 @@ def test_nothing_outlives_a_rehearsal_that_is_ended(
 ) -> None:
     """During an up the rehearsal is ended from outside: no process of it stays, and no traceback is shown."""
     kept = tmp_path / "kept"
-    said = tmp_path / "said.txt"
+    log = tmp_path / "said.txt"
     command = [*REHEARSE, "--scenario", "spot-storm", "--keep", str(kept)]
     with (
-        said.open("wb") as out,
+        log.open("wb") as out,
         subprocess.Popen(
             command, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
         ) as process,
@@ -101,7 +101,7 @@ def test_nothing_outlives_a_rehearsal_that_is_ended(
         tell(process.pid, end)
         process.wait(60)
     _until(lambda: not _processes(kept), 30)
-    assert "Traceback" not in said.read_text()
+    assert "Traceback" not in log.read_text()
 
 
 def _processes(directory: Path) -> list[str]:

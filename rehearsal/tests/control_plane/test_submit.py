@@ -35,11 +35,15 @@ class Ebbtide:
 
     def start(self, *args: str) -> subprocess.Popen[str]:
         """Start a command."""
-        told = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "KUBECONFIG": str(self._kubeconfig)}
+        environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": "/nonexistent",
+            "KUBECONFIG": str(self._kubeconfig),
+        }
         return subprocess.Popen(
             [sys.executable, "-m", "ebbtide", *args],
             cwd=ROOT,
-            env=told | {"EBBTIDE_PROFILE": profile(_DEV).json(), "COLUMNS": "80"},
+            env=environment | {"EBBTIDE_PROFILE": profile(_DEV).json(), "COLUMNS": "80"},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -48,11 +52,11 @@ class Ebbtide:
     def refused(self, *args: str) -> str:
         """The sentence with which a command refuses."""
         started = self.start(*args)
-        out, said = started.communicate(timeout=60)
-        assert (started.returncode, out) == (2, ""), said
-        assert "Traceback" not in said
-        assert len(said.splitlines()) == 1
-        return said.rstrip()
+        out, error = started.communicate(timeout=60)
+        assert (started.returncode, out) == (2, ""), error
+        assert "Traceback" not in error
+        assert len(error.splitlines()) == 1
+        return error.rstrip()
 
 
 @pytest.fixture(scope="module")
@@ -65,9 +69,9 @@ def ebbtide(control_plane: ControlPlane) -> Ebbtide:
 def _node(control_plane: ControlPlane, name: str) -> Generator[None]:
     """A node of the pool, as the autoscaler would bring one."""
     pool = next(item for item in _DEV.pools if item.name == _POOL)
-    found = marks(pool, _DEV.site.cloud)
-    taints = [{"key": item.key, "value": item.value, "effect": item.effect} for item in found.all_taints]
-    node(control_plane.api, name, labels=dict(found.all_labels), taints=taints)
+    pool_marks = marks(pool, _DEV.site.cloud)
+    taints = [{"key": item.key, "value": item.value, "effect": item.effect} for item in pool_marks.all_taints]
+    node(control_plane.api, name, labels=dict(pool_marks.all_labels), taints=taints)
     try:
         yield
     finally:
@@ -76,7 +80,7 @@ def _node(control_plane: ControlPlane, name: str) -> Generator[None]:
 
 def _pods(control_plane: ControlPlane, place: str, count: int) -> list[Object]:
     path = f"/api/v1/namespaces/{place}/pods"
-    return wait(lambda: control_plane.api.items(path), lambda found: len(found) == count)
+    return wait(lambda: control_plane.api.items(path), lambda pods: len(pods) == count)
 
 
 def _tell(control_plane: ControlPlane, pod: Object, **annotations: str) -> None:
@@ -87,8 +91,8 @@ def _tell(control_plane: ControlPlane, pod: Object, **annotations: str) -> None:
 
 
 def _ended(started: subprocess.Popen[str]) -> tuple[int, list[str], str]:
-    out, said = started.communicate(timeout=60)
-    return started.returncode, out.splitlines(), said
+    out, errors = started.communicate(timeout=60)
+    return started.returncode, out.splitlines(), errors
 
 
 def test_a_job_is_followed_to_its_end(control_plane: ControlPlane, ebbtide: Ebbtide) -> None:
@@ -102,8 +106,8 @@ def test_a_job_is_followed_to_its_end(control_plane: ControlPlane, ebbtide: Ebbt
     assert made == f"Job train is made, in namespace {place}.\n"
     assert first.startswith(("waiting for a node", "starting"))
     with _node(control_plane, "completes"):
-        status, lines, said = _ended(started)
-    assert (status, said) == (0, "")
+        status, lines, errors = _ended(started)
+    assert (status, errors) == (0, "")
     assert "running" in lines
     assert lines[-1].startswith("Job train completed after ")
 
@@ -115,8 +119,8 @@ def test_a_job_that_fails(control_plane: ControlPlane, ebbtide: Ebbtide) -> None
     (waiting,) = _pods(control_plane, place, 1)
     _tell(control_plane, waiting, **{RUNS_FOR: "1", EXIT_CODE: "42"})
     with _node(control_plane, "fails"):
-        status, lines, said = _ended(started)
-    assert (status, said) == (1, "")
+        status, lines, errors = _ended(started)
+    assert (status, errors) == (1, "")
     result = next(number for number, line in enumerate(lines) if line.startswith("Job train failed after "))
     assert "with exit code 42" in lines[result]
     assert lines[result + 1] == f"  pod {waiting['metadata']['name']}: exit code 42"
@@ -133,8 +137,8 @@ def test_a_sweep_says_which_index_failed(control_plane: ControlPlane, ebbtide: E
         code = {EXIT_CODE: "7"} if index == "1" else {}
         _tell(control_plane, waiting, **{RUNS_FOR: "2"}, **code)
     with _node(control_plane, "sweeps"):
-        status, lines, said = _ended(started)
-    assert (status, said) == (1, "")
+        status, lines, errors = _ended(started)
+    assert (status, errors) == (1, "")
     assert '  index 1 {"lr": 0.2}: exit code 7' in lines
 
 
@@ -155,8 +159,8 @@ def test_a_disruption_is_survived(control_plane: ControlPlane, ebbtide: Ebbtide)
             "conditions": [gone],
         }
         control_plane.api.patch(f"{path}/status", {"status": status})
-        ended, lines, said = _ended(started)
-    assert (ended, said) == (0, "")
+        ended, lines, errors = _ended(started)
+    assert (ended, errors) == (0, "")
     assert lines[-1].endswith("; 1 disruption survived.")
 
 
@@ -167,16 +171,16 @@ def test_a_job_over_several_nodes(control_plane: ControlPlane, ebbtide: Ebbtide)
     started = ebbtide.start(*_JOB, "--nodes", "3", "-n", place, "--submit")
     pods = _pods(control_plane, place, 3)
     service = api.get(f"/api/v1/namespaces/{place}/services/train")
-    found = api.get(f"/apis/batch/v1/namespaces/{place}/jobs/train")
+    created = api.get(f"/apis/batch/v1/namespaces/{place}/jobs/train")
     assert service["spec"]["clusterIP"] == "None"
-    assert service["metadata"]["ownerReferences"][0]["uid"] == found["metadata"]["uid"]
+    assert service["metadata"]["ownerReferences"][0]["uid"] == created["metadata"]["uid"]
     assert {item["spec"]["hostname"] for item in pods} == {"train-0", "train-1", "train-2"}
     for item in pods:
         assert item["spec"]["subdomain"] == service["metadata"]["name"]
         assert service["spec"]["selector"].items() <= item["metadata"]["labels"].items()
         (container,) = item["spec"]["containers"]
-        variables = {each["name"]: each for each in container["env"]}
-        first = next(each for each in pods if each["spec"]["hostname"] == "train-0")
+        variables = {variable["name"]: variable for variable in container["env"]}
+        first = next(pod for pod in pods if pod["spec"]["hostname"] == "train-0")
         assert variables["MASTER_ADDR"]["value"] == f"{first['spec']['hostname']}.{item['spec']['subdomain']}"
         path = variables["RANK"]["valueFrom"]["fieldRef"]["fieldPath"]
         key = path.removeprefix("metadata.annotations['").removesuffix("']")
@@ -200,8 +204,8 @@ def test_a_job_over_several_nodes(control_plane: ControlPlane, ebbtide: Ebbtide)
             bool,
         )
         assert again[0]["spec"]["subdomain"] == "train"
-        ended, lines, said = _ended(started)
-    assert (ended, said) == (0, "")
+        ended, lines, errors = _ended(started)
+    assert (ended, errors) == (0, "")
     assert lines[-1].endswith("; 1 disruption survived.")
     api.delete(f"/apis/batch/v1/namespaces/{place}/jobs/train", propagationPolicy="Background")
     wait(lambda: api.find(f"/api/v1/namespaces/{place}/services/train"), lambda item: item is None)
@@ -214,8 +218,8 @@ def test_a_job_over_several_nodes_whose_service_is_refused(
     api, place = control_plane.api, namespace(control_plane.api, "service-taken")
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "train"}}
     api.create(f"/api/v1/namespaces/{place}/services", {**service, "spec": {"clusterIP": "None"}})
-    said = ebbtide.refused(*_JOB, "--nodes", "2", "-n", place, "--submit")
-    assert said.startswith(f"Service train is already in namespace {place}: delete it with `kubectl delete")
+    error = ebbtide.refused(*_JOB, "--nodes", "2", "-n", place, "--submit")
+    assert error.startswith(f"Service train is already in namespace {place}: delete it with `kubectl delete")
     assert api.items(f"/apis/batch/v1/namespaces/{place}/jobs") == []
 
 
@@ -228,16 +232,16 @@ def test_an_interrupt_leaves_the_job(control_plane: ControlPlane, ebbtide: Ebbti
     started.stdout.readline()
     started.stdout.readline()
     started.send_signal(signal.SIGINT)
-    status, _, said = _ended(started)
-    assert (status, said) == (
+    status, _, errors = _ended(started)
+    assert (status, errors) == (
         130,
         f"Job train goes on. Follow it again: {command_line('follow', 'train', '-n', place)}\n",
     )
     _tell(control_plane, waiting, **{RUNS_FOR: "1"})
-    again = ebbtide.start(*said[said.index(" follow ") :].split())
+    again = ebbtide.start(*errors[errors.index(" follow ") :].split())
     with _node(control_plane, "interrupted"):
-        ended, lines, said = _ended(again)
-    assert (ended, said) == (0, "")
+        ended, lines, errors = _ended(again)
+    assert (ended, errors) == (0, "")
     assert lines[-1].startswith("Job train completed after ")
 
 

@@ -39,7 +39,7 @@ def _ephemeral(**changes: Any) -> Declaration:
 
 
 def _maximum(store: Store, name: str) -> int:
-    return next(one.maximum for one in pools(store, _CLUSTER) if one.name == name)
+    return next(node_pool.maximum for node_pool in pools(store, _CLUSTER) if node_pool.name == name)
 
 
 def test_an_ephemeral_cluster_from_preview_to_destroy(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_an_ephemeral_cluster_from_preview_to_destroy(tmp_path: Path) -> None:
         assert store.resources() == []
         assert set(planned) == {"create"}
         assert stack.up().changed == planned
-        assert [one.name for one in pools(store, _CLUSTER)] == ["cpu", "steady", "system", "t4"]
+        assert [node_pool.name for node_pool in pools(store, _CLUSTER)] == ["cpu", "steady", "system", "t4"]
         assert '"server": "https://aks-0.test:443"' in str(stack.outputs()["kubeconfig"])
         assert stack.up().changed == {}
         assert stack.preview().changed == {}
@@ -84,7 +84,9 @@ def test_nothing_changes_after_a_refresh(tmp_path: Path) -> None:
         assert stack.up().changed == {"update": ["train-cluster"]}
         assert _inline(stack) == ["system"]
         assert _maximum(store, "system") == 6
-        assert [one.name for one in pools(store, _CLUSTER)] == [one.name for one in before]
+        assert [node_pool.name for node_pool in pools(store, _CLUSTER)] == [
+            node_pool.name for node_pool in before
+        ]
 
 
 @pytest.mark.long
@@ -120,9 +122,9 @@ def test_what_changes_in_place(tmp_path: Path) -> None:
         stack.declare(declaration)
         assert stack.up().changed == {"update": ["train-cluster", "train-cpu", "train-steady"]}
         assert _maximum(store, "system") == 6
-        found = {one.name: one for one in pools(store, _CLUSTER)}
-        assert found["cpu"].labels["acme.example/tier"] == "gold"
-        assert [one.key for one in found["steady"].taints] == ["dedicated"]
+        by_name = {node_pool.name: node_pool for node_pool in pools(store, _CLUSTER)}
+        assert by_name["cpu"].labels["acme.example/tier"] == "gold"
+        assert [taint.key for taint in by_name["steady"].taints] == ["dedicated"]
         assert stack.up().changed == {}
 
 
@@ -159,8 +161,8 @@ def test_a_renamed_pool_comes_before_the_old_one_goes(tmp_path: Path) -> None:
         pool(declaration, "cpu")["name"] = "cpu2"
         stack.declare(declaration)
         assert stack.up().changed == {"create": ["train-cpu2"], "delete": ["train-cpu"]}
-        said = [one.text for one in store.events() if one.kind.startswith("node-pool-")]
-        assert said[-2:] == ["The node pool cpu2 was created.", "The node pool cpu was deleted."]
+        texts = [event.text for event in store.events() if event.kind.startswith("node-pool-")]
+        assert texts[-2:] == ["The node pool cpu2 was created.", "The node pool cpu was deleted."]
 
 
 @pytest.mark.long
@@ -171,7 +173,7 @@ def test_a_permanent_cluster_is_not_destroyed(tmp_path: Path) -> None:
         with pytest.raises(automation.CommandError, match="protected"):
             stack.destroy()
         assert list(planes.running) == [_CLUSTER]
-        assert {one.name for one in pools(store, _CLUSTER)} == {"cpu", "steady", "system", "t4"}
+        assert {node_pool.name for node_pool in pools(store, _CLUSTER)} == {"cpu", "steady", "system", "t4"}
 
 
 @pytest.mark.long
@@ -200,7 +202,7 @@ def test_teams_and_logs_come_and_go(tmp_path: Path) -> None:
         # The subnet gets a service endpoint for the shares of Azure Files.
         assert set(made) == {"create", "update"}
         assert made["update"] == ["train-network-subnet"]
-        kinds = {one.type.rpartition(":")[2] for one in store.resources("azure-native")}
+        kinds = {resource.type.rpartition(":")[2] for resource in store.resources("azure-native")}
         assert kinds >= {
             "BlobContainer",
             "DataCollectionRule",
@@ -235,14 +237,14 @@ def test_pools_in_a_cluster_that_was_there_before(tmp_path: Path) -> None:
         assert stack.up().changed == {}
         assert stack.refresh().changed == {}
         stack.destroy()
-        assert [one.name for one in pools(store, _CLUSTER)] == ["system"]
+        assert [node_pool.name for node_pool in pools(store, _CLUSTER)] == ["system"]
         assert list(planes.running) == [_CLUSTER]
 
 
 def _nodes(store: Store, name: str) -> tuple[bool, int, int]:
     """Return whether a pool is autoscaled, with its minimum and maximum of nodes."""
-    found = next(one for one in pools(store, _CLUSTER) if one.name == name)
-    return found.autoscaled, found.minimum, found.maximum
+    node_pool = next(node_pool for node_pool in pools(store, _CLUSTER) if node_pool.name == name)
+    return node_pool.autoscaled, node_pool.minimum, node_pool.maximum
 
 
 @pytest.mark.long

@@ -29,13 +29,13 @@ class Project:
     root: Path
     environment: dict[str, str]
 
-    def pulumi(self, *args: str, said: str = "") -> str:
+    def pulumi(self, *args: str, stdin: str = "") -> str:
         """Return the output of a `pulumi` command."""
         done = subprocess.run(
             ["pulumi", "--non-interactive", *args],  # noqa: S607 - the one that is first on PATH
             cwd=self.root,
             env=self.environment,
-            input=said,
+            input=stdin,
             capture_output=True,
             text=True,
             check=False,
@@ -49,10 +49,10 @@ class Project:
         self.pulumi("stack", "init", stack, "--no-select")
         state = json.loads(self.pulumi("stack", "export", "--stack", stack))
         state["deployment"]["resources"] = [
-            {"urn": f"urn:pulumi:{stack}::tried::{one['type']}::{one.pop('name')}", **one}
-            for one in resources
+            {"urn": f"urn:pulumi:{stack}::tried::{resource['type']}::{resource.pop('name')}", **resource}
+            for resource in resources
         ]
-        self.pulumi("stack", "import", "--stack", stack, said=json.dumps(state))
+        self.pulumi("stack", "import", "--stack", stack, stdin=json.dumps(state))
 
     def destroy(self, *args: str) -> tuple[int, str, str]:
         """Exit status, standard output and standard error of the command."""
@@ -90,11 +90,11 @@ def project(tmp_path: Path) -> Project:
 def test_what_is_guarded_stays(project: Project) -> None:
     """The engine refuses before anything is touched, and the words say what a permanent cluster needs."""
     project.holds("prod", {"type": "acme:gke:Cluster", "name": "train", "protect": True})
-    status, _, said = project.destroy("prod", "--yes")
+    status, _, errors = project.destroy("prod", "--yes")
     assert status == 2
-    assert said.startswith("Nothing was changed: train of stack prod is protected")
-    assert "Write a `lifetime` in Pulumi.prod.yaml" in said
-    assert said.endswith("run `pulumi up --stack prod`, then destroy it.\n")
+    assert errors.startswith("Nothing was changed: train of stack prod is protected")
+    assert "Write a `lifetime` in Pulumi.prod.yaml" in errors
+    assert errors.endswith("run `pulumi up --stack prod`, then destroy it.\n")
     assert "acme:gke:Cluster" in project.pulumi("stack", "export", "--stack", "prod")
 
 
@@ -104,31 +104,33 @@ def test_a_stack_goes_and_the_other_stays_selected(project: Project) -> None:
     project.holds("old", {"type": "acme:web:Site", "name": "a"}, {"type": "acme:web:Site", "name": "b"})
     project.holds("mine")
     project.pulumi("stack", "select", "mine")
-    status, out, said = project.destroy("old")
-    assert (status, said) == (1, "")
+    status, out, errors = project.destroy("old")
+    assert (status, errors) == (1, "")
     unknown, question = out.splitlines()
     assert unknown == "The stack has no output `kubeconfig`: running work is unknown."
     assert question.startswith("Destroy 2 resources of stack old? There is no terminal to confirm")
     again = command_line("destroy", "old", "--yes", "--cwd", str(project.root))
     assert question.endswith(f"Continue with: {again}")
-    status, out, said = project.destroy("old", "--yes")
-    assert (status, said) == (0, "")
+    status, out, errors = project.destroy("old", "--yes")
+    assert (status, errors) == (0, "")
     assert sorted(line for line in out.splitlines() if line.startswith("gone")) == [
         "gone: acme:web:Site a",
         "gone: acme:web:Site b",
     ]
     assert "Stack old is destroyed. `pulumi stack rm old --preserve-config` removes its state" in out
     assert project.destroy("old")[:2] == (0, "Stack old has nothing to destroy.\n")
-    selected = [one["name"] for one in json.loads(project.pulumi("stack", "ls", "--json")) if one["current"]]
+    selected = [
+        stack["name"] for stack in json.loads(project.pulumi("stack", "ls", "--json")) if stack["current"]
+    ]
     assert selected == ["mine"]
 
 
 def test_stacks_that_are_not_there(project: Project) -> None:
     """A file without a stack in the backend, and neither."""
     (project.root / "Pulumi.dev.yaml").write_text("config: {}\n")
-    status, _, said = project.destroy("dev")
+    status, _, errors = project.destroy("dev")
     assert status == 2
-    assert said.startswith(
+    assert errors.startswith(
         "There is no stack dev in the backend that `pulumi` is logged in to: `pulumi stack ls"
     )
     assert "There is no stack prod: no file " in project.destroy("prod")[2]

@@ -73,7 +73,7 @@ def test_it_comes_stays_changes_and_goes(rehearsed: Rehearsed, declared: Declara
     assert stack.up().steps == {"create": MADE}
     assert stack.outputs()["clusterName"] == "train"
     assert rehearsed.clusters.endpoint(CLUSTER_ID).host in stack.outputs()["kubeconfig"]
-    assert {one.id for one in rehearsed.store.resources("nodes")} == {
+    assert {resource.id for resource in rehearsed.store.resources("nodes")} == {
         f"{CLUSTER_ID}/{name}" for name in ("system", "cpu", "t4")
     }
 
@@ -242,20 +242,20 @@ def test_a_cluster_that_is_there_already(rehearsed: Rehearsed, declared: Declara
     assert stack.up().changed == {}
     assert stack.destroy().steps == {"delete": ["train-cpu", "train-t4"]}
     assert rehearsed.clusters.running.keys() == {CLUSTER_ID}
-    assert [one.id for one in rehearsed.store.resources("nodes")] == [f"{CLUSTER_ID}/default-pool"]
+    assert [resource.id for resource in rehearsed.store.resources("nodes")] == [f"{CLUSTER_ID}/default-pool"]
 
 
 def _size(rehearsed: Rehearsed, name: str) -> tuple[bool, int]:
     """Return whether a pool is autoscaled, and its fixed size otherwise."""
-    found = rehearsed.store.get("nodes", f"{CLUSTER_ID}/{name}")
-    assert found is not None
-    return found.state["autoscaled"], found.state["initial"]
+    node_pool = rehearsed.store.get("nodes", f"{CLUSTER_ID}/{name}")
+    assert node_pool is not None
+    return node_pool.state["autoscaled"], node_pool.state["initial"]
 
 
 def _replace(rehearsed: Rehearsed, name: str) -> None:
     """Delete the pool with `pulumi destroy --target`, and create it again: no declaration asks for that."""
     state = rehearsed.stack.state()
-    (urn,) = [one["urn"] for one in state if one["urn"].endswith(f"nodePool:NodePool::{name}")]
+    (urn,) = [resource["urn"] for resource in state if resource["urn"].endswith(f"nodePool:NodePool::{name}")]
     rehearsed.stack.automation.destroy(target=[urn], target_dependents=True)
     rehearsed.stack.up()
     kinds = [event.kind for event in rehearsed.store.events() if event.kind.startswith("node-pool-")]

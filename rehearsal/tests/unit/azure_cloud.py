@@ -110,7 +110,7 @@ class Azure:
 
     def ids(self) -> list[str]:
         """Ids of all that is in the cloud."""
-        return [one.id for one in self.store.resources()]
+        return [resource.id for resource in self.store.resources()]
 
     def with_network(self) -> "Azure":
         """The same with a group, a network with a subnet, and an identity that may join it."""

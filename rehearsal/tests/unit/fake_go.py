@@ -74,12 +74,12 @@ def build(arguments: list[str]) -> None:
 def download(arguments: list[str]) -> None:
     """`go mod download [-json] MODULE@VERSION`."""
     required()
-    asked = arguments[-1]
-    module, _, version = asked.partition("@")
+    argument = arguments[-1]
+    module, _, version = argument.partition("@")
     check_sum(module, version)
-    directory = Path(os.environ["FAKE_GO_MODULES"]) / asked
+    directory = Path(os.environ["FAKE_GO_MODULES"]) / argument
     if not directory.is_dir():
-        refuse(f"go: {asked}: reading {module}/@v/{version}.info: 404 Not Found")
+        refuse(f"go: {argument}: reading {module}/@v/{version}.info: 404 Not Found")
     if "-json" in arguments:
         print(json.dumps({"Path": module, "Version": version, "Dir": str(directory)}))  # noqa: T201
 

@@ -45,9 +45,9 @@ class Cloud:
 
     def read(self, identity: str) -> Read:
         """A resource that is there."""
-        found = self.provider.read(self._call_of(identity), identity, {})
-        assert found is not None
-        return found
+        result = self.provider.read(self._call_of(identity), identity, {})
+        assert result is not None
+        return result
 
     def diff(self, identity: str, inputs: Mapping[str, Any]) -> Change:
         """Compare changed inputs."""

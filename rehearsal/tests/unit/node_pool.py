@@ -56,13 +56,13 @@ def a_gpu_pool(name: str = "gpu", **changes: Any) -> NodePool:
 
 def a_pod(name: str = "p", *, cpu: str = "1", gpu: int = 0, **fields: Any) -> Pod:
     """A pod of a Job that waits for a node, in `default`."""
-    asked = {"cpu": cpu, "memory": "1Gi", "pods": "1"} | ({"nvidia.com/gpu": str(gpu)} if gpu else {})
+    requests = {"cpu": cpu, "memory": "1Gi", "pods": "1"} | ({"nvidia.com/gpu": str(gpu)} if gpu else {})
     tolerations = (Toleration("nvidia.com/gpu", "Exists", "", ""),) if gpu else ()
     given: dict[str, Any] = {
         "namespace": "default",
         "name": name,
         "uid": name,
-        "requests": amounts(asked),
+        "requests": amounts(requests),
         "tolerations": tolerations,
         "owner": "Job",
         "unschedulable": not fields.get("node"),
@@ -99,9 +99,9 @@ def snapshot(
     """A cluster in which every machine that runs is a complete node."""
     by_name = {pool.name: pool for pool in pools}
     nodes = {
-        each.name: a_node(by_name[each.pool], each)
-        for each in machines
-        if each.state == "running" and each.pool in by_name
+        machine.name: a_node(by_name[machine.pool], machine)
+        for machine in machines
+        if machine.state == "running" and machine.pool in by_name
     }
     given: dict[str, Any] = {
         "now": 0.0,

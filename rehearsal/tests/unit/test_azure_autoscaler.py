@@ -42,21 +42,21 @@ def test_without_a_profile_it_has_its_defaults(tmp_path: Path) -> None:
     azure = Azure(tmp_path).with_network()
     made = azure.make_cluster()
     assert instructions(azure.store, made.id) == Autoscaling()
-    asked: dict[str, Any] = {**MANAGED_CLUSTER, "autoScalerProfile": {"expander": "least-waste"}}
-    azure.change("containerservice:ManagedCluster", made, MANAGED_CLUSTER, **asked)
+    inputs: dict[str, Any] = {**MANAGED_CLUSTER, "autoScalerProfile": {"expander": "least-waste"}}
+    azure.change("containerservice:ManagedCluster", made, MANAGED_CLUSTER, **inputs)
     assert instructions(azure.store, made.id) == Autoscaling(expander="least-waste")
 
 
 def test_a_profile_that_is_left_out_of_a_change_stays(tmp_path: Path) -> None:
     """And it goes with the cluster."""
     azure = Azure(tmp_path).with_network()
-    asked: dict[str, Any] = {**MANAGED_CLUSTER, "autoScalerProfile": PROFILE}
-    made = azure.make("containerservice:ManagedCluster", **asked)
-    told = instructions(azure.store, made.id)
-    azure.change("containerservice:ManagedCluster", made, asked, **{**MANAGED_CLUSTER, "tags": {"a": "b"}})
-    assert instructions(azure.store, made.id) == told
+    inputs: dict[str, Any] = {**MANAGED_CLUSTER, "autoScalerProfile": PROFILE}
+    made = azure.make("containerservice:ManagedCluster", **inputs)
+    autoscaling = instructions(azure.store, made.id)
+    azure.change("containerservice:ManagedCluster", made, inputs, **{**MANAGED_CLUSTER, "tags": {"a": "b"}})
+    assert instructions(azure.store, made.id) == autoscaling
     azure.remove("containerservice:ManagedCluster", CLUSTER)
-    assert not [one for one in azure.ids() if "managedClusters" in one]
+    assert not [identity for identity in azure.ids() if "managedClusters" in identity]
 
 
 @pytest.mark.parametrize(
@@ -77,6 +77,6 @@ def test_a_value_that_the_autoscaler_does_not_take(
     with pytest.raises(RefusedError, match=words):
         azure.make_cluster(autoScalerProfile=wrong)
     made = azure.make_cluster()
-    asked = {**MANAGED_CLUSTER, "autoScalerProfile": wrong}
+    inputs = {**MANAGED_CLUSTER, "autoScalerProfile": wrong}
     with pytest.raises(RefusedError, match=words):
-        azure.change("containerservice:ManagedCluster", made, MANAGED_CLUSTER, **asked)
+        azure.change("containerservice:ManagedCluster", made, MANAGED_CLUSTER, **inputs)

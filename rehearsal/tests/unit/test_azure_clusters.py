@@ -116,13 +116,13 @@ def test_every_rule_has_a_case() -> None:
     assert all(rule.source for rule in rules)
 
 
-@pytest.mark.parametrize(("asked", "says"), [pytest.param(*case, id=name) for name, case in CASES.items()])
-def test_a_cluster_that_breaks_a_rule_is_not_made(tmp_path: Path, asked: dict[str, Any], says: str) -> None:
+@pytest.mark.parametrize(("inputs", "says"), [pytest.param(*case, id=name) for name, case in CASES.items()])
+def test_a_cluster_that_breaks_a_rule_is_not_made(tmp_path: Path, inputs: dict[str, Any], says: str) -> None:
     """AKS's own sentence comes back, and no control plane is started."""
     azure = Azure(tmp_path).with_network()
     before = azure.ids()
     with pytest.raises(RefusedError) as refused:
-        azure.make_cluster(**asked)
+        azure.make_cluster(**inputs)
     assert says in str(refused.value)
     assert azure.ids() == before
     assert azure.planes.running == {}
@@ -209,7 +209,7 @@ def test_the_nodes_of_a_spot_pool(tmp_path: Path) -> None:
         **bare | {"vmSize": "Standard_NC4as_T4_v3", "scaleSetEvictionPolicy": "Deallocate"},
     )
     assert made.state["nodeLabels"] == {"mine": "yes", "kubernetes.azure.com/scalesetpriority": "spot"}
-    (pool,) = (one for one in pools(azure.store, CLUSTER) if one.name == "work")
+    (pool,) = (node_pool for node_pool in pools(azure.store, CLUSTER) if node_pool.name == "work")
     expected = {
         "mine": "yes",
         "accelerator": "nvidia",
@@ -238,8 +238,8 @@ def test_zones_of_nodes(tmp_path: Path) -> None:
     """Zones are told apart by region and number; without any there is only `0`."""
     azure = Azure(tmp_path).with_cluster()
     azure.make("containerservice:AgentPool", **POOL, availabilityZones=["1", "3"])
-    found = {pool.name: pool.zones for pool in pools(azure.store, CLUSTER)}
-    assert found == {"system": ("0",), "work": ("eastus-1", "eastus-3")}
+    zones = {pool.name: pool.zones for pool in pools(azure.store, CLUSTER)}
+    assert zones == {"system": ("0",), "work": ("eastus-1", "eastus-3")}
 
 
 def test_a_fixed_count(tmp_path: Path) -> None:
@@ -247,7 +247,7 @@ def test_a_fixed_count(tmp_path: Path) -> None:
     azure = Azure(tmp_path).with_cluster()
     fixed = {key: value for key, value in POOL.items() if key not in ("minCount", "maxCount")}
     azure.make("containerservice:AgentPool", **fixed | {"enableAutoScaling": False, "count": 3})
-    (pool,) = (one for one in pools(azure.store, CLUSTER) if one.name == "work")
+    (pool,) = (node_pool for node_pool in pools(azure.store, CLUSTER) if node_pool.name == "work")
     assert (pool.autoscaled, pool.minimum, pool.maximum, pool.initial) == (False, 3, 3, 3)
 
 
@@ -262,7 +262,7 @@ def test_a_deleted_pool_is_forgotten_and_a_cluster_takes_all(tmp_path: Path) -> 
         azure.remove("network:Subnet", SUBNET)
     azure.remove("containerservice:ManagedCluster", CLUSTER)
     assert pools(azure.store, CLUSTER) == []
-    assert not [one for one in azure.ids() if "managedClusters" in one]
+    assert not [identity for identity in azure.ids() if "managedClusters" in identity]
     azure.remove("network:Subnet", SUBNET)
 
 
@@ -312,4 +312,6 @@ def test_a_cluster_that_was_there_before(tmp_path: Path) -> None:
     assert answer["oidcIssuerProfile"]["issuerURL"]
     azure.make("containerservice:AgentPool", **POOL)
     assert [pool.name for pool in pools(azure.store, CLUSTER)] == ["system", "work"]
-    assert all(not one.urn for one in azure.store.resources("azure-native") if "work" not in one.id)
+    assert all(
+        not resource.urn for resource in azure.store.resources("azure-native") if "work" not in resource.id
+    )

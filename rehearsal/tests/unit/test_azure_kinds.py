@@ -29,9 +29,9 @@ def test_there_is_a_stand_in_for_all_that_the_program_asks_for(existing: bool) -
     if existing:
         declaration["cloud"] = copy.deepcopy(AKS["cloud"]) | {"existing": {"name": "shared"}}
         declaration["addons"].pop("logs")
-        declaration["pools"] = [one for one in declaration["pools"] if one.get("role") != "system"]
+        declaration["pools"] = [pool for pool in declaration["pools"] if pool.get("role") != "system"]
     recording = _recorded(declaration)
-    made = {one.type for one in recording if one.type.startswith("azure-native:")}
+    made = {resource.type for resource in recording if resource.type.startswith("azure-native:")}
     assert made <= set(KINDS)
     assert len(made) >= (5 if existing else 14)
 

@@ -242,28 +242,28 @@ def test_every_rule_has_a_case() -> None:
     assert all(rule.source for rule in RULES)
 
 
-@pytest.mark.parametrize(("base", "asked", "says"), _cases(MAKING))
+@pytest.mark.parametrize(("base", "overrides", "says"), _cases(MAKING))
 def test_a_pool_that_breaks_a_rule_is_not_made(
-    tmp_path: Path, base: dict[str, Any], asked: dict[str, Any], says: str
+    tmp_path: Path, base: dict[str, Any], overrides: dict[str, Any], says: str
 ) -> None:
     """AKS's own sentence comes back, and nothing is left behind."""
     azure = Azure(tmp_path).with_cluster()
     before = azure.ids()
     with pytest.raises(RefusedError) as refused:
-        azure.make("containerservice:AgentPool", **_given(base, asked))
+        azure.make("containerservice:AgentPool", **_given(base, overrides))
     assert says in str(refused.value)
     assert azure.ids() == before
 
 
-@pytest.mark.parametrize(("base", "asked", "says"), _cases(CHANGING))
+@pytest.mark.parametrize(("base", "overrides", "says"), _cases(CHANGING))
 def test_a_pool_is_not_changed_into_what_breaks_a_rule(
-    tmp_path: Path, base: dict[str, Any], asked: dict[str, Any], says: str
+    tmp_path: Path, base: dict[str, Any], overrides: dict[str, Any], says: str
 ) -> None:
     """AKS refuses changes of immutable properties, and leaves the pool unchanged."""
     azure = Azure(tmp_path).with_cluster()
     made = azure.make("containerservice:AgentPool", **_given(base))
     with pytest.raises(RefusedError) as refused:
-        azure.change("containerservice:AgentPool", made, _given(base), **_given(base, asked))
+        azure.change("containerservice:AgentPool", made, _given(base), **_given(base, overrides))
     assert says in str(refused.value)
     kept = azure.store.get("azure-native", made.id)
     assert kept is not None
@@ -307,7 +307,7 @@ def test_zones_want_a_standard_load_balancer(tmp_path: Path) -> None:
 def test_an_identity_without_its_grant_brings_no_node_into_the_subnet(tmp_path: Path) -> None:
     """The cluster is refused until its identity may join the subnet (Azure/AKS#357)."""
     azure = Azure(tmp_path).with_network()
-    (grant,) = (one for one in azure.ids() if "roleAssignments" in one)
+    (grant,) = (identity for identity in azure.ids() if "roleAssignments" in identity)
     azure.remove("authorization:RoleAssignment", grant)
     with pytest.raises(RefusedError, match="subnets/join/action"):
         azure.make_cluster()

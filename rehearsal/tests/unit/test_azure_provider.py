@@ -232,16 +232,16 @@ def test_every_type_reads_back_as_it_was_asked_for(tmp_path: Path) -> None:
     resources = azure.store.resources("azure-native")
     assert {resource.type for resource in resources} <= set(KINDS)
     for resource in resources:
-        asked = {**resource.inputs, "azureApiVersion": KINDS[resource.type].api_version}
+        inputs = {**resource.inputs, "azureApiVersion": KINDS[resource.type].api_version}
         state = _state(azure, resource.type, resource.id)
-        read = azure.provider.read(Call(resource.type, "it", resource.urn, inputs=asked), resource.id, state)
-        assert read == Read(resource.id, asked, state)
+        read = azure.provider.read(Call(resource.type, "it", resource.urn, inputs=inputs), resource.id, state)
+        assert read == Read(resource.id, inputs, state)
 
 
 def _state(azure: Azure, kind: str, identity: str) -> dict[str, Any]:
-    found = azure.provider.read(Call(kind, "it", ""), identity, {})
-    assert found is not None
-    return dict(found.state)
+    result = azure.provider.read(Call(kind, "it", ""), identity, {})
+    assert result is not None
+    return dict(result.state)
 
 
 def test_a_refresh_finds_what_was_changed_outside(tmp_path: Path) -> None:
@@ -265,21 +265,21 @@ def test_a_cluster_shows_the_pools_that_were_added_to_it(tmp_path: Path) -> None
     read = azure.provider.read(Call(_CLUSTER, "it", "", inputs=MANAGED_CLUSTER), made.id, made.state)
     assert read is not None
     profiles: Any = read.inputs["agentPoolProfiles"]
-    assert [one["name"] for one in profiles] == ["system", "work"]
+    assert [profile["name"] for profile in profiles] == ["system", "work"]
     state = azure.change("containerservice:ManagedCluster", made, read.inputs, **MANAGED_CLUSTER)
     after: Any = state["agentPoolProfiles"]
-    assert [one["name"] for one in after] == ["system", "work"]
+    assert [profile["name"] for profile in after] == ["system", "work"]
 
 
 def test_subnets_are_no_business_of_a_network_that_declares_none(tmp_path: Path) -> None:
     """azure-native leaves alone what the program has as resources of their own."""
     azure = Azure(tmp_path).with_network()
     identity = SUBNET.rpartition("/subnets/")[0]
-    asked = {"resourceGroupName": "train", "virtualNetworkName": "train", "location": "eastus"}
+    inputs = {"resourceGroupName": "train", "virtualNetworkName": "train", "location": "eastus"}
     state = _state(azure, "azure-native:network:VirtualNetwork", identity)
     before: dict[str, Any] = {**state, "subnets": []}
     read = azure.provider.read(
-        Call("azure-native:network:VirtualNetwork", "it", "", inputs=asked), identity, before
+        Call("azure-native:network:VirtualNetwork", "it", "", inputs=inputs), identity, before
     )
     assert read is not None
     assert "subnets" not in read.inputs

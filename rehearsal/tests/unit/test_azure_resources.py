@@ -44,9 +44,9 @@ def _grant(azure: Azure, **changes: Any) -> Properties:
 
 
 def _principal(azure: Azure) -> str:
-    found = azure.store.get("azure-native", IDENTITY)
-    assert found is not None
-    return str(found.state["principalId"])
+    identity = azure.store.get("azure-native", IDENTITY)
+    assert identity is not None
+    return str(identity.state["principalId"])
 
 
 def test_a_grant_to_an_identity_that_is_just_made(tmp_path: Path) -> None:
@@ -145,10 +145,10 @@ def test_credentials_of_one_identity_at_the_same_time(tmp_path: Path) -> None:
         return ""
 
     with ThreadPoolExecutor(2) as threads:
-        said = sorted(threads.map(write, range(2)))
-    assert said[0] == ""
-    assert "ConcurrentFederatedIdentityCredentialsWritesForSingleManagedIdentity" in said[1]
-    assert sum("federatedIdentityCredentials" in one for one in azure.ids()) == 1
+        outcomes = sorted(threads.map(write, range(2)))
+    assert outcomes[0] == ""
+    assert "ConcurrentFederatedIdentityCredentialsWritesForSingleManagedIdentity" in outcomes[1]
+    assert sum("federatedIdentityCredentials" in identity for identity in azure.ids()) == 1
 
 
 def test_an_identity_has_twenty_credentials_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,7 +247,7 @@ def test_keys_stay_the_same(tmp_path: Path) -> None:
     azure.make("storage:StorageAccount", **_ACCOUNT, allowSharedKeyAccess=False)
     arguments = {"resourceGroupName": "train", "accountName": "bucket123"}
     first: Any = azure.provider.invoke("azure-native:storage:listStorageAccountKeys", arguments)
-    assert [one["keyName"] for one in first["keys"]] == ["key1", "key2"]
+    assert [key["keyName"] for key in first["keys"]] == ["key1", "key2"]
     assert first == azure.provider.invoke("azure-native:storage:listStorageAccountKeys", arguments)
     arguments["accountName"] = "none"
     with pytest.raises(RefusedError, match=r"Microsoft\.Storage/storageAccounts/none"):

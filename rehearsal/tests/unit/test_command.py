@@ -103,5 +103,5 @@ def test_a_missing_package_is_named() -> None:
         check=False,
     )
     assert done.returncode == 2
-    said = "`ebbtide rehearse` needs ebbtide_rehearsal, which is not installed. Install it with: "
-    assert done.stderr == f"{said}{pip_install('rehearse')}.\n"
+    message = "`ebbtide rehearse` needs ebbtide_rehearsal, which is not installed. Install it with: "
+    assert done.stderr == f"{message}{pip_install('rehearse')}.\n"

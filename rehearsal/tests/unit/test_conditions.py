@@ -91,8 +91,8 @@ def test_a_node_costs_from_when_it_comes_to_when_it_goes(
     """The cost is the sum over nodes of price and time, those that are still there until now."""
     now, expected = 7200.0, 0.0
     events: list[Event] = []
-    for number, (pool, hourly, one, other, gone) in enumerate(stays):
-        came, went = sorted((one, other))
+    for number, (pool, hourly, moment, other, gone) in enumerate(stays):
+        came, went = sorted((moment, other))
         facts = {"node": f"n{number}", "pool": pool, "hourly": hourly}
         events.append(Event(0, came, "node-added", "", facts))
         if gone:

@@ -21,12 +21,12 @@ ASSIGNMENT = Assignment((1, 2, 3, 4), Path("/pod"), "kueue-system")
 def test_only_what_must_differ_does() -> None:
     """Everything else of our configuration reaches Kueue as it is."""
     ours = configuration(declare(GKE))
-    told, _ = outside(ours, ASSIGNMENT)
-    changed = {key for key in told if told[key] != ours.get(key)}
+    adapted, _ = outside(ours, ASSIGNMENT)
+    changed = {key for key in adapted if adapted[key] != ours.get(key)}
     where = {"webhook", "visibilityServer", "metrics", "health", "leaderElection", "namespace"}
     assert changed == where
-    assert told["metrics"]["enableClusterQueueResources"] is True
-    assert told["leaderElection"]["leaderElect"] is True
+    assert adapted["metrics"]["enableClusterQueueResources"] is True
+    assert adapted["leaderElection"]["leaderElect"] is True
     assert ours["webhook"] == {"port": 10250}
 
 
@@ -41,8 +41,8 @@ def test_ports_of_the_pod_lead_to_ports_of_the_machine() -> None:
 
 def test_certificates_are_where_the_pod_mounts_them() -> None:
     """Below the directory that stands for the container's root, wherever they are told to be."""
-    told, _ = outside({"webhook": {"certDir": "/certs"}}, ASSIGNMENT)
-    assert told["webhook"]["certDir"] == "/pod/certs"
+    adapted, _ = outside({"webhook": {"certDir": "/certs"}}, ASSIGNMENT)
+    assert adapted["webhook"]["certDir"] == "/pod/certs"
 
 
 class _Objects:
@@ -124,16 +124,16 @@ POD: dict[str, Any] = {
 
 def test_mounts_follow_their_secret(tmp_path: Path) -> None:
     """A Secret that fills up and changes shows as it is; a file mounted by itself stays as it was."""
-    secret, told = "/api/v1/namespaces/n/secrets/s", "/api/v1/namespaces/n/configmaps/c"
-    there = _Objects({secret: {}, told: {"data": {"file": "first"}}})
-    api = cast("Api", there)
+    secret, config_map = "/api/v1/namespaces/n/secrets/s", "/api/v1/namespaces/n/configmaps/c"
+    fake_api = _Objects({secret: {}, config_map: {"data": {"file": "first"}}})
+    api = cast("Api", fake_api)
     mount(api, POD, tmp_path)
     assert not [file for file in (tmp_path / "keys").iterdir() if not file.name.startswith(".")]
     for data, texts in (
         ({"a": "b25l", "b": "dHdv"}, {"a": "one", "b": "two"}),
         ({"b": "b25l"}, {"b": "one"}),
     ):
-        there.objects |= {secret: {"data": data}, told: {"data": {"file": "second"}}}
+        fake_api.objects |= {secret: {"data": data}, config_map: {"data": {"file": "second"}}}
         mount(api, POD, tmp_path)
         files = [file for file in (tmp_path / "keys").iterdir() if not file.name.startswith(".")]
         assert {file.name: file.read_text() for file in files} == texts

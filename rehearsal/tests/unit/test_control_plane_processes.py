@@ -48,9 +48,9 @@ def processes() -> Iterator[Processes]:
 
 def _ends(pid: int) -> bool:
     """Return whether a process ends soon; a zombie has ended, too."""
-    asked = ["/bin/ps", "-o", "stat=", "-p", str(pid)]
+    command = ["/bin/ps", "-o", "stat=", "-p", str(pid)]
     for _ in range(100):
-        listed = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
+        listed = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
         if not listed or listed.startswith("Z"):
             return True
         time.sleep(0.1)
@@ -110,8 +110,10 @@ def test_nothing_of_ours_is_handed_on(
 ) -> None:
     """A proxy of this machine would lead a control plane away from itself."""
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example")
-    told = {"GREETING": "hello"}
-    process = processes.start("env", ["env"], log=tmp_path / "log", directory=tmp_path, environment=told)
+    environment = {"GREETING": "hello"}
+    process = processes.start(
+        "env", ["env"], log=tmp_path / "log", directory=tmp_path, environment=environment
+    )
     process.child.wait()
     lines = set((tmp_path / "log").read_text().splitlines())
     assert {f"HOME={tmp_path}", "GREETING=hello", f"PATH={os.defpath}"} <= lines

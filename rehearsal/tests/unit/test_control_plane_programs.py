@@ -64,10 +64,10 @@ def test_a_controller_manager_listens_on_this_machine(
     program: Program, configuration: dict[str, Any], inside: dict[int, int]
 ) -> None:
     """Whatever it is told of addresses; its ports in the cluster are those that it was told."""
-    told, listening = program.outside(configuration, ASSIGNMENT)
-    assert told["webhook"] == {"host": "127.0.0.1", "port": 1}
-    assert told["metrics"]["bindAddress"] == "127.0.0.1:2"
-    assert told["health"]["healthProbeBindAddress"] == "127.0.0.1:3"
+    adapted, listening = program.outside(configuration, ASSIGNMENT)
+    assert adapted["webhook"] == {"host": "127.0.0.1", "port": 1}
+    assert adapted["metrics"]["bindAddress"] == "127.0.0.1:2"
+    assert adapted["health"]["healthProbeBindAddress"] == "127.0.0.1:3"
     assert listening.ports == inside
     assert listening.health == 3
 
@@ -79,9 +79,9 @@ def test_a_controller_manager_listens_on_this_machine(
 def test_its_lease_is_where_it_is(written: dict[str, Any], namespace: str) -> None:
     """Unless it is told otherwise; the rest stays, and what was given is not changed."""
     given = {"leaderElection": written, "certManagement": {"enable": True}}
-    told, _ = TRAINER.outside(given, ASSIGNMENT)
-    assert told["leaderElection"] == written | {"resourceNamespace": namespace}
-    assert told["certManagement"] == {"enable": True}
+    adapted, _ = TRAINER.outside(given, ASSIGNMENT)
+    assert adapted["leaderElection"] == written | {"resourceNamespace": namespace}
+    assert adapted["certManagement"] == {"enable": True}
     assert set(given) == {"leaderElection", "certManagement"}
 
 
@@ -94,16 +94,16 @@ def katib() -> dict[str, Object]:
 def test_katibs_settings_are_its_own_but_for_where_it_listens(katib: dict[str, Object]) -> None:
     """Those of its release."""
     configuration = yaml.safe_load(katib[f"ConfigMap/{CONFIG}"]["data"]["katib-config.yaml"])
-    told, listening = KATIB.outside(configuration, ASSIGNMENT)
+    adapted, listening = KATIB.outside(configuration, ASSIGNMENT)
     assert listening.ports == {8443: 1, 8080: 2, 18080: 3}
     assert listening.health == 3
-    controller = told["init"].pop("controller")
+    controller = adapted["init"].pop("controller")
     assert controller.pop("webhookPort") == 1
     assert controller.pop("metricsAddr") == "127.0.0.1:2"
     assert controller.pop("healthzAddr") == "127.0.0.1:3"
     configuration["init"]["controller"].pop("webhookPort")
     assert controller == configuration["init"].pop("controller")
-    assert told == configuration
+    assert adapted == configuration
 
 
 def test_katib_is_where_it_is_told_to_be(katib: dict[str, Object]) -> None:
@@ -148,8 +148,8 @@ def _field(path: str) -> Object:
 
 def test_variables_are_words_and_fields_of_the_pod() -> None:
     """As Katib learns its namespace."""
-    told = environment(_pod(_field("metadata.namespace"), {"name": "B", "value": "b"}, {"name": "C"}))
-    assert told == {"A": "n", "B": "b", "C": ""}
+    variables = environment(_pod(_field("metadata.namespace"), {"name": "B", "value": "b"}, {"name": "C"}))
+    assert variables == {"A": "n", "B": "b", "C": ""}
 
 
 @pytest.mark.parametrize(

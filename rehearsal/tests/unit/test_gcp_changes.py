@@ -205,12 +205,12 @@ def test_refused_before_anything_is_planned(
 ) -> None:
     """By the provider's own schema, in its words."""
     _, failures = Cloud(tmp_path).check(kind, inputs)
-    found = {failure.property: failure.reason for failure in failures}
+    reasons = {failure.property: failure.reason for failure in failures}
     if reason is None:
-        assert path not in found
+        assert path not in reasons
     else:
-        assert reason in found.get(path, str(found))
-        assert path in found
+        assert reason in reasons.get(path, str(reasons))
+        assert path in reasons
 
 
 def test_both_counts_are_refused_of_a_new_pool_alone(cloud: Cloud) -> None:
@@ -317,6 +317,6 @@ def test_a_provider_without_a_project(tmp_path: Path) -> None:
 def test_settings_that_the_provider_does_not_have(tmp_path: Path) -> None:
     """A slip in the provider's own inputs is found too."""
     provider = Cloud(tmp_path).provider
-    assert [one.property for one in provider.check_config({"projekt": PROJECT})] == ["projekt"]
+    assert [failure.property for failure in provider.check_config({"projekt": PROJECT})] == ["projekt"]
     assert provider.check_config({"project": PROJECT, "version": "10.2.0"}) == []
     assert provider.change_config({"project": "a"}, {"project": "b"}) == Change(("project",))

@@ -55,7 +55,7 @@ def test_nodes_are_as_the_placement_expects(tmp_path: Path, pool: dict[str, Any]
     """Every label and taint that work is placed by is really on the nodes, and no taint that it does not
     know; capacity, limits and accelerators are those declared."""
     declared = declare(changed(only(GKE, **pool), lifetime={"hours": 8}))
-    work = next(one for one in declared.pools if one.name == "work")
+    work = next(item for item in declared.pools if item.name == "work")
     cloud = Cloud(tmp_path)
     for resource, inputs in asked_for(changed(only(GKE, **pool), lifetime={"hours": 8})):
         cloud.create(resource.type, inputs, resource.name)
@@ -74,8 +74,8 @@ def test_nodes_are_as_the_placement_expects(tmp_path: Path, pool: dict[str, Any]
     )
     assert made.autoscaled == (work.nodes.count is None)
     assert made.accelerator == ((work.accelerator.type, work.accelerator.count) if work.accelerator else None)
-    found = profile(declared).pool("work").accelerator
-    assert made.accelerators == ({found.resource: str(found.count)} if found else {})
+    accelerator = profile(declared).pool("work").accelerator
+    assert made.accelerators == ({accelerator.resource: str(accelerator.count)} if accelerator else {})
     price = hourly_price(PoolIn(work, declared.site, "pools[1]"))
     assert price is None or price < made.hourly < price + 0.1
 
@@ -204,12 +204,12 @@ def test_a_cluster_that_is_there_already(tmp_path: Path) -> None:
 
     identity = seed_cluster(cloud.store, cloud.clusters, **where)
 
-    found: Any = cloud.provider.invoke(GET_CLUSTER, where)
-    endpoint = found["controlPlaneEndpointsConfigs"][0]["dnsEndpointConfigs"][0]
-    assert (identity, found["id"]) == (CLUSTER_ID, CLUSTER_ID)
+    cluster: Any = cloud.provider.invoke(GET_CLUSTER, where)
+    endpoint = cluster["controlPlaneEndpointsConfigs"][0]["dnsEndpointConfigs"][0]
+    assert (identity, cluster["id"]) == (CLUSTER_ID, CLUSTER_ID)
     assert endpoint["endpoint"] == cloud.clusters.endpoint(identity).host
     assert endpoint["allowExternalTraffic"]
-    assert found["network"] == "projects/acme-ml/global/networks/default"
+    assert cluster["network"] == "projects/acme-ml/global/networks/default"
     cloud.create(NODE_POOL, base("train-cpu"))
     assert cloud.node_pools().keys() == {"cpu", "default-pool"}
 
@@ -219,10 +219,10 @@ def test_a_cluster_that_is_reached_by_its_address(tmp_path: Path) -> None:
     cloud = Cloud(tmp_path)
     where: dict[str, Any] = {"project": "acme-ml", "location": "us-central1", "name": "old"}
     identity = seed_cluster(cloud.store, cloud.clusters, **where, dns_endpoint=False)
-    found: Any = cloud.provider.invoke(GET_CLUSTER, where)
-    assert not found["controlPlaneEndpointsConfigs"][0]["dnsEndpointConfigs"][0]["allowExternalTraffic"]
-    assert found["endpoint"] == cloud.clusters.endpoint(identity).host
-    assert found["masterAuths"][0]["clusterCaCertificate"] == "Q0E="
+    cluster: Any = cloud.provider.invoke(GET_CLUSTER, where)
+    assert not cluster["controlPlaneEndpointsConfigs"][0]["dnsEndpointConfigs"][0]["allowExternalTraffic"]
+    assert cluster["endpoint"] == cloud.clusters.endpoint(identity).host
+    assert cluster["masterAuths"][0]["clusterCaCertificate"] == "Q0E="
     assert cloud.node_pools()["default-pool"].zones == ("us-central1-a", "us-central1-b", "us-central1-c")
 
 

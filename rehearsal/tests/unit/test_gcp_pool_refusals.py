@@ -29,9 +29,9 @@ def test_a_pool_that_is_refused(
     with pytest.raises(RefusedError) as refused:
         cloud.create(NODE_POOL, base(f"train-{pool}", **changes))
 
-    broken = next(one for one in RULES if one.name == rule)
-    said = broken.refusal(cloud.request(NODE_POOL, base(f"train-{pool}", **changes)))
-    assert str(refused.value) == f"error creating NodePool: {said}"
+    broken = next(candidate for candidate in RULES if candidate.name == rule)
+    refusal = broken.refusal(cloud.request(NODE_POOL, base(f"train-{pool}", **changes)))
+    assert str(refused.value) == f"error creating NodePool: {refusal}"
     assert message in str(refused.value)
     assert cloud.store.resources() == before
 
@@ -55,8 +55,8 @@ def test_a_quota_is_exceeded_where_it_was_asked_for(tmp_path: Path) -> None:
     cloud.create(NODE_POOL, base("train-system"))
     cloud.create(NODE_POOL, base("train-cpu"))
 
-    said = "Insufficient regional quota to satisfy request: resource \"CPUS\": request requires '8.0'"
-    assert f"Error 403: {said} and is short '2.0'. project has a quota of '6.0'" in str(refused.value)
+    message = "Insufficient regional quota to satisfy request: resource \"CPUS\": request requires '8.0'"
+    assert f"Error 403: {message} and is short '2.0'. project has a quota of '6.0'" in str(refused.value)
     assert str(refused.value).endswith("?usage=USED&project=acme-ml., forbidden")
     assert cloud.store.events(kind="quota-exceeded")[0].facts["quota"] == "CPUS"
 

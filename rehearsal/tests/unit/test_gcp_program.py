@@ -34,11 +34,11 @@ def test_all_of_it_comes_and_goes(tmp_path: Path, declared: Declaration) -> None
     ephemeral = {"name": "it-test", **declared, "lifetime": {"hours": 8}}
     made: list[str] = []
     for resource, inputs in asked_for(ephemeral):
-        one = cloud.create(resource.type, inputs, resource.name)
-        assert one.id == resource.id
-        assert (cloud.read(one.id).inputs, []) == cloud.check(resource.type, inputs)
-        assert cloud.diff(one.id, inputs) == Change()
-        made.append(one.id)
+        created = cloud.create(resource.type, inputs, resource.name)
+        assert created.id == resource.id
+        assert (cloud.read(created.id).inputs, []) == cloud.check(resource.type, inputs)
+        assert cloud.diff(created.id, inputs) == Change()
+        made.append(created.id)
 
     assert {pool["name"] for pool in declared["pools"]} <= cloud.node_pools().keys()
     for identity in reversed(made):
@@ -58,7 +58,7 @@ def test_what_happens_is_told(tmp_path: Path) -> None:
     cloud = Cloud(tmp_path)
     for resource, inputs in asked_for(GKE):
         cloud.create(resource.type, inputs, resource.name)
-    said = [(event.kind, event.text) for event in cloud.store.events()]
-    assert said[0] == ("cluster-created", "The cluster train was created.")
-    assert ("node-pool-created", "The node pool cpu was created.") in said
-    assert len(said) == 1 + len(GKE["pools"])
+    events = [(event.kind, event.text) for event in cloud.store.events()]
+    assert events[0] == ("cluster-created", "The cluster train was created.")
+    assert ("node-pool-created", "The node pool cpu was created.") in events
+    assert len(events) == 1 + len(GKE["pools"])

@@ -110,7 +110,7 @@ def test_a_cluster_that_is_refused(tmp_path: Path, changes: dict[str, Any], rule
     with pytest.raises(RefusedError) as refused:
         cloud.create(CLUSTER, base("train-cluster", **changes))
 
-    broken = next(one for one in CLUSTER_RULES if one.name == rule)
+    broken = next(candidate for candidate in CLUSTER_RULES if candidate.name == rule)
     assert str(refused.value) == broken.refusal(cloud.request(CLUSTER, base("train-cluster", **changes)))
     assert message in str(refused.value)
     assert cloud.clusters.running == {}
@@ -247,8 +247,8 @@ OTHERS: list[tuple[str, dict[str, Any], str]] = [
 def test_a_resource_that_is_refused(tmp_path: Path, kind: str, inputs: dict[str, Any], message: str) -> None:
     """Beside a whole cluster of the program's; nothing is left of it."""
     cloud = Cloud(tmp_path)
-    for resource, asked in asked_for(GKE):
-        cloud.create(resource.type, asked, resource.name)
+    for resource, properties in asked_for(GKE):
+        cloud.create(resource.type, properties, resource.name)
     before = cloud.store.resources()
     with pytest.raises(RefusedError) as refused:
         cloud.create(kind, inputs)

@@ -83,7 +83,7 @@ class Loop:
     def messages(self, kind: str) -> list[str]:
         """Ids of the messages of the timeline's events of a kind."""
         facts = [event.facts for event in self.store.events(kind=kind)]
-        return [each for fact in facts for each in fact.get("messages", [fact.get("message")])]
+        return [message for fact in facts for message in fact.get("messages", [fact.get("message")])]
 
 
 def _first_and_second(**changes: Any) -> tuple[NodePool, NodePool]:
@@ -108,8 +108,8 @@ def test_a_zone_without_stock_does_not_stop_a_rule(tmp_path: Path) -> None:
     assert loop.run(_in(A)) == []
     assert loop.run(_in(A), _in(B, "q"), now=1) == [f"first/{B}"]
     assert loop.messages("no-node") == [OUT_OF_RESOURCES]
-    *_, told = loop.actuator.create_event.call_args_list
-    assert told.args[2] == "TriggeredScaleUp"
+    *_, call = loop.actuator.create_event.call_args_list
+    assert call.args[2] == "TriggeredScaleUp"
 
 
 def test_a_quota_stops_a_rule_in_all_zones(tmp_path: Path) -> None:

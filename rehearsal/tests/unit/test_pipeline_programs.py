@@ -24,8 +24,8 @@ def test_placeholders_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     )
     constants = {"all": "{{$.pipeline_job_uuid}}", "part": "/x/{{$.pipeline_job_uuid}}"}
     inputs = {name: {"runtimeValue": {"constant": value}} for name, value in constants.items()}
-    found = driver.resolve(run, options, {}, {"inputs": {"parameters": inputs}})
-    assert found.parameters == {"all": "r", "part": "/x/{{$.pipeline_job_uuid}}"}
+    resolved = driver.resolve(run, options, {}, {"inputs": {"parameters": inputs}})
+    assert resolved.parameters == {"all": "r", "part": "/x/{{$.pipeline_job_uuid}}"}
 
 
 def test_outputs_of_a_graph(tmp_path: Path) -> None:
@@ -63,6 +63,6 @@ def test_outputs_of_a_step(tmp_path: Path) -> None:
     }
     kinds = {"text": "STRING", "number": "NUMBER_INTEGER", "none": "STRING"}
     definitions = {name: {"parameterType": kind} for name, kind in kinds.items()}
-    found = launcher.collected(executor_input, {"outputDefinitions": {"parameters": definitions}})
-    assert found.parameters == {"text": "7", "number": 7}
-    assert found.artifacts["data"]["artifacts"][0] == {**declared, "metadata": {"rows": 2}}
+    outputs = launcher.collected(executor_input, {"outputDefinitions": {"parameters": definitions}})
+    assert outputs.parameters == {"text": "7", "number": 7}
+    assert outputs.artifacts["data"]["artifacts"][0] == {**declared, "metadata": {"rows": 2}}

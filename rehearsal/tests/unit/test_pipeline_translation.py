@@ -33,15 +33,15 @@ def _compiled(pipeline: BaseComponent, folder: Path) -> Compiled:
 
 
 def _templates(made: Object) -> dict[str, Object]:
-    return {each["name"]: each for each in made["spec"]["templates"]}
+    return {template["name"]: template for template in made["spec"]["templates"]}
 
 
 def _tasks(template: Object) -> dict[str, Object]:
-    return {each["name"]: each for each in template["dag"]["tasks"]}
+    return {task["name"]: task for task in template["dag"]["tasks"]}
 
 
 def _given(task: Object) -> dict[str, str]:
-    return {each["name"]: each["value"] for each in task["arguments"]["parameters"]}
+    return {parameter["name"]: parameter["value"] for parameter in task["arguments"]["parameters"]}
 
 
 @pytest.fixture
@@ -68,9 +68,9 @@ def test_a_step_is_a_driver_and_an_executor(coin_flip: Object) -> None:
     given = _given(root["flip-coin"])
     assert given["pod-spec-patch"] == "{{tasks.flip-coin-driver.outputs.parameters.pod-spec-patch}}"
     assert "when" not in root["flip-coin"]
-    told = _given(root["flip-coin-driver"])
-    assert told["container"] == "{{workflow.parameters.implementations-comp-flip-coin}}"
-    assert told["kubernetes-config"] == "{{workflow.parameters.kubernetes-comp-flip-coin}}"
+    arguments = _given(root["flip-coin-driver"])
+    assert arguments["container"] == "{{workflow.parameters.implementations-comp-flip-coin}}"
+    assert arguments["kubernetes-config"] == "{{workflow.parameters.kubernetes-comp-flip-coin}}"
 
 
 def test_a_branch_runs_when_its_driver_says_so(coin_flip: Object) -> None:
@@ -285,17 +285,17 @@ def test_other_conditions_are_refused(condition: str) -> None:
         holds(condition, {"n": 3})
 
 
-def _driver(folder: Path, kind: str, component: str, compiled: Compiled, **told: str) -> dict[str, str]:
+def _driver(folder: Path, kind: str, component: str, compiled: Compiled, **options: str) -> dict[str, str]:
     """Run a driver as its pod does, and return what it has written."""
     outputs = ("execution_id", "condition", "pod_spec_patch")
     words = [f"--type={kind}", "--run_id=r", "--run_name=coin-flip-x"]
     words += [f"--component={json.dumps(compiled.component(component))}"]
-    words += [f"--{key}={value}" for key, value in told.items()]
+    words += [f"--{key}={value}" for key, value in options.items()]
     for output in outputs:
         (folder / output).unlink(missing_ok=True)
         words.append(f"--{output}_path={folder / output}")
     driver.main(words)
-    return {each: (folder / each).read_text() for each in outputs if (folder / each).exists()}
+    return {output: (folder / output).read_text() for output in outputs if (folder / output).exists()}
 
 
 def test_a_run_without_a_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

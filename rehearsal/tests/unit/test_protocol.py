@@ -178,7 +178,7 @@ def test_functions_and_configuration_are_answered(served: Served) -> None:
     answer = stub.Invoke(provider_pb2.InvokeRequest(tok="gcp:a:b", args=_struct(x=1)))
     assert properties(getattr(answer, "return")) == {"token": "gcp:a:b", "x": 1}
     checked = stub.CheckConfig(provider_pb2.CheckRequest(urn=URN, news=_struct()))
-    assert [(one.property, one.reason) for one in checked.failures] == [("project", "is missing")]
+    assert [(failure.property, failure.reason) for failure in checked.failures] == [("project", "is missing")]
 
 
 def test_an_api_error_strikes_as_often_as_it_was_asked_for(served: Served) -> None:

@@ -50,8 +50,10 @@ def test_a_resource_group_in_no_region(tmp_path: Path) -> None:
     azure = Azure(tmp_path)
     with pytest.raises(RefusedError) as refused:
         azure.make("resources:ResourceGroup", resourceGroupName="train", location="mars")
-    said = "The provided location 'mars' is not available for resource group. List of available regions is '"
-    assert f'Code="LocationNotAvailableForResourceGroup" Message="{said}australiacentral,' in str(
+    message = (
+        "The provided location 'mars' is not available for resource group. List of available regions is '"
+    )
+    assert f'Code="LocationNotAvailableForResourceGroup" Message="{message}australiacentral,' in str(
         refused.value
     )
     azure.make("resources:ResourceGroup", resourceGroupName="train", location="East US")

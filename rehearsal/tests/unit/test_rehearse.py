@@ -26,7 +26,7 @@ def _asked(addons: object, *steps: dict[str, Any]) -> set[str]:
     scenario = Scenario.model_validate(
         {"title": "It is tried.", "declaration": {**GKE, "addons": addons}, "steps": [UP, *steps]}
     )
-    found = needs(read_stack(ROOT, "dev"), scenario, ROOT)
+    tools = needs(read_stack(ROOT, "dev"), scenario, ROOT)
     optional = {
         "jobset",
         "trainer-controller-manager",
@@ -34,11 +34,11 @@ def _asked(addons: object, *steps: dict[str, Any]) -> set[str]:
         "workflow-controller",
         "argo-crds",
     }
-    return optional & set(found)
+    return optional & set(tools)
 
 
 @pytest.mark.parametrize(
-    ("addons", "steps", "asked"),
+    ("addons", "steps", "expected"),
     [
         ({}, [], set[str]()),
         ({"trainer": {}}, [], {"jobset", "trainer-controller-manager"}),
@@ -51,10 +51,10 @@ def _asked(addons: object, *steps: dict[str, Any]) -> set[str]:
     ids=["none", "trainer", "katib", "null", "later", "no longer", "with a fault"],
 )
 def test_what_some_declaration_can_use_is_asked_for(
-    addons: object, steps: list[dict[str, Any]], asked: set[str]
+    addons: object, steps: list[dict[str, Any]], expected: set[str]
 ) -> None:
     """Of those that come up in any step."""
-    assert _asked(addons, *steps) == asked
+    assert _asked(addons, *steps) == expected
 
 
 def test_a_scenario_of_another_stack_is_asked_for_its_own() -> None:
@@ -80,10 +80,10 @@ def test_a_fault_is_said_before_anything_is_built() -> None:
 
 def test_the_cloud_knows_what_it_was_told(tmp_path: Path) -> None:
     """By a file, its tools among the rest; one that it was not told of is an error."""
-    told = Settings(60, {"pools": []}, {"etcd": "/bin/etcd"})
-    told.write(tmp_path)
+    settings = Settings(60, {"pools": []}, {"etcd": "/bin/etcd"})
+    settings.write(tmp_path)
     read_back = Settings.read(tmp_path)
-    assert read_back == told
+    assert read_back == settings
     assert read_back.path("etcd") == Path("/bin/etcd")
     with pytest.raises(KeyError):
         read_back.path("jobset")

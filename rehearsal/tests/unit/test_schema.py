@@ -22,7 +22,7 @@ NETWORK = "azure-native:network:VirtualNetwork"
 )
 def test_required_properties_of_a_type(token: str, required: set[str]) -> None:
     """Both packages' types are found by token, and objects of the same name are not taken for them."""
-    assert {one.name for one in properties(token).values() if one.required} == required
+    assert {item.name for item in properties(token).values() if item.required} == required
 
 
 @pytest.mark.parametrize("token", ["gcp:container/nodePool:Pool", "nobody:container:Thing"])
@@ -79,6 +79,6 @@ def test_either_of_two_types_fits() -> None:
     cluster = "azure-native:containerservice:ManagedCluster"
     assert misfits(cluster, {"resourceGroupName": "g", "agentPoolProfiles": [profile]}) == []
     wrong: Plain = [{**profile, "mode": ["System"]}]
-    assert [one.path for one in misfits(cluster, {"resourceGroupName": "g", "agentPoolProfiles": wrong})] == [
-        "agentPoolProfiles[0].mode"
-    ]
+    assert [
+        misfit.path for misfit in misfits(cluster, {"resourceGroupName": "g", "agentPoolProfiles": wrong})
+    ] == ["agentPoolProfiles[0].mode"]

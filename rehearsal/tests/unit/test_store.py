@@ -16,13 +16,13 @@ BUCKET = Resource("gcp", "b/one", "gcp:storage/bucket:Bucket", "urn", {"a": 1}, 
 
 def test_what_is_put_is_there_for_everyone(tmp_path: Path) -> None:
     """A second opening of the file sees what the first has written, and goes by the same clock."""
-    one, other = Store(tmp_path / "s", speed=60), Store(tmp_path / "s")
-    one.put(BUCKET)
+    store, other = Store(tmp_path / "s", speed=60), Store(tmp_path / "s")
+    store.put(BUCKET)
     assert other.get("gcp", "b/one") == BUCKET
     assert other.get("azure-native", "b/one") is None
-    assert other.clock == one.clock
+    assert other.clock == store.clock
     assert other.remove("gcp", "b/one")
-    assert not one.remove("gcp", "b/one")
+    assert not store.remove("gcp", "b/one")
 
 
 def test_resources_are_found_by_cloud_and_by_type(tmp_path: Path) -> None:
@@ -30,23 +30,23 @@ def test_resources_are_found_by_cloud_and_by_type(tmp_path: Path) -> None:
     store = Store(tmp_path / "s")
     other = Resource("gcp", "b/two", "gcp:storage/object:Object")
     third = Resource("nodes", "b/two", "x")
-    for one in (third, other, BUCKET):
-        store.put(one)
+    for resource in (third, other, BUCKET):
+        store.put(resource)
     assert store.resources() == [BUCKET, other, third]
     assert store.resources("gcp") == [BUCKET, other]
     assert store.resources("gcp", "gcp:storage/object:Object") == [other]
     assert store.resources(kind="x") == [third]
 
 
-@given(times=st.integers(1, 5), asked=st.integers(0, 8))
+@given(times=st.integers(1, 5), attempts=st.integers(0, 8))
 def test_a_fault_strikes_as_often_as_it_was_asked_for(
-    tmp_path_factory: pytest.TempPathFactory, times: int, asked: int
+    tmp_path_factory: pytest.TempPathFactory, times: int, attempts: int
 ) -> None:
     """It strikes so many times and is gone; one without a number strikes until it is lifted."""
     store = Store(tmp_path_factory.mktemp("s") / "s")
     store.ask(Fault("slow", "create *", times))
-    struck = [store.strike("slow", "create pool") is not None for _ in range(asked)]
-    assert struck == [number < times for number in range(asked)]
+    struck = [store.strike("slow", "create pool") is not None for _ in range(attempts)]
+    assert struck == [number < times for number in range(attempts)]
 
 
 def test_a_fault_strikes_only_what_it_is_meant_for_until_it_is_lifted(tmp_path: Path) -> None:

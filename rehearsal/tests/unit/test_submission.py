@@ -23,9 +23,9 @@ TRAIN_JOB = {"kind": "TrainJob", "metadata": {"name": "t"}, "spec": {"trainer": 
 MAP = {"kind": "ConfigMap", "metadata": {"name": "m"}, "data": {"a": "b"}}
 
 
-def _submitted(directory: Path, *objects: dict[str, Any], **said: Any) -> list[dict[str, Any]]:
+def _submitted(directory: Path, *objects: dict[str, Any], **fields: Any) -> list[dict[str, Any]]:
     (directory / "work.yaml").write_text(yaml.safe_dump_all(objects))
-    return list(submitted(Submit(do="submit", manifests="work.yaml", **said), DEV, directory))
+    return list(submitted(Submit(do="submit", manifests="work.yaml", **fields), DEV, directory))
 
 
 @pytest.mark.parametrize("kind", WORK)
@@ -47,7 +47,7 @@ def test_every_pool_gets_a_job_whoever_shares_its_queue() -> None:
     assert any(len(queue.local_queues) > 1 for queue in profile.queues)
     made = list(on_every_pool(EveryPool(do="every-pool"), profile))
     work = {pool.name for pool in profile.pools if pool.role != "system"}
-    assert {one["metadata"]["name"] for one in made} == {f"try-{name}" for name in work}
+    assert {job["metadata"]["name"] for job in made} == {f"try-{name}" for name in work}
 
 
 def test_it_is_refused_where_there_are_no_pods(tmp_path: Path) -> None:

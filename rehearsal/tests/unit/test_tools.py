@@ -52,9 +52,9 @@ def test_only_a_version_that_will_do_is_taken_from_path(
         monkeypatch.setitem(PINS, pin, replace(PINS[pin], version=version))
     path = machine.program(name, f"echo '{says}'")
     if good:
-        found = ensure([name], say=silent).found[name]
-        assert (found.path, found.origin) == (path, Origin.PATH)
-        assert found.version in says
+        tool = ensure([name], say=silent).found[name]
+        assert (tool.path, tool.origin) == (path, Origin.PATH)
+        assert tool.version in says
     else:
         with pytest.raises(ToolError, match=f"nor built yet: {name} "):
             ensure([name], say=silent)
@@ -71,11 +71,11 @@ def test_what_is_missing_is_built_once(machine: Machine) -> None:
     """The second time it comes from the cache, and needs no Go."""
     machine.go()
     first = ensure(["etcd", "kwok", "etcd"], say=silent).found
-    assert [found.origin for found in first.values()] == [Origin.BUILT, Origin.BUILT]
+    assert [tool.origin for tool in first.values()] == [Origin.BUILT, Origin.BUILT]
     assert subprocess.run([first["kwok"].path], capture_output=True, check=True).stdout == b"built\n"
     (machine.bin / "go").unlink()
     second = ensure(["etcd", "kwok"], say=silent)
-    assert [found.origin for found in second.found.values()] == [Origin.CACHE, Origin.CACHE]
+    assert [tool.origin for tool in second.found.values()] == [Origin.CACHE, Origin.CACHE]
     assert second.path("kwok") == first["kwok"].path
     assert machine.built() == ["go.etcd.io/etcd/server/v3", "sigs.k8s.io/kwok/cmd/kwok"]
 
@@ -185,7 +185,7 @@ _BY_ADDON = {
 @pytest.mark.parametrize("addons", [(), ("trainer",), ("katib",), ("trainer", "katib", "kueue", "pipelines")])
 def test_only_what_is_declared_is_needed(addons: tuple[str, ...]) -> None:
     """In the order of the table; what tests ask for by name never is."""
-    found = needed(addons)
+    items = needed(addons)
     by_name = {
         "workflow-controller",
         "argo-crds",
@@ -195,8 +195,8 @@ def test_only_what_is_declared_is_needed(addons: tuple[str, ...]) -> None:
         "cluster-autoscaler",
     }
     never = by_name.union(*(names for addon, names in _BY_ADDON.items() if addon not in addons))
-    assert list(found) == [name for name in ITEMS if name not in never]
-    assert {"etcd", "pulumi", "pulumi-resource-kubernetes", "kubectl", "kueue", "kueue-chart"} <= set(found)
+    assert list(items) == [name for name in ITEMS if name not in never]
+    assert {"etcd", "pulumi", "pulumi-resource-kubernetes", "kubectl", "kueue", "kueue-chart"} <= set(items)
 
 
 def test_an_installed_plugin_of_the_sdk_is_preferred(
@@ -214,5 +214,5 @@ def test_an_installed_plugin_of_the_sdk_is_preferred(
     with pytest.raises(ToolError):
         ensure([name], say=silent)
     installed.touch()
-    found = ensure([name], say=silent).found[name]
-    assert (found.path, found.version, found.origin) == (installed, sdk_version("kubernetes"), Origin.PLUGINS)
+    tool = ensure([name], say=silent).found[name]
+    assert (tool.path, tool.version, tool.origin) == (installed, sdk_version("kubernetes"), Origin.PLUGINS)

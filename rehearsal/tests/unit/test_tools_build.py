@@ -150,8 +150,8 @@ def test_two_at_once_build_once(machine: Machine, monkeypatch: pytest.MonkeyPatc
         subprocess.Popen([sys.executable, "-c", _BUILD_ETCD], cwd=ROOT, stdout=subprocess.PIPE, text=True)
         for _ in range(2)
     ]
-    said = sorted(process.communicate(timeout=60)[0].strip() for process in both)
-    assert said == ["built now Started Worked Finished", f"cache {Waiting.__name__}"]
+    outputs = sorted(process.communicate(timeout=60)[0].strip() for process in both)
+    assert outputs == ["built now Started Worked Finished", f"cache {Waiting.__name__}"]
     assert machine.built() == ["go.etcd.io/etcd/server/v3"]
 
 
