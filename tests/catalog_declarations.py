@@ -129,7 +129,7 @@ def _machine(cloud: str) -> st.SearchStrategy[Declaration]:
     plain = st.sampled_from([*names, *_SHAPES[cloud]]).map(_of)
     if kind is CloudKind.AKS:
         return plain
-    carriers = [name for name in names if (found := find_machine(kind, name)) and found.attachable]
+    carriers = [name for name in names if (machine := find_machine(kind, name)) and machine.attachable]
     attached = st.builds(
         _with_accelerator,
         st.sampled_from(carriers),
@@ -279,10 +279,10 @@ def _without(written: Declaration, paths: list[str]) -> bool:
     """Take the parts that paths lead into out of a declaration; false where one is of the whole of it."""
     gone: dict[str, set[int]] = {}
     for path in paths:
-        found = _PART.match(path)
-        if found is None:
+        match = _PART.match(path)
+        if match is None:
             return False
-        items, index, addon, cloud = found.groups()
+        items, index, addon, cloud = match.groups()
         if items:
             gone.setdefault(items, set()).add(int(index))
         elif addon:

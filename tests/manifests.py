@@ -57,17 +57,17 @@ def requests(manifest: Object) -> tuple[float, float]:
     spec = pod_spec(manifest)
     running = [_asked(item) for item in spec.get("containers", ())]
     starting = [_asked(item) for item in spec.get("initContainers", ())]
-    each = [
+    totals = [
         max(sum(item[index] for item in running), max((item[index] for item in starting), default=0))
         for index in (0, 1)
     ]
     replicas = manifest.get("spec", {}).get("replicas", 1)
-    return each[0] * replicas, each[1] * replicas
+    return totals[0] * replicas, totals[1] * replicas
 
 
 def _asked(container: Object) -> tuple[float, float]:
-    asked: dict[str, Any] = container.get("resources", {}).get("requests", {})
-    return millicores(asked.get("cpu", "0")), mebibytes(asked.get("memory", "0"))
+    requested: dict[str, Any] = container.get("resources", {}).get("requests", {})
+    return millicores(requested.get("cpu", "0")), mebibytes(requested.get("memory", "0"))
 
 
 def millicores(text: object) -> float:

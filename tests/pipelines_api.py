@@ -64,8 +64,8 @@ class PipelinesApi:
             raise RefusedRequestError(400, "In single-user mode, the namespace must be empty.")
         wanted = json.loads(query.get("filter", ["{}"])[0]).get("predicates", [])
         names = [predicate["stringValue"] for predicate in wanted]
-        found = [item for item in self.experiments.values() if not names or item["display_name"] in names]
-        return {"experiments": found, "total_size": len(found)}
+        matching = [item for item in self.experiments.values() if not names or item["display_name"] in names]
+        return {"experiments": matching, "total_size": len(matching)}
 
     def _created_experiment(self, body: Any) -> dict[str, Any]:
         name = body.get("display_name")

@@ -65,14 +65,14 @@ def _plain(value: Any) -> Any:
 def after(recording: Recording, item: Resource) -> set[str]:
     """URNs of everything that is there before a resource is made; children of what it waits for among
     them."""
-    seen: set[str] = set()
+    urns: set[str] = set()
     rest = list(item.dependencies)
     while rest:
         urn = rest.pop()
-        if urn not in seen:
-            seen.add(urn)
+        if urn not in urns:
+            urns.add(urn)
             rest += recording[urn].dependencies
-    return seen
+    return urns
 
 
 def operator(recording: Recording) -> dict[str, Any] | None:

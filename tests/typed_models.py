@@ -113,7 +113,7 @@ def _azure(model: Any, value: Mapping[str, Any], at: str) -> Iterator[str]:
 
 def _camel(key: str) -> str:
     """A key as azure-native has it: the autoscaler's `scan-interval` is `scanInterval`."""
-    return re.sub("-(.)", lambda found: found[1].upper(), key)
+    return re.sub("-(.)", lambda match: match[1].upper(), key)
 
 
 def _azure_value(kind: str, value: Any, path: str, choices: tuple[str, ...]) -> Iterator[str]:
@@ -137,8 +137,8 @@ def _azure_value(kind: str, value: Any, path: str, choices: tuple[str, ...]) -> 
 def _choices(model: Any, name: str) -> tuple[str, ...]:
     """Values of an enumeration, which the library names in the annotation of its constructor."""
     parameter = inspect.signature(model.__init__).parameters.get(name)
-    found = re.search(r"_models\.(\w+)", str(parameter.annotation)) if parameter else None
-    enumeration = getattr(models, found[1], None) if found else None
+    match = re.search(r"_models\.(\w+)", str(parameter.annotation)) if parameter else None
+    enumeration = getattr(models, match[1], None) if match else None
     if not (isinstance(enumeration, type) and issubclass(enumeration, Enum)):
         return ()
     return tuple(str(member.value) for member in enumeration)

@@ -73,7 +73,7 @@ def test_an_option_is_a_field(benchmark: str, item: Item) -> None:
     for name in item.option.replace("[]", "").split("."):
         fields = [type_["properties"][name] for type_ in types if name in type_.get("properties", {})]
         assert fields, item.option
-        types = [schema["$defs"][found] for found in re.findall(r"#/\$defs/(\w+)", str(fields))]
+        types = [schema["$defs"][definition] for definition in re.findall(r"#/\$defs/(\w+)", str(fields))]
 
 
 def test_numbers_are_in_order_and_once() -> None:

@@ -16,15 +16,15 @@ from tests.synth import synth
 
 def cloud_drivers(recording: Recording) -> dict[str, bool]:
     """GPU pools as the cloud is told of them: whether it installs the driver."""
-    found: dict[str, bool] = {}
+    drivers: dict[str, bool] = {}
     for item in recording.of_type("gcp:container/nodePool:NodePool"):
         for gpu in manifest(item)["nodeConfig"].get("guestAccelerators") or ():
             version = gpu["gpuDriverInstallationConfig"]["gpuDriverVersion"]
-            found[manifest(item)["name"]] = version != "INSTALLATION_DISABLED"
+            drivers[manifest(item)["name"]] = version != "INSTALLATION_DISABLED"
     for item in recording.of_type("azure-native:containerservice:AgentPool"):
         if (profile_ := manifest(item).get("gpuProfile")) is not None:
-            found[manifest(item)["agentPoolName"]] = profile_["driver"] == "Install"
-    return found
+            drivers[manifest(item)["agentPoolName"]] = profile_["driver"] == "Install"
+    return drivers
 
 
 def pools_of(affinity: Mapping[str, Any]) -> list[str]:
@@ -38,8 +38,8 @@ def pools_of(affinity: Mapping[str, Any]) -> list[str]:
 def daemon_sets(recording: Recording) -> Iterator[tuple[str, dict[str, Any]]]:
     """Our DaemonSets: what each is for, and its pods' spec."""
     for item in recording.of_type("kubernetes:apps/v1:DaemonSet"):
-        found = manifest(item)
-        yield found["metadata"]["name"], found["spec"]["template"]["spec"]
+        daemon_set = manifest(item)
+        yield daemon_set["metadata"]["name"], daemon_set["spec"]["template"]["spec"]
 
 
 @pytest.mark.parametrize(("base", "addons"), MODES)
@@ -84,15 +84,18 @@ def test_daemon_sets_tolerate_their_pools_taints_alone(base: Declaration, addons
     """Each taint of the pools that they are led to, and nothing beside: not everything, and never for
     ever."""
     for declaration in over_images(changed(base, addons=addons)):
-        told = {one.name: one for one in profile(declare(declaration)).pools}
+        by_name = {pool.name: pool for pool in profile(declare(declaration)).pools}
         for _, spec in daemon_sets(synth(declaration)):
             led_to = pools_of(spec["affinity"])
-            assert all(told[name].accelerator is not None for name in led_to)
+            assert all(by_name[name].accelerator is not None for name in led_to)
             wanted = {
-                (taint.key, taint.value, taint.effect) for name in led_to for taint in told[name].taints
+                (taint.key, taint.value, taint.effect) for name in led_to for taint in by_name[name].taints
             }
-            found = {(one["key"], one.get("value", ""), one["effect"]) for one in spec["tolerations"]}
-            assert found == wanted
+            tolerated = {
+                (toleration["key"], toleration.get("value", ""), toleration["effect"])
+                for toleration in spec["tolerations"]
+            }
+            assert tolerated == wanted
 
 
 def test_installers_are_valid() -> None:

@@ -386,8 +386,8 @@ TENANCY = [
     Flip(
         "Queue.together",
         *(
-            changed(AKS, queues=[{"name": "gpus", "pools": ["t4"], "together": asked}])
-            for asked in (False, True)
+            changed(AKS, queues=[{"name": "gpus", "pools": ["t4"], "together": together}])
+            for together in (False, True)
         ),
     ),
     team("Team.name", "name", "robots"),
@@ -516,14 +516,14 @@ def _models(annotation: Any) -> Iterator[type[BaseModel]]:
         yield from _models(argument)
 
 
-def _fields(model: type[BaseModel], seen: set[type[BaseModel]]) -> Iterator[str]:
-    if model in seen:
+def _fields(model: type[BaseModel], visited: set[type[BaseModel]]) -> Iterator[str]:
+    if model in visited:
         return
-    seen.add(model)
+    visited.add(model)
     for name, field in model.model_fields.items():
         yield f"{model.__name__}.{name}"
         for part in _models(field.annotation):
-            yield from _fields(part, seen)
+            yield from _fields(part, visited)
 
 
 def test_no_field_is_left_out() -> None:

@@ -55,10 +55,10 @@ def test_an_order_is_taken_from_a_cluster_that_stays() -> None:
     assert _order(synth(declaration), "gke").deleted_with is None
 
 
-@pytest.mark.parametrize(("asked", "expander"), [(False, "least-waste"), (True, "priority")])
-def test_the_expander_is_changed_only_where_asked(asked: bool, expander: str) -> None:  # noqa: FBT001
+@pytest.mark.parametrize(("fallback", "expander"), [(False, "least-waste"), (True, "priority")])
+def test_the_expander_is_changed_only_where_asked(fallback: bool, expander: str) -> None:  # noqa: FBT001
     """`priority` without its ConfigMap picks at random."""
-    recording = synth(changed(AKS, queues=[ASKED | {"fallback": asked}]))
+    recording = synth(changed(AKS, queues=[ASKED | {"fallback": fallback}]))
     (cluster,) = recording.of_type("azure-native:containerservice:ManagedCluster")
     assert manifest(cluster)["autoScalerProfile"]["expander"] == expander
 
@@ -93,5 +93,5 @@ def test_gpus_of_a_class_keep_their_driver(drivers: str) -> None:
 
 def test_the_map_is_read_as_it_is_meant() -> None:
     """Its one entry is YAML again: whole numbers, each with a list of patterns."""
-    told = yaml.safe_load(manifest(_order(synth(ON_AKS), "aks"))["data"]["priorities"])
-    assert told == {1: ["^aks-system-", "^aks-t4-"], 10: ["^aks-steady-"], 20: ["^aks-cpu-"]}
+    order = yaml.safe_load(manifest(_order(synth(ON_AKS), "aks"))["data"]["priorities"])
+    assert order == {1: ["^aks-system-", "^aks-t4-"], 10: ["^aks-steady-"], 20: ["^aks-cpu-"]}

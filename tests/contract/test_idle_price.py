@@ -24,9 +24,9 @@ def dev() -> Cluster:
 def hourly(price: Price | None, *, spot: bool = False) -> float:
     """A price that the table has."""
     assert price is not None
-    found = price.spot if spot else price.on_demand
-    assert found is not None
-    return found
+    amount = price.spot if spot else price.on_demand
+    assert amount is not None
+    return amount
 
 
 def test_one_small_node_holds_the_system() -> None:
@@ -35,11 +35,11 @@ def test_one_small_node_holds_the_system() -> None:
     system = cluster.system_pool
     assert system is not None
     assert cluster.has_kueue
-    one = offered(system, cluster.site, cluster.addons)
+    node = offered(system, cluster.site, cluster.addons)
     _, need = what_runs_there(cluster)
-    assert one is not None
-    assert one.holds(need)
-    assert one.holds(Resources(500, 586))
+    assert node is not None
+    assert node.holds(need)
+    assert node.holds(Resources(500, 586))
 
 
 def test_it_costs_less_than_any_published_example() -> None:

@@ -127,8 +127,8 @@ def test_no_team_reaches_pipelines(recording: Recording) -> None:
     objects = upstream(PIPELINES)
     theirs = [item for item in objects if item["kind"] == "NetworkPolicy"]
     lets = network(recording, *theirs).lets
-    found = pods(objects, "kubeflow")
-    for pod in found.values():
+    by_name = pods(objects, "kubeflow")
+    for pod in by_name.values():
         for port in (3000, 3306, 8080, 8111, 8333, 8443, 8887, 8888, 9333, 18888):
             assert not lets(TEAM, pod, port)
             assert not lets(OUTSIDE, pod, port)
@@ -139,29 +139,29 @@ def test_no_team_reaches_pipelines(recording: Recording) -> None:
         ("metadata-grpc-deployment", 8080),
         ("seaweedfs", 8333),
     ):
-        assert lets(step, found[name], port)
-    assert not lets(step, found["mysql"], 3306)
+        assert lets(step, by_name[name], port)
+    assert not lets(step, by_name["mysql"], 3306)
     # The store's other servers ask for no password.
-    assert not any(lets(step, found["seaweedfs"], port) for port in (8111, 8888, 9333))
+    assert not any(lets(step, by_name["seaweedfs"], port) for port in (8111, 8888, 9333))
     for client in ("ml-pipeline", "metadata-grpc-deployment", "cache-server"):
-        assert lets(found[client], found["mysql"], 3306)
-    assert lets(OUTSIDE, found["workflow-controller"], 9090)
+        assert lets(by_name[client], by_name["mysql"], 3306)
+    assert lets(OUTSIDE, by_name["workflow-controller"], 9090)
 
 
 def test_katib_works_across_namespaces(recording: Recording) -> None:
     """Trials report, the controller asks suggestions, the API server asks the webhook; no more than that."""
     objects = after(upstream(KATIB), katib_patches(HOME, {})).values()
     lets = network(recording).lets
-    found = pods(objects, "katib")
+    by_name = pods(objects, "katib")
     suggestion = Pod("vision", {"katib.kubeflow.org/deployment": "tune-random"})
-    assert lets(TEAM, found["katib-db-manager"], 6789)
-    assert not lets(Pod("elsewhere"), found["katib-db-manager"], 6789)
-    assert lets(found["katib-controller"], suggestion, 6789)
-    assert not lets(found["katib-controller"], TEAM, 6789)
-    assert lets(OUTSIDE, found["katib-controller"], 10250)
-    assert lets(found["katib-db-manager"], found["katib-mysql"], 3306)
+    assert lets(TEAM, by_name["katib-db-manager"], 6789)
+    assert not lets(Pod("elsewhere"), by_name["katib-db-manager"], 6789)
+    assert lets(by_name["katib-controller"], suggestion, 6789)
+    assert not lets(by_name["katib-controller"], TEAM, 6789)
+    assert lets(OUTSIDE, by_name["katib-controller"], 10250)
+    assert lets(by_name["katib-db-manager"], by_name["katib-mysql"], 3306)
     for name, port in (("katib-mysql", 3306), ("katib-ui", 8080)):
-        assert not lets(TEAM, found[name], port)
+        assert not lets(TEAM, by_name[name], port)
 
 
 @pytest.mark.parametrize(
@@ -204,8 +204,8 @@ def test_every_namespace_of_ours_has_a_standard(recording: Recording) -> None:
 @pytest.mark.parametrize("cloud", BASES)
 def test_only_drivers_are_privileged(cloud: str) -> None:
     """And in a namespace that no team works in."""
-    found = namespaces(synth(full(cloud, drivers="gpu-operator")))
-    privileged = [name for name, labels in found.items() if enforced(labels) == "privileged"]
+    labels_by_namespace = namespaces(synth(full(cloud, drivers="gpu-operator")))
+    privileged = [name for name, labels in labels_by_namespace.items() if enforced(labels) == "privileged"]
     assert privileged == ["gpu-operator"]
 
 

@@ -78,8 +78,8 @@ def test_nobody_is_let_in_to_a_cluster_of_others(cloud: str, member: str) -> Non
     declaration["cloud"]["existing"] = {"name": "theirs"}
     recording = synth(declaration)
     assert not [item for item in recording if "-members-" in item.name and item.type in (IAM, ASSIGNMENT)]
-    (said,) = [one.text for one in recording.messages if "letting them in" in one.text]
-    assert "clusterViewer" in said or "Cluster User Role" in said
+    (warning,) = [message.text for message in recording.messages if "letting them in" in message.text]
+    assert "clusterViewer" in warning or "Cluster User Role" in warning
 
 
 def test_no_grants_without_members() -> None:

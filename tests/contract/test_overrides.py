@@ -27,11 +27,11 @@ _ANYTHING: st.SearchStrategy[Any] = st.one_of(st.booleans(), st.text(), st.integ
 
 def _scalars(known: Any, of: Overridable, path: str = "") -> Iterator[tuple[str, Any]]:
     """Every scalar input that can be overridden, with a value for it."""
-    for name, one in known.items():
+    for name, schema in known.items():
         here = f"{path}.{name}" if path else name
         if here in of.derived:
             continue
-        kind = alternatives(one.hint)[-1]
+        kind = alternatives(schema.hint)[-1]
         if word(kind) == "object":
             yield from _scalars(properties_of(kind), of, here)
         elif word(kind) in _SAMPLES:
@@ -44,7 +44,9 @@ def _words(kind: Any) -> list[Any]:
 
 @cache
 def _overridable(token: str) -> tuple[tuple[str, Any], ...]:
-    of = next(one for one in (*POOLS.values(), *CLUSTERS.values()) if one.token == token)
+    of = next(
+        overridable for overridable in (*POOLS.values(), *CLUSTERS.values()) if overridable.token == token
+    )
     return tuple(_scalars(properties(token), of))
 
 
@@ -56,9 +58,10 @@ def _nested(path: str, value: Any) -> Declaration:
 
 def _made(recording: Recording, token: str, name: str) -> Resource:
     resources = [
-        one
-        for one in recording.of_type(token)
-        if name in (one.inputs.get("name"), one.inputs.get("agentPoolName"), one.inputs.get("resourceName"))
+        item
+        for item in recording.of_type(token)
+        if name
+        in (item.inputs.get("name"), item.inputs.get("agentPoolName"), item.inputs.get("resourceName"))
     ]
     (resource,) = resources
     return resource

@@ -36,7 +36,7 @@ def test_nothing_is_made_before_what_it_names(declaration: Declaration) -> None:
         if manifest(item)["kind"] == "ClusterQueue":
             assert made["Cohort", spec["cohortName"]] in before
             for group in spec["resourceGroups"]:
-                assert {made["ResourceFlavor", one["name"]] for one in group["flavors"]} <= before
+                assert {made["ResourceFlavor", flavor["name"]] for flavor in group["flavors"]} <= before
 
 
 @generated
@@ -44,29 +44,31 @@ def test_nothing_is_made_before_what_it_names(declaration: Declaration) -> None:
 def test_quotas_are_what_nodes_offer(declaration: Declaration) -> None:
     """The sum of all quota of a flavor is what the nodes of its pools offer by the profile, at most."""
     recording = synth(declaration)
-    told = {one.name: one for one in profile(declare(declaration)).pools}
+    by_name = {pool.name: pool for pool in profile(declare(declaration)).pools}
     total: dict[tuple[str, str], int] = {}
     for item in in_cluster(recording):
         for group in manifest(item).get("spec", {}).get("resourceGroups", ()):
-            for one in group["flavors"]:
-                for resource in one["resources"]:
-                    key = (one["name"], resource["name"])
+            for flavor in group["flavors"]:
+                for resource in flavor["resources"]:
+                    key = (flavor["name"], resource["name"])
                     total[key] = total.get(key, 0) + amount(resource["nominalQuota"], resource["name"])
     pools = _pools_of_flavors(declaration)
-    for (name, resource), found in total.items():
-        assert found == sum(told[one].max_nodes * _of_a_node(told[one], resource) for one in pools[name])
+    for (name, resource), quota in total.items():
+        assert quota == sum(
+            by_name[pool].max_nodes * _of_a_node(by_name[pool], resource) for pool in pools[name]
+        )
 
 
 def _pools_of_flavors(declaration: Declaration) -> dict[str, list[str]]:
     """The pools of each flavor: its own, or all of the queue that falls back."""
-    named: dict[str, list[str]] = {one["name"]: [one["name"]] for one in declaration["pools"]}
-    return named | {f"{one['name']}.pools": one["pools"] for one in declaration.get("queues", ())}
+    named: dict[str, list[str]] = {pool["name"]: [pool["name"]] for pool in declaration["pools"]}
+    return named | {f"{queue['name']}.pools": queue["pools"] for queue in declaration.get("queues", ())}
 
 
-def _of_a_node(one: PoolProfile, resource: str) -> int:
+def _of_a_node(pool: PoolProfile, resource: str) -> int:
     if resource in ("cpu", "memory"):
-        return one.cpu_m if resource == "cpu" else one.memory_mib
-    has = one.accelerator
+        return pool.cpu_m if resource == "cpu" else pool.memory_mib
+    has = pool.accelerator
     return has.count if has is not None and has.resource == resource else 0
 
 
@@ -82,17 +84,24 @@ def amount(text: str, resource: str) -> int:
 def test_flavors_tolerate_every_taint_that_is_made(declaration: Declaration) -> None:
     """What a flavor admits gets onto its nodes, past the taints that the cloud was told to set and those it
     adds."""
-    told = {one.name: one for one in profile(declare(declaration)).pools}
+    by_name = {pool.name: pool for pool in profile(declare(declaration)).pools}
     for item in in_cluster(synth(declaration)):
         if manifest(item)["kind"] != "ResourceFlavor":
             continue
         spec = manifest(item)["spec"]
-        tolerated = {(one["key"], one.get("value", ""), one["effect"]) for one in spec["tolerations"]}
-        pools = [told[name] for name in _pools_of_flavors(declaration)[manifest(item)["metadata"]["name"]]]
-        assert {(one.key, one.value, one.effect) for pool in pools for one in pool.taints} == tolerated
+        tolerated = {
+            (toleration["key"], toleration.get("value", ""), toleration["effect"])
+            for toleration in spec["tolerations"]
+        }
+        pools = [by_name[name] for name in _pools_of_flavors(declaration)[manifest(item)["metadata"]["name"]]]
+        assert {
+            (taint.key, taint.value, taint.effect) for pool in pools for taint in pool.taints
+        } == tolerated
         assert all(spec["nodeLabels"].items() <= pool.labels.items() for pool in pools)
         assert not any(
-            spec["nodeLabels"].items() <= one.labels.items() for one in told.values() if one not in pools
+            spec["nodeLabels"].items() <= other.labels.items()
+            for other in by_name.values()
+            if other not in pools
         )
 
 
@@ -113,9 +122,9 @@ def test_the_job_of_the_queued_story_would_be_admitted() -> None:
         resource["name"]: amount(resource["nominalQuota"], resource["name"])
         for resource in group["flavors"][0]["resources"]
     }
-    asked = {"cpu": 100, "memory": 100, "nvidia.com/gpu": 1}
-    assert set(asked) <= set(queue["spec"]["resourceGroups"][0]["coveredResources"])
-    assert all(asked[name] <= offered[name] for name in asked)
+    requests = {"cpu": 100, "memory": 100, "nvidia.com/gpu": 1}
+    assert set(requests) <= set(queue["spec"]["resourceGroups"][0]["coveredResources"])
+    assert all(requests[name] <= offered[name] for name in requests)
     assert queue["spec"]["namespaceSelector"]["matchLabels"] == {"kubernetes.io/metadata.name": "default"}
     assert "LimitRange" not in by_kind
 

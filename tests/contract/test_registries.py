@@ -41,8 +41,8 @@ def existing(cloud: str) -> Declaration:
 
 def registry_of(recording: Recording, cloud: str) -> Resource:
     """The one registry."""
-    (found,) = recording.of_type(REGISTRY[cloud])
-    return found
+    (registry,) = recording.of_type(REGISTRY[cloud])
+    return registry
 
 
 def roles(recording: Recording) -> set[tuple[str, str]]:
@@ -58,14 +58,14 @@ def roles(recording: Recording) -> set[tuple[str, str]]:
 def test_a_repository_on_gke() -> None:
     """In the cluster's region, labeled for the bill, with grants on it alone."""
     recording = synth(declared("gke"))
-    found = manifest(registry_of(recording, "gke"))
-    assert (found["repositoryId"], found["location"], found["format"]) == (
+    repository = manifest(registry_of(recording, "gke"))
+    assert (repository["repositoryId"], repository["location"], repository["format"]) == (
         "train-vision",
         "us-central1",
         "DOCKER",
     )
-    assert found["labels"]["ebbtide-owner"] == "vision-team"
-    assert found["dockerConfig"] == {"immutableTags": False}
+    assert repository["labels"]["ebbtide-owner"] == "vision-team"
+    assert repository["dockerConfig"] == {"immutableTags": False}
     grants = [manifest(item) for item in recording.of_type(READER_AND_WRITER)]
     assert {(item["role"], item["member"]) for item in grants} == {
         ("roles/artifactregistry.writer", "user:ada@acme.example"),
@@ -92,9 +92,9 @@ def test_nodes_pull_on_gke() -> None:
 def test_settings_of_a_repository() -> None:
     """Immutable tags, and a policy that deletes untagged images after days."""
     recording = synth(declared("gke", {"immutableTags": True, "deleteUntaggedDays": 30}))
-    found = manifest(registry_of(recording, "gke"))
-    assert found["dockerConfig"] == {"immutableTags": True}
-    (policy,) = found["cleanupPolicies"]
+    repository = manifest(registry_of(recording, "gke"))
+    assert repository["dockerConfig"] == {"immutableTags": True}
+    (policy,) = repository["cleanupPolicies"]
     assert policy["action"] == "DELETE"
     assert policy["condition"] == {"tagState": "UNTAGGED", "olderThan": "2592000s"}
 
@@ -104,11 +104,11 @@ def test_a_registry_on_aks(make: Any) -> None:
     """The kubelet identity pulls and object ids push, also on an existing cluster; there is no admin
     account."""
     recording = synth(make("aks"))
-    found = manifest(registry_of(recording, "aks"))
-    assert found["adminUserEnabled"] is False
-    assert found["sku"] == {"name": "Basic"}
-    assert found["tags"]["ebbtide-owner"] == "vision-team"
-    assert re.fullmatch(r"[a-z0-9]{5,50}", found["registryName"])
+    registry = manifest(registry_of(recording, "aks"))
+    assert registry["adminUserEnabled"] is False
+    assert registry["sku"] == {"name": "Basic"}
+    assert registry["tags"]["ebbtide-owner"] == "vision-team"
+    assert re.fullmatch(r"[a-z0-9]{5,50}", registry["registryName"])
     granted = roles(recording)
     assert (PUSH, GROUP) in granted
     assert [role for role, _ in granted].count(PULL) == 1
@@ -124,11 +124,11 @@ def test_what_stays(cloud: str, keep: Any, lifetime: Any, stays: Any) -> None:
     """As `keep` says, or with the cluster's permanence; on AKS in a resource group that stays, too."""
     registry = {} if keep is None else {"keep": keep}
     recording = synth(declared(cloud, registry, **({"lifetime": lifetime} if lifetime else {})))
-    found = registry_of(recording, cloud)
-    assert found.retain_on_delete is stays
-    assert found.deleted_with is None
+    resource = registry_of(recording, cloud)
+    assert resource.retain_on_delete is stays
+    assert resource.deleted_with is None
     if cloud == "aks":
-        group = manifest(found)["resourceGroupName"]
+        group = manifest(resource)["resourceGroupName"]
         kept = [
             item
             for item in recording.of_type("azure-native:resources:ResourceGroup")
@@ -144,10 +144,10 @@ def test_the_profile_has_the_image_prefix(cloud: str) -> None:
     created."""
     declaration = declared(cloud)
     made = Profile.load(profile(declare(declaration)).data())
-    found = manifest(registry_of(synth(declaration), cloud))
+    registry = manifest(registry_of(synth(declaration), cloud))
     prefix = {
         "gke": "us-central1-docker.pkg.dev/acme-ml/train-vision",
-        "aks": f"{found.get('registryName')}.azurecr.io",
+        "aks": f"{registry.get('registryName')}.azurecr.io",
     }[cloud]
     assert made.image("vision", "trainer:1") == f"{prefix}/trainer:1"
     with pytest.raises(ProfileError, match="Cluster train has no registry of team speech"):

@@ -75,13 +75,13 @@ DECLARATIONS = {
 def test_the_libraries_take_what_is_declared(declared: Declaration) -> None:
     """Neither a field nor a value of an enumeration is unknown to google-cloud-container and
     azure-mgmt-containerservice."""
-    found = [
+    faults = [
         (resource.name, misfit)
         for resource in synth(declared)
         if resource.type in TYPES
         for misfit in misfits(resource.type, cast("dict[str, Any]", revealed(dict(resource.inputs))))
     ]
-    assert found == []
+    assert faults == []
 
 
 @pytest.mark.parametrize(

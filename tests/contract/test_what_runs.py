@@ -79,12 +79,12 @@ def test_nothing_but_its_kinds_of_work_is_made_before_kueue(cloud: str) -> None:
 def test_built_in_kinds_are_valid(cloud: str, drivers: str) -> None:
     """Objects are valid by the API schema of that Kubernetes version, which also finds misspelt fields."""
     recording = synth(full(cloud, drivers=drivers))
-    seen = 0
+    validated = 0
     for item in in_cluster(recording):
         if manifest(item)["apiVersion"] in BUILT_IN:
             kubernetes_validate.validate(manifest(item), KUBERNETES, strict=True)
-            seen += 1
-    assert seen
+            validated += 1
+    assert validated
 
 
 def _words(value: Any) -> Iterator[tuple[str, str]]:

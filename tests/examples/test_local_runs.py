@@ -48,8 +48,8 @@ def test_the_coin_flip_runs(tmp_path: Path) -> None:
     """Heads looks for GPUs, tails prints, and the other branch does not run."""
     heads, tails = {"seed": 1}, {"seed": 5}
     run = start_locally("preemptible-pipelines", "pipeline", "coin_flip", tmp_path, heads, tails)
-    _, said = outputs(run)
-    executed = re.findall(r"Executing task \S*?'([\w-]+)", _COLOUR.sub("", said))
+    _, output = outputs(run)
+    executed = re.findall(r"Executing task \S*?'([\w-]+)", _COLOUR.sub("", output))
     assert executed == ["flip-coin", "list-gpus", "flip-coin", "say"]
 
 
@@ -71,9 +71,9 @@ def test_the_merge_runs(kind: str, tmp_path: Path) -> None:
             tmp_path / "out",
             {"url": f"{address}/{archive.name}"},
         )
-        (found,), _ = outputs(run)
+        (result,), _ = outputs(run)
     rows = [row for table in tables for row in list(csv.reader(io.StringIO(table.read_text())))[1:]]
-    assert found == {"Output": 2 * len(rows)}
+    assert result == {"Output": 2 * len(rows)}
     (merged,) = (tmp_path / "out").rglob("merge/merged")
     written = list(csv.reader(io.StringIO(merged.read_text())))
     assert written[0] == ["day", "station", "celsius"]
@@ -140,13 +140,13 @@ def test_the_training_is_preempted_three_times(tmp_path: Path) -> None:
             reached.append(saved)
             begun = sys.maxsize  # it may take a moment to die, and dies once
         time.sleep(0.02)
-    (found,), said = outputs(run)
-    assert len(reached) == 3, said
-    went_on = [int(text.split(" ")[0]) for text in said.split("Going on from step ")[1:]]
+    (result,), output = outputs(run)
+    assert len(reached) == 3, output
+    went_on = [int(text.split(" ")[0]) for text in output.split("Going on from step ")[1:]]
     assert went_on[0] == 0
     assert len(went_on) == 4
     assert all(step >= before for step, before in zip(went_on[1:], reached, strict=True))
-    assert found["Output"].endswith("from the line.")
+    assert result["Output"].endswith("from the line.")
 
 
 def test_the_training_runs_in_a_bucket(tmp_path: Path, bucket: Bucket) -> None:
@@ -166,9 +166,9 @@ def test_the_training_runs_in_a_bucket(tmp_path: Path, bucket: Bucket) -> None:
             "every": 10,
         },
     )
-    (found,), said = outputs(run)
-    assert "Going on from step 0 of 40." in said
-    assert found["Output"].endswith("from the line.")
+    (result,), output = outputs(run)
+    assert "Going on from step 0 of 40." in output
+    assert result["Output"].endswith("from the line.")
     markers = [path for path in bucket.files.find(f"{bucket.name}/runs") if path.endswith(".json")]
     runs = {path.split("/")[2] for path in markers}
     assert len(runs) == 1, "a run has one directory"

@@ -142,10 +142,10 @@ def test_component_files_are_in_step(tmp_path: Path) -> None:
 
 def test_three_pipelines_of_the_same_two_steps() -> None:
     """Spot is all that the second adds, and retries are all that the third does."""
-    found = [compiled(item) for item in module("aks-spot", "pipelines").PIPELINES]
-    executors = [document["deploymentSpec"] for document, _ in found]
+    compiled_pipelines = [compiled(item) for item in module("aks-spot", "pipelines").PIPELINES]
+    executors = [document["deploymentSpec"] for document, _ in compiled_pipelines]
     assert executors[0] == executors[1] == executors[2]
-    (plain, nothing), (spot, placed), (retried, placed_too) = found
+    (plain, nothing), (spot, placed), (retried, placed_too) = compiled_pipelines
     assert nothing == {}
     assert placed == placed_too
     assert set(placed) == {"exec-download", "exec-merge"}
@@ -191,16 +191,16 @@ _CACHED = {
 
 def test_only_steps_that_always_give_the_same_are_cached() -> None:
     """A random result, a file on a volume or an answer from an address is not taken from an earlier run."""
-    found: dict[str, dict[str, bool]] = {}
+    cached: dict[str, dict[str, bool]] = {}
     for pipeline in _pipelines():
         document, _ = compiled(pipeline)
-        found[pipeline.name] = {
+        cached[pipeline.name] = {
             name: task.get("cachingOptions", {}).get("enableCache", False)
             for name, task in _tasks(document).items()
             if task["componentRef"]["name"] in document["components"]
             and "executorLabel" in document["components"][task["componentRef"]["name"]]
         }
-    assert found == _CACHED
+    assert cached == _CACHED
 
 
 @pytest.mark.parametrize(

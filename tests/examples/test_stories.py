@@ -41,13 +41,13 @@ def _at(data: Any, path: str) -> Any:
 
 def _inputs(story: str, type_: str, name: str) -> Any:
     """Inputs of the one resource of a type that has that name in its cloud."""
-    found = [
+    matching = [
         resource.inputs
         for resource in _told(story).of_type(type_)
         if name in [resource.inputs.get(key) for key in ("name", "agentPoolName", "resourceName")]
     ]
-    assert len(found) == 1
-    return found[0]
+    assert len(matching) == 1
+    return matching[0]
 
 
 _PREEMPTIBLE: dict[str, Any] = {

@@ -21,8 +21,8 @@ HOST = "http://localhost:8080"
 def block(kind: str, word: str) -> str:
     """The block of the page with a word in it."""
     blocks = re.findall(rf"^```{kind}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-    (found,) = [text for text in blocks if word in text]
-    return found
+    (text,) = [text for text in blocks if word in text]
+    return text
 
 
 @pytest.fixture

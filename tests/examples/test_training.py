@@ -77,12 +77,12 @@ def test_training_is_killed_at_any_moment(tmp_path: Path) -> None:
         assert json.loads((latest.path / "model.json").read_text()) == expected[reached]
     assert moved > _KILLS // 6
     with _step(f"train({_DATA!r}, {str(directory)!r}, {reached + 10}, 100)") as process:
-        said, failed = process.communicate()
+        output, failed = process.communicate()
     assert process.returncode == 0, failed
     expected += [next(steps) for _ in range(10)]
     last, points = expected[reached + 10], _points()
     left = [abs(last["slope"] * x + last["offset"] - y) for x, y in points]
-    assert float(said.splitlines()[-1]) == sum(left) / len(points)
+    assert float(output.splitlines()[-1]) == sum(left) / len(points)
 
 
 def test_the_copy_is_killed_at_any_moment(tmp_path: Path) -> None:
@@ -106,8 +106,8 @@ def test_two_that_train_at_once_count_no_step_twice(tmp_path: Path) -> None:
     directory = tmp_path / "run"
     module("checkpointed-training", "trainer").copydata(str(_STORY / "initial"), str(directory))
     call = f"train({_DATA!r}, {str(directory)!r}, 60, 1)"
-    with _step(call) as one, _step(call) as other:
-        one.wait(timeout=30)
+    with _step(call) as process, _step(call) as other:
+        process.wait(timeout=30)
         other.wait(timeout=30)
     latest = Checkpoints(directory).latest()
     assert latest is not None

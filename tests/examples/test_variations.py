@@ -49,7 +49,7 @@ def test_experiments_of_a_lab_share_gpus() -> None:
     story = _story("research-cluster")
     pool(story, "gpu")["accelerator"]["gpuSharingConfig"] = {"maxSharedClientsPerGpu": 8}
     cluster = declare(story)
-    gpu = next(each for each in cluster.pools if each.name == "gpu")
+    gpu = next(item for item in cluster.pools if item.name == "gpu")
     assert flavor(gpu, cluster).offer({"gpu": 8})["nvidia.com/gpu"] == 64
     report = _previewed(story, "gpu")
     assert accelerator_words(report) == "1 x nvidia-tesla-t4 (time-sharing by 8)"
@@ -90,6 +90,6 @@ def test_training_on_a_tpu_slice() -> None:
 def test_spot_steps_on_the_temporary_disk() -> None:
     """The archives that the aks-spot story downloads are written to the machine itself."""
     story = _story("aks-spot")
-    spot = next(each for each in story["pools"] if each.get("capacity") and each.get("role") != "system")
+    spot = next(item for item in story["pools"] if item.get("capacity") and item.get("role") != "system")
     spot |= {"machine": "Standard_D8ds_v5", "disk": {"kubeletDiskType": "Temporary"}}
     assert _previewed(story, spot["name"]).local_disks == "the temporary disk for ephemeral storage"

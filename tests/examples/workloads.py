@@ -50,10 +50,10 @@ def module(story: str, name: str) -> ModuleType:
     )
     assert spec is not None
     assert spec.loader is not None
-    found = importlib.util.module_from_spec(spec)
+    loaded = importlib.util.module_from_spec(spec)
     with _as_its_author(story):
-        spec.loader.exec_module(found)
-    return found
+        spec.loader.exec_module(loaded)
+    return loaded
 
 
 def compiled(pipeline: BaseComponent) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -113,6 +113,6 @@ def start_locally(
 
 def outputs(run: "subprocess.Popen[str]") -> tuple[list[dict[str, Any]], str]:
     """The outputs of runs that went well, and all that they said."""
-    said, _ = run.communicate(timeout=300)
-    assert run.returncode == 0, said
-    return json.loads(said.rstrip().splitlines()[-1]), said
+    output, _ = run.communicate(timeout=300)
+    assert run.returncode == 0, output
+    return json.loads(output.rstrip().splitlines()[-1]), output

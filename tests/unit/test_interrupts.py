@@ -18,14 +18,14 @@ def interruptible() -> Iterator[None]:
 
 def test_the_first_interruption_is_acted_on_and_nothing_is_cut_short() -> None:
     """Two of them: one call, what runs goes on to its end, and after it Ctrl-C is what it was."""
-    said: list[str] = []
-    with deferred_interrupts(lambda: said.append("first")) as interrupts:
+    calls: list[str] = []
+    with deferred_interrupts(lambda: calls.append("first")) as interrupts:
         assert not interrupts.received
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGINT)
-        said.append("ran to its end")
+        calls.append("ran to its end")
     assert interrupts.received
-    assert said == ["first", "ran to its end"]
+    assert calls == ["first", "ran to its end"]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 

@@ -118,8 +118,8 @@ def test_data_parses(block: Block) -> None:
 
 @cache
 def _help(*command: str) -> str:
-    asked = [sys.executable, "-m", "ebbtide", *command, "--help"]
-    done = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=False)
+    arguments = [sys.executable, "-m", "ebbtide", *command, "--help"]
+    done = subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

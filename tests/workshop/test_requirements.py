@@ -64,5 +64,5 @@ _RUN_WITH = ("requirements.in", "policies/requirements.in")
 
 def test_wheel_is_built_with_what_is_tested() -> None:
     """The build backend that pyproject.toml asks for is the one that installs the checkout into .venv."""
-    asked = tomllib.loads(_text("pyproject.toml"))["build-system"]["requires"]
-    assert asked == [f"setuptools=={_locked('requirements.txt')['setuptools']}"]
+    requires = tomllib.loads(_text("pyproject.toml"))["build-system"]["requires"]
+    assert requires == [f"setuptools=={_locked('requirements.txt')['setuptools']}"]

@@ -34,27 +34,27 @@ def test_a_footprint_is_what_the_objects_say(addon: str) -> None:
     """Requests, pods, disks, load balancers and webhooks are those of the rendered kustomization."""
     files, patches = ADDONS[addon]
     made = [(key, item) for name in files for key, item in after(upstream(name), patches).items()]
-    asked = [requests(item) for _, item in made]
-    found = footprint(addon)
-    assert found.requests.cpu_m == sum(cpu for cpu, _ in asked)
-    assert found.requests.memory_mib == sum(memory for _, memory in asked)
-    each = [requests(item) for _, item in made if has_pods(item)]
-    assert (found.most.cpu_m, found.most.memory_mib) == tuple(map(max, zip(*each, strict=True)))
-    assert found.pods == sum(item["spec"].get("replicas", 1) for _, item in made if has_pods(item))
-    assert sorted(found.volumes_gib) == sorted(
+    all_requests = [requests(item) for _, item in made]
+    entry = footprint(addon)
+    assert entry.requests.cpu_m == sum(cpu for cpu, _ in all_requests)
+    assert entry.requests.memory_mib == sum(memory for _, memory in all_requests)
+    pod_requests = [requests(item) for _, item in made if has_pods(item)]
+    assert (entry.most.cpu_m, entry.most.memory_mib) == tuple(map(max, zip(*pod_requests, strict=True)))
+    assert entry.pods == sum(item["spec"].get("replicas", 1) for _, item in made if has_pods(item))
+    assert sorted(entry.volumes_gib) == sorted(
         mebibytes(item["spec"]["resources"]["requests"]["storage"]) / 1024
         for key, item in made
         if key.startswith("PersistentVolumeClaim/")
     )
-    assert found.load_balancers == len(
+    assert entry.load_balancers == len(
         [
             item
             for key, item in made
             if key.startswith("Service/") and item["spec"].get("type") == "LoadBalancer"
         ]
     )
-    assert found.webhooks == len([key for key, _ in made if "WebhookConfiguration/" in key])
-    assert found.verified
+    assert entry.webhooks == len([key for key, _ in made if "WebhookConfiguration/" in key])
+    assert entry.verified
 
 
 @pytest.mark.parametrize("row", rows("footprints"), ids=lambda row: row["item"])

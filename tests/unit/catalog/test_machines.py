@@ -14,16 +14,16 @@ _REGIONS = {CloudKind.GKE: "us-central1", CloudKind.AKS: "eastus"}
 def test_the_cheapest_holds_what_is_needed_and_no_other_costs_less(cloud: CloudKind, need: Resources) -> None:
     """Every machine type without accelerators that holds the need costs as much or more, on demand."""
     region = _REGIONS[cloud]
-    found = cheapest(cloud, region, need)
-    assert found is not None
-    assert found.allocatable.holds(need)
-    assert not found.accelerator
+    chosen = cheapest(cloud, region, need)
+    assert chosen is not None
+    assert chosen.allocatable.holds(need)
+    assert not chosen.accelerator
     prices = [
         price.on_demand
         for machine in filter(None, (find_machine(cloud, name) for name in machine_names(cloud)))
         if not machine.accelerator and machine.allocatable.holds(need)
         if (price := machine_price(cloud, region, machine.name)) and price.on_demand is not None
     ]
-    own = machine_price(cloud, region, found.name)
+    own = machine_price(cloud, region, chosen.name)
     assert own is not None
     assert own.on_demand == min(prices)

@@ -173,8 +173,8 @@ def test_what_a_program_prints_does_not_spoil_the_document(tmp_path: Path) -> No
 
 def test_a_missing_stack() -> None:
     """Is named, with the nearest that is there."""
-    said = _refused(_ebbtide("preview", "dve"))
-    assert said.startswith("There is no stack dve: no file Pulumi.dve.yaml. Did you mean dev?")
+    error = _refused(_ebbtide("preview", "dve"))
+    assert error.startswith("There is no stack dve: no file Pulumi.dve.yaml. Did you mean dev?")
 
 
 def test_no_project(tmp_path: Path) -> None:
@@ -186,14 +186,14 @@ def test_no_project(tmp_path: Path) -> None:
 
 def test_a_missing_configuration_file() -> None:
     """Is named."""
-    said = _refused(_ebbtide("preview", "--config-file", "nowhere.yaml"))
-    assert said == "There is no file nowhere.yaml, which --config-file names.\n"
+    error = _refused(_ebbtide("preview", "--config-file", "nowhere.yaml"))
+    assert error == "There is no file nowhere.yaml, which --config-file names.\n"
 
 
 def test_broken_yaml(tmp_path: Path) -> None:
     """File, line and column."""
-    said = _refused(_ebbtide("preview", "--cwd", _project(tmp_path, "config:\n  a: [1\n")))
-    assert said == (
+    error = _refused(_ebbtide("preview", "--cwd", _project(tmp_path, "config:\n  a: [1\n")))
+    assert error == (
         f"{tmp_path / 'Pulumi.dev.yaml'}:3:1: A comma or the closing `]` of a list is missing before this. "
         "Write it; the list begins in line 2, column 6.\n"
     )
@@ -202,9 +202,9 @@ def test_broken_yaml(tmp_path: Path) -> None:
 def test_a_failing_program(tmp_path: Path) -> None:
     """What it raised and where, without a traceback."""
     project = _project(tmp_path, "", "import json\n\n\njson.loads('{')\n")
-    said = _refused(_ebbtide("preview", "--cwd", project))
-    assert said.startswith("JSONDecodeError: ")
-    assert said.endswith("(__main__.py, line 4)\n")
+    error = _refused(_ebbtide("preview", "--cwd", project))
+    assert error.startswith("JSONDecodeError: ")
+    assert error.endswith("(__main__.py, line 4)\n")
 
 
 @pytest.mark.parametrize("command", ["preview", "profile"])
@@ -222,8 +222,8 @@ config:
 """
     file = tmp_path / "Pulumi.bad.yaml"
     file.write_text(declaration)
-    said = _refused(_ebbtide(command, "--config-file", file))
-    title, first, second = said.split("\n\n")
+    error = _refused(_ebbtide(command, "--config-file", file))
+    title, first, second = error.split("\n\n")
     assert title == "The declaration has 2 errors."
     assert first.startswith(f"{file}:8:70: pools[0].nodes.min\n  min 3 is above max 1. ")
     assert second.startswith(f"{file}:9:22: pools[1].machine\n  ")
@@ -234,15 +234,15 @@ def test_no_declaration(tmp_path: Path) -> None:
     """Both commands say where to write one."""
     (tmp_path / "Pulumi.none.yaml").write_text("config: {}")
     for command in ("preview", "profile"):
-        said = _refused(_ebbtide(command, "--config-file", tmp_path / "Pulumi.none.yaml"))
-        assert "declares no cluster" in said
-        assert "`ebbtide:cluster`" in said
+        error = _refused(_ebbtide(command, "--config-file", tmp_path / "Pulumi.none.yaml"))
+        assert "declares no cluster" in error
+        assert "`ebbtide:cluster`" in error
 
 
 def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
     """Is named, with the reason."""
-    said = _refused(_ebbtide("schema", "--out", tmp_path / "no" / "such" / "place.json"))
-    assert said == f"{tmp_path}/no/such/place.json: No such file or directory.\n"
+    error = _refused(_ebbtide("schema", "--out", tmp_path / "no" / "such" / "place.json"))
+    assert error == f"{tmp_path}/no/such/place.json: No such file or directory.\n"
 
 
 @pytest.mark.parametrize("args", [("preview", "--format", "xml"), ("preview", "--nonsense"), ("nonsense",)])
@@ -303,9 +303,9 @@ def test_the_profile_of_another_program_is_what_it_exports(tmp_path: Path, form:
 
 def test_a_program_without_a_profile(tmp_path: Path) -> None:
     """It is named, with what to export."""
-    said = _refused(_ebbtide("profile", "--cwd", _project(tmp_path, "", _OWN_PROGRAM)))
-    assert said.startswith("The program of shop/dev exports no `placementProfile`")
-    assert 'pulumi.export("placementProfile", profile(cluster).output())' in said
+    error = _refused(_ebbtide("profile", "--cwd", _project(tmp_path, "", _OWN_PROGRAM)))
+    assert error.startswith("The program of shop/dev exports no `placementProfile`")
+    assert 'pulumi.export("placementProfile", profile(cluster).output())' in error
 
 
 @pytest.mark.parametrize(
@@ -314,8 +314,8 @@ def test_a_program_without_a_profile(tmp_path: Path) -> None:
 def test_a_program_whose_output_is_no_profile(tmp_path: Path, value: str) -> None:
     """The name of a file, a secret, and other data are refused in a sentence."""
     exported = f'pulumi.export("placementProfile", {value})'
-    said = _refused(_ebbtide("profile", "--cwd", _project(tmp_path, "", _OWN_PROGRAM + exported)))
-    assert "profile" in said
+    error = _refused(_ebbtide("profile", "--cwd", _project(tmp_path, "", _OWN_PROGRAM + exported)))
+    assert "profile" in error
 
 
 def test_the_profile_of_another_program_needs_pulumi(tmp_path: Path) -> None:
@@ -324,8 +324,8 @@ def test_the_profile_of_another_program_needs_pulumi(tmp_path: Path) -> None:
     hidden = tmp_path / "hidden"
     hidden.mkdir()
     (hidden / "pulumi.py").write_text("raise ModuleNotFoundError('no pulumi', name='pulumi')")
-    said = _refused(_ebbtide("profile", "--cwd", project, PYTHONPATH=f"{hidden}{os.pathsep}{ROOT}"))
-    assert "pip install 'ebbtide[gke]'" in said
+    error = _refused(_ebbtide("profile", "--cwd", project, PYTHONPATH=f"{hidden}{os.pathsep}{ROOT}"))
+    assert "pip install 'ebbtide[gke]'" in error
 
 
 def test_a_closed_pipe_is_no_failure_of_ours() -> None:

@@ -88,7 +88,7 @@ def test_messages_for_users_are_repeated(error: Exception, message: str, rule: s
     """An error that was written for users is shown as it is, and its kind is the rule's id."""
     explained = explain(error)
     assert explained.text == message
-    assert [(each.message, each.rule) for each in explained.report.errors] == [(message, rule)]
+    assert [(fault.message, fault.rule) for fault in explained.report.errors] == [(message, rule)]
     assert not explained.is_internal
 
 

@@ -107,16 +107,16 @@ check_pool(
 
 def test_a_pool_made_in_python_is_refused_at_its_line(tmp_path: Path) -> None:
     """Its faults have no place in a declaration, but they have one in the program."""
-    said = _preview(_project(tmp_path, _POOL))
-    assert said.startswith(
+    output = _preview(_project(tmp_path, _POOL))
+    assert output.startswith(
         "The pool cpu has 1 error.\n\n__main__.py:3: machine\n  No machine type n1-standrad-8"
     )
 
 
 def test_a_wrong_argument_is_reported_in_the_declarations_words(tmp_path: Path) -> None:
     """What a constructor refuses has the program's line, and not a word of pydantic's."""
-    said = _preview(_project(tmp_path, "from ebbtide.model import Nodes\n\nNodes(max='four', mini=1)\n"))
-    assert said == (
+    output = _preview(_project(tmp_path, "from ebbtide.model import Nodes\n\nNodes(max='four', mini=1)\n"))
+    assert output == (
         "Nodes(…) has 2 errors.\n\n"
         "__main__.py:3: max\n"
         '  max is the text "four", and a whole number is wanted. The declaration cannot be read as it '

@@ -51,12 +51,12 @@ class _Answering(BaseHTTPRequestHandler):
                 "body": json.loads(body) if body else None,
             }
         )
-        said = server.answer.encode()
+        content = server.answer.encode()
         self.send_response(server.status)
         self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(said)))
+        self.send_header("Content-Length", str(len(content)))
         self.end_headers()
-        self.wfile.write(said)
+        self.wfile.write(content)
 
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _answer  # noqa: N815 - the library's names
 
@@ -108,7 +108,7 @@ def test_what_is_sent(server: _Server, api: Api) -> None:
     assert (applied["type"], patched["type"]) == ("application/apply-patch+yaml", JSON_PATCH)
     assert deleted["body"] == {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
     assert got["query"] == {"labelSelector": "a=b"}
-    assert {one["token"] for one in server.asked} == {"Bearer secret"}
+    assert {request["token"] for request in server.asked} == {"Bearer secret"}
     assert api.namespace == "vision"
 
 
@@ -116,7 +116,7 @@ def test_as_another_user(server: _Server, api: Api) -> None:
     """By impersonation; named by no one, as itself."""
     for user in ("ada@acme.example", ""):
         api.as_user(user).get(_PODS)
-    assert [one["user"] for one in server.asked] == ["ada@acme.example", None]
+    assert [request["user"] for request in server.asked] == ["ada@acme.example", None]
 
 
 def test_a_token(server: _Server) -> None:
@@ -130,8 +130,8 @@ def test_a_token(server: _Server) -> None:
 def test_a_refusal(server: _Server, api: Api) -> None:
     """Is the API server's own words, with its reason and causes."""
     cause = {"reason": "FieldValueRequired", "field": "spec"}
-    said = {"message": "it is there", "reason": "AlreadyExists", "details": {"causes": [cause]}}
-    server.status, server.answer = 409, json.dumps(said)
+    answer = {"message": "it is there", "reason": "AlreadyExists", "details": {"causes": [cause]}}
+    server.status, server.answer = 409, json.dumps(answer)
     with pytest.raises(ApiError, match=r"^it is there$") as refused:
         api.create(_PODS, {})
     error = refused.value
@@ -199,14 +199,14 @@ def test_kubeconfigs_that_lead_nowhere(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_without_the_client() -> None:
     """One sentence says what to install, when something is asked and not before."""
-    said = _said(
+    output = _said(
         "import sys; sys.modules['kubernetes'] = None\n"
         "from ebbtide.kubernetes_api import Api, MissingClientError\n"
         "try: Api.of_user()\n"
         "except MissingClientError as error: print(error)"
     )
-    assert said.startswith("Access to a cluster needs the official Kubernetes client")
-    assert said.endswith(f"Install it with: {pip_install('cluster')}.\n")
+    assert output.startswith("Access to a cluster needs the official Kubernetes client")
+    assert output.endswith(f"Install it with: {pip_install('cluster')}.\n")
 
 
 def _said(code: str) -> str:
@@ -218,4 +218,4 @@ def _said(code: str) -> str:
 
 def test_quantities() -> None:
     """As Kubernetes writes them."""
-    assert [parse_quantity(one) for one in ("500m", "1Gi", 2)] == [parse_quantity("0.5"), 2**30, 2]
+    assert [parse_quantity(quantity) for quantity in ("500m", "1Gi", 2)] == [parse_quantity("0.5"), 2**30, 2]

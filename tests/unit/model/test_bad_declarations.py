@@ -66,7 +66,7 @@ def test_rules_have_ids_of_their_own() -> None:
     """No two rules share an id, and an id needs no quoting anywhere."""
     ids = [*(rule.id for rule in RULES), *OTHER_RULES]
     assert len(ids) == len(set(ids))
-    assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", each) for each in ids)
+    assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", rule_id) for rule_id in ids)
 
 
 @pytest.mark.parametrize("case", _WARNED, ids=str)

@@ -63,7 +63,7 @@ def test_overrides_without_the_provider(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(overrides, "is_checkable", is_checkable)
     declaration = copy.deepcopy(GKE)
     declaration["pools"][1]["overrides"] = {"nodeConfig": {"gvnik": {}}}
-    (warning,) = [one for one in advice(declare(declaration)) if one.rule == "provider-installed"]
+    (warning,) = [item for item in advice(declare(declaration)) if item.rule == "provider-installed"]
     assert warning.path == "pools[1].overrides"
     assert "ebbtide[gke]" in warning.fix
     declaration["pools"][1]["overrides"] = {"nodeConfig": {"spot": False}}

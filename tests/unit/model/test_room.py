@@ -14,8 +14,8 @@ def _cluster(**addons: object) -> Cluster:
 def test_logs_are_counted_where_they_run() -> None:
     """Container insights has a pod on the system pool, and one on every node."""
     without, with_logs = _cluster(), _cluster(logs={})
-    (_, before), (said, after) = what_runs_there(without), what_runs_there(with_logs)
-    assert said == "the cluster's own pods and Container insights"
+    (_, before), (description, after) = what_runs_there(without), what_runs_there(with_logs)
+    assert description == "the cluster's own pods and Container insights"
     assert after.cpu_m - before.cpu_m == footprint("logs").requests.cpu_m
     assert after.memory_mib - before.memory_mib == footprint("logs").requests.memory_mib
     for pool in with_logs.pools:

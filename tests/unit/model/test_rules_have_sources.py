@@ -78,5 +78,7 @@ def test_no_rule_refuses_what_is_good() -> None:
     written = [Cluster.model_validate(case.written) for case in (*cases("good"), *cases("warned"))]
     whole = [complete(cluster) for cluster in written]
     refusing = [rule for rule in RULES if rule.severity is Severity.REFUSED]
-    found = [fault for cluster in (*written, *whole) for rule in refusing for fault in _broken(rule, cluster)]
-    assert found == []
+    faults = [
+        fault for cluster in (*written, *whole) for rule in refusing for fault in _broken(rule, cluster)
+    ]
+    assert faults == []

@@ -38,22 +38,22 @@ def test_a_cluster_that_does_not_answer() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # and does not listen
         server = f"https://127.0.0.1:{taken.getsockname()[1]}"
-        found = inspect({"kubeconfig": _kubeconfig(server), "placementProfile": PROFILE.output()}, STATE)
-    assert found == Inspection(
+        inspection = inspect({"kubeconfig": _kubeconfig(server), "placementProfile": PROFILE.output()}, STATE)
+    assert inspection == Inspection(
         error="The cluster does not answer, and running work is unknown: The API server at "
         f"{server} cannot be reached (Connection refused)"
     )
-    assert remaining_volumes(found, STATE) == []
+    assert remaining_volumes(inspection, STATE) == []
 
 
 def test_a_log_has_a_line_for_what_is_gone() -> None:
     """A terminal has a line that moves, and goes at the end."""
-    said = [Removal("acme:web:Site", "a", done=False), Removal("acme:web:Site", "a", done=True)]
+    removals = [Removal("acme:web:Site", "a", done=False), Removal("acme:web:Site", "a", done=True)]
     log, screen = StringIO(), StringIO()
     for file, terminal in ((log, False), (screen, True)):
         with narration(Console(file=file, force_terminal=terminal, width=100), 1) as tell:
-            for one in said:
-                tell(one)
+            for removal in removals:
+                tell(removal)
     assert log.getvalue() == "gone: acme:web:Site a\n"
     assert "1/1" in screen.getvalue()
     assert "acme:web:Site a" in screen.getvalue()

@@ -40,7 +40,7 @@ def test_a_long_list_is_cut() -> None:
 
 
 @pytest.mark.parametrize(
-    ("lasted", "said"),
+    ("lasted", "expected"),
     [
         (timedelta(seconds=59), "less than a minute"),
         (timedelta(minutes=1), "1 minute"),
@@ -48,9 +48,9 @@ def test_a_long_list_is_cut() -> None:
         (timedelta(days=3, hours=5), "3 days"),
     ],
 )
-def test_ages(lasted: timedelta, said: str) -> None:
+def test_ages(lasted: timedelta, expected: str) -> None:
     """In the largest unit that there is one of."""
-    assert messages.age(lasted) == said
+    assert messages.age(lasted) == expected
 
 
 def test_the_question() -> None:
@@ -64,9 +64,9 @@ def test_the_question() -> None:
 
 def test_what_is_guarded() -> None:
     """A permanent cluster needs a lifetime; anything else is in the engine's words."""
-    said = messages.protected("prod", "Pulumi.prod.yaml", replace(STATE, protected=("train",)), ["…"])
-    assert said.startswith("Nothing was changed: train of stack prod is protected")
-    assert "`lifetime` in Pulumi.prod.yaml" in said
+    message = messages.protected("prod", "Pulumi.prod.yaml", replace(STATE, protected=("train",)), ["…"])
+    assert message.startswith("Nothing was changed: train of stack prod is protected")
+    assert "`lifetime` in Pulumi.prod.yaml" in message
     assert messages.protected("prod", "x", STATE, ["no such provider"]).endswith(
         "stack prod.\nno such provider"
     )
@@ -85,6 +85,6 @@ def test_what_remains() -> None:
 
 def test_held_queues() -> None:
     """Somebody who stops before anything is destroyed learns what is held, and both ways on."""
-    said = messages.drained("dev", {"b", "a"})
-    assert f"the queues a, b are drained. Continue with: {command_line('destroy', 'dev')}." in said
-    assert "stopPolicy: None" in said
+    message = messages.drained("dev", {"b", "a"})
+    assert f"the queues a, b are drained. Continue with: {command_line('destroy', 'dev')}." in message
+    assert "stopPolicy: None" in message

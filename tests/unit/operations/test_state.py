@@ -25,7 +25,7 @@ def _object(kind: str, name: str, namespace: str = "", parents: str = "") -> dic
 def test_a_state() -> None:
     """Protected and retained resources, and the stack's objects and namespaces, are told apart."""
     tenant = "ebbtide:addons:Addons$ebbtide:addons:Tenant$"
-    found = read(
+    state = read(
         {
             "resources": [
                 _resource("pulumi:pulumi:Stack", "p-dev"),
@@ -41,7 +41,7 @@ def test_a_state() -> None:
             ]
         }
     )
-    assert found == State(
+    assert state == State(
         resources=9,
         protected=("train",),
         owns_cluster=True,
@@ -56,7 +56,7 @@ def test_a_state() -> None:
         ),
         teams=frozenset({"research", "default"}),
     )
-    assert found.namespaces == {"research"}
+    assert state.namespaces == {"research"}
 
 
 def test_an_empty_state() -> None:
@@ -92,4 +92,4 @@ def test_disks_that_stay(owns: bool, after: list[str] | None, left: list[str]) -
     before = [_volume("gone"), _volume("there"), _volume("kept", retained=True), _volume("theirs", "default")]
     still = None if after is None else [_volume(name) for name in after]
     state = replace(STATE, owns_cluster=owns)
-    assert [one.name for one in volumes.remaining(before, still, state)] == left
+    assert [volume.name for volume in volumes.remaining(before, still, state)] == left

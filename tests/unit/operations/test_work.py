@@ -20,17 +20,17 @@ def _found(
 
 
 def _names(*pods: Object, **more: Any) -> list[str]:
-    return sorted(f"{one.kind} {one.namespace}/{one.name}" for one in _found(*pods, **more))
+    return sorted(f"{item.kind} {item.namespace}/{item.name}" for item in _found(*pods, **more))
 
 
 def test_a_job_with_pods() -> None:
     """It is one piece of work however many pods it has, of its own age, on the pools that they are on."""
     job = made("train", minutes=90)
     pods = [pod(f"train-{index}", owner=("Job", job)) for index in range(3)]
-    (found,) = _found(*pods, pod("train-x", node="", phase="Pending", owner=("Job", job)), Job=(job,))
-    assert (found.kind, found.name, found.namespace) == ("Job", "train", "research")
-    assert (found.pods, found.pools, found.queue) == (4, ("spot",), "")
-    assert (NOW - found.since).total_seconds() == 90 * 60
+    (item,) = _found(*pods, pod("train-x", node="", phase="Pending", owner=("Job", job)), Job=(job,))
+    assert (item.kind, item.name, item.namespace) == ("Job", "train", "research")
+    assert (item.pods, item.pools, item.queue) == (4, ("spot",), "")
+    assert (NOW - item.since).total_seconds() == 90 * 60
 
 
 def test_owners_of_owners() -> None:

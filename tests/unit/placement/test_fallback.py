@@ -36,15 +36,15 @@ def _flavor(declaration: Declaration) -> Flavor:
 
 def test_a_class_has_a_rule_for_each_pool() -> None:
     """Pools of one rule would have no order; no other pool is made or taken."""
-    (found,) = fallback_objects(declare(ON_GKE))
-    assert (found["apiVersion"], found["kind"], found["metadata"]) == (
+    (compute_class,) = fallback_objects(declare(ON_GKE))
+    assert (compute_class["apiVersion"], compute_class["kind"], compute_class["metadata"]) == (
         "cloud.google.com/v1",
         "ComputeClass",
         {"name": "gpus"},
     )
-    assert found["spec"]["priorities"] == [{"nodepools": ["t4"]}, {"nodepools": ["steady"]}]
-    assert found["spec"]["whenUnsatisfiable"] == "DoNotScaleUp"
-    assert found["spec"]["nodePoolAutoCreation"] == {"enabled": False}
+    assert compute_class["spec"]["priorities"] == [{"nodepools": ["t4"]}, {"nodepools": ["steady"]}]
+    assert compute_class["spec"]["whenUnsatisfiable"] == "DoNotScaleUp"
+    assert compute_class["spec"]["nodePoolAutoCreation"] == {"enabled": False}
 
 
 def test_pools_of_a_class_are_known_as_such() -> None:
@@ -65,7 +65,7 @@ def test_pools_of_a_class_are_known_as_such() -> None:
 def test_work_sent_to_a_pool_of_a_class_asks_for_the_class() -> None:
     """It has to, or GKE brings no node; and must not ask for spot as well, which GKE refuses."""
     pool = profile(declare(ON_GKE)).pool("t4")
-    assert {one.key: one.values for one in pool.affinity} == {
+    assert {term.key: term.values for term in pool.affinity} == {
         "ebbtide.dev/pool": ("t4",),
         "cloud.google.com/compute-class": ("gpus",),
     }
@@ -77,8 +77,8 @@ def test_work_sent_to_a_pool_of_a_class_asks_for_the_class() -> None:
 def test_a_class_made_by_hand_is_a_class(labels: dict[str, str], taints: list[str]) -> None:
     """A pool that its user puts into a ComputeClass by the label has the taint that goes with it."""
     pool = Pool.model_validate({"name": "cpu", "machine": "n2-standard-8", "labels": labels})
-    found = [taint for taint in marks(pool, CloudKind.GKE).taints if "compute-class" in taint.key]
-    assert [taint.value for taint in found] == taints
+    class_taints = [taint for taint in marks(pool, CloudKind.GKE).taints if "compute-class" in taint.key]
+    assert [taint.value for taint in class_taints] == taints
 
 
 @pytest.mark.parametrize(
@@ -88,15 +88,15 @@ def test_a_class_made_by_hand_is_a_class(labels: dict[str, str], taints: list[st
 def test_no_class_for_what_cannot_be_in_one(pool: Declaration, class_taint: tuple[str, ...]) -> None:
     """A system pool takes in pods that know of no class, and a queued one has its own way to its pods."""
     labels = {"cloud.google.com/compute-class": "batch"}
-    found = Pool.model_validate({"name": "p", "machine": "n2-standard-8", "labels": labels} | pool)
-    assert marks(found, CloudKind.GKE).taints == class_taint
+    declared = Pool.model_validate({"name": "p", "machine": "n2-standard-8", "labels": labels} | pool)
+    assert marks(declared, CloudKind.GKE).taints == class_taint
 
 
 def test_quota_is_the_sum_and_the_limit_the_largest() -> None:
     """What the nodes of all pools offer is admitted; a container may ask for what the largest has."""
     item = _flavor(ON_GKE)
     assert item.name == "gpus.pools"
-    small, large = (one.node for one in item.offers)
+    small, large = (offer.node for offer in item.offers)
     both = item.offer({"t4": 4, "steady": 2})
     assert both == {name: 4 * small[name] + 2 * large[name] for name in ("cpu", "memory", "nvidia.com/gpu")}
     assert small["cpu"] < large["cpu"]
@@ -108,17 +108,22 @@ def test_a_flavor_of_several_pools_leads_to_all_of_them() -> None:
     """By the one label that they share, and past every taint that any of them has."""
     item = _flavor(ON_AKS)
     assert item.labels == {"ebbtide.dev/fallback": "cpus"}
-    assert {(one.key, one.value) for one in item.tolerations} == {
+    assert {(toleration.key, toleration.value) for toleration in item.tolerations} == {
         ("kubernetes.azure.com/scalesetpriority", "spot"),
         ("ebbtide.dev/fallback", "cpus"),
     }
 
 
-def _chosen(told: dict[int, list[str]], groups: list[str]) -> str:
+def _chosen(by_priority: dict[int, list[str]], groups: list[str]) -> str:
     """What the priority expander takes (kubernetes/autoscaler, expander/priority): the group with the highest
     priority that a pattern of finds anywhere in its name."""
     best = {
-        group: max(place for place, patterns in told.items() for one in patterns if re.search(one, group))
+        group: max(
+            place
+            for place, patterns in by_priority.items()
+            for pattern in patterns
+            if re.search(pattern, group)
+        )
         for group in groups
     }
     (first, *rest) = sorted(best, key=lambda group: -best[group])
@@ -130,13 +135,16 @@ def test_the_expander_prefers_the_preferred_pool() -> None:
     """As it reads the ConfigMap; a pool whose name begins like another's is not taken for it."""
     pools = [*AKS["pools"], {"name": "cpu2", "machine": "Standard_D8s_v5", "nodes": {"max": 2}}]
     queues = [{"name": "cpus", "pools": ["cpu2", "cpu", "steady"], "fallback": True}]
-    (found,) = fallback_objects(declare(changed(AKS, pools=pools, queues=queues)))
-    assert found["metadata"] == {"name": "cluster-autoscaler-priority-expander", "namespace": "kube-system"}
-    told: Any = yaml.safe_load(found["data"]["priorities"])
+    (config_map,) = fallback_objects(declare(changed(AKS, pools=pools, queues=queues)))
+    assert config_map["metadata"] == {
+        "name": "cluster-autoscaler-priority-expander",
+        "namespace": "kube-system",
+    }
+    by_priority: Any = yaml.safe_load(config_map["data"]["priorities"])
     sets = {name: f"aks-{name}-29141059-vmss" for name in ("cpu", "cpu2", "steady", "t4")}
-    assert _chosen(told, [sets["steady"], sets["cpu"], sets["cpu2"]]) == sets["cpu2"]
-    assert _chosen(told, [sets["steady"], sets["cpu"]]) == sets["cpu"]
-    assert _chosen(told, [sets["t4"]]) == sets["t4"]
+    assert _chosen(by_priority, [sets["steady"], sets["cpu"], sets["cpu2"]]) == sets["cpu2"]
+    assert _chosen(by_priority, [sets["steady"], sets["cpu"]]) == sets["cpu"]
+    assert _chosen(by_priority, [sets["t4"]]) == sets["t4"]
 
 
 @generated
@@ -145,10 +153,10 @@ def test_every_pool_has_one_priority(declaration: Declaration) -> None:
     """The expander complains of a group that no pattern matches, and older ones pick at random where several
     do."""
     cluster = declare(declaration)
-    told = [pattern for patterns in priorities(cluster).values() for pattern in patterns]
+    all_patterns = [pattern for patterns in priorities(cluster).values() for pattern in patterns]
     for pool in cluster.pools:
         name = f"aks-{pool.name}-29141059-vmss"
-        assert len([pattern for pattern in told if re.search(pattern, name)]) == 1
+        assert len([pattern for pattern in all_patterns if re.search(pattern, name)]) == 1
 
 
 @generated
@@ -156,18 +164,18 @@ def test_every_pool_has_one_priority(declaration: Declaration) -> None:
 def test_orders_are_those_of_the_queues(declaration: Declaration) -> None:
     """Nothing is made where no queue falls back, and nothing for those that do not."""
     cluster = declare(declaration)
-    asked = [queue for queue in cluster.queues if queue.fallback]
-    found = fallback_objects(cluster)
+    queues = [queue for queue in cluster.queues if queue.fallback]
+    orders = fallback_objects(cluster)
     if cluster.site.cloud is CloudKind.AKS:
-        assert len(found) == bool(asked)
+        assert len(orders) == bool(queues)
     else:
-        assert [item["metadata"]["name"] for item in found] == [queue.name for queue in asked]
+        assert [item["metadata"]["name"] for item in orders] == [queue.name for queue in queues]
 
 
 def test_a_guarantee_is_a_part_of_the_sum() -> None:
     """What a team is guaranteed of one of the pools is its own, and taken off what the others share."""
     teams = [{"name": "vision", "guarantee": {"t4": 1}}]
-    found = queueing(declare(changed(ON_GKE, teams=teams)))
-    ((_, own),) = found.cluster_queues[0].flavors
-    ((_, shared),) = found.cohorts[0].owned
+    admission = queueing(declare(changed(ON_GKE, teams=teams)))
+    ((_, own),) = admission.cluster_queues[0].flavors
+    ((_, shared),) = admission.cohorts[0].owned
     assert (own, shared) == ({"t4": 1, "steady": 0}, {"t4": 3, "steady": 2})

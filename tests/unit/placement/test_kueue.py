@@ -99,14 +99,14 @@ def test_a_queue_that_falls_back_is_valid(base: Declaration, pools: list[str]) -
     for item in made:
         _validators()[item["kind"]].validate(item)
     groups = [group for item in made for group in item.get("spec", {}).get("resourceGroups", ())]
-    assert [[one["name"] for one in group["flavors"]] for group in groups] == [["work.pools"]] * 2
+    assert [[flavor["name"] for flavor in group["flavors"]] for group in groups] == [["work.pools"]] * 2
 
 
 def _needs(item: dict[str, Any]) -> set[tuple[str, str]]:
     """The objects that an object names."""
     spec = item.get("spec", {})
     groups = spec.get("resourceGroups", ())
-    needs = {("ResourceFlavor", one["name"]) for group in groups for one in group["flavors"]}
+    needs = {("ResourceFlavor", flavor["name"]) for group in groups for flavor in group["flavors"]}
     strategy = spec.get("admissionChecksStrategy", {})
     needs |= {("AdmissionCheck", check["name"]) for check in strategy.get("admissionChecks", ())}
     if "cohortName" in spec:
@@ -135,8 +135,8 @@ def test_every_flavor_of_a_group_has_every_resource(declaration: Declaration) ->
     """Kueue refuses a group whose flavors differ in their resources, or in the order of them."""
     for item in objects(declaration):
         for group in item.get("spec", {}).get("resourceGroups", ()):
-            for one in group["flavors"]:
-                assert [resource["name"] for resource in one["resources"]] == group["coveredResources"]
+            for flavor in group["flavors"]:
+                assert [resource["name"] for resource in flavor["resources"]] == group["coveredResources"]
 
 
 QUEUED = changed(GKE, queues=[{"name": "gpus", "pools": ["t4", "a100"]}])
@@ -153,7 +153,9 @@ def test_a_queue_prefers_and_borrows() -> None:
         {"name": "queued-nvidia", "onFlavors": ["a100"]}
     ]
     (group,) = spec["resourceGroups"]
-    assert {resource["nominalQuota"] for one in group["flavors"] for resource in one["resources"]} == {"0"}
+    assert {resource["nominalQuota"] for flavor in group["flavors"] for resource in flavor["resources"]} == {
+        "0"
+    }
 
 
 def test_a_queued_pool_is_asked_for() -> None:
@@ -175,7 +177,7 @@ def test_a_queued_pool_is_asked_for() -> None:
 def test_the_cohort_owns_the_quota() -> None:
     """Four T4 nodes of four GPUs, ten A100 nodes of one."""
     (group,) = found(QUEUED, "Cohort", "train")["spec"]["resourceGroups"]
-    gpus = {one["name"]: one["resources"][2]["nominalQuota"] for one in group["flavors"]}
+    gpus = {flavor["name"]: flavor["resources"][2]["nominalQuota"] for flavor in group["flavors"]}
     assert gpus == {"t4": "16", "a100": "10"}
 
 

@@ -126,16 +126,16 @@ def test_what_the_tenant_writes_is_what_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "said"),
+    ("version", "message"),
     [
         ("ebbtide.dev/profile/v2", "newer than this package: its version is ebbtide.dev/profile/v2"),
         ("ebbtide.dev/profile/v0", "its version is 'ebbtide.dev/profile/v0', this package reads"),
         (None, "its version is None, this package reads"),
     ],
 )
-def test_another_version(version: str | None, said: str) -> None:
+def test_another_version(version: str | None, message: str) -> None:
     """A newer one asks for a newer package; anything else is no profile."""
-    assert said in _refused({**DEV.data(), "version": version})
+    assert message in _refused({**DEV.data(), "version": version})
 
 
 _DAMAGED: list[dict[str, Any]] = [
@@ -153,10 +153,10 @@ def test_a_damaged_profile(change: dict[str, Any]) -> None:
     assert "The profile is damaged" in _refused({**DEV.data(), **change})
 
 
-@pytest.mark.parametrize(("text", "said"), [("{", "is not JSON"), ("[]", "cannot be read")])
-def test_what_is_no_profile(text: str, said: str) -> None:
+@pytest.mark.parametrize(("text", "message"), [("{", "is not JSON"), ("[]", "cannot be read")])
+def test_what_is_no_profile(text: str, message: str) -> None:
     """Text that is no JSON object, and a file that is not there."""
-    assert said in _refused(text)
+    assert message in _refused(text)
 
 
 def test_a_file_that_is_none(tmp_path: Path) -> None:

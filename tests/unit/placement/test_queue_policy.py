@@ -54,6 +54,6 @@ def test_quotes_in_a_taint_stay_text() -> None:
     cluster = declare(declaration)
     (cpu,) = queue_policy.guarded_pools(cluster)
     taint = cpu.model_validate(cpu.model_dump() | {"taints": [{"key": "a", "value": "b' || true || '"}]})
-    told = queue_policy.policy(cluster.model_copy(update={"pools": (cluster.pools[0], taint)}))
-    (reaches,) = [item for item in told["spec"]["variables"] if item["name"] == "reaches"]
+    policy = queue_policy.policy(cluster.model_copy(update={"pools": (cluster.pools[0], taint)}))
+    (reaches,) = [item for item in policy["spec"]["variables"] if item["name"] == "reaches"]
     assert "'b\\' || true || \\''" in reaches["expression"]

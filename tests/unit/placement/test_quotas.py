@@ -93,19 +93,21 @@ def _held(of: Queueing) -> dict[str, int]:
 @given(queued())
 def test_every_node_is_counted_once(declaration: Declaration) -> None:
     """What cohorts and queues own together is what the pools have at most: no node twice, none forgotten."""
-    cluster, found = derived(declaration)
-    led_to = {item.name for queue in found.cluster_queues for item, _ in queue.flavors}
-    assert led_to <= {item.name for item in found.flavors}
+    cluster, admission = derived(declaration)
+    led_to = {item.name for queue in admission.cluster_queues for item, _ in queue.flavors}
+    assert led_to <= {item.name for item in admission.flavors}
     most = {pool.name: most_nodes(pool) for pool in cluster.pools}
-    assert _held(found) == {one.pool: most[one.pool] for item in found.flavors for one in item.offers}
+    assert _held(admission) == {
+        offer.pool: most[offer.pool] for item in admission.flavors for offer in item.offers
+    }
 
 
 @generated
 @given(queued())
 def test_a_flavor_stands_in_one_cohort(declaration: Declaration) -> None:
     """Quota of a flavor that stood in two cohorts would be lent twice."""
-    _, found = derived(declaration)
-    owned = [item.name for cohort in found.cohorts for item, _ in cohort.owned]
+    _, admission = derived(declaration)
+    owned = [item.name for cohort in admission.cohorts for item, _ in cohort.owned]
     assert len(owned) == len(set(owned))
 
 
@@ -114,9 +116,9 @@ def test_a_flavor_stands_in_one_cohort(declaration: Declaration) -> None:
 def test_queues_borrow_all_but_what_is_guaranteed(declaration: Declaration) -> None:
     """A queue owns its team's guarantee of a pool, in the first of the team's queues that has it, and nothing
     else."""
-    cluster, found = derived(declaration)
+    cluster, admission = derived(declaration)
     owned: dict[tuple[str, str], int] = {}
-    for queue in found.cluster_queues:
+    for queue in admission.cluster_queues:
         for _, nodes in queue.flavors:
             for pool, count in nodes.items():
                 for namespace in queue.namespaces:
@@ -136,22 +138,22 @@ def test_queues_borrow_all_but_what_is_guaranteed(declaration: Declaration) -> N
 @given(queued())
 def test_flavors_keep_the_order_of_preference(declaration: Declaration) -> None:
     """The first flavor of a queue is its preferred pool."""
-    _, found = derived(declaration)
+    _, admission = derived(declaration)
     order = {queue["name"]: queue["pools"] for queue in declaration.get("queues", ())}
-    for queue in found.cluster_queues:
-        asked = order.get(queue.name.rpartition(".")[2])
-        if asked is not None:
-            assert [one.pool for item, _ in queue.flavors for one in item.offers] == asked
+    for queue in admission.cluster_queues:
+        preferred = order.get(queue.name.rpartition(".")[2])
+        if preferred is not None:
+            assert [offer.pool for item, _ in queue.flavors for offer in item.offers] == preferred
 
 
 @generated
 @given(queued())
 def test_every_taint_is_tolerated(declaration: Declaration) -> None:
     """What a flavor admits gets past every taint that its nodes carry."""
-    _, found = derived(declaration)
-    for item in found.flavors:
-        tolerated = {(one.key, one.value, one.effect) for one in item.tolerations}
-        assert {(one.key, one.value, one.effect) for one in item.taints} == tolerated
+    _, admission = derived(declaration)
+    for item in admission.flavors:
+        tolerated = {(toleration.key, toleration.value, toleration.effect) for toleration in item.tolerations}
+        assert {(taint.key, taint.value, taint.effect) for taint in item.taints} == tolerated
         if len(item.offers) == 1:
             assert item.labels["ebbtide.dev/pool"] == item.name
 
@@ -181,24 +183,26 @@ def test_a_flavor_of_a_compute_class_selects_the_class_alone() -> None:
 def test_the_profile_and_the_queues_agree(declaration: Declaration) -> None:
     """A job sized after the profile fits one node of the flavor, and finds the queue under the name that it
     is told."""
-    cluster, found = derived(declaration)
-    told = profile(cluster)
-    for one in (one for item in found.flavors for one in item.offers):
-        pool = told.pool(one.pool)
-        assert (pool.cpu_m, pool.memory_mib) == (one.node["cpu"], one.node["memory"])
-    assert {(queue.namespace, queue.name) for profile_ in told.queues for queue in profile_.local_queues} == {
-        (queue.namespace, queue.name) for queue in found.local_queues
-    }
+    cluster, admission = derived(declaration)
+    cluster_profile = profile(cluster)
+    for offer in (offer for item in admission.flavors for offer in item.offers):
+        pool = cluster_profile.pool(offer.pool)
+        assert (pool.cpu_m, pool.memory_mib) == (offer.node["cpu"], offer.node["memory"])
+    assert {
+        (queue.namespace, queue.name)
+        for profile_ in cluster_profile.queues
+        for queue in profile_.local_queues
+    } == {(queue.namespace, queue.name) for queue in admission.local_queues}
 
 
 @generated
 @given(queued())
 def test_only_queued_flavors_wait_for_a_check(declaration: Declaration) -> None:
     """A spot pool beside a queued one is admitted at once."""
-    _, found = derived(declaration)
-    queued_pools = {item.name for item in found.flavors if item.queued}
-    names = {check.name for check in found.checks}
-    for queue in found.cluster_queues:
+    _, admission = derived(declaration)
+    queued_pools = {item.name for item in admission.flavors if item.queued}
+    names = {check.name for check in admission.checks}
+    for queue in admission.cluster_queues:
         checked = {name for flavors in queue.checks.values() for name in flavors}
         assert checked == {item.name for item, _ in queue.flavors} & queued_pools
         assert set(queue.checks) <= names
@@ -246,26 +250,26 @@ def test_many_pools_are_owned_by_cohorts_below() -> None:
         {"name": "first", "pools": [pool["name"] for pool in work[:60]]},
         {"name": "second", "pools": [pool["name"] for pool in work[40:]]},
     ]
-    _, found = derived(changed(GKE, pools=[GKE["pools"][0], *work], queues=queues))
-    top, *below = found.cohorts
+    _, admission = derived(changed(GKE, pools=[GKE["pools"][0], *work], queues=queues))
+    top, *below = admission.cohorts
     assert top.owned == ()
     assert {cohort.parent for cohort in below} == {top.name}
     assert all(len(cohort.owned) <= FLAVORS_IN_A_GROUP for cohort in below)
-    assert {queue.cohort for queue in found.cluster_queues} == {top.name}
+    assert {queue.cohort for queue in admission.cluster_queues} == {top.name}
 
 
 def test_teams_do_not_collide() -> None:
     """Team `a-b` with queue `c` and team `a` with queue `b-c` have queues of their own."""
     queues = [{"name": name, "pools": ["cpu"]} for name in ("c", "b-c")]
     teams = [{"name": "a-b", "queues": ["c"]}, {"name": "a", "queues": ["b-c"]}]
-    _, found = derived(changed(GKE, queues=queues, teams=teams))
-    assert [queue.name for queue in found.cluster_queues] == ["a-b.c", "a.b-c"]
+    _, admission = derived(changed(GKE, queues=queues, teams=teams))
+    assert [queue.name for queue in admission.cluster_queues] == ["a-b.c", "a.b-c"]
 
 
 def test_nobody_is_somebody() -> None:
     """Where no team is declared, work in `default` reaches every queue, under the queue's own name."""
-    _, found = derived(changed(GKE, queues=[{"name": "gpus", "pools": ["t4", "a100"]}]))
-    assert [(queue.namespace, queue.name, queue.cluster_queue) for queue in found.local_queues] == [
+    _, admission = derived(changed(GKE, queues=[{"name": "gpus", "pools": ["t4", "a100"]}]))
+    assert [(queue.namespace, queue.name, queue.cluster_queue) for queue in admission.local_queues] == [
         ("default", "gpus", "gpus")
     ]
 
@@ -274,8 +278,8 @@ def test_the_pipelines_are_a_tenant() -> None:
     """Steps of pipelines find the queues in their namespace."""
     declaration = changed(GKE, addons={"pipelines": {}}, teams=[{"name": "vision"}])
     declaration["queues"] = [{"name": "gpus", "pools": ["t4"]}]
-    _, found = derived(declaration)
-    assert [(queue.namespace, queue.cluster_queue) for queue in found.local_queues] == [
+    _, admission = derived(declaration)
+    assert [(queue.namespace, queue.cluster_queue) for queue in admission.local_queues] == [
         ("vision", "vision.gpus"),
         ("kubeflow", "kubeflow.gpus"),
     ]
@@ -284,11 +288,11 @@ def test_the_pipelines_are_a_tenant() -> None:
 def test_nodes_together_on_aks() -> None:
     """A queue whose nodes come together has a check on every flavor, of AKS' own class."""
     queues = [{"name": "gpus", "pools": ["t4"], "together": True}, {"name": "cpu", "pools": ["cpu"]}]
-    _, found = derived(changed(AKS, queues=queues))
-    assert [check.provisioning_class for check in found.checks] == [
+    _, admission = derived(changed(AKS, queues=queues))
+    assert [check.provisioning_class for check in admission.checks] == [
         "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
     ]
-    assert [dict(queue.checks) for queue in found.cluster_queues] == [{"together": ("t4",)}, {}]
+    assert [dict(queue.checks) for queue in admission.cluster_queues] == [{"together": ("t4",)}, {}]
 
 
 def test_nothing_is_derived_without_kueue() -> None:

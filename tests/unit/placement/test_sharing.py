@@ -35,8 +35,8 @@ def _shared(sharing: dict[str, Any], count: int = 2) -> Declaration:
 def test_a_share_is_requested_like_a_gpu(sharing: dict[str, Any], shares: int, most: int) -> None:
     """The quota is the shares of all nodes; one container may request fewer of them."""
     cluster = declare(_shared(sharing))
-    found = profile(cluster).pool("work").accelerator
-    assert found == AcceleratorProfile(A100, 2 * shares, "nvidia.com/gpu", shares, most)
+    accelerator = profile(cluster).pool("work").accelerator
+    assert accelerator == AcceleratorProfile(A100, 2 * shares, "nvidia.com/gpu", shares, most)
     offer = flavor(cluster.pools[1], cluster).offer({"work": 3})
     assert offer["nvidia.com/gpu"] == 3 * 2 * shares
     assert Profile.load(profile(cluster).data()) == profile(cluster)
@@ -45,18 +45,18 @@ def test_a_share_is_requested_like_a_gpu(sharing: dict[str, Any], shares: int, m
 def test_mps_gives_all_of_a_single_gpu() -> None:
     """With several GPUs on a node, or several partitions, a container gets one share."""
     sharing = {"gpuSharingConfig": {"gpuSharingStrategy": "mps", "maxSharedClientsPerGpu": 8}}
-    found = profile(declare(_shared(sharing, count=1))).pool("work").accelerator
-    assert found is not None
-    assert (found.count, found.most) == (8, 8)
+    accelerator = profile(declare(_shared(sharing, count=1))).pool("work").accelerator
+    assert accelerator is not None
+    assert (accelerator.count, accelerator.most) == (8, 8)
 
 
 def test_an_instance_profile_is_requested_like_a_gpu() -> None:
     """The device plugin's strategy `single` names every instance `nvidia.com/gpu`."""
     accelerator = {"type": "nvidia-a100-80gb", "count": 2, "gpuInstanceProfile": "MIG3g"}
     pool = {"machine": "Standard_NC48ads_A100_v4", "accelerator": accelerator, "nodes": {"count": 1}}
-    found = profile(declare(only(AKS, **pool))).pool("work").accelerator
-    assert found is not None
-    assert (found.count, found.most) == (4, 4)
+    gpus = profile(declare(only(AKS, **pool))).pool("work").accelerator
+    assert gpus is not None
+    assert (gpus.count, gpus.most) == (4, 4)
 
 
 def test_nodes_say_how_their_gpus_are_shared() -> None:

@@ -38,9 +38,9 @@ def test_a_topology_has_as_many_nodes_as_its_chips_need() -> None:
 )
 def test_pods_select_the_topology(fields: dict[str, Any], topology: str) -> None:
     """GKE refuses a pod that requests TPUs and names none."""
-    found = profile(declare(_tpus(**fields))).pool("tpus")
-    assert found.labels[TOPOLOGY] == topology
-    assert (TOPOLOGY, (topology,)) in [(item.key, item.values) for item in found.affinity]
+    pool = profile(declare(_tpus(**fields))).pool("tpus")
+    assert pool.labels[TOPOLOGY] == topology
+    assert (TOPOLOGY, (topology,)) in [(item.key, item.values) for item in pool.affinity]
 
 
 def test_a_job_takes_a_whole_slice() -> None:

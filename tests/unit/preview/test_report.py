@@ -21,8 +21,8 @@ def _preview(program: Callable[[], object], **config: str) -> Preview:
 
 
 def _named(preview: Preview, name: str) -> ResourceReport:
-    (found,) = [resource for resource in preview.resources if resource.name == name]
-    return found
+    (resource,) = [resource for resource in preview.resources if resource.name == name]
+    return resource
 
 
 def _everything() -> None:

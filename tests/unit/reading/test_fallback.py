@@ -45,8 +45,8 @@ def _aks(priorities: str, *queues: tuple[str, ...]) -> dict[str, tuple[str, ...]
 
     recording = record(program, project="shop", stack="dev")
     pools = read_pools(recording)
-    found = read_fallbacks(recording, pools, queues)
-    return {pool.name: names for pool, names in zip(pools, found, strict=True)}
+    fallbacks = read_fallbacks(recording, pools, queues)
+    return {pool.name: names for pool, names in zip(pools, fallbacks, strict=True)}
 
 
 def test_a_higher_priority_comes_first() -> None:

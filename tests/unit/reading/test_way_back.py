@@ -43,10 +43,10 @@ def _same(pool: Pool, facts: PoolFacts, declared: Cluster) -> None:
     assert facts.zones == pool.zones
     assert facts.disk.size_gib == pool.disk.size_gib
     assert facts.disk.type == pool.disk.type
-    found = marks(pool, declared.site.cloud)
-    assert facts.labels == found.labels
+    expected = marks(pool, declared.site.cloud)
+    assert facts.labels == expected.labels
     assert {_spelled(taint) for taint in facts.taints} == {
-        (taint.key, taint.value, taint.effect.value) for taint in found.all_taints
+        (taint.key, taint.value, taint.effect.value) for taint in expected.all_taints
     }
 
 

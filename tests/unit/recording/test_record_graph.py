@@ -377,10 +377,10 @@ def test_registration_order_is_the_same_each_time() -> None:
 
     first, second = run(program), run(program)
     assert [resource.urn for resource in first] == [resource.urn for resource in second]
-    seen: set[str | None] = {None}
+    registered: set[str | None] = {None}
     for resource in first:
-        assert resource.parent in seen
-        seen.add(resource.urn)
+        assert resource.parent in registered
+        registered.add(resource.urn)
 
 
 def test_a_recording_needs_no_configuration() -> None:

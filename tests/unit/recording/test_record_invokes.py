@@ -43,8 +43,8 @@ def test_an_invoke_of_outputs_waits_for_them() -> None:
 
     def program() -> None:
         cluster = gcp.container.Cluster("train", name="train", location="us-central1-a")
-        found = gcp.container.get_cluster_output(name=cluster.name, location=cluster.location)
-        pulumi.export("id", found.id)
+        result = gcp.container.get_cluster_output(name=cluster.name, location=cluster.location)
+        pulumi.export("id", result.id)
 
     recording = run(program, gcp__project="acme")
     assert recording.outputs["id"] == "projects/acme/locations/us-central1-a/clusters/train"
@@ -55,8 +55,8 @@ def test_an_invoke_of_what_is_unknown_is_not_made() -> None:
 
     def program() -> None:
         cluster = gcp.container.Cluster("train", name="train", location="us-central1-a")
-        found = gcp.container.get_cluster_output(name=cluster.master_version)
-        pulumi.export("id", found.id)
+        result = gcp.container.get_cluster_output(name=cluster.master_version)
+        pulumi.export("id", result.id)
 
     recording = run(program)
     assert recording.outputs["id"] is UNKNOWN
@@ -80,7 +80,7 @@ def test_an_invoke_without_an_answer_is_named() -> None:
 def test_a_caller_can_bring_answers() -> None:
     """A program that asks for something of its own is previewed with an assumption of its own."""
     own = Assumptions(
-        invokes={"gcp:compute/getImage:getImage": lambda asked: {"name": f"{asked.text('family')}-1"}}
+        invokes={"gcp:compute/getImage:getImage": lambda call: {"name": f"{call.text('family')}-1"}}
     )
     recording = record(
         lambda: pulumi.export("image", gcp.compute.get_image(family="cos").name),
@@ -95,10 +95,10 @@ def test_the_credentials_of_aks_are_a_kubeconfig() -> None:
     """Base64 of a kubeconfig that parses, with a server and no token in it."""
 
     def program() -> None:
-        found = azure.containerservice.list_managed_cluster_user_credentials_output(
+        credentials = azure.containerservice.list_managed_cluster_user_credentials_output(
             resource_group_name="group", resource_name="train"
         )
-        text = found.kubeconfigs[0].value.apply(lambda value: base64.b64decode(value).decode())
+        text = credentials.kubeconfigs[0].value.apply(lambda value: base64.b64decode(value).decode())
         pulumi.export("kubeconfig", text)
 
     text = run(program).outputs["kubeconfig"]
@@ -114,8 +114,8 @@ def test_a_secret_of_the_configuration_is_taken_out_of_what_is_recorded() -> Non
 
     def program() -> None:
         name = pulumi.Config("shop").require_secret("cluster")
-        found = gcp.container.get_cluster_output(name=Output.concat(name, "-1"), location="us-central1")
-        pulumi.export("id", found.id)
+        result = gcp.container.get_cluster_output(name=Output.concat(name, "-1"), location="us-central1")
+        pulumi.export("id", result.id)
 
     recording = record(
         program,

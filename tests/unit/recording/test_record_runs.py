@@ -43,8 +43,8 @@ def test_project_stack_and_organization_are_what_was_said() -> None:
     """The program sees what the engine would tell it."""
 
     def program() -> None:
-        seen = [pulumi.get_project(), pulumi.get_stack(), pulumi.get_organization()]
-        pulumi.export("seen", [*seen, pulumi.runtime.is_dry_run()])
+        values = [pulumi.get_project(), pulumi.get_stack(), pulumi.get_organization()]
+        pulumi.export("seen", [*values, pulumi.runtime.is_dry_run()])
 
     recording = record(program, project="shop", stack="dev", organization="acme")
     assert recording.outputs["seen"] == ["shop", "dev", "acme", True]
@@ -70,11 +70,11 @@ def test_nothing_of_a_run_stays_in_the_process() -> None:
         ]
 
     def elsewhere() -> list[object]:
-        seen: list[object] = []
-        thread = threading.Thread(target=lambda: seen.extend(state()))
+        values: list[object] = []
+        thread = threading.Thread(target=lambda: values.extend(state()))
         thread.start()
         thread.join()
-        return seen
+        return values
 
     before, before_elsewhere = state(), elsewhere()
     run(lambda: network("net"), shop__key="value")
@@ -209,7 +209,7 @@ def test_modules_of_a_program_run_again_each_time(tmp_path: Path) -> None:
 
 def test_programs_with_modules_of_one_name(tmp_path: Path) -> None:
     """Each imports its own, and a module of that name from elsewhere is there again afterwards."""
-    one = _project(
+    first = _project(
         tmp_path / "one", "import pulumi, programs; pulumi.export('a', programs.A)", programs="A = 1"
     )
     two = _project(
@@ -217,7 +217,7 @@ def test_programs_with_modules_of_one_name(tmp_path: Path) -> None:
     )
     sys.modules["programs"] = sys
     try:
-        assert record(one, project="shop", stack="dev").outputs == {"a": 1}
+        assert record(first, project="shop", stack="dev").outputs == {"a": 1}
         assert record(two, project="shop", stack="dev").outputs == {"a": 2}
         assert sys.modules["programs"] is sys
     finally:

@@ -94,8 +94,8 @@ def test_a_path_leads_to_a_value(path: str, expected: Plain) -> None:
 
 def test_leaves_have_paths_that_lead_back() -> None:
     """What `leaves` yields is what `at` finds."""
-    found = dict(leaves(VALUE))
-    assert set(found) == {
+    by_path = dict(leaves(VALUE))
+    assert set(by_path) == {
         "name",
         "password",
         "config",
@@ -105,7 +105,7 @@ def test_leaves_have_paths_that_lead_back() -> None:
         'labels["ebbtide.dev/pool"]',
         'labels["a \\"quoted\\" [0] key"][0]',
     }
-    assert all(at(VALUE, path) == leaf for path, leaf in found.items())
+    assert all(at(VALUE, path) == leaf for path, leaf in by_path.items())
 
 
 def test_revealed_has_no_wrappers() -> None:

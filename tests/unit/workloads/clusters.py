@@ -18,7 +18,7 @@ def derived(written: dict[str, Any]) -> Profile:
     return profile(declare(written))
 
 
-def ways(found: Profile, pool: PoolProfile) -> list[TaskFields]:
+def ways(profile: Profile, pool: PoolProfile) -> list[TaskFields]:
     """Every way to a pool for work that fits it: by itself, unless nodes come for queues alone, and through
     each queue in each namespace."""
     fields: TaskFields = {"name": "train", "image": "acme.example/train:1", "cpu": "1", "memory": "512Mi"}
@@ -27,7 +27,7 @@ def ways(found: Profile, pool: PoolProfile) -> list[TaskFields]:
     alone: list[TaskFields] = [] if pool.capacity == "queued" else [{**fields, "pool": pool.name}]
     return alone + [
         {**fields, "queue": queue.name, "namespace": local.namespace}
-        for queue in found.queues
+        for queue in profile.queues
         if pool.name in queue.pools
         for local in queue.local_queues
     ]

@@ -61,12 +61,12 @@ def problems_of(call: Callable[[], object]) -> tuple[str, ...]:
 
 def warnings_of(call: Callable[[], object]) -> list[str]:
     """What a call warns of; it is said of the line that made the call, and in no other category."""
-    with warnings.catch_warnings(record=True) as found:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         call()
-    assert {item.category for item in found} <= {PlacementWarning}
-    assert {item.filename for item in found} <= {inspect.getfile(call)}
-    return [str(item.message) for item in found]
+    assert {item.category for item in caught} <= {PlacementWarning}
+    assert {item.filename for item in caught} <= {inspect.getfile(call)}
+    return [str(item.message) for item in caught]
 
 
 def settings(task: dsl.PipelineTask) -> dict[str, Any]:

@@ -32,8 +32,8 @@ def _fail_after(_: object) -> None:
 
 
 def _step(checkpoints: Checkpoints) -> int | None:
-    found = checkpoints.latest()
-    return found.step if found else None
+    latest = checkpoints.latest()
+    return latest.step if latest else None
 
 
 def _markers(root: Path) -> list[Path]:
@@ -102,23 +102,23 @@ def test_two_writers(tmp_path: Path) -> None:
     """Two processes that train the same run, killed by turns, never make it fall back or mix."""
     chance = random.Random(7)  # noqa: S311
     checkpoints = Checkpoints(tmp_path)
-    seen = 0
+    reached = 0
     for _ in range(8):
-        with _trained(tmp_path) as one, _trained(tmp_path) as other:
-            _line(one)
+        with _trained(tmp_path) as first, _trained(tmp_path) as other:
+            _line(first)
             _line(other)
             for _ in range(5):
                 latest = checkpoints.latest()
-                assert (latest.step if latest else 0) >= seen
-                seen = latest.step if latest else 0
+                assert (latest.step if latest else 0) >= reached
+                reached = latest.step if latest else 0
                 time.sleep(chance.uniform(0, 0.01))
-            seen = max(seen, _killed(one), _killed(other))
+            reached = max(reached, _killed(first), _killed(other))
         latest = checkpoints.latest()
         read(latest)
         assert latest is not None
-        assert latest.step >= seen
-        seen = latest.step
-    assert seen > 0
+        assert latest.step >= reached
+        reached = latest.step
+    assert reached > 0
 
 
 @settings(deadline=None)
@@ -179,10 +179,10 @@ def test_a_reader_that_is_overtaken_looks_again(tmp_path: Path, monkeypatch: pyt
     scan = os.scandir
 
     def overtaken(path: Path) -> Any:
-        found = list(scan(path))
+        entries = list(scan(path))
         monkeypatch.setattr(os, "scandir", scan)
         _save(writer, 2)
-        return found
+        return entries
 
     monkeypatch.setattr(os, "scandir", overtaken)
     assert _step(reader) == 2
@@ -246,10 +246,10 @@ def test_the_last_ones_stay(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 5
 
 
-@pytest.mark.parametrize(("step", "said"), [(-1, "The step is -1"), (True, "The step is True")])
-def test_a_wrong_step(tmp_path: Path, step: int, said: str) -> None:
+@pytest.mark.parametrize(("step", "message"), [(-1, "The step is -1"), (True, "The step is True")])
+def test_a_wrong_step(tmp_path: Path, step: int, message: str) -> None:
     """Is refused before anything is written."""
-    with pytest.raises(CheckpointError, match=said), Checkpoints(tmp_path).saving(step):
+    with pytest.raises(CheckpointError, match=message), Checkpoints(tmp_path).saving(step):
         pass
     assert list(tmp_path.iterdir()) == []
 
@@ -280,8 +280,8 @@ def test_an_initial_checkpoint_is_copied_once(tmp_path: Path) -> None:
 def test_an_initial_file(tmp_path: Path) -> None:
     """One file will do, and none is said."""
     (tmp_path / "model.ckpt").write_text("pretrained")
-    found = Checkpoints(tmp_path / "run").seed(tmp_path / "model.ckpt")
-    assert (found.path / "model.ckpt").read_text() == "pretrained"
+    checkpoint = Checkpoints(tmp_path / "run").seed(tmp_path / "model.ckpt")
+    assert (checkpoint.path / "model.ckpt").read_text() == "pretrained"
     with pytest.raises(CheckpointError, match="There is no initial checkpoint at"):
         Checkpoints(tmp_path / "other").seed(tmp_path / "nowhere")
 

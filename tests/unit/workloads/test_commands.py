@@ -129,8 +129,8 @@ def test_a_priority(profile: Path) -> None:
     assert done.returncode == 0, done.stderr
     labels = yaml.safe_load(done.stdout)["metadata"]["labels"]
     assert labels["kueue.x-k8s.io/priority-class"] == "ebbtide-high"
-    said = _refused(*call, "high", EBBTIDE_PROFILE=str(profile))
-    assert "write one of ebbtide-low, ebbtide-normal, ebbtide-high." in said
+    error = _refused(*call, "high", EBBTIDE_PROFILE=str(profile))
+    assert "write one of ebbtide-low, ebbtide-normal, ebbtide-high." in error
 
 
 def test_options_are_shared() -> None:
@@ -154,9 +154,9 @@ def test_options_are_shared() -> None:
 def test_no_gpus_on_a_gpu_pool(profile: Path) -> None:
     """Is refused in a sentence, unless zero is meant."""
     call = ("job", "train", "--image", "busybox", "--pool", "t4-spot")
-    said = _refused(*call, EBBTIDE_PROFILE=str(profile))
-    assert said.startswith("gpus is not given, and pool t4-spot has only nodes with 4 nvidia-tesla-t4")
-    assert "gpus=0" in said
+    error = _refused(*call, EBBTIDE_PROFILE=str(profile))
+    assert error.startswith("gpus is not given, and pool t4-spot has only nodes with 4 nvidia-tesla-t4")
+    assert "gpus=0" in error
     assert _ebbtide(*call, "--gpus", "0", EBBTIDE_PROFILE=str(profile)).returncode == 0
 
 
@@ -164,9 +164,9 @@ def test_a_secret_is_never_printed(profile: Path) -> None:
     """Neither as a variable nor where a reference is expected."""
     call = ("job", "train", "--image", "busybox", "--pool", "cpu-spot")
     for option in ("--env", "--secret-env"):
-        said = _refused(*call, option, "WANDB_API_KEY=5f0c97", EBBTIDE_PROFILE=str(profile))
-        assert "5f0c97" not in said
-        assert "WANDB_API_KEY=" in said
+        error = _refused(*call, option, "WANDB_API_KEY=5f0c97", EBBTIDE_PROFILE=str(profile))
+        assert "5f0c97" not in error
+        assert "WANDB_API_KEY=" in error
     assert "5f0c97" not in _refused(*call, "--env", "=5f0c97", EBBTIDE_PROFILE=str(profile))
 
 
@@ -202,27 +202,27 @@ def test_commands_of_the_page_run(line: str, profile: Path) -> None:
 
 def test_what_is_wrong_is_said(profile: Path) -> None:
     """A sentence each, on standard error, and status 2."""
-    said = _refused(
+    error = _refused(
         *("job", "Train", "--image", "busybox", "--pool", "t4-spot", "--gpus", "8"),
         EBBTIDE_PROFILE=str(profile),
     )
-    assert said.splitlines() == [
+    assert error.splitlines() == [
         "name is 'Train'; a Job's is up to 63 lower-case letters, digits and hyphens here.",
         "gpus is 8, and a node of pool t4-spot has 4 nvidia-tesla-t4.",
     ]
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "message"),
     [
         (("--env", "A"), "--env has 'A'; write NAME=VALUE."),
         (("--env", "A=1", "--env", "A=2"), "--env has A twice."),
     ],
 )
-def test_a_pair_that_is_none(args: tuple[str, ...], said: str, profile: Path) -> None:
+def test_a_pair_that_is_none(args: tuple[str, ...], message: str, profile: Path) -> None:
     """Is shown as it was written."""
     call = ("job", "train", "--image", "busybox", "--pool", "cpu-spot", *args)
-    assert _refused(*call, EBBTIDE_PROFILE=str(profile)) == said + "\n"
+    assert _refused(*call, EBBTIDE_PROFILE=str(profile)) == message + "\n"
 
 
 def test_an_unreadable_profile(tmp_path: Path) -> None:

@@ -157,12 +157,12 @@ def test_the_collector_needs_room() -> None:
     """A trial that leaves none for it on a node would wait for ever."""
     room = DEV.pool("cpu-spot").cpu_m
     _experiment(cpu=f"{room - 50}m")
-    (said,) = _problems(cpu=f"{room}m")
-    assert said.endswith(f"offers pods {room - 50}m beside Katib's metrics collector.")
+    (problem,) = _problems(cpu=f"{room}m")
+    assert problem.endswith(f"offers pods {room - 50}m beside Katib's metrics collector.")
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ({"parameters": {}, "command": ["echo"]}, "There are no parameters"),
         (_only("a b", Int(1, 2)), "Parameter 'a b' cannot be referred to"),
@@ -202,9 +202,9 @@ def test_the_collector_needs_room() -> None:
         ({"pool": "t4-spot"}, "gpus is not given, and pool t4-spot"),
     ],
 )
-def test_what_is_wrong_is_said(given: dict[str, Any], said: str) -> None:
+def test_what_is_wrong_is_said(given: dict[str, Any], message: str) -> None:
     """Before Katib refuses it, or lets it fail when it has begun."""
-    assert said in "\n".join(_problems(**given))
+    assert message in "\n".join(_problems(**given))
 
 
 def test_everything_wrong_is_said_at_once() -> None:

@@ -123,10 +123,10 @@ _WORDS: list[tuple[str, Look, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("look", "said"), [it[1:] for it in _WORDS], ids=[it[0] for it in _WORDS])
-def test_a_state_in_words(look: Look, said: str) -> None:
+@pytest.mark.parametrize(("look", "expected"), [it[1:] for it in _WORDS], ids=[it[0] for it in _WORDS])
+def test_a_state_in_words(look: Look, expected: str) -> None:
     """What it waits for is said by whoever makes it wait."""
-    assert line(progress(look)) == said
+    assert line(progress(look)) == expected
 
 
 def test_disruptions_are_remembered() -> None:
@@ -136,14 +136,14 @@ def test_disruptions_are_remembered() -> None:
         seen(job(active=1), preempted("a"), preempted("b"), pod("c", "Running")), first.disrupted
     )
     third = progress(seen(job(active=1), pod("c", "Running")), second.disrupted)
-    assert [len(found.disrupted) for found in (first, second, third)] == [1, 2, 2]
+    assert [len(state.disrupted) for state in (first, second, third)] == [1, 2, 2]
     assert line(third) == "running; 2 disruptions survived"
 
 
 def _end(look: Look, *profile: Any) -> str:
-    found = progress(look)
-    assert found.over
-    return ending(look, found, *profile)
+    state = progress(look)
+    assert state.over
+    return ending(look, state, *profile)
 
 
 def test_a_job_that_completed() -> None:
@@ -160,12 +160,12 @@ def test_a_job_that_failed() -> None:
     why = "Job has reached the specified backoff limit"
     failed = condition("Failed", reason="BackoffLimitExceeded", message=why)
     look = seen(job(conditions=(failed,), failed=4), exited("a", 137, reason="OOMKilled"), preempted("b"))
-    said = _end(look, DEV).splitlines()
-    assert said[:2] == [
+    lines = _end(look, DEV).splitlines()
+    assert lines[:2] == [
         f"Job train failed after 2 min 5 s: {why}. 1 disruption survived, 3 retries used.",
         "  pod train-a: exit code 137 (OOMKilled)",
     ]
-    assert said[2].startswith("Logs: https://console.cloud.google.com/logs/query;")
+    assert lines[2].startswith("Logs: https://console.cloud.google.com/logs/query;")
     assert progress(look).phase is Phase.FAILED
 
 
@@ -204,11 +204,11 @@ def test_a_sweep_that_failed() -> None:
     later = exited("b", 42, index=1)
     later["metadata"]["creationTimestamp"] = "2026-11-20T10:01:00Z"
     evicted = pod("c", "Failed", index=2, reason="Evicted", message="The node was low on resource: memory.")
-    said = _end(seen(failed, later, exited("a", 1, index=1), evicted), DEV).splitlines()
-    assert said[0] == "Job train failed after 2 min 5 s: Job has failed indexes. 13 retries used."
-    assert said[1:4] == [
+    lines = _end(seen(failed, later, exited("a", 1, index=1), evicted), DEV).splitlines()
+    assert lines[0] == "Job train failed after 2 min 5 s: Job has failed indexes. 13 retries used."
+    assert lines[1:4] == [
         '  index 1 {"lr": "$(x)"}: exit code 42',
         "  index 2: Evicted: The node was low on resource: memory.",
         "  index 3: its pods are gone",
     ]
-    assert said[11] == "  and 2 more: 1-12"
+    assert lines[11] == "  and 2 more: 1-12"

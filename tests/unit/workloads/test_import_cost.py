@@ -53,8 +53,8 @@ def _seconds(code: str) -> float:
 
 def test_pipelines_without_kfp() -> None:
     """Where kfp is not installed, one sentence says what to install."""
-    said = _python("-I", "-S", "-c", _WITHOUT_KFP)
-    assert said.startswith(
+    output = _python("-I", "-S", "-c", _WITHOUT_KFP)
+    assert output.startswith(
         "Placing the steps of a pipeline needs the Kubeflow Pipelines SDK, which is not installed. Install it"
     )
-    assert said.endswith("[kfp]'.\n")
+    assert output.endswith("[kfp]'.\n")

@@ -226,12 +226,12 @@ def test_the_bucket_mount_needs_room() -> None:
     room = DEV.pool("cpu-spot").cpu_m
     fields: TaskFields = {"name": "train", "image": "busybox", "pool": "cpu-spot", "cpu": f"{room}m"}
     job(DEV, **fields)
-    (said,) = _problems(DEV, **fields | {"volume": "shared"})
-    assert said.endswith(f"offers pods {room - 250}m beside the bucket mount.")
+    (problem,) = _problems(DEV, **fields | {"volume": "shared"})
+    assert problem.endswith(f"offers pods {room - 250}m beside the bucket mount.")
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "message"),
     [
         ({}, "Neither a pool nor a queue is named"),
         ({"pool": "t4-spot", "queue": "t4"}, "Both a pool and a queue are named"),
@@ -279,17 +279,17 @@ def test_the_bucket_mount_needs_room() -> None:
         ({"queue": "a100", "cpu": "1", "memory": "1Gi", "gpus": 2}, "No pool of queue a100 can run this."),
     ],
 )
-def test_what_is_wrong_is_said(fields: dict[str, Any], said: str) -> None:
+def test_what_is_wrong_is_said(fields: dict[str, Any], message: str) -> None:
     """In one sentence or two, with what to write instead."""
     problems = _problems(**fields)
-    assert said in problems[0]
-    assert len(problems) == (2 if said.startswith("No pool of") else 1)
+    assert message in problems[0]
+    assert len(problems) == (2 if message.startswith("No pool of") else 1)
 
 
 def test_everything_wrong_is_said_at_once() -> None:
     """One error with a line for each."""
-    said = _problems(name="Train", pool="t4-spot", gpus=8, cpu="x", memory="1Ti", fail_on=[300])
-    assert [text.partition(" ")[0] for text in said] == ["name", "fail_on", "cpu", "gpus", "memory"]
+    problems = _problems(name="Train", pool="t4-spot", gpus=8, cpu="x", memory="1Ti", fail_on=[300])
+    assert [text.partition(" ")[0] for text in problems] == ["name", "fail_on", "cpu", "gpus", "memory"]
 
 
 def test_a_queue_in_several_namespaces() -> None:
@@ -305,8 +305,8 @@ def test_a_queue_in_several_namespaces() -> None:
         "memory": "1Gi",
     }
     assert _problems(profile, **fields) == ("namespace is needed: queue t4 is in speech, vision.",)
-    found = job(profile, **fields, namespace="speech")
-    assert found["metadata"]["namespace"] == "speech"
+    made = job(profile, **fields, namespace="speech")
+    assert made["metadata"]["namespace"] == "speech"
 
 
 def test_a_misspelt_field() -> None:
@@ -342,8 +342,8 @@ def test_a_queue_with_cpu_nodes_needs_no_gpus() -> None:
     mixed = derived(changed(GKE, pools=pools, queues=queues, teams=[{"name": "vision"}]))
     fields: Any = {"name": "train", "image": "busybox", "queue": "mixed", "memory": "4Gi"}
     job(mixed, **fields, cpu="2")
-    (said,) = _problems(mixed, **fields, cpu="10")
-    assert said.startswith("gpus is not given, and queue mixed has only nodes with 1 nvidia-tesla-t4")
+    (problem,) = _problems(mixed, **fields, cpu="10")
+    assert problem.startswith("gpus is not given, and queue mixed has only nodes with 1 nvidia-tesla-t4")
 
 
 def test_a_required_queue_is_named_before_anything_runs() -> None:
@@ -359,6 +359,6 @@ def test_a_restricted_namespace_asks_for_a_user() -> None:
     team = {"name": "vision", "namespace": {"name": "vision", "podSecurity": "restricted"}}
     restricted = derived(changed(GKE, queues=[{"name": "cpu", "pools": ["cpu"]}], teams=[team]))
     fields: Any = {"name": "train", "image": "busybox", "queue": "cpu", "cpu": "1", "memory": "1Gi"}
-    (said,) = _problems(restricted, **fields)
-    assert said.startswith("In namespace vision, the API server refuses pods that may run as root")
+    (problem,) = _problems(restricted, **fields)
+    assert problem.startswith("In namespace vision, the API server refuses pods that may run as root")
     assert job(restricted, **fields, run_as_user=1000)

@@ -37,10 +37,10 @@ def test_a_job_and_a_step_on_gke() -> None:
 def test_a_job_on_aks() -> None:
     """By the names that the Job controller gives its pods, and those of no other Job."""
     query = log_query(DEV_AKS, namespace="vision", job="train")
-    found = re.search(r'PodName matches regex @"([^"]+)"', query)
-    assert found is not None
-    assert [name for name in ("train-x7k2p", "train-12-x7k2p") if re.search(found[1], name)]
-    assert not re.search(found[1], "train-large-x7k2p")
+    match = re.search(r'PodName matches regex @"([^"]+)"', query)
+    assert match is not None
+    assert [name for name in ("train-x7k2p", "train-12-x7k2p") if re.search(match[1], name)]
+    assert not re.search(match[1], "train-large-x7k2p")
     assert "| project TimeGenerated, PodName, ContainerName, LogMessage" in query
 
 
@@ -78,7 +78,7 @@ def test_the_link_on_aks_needs_the_workspace() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ({}, "Name one of pod, job and label"),
         ({"pod": "a", "job": "b"}, "Name one of pod, job and label"),
@@ -89,9 +89,9 @@ def test_the_link_on_aks_needs_the_workspace() -> None:
         ({"pod": "a", "namespace": ""}, "namespace is '', which can be no namespace's name."),
     ],
 )
-def test_what_is_wrong_is_said(given: dict[str, str], said: str) -> None:
+def test_what_is_wrong_is_said(given: dict[str, str], message: str) -> None:
     """And nothing that is no name gets into a query."""
-    with pytest.raises(WorkloadError, match=re.escape(said)):
+    with pytest.raises(WorkloadError, match=re.escape(message)):
         log_query(DEV, **{"namespace": "vision"} | given)
 
 

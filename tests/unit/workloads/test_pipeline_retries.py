@@ -36,12 +36,12 @@ def _profile(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_retries_that_the_cluster_does_not_honor() -> None:
     """A stack that does not configure Kubeflow Pipelines is warned about, whichever way its profile comes."""
     stock = replace(DEV, pipeline_retries="unconfigured")
-    (found,) = warnings_of(lambda: retry_disruptions(step(), profile=stock))
-    assert "they may not survive preemption" in found
-    assert "existing: true" in found
+    (warning,) = warnings_of(lambda: retry_disruptions(step(), profile=stock))
+    assert "they may not survive preemption" in warning
+    assert "existing: true" in warning
     for retry in ("disruptions", "any"):
         configured = replace(DEV, pipeline_retries=retry)
-        assert warnings_of(lambda found=configured: retry_disruptions(step(), profile=found)) == []
+        assert warnings_of(lambda profile=configured: retry_disruptions(step(), profile=profile)) == []
 
 
 def test_retries_of_an_unknown_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,11 +49,11 @@ def test_retries_of_an_unknown_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     so."""
     older = DEV.data()
     del older["pipeline_retries"]
-    (found,) = warnings_of(lambda: retry_disruptions(step(), profile=Profile.load(older)))
-    assert "an older Ebbtide wrote it" in found
+    (warning,) = warnings_of(lambda: retry_disruptions(step(), profile=Profile.load(older)))
+    assert "an older Ebbtide wrote it" in warning
     monkeypatch.delenv("EBBTIDE_PROFILE")
-    (found,) = warnings_of(lambda: retry_disruptions(step()))
-    assert "no profile records whether the cluster retries a preempted step" in found
+    (warning,) = warnings_of(lambda: retry_disruptions(step()))
+    assert "no profile records whether the cluster retries a preempted step" in warning
 
 
 def test_retries_with_a_profile_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,10 +84,10 @@ def test_retries_by_default() -> None:
 
 def test_what_retries_refuse() -> None:
     """All that is wrong at once, and waits that would go past the time in which a step is retried."""
-    found = problems_of(lambda: retry_disruptions(step(), 0, "soon", factor=0.5, longest="x"))
-    assert len(found) == 4
-    (found,) = problems_of(lambda: retry_disruptions(step(), 5, "5m", factor=2, longest="1h"))
-    assert "3 of 5 attempts begin within the 1h" in found
+    problems = problems_of(lambda: retry_disruptions(step(), 0, "soon", factor=0.5, longest="x"))
+    assert len(problems) == 4
+    (problem,) = problems_of(lambda: retry_disruptions(step(), 5, "5m", factor=2, longest="1h"))
+    assert "3 of 5 attempts begin within the 1h" in problem
     retry_disruptions(step(), 5, "5m", factor=2, longest="3h")
 
 
@@ -97,8 +97,8 @@ def test_a_long_step_with_neither_checkpoints_nor_retries() -> None:
     def long(**more: Any) -> list[str]:
         return warnings_of(lambda: use_pool(step(), _CPU, lasts="6h", **more))
 
-    (found,) = long()
-    assert found.startswith("Step container-step lasts 6h on spot pool cpu-spot with neither retries nor")
+    (warning,) = long()
+    assert warning.startswith("Step container-step lasts 6h on spot pool cpu-spot with neither retries nor")
     assert long(checkpoints=True) == []
     assert warnings_of(lambda: use_pool(retry_disruptions(step()), _CPU, lasts="6h")) == []
     assert warnings_of(lambda: use_pool(step(), _CPU, lasts="10m")) == []
@@ -109,21 +109,21 @@ def test_a_step_longer_than_its_nodes_live() -> None:
     """A preemptible node lives a day: past it, retries without checkpoints begin again for ever."""
     pool = _PREEMPTIBLE.pool("preemptible-cpu-pool")
     task = retry_disruptions(step())
-    (found,) = warnings_of(lambda: use_pool(task, pool, lasts="30h"))
-    assert "lasts 30h, and a node of pool preemptible-cpu-pool lives 1d at most" in found
+    (warning,) = warnings_of(lambda: use_pool(task, pool, lasts="30h"))
+    assert "lasts 30h, and a node of pool preemptible-cpu-pool lives 1d at most" in warning
     assert warnings_of(lambda: use_pool(retry_disruptions(step()), pool, lasts="30h", checkpoints=True)) == []
-    (found,) = warnings_of(
+    (warning,) = warnings_of(
         lambda: use_queue(
             step(), "a100", profile=DEV, namespace="vision", gpus=1, cpu="1", memory="1Gi", lasts="8d"
         )
     )
-    assert "a node of pool a100-queued lives 7d at most" in found
+    assert "a node of pool a100-queued lives 7d at most" in warning
 
 
 def test_retries_that_end_before_the_step() -> None:
     """The hour that is kfp's own is warned of where the step lasts longer."""
-    (found,) = warnings_of(lambda: use_pool(step().set_retry(5), _CPU, lasts="3h"))
-    assert "is retried no longer than 1h after its first attempt began" in found
+    (warning,) = warnings_of(lambda: use_pool(step().set_retry(5), _CPU, lasts="3h"))
+    assert "is retried no longer than 1h after its first attempt began" in warning
     assert len(warnings_of(lambda: use_pool(retry_disruptions(step(), longest="2h"), _CPU, lasts="3h"))) == 1
 
 
@@ -146,8 +146,8 @@ def test_a_whole_pipeline_of_which_one_step_differs() -> None:
 def test_faults_of_every_step_are_said_together() -> None:
     """A whole pipeline that does not fit says so of each step, by its name."""
     with defining():
-        found = problems_of(_too_large)
-    assert [text.split(":")[0] for text in found] == ["Step container-step", "Step container-step-2"]
+        problems = problems_of(_too_large)
+    assert [text.split(":")[0] for text in problems] == ["Step container-step", "Step container-step-2"]
 
 
 def _too_large() -> None:
@@ -158,8 +158,8 @@ def _too_large() -> None:
 
 def test_a_whole_pipeline_is_a_pipeline() -> None:
     """Outside of a pipeline's definition there is no step to treat."""
-    (found,) = problems_of(_treated_outside)
-    assert "below dsl.pipeline" in found
+    (problem,) = problems_of(_treated_outside)
+    assert "below dsl.pipeline" in problem
 
 
 def _treated_outside() -> None:

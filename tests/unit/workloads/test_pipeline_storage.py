@@ -38,8 +38,8 @@ def test_a_bucket_is_mounted_on_gke_as_in_a_job() -> None:
     settings = _settings(GKE)
     (mounted,) = settings["pvcMount"]
     assert (mounted["constant"], mounted["mountPath"]) == ("shared", "/checkpoints")
-    found = job(GKE, name="work", image="busybox", pool="gpu", gpus=1, volume="shared")
-    assert settings["podMetadata"] == found["spec"]["template"]["metadata"]
+    created = job(GKE, name="work", image="busybox", pool="gpu", gpus=1, volume="shared")
+    assert settings["podMetadata"] == created["spec"]["template"]["metadata"]
 
 
 def test_a_volume_is_mounted_on_aks() -> None:
@@ -53,8 +53,8 @@ def test_a_volume_is_mounted_on_aks() -> None:
 def test_a_job_on_aks_gets_a_token_of_its_identity() -> None:
     """Where it has a service account, its pods are labelled for it; on GKE none need it."""
     fields: Any = {"name": "work", "image": "busybox", "service_account": "worker"}
-    found = job(AKS, pool="spotnodepool", **fields)["spec"]["template"]["metadata"]
-    assert found == {"labels": {"azure.workload.identity/use": "true"}}
+    metadata = job(AKS, pool="spotnodepool", **fields)["spec"]["template"]["metadata"]
+    assert metadata == {"labels": {"azure.workload.identity/use": "true"}}
     assert "metadata" not in job(GKE, pool="gpu", gpus=1, **fields)["spec"]["template"]
 
 
@@ -102,10 +102,10 @@ def test_faults_are_told_at_once() -> None:
 
     with pytest.raises(WorkloadError) as caught:
         dsl.pipeline(pipeline)
-    found = str(caught.value)
-    assert "can be no claim's name" in found
-    assert "absolute path" in found
-    assert "call use_volume before it is placed" in found
+    message = str(caught.value)
+    assert "can be no claim's name" in message
+    assert "absolute path" in message
+    assert "call use_volume before it is placed" in message
 
 
 def test_a_pipeline_has_no_volume() -> None:

@@ -70,8 +70,8 @@ def test_what_kfp_was_told_counts() -> None:
     assert task.container_spec is not None
     assert task.container_spec.resources is not None
     assert task.container_spec.resources.accelerator_type == "nvidia.com/gpu"
-    asked = step().set_accelerator_limit(8).set_memory_limit("480G").set_cpu_request("64")
-    assert len(problems_of(lambda: use_pool(asked, _T4))) == 3
+    limited = step().set_accelerator_limit(8).set_memory_limit("480G").set_cpu_request("64")
+    assert len(problems_of(lambda: use_pool(limited, _T4))) == 3
 
 
 def test_limits_that_a_run_says() -> None:
@@ -98,7 +98,7 @@ def test_memory_as_kfp_takes_it() -> None:
 
 def test_every_fault_of_a_call_is_said_at_once() -> None:
     """Unknown pool with its near miss, too many GPUs, too much memory, no duration: each in a sentence."""
-    found = problems_of(
+    problems = problems_of(
         lambda: use_pool(
             step(),
             "t4-spto",
@@ -111,39 +111,39 @@ def test_every_fault_of_a_call_is_said_at_once() -> None:
             lasts="long",
         )
     )
-    assert all(text.startswith("Step container-step: ") for text in found)
-    said = "\n".join(found)
-    assert "has no pool t4-spto; did you mean t4-spot?" in said
-    assert "gpus is 8, and a node of pool t4-spot has 4 nvidia-tesla-t4." in said
-    assert "cpu is 64, and a node of pool t4-spot (n1-highmem-8) offers pods 7510m." in said
-    assert "memory is 480G, and" in said
-    assert "lasts is 'long', which is no duration" in said
-    assert "fallback is for a soft placement" in said
-    assert len(found) == 6
+    assert all(text.startswith("Step container-step: ") for text in problems)
+    message = "\n".join(problems)
+    assert "has no pool t4-spto; did you mean t4-spot?" in message
+    assert "gpus is 8, and a node of pool t4-spot has 4 nvidia-tesla-t4." in message
+    assert "cpu is 64, and a node of pool t4-spot (n1-highmem-8) offers pods 7510m." in message
+    assert "memory is 480G, and" in message
+    assert "lasts is 'long', which is no duration" in message
+    assert "fallback is for a soft placement" in message
+    assert len(problems) == 6
 
 
 @pytest.mark.parametrize("hard", [True, False])
 def test_a_queued_pool_is_for_queues(hard: bool) -> None:  # noqa: FBT001
     """Neither hard nor soft goes a step to nodes that come for queued work alone."""
-    (found,) = problems_of(lambda: use_pool(step(), DEV.pool("a100-queued"), hard=hard, gpus=1))
-    assert "name queue a100 instead" in found
+    (problem,) = problems_of(lambda: use_pool(step(), DEV.pool("a100-queued"), hard=hard, gpus=1))
+    assert "name queue a100 instead" in problem
 
 
 def test_a_fallback_must_fit_too() -> None:
     """A step with GPUs does not fall back to nodes without."""
-    (found,) = problems_of(lambda: use_pool(step(), _T4, hard=False, fallback=[_CPU], gpus=1))
-    assert "gpus is 1, and a node of pool cpu-spot has no accelerators." in found
+    (problem,) = problems_of(lambda: use_pool(step(), _T4, hard=False, fallback=[_CPU], gpus=1))
+    assert "gpus is 1, and a node of pool cpu-spot has no accelerators." in problem
 
 
 def test_accelerators_of_one_kind() -> None:
     """A pod asks for one kind: pools of two kinds, and a kind that the pool has not, are refused."""
     assert _T4.accelerator is not None
     other = replace(_T4, name="tpu", accelerator=replace(_T4.accelerator, resource="google.com/tpu"))
-    (found,) = problems_of(lambda: use_pool(step(), _T4, hard=False, fallback=[other], gpus=1))
-    assert "google.com/tpu and nvidia.com/gpu" in found
+    (problem,) = problems_of(lambda: use_pool(step(), _T4, hard=False, fallback=[other], gpus=1))
+    assert "google.com/tpu and nvidia.com/gpu" in problem
     old = step().set_accelerator_type("NVIDIA_TESLA_K80")
-    (found,) = problems_of(lambda: use_pool(old, _T4))
-    assert "leave out set_accelerator_type" in found
+    (problem,) = problems_of(lambda: use_pool(old, _T4))
+    assert "leave out set_accelerator_type" in problem
 
 
 def test_a_step_is_placed_once() -> None:
@@ -152,8 +152,8 @@ def test_a_step_is_placed_once() -> None:
     with_affinity = kubernetes.add_node_affinity(step(), [{"key": "a", "operator": "Exists", "values": []}])
     with_selector = kubernetes.add_node_selector(step(), "a", "b")
     for task in (once, with_affinity, with_selector):
-        (found,) = problems_of(lambda task=task: use_pool(task, _T4, gpus=1))
-        assert "placed already" in found
+        (problem,) = problems_of(lambda task=task: use_pool(task, _T4, gpus=1))
+        assert "placed already" in problem
     assert problems_of(lambda: use_queue(once, "t4", profile=DEV, namespace="vision", cpu="1", memory="1Gi"))
 
 
@@ -175,28 +175,30 @@ def test_a_queue() -> None:
 
 def test_what_a_queue_refuses() -> None:
     """An unknown queue, a namespace that nobody has it in, amounts that are not said."""
-    (found,) = problems_of(lambda: use_queue(step(), "a10", profile=DEV, gpus=1, cpu="1", memory="1Gi"))
-    assert "no queue a10; did you mean a100?" in found
-    (found,) = problems_of(lambda: use_queue(step(), "t4", profile=DEV, gpus=1, cpu="1", memory="1Gi"))
-    assert "Nobody in namespace kubeflow uses queue t4; it is in: vision." in found
-    (found,) = problems_of(lambda: use_queue(step(), "t4", profile=DEV, namespace="vision", gpus=1))
-    assert "cpu and memory are both needed" in found
+    (problem,) = problems_of(lambda: use_queue(step(), "a10", profile=DEV, gpus=1, cpu="1", memory="1Gi"))
+    assert "no queue a10; did you mean a100?" in problem
+    (problem,) = problems_of(lambda: use_queue(step(), "t4", profile=DEV, gpus=1, cpu="1", memory="1Gi"))
+    assert "Nobody in namespace kubeflow uses queue t4; it is in: vision." in problem
+    (problem,) = problems_of(lambda: use_queue(step(), "t4", profile=DEV, namespace="vision", gpus=1))
+    assert "cpu and memory are both needed" in problem
 
 
 @pytest.mark.parametrize("hard", [True, False])
 def test_a_step_without_gpus_on_nodes_with_gpus(hard: bool) -> None:  # noqa: FBT001
     """Is refused unless gpus=0 is given, to use_pool or kfp; kfp's own limit is enough."""
-    (found,) = problems_of(lambda: use_pool(step(), _T4, hard=hard))
-    assert found.startswith("Step container-step: gpus is not given, and pool t4-spot has only nodes with 4")
+    (problem,) = problems_of(lambda: use_pool(step(), _T4, hard=hard))
+    assert problem.startswith(
+        "Step container-step: gpus is not given, and pool t4-spot has only nodes with 4"
+    )
     zero = use_pool(step(), _T4, hard=hard, gpus=0)
     assert zero.container_spec is not None
     assert zero.container_spec.resources is None
     use_pool(step().set_accelerator_limit(0), _T4, hard=hard)
     use_pool(step().set_accelerator_limit(1), _T4, hard=hard)
-    (found,) = problems_of(
+    (problem,) = problems_of(
         lambda: use_queue(step(), "t4", profile=DEV, namespace="vision", cpu="1", memory="1Gi")
     )
-    assert "gpus is not given, and queue t4 has only nodes with" in found
+    assert "gpus is not given, and queue t4 has only nodes with" in problem
     assert problems_of(lambda: use_pool(step(), _CPU, hard=False, fallback=[_T4]))
 
 
@@ -216,15 +218,15 @@ def test_secrets_of_a_step(kind: str) -> None:
 def test_what_is_wrong_with_the_secrets_of_a_step() -> None:
     """All of it, without a value, and nothing is set."""
     task = step()
-    found = problems_of(lambda: use_secrets(task, env={"KEY": "s3cret"}, volumes={"tracker": "here"}))
-    assert [text.partition(": ")[2].partition(" at ")[0][:26] for text in found] == [
+    problems = problems_of(lambda: use_secrets(task, env={"KEY": "s3cret"}, volumes={"tracker": "here"}))
+    assert [text.partition(": ")[2].partition(" at ")[0][:26] for text in problems] == [
         "secret_env has KEY without",
         "secret_volumes has tracker",
     ]
-    assert "s3cret" not in "".join(found)
+    assert "s3cret" not in "".join(problems)
     assert settings(task) == {}
-    (found,) = problems_of(lambda: use_secrets(step()))
-    assert "no Secret is named" in found
+    (problem,) = problems_of(lambda: use_secrets(step()))
+    assert "no Secret is named" in problem
 
 
 def test_a_step_is_no_tpu_slice() -> None:
@@ -233,8 +235,10 @@ def test_a_step_is_no_tpu_slice() -> None:
     tpus = replace(_T4.accelerator, type="tpu-v5-lite-podslice", resource="google.com/tpu", slice_nodes=4)
     pool = replace(_T4, accelerator=tpus)
     slice_of = "a TPU slice of pool t4-spot is 4 nodes, and a step has one pod: use a TrainJob."
-    said = f"Step container-step: {slice_of}"
-    assert problems_of(lambda: use_pool(step(), pool, gpus=4)) == (said,)
-    pools = (pool, *(each for each in DEV.pools if each.name != "t4-spot"))
+    message = f"Step container-step: {slice_of}"
+    assert problems_of(lambda: use_pool(step(), pool, gpus=4)) == (message,)
+    pools = (pool, *(item for item in DEV.pools if item.name != "t4-spot"))
     needs: dict[str, Any] = {"gpus": 4, "cpu": "1", "memory": "1Gi", "namespace": "vision"}
-    assert problems_of(lambda: use_queue(step(), "t4", profile=replace(DEV, pools=pools), **needs)) == (said,)
+    assert problems_of(lambda: use_queue(step(), "t4", profile=replace(DEV, pools=pools), **needs)) == (
+        message,
+    )

@@ -105,8 +105,8 @@ def test_a_step() -> None:
         "registry",
         "team.registry",
     ]
-    found = problems_of(lambda: use_pool(step(), DEV.pool("cpu-spot"), memory="1Gi", shared_memory="1Gi"))
-    assert "shared_memory is 1Gi, and is part of memory, which is 1Gi" in found[0]
+    problems = problems_of(lambda: use_pool(step(), DEV.pool("cpu-spot"), memory="1Gi", shared_memory="1Gi"))
+    assert "shared_memory is 1Gi, and is part of memory, which is 1Gi" in problems[0]
     assert problems_of(lambda: use_secrets(step(), image_pull_secrets=["_"]))
 
 
@@ -114,13 +114,13 @@ def test_priorities_are_those_of_the_cluster() -> None:
     """The profile lists what the stack creates, and a profile without any is written again."""
     assert list(DEV.priorities) == [item["metadata"]["name"] for item in priority_objects()]
     assert Profile.load(DEV.data()) == DEV
-    (found,) = _problems(**_QUEUED, priority="high")
-    assert found.endswith("write one of ebbtide-low, ebbtide-normal, ebbtide-high.")
+    (problem,) = _problems(**_QUEUED, priority="high")
+    assert problem.endswith("write one of ebbtide-low, ebbtide-normal, ebbtide-high.")
     older = {key: value for key, value in DEV.data().items() if key != "priorities"}
-    (found,) = _problems(Profile.load(older), **_QUEUED, priority="ebbtide-high")
-    assert found.endswith("its profile lists none: write it again, or omit priority.")
-    (found,) = _problems(pool="cpu-spot", priority="ebbtide-high")
-    assert found.endswith("orders work in a queue: name a queue instead of pool cpu-spot.")
+    (problem,) = _problems(Profile.load(older), **_QUEUED, priority="ebbtide-high")
+    assert problem.endswith("its profile lists none: write it again, or omit priority.")
+    (problem,) = _problems(pool="cpu-spot", priority="ebbtide-high")
+    assert problem.endswith("orders work in a queue: name a queue instead of pool cpu-spot.")
 
 
 def test_no_priorities_without_queues() -> None:
@@ -132,7 +132,7 @@ def test_no_priorities_without_queues() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "message"),
     [
         ({"shared_memory": "1Gi"}, "shared_memory is given without memory"),
         ({"shared_memory": "1Gi", "memory": "512Mi"}, "is part of memory, which is 512Mi"),
@@ -149,7 +149,7 @@ def test_no_priorities_without_queues() -> None:
         ({"image_pull_secrets": "registry"}, "image_pull_secrets is one text; write a list, ['registry']."),
     ],
 )
-def test_what_is_wrong(fields: dict[str, Any], said: str) -> None:
+def test_what_is_wrong(fields: dict[str, Any], message: str) -> None:
     """In one sentence each."""
-    (found,) = _problems(pool="cpu-spot", **fields)
-    assert said in found
+    (problem,) = _problems(pool="cpu-spot", **fields)
+    assert message in problem

@@ -73,10 +73,10 @@ def test_beside_a_volume_for_checkpoints() -> None:
 )
 def test_a_value_that_looks_secret_is_refused(name: str, value: str) -> None:
     """With what to write instead, and without the value."""
-    (said,) = _problems(env={name: value})
-    assert said.startswith(f"env has {name}, which looks like a secret")
-    assert said.endswith(f"write secret_env (--secret-env) {name}=NAME/KEY.")
-    assert value not in said
+    (problem,) = _problems(env={name: value})
+    assert problem.startswith(f"env has {name}, which looks like a secret")
+    assert problem.endswith(f"write secret_env (--secret-env) {name}=NAME/KEY.")
+    assert value not in problem
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_what_is_no_secret_is_let_be(name: str, value: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "message"),
     [
         ({"secret_env": {"A": "tracker"}}, "secret_env has A without a reference to a Secret's key"),
         ({"secret_env": {"A": "tracker/"}}, "write SECRET/KEY, as A=tracker/api-key, never the value."),
@@ -111,10 +111,10 @@ def test_what_is_no_secret_is_let_be(name: str, value: str) -> None:
         ({"secret_volumes": {"a": "/x"}, "volume": "shared", "mount_path": "/x"}, "both have /x"),
     ],
 )
-def test_what_is_wrong_is_said(fields: dict[str, Any], said: str) -> None:
+def test_what_is_wrong_is_said(fields: dict[str, Any], message: str) -> None:
     """One error, that names what to write."""
     (problem,) = _problems(**fields)
-    assert said in problem
+    assert message in problem
 
 
 def test_a_sweeps_own_variables_are_its_own() -> None:

@@ -102,7 +102,7 @@ def test_every_pool_of_every_stack(stack: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("nodes", "fields", "said"),
+    ("nodes", "fields", "message"),
     [
         (1, {}, "nodes is 1; write 2 or more here, or make an ordinary Job."),
         (5, {}, "nodes is 5, and pool t4-spot has room for 4 such pods at once: the pods would wait"),
@@ -113,10 +113,10 @@ def test_every_pool_of_every_stack(stack: str) -> None:
         (2, {"secret_env": {"RANK": "a/b"}}, "secret_env has RANK, which a Job over several nodes sets"),
     ],
 )
-def test_what_is_wrong_is_said(nodes: int, fields: dict[str, Any], said: str) -> None:
+def test_what_is_wrong_is_said(nodes: int, fields: dict[str, Any], message: str) -> None:
     """One error, that names what to change."""
     (problem,) = _problems(nodes, **fields)
-    assert said in problem
+    assert message in problem
 
 
 def test_everything_wrong_is_said_at_once() -> None:

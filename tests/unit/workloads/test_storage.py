@@ -39,8 +39,8 @@ def _save(checkpoints: Checkpoints, step: int) -> None:
 
 
 def _step(checkpoints: Checkpoints) -> int | None:
-    found = checkpoints.latest()
-    return found.step if found else None
+    latest = checkpoints.latest()
+    return latest.step if latest else None
 
 
 def _markers(bucket: Bucket, run: str) -> list[str]:
@@ -71,8 +71,8 @@ def test_an_initial_checkpoint_never_comes_after_training(bucket: Bucket, tmp_pa
     assert (first.step, (first.path / "deep" / "model").read_text()) == (0, "pretrained")
     _save(Checkpoints(root), 7)
     assert Checkpoints(root).seed(f"gs://{bucket.name}/initial").step == 7
-    found = Checkpoints(tmp_path / "run").seed(f"gs://{bucket.name}/initial/deep/model")
-    assert (found.path / "model").read_text() == "pretrained"
+    checkpoint = Checkpoints(tmp_path / "run").seed(f"gs://{bucket.name}/initial/deep/model")
+    assert (checkpoint.path / "model").read_text() == "pretrained"
     with pytest.raises(CheckpointError, match="There is no initial checkpoint at gs://"):
         Checkpoints(f"gs://{bucket.name}/other").seed(f"gs://{bucket.name}/nowhere")
 
@@ -180,10 +180,12 @@ def test_training_in_a_bucket_is_killed_again_and_again(bucket: Bucket) -> None:
             assert int(process.stdout.readline()) == saved + 1
             time.sleep(0.03 * kill)
             process.send_signal(signal.SIGKILL)
-            told = [int(line) for line in process.stdout.read().splitlines(keepends=True) if line[-1] == "\n"]
+            steps = [
+                int(line) for line in process.stdout.read().splitlines(keepends=True) if line[-1] == "\n"
+            ]
         latest = Checkpoints(root).latest()
         assert latest is not None
-        assert latest.step >= (told or [saved + 1])[-1]
+        assert latest.step >= (steps or [saved + 1])[-1]
         saved = latest.step
         parts = {path.name: path.read_text() for path in latest.path.iterdir()}
         assert parts == {part: f"{part} after {saved}" for part in "abc"}

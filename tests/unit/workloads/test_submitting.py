@@ -57,9 +57,9 @@ def _kubeconfig(path: Path, server: str) -> Path:
 @pytest.mark.parametrize("call", [(*_JOB, "--submit"), ("follow", "train")])
 def test_no_kubeconfig(call: tuple[str, ...]) -> None:
     """One sentence says what is missing, and what to do."""
-    said = _refused(*call)
-    assert said.startswith("There is no kubeconfig to reach a cluster with: ")
-    assert said.endswith("Get the cluster's credentials, or name a file in KUBECONFIG.\n")
+    error = _refused(*call)
+    assert error.startswith("There is no kubeconfig to reach a cluster with: ")
+    assert error.endswith("Get the cluster's credentials, or name a file in KUBECONFIG.\n")
 
 
 def test_a_cluster_that_cannot_be_reached(tmp_path: Path) -> None:
@@ -67,8 +67,8 @@ def test_a_cluster_that_cannot_be_reached(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # and does not listen
         server = f"https://127.0.0.1:{taken.getsockname()[1]}"
-        said = _refused(*_JOB, "--submit", KUBECONFIG=str(_kubeconfig(tmp_path / "config", server)))
-    assert said == (
+        error = _refused(*_JOB, "--submit", KUBECONFIG=str(_kubeconfig(tmp_path / "config", server)))
+    assert error == (
         f"The API server at {server} cannot be reached (Connection refused): check that `kubectl get "
         "namespaces` reaches it from this machine.\n"
     )
@@ -77,8 +77,8 @@ def test_a_cluster_that_cannot_be_reached(tmp_path: Path) -> None:
 def test_a_context_that_is_not_there(tmp_path: Path) -> None:
     """Is named."""
     file = _kubeconfig(tmp_path / "config", "https://127.0.0.1:1")
-    said = _refused(*_JOB, "--submit", "--context", "prod", KUBECONFIG=str(file))
-    assert said.startswith("No kubeconfig has a context prod that can be used: ")
+    error = _refused(*_JOB, "--submit", "--context", "prod", KUBECONFIG=str(file))
+    assert error.startswith("No kubeconfig has a context prod that can be used: ")
 
 
 def test_a_context_without_a_cluster() -> None:
@@ -110,9 +110,9 @@ def test_without_the_client() -> None:
 class _Told(Api):
     """An API server that says what it is told to, one Job after the other."""
 
-    def __init__(self, *said: Any) -> None:
+    def __init__(self, *answers: Any) -> None:
         super().__init__(None, "vision")
-        self._said = iter(said)
+        self._said = iter(answers)
         self._pods: list[Any] = []
 
     def get(self, path: str, *, accept: str = JSON, **query: str) -> dict[str, Any]:  # noqa: ARG002 - as its base
@@ -133,21 +133,21 @@ class _Told(Api):
 @pytest.fixture
 def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """How long was waited, without waiting."""
-    found: list[float] = []
-    monkeypatch.setattr(submitting.time, "sleep", found.append)
-    return found
+    seconds: list[float] = []
+    monkeypatch.setattr(submitting.time, "sleep", seconds.append)
+    return seconds
 
 
 _DONE = job(conditions=(condition("Complete"),), succeeded=1)
 
 
-def _followed(*said: Any) -> list[str]:
+def _followed(*answers: Any) -> list[str]:
     heard: list[str] = []
 
-    def say(found: Progress) -> None:
-        heard.append(line(found))
+    def say(state: Progress) -> None:
+        heard.append(line(state))
 
-    submitting.follow(_Told(*said), "train", "vision", say, heard.append)
+    submitting.follow(_Told(*answers), "train", "vision", say, heard.append)
     return heard
 
 
@@ -196,6 +196,6 @@ def test_a_pipe_has_a_line_for_each_change() -> None:
     """None twice, and none broken."""
     file = StringIO()
     with narration(Console(file=file, width=20)) as say:
-        for said in ("queued: " + "why " * 9, "running [1]", "running [1]", "running [2]"):
-            say(said)
+        for text in ("queued: " + "why " * 9, "running [1]", "running [1]", "running [2]"):
+            say(text)
     assert file.getvalue().splitlines() == ["queued: " + "why " * 9, "running [1]", "running [2]"]

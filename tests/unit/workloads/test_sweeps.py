@@ -81,7 +81,7 @@ def test_no_more_at_once_than_there_are() -> None:
 
 
 @pytest.mark.parametrize(
-    ("grid", "given", "said"),
+    ("grid", "given", "message"),
     [
         ({}, {}, "The grid is empty"),
         ({"lr": []}, {}, "The grid has no values for lr"),
@@ -98,11 +98,11 @@ def test_no_more_at_once_than_there_are() -> None:
         (_GRID, {"pool": "cpuspot"}, "did you mean cpu-spot?"),
     ],
 )
-def test_what_is_wrong_is_said(grid: Grid, given: dict[str, Any], said: str) -> None:
+def test_what_is_wrong_is_said(grid: Grid, given: dict[str, Any], message: str) -> None:
     """One error, that names what to change."""
     with pytest.raises(WorkloadError) as raised:
         _sweep(grid, **given)
-    assert said in str(raised.value)
+    assert message in str(raised.value)
     assert len(raised.value.problems) == 1
 
 

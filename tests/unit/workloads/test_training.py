@@ -16,11 +16,11 @@ from tests.unit.workloads.kubeflow_sdk import (
 from tests.unit.workloads.steps import led, tolerated
 
 
-def _applied(found: TrainPlacement) -> dict[str, Any]:
+def _applied(placement: TrainPlacement) -> dict[str, Any]:
     """What the SDK makes of the options: its backend, without the cluster that its constructor asks for."""
     job: dict[str, Any] = {}
     backend = object.__new__(KubernetesBackend)
-    for option in found.options():
+    for option in placement.options():
         option(job, None, backend)
     return job
 
@@ -45,9 +45,9 @@ def test_every_pool_of_every_stack(stack: str) -> None:
         if pool.capacity == "queued":
             continue
         gpus = pool.accelerator.count if pool.accelerator else 0
-        found = train_job(profile, pool=pool.name, nodes=pool.max_nodes, gpus=gpus)
-        (by_option,) = _applied(found)["spec"]["runtimePatches"]
-        (by_manifest,) = found.manifest()["spec"]["runtimePatches"]
+        placement = train_job(profile, pool=pool.name, nodes=pool.max_nodes, gpus=gpus)
+        (by_option,) = _applied(placement)["spec"]["runtimePatches"]
+        (by_manifest,) = placement.manifest()["spec"]["runtimePatches"]
         pod = _pod(by_option)
         assert pod == _pod(by_manifest)
         terms = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
@@ -59,8 +59,8 @@ def test_every_pool_of_every_stack(stack: str) -> None:
 
 def test_the_sdk_sends_what_trainer_takes() -> None:
     """Manifest and options are TrainJobs as Trainer's own models have them, with no field that they drop."""
-    found = train_job(DEV, pool="t4-spot", nodes=2, gpus=4, cpu="4", memory="40Gi", namespace="lab")
-    manifest = found.manifest()
+    placement = train_job(DEV, pool="t4-spot", nodes=2, gpus=4, cpu="4", memory="40Gi", namespace="lab")
+    manifest = placement.manifest()
     spec = {"runtimeRef": {"name": "torch-distributed"}, **manifest["spec"]}
     sent = as_trainer_reads("TrainJobSpec", spec)
     assert sent["runtimePatches"] == spec["runtimePatches"]
@@ -70,39 +70,39 @@ def test_the_sdk_sends_what_trainer_takes() -> None:
         "memory": "40Gi",
         "nvidia.com/gpu": "4",
     }
-    for patch in _applied(found)["spec"]["runtimePatches"]:
+    for patch in _applied(placement)["spec"]["runtimePatches"]:
         assert as_trainer_reads("RuntimePatch", patch) == patch
 
 
 def test_resources_are_as_the_sdk_reads_them() -> None:
     """The trainer of the SDK takes the same resources, without renaming any."""
-    found = train_job(DEV, pool="t4-spot", gpus=4, cpu="4", memory="40Gi")
-    assert resources_per_node(found.resources) == found.resources
+    placement = train_job(DEV, pool="t4-spot", gpus=4, cpu="4", memory="40Gi")
+    assert resources_per_node(placement.resources) == placement.resources
 
 
 def test_a_queue() -> None:
     """A queued job has the queue's label and the run's length, and no patch: Kueue makes its own."""
-    found = train_job(DEV, queue="a100", nodes=10, gpus=1, cpu="4", memory="16Gi", max_run="12h")
+    placement = train_job(DEV, queue="a100", nodes=10, gpus=1, cpu="4", memory="16Gi", max_run="12h")
     labels = {"kueue.x-k8s.io/queue-name": "big"}
     annotations = {"provreq.kueue.x-k8s.io/maxRunDurationSeconds": "43200"}
-    assert found.options() == [options.Labels(labels), options.Annotations(annotations)]
-    assert found.manifest()["metadata"] == {
+    assert placement.options() == [options.Labels(labels), options.Annotations(annotations)]
+    assert placement.manifest()["metadata"] == {
         "namespace": "vision",
         "labels": labels,
         "annotations": annotations,
     }
-    assert "runtimePatches" not in found.manifest()["spec"]
+    assert "runtimePatches" not in placement.manifest()["spec"]
 
 
 def test_what_is_refused() -> None:
     """A pool that is not there, too much for a node, more pods than ever run at once, nothing to place."""
     assert "did you mean t4-spot?" in _problems(pool="t4-sopt")[0]
     assert "a node of pool t4-spot has 4 nvidia-tesla-t4" in _problems(pool="t4-spot", gpus=8)[0]
-    (found,) = _problems(pool="t4-spot", nodes=9, gpus=2)
-    assert found.startswith("nodes is 9, and pool t4-spot has room for 8 such pods at once: ")
+    (problem,) = _problems(pool="t4-spot", nodes=9, gpus=2)
+    assert problem.startswith("nodes is 9, and pool t4-spot has room for 8 such pods at once: ")
     assert "gpus is not given, and pool t4-spot has only nodes" in _problems(pool="t4-spot")[0]
-    (found,) = _problems(queue="a100", nodes=11, gpus=1, cpu="1", memory="1Gi")
-    assert "pool a100-queued has room for 10 such pods at once" in found
+    (problem,) = _problems(queue="a100", nodes=11, gpus=1, cpu="1", memory="1Gi")
+    assert "pool a100-queued has room for 10 such pods at once" in problem
     assert len(_problems(pool="t4-spot", gpus=0, nodes=0, jobs=[])) == 2
     assert "Neither a pool nor a queue" in _problems()[0]
 
@@ -117,8 +117,8 @@ def test_the_room_is_that_of_pools_that_can_run_it() -> None:
         {"name": "gpu", "machine": "n1-standard-8", "accelerator": accelerator, "nodes": {"max": 2}},
     ]
     mixed = derived(changed(GKE, pools=pools, queues=queues, teams=[{"name": "vision"}]))
-    (found,) = _problems(mixed, queue="mixed", nodes=3, gpus=1, cpu="1", memory="1Gi")
-    assert found.startswith("nodes is 3, and pool gpu has room for 2 such pods at once")
+    (problem,) = _problems(mixed, queue="mixed", nodes=3, gpus=1, cpu="1", memory="1Gi")
+    assert problem.startswith("nodes is 3, and pool gpu has room for 2 such pods at once")
 
 
 def test_secrets() -> None:
@@ -144,5 +144,5 @@ def test_secrets() -> None:
     )
     with pytest.raises(WorkloadError, match="or use manifest"):
         variable.options()
-    (found,) = _problems(pool="t4-spot", gpus=4, secret_env={"KEY": "s3cret"})
-    assert found.startswith("secret_env has KEY without a reference")
+    (problem,) = _problems(pool="t4-spot", gpus=4, secret_env={"KEY": "s3cret"})
+    assert problem.startswith("secret_env has KEY without a reference")

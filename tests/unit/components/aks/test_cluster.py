@@ -19,8 +19,8 @@ TAGS = {"ebbtide-cluster": "train", "ebbtide-owner": "vision-team"}
 
 def cluster(recording: Recording) -> Any:
     """Inputs of the one cluster."""
-    (found,) = recording.of_type(CLUSTER)
-    return found.inputs
+    (resource,) = recording.of_type(CLUSTER)
+    return resource.inputs
 
 
 def cloud(**more: Any) -> dict[str, Any]:
@@ -58,14 +58,14 @@ def test_a_private_api_server_has_its_name_in_a_zone(zone: str, public: bool) ->
         "privateDNSZone": zone,
         "enablePrivateClusterPublicFQDN": public,
     }
-    (call,) = [one for one in recording.invocations if "UserCredentials" in one.token]
+    (call,) = [call for call in recording.invocations if "UserCredentials" in call.token]
     assert call.args.get("serverFqdn") == ("public" if public else None)
 
 
 def test_the_identity_may_use_a_declared_private_dns_zone() -> None:
     """It links the zone to the network, before the cluster is made."""
     recording = synth(cloud(access={"private": True, "privateDnsZone": ZONE}, network={"subnet": SUBNET}))
-    grants = {one.name: one for one in recording.of_type(GRANT)}
+    grants = {grant.name: grant for grant in recording.of_type(GRANT)}
     zone = grants["train-identity-dns-zone"]
     assert zone.inputs["scope"] == ZONE
     assert str(zone.inputs["roleDefinitionId"]).endswith("b12aa53e-6015-4669-85d0-8515ebb3ae7f")
@@ -90,7 +90,7 @@ def test_declared_keys_encrypt_secrets_and_disks() -> None:
     }
     assert inputs["diskEncryptionSetID"] == SET
     (made,) = recording.of_type(CLUSTER)
-    grants = {one.inputs["scope"]: one for one in recording.of_type(GRANT)}
+    grants = {grant.inputs["scope"]: grant for grant in recording.of_type(GRANT)}
     roles = {str(grants[scope].inputs["roleDefinitionId"]).rpartition("/")[2] for scope in (VAULT, SET)}
     assert roles == {"12338af0-0e69-4776-bea7-57ae8d297424", "acdd72a7-3385-48ef-bd42-f606fba81ae7"}
     assert {grants[VAULT].urn, grants[SET].urn} <= set(made.dependencies)
@@ -109,14 +109,14 @@ def test_maintenance_is_scheduled_for_versions_and_images(days: list[str], sched
     window = {"days": days, "start": "02:00", "duration": "4h"}
     recording = synth(cloud(maintenance={"window": window, "exclusions": [launch]}))
     made = recording.of_type("azure-native:containerservice:MaintenanceConfiguration")
-    assert {str(one.inputs["configName"]) for one in made} == {
+    assert {str(configuration.inputs["configName"]) for configuration in made} == {
         "aksManagedAutoUpgradeSchedule",
         "aksManagedNodeOSUpgradeSchedule",
     }
     (of_cluster,) = recording.of_type(CLUSTER)
-    for one in made:
-        assert one.deleted_with == of_cluster.urn
-        assert one.inputs["maintenanceWindow"] == {
+    for configuration in made:
+        assert configuration.deleted_with == of_cluster.urn
+        assert configuration.inputs["maintenanceWindow"] == {
             "startTime": "02:00",
             "utcOffset": "+00:00",
             "durationHours": 4,
@@ -313,10 +313,10 @@ def test_whoever_deploys_administers_a_cluster_without_declared_admins() -> None
     assert grant.inputs["roleDefinitionId"] == f"{ROLES}/b1ff04bb-8a4e-4dc4-8eb5-8693973ce19b"
     assert str(grant.inputs["scope"]).endswith("/managedClusters/train")
     assert "principalType" not in grant.inputs
-    (asked,) = [call for call in recording.invocations if "getClientConfig" in call.token]
-    assert grant.inputs["principalId"] == asked.answer["objectId"]
+    (call,) = [call for call in recording.invocations if "getClientConfig" in call.token]
+    assert grant.inputs["principalId"] == call.answer["objectId"]
     (provider,) = recording.of_type("pulumi:providers:azure-native")
-    assert asked.provider == provider.urn
+    assert call.provider == provider.urn
 
 
 def test_declared_groups_administer_the_cluster_and_nobody_else() -> None:

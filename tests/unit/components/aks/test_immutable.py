@@ -55,13 +55,13 @@ REFUSED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("old", "change", "said"), REFUSED, ids=[str(list(row[1])) for row in REFUSED])
+@pytest.mark.parametrize(("old", "change", "message"), REFUSED, ids=[str(list(row[1])) for row in REFUSED])
 def test_a_change_that_aks_cannot_make_is_found(
-    old: dict[str, Any], change: dict[str, Any], said: str
+    old: dict[str, Any], change: dict[str, Any], message: str
 ) -> None:
     """By itself, under the name that the declaration has for it."""
-    (found,) = POOLS.changes(old, old | change)
-    assert str(found).startswith(said)
+    (refused,) = POOLS.changes(old, old | change)
+    assert str(refused).startswith(message)
 
 
 ALLOWED: list[dict[str, Any]] = [

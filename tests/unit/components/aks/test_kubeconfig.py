@@ -38,8 +38,8 @@ def encoded(text: str) -> str:
 @pytest.mark.parametrize("dump", [yaml.safe_dump, json.dumps])
 def test_server_and_authority_are_all_that_is_read(dump: Any) -> None:
     """AKS writes YAML, which JSON is too; its user and whatever that holds is left behind."""
-    found = server_and_authority(encoded(dump(GIVEN)))
-    assert found == ("https://train-x.hcp.eastus.azmk8s.io:443", "QUJD")
+    parsed = server_and_authority(encoded(dump(GIVEN)))
+    assert parsed == ("https://train-x.hcp.eastus.azmk8s.io:443", "QUJD")
 
 
 @pytest.mark.parametrize(
@@ -111,5 +111,5 @@ def test_the_server_is_the_one_that_aks_names() -> None:
     assert isinstance(output, Secret)
     (entry,) = json.loads(str(output.value))["clusters"]
     cluster = entry["cluster"]
-    found = (cluster["server"], cluster["certificate-authority-data"])
-    assert found == server_and_authority(str(listed[0]["value"]))
+    actual = (cluster["server"], cluster["certificate-authority-data"])
+    assert actual == server_and_authority(str(listed[0]["value"]))

@@ -113,17 +113,17 @@ def test_a_system_pool_can_be_declared_for_an_existing_cluster() -> None:
 
 def test_the_outputs_are_there_for_a_program_that_uses_the_topology() -> None:
     """Another program gets the pools by name, the provider, and the cluster as an escape hatch."""
-    seen: dict[str, Any] = {}
+    captured: dict[str, Any] = {}
 
     def program() -> None:
         topology = Topology("mine", declare(AKS))
-        seen["pools"] = list(topology.pools)
-        seen["cluster"] = topology.cluster is not None
+        captured["pools"] = list(topology.pools)
+        captured["cluster"] = topology.cluster is not None
         pulumi.export("name", topology.cluster_name)
         pulumi.export("kubeconfig", topology.kubeconfig)
 
     recording = record(program, project="theirs", stack="dev")
-    assert seen == {"pools": ["cpu", "t4", "steady"], "cluster": True}
+    assert captured == {"pools": ["cpu", "t4", "steady"], "cluster": True}
     assert recording.outputs["name"] == "train"
     assert isinstance(recording.outputs["kubeconfig"], Secret)
     assert recording.named("mine-cluster", "azure-native:containerservice:ManagedCluster").parent

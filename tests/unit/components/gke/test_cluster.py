@@ -14,8 +14,8 @@ CLUSTER = "gcp:container/cluster:Cluster"
 
 def cluster(recording: Recording) -> Any:
     """Inputs of the one cluster."""
-    (found,) = recording.of_type(CLUSTER)
-    return found.inputs
+    (resource,) = recording.of_type(CLUSTER)
+    return resource.inputs
 
 
 def cloud(**more: Any) -> dict[str, Any]:
@@ -78,17 +78,17 @@ def test_declared_keys_encrypt_secrets_and_disks() -> None:
     inputs = cluster(recording)
     assert inputs["databaseEncryption"] == {"state": "ENCRYPTED", "keyName": f"{RING}/secrets"}
     assert inputs["nodeConfig"]["bootDiskKmsKey"] == f"{RING}/disks"
-    grants = {one.inputs["cryptoKeyId"]: one for one in recording.of_type(KEY_MEMBER)}
-    agents = {key: str(one.inputs["member"]).partition("@")[2] for key, one in grants.items()}
+    grants = {grant.inputs["cryptoKeyId"]: grant for grant in recording.of_type(KEY_MEMBER)}
+    agents = {key: str(grant.inputs["member"]).partition("@")[2] for key, grant in grants.items()}
     assert agents == {
         f"{RING}/secrets": "container-engine-robot.iam.gserviceaccount.com",
         f"{RING}/disks": "compute-system.iam.gserviceaccount.com",
     }
-    assert {str(one.inputs["role"]) for one in grants.values()} == {
+    assert {str(grant.inputs["role"]) for grant in grants.values()} == {
         "roles/cloudkms.cryptoKeyEncrypterDecrypter"
     }
     (made,) = recording.of_type(CLUSTER)
-    assert {one.urn for one in grants.values()} <= set(made.dependencies)
+    assert {grant.urn for grant in grants.values()} <= set(made.dependencies)
     for pool in recording.of_type("gcp:container/nodePool:NodePool"):
         assert isinstance(pool.inputs["nodeConfig"], dict)
         assert pool.inputs["nodeConfig"]["bootDiskKmsKey"] == f"{RING}/disks"
