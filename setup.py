@@ -1,4 +1,4 @@
-"""What the wheel carries: `ebbtide`, and `components` inside it as `ebbtide.components`.
+"""Packages of the wheel: `ebbtide`, and `components` inside it as `ebbtide.components`.
 
 Packages are found, not listed: a list forgets the next one. No wheel has a top-level `components` or
 `stacks`.

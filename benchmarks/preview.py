@@ -1,4 +1,4 @@
-"""What a declaration costs against the same resources written by hand, in one run of the same preview.
+"""Compare the cost of a declaration with that of the same resources written by hand, in the same preview.
 
 Each figure is of a fresh process, as a user would start it; the ratio is ours to flat, pair by pair.
 """

@@ -63,7 +63,7 @@ def _plain(value: Any) -> Any:
 
 
 def after(recording: Recording, item: Resource) -> set[str]:
-    """URNs of everything that is there before a resource is made; children of what it waits for among
+    """Return the URNs of the resources that are created before a resource, indirect dependencies among
     them."""
     urns: set[str] = set()
     rest = list(item.dependencies)

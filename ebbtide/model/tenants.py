@@ -25,7 +25,7 @@ def pod_security_of(cluster: Cluster, team: Team) -> str | None:
 
 
 def default_tenant() -> Team:
-    """Whoever works in `default`, where no team is declared: a queue that no namespace leads to is of no
+    """Return the tenant of `default`, for clusters that declare no team: a queue without a namespace is of no
     use."""
     return Team(name="default", namespace=Namespace(name="default", create=False))
 

@@ -18,7 +18,7 @@ train = components.load_component_from_file(str(_HERE / "train.yaml"))
 
 @dsl.component(base_image="python:3.12")
 def report(distance: float) -> str:
-    """What comes after the training."""
+    """Report the result of the training."""
     text = f"The points are {distance:.3f} from the line."
     print(text)
     return text

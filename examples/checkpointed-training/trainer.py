@@ -1,4 +1,4 @@
-"""What runs in the image: the two steps as plain functions.
+"""The two steps that run in the image, as plain functions.
 
 Each becomes a component file of its own, of its own source alone, and so imports what it needs itself. A path
 may be an address in a bucket: `gs://bucket/directory`, or

@@ -18,7 +18,7 @@ def flip_coin(seed: int) -> str:
 
 @dsl.component(base_image=IMAGE)
 def list_gpus() -> int:
-    """How many GPUs the step was given, by what their driver lists."""
+    """Return the number of GPUs of the step, as their driver lists them."""
     import shutil
     import subprocess
 

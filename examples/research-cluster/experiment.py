@@ -11,7 +11,7 @@ from ebbtide.workloads.sweeps import parameters
 
 
 def loss(seed: int, rate: float, steps: int = 400) -> float:
-    """How far a line is from its points after training with a learning rate, from a seed on."""
+    """Return the distance of a line from its points after training with a learning rate and a seed."""
     chance = random.Random(seed)
     points = [(x, 2 * x + chance.gauss(0, 0.05)) for x in (chance.uniform(-1, 1) for _ in range(50))]
     slope = chance.uniform(-5, 5)
@@ -22,7 +22,7 @@ def loss(seed: int, rate: float, steps: int = 400) -> float:
 
 
 def main(results: Path) -> None:
-    """Run the experiment of this index, unless its result is there already."""
+    """Run the experiment of this index, unless its result exists."""
     chosen = parameters()
     file = results / f"{os.environ['JOB_COMPLETION_INDEX']}.json"
     if file.exists():

@@ -62,8 +62,8 @@ def _as_answered(value: Any, answers: Mapping[str, str]) -> Any:
 
 
 def refusals(recording: Recording, written: Declaration) -> dict[str, str]:
-    """What the fake cloud refuses of a declaration's recorded program, by resource; what rests on something
-    refused is not put to it."""
+    """Return the fake cloud's refusals of a declaration's recorded program, by resource. Resources that
+    depend on a refused one are skipped."""
     refused: dict[str, str] = {}
     skipped: set[str] = set()
     answers: dict[str, str] = {}

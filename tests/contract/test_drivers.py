@@ -15,7 +15,7 @@ from tests.synth import synth
 
 
 def cloud_drivers(recording: Recording) -> dict[str, bool]:
-    """GPU pools as the cloud is told of them: whether it installs the driver."""
+    """Return, by GPU pool, whether the cloud installs the driver."""
     drivers: dict[str, bool] = {}
     for item in recording.of_type("gcp:container/nodePool:NodePool"):
         for gpu in manifest(item)["nodeConfig"].get("guestAccelerators") or ():
@@ -81,8 +81,7 @@ def test_every_gpu_pool_has_one_device_plugin(base: Declaration, addons: dict[st
 
 @pytest.mark.parametrize(("base", "addons"), MODES)
 def test_daemon_sets_tolerate_their_pools_taints_alone(base: Declaration, addons: dict[str, Any]) -> None:
-    """Each taint of the pools that they are led to, and nothing beside: not everything, and never for
-    ever."""
+    """They tolerate each taint of the pools that they select, and no other."""
     for declaration in over_images(changed(base, addons=addons)):
         by_name = {pool.name: pool for pool in profile(declare(declaration)).pools}
         for _, spec in daemon_sets(synth(declaration)):

@@ -49,7 +49,7 @@ def test_a_preview_says_what_stands_in(declaration: Declaration) -> None:
 
 
 def test_an_order_is_taken_from_a_cluster_that_stays() -> None:
-    """A ComputeClass on somebody else's cluster is deleted for real, before the pools that it names."""
+    """A ComputeClass on an existing cluster is deleted for real, before the pools that it names."""
     declaration = changed(ON_GKE, pools=ON_GKE["pools"][1:])
     declaration["cloud"]["existing"] = {"name": "theirs"}
     assert _order(synth(declaration), "gke").deleted_with is None

@@ -22,7 +22,7 @@ def test_everything_goes_with_a_cluster_of_ours(cloud: str, drivers: str) -> Non
 
 @pytest.mark.parametrize("cloud", BASES)
 def test_everything_is_deleted_from_a_cluster_that_stays(cloud: str) -> None:
-    """Nothing is left on somebody else's cluster; a claim alone goes with its namespace, after its pods."""
+    """Nothing is left on an existing cluster; a claim alone is deleted with its namespace, after its pods."""
     declaration = full(cloud)
     declaration["pools"] = declaration["pools"][1:]
     declaration["addons"] = {key: value for key, value in EVERYTHING.items() if key != "pipelines"}

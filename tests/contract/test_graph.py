@@ -100,7 +100,7 @@ def test_every_taint_is_tolerated_and_every_label_leads(declaration: Declaration
 @generated
 @given(declarations())
 def test_an_ephemeral_stack_protects_nothing(declaration: Declaration) -> None:
-    """What is meant to go away is never guarded against going away; what is meant to stay is."""
+    """No resource of an ephemeral stack is protected; a permanent stack protects some."""
     recording = synth(declaration)
     guards = [resource.protect for resource in recording] + [
         bool(resource.inputs["deletionProtection"])

@@ -72,8 +72,8 @@ def test_members_reach_a_cluster_on_aks() -> None:
 
 
 @pytest.mark.parametrize(("cloud", "member"), [("gke", "ada@acme.example"), ("aks", GROUP)])
-def test_nobody_is_let_in_to_a_cluster_of_others(cloud: str, member: str) -> None:
-    """On a cluster that is there already that is its owner's to do; the warning says how."""
+def test_an_existing_cluster_gets_no_grants(cloud: str, member: str) -> None:
+    """Access to an existing cluster is granted by its owner; the warning names the role."""
     declaration = changed(BASES[cloud], pools=BASES[cloud]["pools"][1:], teams=_teams(member))
     declaration["cloud"]["existing"] = {"name": "theirs"}
     recording = synth(declaration)
@@ -83,6 +83,6 @@ def test_nobody_is_let_in_to_a_cluster_of_others(cloud: str, member: str) -> Non
 
 
 def test_no_grants_without_members() -> None:
-    """A team without members lets nobody in."""
+    """A team without members grants no access."""
     for cloud in BASES:
         assert not _grants(cloud, teams=_teams())

@@ -22,7 +22,7 @@ generated = settings(max_examples=15, deadline=None)
 @generated
 @given(queued())
 def test_nothing_is_made_before_what_it_names(declaration: Declaration) -> None:
-    """A queue waits for its cohort, flavors and checks, and a local queue for its queue."""
+    """A queue depends on its cohort, flavors and checks, and a local queue on its queue."""
     recording = synth(declaration)
     made = {
         (manifest(item)["kind"], manifest(item)["metadata"]["name"]): item.urn
@@ -82,8 +82,7 @@ def amount(text: str, resource: str) -> int:
 @generated
 @given(queued())
 def test_flavors_tolerate_every_taint_that_is_made(declaration: Declaration) -> None:
-    """What a flavor admits gets onto its nodes, past the taints that the cloud was told to set and those it
-    adds."""
+    """Work that a flavor admits tolerates every taint of its nodes, declared or added by the cloud."""
     by_name = {pool.name: pool for pool in profile(declare(declaration)).pools}
     for item in in_cluster(synth(declaration)):
         if manifest(item)["kind"] != "ResourceFlavor":
@@ -106,8 +105,8 @@ def test_flavors_tolerate_every_taint_that_is_made(declaration: Declaration) -> 
 
 
 def test_the_job_of_the_queued_story_would_be_admitted() -> None:
-    """Its queue is there under its name, in `default`, which is labelled and not ours, and quota holds what
-    it asks."""
+    """Its queue exists under its name, in the labelled namespace `default`, and the quota covers its
+    requests."""
     story = ROOT / "examples/queued-gpus/Pulumi.queued-gpus.yaml"
     recording = synth(yaml.safe_load(Path(story).read_text(encoding="utf-8"))["config"]["ebbtide:cluster"])
     by_kind = {manifest(item)["kind"]: manifest(item) for item in in_cluster(recording)}

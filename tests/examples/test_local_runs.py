@@ -131,7 +131,7 @@ def test_the_training_is_preempted_three_times(tmp_path: Path) -> None:
     deadline = time.monotonic() + 200
     while len(reached) < 3 and run.poll() is None and time.monotonic() < deadline:
         training = _training_below(run.pid)
-        # After it was found: whoever trained before saves no more by then.
+        # After it was found: an earlier process saves no more by then.
         saved = max((int(file.name.split("-")[0]) for file in checkpoints.glob("*/*.json")), default=0)
         if training and training != current:
             current, begun = training, saved

@@ -207,7 +207,7 @@ def test_only_steps_that_always_give_the_same_are_cached() -> None:
     ("story", "name"), [("aks-spot", "pipelines"), ("checkpointed-training", "pipeline")]
 )
 def test_a_page_submits_its_pipeline(story: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the page writes calls kfp's client with a pipeline of the story and all that it requires."""
+    """The code on the page calls kfp's client with a pipeline of the story and every required input."""
     page = (EXAMPLES / story / "README.md").read_text(encoding="utf-8")
     (code,) = [text for text in page.split("```text\n")[1:] if text.startswith("import kfp")]
     client = create_autospec(import_module("kfp").Client)

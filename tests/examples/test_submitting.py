@@ -79,5 +79,5 @@ def test_the_command_submits(package: Path) -> None:
 
 
 def test_the_file_for_an_owner_is_ours() -> None:
-    """What a cluster's owner is handed is what the add-on would set."""
+    """The file for a cluster's owner has the add-on's setting."""
     assert json.loads(block("json", "retryStrategy")) == json.loads(spec_patch("disruptions"))

@@ -51,7 +51,7 @@ def _step(call: str) -> "subprocess.Popen[str]":
 
 
 def test_training_is_killed_at_any_moment(tmp_path: Path) -> None:
-    """Fifty kills lose no saved step, corrupt none and count none twice; a copy in between does nothing."""
+    """Fifty kills lose no saved step, corrupt none and repeat none; a copy in between changes nothing."""
     chance = random.Random(60)  # noqa: S311
     directory = tmp_path / "run"
     copydata = module("checkpointed-training", "trainer").copydata
@@ -102,7 +102,7 @@ def test_the_copy_is_killed_at_any_moment(tmp_path: Path) -> None:
 
 
 def test_two_that_train_at_once_count_no_step_twice(tmp_path: Path) -> None:
-    """A pod that was given up and lives on does not take the run back, nor mix its steps in."""
+    """A replaced pod that still runs neither takes the run back nor mixes its steps in."""
     directory = tmp_path / "run"
     module("checkpointed-training", "trainer").copydata(str(_STORY / "initial"), str(directory))
     call = f"train({_DATA!r}, {str(directory)!r}, 60, 1)"

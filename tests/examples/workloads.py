@@ -26,7 +26,7 @@ EXAMPLES = ROOT / "examples"
 
 
 def profile_of(story: str) -> Profile:
-    """What the story's declaration gives: nothing is shipped that could part ways with it."""
+    """Return the profile of a story, derived from its declaration."""
     return PROFILES[f"examples/{story}/Pulumi.{story}.yaml"]
 
 
@@ -112,7 +112,7 @@ def start_locally(
 
 
 def outputs(run: "subprocess.Popen[str]") -> tuple[list[dict[str, Any]], str]:
-    """The outputs of runs that went well, and all that they said."""
+    """Return the outputs of successful runs, and everything that they printed."""
     output, _ = run.communicate(timeout=300)
     assert run.returncode == 0, output
     return json.loads(output.rstrip().splitlines()[-1]), output

@@ -124,7 +124,7 @@ def test_the_other_commands_need_no_extra(bare: Path, project: Path, words: list
 
 @pytest.mark.parametrize("provider", ["pulumi_gcp", "pulumi_azure_native"])
 def test_a_program_that_lacks_its_provider(project: Path, provider: str) -> None:
-    """With Pulumi and without the program's provider, the provider's extra is named, whoever imports it."""
+    """The message names the provider's extra when Pulumi is installed and the program's provider is not."""
     (project / "__main__.py").write_text(f"import {provider}\n")
     code = f"import sys; sys.modules[{provider!r}] = None; from ebbtide.cli import main; main()"
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""What GKE cannot change on a pool that is there: found out in time, and with the way to do it."""
+"""Changes of existing pools that GKE cannot make: refused before the update, with what to write instead."""
 
 import copy
 from typing import Any

@@ -120,13 +120,13 @@ def _task(name: str, template: Any, parameters: Sequence[Object]) -> Object:
 
 
 class Kubelet:
-    """What a kubelet and the executor in a pod tell the API server."""
+    """Reports of a kubelet, and of the executor in a pod, to the API server."""
 
     def __init__(self, api: Api) -> None:
         self.api = api
 
     def begin(self, pod: Object) -> None:
-        """All containers run, and the executor has said that its report will follow."""
+        """Report all containers as running, and that the executor's report will follow."""
         now = _now()
         containers = [_container(item, {"running": {"startedAt": now}}) for item in pod["spec"]["containers"]]
         initial = [_container(item, _terminated(0)) for item in pod["spec"]["initContainers"]]

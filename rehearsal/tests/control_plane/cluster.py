@@ -1,4 +1,4 @@
-"""What tests do with a cluster: nodes by hand, namespaces, work, waiting."""
+"""Helpers for tests of a cluster: nodes, namespaces, work, waiting."""
 
 import time
 from collections.abc import Callable
@@ -14,7 +14,7 @@ CAPACITY = {"cpu": "8", "memory": "32Gi", "pods": "110", "ephemeral-storage": "1
 
 
 def wait(read: Callable[[], T], done: Callable[[T], bool], *, seconds: float = 30) -> T:
-    """What is read, once it is as expected; a failed assertion where it never is."""
+    """Read until the value is as expected, and return it; fail the test on timeout."""
     deadline = time.monotonic() + seconds
     while True:
         value = read()
@@ -25,7 +25,7 @@ def wait(read: Callable[[], T], done: Callable[[T], bool], *, seconds: float = 3
 
 
 def gone(api: Api, path: str, *, seconds: float = 60) -> None:
-    """Wait until there is no such object."""
+    """Wait until the object does not exist."""
     wait(lambda: api.find(path), lambda item: item is None, seconds=seconds)
 
 
@@ -55,7 +55,7 @@ def _unready(item: Object) -> bool:
 
 
 def namespace(api: Api, name: str, **labels: str) -> str:
-    """A namespace, usable at once."""
+    """Create a namespace, and wait until it is usable."""
     metadata = {"name": name, "labels": labels}
     api.create("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
     account = f"/api/v1/namespaces/{name}/serviceaccounts/default"

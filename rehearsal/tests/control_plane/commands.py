@@ -14,7 +14,7 @@ Object = dict[str, Any]
 
 
 def run(*command: str | Path, stdin: str = "") -> str:
-    """What a program prints; a failed assertion with its own words where it fails."""
+    """Return the output of a program; fail the test with its error output if it fails."""
     ended = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout

@@ -19,7 +19,8 @@ from rehearsal.tests.control_plane.cluster import Object, wait
 
 @pytest.fixture(scope="session", autouse=True)
 def interruptible() -> Iterator[None]:
-    """What a shell runs in the background ignores interruptions, and so would all that the tests start."""
+    """Restore the handling of SIGINT: processes in the background of a shell ignore it, and so do their
+    children."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

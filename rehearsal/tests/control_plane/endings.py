@@ -1,4 +1,4 @@
-"""How the pod of a pipeline's step ends, as the clouds and Kubernetes leave it."""
+"""Ends of a pipeline step's pod, in the state that the clouds and Kubernetes leave."""
 
 import time
 from collections.abc import Callable

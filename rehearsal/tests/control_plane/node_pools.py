@@ -62,7 +62,7 @@ class Running:
         return [node["metadata"]["name"] for node in self.api.items("/api/v1/nodes", labelSelector=selector)]
 
     def said(self, kind: str) -> list[str]:
-        """What the timeline has of a kind."""
+        """Return the texts of the timeline's events of a kind."""
         return [event.text for event in self.store.events(kind=kind)]
 
     def reclaim(self, pool: str, **details: Any) -> None:
@@ -70,7 +70,7 @@ class Running:
         self.store.ask(Fault(RECLAIM, pool, 1, details))
 
     def told(self, namespace: str, reason: str) -> list[str]:
-        """What events of a reason say in a namespace."""
+        """Return the messages of a namespace's events with a reason."""
         events = self.api.items(f"/api/v1/namespaces/{namespace}/events")
         return [event["message"] for event in events if event["reason"] == reason]
 
@@ -79,7 +79,7 @@ class Running:
 def running(
     api: Api, directory: Path, *pools: NodePool, settings: Settings = QUICK, speed: float = SPEED
 ) -> Generator[Running]:
-    """Node pools that are seen to until the end of the block."""
+    """Run the controllers of node pools until the end of the block."""
     store = Store(directory / "store", speed=speed)
     for pool in pools:
         register(store, pool)

@@ -48,7 +48,7 @@ class Stack:
         return deleted
 
     def is_secret(self, resource: str, output: str) -> bool:
-        """Whether an output of a resource is encrypted in the engine's state."""
+        """Return whether an output of a resource is encrypted in the engine's state."""
         return _SECRET in self.state()[resource]["outputs"][output].values()
 
     def state(self) -> dict[str, dict[str, Any]]:

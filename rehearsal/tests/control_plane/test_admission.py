@@ -1,4 +1,4 @@
-"""What the real API server refuses to a team's members: privileged pods, and pools without a queue."""
+"""Refusals of the real API server to members of a team: privileged pods, and pools without a queue."""
 
 import json
 import subprocess
@@ -45,7 +45,7 @@ def create(tools: Tools, control_plane: ControlPlane, cluster: Cluster) -> Creat
     for team in cluster.teams:
         kubectl.apply([team_objects.namespace(cluster, team)])
         kubectl.apply(team_objects.members(cluster, team))
-        # Jobs are for members, Deployments for whoever may create them: the policy holds for all.
+        # Jobs are for members, Deployments for users who may create them: the policy covers all.
         kubectl("create", "rolebinding", "apps", "--clusterrole=admin", f"--user={MEMBER}", "-n", team.name)
     for layer in queue_policy.layers(cluster):
         kubectl.apply(layer)
@@ -189,8 +189,8 @@ def test_a_trial_names_its_queue_too(create: Create, cluster: Cluster) -> None:
     assert "names no queue" in create(trial, user=user).stderr
 
 
-def test_a_team_may_be_let_off(create: Create, cluster: Cluster) -> None:
-    """Where no queue is required, work without one is the team's own business."""
+def test_a_team_may_be_exempted(create: Create, cluster: Cluster) -> None:
+    """Work without a queue is accepted from a team that needs none."""
     assert create(work("Job", _reaching(cluster, "t4")), namespace="speech").returncode == 0
 
 

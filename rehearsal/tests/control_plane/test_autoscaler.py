@@ -1,4 +1,4 @@
-"""What the autoscaler is told on a running cluster, it goes by at once."""
+"""Changed settings of the autoscaler take effect at once on a running cluster."""
 
 import time
 from pathlib import Path
@@ -46,7 +46,8 @@ def test_priorities_count_where_the_expander_is_told_so(control_plane: ControlPl
 
 
 def test_a_node_stays_as_long_as_the_autoscaler_is_told(control_plane: ControlPlane, tmp_path: Path) -> None:
-    """Longer than by default while that is an hour, and not much longer once it is a minute."""
+    """A node outlives the default idle time when the setting is an hour, and is removed soon after it is a
+    minute."""
     api, place = control_plane.api, namespace(control_plane.api, "idle")
     with running(api, tmp_path, work_pool("cpu")) as cloud:
         instruct(cloud.store, CLUSTER, Autoscaling(idle_seconds=3600, settle_seconds=0))

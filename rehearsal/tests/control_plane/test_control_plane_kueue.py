@@ -89,7 +89,7 @@ def _work(name: str) -> Object:
 
 
 def _provision(control_plane: ControlPlane, request: Object) -> None:
-    """What Dynamic Workload Scheduler says once the nodes are there."""
+    """Set the conditions that Dynamic Workload Scheduler sets once the nodes exist."""
     now = request["metadata"]["creationTimestamp"]
     conditions = [
         {"type": kind, "status": "True", "reason": kind, "message": "", "lastTransitionTime": now}
@@ -101,7 +101,7 @@ def _provision(control_plane: ControlPlane, request: Object) -> None:
 
 
 def test_a_queued_job_runs(kueue: ControlPlane, declaration: Cluster) -> None:
-    """Kueue asks for capacity, admits the Job once it is there, and the Job ends."""
+    """Kueue requests capacity, admits the Job once it is provisioned, and the Job completes."""
     api = kueue.api
     jobs = "/apis/batch/v1/namespaces/default/jobs"
     api.create(jobs, _work("trained"))
@@ -229,8 +229,8 @@ def test_it_comes_back(kueue: ControlPlane) -> None:
     )
 
 
-def test_a_crash_is_seen_and_mended(kueue: ControlPlane) -> None:
-    """A process that ends by itself leaves its pod unready, and is started again."""
+def test_a_crashed_process_is_restarted(kueue: ControlPlane) -> None:
+    """A process that crashes makes its pod unready, and is restarted."""
     api = kueue.api
     path = f"/api/v1/namespaces/{NAMESPACE}/pods"
     (pod,) = api.items(path, labelSelector="app.kubernetes.io/name=kueue")

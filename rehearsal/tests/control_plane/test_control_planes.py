@@ -48,7 +48,7 @@ class _Without:
         self._tools, self._name, self._instead = tools, name, instead
 
     def path(self, name: str) -> Path:
-        """Where a tool is."""
+        """Return the path of a tool."""
         return self._instead if name == self._name else self._tools.path(name)
 
 
@@ -110,7 +110,7 @@ def _may(api: Api, path: str) -> bool:
 
 
 def test_a_kubeconfig_without_an_authority(second: ControlPlane, tools: Tools, tmp_path: Path) -> None:
-    """Where a kubeconfig trusts public authorities alone, the bundle makes the server one of theirs."""
+    """The CA bundle makes a client trust the server when its kubeconfig names no authority."""
     plan = second.plan
     user = {"token": plan.identities.person.token}
     file = tmp_path / "kubeconfig"
@@ -135,7 +135,7 @@ def test_a_program_that_does_not_start(tools: Tools, tmp_path: Path) -> None:
 
 
 def test_a_cluster_made_again_is_empty(tools: Tools, tmp_path: Path) -> None:
-    """What was in a directory's control plane before is forgotten."""
+    """A new control plane in a used directory has none of the earlier objects."""
     settings = Settings(name="again", cloud="gke")
     with ControlPlane.start(tmp_path, tools, settings) as first:
         namespace(first.api, "before")

@@ -54,7 +54,7 @@ def _tools(*more: str) -> Tools:
 
 @pytest.fixture(scope="module")
 def installed() -> Tools:
-    """What Katib is installed with."""
+    """Tools that install Katib."""
     return _tools("kubectl", "katib-manifests")
 
 
@@ -75,7 +75,7 @@ def _pod(api: Api, name: str) -> Object:
 
 
 def _experiment(**spec: Any) -> Object:
-    """The one that the library has, which is wrong, with other fields."""
+    """The wrong experiment of the library, with other fields."""
     file = LIBRARY / "scale-to-zero" / "experiment.yaml"
     experiment: Object = yaml.safe_load(file.read_text())
     experiment["metadata"] = {"name": "tried"}
@@ -172,7 +172,7 @@ def test_it_ends_with_its_pod(katib: ControlPlane) -> None:
 
 
 def _answered(api: Api) -> bool:
-    """Whether a pod gets in, which is gone at once."""
+    """Return whether a pod is admitted; the pod is deleted at once."""
     try:
         _pod(api, "next")
     except ApiError as error:

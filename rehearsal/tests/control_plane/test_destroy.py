@@ -90,8 +90,8 @@ def _ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
 
 
 def test_work_is_named_and_the_cluster_stays(added: Stage) -> None:
-    """Without anybody to ask nothing is touched; Ctrl-C ends it in good order; the next one goes on, and
-    leaves the cluster as it was."""
+    """Nothing changes without confirmation; Ctrl-C ends in good order; the next destroy continues and leaves
+    the cluster as it was."""
     status, out, errors = _ended(_destroy(added))
     assert (status, errors) == (1, "")
     assert "Unfinished work: 2 pieces, 1 pod." in out

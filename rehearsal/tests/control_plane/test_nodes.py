@@ -128,7 +128,7 @@ def test_what_holds_a_node_is_said(control_plane: ControlPlane, tmp_path: Path) 
 
 @pytest.mark.parametrize("fault", [Fault(NO_STOCK, "cheap"), Fault(QUOTA, "N2_CPUS", details={"limit": 4})])
 def test_the_next_pool_takes_over(control_plane: ControlPlane, tmp_path: Path, fault: Fault) -> None:
-    """Where the cheapest pool gets no node, the next one does, and the timeline has both."""
+    """The next pool grows when the cheapest gets no node, and the timeline has both."""
     api, place = control_plane.api, namespace(control_plane.api, f"fall-{fault.kind}")
     same = {"labels": {"pool": "x"}, "taints": work_pool("x").taints}
     cheap = work_pool("cheap", machine="n2-standard-8", **same)

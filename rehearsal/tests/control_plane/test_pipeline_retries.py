@@ -95,7 +95,7 @@ class Run:
 
     @property
     def outcome(self) -> tuple[int, str]:
-        """How many pods the step had, and how the pipeline ended."""
+        """Return the number of the step's pods, and the phase in which the pipeline ended."""
         return len(self.starts), self.phase
 
 
@@ -105,7 +105,7 @@ Configured = Literal["disruptions", "any", "existing"]
 
 
 def _runs() -> dict[str, Run]:
-    """What each configuration is tried with."""
+    """The runs of each configuration."""
     return {
         **{ending.__name__: Run([ending, succeeds]) for ending in LOSSES},
         "fails": Run([fails]),

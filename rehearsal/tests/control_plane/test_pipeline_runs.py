@@ -251,7 +251,7 @@ def _saved(directory: Path) -> int:
 def test_the_controller_leaves_nothing(
     control_plane: ControlPlane, argo_tools: Tools, tmp_path: Path
 ) -> None:
-    """What a cluster lacks is installed, with Kubeflow Pipelines' own retries, and all of it goes."""
+    """Missing parts are installed, with Kubeflow Pipelines' own retries, and all of it is removed."""
     api = control_plane.api
     before = inventory(api)
     with Processes() as processes:

@@ -1,4 +1,4 @@
-"""Kubeflow Pipelines as released, installed beside the rest; skipped where its manifests are not at hand."""
+"""Kubeflow Pipelines as released, installed with the rest; skipped where its manifests are not available."""
 
 import shutil
 import subprocess
@@ -43,7 +43,7 @@ def _played(scenario: Path, manifests: Path) -> None:
 
 
 def test_every_pool_goes_to_zero_with_all_add_ons(manifests: Path, tmp_path: Path) -> None:
-    """What the scenario of that name has, with Kubeflow Pipelines beside it."""
+    """The scenario of that name, with Kubeflow Pipelines added."""
     library = built_in()["scale-to-zero"]
     shutil.copytree(library.with_suffix(""), tmp_path / library.stem)
     played = yaml.safe_load(library.read_text())

@@ -28,7 +28,7 @@ _JOB = ("job", "train", "--image", "busybox", "--pool", _POOL, "--cpu", "1", "--
 
 
 class Ebbtide:
-    """The command line, as whoever the kubeconfig says."""
+    """The command line, as the user of the kubeconfig."""
 
     def __init__(self, kubeconfig: Path) -> None:
         self._kubeconfig = kubeconfig
@@ -50,7 +50,7 @@ class Ebbtide:
         )
 
     def refused(self, *args: str) -> str:
-        """The sentence with which a command refuses."""
+        """Return the error message of a refused command."""
         started = self.start(*args)
         out, error = started.communicate(timeout=60)
         assert (started.returncode, out) == (2, ""), error
@@ -84,7 +84,7 @@ def _pods(control_plane: ControlPlane, place: str, count: int) -> list[Object]:
 
 
 def _tell(control_plane: ControlPlane, pod: Object, **annotations: str) -> None:
-    """How a pod is to end: what stands in for its kubelet reads it from annotations."""
+    """Set how a pod ends, by annotations that the fake kubelet reads."""
     metadata = pod["metadata"]
     path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}"
     control_plane.api.patch(path, {"metadata": {"annotations": annotations}})
@@ -165,8 +165,8 @@ def test_a_disruption_is_survived(control_plane: ControlPlane, ebbtide: Ebbtide)
 
 
 def test_a_job_over_several_nodes(control_plane: ControlPlane, ebbtide: Ebbtide) -> None:
-    """Its pods have the host names, the subdomain and the ranks by which they find the first; one that is
-    preempted comes back as the same; the Service goes with the Job; no DNS runs here to resolve the names."""
+    """Pods have the host names, subdomain and ranks by which they reach the first; a preempted pod comes back
+    with the same ones; the Service is deleted with the Job. No DNS runs here to resolve the names."""
     api, place = control_plane.api, namespace(control_plane.api, "over-nodes")
     started = ebbtide.start(*_JOB, "--nodes", "3", "-n", place, "--submit")
     pods = _pods(control_plane, place, 3)
@@ -214,7 +214,7 @@ def test_a_job_over_several_nodes(control_plane: ControlPlane, ebbtide: Ebbtide)
 def test_a_job_over_several_nodes_whose_service_is_refused(
     control_plane: ControlPlane, ebbtide: Ebbtide
 ) -> None:
-    """Nothing is created: a Service of that name is there."""
+    """Nothing is created if a Service of that name exists."""
     api, place = control_plane.api, namespace(control_plane.api, "service-taken")
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "train"}}
     api.create(f"/api/v1/namespaces/{place}/services", {**service, "spec": {"clusterIP": "None"}})
@@ -224,7 +224,7 @@ def test_a_job_over_several_nodes_whose_service_is_refused(
 
 
 def test_an_interrupt_leaves_the_job(control_plane: ControlPlane, ebbtide: Ebbtide) -> None:
-    """What it says then is a command that follows it to the end."""
+    """It prints a command that follows the Job to its end."""
     place = namespace(control_plane.api, "interrupted")
     started = ebbtide.start(*_JOB, "-n", place, "--submit")
     (waiting,) = _pods(control_plane, place, 1)
@@ -276,7 +276,7 @@ def test_what_is_refused(control_plane: ControlPlane, ebbtide: Ebbtide) -> None:
 
 
 def test_whoever_may_not(control_plane: ControlPlane, tmp_path: Path) -> None:
-    """Somebody without rights, and somebody whom the cluster does not know."""
+    """A user without rights, and a user that the cluster does not know."""
     access = json.loads(control_plane.plan.kubeconfig.read_text())
     account = "/api/v1/namespaces/default/serviceaccounts/default/token"
     body: Object = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}

@@ -167,7 +167,7 @@ def test_a_renamed_pool_comes_before_the_old_one_goes(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_a_permanent_cluster_is_not_destroyed(tmp_path: Path) -> None:
-    """Azure is not asked to delete anything of it, whatever the engine forgets on its way to the refusal."""
+    """No deletion reaches Azure, whatever the engine forgets before the refusal."""
     with _stack(tmp_path, copy.deepcopy(AKS)) as (stack, store, planes):
         stack.up()
         with pytest.raises(automation.CommandError, match="protected"):

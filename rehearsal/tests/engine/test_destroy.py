@@ -44,7 +44,7 @@ class Project:
         return done.stdout
 
     def holds(self, stack: str, *resources: dict[str, Any]) -> None:
-        """Let a stack be there, with resources in its state."""
+        """Create a stack, with resources in its state."""
         (self.root / f"Pulumi.{stack}.yaml").write_text("config: {}\n")
         self.pulumi("stack", "init", stack, "--no-select")
         state = json.loads(self.pulumi("stack", "export", "--stack", stack))
@@ -88,7 +88,7 @@ def project(tmp_path: Path) -> Project:
 
 
 def test_what_is_guarded_stays(project: Project) -> None:
-    """The engine refuses before anything is touched, and the words say what a permanent cluster needs."""
+    """The engine refuses before any change, and the message names what a permanent cluster needs."""
     project.holds("prod", {"type": "acme:gke:Cluster", "name": "train", "protect": True})
     status, _, errors = project.destroy("prod", "--yes")
     assert status == 2
@@ -99,8 +99,8 @@ def test_what_is_guarded_stays(project: Project) -> None:
 
 
 def test_a_stack_goes_and_the_other_stays_selected(project: Project) -> None:
-    """Nobody to ask, and nothing is touched; with --yes it is gone, without the program having been run, and
-    `pulumi` is about the stack that it was about before."""
+    """Nothing changes without confirmation; with --yes the stack is destroyed without running the program,
+    and the selected stack stays the same."""
     project.holds("old", {"type": "acme:web:Site", "name": "a"}, {"type": "acme:web:Site", "name": "b"})
     project.holds("mine")
     project.pulumi("stack", "select", "mine")

@@ -281,8 +281,8 @@ def test_a_changed_count_resizes_the_pool(rehearsed: Rehearsed, declared: Declar
 
 @pytest.mark.long
 def test_the_autoscaler_keeps_the_size(rehearsed: Rehearsed, declared: Declaration) -> None:
-    """What the autoscaler made of a pool is left alone; the pool moves to a fixed count and back in place,
-    and can be replaced afterwards."""
+    """The autoscaler's size of a pool is kept; the pool moves to a fixed count and back in place, and can be
+    replaced afterwards."""
     stack = rehearsed.stack
     stack.declare(declared)
     stack.up()

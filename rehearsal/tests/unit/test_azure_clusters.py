@@ -243,7 +243,7 @@ def test_zones_of_nodes(tmp_path: Path) -> None:
 
 
 def test_a_fixed_count(tmp_path: Path) -> None:
-    """A pool without the autoscaler has the nodes that it is asked for, and no others."""
+    """A pool without the autoscaler has exactly its declared count of nodes."""
     azure = Azure(tmp_path).with_cluster()
     fixed = {key: value for key, value in POOL.items() if key not in ("minCount", "maxCount")}
     azure.make("containerservice:AgentPool", **fixed | {"enableAutoScaling": False, "count": 3})
@@ -296,7 +296,7 @@ def test_credentials_of_no_cluster(tmp_path: Path) -> None:
 
 
 def test_a_cluster_that_was_there_before(tmp_path: Path) -> None:
-    """It is asked for, gets pools, and is nobody's resource."""
+    """It can be looked up, takes pools, and is no resource of the stack."""
     azure = Azure(tmp_path)
     seed_subnet(azure.store, azure.planes, SUBNET, location="eastus", prefix="10.224.0.0/16")
     identity = seed_cluster(

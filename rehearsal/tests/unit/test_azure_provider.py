@@ -226,7 +226,7 @@ def test_a_preview_of_a_change_keeps_the_name(tmp_path: Path) -> None:
 
 
 def test_every_type_reads_back_as_it_was_asked_for(tmp_path: Path) -> None:
-    """A refresh of what nobody has touched changes neither inputs nor state."""
+    """A refresh of unchanged resources changes neither inputs nor state."""
     azure = Azure(tmp_path).with_cluster()
     azure.make("containerservice:AgentPool", **SPOT)
     resources = azure.store.resources("azure-native")
@@ -307,7 +307,7 @@ def test_a_lock_keeps_what_is_in_its_scope(tmp_path: Path) -> None:
 
 
 def test_a_group_takes_with_it_what_is_left_in_it(tmp_path: Path) -> None:
-    """Whoever has made it, and whether or not the program meant to keep it."""
+    """All of its resources are deleted with it, also those that another made or the program meant to keep."""
     azure = Azure(tmp_path).with_cluster()
     azure.make(
         "storage:StorageAccount",

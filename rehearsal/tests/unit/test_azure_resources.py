@@ -72,7 +72,7 @@ def test_a_grant_to_the_deployer_of_unknown_kind(tmp_path: Path) -> None:
 
 
 def test_a_grant_to_a_group_wants_its_kind(tmp_path: Path) -> None:
-    """A principal that nobody here knows is taken only with it."""
+    """An unknown principal is accepted only with it."""
     azure = Azure(tmp_path).with_network()
     with pytest.raises(RefusedError, match="PrincipalNotFound"):
         _grant(azure, principalId=_STRANGER)
@@ -242,7 +242,7 @@ def test_blobs_alone_hold_no_shares(tmp_path: Path) -> None:
 
 
 def test_keys_stay_the_same(tmp_path: Path) -> None:
-    """They are listed whether or not anyone is let in with them."""
+    """They are listed also where shared-key access is disabled."""
     azure = Azure(tmp_path).with_network()
     azure.make("storage:StorageAccount", **_ACCOUNT, allowSharedKeyAccess=False)
     arguments = {"resourceGroupName": "train", "accountName": "bucket123"}

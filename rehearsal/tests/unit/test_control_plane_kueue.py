@@ -40,7 +40,7 @@ def test_ports_of_the_pod_lead_to_ports_of_the_machine() -> None:
 
 
 def test_certificates_are_where_the_pod_mounts_them() -> None:
-    """Below the directory that stands for the container's root, wherever they are told to be."""
+    """Below the directory of the container's root, whatever the configured path."""
     adapted, _ = outside({"webhook": {"certDir": "/certs"}}, ASSIGNMENT)
     assert adapted["webhook"]["certDir"] == "/pod/certs"
 

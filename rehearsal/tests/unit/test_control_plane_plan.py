@@ -107,7 +107,7 @@ def _handshake(client: ssl.SSLContext, server: ssl.SSLContext, name: str) -> Non
 
 
 def test_ports_are_held_until_they_are_used() -> None:
-    """While they are held nobody else gets them; then anyone may."""
+    """No other plan gets them while they are held; afterwards any may."""
     with Reservation(3) as first, Reservation(3) as second:
         assert len({*first.ports, *second.ports}) == 6
         with socket.socket() as other, pytest.raises(OSError, match="in use"):

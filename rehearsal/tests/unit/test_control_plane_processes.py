@@ -1,4 +1,4 @@
-"""Processes that end with whoever started them, and the proxy into the cluster."""
+"""Processes that end with their parent, and the proxy into the cluster."""
 
 import contextlib
 import os
@@ -141,7 +141,7 @@ def proxy(processes: Processes) -> Iterator[Path]:
         try:
             connection, _ = server.accept()
         except OSError:
-            return  # nobody asked
+            return  # no client connected
         with connection:
             while data := connection.recv(1024):
                 connection.sendall(data.upper())
@@ -180,7 +180,7 @@ def test_a_connection_is_passed_on_both_ways(proxy: Path) -> None:
 
 
 def test_no_way_is_said_with_its_reason(proxy: Path) -> None:
-    """The API server hands the reason on to whoever asked it."""
+    """The API server passes the reason on to the client."""
     asking, answer = _ask(proxy, 1)
     with asking:
         assert answer.startswith("HTTP/1.1 503 no ready pod behind 10.96.0.7\r\n")

@@ -27,7 +27,7 @@ class _Some:
     """Tools, of which only one is there."""
 
     def path(self, name: str) -> Path:
-        """Where it is."""
+        """Return its path."""
         return {"jobset": Path("/bin/jobset")}[name]
 
 
@@ -63,7 +63,7 @@ def test_only_programs_that_are_there_are_run() -> None:
 def test_a_controller_manager_listens_on_this_machine(
     program: Program, configuration: dict[str, Any], inside: dict[int, int]
 ) -> None:
-    """Whatever it is told of addresses; its ports in the cluster are those that it was told."""
+    """Configured addresses are replaced, and the ports in the cluster are the configured ones."""
     adapted, listening = program.outside(configuration, ASSIGNMENT)
     assert adapted["webhook"] == {"host": "127.0.0.1", "port": 1}
     assert adapted["metrics"]["bindAddress"] == "127.0.0.1:2"
@@ -77,7 +77,7 @@ def test_a_controller_manager_listens_on_this_machine(
     [({"leaderElect": True, "resourceNamespace": ""}, "kubeflow-system"), ({"resourceNamespace": "n"}, "n")],
 )
 def test_its_lease_is_where_it_is(written: dict[str, Any], namespace: str) -> None:
-    """Unless it is told otherwise; the rest stays, and what was given is not changed."""
+    """Unless configured otherwise; the rest is unchanged, and so is the input."""
     given = {"leaderElection": written, "certManagement": {"enable": True}}
     adapted, _ = TRAINER.outside(given, ASSIGNMENT)
     assert adapted["leaderElection"] == written | {"resourceNamespace": namespace}

@@ -172,7 +172,7 @@ def _with_everything(claim: str = "data") -> None:
 
 
 def _source(given: Mapping[str, Any]) -> str:
-    """What the pipeline's inputs and constants are."""
+    """Return the value of a pipeline's input or constant."""
     if given.get("componentInputParameter") == "claim":
         return "data"
     return given["runtimeValue"]["constant"]

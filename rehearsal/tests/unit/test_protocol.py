@@ -83,7 +83,7 @@ class Told:
         self.calls.append(("delete", call, {"id": identity, **known}))
 
     def invoke(self, token: str, arguments: Properties) -> Properties:
-        """What was asked."""
+        """Return the token and the arguments of the request."""
         return {"token": token, **arguments}
 
 

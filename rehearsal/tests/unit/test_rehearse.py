@@ -22,7 +22,7 @@ def _changing(addons: object, **more: object) -> dict[str, Any]:
 
 
 def _asked(addons: object, *steps: dict[str, Any]) -> set[str]:
-    """What is asked for, of what not everyone needs."""
+    """Return the optional tools that a scenario needs."""
     scenario = Scenario.model_validate(
         {"title": "It is tried.", "declaration": {**GKE, "addons": addons}, "steps": [UP, *steps]}
     )
@@ -53,7 +53,7 @@ def _asked(addons: object, *steps: dict[str, Any]) -> set[str]:
 def test_what_some_declaration_can_use_is_asked_for(
     addons: object, steps: list[dict[str, Any]], expected: set[str]
 ) -> None:
-    """Of those that come up in any step."""
+    """The declaration of every step counts."""
     assert _asked(addons, *steps) == expected
 
 
@@ -79,7 +79,7 @@ def test_a_fault_is_said_before_anything_is_built() -> None:
 
 
 def test_the_cloud_knows_what_it_was_told(tmp_path: Path) -> None:
-    """By a file, its tools among the rest; one that it was not told of is an error."""
+    """Settings are written to a file, with the tools; a tool without an entry is an error."""
     settings = Settings(60, {"pools": []}, {"etcd": "/bin/etcd"})
     settings.write(tmp_path)
     read_back = Settings.read(tmp_path)

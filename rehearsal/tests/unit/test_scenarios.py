@@ -100,7 +100,7 @@ def test_the_general_one_first_sees_a_permanent_cluster_protected(permanent: boo
 
 
 def test_the_schema_of_a_scenario_describes_every_field() -> None:
-    """Whoever writes one finds a sentence for each field."""
+    """Every field has a description."""
     schema = Scenario.model_json_schema()
     for name, kind in {"Scenario": schema, **schema["$defs"]}.items():
         for key, field in kind["properties"].items():

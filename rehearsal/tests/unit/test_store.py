@@ -15,7 +15,7 @@ BUCKET = Resource("gcp", "b/one", "gcp:storage/bucket:Bucket", "urn", {"a": 1}, 
 
 
 def test_what_is_put_is_there_for_everyone(tmp_path: Path) -> None:
-    """A second opening of the file sees what the first has written, and goes by the same clock."""
+    """A second opening of the file reads what the first has written, and uses the same clock."""
     store, other = Store(tmp_path / "s", speed=60), Store(tmp_path / "s")
     store.put(BUCKET)
     assert other.get("gcp", "b/one") == BUCKET
@@ -42,7 +42,7 @@ def test_resources_are_found_by_cloud_and_by_type(tmp_path: Path) -> None:
 def test_a_fault_strikes_as_often_as_it_was_asked_for(
     tmp_path_factory: pytest.TempPathFactory, times: int, attempts: int
 ) -> None:
-    """It strikes so many times and is gone; one without a number strikes until it is lifted."""
+    """It strikes the given number of times; one without a number strikes until it is removed."""
     store = Store(tmp_path_factory.mktemp("s") / "s")
     store.ask(Fault("slow", "create *", times))
     struck = [store.strike("slow", "create pool") is not None for _ in range(attempts)]

@@ -39,8 +39,8 @@ def test_it_is_written_on_every_pod(kind: str, tmp_path: Path) -> None:
     assert "annotations" not in other["metadata"]
 
 
-def test_every_pool_gets_a_job_whoever_shares_its_queue() -> None:
-    """A queue of several teams is asked in one of their namespaces."""
+def test_every_pool_gets_a_job_in_a_shared_queue() -> None:
+    """The Job for a queue of several teams is created in the namespace of one of them."""
     written = declaration(ROOT / "Pulumi.dev.yaml")
     shared = {**written, "teams": [*written["teams"], {"name": "speech"}]}
     profile = derived({**shared, "name": "dev"})

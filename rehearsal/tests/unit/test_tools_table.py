@@ -68,7 +68,7 @@ def test_staging_is_of_the_pinned_release() -> None:
 
 
 def test_every_group_is_used() -> None:
-    """No pins of something that nobody builds."""
+    """Every group of pins has a program that is built from it."""
     assert sorted({item.group for item in ITEMS.values()}) == _GROUPS
 
 

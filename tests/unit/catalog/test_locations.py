@@ -100,7 +100,7 @@ def test_a_declaration_adds_to_the_tables() -> None:
 
 
 def test_successors_are_in_the_catalog() -> None:
-    """What is declared instead is known, and nothing in the catalog has been retired."""
+    """Every successor is in the catalog, and no entry of the catalog has been retired."""
     for row in rows("retirements"):
         cloud = CloudKind(row["cloud"])
         known = {*machine_names(cloud), "nvidia-tesla-t4"}

@@ -50,7 +50,7 @@ def _project(directory: Path, dev: str, program: str = _PROGRAM) -> Path:
 
 
 def _refused(done: subprocess.CompletedProcess[str]) -> str:
-    """What a refused call says, having checked that it says it as it should."""
+    """Return the message of a refused call, after checking status, output and the absence of a traceback."""
     assert done.returncode == 2, done.stderr
     assert done.stdout == ""
     assert "Traceback" not in done.stderr
@@ -130,7 +130,7 @@ def test_preview_elsewhere(tmp_path: Path) -> None:
 
 
 def test_an_encrypted_secret_shows_as_a_secret(tmp_path: Path) -> None:
-    """Nobody is asked for a passphrase, and neither ciphertext nor placeholder is shown."""
+    """No passphrase is prompted for, and neither ciphertext nor placeholder is shown."""
     project = _project(
         tmp_path,
         "secretsprovider: passphrase\nencryptionsalt: v1:abc\nconfig: {password: {secure: v1:ciphertext}}\n",
@@ -172,7 +172,7 @@ def test_what_a_program_prints_does_not_spoil_the_document(tmp_path: Path) -> No
 
 
 def test_a_missing_stack() -> None:
-    """Is named, with the nearest that is there."""
+    """The message names it, with the nearest existing stack."""
     error = _refused(_ebbtide("preview", "dve"))
     assert error.startswith("There is no stack dve: no file Pulumi.dve.yaml. Did you mean dev?")
 
@@ -185,7 +185,7 @@ def test_no_project(tmp_path: Path) -> None:
 
 
 def test_a_missing_configuration_file() -> None:
-    """Is named."""
+    """The message names it."""
     error = _refused(_ebbtide("preview", "--config-file", "nowhere.yaml"))
     assert error == "There is no file nowhere.yaml, which --config-file names.\n"
 
@@ -200,7 +200,7 @@ def test_broken_yaml(tmp_path: Path) -> None:
 
 
 def test_a_failing_program(tmp_path: Path) -> None:
-    """What it raised and where, without a traceback."""
+    """The message has the exception and its line, without a traceback."""
     project = _project(tmp_path, "", "import json\n\n\njson.loads('{')\n")
     error = _refused(_ebbtide("preview", "--cwd", project))
     assert error.startswith("JSONDecodeError: ")
@@ -240,7 +240,7 @@ def test_no_declaration(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
-    """Is named, with the reason."""
+    """The message names it, with the reason."""
     error = _refused(_ebbtide("schema", "--out", tmp_path / "no" / "such" / "place.json"))
     assert error == f"{tmp_path}/no/such/place.json: No such file or directory.\n"
 

@@ -51,7 +51,7 @@ def _ebbtide(cwd: Path, *args: str) -> subprocess.CompletedProcess[str]:
 
 
 def _in_terminal(cwd: Path, columns: int, *args: str, **environment: str) -> str:
-    """What a command shows in a terminal so wide."""
+    """Return a command's output in a terminal of a given width."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     with subprocess.Popen(
@@ -153,7 +153,7 @@ def test_faults_as_a_document(tmp_path: Path, command: str) -> None:
 
 
 def test_a_document_in_a_file(tmp_path: Path) -> None:
-    """`--out` takes the document of errors too, so that nobody reads an older preview there."""
+    """`--out` takes the document of errors too, so that it never keeps an older preview."""
     (tmp_path / "preview.json").write_text("{}")
     done = _ebbtide(_project(tmp_path), "profile", "--format", "json", "--out", "preview.json")
     assert (done.returncode, done.stdout) == (2, "")

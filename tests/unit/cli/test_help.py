@@ -1,4 +1,4 @@
-"""What `--help` and `--version` print, and what a shell completes."""
+"""Output of `--help` and `--version`, and shell completion."""
 
 import os
 import shlex

@@ -114,7 +114,7 @@ def test_a_pool_made_in_python_is_refused_at_its_line(tmp_path: Path) -> None:
 
 
 def test_a_wrong_argument_is_reported_in_the_declarations_words(tmp_path: Path) -> None:
-    """What a constructor refuses has the program's line, and not a word of pydantic's."""
+    """An error of a constructor has the program's line, and none of pydantic's words."""
     output = _preview(_project(tmp_path, "from ebbtide.model import Nodes\n\nNodes(max='four', mini=1)\n"))
     assert output == (
         "Nodes(…) has 2 errors.\n\n"

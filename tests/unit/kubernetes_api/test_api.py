@@ -120,7 +120,7 @@ def test_as_another_user(server: _Server, api: Api) -> None:
 
 
 def test_a_token(server: _Server) -> None:
-    """Speaks for whoever has it, and what is written is the manager's."""
+    """It authenticates as its holder, and the field manager is kept."""
     made = Api.of_token(server.url, "", "other", manager="us")
     made.create(_PODS, {})
     assert (server.asked[0]["token"], server.asked[0]["query"]["fieldManager"]) == ("Bearer other", "us")
@@ -128,7 +128,7 @@ def test_a_token(server: _Server) -> None:
 
 
 def test_a_refusal(server: _Server, api: Api) -> None:
-    """Is the API server's own words, with its reason and causes."""
+    """The error has the API server's message, its reason and its causes."""
     cause = {"reason": "FieldValueRequired", "field": "spec"}
     answer = {"message": "it is there", "reason": "AlreadyExists", "details": {"causes": [cause]}}
     server.status, server.answer = 409, json.dumps(answer)
@@ -183,7 +183,7 @@ def test_a_proxy(server: _Server, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_kubeconfigs_that_lead_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is wrong with them is said."""
+    """The error names the fault."""
     with pytest.raises(KubeconfigError, match="The kubeconfig cannot be used: "):
         Api.of_kubeconfig({})
     file = tmp_path / "config"
@@ -198,7 +198,7 @@ def test_kubeconfigs_that_lead_nowhere(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_without_the_client() -> None:
-    """One sentence says what to install, when something is asked and not before."""
+    """The error names what to install, on the first request and not before."""
     output = _said(
         "import sys; sys.modules['kubernetes'] = None\n"
         "from ebbtide.kubernetes_api import Api, MissingClientError\n"

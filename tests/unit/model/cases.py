@@ -37,7 +37,7 @@ def base(cloud: str) -> Any:
 
 
 def _place(whole: Any, path: str) -> tuple[Any, Key]:
-    """What holds the value at a path, and its key there; mappings on the way are made."""
+    """Return the container of the value at a path, and its key there; create mappings on the way."""
     *way, last = (*path_keys("it"), *path_keys(path))
     for key in way:
         if key not in whole and isinstance(key, str):

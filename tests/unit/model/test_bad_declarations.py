@@ -159,7 +159,7 @@ _JUNK = st.recursive(
 @pytest.mark.parametrize("cloud", ["gke", "aks"])
 @pytest.mark.parametrize("junk", [None, 3.5, [3], ...], ids=["nothing", "number", "list", "left-out"])
 def test_one_broken_value_is_one_fault(cloud: str, junk: Any) -> None:
-    """What rests on a value that cannot be read is not called wrong beside it, wherever the value stands."""
+    """An unreadable value causes no second fault in what depends on it, wherever it stands."""
     good = base(cloud)
     for keys in _paths(good):
         written = _put(good, keys, junk)

@@ -25,7 +25,7 @@ from tests.repository import ROOT
 
 
 def test_the_typed_examples_run() -> None:
-    """What pyright accepts also runs, and words and objects make the same pool."""
+    """Code that pyright accepts runs, and words and objects make the same pool."""
     api = runpy.run_path(str(ROOT / "tests/typing/api.py"))
     assert api["BY_WORD"] == api["BY_OBJECT"]
     assert api["COMPLETE"].capacity == Spot()

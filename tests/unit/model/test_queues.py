@@ -20,7 +20,7 @@ def _queues(changes: dict[str, Any], drops: list[str], cloud: str = "gke") -> di
 
 
 def test_declared_queues_are_taken_as_they_are() -> None:
-    """Where queues are declared there are no others."""
+    """Declared queues are the only ones."""
     assert _queues({}, []) == {"t4": ("t4-spot",), "a100": ("a100-queued",)}
 
 

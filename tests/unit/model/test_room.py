@@ -1,4 +1,4 @@
-"""What is taken off nodes and off the system pool for what is declared."""
+"""Resources of add-ons, subtracted from nodes and from the system pool."""
 
 from ebbtide.catalog import footprint
 from ebbtide.model import Cluster, declare

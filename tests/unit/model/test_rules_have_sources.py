@@ -19,7 +19,7 @@ _DATED_OR_NUMBERED = re.compile(r"20\d\d|#\d+|\.csv|\d+\.\d+\.\d+|@[0-9a-f]{7,}|
 
 
 def _broken(rule: Rule, cluster: Cluster) -> Iterator[Fault]:
-    """What a rule says of a declaration."""
+    """Return a rule's faults of a declaration."""
     if rule.cloud in (None, cluster.site.cloud):
         if isinstance(rule, ClusterRule):
             yield from rule.check(cluster)

@@ -22,7 +22,7 @@ def _kubeconfig(server: str) -> dict[str, Any]:
 
 
 def test_outputs_that_lead_nowhere() -> None:
-    """What is wrong with them is said, and that is all."""
+    """The error names the fault, and nothing else is reported."""
     profile = PROFILE.output()
     assert inspect({}, STATE).error == "The stack has no output `kubeconfig`: running work is unknown."
     assert inspect({"kubeconfig": "{}"}, STATE).error.startswith(
@@ -34,7 +34,7 @@ def test_outputs_that_lead_nowhere() -> None:
 
 
 def test_a_cluster_that_does_not_answer() -> None:
-    """It is said, and nothing is waited for."""
+    """The error is reported, and nothing waits for the cluster."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # and does not listen
         server = f"https://127.0.0.1:{taken.getsockname()[1]}"

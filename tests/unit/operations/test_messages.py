@@ -17,7 +17,7 @@ WORK = Work(
 
 
 def test_work_is_a_line_each() -> None:
-    """Where it is, what it does, and for how long."""
+    """Each line has the location, the state and the age."""
     waiting = replace(WORK, name="second", pods=0, pools=(), queue="ours")
     elsewhere = replace(WORK, name="third", pods=1, pools=())
     bare = replace(WORK, name="fourth", pods=0, pools=())
@@ -84,7 +84,7 @@ def test_what_remains() -> None:
 
 
 def test_held_queues() -> None:
-    """Somebody who stops before anything is destroyed learns what is held, and both ways on."""
+    """A user who stops before the destroy reads which queues are held, and both ways to continue."""
     message = messages.drained("dev", {"b", "a"})
     assert f"the queues a, b are drained. Continue with: {command_line('destroy', 'dev')}." in message
     assert "stopPolicy: None" in message

@@ -82,8 +82,8 @@ def _volume(name: str, place: str = "research", *, retained: bool = False) -> Vo
 @pytest.mark.parametrize(
     ("owns", "after", "left"),
     [
-        (False, ["there", "theirs"], ["there"]),  # the cluster is asked
-        (False, None, ["kept"]),  # nobody can be asked: what says that it stays
+        (False, ["there", "theirs"], ["there"]),  # read from the cluster
+        (False, None, ["kept"]),  # the cluster is unreachable: retained volumes alone
         (True, None, ["kept", "theirs"]),  # a cloud deletes no disk with a cluster
     ],
 )

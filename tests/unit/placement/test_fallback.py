@@ -93,7 +93,7 @@ def test_no_class_for_what_cannot_be_in_one(pool: Declaration, class_taint: tupl
 
 
 def test_quota_is_the_sum_and_the_limit_the_largest() -> None:
-    """What the nodes of all pools offer is admitted; a container may ask for what the largest has."""
+    """The quota is the offer of all pools' nodes; a container may request what the largest offers."""
     item = _flavor(ON_GKE)
     assert item.name == "gpus.pools"
     small, large = (offer.node for offer in item.offers)
@@ -115,8 +115,8 @@ def test_a_flavor_of_several_pools_leads_to_all_of_them() -> None:
 
 
 def _chosen(by_priority: dict[int, list[str]], groups: list[str]) -> str:
-    """What the priority expander takes (kubernetes/autoscaler, expander/priority): the group with the highest
-    priority that a pattern of finds anywhere in its name."""
+    """Return the group that the priority expander takes (kubernetes/autoscaler, expander/priority): the one
+    with the highest priority whose pattern matches anywhere in its name."""
     best = {
         group: max(
             place
@@ -173,7 +173,7 @@ def test_orders_are_those_of_the_queues(declaration: Declaration) -> None:
 
 
 def test_a_guarantee_is_a_part_of_the_sum() -> None:
-    """What a team is guaranteed of one of the pools is its own, and taken off what the others share."""
+    """A team's guarantee of one pool is its own, and subtracted from the shared quota."""
     teams = [{"name": "vision", "guarantee": {"t4": 1}}]
     admission = queueing(declare(changed(ON_GKE, teams=teams)))
     ((_, own),) = admission.cluster_queues[0].flavors

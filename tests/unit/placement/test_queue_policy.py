@@ -28,7 +28,7 @@ def test_pools_with_a_queue_are_guarded(base: Declaration) -> None:
     ],
 )
 def test_no_policy_where_no_namespace_requires_it(team: Declaration) -> None:
-    """A team is let off by name, and an existing namespace by itself."""
+    """A team is exempted by name, and an existing namespace by itself."""
     assert queue_policy.layers(declare(changed(GKE, queues=[QUEUE], teams=[team]))) == ()
 
 
@@ -49,7 +49,7 @@ def test_a_taint_that_only_discourages_guards_nothing() -> None:
 
 
 def test_quotes_in_a_taint_stay_text() -> None:
-    """What a declaration writes never becomes part of an expression."""
+    """Text of a declaration never becomes part of an expression."""
     declaration = changed(GKE, queues=[{"name": "cpus", "pools": ["cpu"]}], teams=[TEAM])
     cluster = declare(declaration)
     (cpu,) = queue_policy.guarded_pools(cluster)

@@ -1,4 +1,4 @@
-"""What pools offer to queues: exactly what their nodes can give, once, whatever leads to them."""
+"""Quota of pools: exactly what their nodes offer, once, whichever queues use them."""
 
 from typing import Any
 
@@ -92,7 +92,7 @@ def _held(of: Queueing) -> dict[str, int]:
 @generated
 @given(queued())
 def test_every_node_is_counted_once(declaration: Declaration) -> None:
-    """What cohorts and queues own together is what the pools have at most: no node twice, none forgotten."""
+    """The quota of cohorts and queues together is the maximum of the pools: no node twice, none missing."""
     cluster, admission = derived(declaration)
     led_to = {item.name for queue in admission.cluster_queues for item, _ in queue.flavors}
     assert led_to <= {item.name for item in admission.flavors}
@@ -149,7 +149,7 @@ def test_flavors_keep_the_order_of_preference(declaration: Declaration) -> None:
 @generated
 @given(queued())
 def test_every_taint_is_tolerated(declaration: Declaration) -> None:
-    """What a flavor admits gets past every taint that its nodes carry."""
+    """Work that a flavor admits tolerates every taint of its nodes."""
     _, admission = derived(declaration)
     for item in admission.flavors:
         tolerated = {(toleration.key, toleration.value, toleration.effect) for toleration in item.tolerations}
@@ -181,8 +181,8 @@ def test_a_flavor_of_a_compute_class_selects_the_class_alone() -> None:
 @generated
 @given(queued())
 def test_the_profile_and_the_queues_agree(declaration: Declaration) -> None:
-    """A job sized after the profile fits one node of the flavor, and finds the queue under the name that it
-    is told."""
+    """A job sized after the profile fits one node of the flavor, and the profile has the queue's real
+    name."""
     cluster, admission = derived(declaration)
     cluster_profile = profile(cluster)
     for offer in (offer for item in admission.flavors for offer in item.offers):
@@ -232,7 +232,7 @@ def test_known_amounts() -> None:
 
 
 def test_installers_take_their_part() -> None:
-    """Where our own DaemonSet installs the driver, it is taken off as well."""
+    """The requests of our own driver DaemonSet are subtracted as well."""
     managed, ours = (
         declare(changed(GKE, addons={"drivers": mode} if mode else {})) for mode in (None, "daemonset")
     )
@@ -266,8 +266,8 @@ def test_teams_do_not_collide() -> None:
     assert [queue.name for queue in admission.cluster_queues] == ["a-b.c", "a.b-c"]
 
 
-def test_nobody_is_somebody() -> None:
-    """Where no team is declared, work in `default` reaches every queue, under the queue's own name."""
+def test_without_teams_default_reaches_every_queue() -> None:
+    """Without teams, work in `default` reaches every queue, under the queue's own name."""
     _, admission = derived(changed(GKE, queues=[{"name": "gpus", "pools": ["t4", "a100"]}]))
     assert [(queue.namespace, queue.name, queue.cluster_queue) for queue in admission.local_queues] == [
         ("default", "gpus", "gpus")

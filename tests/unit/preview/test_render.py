@@ -1,4 +1,4 @@
-"""The text of a preview: complete at any width, plain where nobody looks."""
+"""The text of a preview: complete at any width, plain without a terminal."""
 
 import io
 

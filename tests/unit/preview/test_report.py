@@ -129,7 +129,7 @@ def test_pools_are_read(preview: Preview) -> None:
 
 
 def test_warnings_and_messages(preview: Preview) -> None:
-    """What the preview cannot follow comes first; what is only information stands apart."""
+    """Gaps of the preview come first; mere information is separate."""
     assert [(message.severity, message.text) for message in preview.warnings] == [
         ("warning", "Pulumi.dev.yaml takes values from an environment."),
         ("error", "too many"),

@@ -301,7 +301,7 @@ def test_a_broken_stack_file(tmp_path: Path, text: str, message: str) -> None:
 
 
 def test_a_configuration_that_is_no_mapping(tmp_path: Path) -> None:
-    """What it is is said, and what it has to be."""
+    """The message names its type, and the required one."""
     _files(tmp_path, dev="config: [a]\n")
     assert _refused(tmp_path) == (
         "`config` in DIR/Pulumi.dev.yaml is a list; it must be a mapping with one `key: value` per line."
@@ -321,7 +321,7 @@ def test_a_configuration_that_is_no_mapping(tmp_path: Path) -> None:
     ],
 )
 def test_a_broken_project_file(tmp_path: Path, text: str, message: str) -> None:
-    """What is missing, and what to write."""
+    """The message names what is missing, and what to write."""
     _files(tmp_path, yaml=text, dev="")
     assert _refused(tmp_path) == message
 

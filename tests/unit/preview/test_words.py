@@ -104,7 +104,7 @@ def test_nodes() -> None:
 
 
 def test_accelerators() -> None:
-    """How many of what; nothing for a CPU pool."""
+    """Count and type of accelerators; nothing for a CPU pool."""
     assert accelerator_words(_POOL) == ""
     pool = _POOL.model_copy(
         update={"accelerator": AcceleratorReport(type="nvidia-l4", count=2, requestable=2)}

@@ -142,7 +142,8 @@ def test_a_key_that_can_mean_nothing_else_is_refused(tmp_path: Path, text: str, 
 
 
 def test_a_cluster_without_the_namespace(tmp_path: Path) -> None:
-    """In another project `cluster` may be the program's own; whoever needs a declaration is told."""
+    """In another project `cluster` may be the program's own; a command that needs a declaration reports
+    it."""
     files = _files(tmp_path, "config: {cluster: {pools: []}}")
     with pytest.raises(StackFileError) as refused:
         files.declaration()

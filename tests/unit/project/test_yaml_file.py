@@ -80,6 +80,6 @@ def test_a_syntax_error_is_explained(
 
 
 def test_any_other_syntax_error_has_the_parsers_words(tmp_path: Path) -> None:
-    """What is not explained is at least quoted, with its position."""
+    """An unexplained error is at least quoted, with its position."""
     error = _error(tmp_path, "a: !unknown b\n")
     assert str(error).startswith(f"{tmp_path}/a.yaml:1:4: The file is not valid YAML: could not determine")

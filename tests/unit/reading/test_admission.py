@@ -1,4 +1,4 @@
-"""What may run on a pool, in words."""
+"""The work that a pool admits, in words."""
 
 from dataclasses import replace
 
@@ -54,5 +54,5 @@ _SOFT = TaintFacts("slow", "", "PreferNoSchedule")
     ],
 )
 def test_taints_say_who_may_come(cloud: CloudKind, taints: tuple[TaintFacts, ...], sentence: str) -> None:
-    """A device taint needs no toleration of the pod's own on GKE; a soft taint keeps nobody out."""
+    """A device taint needs no toleration of the pod's own on GKE; a soft taint excludes no pod."""
     assert admits(replace(_POOL, cloud=cloud, taints=taints)) == sentence

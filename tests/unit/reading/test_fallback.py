@@ -1,4 +1,4 @@
-"""Which pools stand in for which, read from what tells the autoscaler, whoever wrote it."""
+"""Fallback pools, read from the autoscaler's configuration, whichever program wrote it."""
 
 import pulumi_azure_native as azure_native
 import pulumi_gcp as gcp

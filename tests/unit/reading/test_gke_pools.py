@@ -155,7 +155,7 @@ def test_counts_are_totals(location: str, args: dict[str, Any], nodes: NodeFacts
 
 
 def test_idle_and_most() -> None:
-    """What a pool costs when nothing runs, and at most."""
+    """The count of nodes when nothing runs, and the maximum."""
     assert (NodeFacts(minimum=1, maximum=3).idle, NodeFacts(minimum=1, maximum=3).most) == (1, 3)
     assert (NodeFacts(fixed=2).idle, NodeFacts(fixed=2).most) == (2, 2)
 
@@ -274,7 +274,7 @@ def test_local_ssds() -> None:
 
 
 def test_shared_gpus() -> None:
-    """How they are divided and shared, and how many a node offers."""
+    """Partition, sharing, and the number of shares of a node."""
     sharing = {"gpu_sharing_strategy": "TIME_SHARING", "max_shared_clients_per_gpu": 4}
     gpu = {
         "type": "nvidia-tesla-a100",

@@ -1,4 +1,4 @@
-"""What is read of the resources is what was declared."""
+"""Facts that are read from the resources are those of the declaration."""
 
 from hypothesis import given, settings
 

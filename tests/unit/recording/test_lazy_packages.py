@@ -13,7 +13,7 @@ from tests.synth import ROOT
 
 
 def _run(code: str) -> Any:
-    """What a process of its own prints as JSON: here the packages may be loaded already."""
+    """Return the JSON output of a new process: in this one the packages may be loaded already."""
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)], cwd=ROOT, capture_output=True, text=True, check=False
     )

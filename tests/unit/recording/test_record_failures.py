@@ -20,7 +20,7 @@ def _fails(program: object, **config: str) -> ProgramError:
 
 
 def test_a_run_error_is_its_message() -> None:
-    """The author wrote it for whoever runs the program."""
+    """The message is shown as the program's author wrote it."""
 
     def program() -> None:
         raise pulumi.RunError("The cluster has no pools.")
@@ -53,7 +53,7 @@ def test_faults_of_inputs_are_listed() -> None:
 
 
 def test_any_other_exception_has_its_kind_and_cause() -> None:
-    """No traceback, and the exception is there for whoever wants it."""
+    """The message has no traceback, and the exception is its cause."""
 
     def program() -> None:
         json.loads("{")
@@ -123,7 +123,7 @@ def test_a_status_that_is_not_zero() -> None:
 
 
 def test_an_interrupt_is_not_swallowed() -> None:
-    """Whoever presses Ctrl-C wants out."""
+    """Ctrl-C ends the run."""
 
     def program() -> None:
         raise KeyboardInterrupt
@@ -150,7 +150,7 @@ def test_secrets_stay_out_of_messages() -> None:
 
 
 def test_nothing_is_printed_on_failure(capsys: pytest.CaptureFixture[str]) -> None:
-    """The event loop would complain of every future that nobody awaits any more."""
+    """The event loop would warn of every future that is never awaited."""
 
     def program() -> None:
         nets = [network("net") for _ in range(5)]

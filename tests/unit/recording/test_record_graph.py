@@ -1,4 +1,4 @@
-"""What is recorded of resources is what the engine would make of them."""
+"""Recorded resources are those that the engine would create."""
 
 import pulumi
 import pulumi_azure_native as azure
@@ -272,7 +272,7 @@ def test_providers_are_urns() -> None:
 
 
 def test_component_outputs_are_recorded() -> None:
-    """What a component registers is its outputs; a resource among them is its id."""
+    """Registered outputs of a component are recorded; a resource among them is recorded by its id."""
 
     def program() -> None:
         part = Part("part")
@@ -329,7 +329,7 @@ def test_hooks_are_noted_and_no_port_is_opened(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_transforms_are_said_not_to_run() -> None:
-    """A preview that left them out in silence would show what nobody gets."""
+    """A preview without them would show resources that are never created."""
 
     def program() -> None:
         network("net", ResourceOptions(transforms=[lambda _args: None]))

@@ -128,7 +128,7 @@ def test_a_secret_of_the_configuration_is_taken_out_of_what_is_recorded() -> Non
 
 
 def test_a_program_finds_its_own_resources_by_urn() -> None:
-    """What the engine answers of its state is answered from the recording."""
+    """Lookups in the engine's state are answered from the recording."""
 
     def program() -> None:
         first = network("net")

@@ -1,4 +1,4 @@
-"""What a program says is recorded, and nothing is printed."""
+"""Messages of a program are recorded, and nothing is printed."""
 
 import pulumi
 import pulumi_gcp as gcp
@@ -42,7 +42,7 @@ def test_what_is_printed_is_a_message(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_the_last_line_needs_no_end() -> None:
-    """What stands there when the program ends was said too."""
+    """An unfinished last line is recorded too."""
 
     def program() -> None:
         print("no newline", end="")  # noqa: T201

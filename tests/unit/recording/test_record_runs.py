@@ -40,7 +40,7 @@ def test_a_program_is_recorded_again_and_again() -> None:
 
 
 def test_project_stack_and_organization_are_what_was_said() -> None:
-    """The program sees what the engine would tell it."""
+    """The program reads the values that the engine would give it."""
 
     def program() -> None:
         values = [pulumi.get_project(), pulumi.get_stack(), pulumi.get_organization()]
@@ -170,7 +170,7 @@ pulumi.export("root", pulumi.get_root_directory())
 
 
 def test_the_projects_directory_may_be_another(tmp_path: Path) -> None:
-    """Where `main` of `Pulumi.yaml` moves the program."""
+    """As when `main` of `Pulumi.yaml` moves the program."""
     home = _project(tmp_path / "src", "import pulumi; pulumi.export('root', pulumi.get_root_directory())")
     assert record(home, project="shop", stack="dev", root=tmp_path).outputs == {"root": str(tmp_path)}
 
@@ -225,9 +225,8 @@ def test_programs_with_modules_of_one_name(tmp_path: Path) -> None:
 
 
 def test_a_module_that_was_there_stays_the_same(tmp_path: Path) -> None:
-    """What the caller has imported from the program's directory is the same module during and after the
-    run.
-    """
+    """A module that the caller has imported from the program's directory is the same during and after the
+    run."""
     _project(tmp_path, "import shared_part; shared_part.SEEN.append(1)", shared_part="SEEN = []")
     sys.path.insert(0, str(tmp_path))
     try:

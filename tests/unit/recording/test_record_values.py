@@ -41,7 +41,7 @@ def test_what_is_made_of_a_secret_is_secret() -> None:
 
 
 def test_a_secret_of_the_configuration() -> None:
-    """What the program requires as a secret is one all the way."""
+    """A secret that the program requires stays a secret everywhere."""
 
     def program() -> None:
         pulumi.export("password", pulumi.Config("shop").require_secret("password"))
@@ -138,7 +138,7 @@ def test_inputs_are_echoed_and_not_assumed() -> None:
 
 
 def test_an_assumption_never_overrides_what_was_asked() -> None:
-    """Where input and answer meet, the answer fills in around the input."""
+    """The input wins, and the answer fills in the rest."""
 
     def program() -> None:
         azure.containerservice.ManagedCluster(

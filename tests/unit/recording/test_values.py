@@ -93,7 +93,7 @@ def test_a_path_leads_to_a_value(path: str, expected: Plain) -> None:
 
 
 def test_leaves_have_paths_that_lead_back() -> None:
-    """What `leaves` yields is what `at` finds."""
+    """`at` finds every value that `leaves` yields."""
     by_path = dict(leaves(VALUE))
     assert set(by_path) == {
         "name",

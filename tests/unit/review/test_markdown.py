@@ -88,7 +88,7 @@ _HOSTILE = '<script>alert("x")</script>|`a` ``` @team *x* [l](javascript:x) \\| 
 
 @pytest.mark.parametrize("name", [_HOSTILE, "a|b", "</details>", "```", "@everyone", "\n\n# t", "$x$ $"])
 def test_hostile_names_are_text(name: str) -> None:
-    """No name or message opens a tag, a fence, a cell, a heading or notifies anybody."""
+    """No name or message opens a tag, a fence, a cell or a heading, or notifies a user."""
     text = render(hostile(name))
     _assert_well_formed(text)
     assert "<script" not in text

@@ -48,7 +48,7 @@ def _train(root: str, *, kill_at: int = 0) -> int:
 
 
 def _killed(root: str, *, at: int) -> bool:
-    """Whether a save was killed before it had run that many lines."""
+    """Return whether a save was killed before it had run that many lines."""
     child = os.fork()
     if child == 0:
         _train(root, kill_at=at)

@@ -14,7 +14,7 @@ __all__ = ["KubernetesBackend", "as_trainer_reads", "options", "resources_per_no
 
 
 def resources_per_node(resources: dict[str, str]) -> dict[str, Any]:
-    """What the SDK's trainers make of their `resources_per_node`, as limits."""
+    """Return the limits that the SDK's trainers make of their `resources_per_node`."""
     read: Any = utils.get_resources_per_node(resources)  # pyright: ignore[reportUnknownMemberType]
     return read.to_dict()["limits"]
 

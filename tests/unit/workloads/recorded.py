@@ -1,4 +1,4 @@
-"""What API servers said of Jobs, by the parts that are read: Kubernetes 1.36, Kueue 0.19."""
+"""Answers of API servers about Jobs, reduced to the parts that are read: Kubernetes 1.36, Kueue 0.19."""
 
 from typing import Any
 

@@ -53,14 +53,14 @@ def step(kind: str = "container") -> dsl.PipelineTask:
 
 
 def problems_of(call: Callable[[], object]) -> tuple[str, ...]:
-    """What a call is refused for."""
+    """Return the problems of a refused call."""
     with pytest.raises(WorkloadError) as raised:
         call()
     return raised.value.problems
 
 
 def warnings_of(call: Callable[[], object]) -> list[str]:
-    """What a call warns of; it is said of the line that made the call, and in no other category."""
+    """Return the warnings of a call; check that each has the call's line and our category."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         call()
@@ -70,7 +70,7 @@ def warnings_of(call: Callable[[], object]) -> list[str]:
 
 
 def settings(task: dsl.PipelineTask) -> dict[str, Any]:
-    """What the driver puts on the step's pod."""
+    """Return the settings that the driver puts on the step's pod."""
     return task.platform_config.get("kubernetes", {})
 
 
@@ -81,7 +81,8 @@ def retries(task: dsl.PipelineTask) -> dict[str, Any]:
 
 
 def tolerated(pool: PoolProfile, pod: dict[str, Any]) -> bool:
-    """Whether a pod is let in by the pool's nodes, as Kubernetes' scheduler decides it."""
+    """Return whether a pod tolerates the taints of the pool's nodes, by the rules of Kubernetes'
+    scheduler."""
     return all(
         any(
             toleration["key"] == taint.key
@@ -94,7 +95,7 @@ def tolerated(pool: PoolProfile, pod: dict[str, Any]) -> bool:
 
 
 def led(pool: PoolProfile, terms: Iterable[dict[str, Any]]) -> bool:
-    """Whether one of the terms holds for the pool's nodes, with all of its expressions."""
+    """Return whether all expressions of one of the terms match the pool's nodes."""
     return any(
         all(pool.labels.get(item["key"]) in item["values"] for item in term["matchExpressions"])
         for term in terms

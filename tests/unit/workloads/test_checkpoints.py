@@ -173,7 +173,7 @@ def test_what_was_just_saved_stays(tmp_path: Path) -> None:
 
 
 def test_a_reader_that_is_overtaken_looks_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it had listed made way for newer ones before it could read: it takes one of those."""
+    """Checkpoints that it had listed are deleted before it reads them: it takes a newer one."""
     reader, writer = Checkpoints(tmp_path), Checkpoints(tmp_path, keep=1)
     _save(writer, 1)
     scan = os.scandir
@@ -189,7 +189,7 @@ def test_a_reader_that_is_overtaken_looks_again(tmp_path: Path, monkeypatch: pyt
 
 
 def test_an_older_writer_is_refused(tmp_path: Path) -> None:
-    """Who is behind another writer is told so, and leaves nothing behind."""
+    """The writer with the older step gets an error, and leaves no file."""
     ahead, behind = Checkpoints(tmp_path), Checkpoints(tmp_path)
     _save(ahead, 5)
     with pytest.raises(NewerCheckpointError, match=r"Step 4 is not saved: step 5 is in .* go on from latest"):
@@ -263,7 +263,7 @@ def test_nothing_saved_is_no_checkpoint(tmp_path: Path) -> None:
 
 
 def test_an_initial_checkpoint_is_copied_once(tmp_path: Path) -> None:
-    """Where there is none; never over what training reached, also when it is reached during the copy."""
+    """It is copied only if no checkpoint exists, and never over one that training reached during the copy."""
     source = tmp_path / "initial"
     (source / "deep").mkdir(parents=True)
     (source / "deep" / "model").write_text("pretrained")
@@ -278,7 +278,7 @@ def test_an_initial_checkpoint_is_copied_once(tmp_path: Path) -> None:
 
 
 def test_an_initial_file(tmp_path: Path) -> None:
-    """One file will do, and none is said."""
+    """A single file is accepted, and a missing one is an error."""
     (tmp_path / "model.ckpt").write_text("pretrained")
     checkpoint = Checkpoints(tmp_path / "run").seed(tmp_path / "model.ckpt")
     assert (checkpoint.path / "model.ckpt").read_text() == "pretrained"
@@ -302,7 +302,7 @@ def test_training_that_overtakes_the_copy(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_a_mount_without_renames_links_and_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a bucket mount cannot do is never asked of it; directories that cannot be synced are let be."""
+    """No operation is used that a bucket mount lacks; directories that cannot be synced are accepted."""
 
     def refuse(*_: Any, **__: Any) -> None:
         raise OSError(38, "Function not implemented")

@@ -51,7 +51,7 @@ def _refused(*args: str, **environment: str) -> str:
 
 
 def test_a_job_with_everything(profile: Path) -> None:
-    """What Python makes of the same fields."""
+    """The same manifest as from Python with the same fields."""
     done = _ebbtide(
         *(
             "job",
@@ -201,7 +201,7 @@ def test_commands_of_the_page_run(line: str, profile: Path) -> None:
 
 
 def test_what_is_wrong_is_said(profile: Path) -> None:
-    """A sentence each, on standard error, and status 2."""
+    """One sentence per fault, on standard error, and status 2."""
     error = _refused(
         *("job", "Train", "--image", "busybox", "--pool", "t4-spot", "--gpus", "8"),
         EBBTIDE_PROFILE=str(profile),
@@ -235,7 +235,7 @@ def test_an_unreadable_profile(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["job", "sweep", "logs"])
 def test_nothing_slow_is_loaded(command: str, profile: Path) -> None:
-    """What has a cluster's profile needs neither Pulumi nor the declaration's model."""
+    """A command with a profile needs neither Pulumi nor the declaration's model."""
     code = (
         f"import sys; sys.argv = ['ebbtide', {command!r}, *{_ARGUMENTS[command]!r}]\n"
         "from ebbtide.cli import main\n"

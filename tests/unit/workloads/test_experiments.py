@@ -154,7 +154,7 @@ def test_the_algorithms_are_those_that_katib_installs() -> None:
 
 
 def test_the_collector_needs_room() -> None:
-    """A trial that leaves none for it on a node would wait for ever."""
+    """A trial that leaves no capacity for it on a node would stay pending."""
     room = DEV.pool("cpu-spot").cpu_m
     _experiment(cpu=f"{room - 50}m")
     (problem,) = _problems(cpu=f"{room}m")

@@ -125,7 +125,7 @@ _WORDS: list[tuple[str, Look, str]] = [
 
 @pytest.mark.parametrize(("look", "expected"), [it[1:] for it in _WORDS], ids=[it[0] for it in _WORDS])
 def test_a_state_in_words(look: Look, expected: str) -> None:
-    """What it waits for is said by whoever makes it wait."""
+    """The reason for waiting comes from the component that makes it wait."""
     assert line(progress(look)) == expected
 
 
@@ -147,7 +147,7 @@ def _end(look: Look, *profile: Any) -> str:
 
 
 def test_a_job_that_completed() -> None:
-    """What it took and went through."""
+    """Its duration, disruptions and retries."""
     done = job(conditions=(condition("SuccessCriteriaMet"), condition("Complete")), succeeded=1, failed=1)
     assert (
         _end(seen(done, preempted("a"), exited("b", 1), pod("c", "Succeeded")))
@@ -182,7 +182,7 @@ def test_logs_without_a_link_or_a_profile() -> None:
 
 
 def test_logs_that_cannot_be_asked_for() -> None:
-    """How the Job ended is said all the same."""
+    """The end of the Job is reported nonetheless."""
     failed = job(conditions=(condition("Failed", message="It was."),), failed=1)
     failed["metadata"]["name"] = "not.ours"
     assert _end(seen(failed), DEV).splitlines() == [

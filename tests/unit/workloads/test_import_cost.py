@@ -41,7 +41,7 @@ def test_importing_the_workload_side_is_cheap(module: str) -> None:
 
 
 def _seconds(code: str) -> float:
-    """What it costs the processor, in the cheapest of a few runs: others use the machine, too."""
+    """Return the CPU seconds of the cheapest of three runs: the machine has other users."""
     taken: list[float] = []
     for _ in range(3):
         before = os.times()
@@ -52,7 +52,7 @@ def _seconds(code: str) -> float:
 
 
 def test_pipelines_without_kfp() -> None:
-    """Where kfp is not installed, one sentence says what to install."""
+    """Without kfp, the error names what to install."""
     output = _python("-I", "-S", "-c", _WITHOUT_KFP)
     assert output.startswith(
         "Placing the steps of a pipeline needs the Kubeflow Pipelines SDK, which is not installed. Install it"

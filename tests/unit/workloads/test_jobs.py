@@ -160,7 +160,7 @@ def test_a_pool_is_reached_by_one_term(profile: Profile) -> None:
 
 
 def test_a_changed_taint_is_followed() -> None:
-    """Who changes a pool's taint changes nothing else."""
+    """A changed taint of a pool needs no other change."""
     pools = [dict(item) for item in GKE["pools"]]
     pools[1]["taints"] = [{"key": "preemptible", "value": "true"}]
     manifest = job(derived(changed(GKE, pools=pools)), name="train", image="busybox", pool="cpu")
@@ -222,7 +222,7 @@ def test_no_bucket_mount_on_aks() -> None:
 
 
 def test_the_bucket_mount_needs_room() -> None:
-    """Work that leaves none for it on a node would wait for ever."""
+    """Work that leaves no capacity for it on a node would stay pending."""
     room = DEV.pool("cpu-spot").cpu_m
     fields: TaskFields = {"name": "train", "image": "busybox", "pool": "cpu-spot", "cpu": f"{room}m"}
     job(DEV, **fields)
@@ -293,7 +293,7 @@ def test_everything_wrong_is_said_at_once() -> None:
 
 
 def test_a_queue_in_several_namespaces() -> None:
-    """Which one is meant has to be said."""
+    """The namespace must be given."""
     teams = [{"name": "vision"}, {"name": "speech"}]
     profile = derived(changed(GKE, teams=teams))
     fields: Any = {

@@ -106,7 +106,7 @@ def test_a_long_step_with_neither_checkpoints_nor_retries() -> None:
 
 
 def test_a_step_longer_than_its_nodes_live() -> None:
-    """A preemptible node lives a day: past it, retries without checkpoints begin again for ever."""
+    """A preemptible node lives a day: a longer step without checkpoints never completes."""
     pool = _PREEMPTIBLE.pool("preemptible-cpu-pool")
     task = retry_disruptions(step())
     (warning,) = warnings_of(lambda: use_pool(task, pool, lasts="30h"))
@@ -144,7 +144,7 @@ def test_a_whole_pipeline_of_which_one_step_differs() -> None:
 
 
 def test_faults_of_every_step_are_said_together() -> None:
-    """A whole pipeline that does not fit says so of each step, by its name."""
+    """Each step of a pipeline that does not fit is reported, by its name."""
     with defining():
         problems = problems_of(_too_large)
     assert [text.split(":")[0] for text in problems] == ["Step container-step", "Step container-step-2"]

@@ -51,7 +51,7 @@ def test_a_volume_is_mounted_on_aks() -> None:
 
 
 def test_a_job_on_aks_gets_a_token_of_its_identity() -> None:
-    """Where it has a service account, its pods are labelled for it; on GKE none need it."""
+    """Pods with a service account get its label; on GKE none need it."""
     fields: Any = {"name": "work", "image": "busybox", "service_account": "worker"}
     metadata = job(AKS, pool="spotnodepool", **fields)["spec"]["template"]["metadata"]
     assert metadata == {"labels": {"azure.workload.identity/use": "true"}}

@@ -56,7 +56,7 @@ def test_a_taint_of_ones_own_is_followed() -> None:
 
 
 def test_a_pool_by_name_is_of_the_profile_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where no profile is given, `EBBTIDE_PROFILE` names it, and without one a sentence says so."""
+    """`EBBTIDE_PROFILE` is the default profile, and without it there is an error."""
     monkeypatch.setenv("EBBTIDE_PROFILE", DEV.json())
     assert led(_CPU, settings(use_pool(step(), "cpu-spot"))["nodeAffinity"])
     monkeypatch.delenv("EBBTIDE_PROFILE")
@@ -174,7 +174,7 @@ def test_a_queue() -> None:
 
 
 def test_what_a_queue_refuses() -> None:
-    """An unknown queue, a namespace that nobody has it in, amounts that are not said."""
+    """An unknown queue, a namespace without the queue, missing amounts."""
     (problem,) = problems_of(lambda: use_queue(step(), "a10", profile=DEV, gpus=1, cpu="1", memory="1Gi"))
     assert "no queue a10; did you mean a100?" in problem
     (problem,) = problems_of(lambda: use_queue(step(), "t4", profile=DEV, gpus=1, cpu="1", memory="1Gi"))

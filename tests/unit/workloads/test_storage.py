@@ -78,7 +78,7 @@ def test_an_initial_checkpoint_never_comes_after_training(bucket: Bucket, tmp_pa
 
 
 def test_an_older_writer_is_refused(bucket: Bucket) -> None:
-    """Who is behind another writer uploads nothing that stays."""
+    """The writer with the older step leaves no object."""
     root = f"gs://{bucket.name}/run"
     _save(Checkpoints(root), 5)
     before = bucket.files.find(bucket.name)

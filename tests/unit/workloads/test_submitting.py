@@ -56,14 +56,14 @@ def _kubeconfig(path: Path, server: str) -> Path:
 
 @pytest.mark.parametrize("call", [(*_JOB, "--submit"), ("follow", "train")])
 def test_no_kubeconfig(call: tuple[str, ...]) -> None:
-    """One sentence says what is missing, and what to do."""
+    """The error says what is missing, and what to do."""
     error = _refused(*call)
     assert error.startswith("There is no kubeconfig to reach a cluster with: ")
     assert error.endswith("Get the cluster's credentials, or name a file in KUBECONFIG.\n")
 
 
 def test_a_cluster_that_cannot_be_reached(tmp_path: Path) -> None:
-    """It is named, with why, and at once."""
+    """The error names it, with the reason, at once."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # and does not listen
         server = f"https://127.0.0.1:{taken.getsockname()[1]}"
@@ -75,7 +75,7 @@ def test_a_cluster_that_cannot_be_reached(tmp_path: Path) -> None:
 
 
 def test_a_context_that_is_not_there(tmp_path: Path) -> None:
-    """Is named."""
+    """The error names it."""
     file = _kubeconfig(tmp_path / "config", "https://127.0.0.1:1")
     error = _refused(*_JOB, "--submit", "--context", "prod", KUBECONFIG=str(file))
     assert error.startswith("No kubeconfig has a context prod that can be used: ")
@@ -95,7 +95,7 @@ def test_a_name_that_is_none() -> None:
 
 
 def test_without_the_client() -> None:
-    """One sentence says what to install."""
+    """The error says what is missing, and what to do."""
     code = (
         "import sys; sys.modules['kubernetes'] = None\n"
         "sys.argv = ['ebbtide', 'follow', 'train']\n"
@@ -132,7 +132,7 @@ class _Told(Api):
 
 @pytest.fixture
 def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """How long was waited, without waiting."""
+    """Return the seconds of each sleep, without sleeping."""
     seconds: list[float] = []
     monkeypatch.setattr(submitting.time, "sleep", seconds.append)
     return seconds

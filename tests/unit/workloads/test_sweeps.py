@@ -61,7 +61,7 @@ _GRIDS = st.dictionaries(
 @settings(deadline=None)
 @given(_GRIDS)
 def test_each_index_reads_its_point(grid: Grid) -> None:
-    """What a pod reads back is what was put in, whatever the values are."""
+    """A pod reads back the values of the grid, whatever they are."""
     manifest = _sweep(grid, env={"OTHER": "1"})
     environment = _environment(manifest)
     read = [parameters(environment | {INDEX: str(index)}) for index in range(manifest["spec"]["completions"])]

@@ -16,7 +16,7 @@ def _tell(number: signal.Signals = signal.SIGTERM) -> None:
 
 
 def test_the_flag_goes_up_and_the_handler_before_is_called() -> None:
-    """What handled the signal before still does, and does alone again afterwards."""
+    """The earlier handler is still called, and is alone again afterwards."""
     called: list[int] = []
 
     def before(number: int, _: FrameType | None) -> None:

@@ -17,7 +17,8 @@ from tests.unit.workloads.steps import led, tolerated
 
 
 def _applied(placement: TrainPlacement) -> dict[str, Any]:
-    """What the SDK makes of the options: its backend, without the cluster that its constructor asks for."""
+    """Return the TrainJob that the SDK makes of the options: its backend, without the cluster that its
+    constructor needs."""
     job: dict[str, Any] = {}
     backend = object.__new__(KubernetesBackend)
     for option in placement.options():

@@ -9,7 +9,7 @@ State = dict[str, list[int]]
 
 
 def weights(step: int) -> bytes:
-    """What the model is after a step: a few pages of it."""
+    """Return the model after a step: a few pages of bytes."""
     return step.to_bytes(8, "big") * 4096
 
 

@@ -306,8 +306,8 @@ def test_the_cluster_waits_for_the_grant_of_its_identity() -> None:
     assert given.endswith("/userAssignedIdentities/train-control-plane")
 
 
-def test_whoever_deploys_administers_a_cluster_without_declared_admins() -> None:
-    """Whether that is a person or a pipeline is for Azure to find out."""
+def test_the_deployer_administers_a_cluster_without_declared_admins() -> None:
+    """Azure determines whether that is a person or a pipeline."""
     recording = synth(AKS)
     grant = recording.named("train-cluster-deployer")
     assert grant.inputs["roleDefinitionId"] == f"{ROLES}/b1ff04bb-8a4e-4dc4-8eb5-8693973ce19b"

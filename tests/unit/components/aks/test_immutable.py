@@ -1,4 +1,4 @@
-"""What AKS cannot change on a pool that is there: found out in time, and with the way to do it."""
+"""Changes of existing pools that AKS cannot make: refused before the update, with what to write instead."""
 
 from typing import Any
 
@@ -97,7 +97,7 @@ def test_leaving_spot_is_said_once() -> None:
 
 
 def test_everything_that_changes_is_found_together() -> None:
-    """Nobody has to try again for the second reason."""
+    """All reasons are reported at once."""
     assert len(POOLS.changes(OLD, OLD | {"vmSize": "Standard_D16s_v5", "maxPods": 50})) == 2
 
 
@@ -110,7 +110,7 @@ def test_the_table_names_inputs_that_there_are() -> None:
 
 
 def test_only_what_is_fixed_is_kept() -> None:
-    """What can change is no business of the component's inputs."""
+    """Mutable fields are no inputs of the component."""
     kept = POOLS.kept(
         "cpu", "User", {"mode": "User", "vm_size": "D8", "max_pods": None, "max_count": 3, "tags": {}}
     )

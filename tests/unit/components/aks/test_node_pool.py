@@ -146,7 +146,8 @@ def test_a_pool_takes_its_shape_from_the_declaration() -> None:
 
 
 def test_what_is_not_declared_is_left_to_aks() -> None:
-    """An empty list of zones or a made-up number of pods would be a choice that nobody made."""
+    """An empty list of zones or an invented number of pods would be a choice that the declaration does not
+    make."""
     inputs = made(machine="Standard_D8s_v5")
     assert not {"availabilityZones", "maxPods", "upgradeSettings", "orchestratorVersion"} & set(inputs)
     assert (inputs["osSKU"], inputs["osDiskSizeGB"], inputs["osDiskType"]) == ("Ubuntu", 100, "Managed")
@@ -170,7 +171,7 @@ def test_a_pool_is_usable_alone() -> None:
 
 
 def test_a_pool_used_alone_takes_subnet_and_labels() -> None:
-    """What the topology knows of its cluster, another program says itself."""
+    """Another program passes what the topology knows of its cluster."""
     pool = Pool(name="cpu", machine=MachineShape(type="Standard_D8s_v5"), nodes=Nodes(max=10))
     leaf = alone(pool, subnet="/subscriptions/s/x", labels={"cost": "ml"}).named("theirs", POOL)
     assert leaf.inputs["vnetSubnetID"] == "/subscriptions/s/x"

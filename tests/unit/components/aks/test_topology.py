@@ -63,7 +63,7 @@ def test_a_pool_may_be_called_as_a_part_of_the_cluster_is() -> None:
 
 
 def test_the_kubernetes_provider_waits_for_the_cluster_and_its_administrators() -> None:
-    """The system pool comes with the cluster; before the role is given, nobody is let in."""
+    """The system pool comes with the cluster, and access with the administrator's role."""
     recording = synth(AKS)
     (provider,) = recording.of_type("pulumi:providers:kubernetes")
     waited = {recording[urn].name for urn in provider.dependencies}
@@ -88,7 +88,7 @@ def test_an_existing_cluster_is_given_pools_alone() -> None:
 
 
 def test_the_credentials_of_an_existing_cluster_are_asked_for_in_its_group() -> None:
-    """Nothing else is asked of the cloud: no administrator is made, so nobody needs to know who deploys."""
+    """Nothing else is looked up: no administrator is granted, so the deployer's identity is not needed."""
     recording = synth(existing(resourceGroup="their-group"))
     (call,) = recording.invocations
     assert call.token.endswith(":listManagedClusterUserCredentials")

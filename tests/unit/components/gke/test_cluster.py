@@ -35,7 +35,7 @@ def test_the_cluster_is_private_and_reached_by_name() -> None:
 
 
 def test_declared_networks_open_the_address_to_themselves() -> None:
-    """The IP endpoint is there for the declared ranges and for nobody else."""
+    """The IP endpoint is open to the declared ranges alone."""
     inputs = cluster(synth(cloud(access={"networks": ["203.0.113.0/24"]})))
     assert inputs["controlPlaneEndpointsConfig"]["ipEndpointsConfig"] == {"enabled": True}
     assert inputs["masterAuthorizedNetworksConfig"] == {
