@@ -1,0 +1,55 @@
+"""Declarations that differ in one field, to compare what the program makes of both."""
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+from tests.declarations import AKS, GKE, Declaration, changed, only
+
+
+@dataclass(frozen=True)
+class Flip:
+    """Two declarations that differ in one field alone."""
+
+    field: str
+    before: Declaration
+    after: Declaration
+
+
+def with_value(base: Declaration, path: str, value: Any) -> Declaration:
+    """A copy with another value at a dotted path; what is missing on the way is made."""
+    after = copy.deepcopy(base)
+    *way, last = [int(part) if part.isdigit() else part for part in path.split(".")]
+    at: Any = after
+    for part in way:
+        if part not in at and not isinstance(part, int):
+            at[part] = {}
+        at = at[part]
+    at[last] = value
+    return after
+
+
+def flip(field: str, base: Declaration, path: str, value: Any, before: Any = None) -> Flip:
+    """A field set, where it was left out or had the value `before`."""
+    return Flip(
+        field, base if before is None else with_value(base, path, before), with_value(base, path, value)
+    )
+
+
+def work(field: str, base: Declaration, key: str, value: Any, before: Any = None) -> Flip:
+    """The same for a field of the one work pool."""
+    return flip(field, base, f"pools.1.{key}", value, before)
+
+
+GKE_CPU = only(GKE, machine="n2-standard-8")
+GKE_SPOT = only(GKE, machine="n2-standard-8", capacity="spot")
+GKE_GPU = only(GKE, machine="n1-standard-8", accelerator={"type": "nvidia-tesla-t4"})
+AKS_CPU = only(AKS, machine="Standard_D8s_v5")
+AKS_SPOT = only(AKS, machine="Standard_D8s_v5", capacity="spot")
+GKE_EXISTING = changed(
+    with_value(GKE_SPOT, "cloud.existing", {"name": "theirs"}), pools=GKE_SPOT["pools"][1:]
+)
+AKS_EXISTING = changed(
+    with_value(AKS_SPOT, "cloud.existing", {"name": "theirs"}), pools=AKS_SPOT["pools"][1:]
+)
+ADMINS = ["11111111-1111-1111-1111-111111111111"]

@@ -1,0 +1,182 @@
+"""Flips of the fields of pools."""
+
+from typing import Any
+
+from tests.contract.flips import AKS_CPU, AKS_SPOT, GKE_CPU, GKE_EXISTING, GKE_GPU, GKE_SPOT, Flip, flip, work
+from tests.declarations import AKS, GKE, Declaration, changed, only
+
+GKE_QUEUED = only(GKE, machine="a2-highgpu-1g", capacity="queued")
+TIME = {"gpuSharingStrategy": "time-sharing"}
+MPS = {"gpuSharingStrategy": "mps", "maxSharedClientsPerGpu": 2}
+GROUP = (
+    "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/held/providers"
+    "/Microsoft.Compute/capacityReservationGroups/ours"
+)
+UNKNOWN = {"type": "n9-standard-8", "vcpus": 8, "memoryGib": 32.0}
+
+
+def _unknown(**shape: Any) -> Declaration:
+    return changed(only(GKE, machine=UNKNOWN | shape), addons={"kueue": {}})
+
+
+GKE_POOL = [
+    work("Pool.name", GKE_SPOT, "name", "other"),
+    flip("Pool.role", GKE_EXISTING, "pools.0.role", "system"),
+    work("Pool.machine", GKE_CPU, "machine", "n2-standard-16"),
+    work("MachineShape.type", GKE_CPU, "machine", UNKNOWN),
+    Flip("MachineShape.vcpus", _unknown(), _unknown(vcpus=16)),
+    Flip("MachineShape.memory_gib", _unknown(), _unknown(memoryGib=64.0)),
+    Flip("MachineShape.accelerators", _unknown(), _unknown(accelerators={"type": "nvidia-b300", "count": 8})),
+    Flip("Pool.accelerator", only(GKE, machine="n1-standard-8"), GKE_GPU),
+    work("Accelerator.type", GKE_GPU, "accelerator.type", "nvidia-tesla-v100"),
+    work("Accelerator.count", GKE_GPU, "accelerator.count", 2),
+    work("Accelerator.driver", GKE_GPU, "accelerator.driver", "latest"),
+    work(
+        "Accelerator.gpu_sharing_config",
+        GKE_GPU,
+        "accelerator.gpuSharingConfig",
+        {"maxSharedClientsPerGpu": 2},
+    ),
+    work(
+        "GpuSharingConfig.gpu_sharing_strategy", GKE_GPU, "accelerator.gpuSharingConfig", MPS, {**MPS, **TIME}
+    ),
+    work(
+        "GpuSharingConfig.max_shared_clients_per_gpu",
+        GKE_GPU,
+        "accelerator.gpuSharingConfig",
+        *({"maxSharedClientsPerGpu": clients} for clients in (3, 2)),
+    ),
+    work(
+        "Accelerator.gpu_partition_size",
+        only(GKE, machine="a2-highgpu-1g"),
+        "accelerator",
+        *({"type": "nvidia-tesla-a100", "gpuPartitionSize": size} for size in ("1g.5gb", "2g.10gb")),
+    ),
+    work("Pool.capacity", GKE_CPU, "capacity", "preemptible"),
+    Flip("OnDemand.kind", GKE_CPU, GKE_SPOT),
+    Flip("Spot.kind", GKE_SPOT, GKE_CPU),
+    work("Preemptible.kind", GKE_SPOT, "capacity", "preemptible"),
+    work("FlexStart.kind", GKE_QUEUED, "capacity", "flex-start"),
+    work("Queued.kind", GKE_GPU, "capacity", "queued"),
+    work("Reservation.kind", GKE_CPU, "capacity", {"kind": "reservation", "name": "held"}),
+    work(
+        "FlexStart.max_run_duration",
+        GKE_QUEUED,
+        "capacity",
+        *({"kind": "flex-start", "maxRunDuration": run} for run in ("2h", "1h")),
+    ),
+    work(
+        "Queued.max_run_duration",
+        GKE_QUEUED,
+        "capacity",
+        *({"kind": "queued", "maxRunDuration": run} for run in ("2h", "1h")),
+    ),
+    work(
+        "Reservation.name",
+        GKE_CPU,
+        "capacity",
+        *({"kind": "reservation", "name": name} for name in ("one", "two")),
+    ),
+    work(
+        "Reservation.affinity",
+        GKE_CPU,
+        "capacity",
+        *({"kind": "reservation", "affinity": affinity} for affinity in ("any-then-fail", "any")),
+    ),
+    work("Pool.nodes", GKE_CPU, "nodes", {"count": 1}),
+    work("Nodes.min", GKE_CPU, "nodes.min", 1),
+    work("Nodes.max", GKE_CPU, "nodes.max", 7),
+    work("Nodes.count", GKE_CPU, "nodes", {"count": 2}, {"count": 1}),
+    work("Pool.zones", GKE_CPU, "zones", ["us-central1-b"]),
+    work("Pool.location_policy", GKE_SPOT, "locationPolicy", "balanced"),
+    work("Pool.disk", GKE_CPU, "disk", {"sizeGib": 50}),
+    work("Disk.size_gib", GKE_CPU, "disk.sizeGib", 50),
+    work("Disk.type", GKE_CPU, "disk.type", "pd-ssd"),
+    work(
+        "Pool.ephemeral_storage_local_ssd_config",
+        GKE_CPU,
+        "ephemeralStorageLocalSsdConfig",
+        {"localSsdCount": 1},
+    ),
+    work("Pool.local_nvme_ssd_block_config", GKE_CPU, "localNvmeSsdBlockConfig", {"localSsdCount": 1}),
+    work(
+        "LocalSsdConfig.local_ssd_count",
+        GKE_CPU,
+        "localNvmeSsdBlockConfig",
+        *({"localSsdCount": count} for count in (2, 1)),
+    ),
+    work("Pool.image", GKE_CPU, "image", "ubuntu"),
+    work("Pool.labels", GKE_CPU, "labels", {"tier": "gold"}),
+    work("Pool.taints", GKE_CPU, "taints", [{"key": "lab"}]),
+    work("Taint.key", GKE_CPU, "taints", [{"key": "lab"}], [{"key": "other"}]),
+    work("Taint.value", GKE_CPU, "taints", [{"key": "lab", "value": "x"}], [{"key": "lab"}]),
+    work("Taint.effect", GKE_CPU, "taints", [{"key": "lab", "effect": "NoExecute"}], [{"key": "lab"}]),
+    work("Pool.service_account", GKE_CPU, "serviceAccount", "nodes@acme-ml.iam.gserviceaccount.com"),
+    work("Pool.network_tags", GKE_CPU, "networkTags", ["allow-ssh"]),
+    work("Pool.max_pods_per_node", GKE_CPU, "maxPodsPerNode", 32),
+    work("Pool.compact", GKE_CPU, "compact", True),  # noqa: FBT003 - a value of the declaration
+    work("Pool.image_streaming", GKE_CPU, "imageStreaming", True),  # noqa: FBT003 - a value of the declaration
+    work("Pool.secondary_boot_disks", GKE_CPU, "secondaryBootDisks", [{"diskImage": "global/images/a"}]),
+    work(
+        "SecondaryBootDisk.disk_image",
+        GKE_CPU,
+        "secondaryBootDisks",
+        *([{"diskImage": f"global/images/{name}"}] for name in ("a", "b")),
+    ),
+    work(
+        "SecondaryBootDisk.mode",
+        GKE_CPU,
+        "secondaryBootDisks",
+        [{"diskImage": "global/images/a", "mode": "CONTAINER_IMAGE_CACHE"}],
+        [{"diskImage": "global/images/a"}],
+    ),
+    work("Pool.gvnic", GKE_CPU, "gvnic", True),  # noqa: FBT003 - a value of the declaration
+    work("Pool.tpu_topology", only(GKE, machine="ct5lp-hightpu-4t", nodes={}), "tpuTopology", "4x4", "2x4"),
+    work("Pool.shutdown_grace", GKE_SPOT, "shutdownGrace", "120s"),
+    work("Pool.upgrade", GKE_CPU, "upgrade", {"maxSurge": 2}),
+    work("Upgrade.max_surge", GKE_CPU, "upgrade", {"maxSurge": 2}, {"maxSurge": 1}),
+    work("Upgrade.max_unavailable", GKE_CPU, "upgrade", {"maxUnavailable": 2}, {"maxUnavailable": 1}),
+    work("Pool.overrides", GKE_CPU, "overrides", {"nodeConfig": {"minCpuPlatform": "Intel Ice Lake"}}),
+    work("Pool.auto_repair", GKE_CPU, "autoRepair", False),  # noqa: FBT003 - a value of the declaration
+    flip("Pool.auto_upgrade", GKE_EXISTING, "pools.0.autoUpgrade", False),  # noqa: FBT003 - a value of the declaration
+]
+AKS_POOL = [
+    work("Pool.name", AKS_SPOT, "name", "other"),
+    work("Pool.machine", AKS_CPU, "machine", "Standard_D16s_v5"),
+    work(
+        "Accelerator.driver",
+        changed(only(AKS, machine="Standard_NC4as_T4_v3"), addons={"drivers": "none"}),
+        "accelerator",
+        {"type": "nvidia-t4", "driver": "none"},
+        {"type": "nvidia-t4", "driver": "default"},
+    ),
+    work("Pool.capacity", AKS_CPU, "capacity", "spot"),
+    work(
+        "Accelerator.gpu_instance_profile",
+        only(AKS, machine="Standard_NC24ads_A100_v4"),
+        "accelerator",
+        *({"type": "nvidia-a100-80gb", "gpuInstanceProfile": profile} for profile in ("MIG1g", "MIG2g")),
+    ),
+    work("Spot.eviction_policy", AKS_SPOT, "capacity", {"kind": "spot", "evictionPolicy": "Deallocate"}),
+    work("Spot.max_price", AKS_SPOT, "capacity", {"kind": "spot", "maxPrice": 0.25}),
+    work("Reservation.name", AKS_CPU, "capacity", {"kind": "reservation", "name": GROUP}),
+    work("Nodes.min", AKS_CPU, "nodes.min", 1),
+    work("Nodes.max", AKS_CPU, "nodes.max", 7),
+    work("Nodes.count", AKS_CPU, "nodes", {"count": 2}, {"count": 1}),
+    work("Pool.zones", AKS_CPU, "zones", ["1"]),
+    work("Disk.size_gib", AKS_CPU, "disk.sizeGib", 64),
+    work("Disk.type", only(AKS, machine="Standard_D8ds_v5"), "disk.type", "ephemeral"),
+    work(
+        "Disk.kubelet_disk_type",
+        only(AKS, machine="Standard_D8ds_v5"),
+        "disk",
+        {"kubeletDiskType": "Temporary"},
+    ),
+    work("Pool.image", AKS_CPU, "image", "azure-linux"),
+    work("Pool.labels", AKS_CPU, "labels", {"tier": "gold"}),
+    work("Pool.taints", AKS_CPU, "taints", [{"key": "lab"}]),
+    work("Pool.max_pods_per_node", AKS_CPU, "maxPodsPerNode", 32),
+    work("Pool.overrides", AKS_CPU, "overrides", {"enableFIPS": True}),
+    work("Upgrade.max_surge", AKS_CPU, "upgrade", {"maxSurge": 2}),
+    work("Upgrade.max_unavailable", AKS_CPU, "upgrade", {"maxUnavailable": 2}),
+]

@@ -1,0 +1,130 @@
+"""Flips of the fields of queues, teams and add-ons, and of those that reach the rules alone."""
+
+from typing import Any
+
+from tests.contract.flips import ADMINS, AKS_EXISTING, GKE_CPU, GKE_EXISTING, GKE_GPU, Flip, flip, with_value
+from tests.declarations import AKS, GKE, changed
+
+TEAM = changed(GKE, queues=[{"name": "gpus", "pools": ["t4"]}], teams=[{"name": "vision"}])
+AKS_TEAM = changed(AKS, teams=[{"name": "vision"}])
+STEADY = changed(
+    GKE,
+    pools=[*GKE["pools"], {"name": "steady", "machine": "n2-standard-8", "nodes": {"max": 2}}],
+    queues=[{"name": "cpus", "pools": ["cpu", "steady"]}],
+)
+AKS_STEADY = changed(AKS, queues=[{"name": "cpus", "pools": ["cpu", "steady"]}])
+TWO_QUEUES = [{"name": "gpus", "pools": ["t4"]}, {"name": "cpus", "pools": ["cpu"]}]
+
+
+def team(field: str, key: str, value: Any, before: Any = None) -> Flip:
+    """A field of the one team, whose cluster has a queue over its T4 pool."""
+    return flip(field, TEAM, f"teams.0.{key}", value, before)
+
+
+ROOMY = with_value(changed(GKE, lifetime={"hours": 8}), "pools.0.machine", "e2-standard-8")
+AKS_ROOMY = with_value(AKS, "pools.0.machine", "Standard_D8s_v5")
+TENANCY = [
+    flip("Queue.name", TEAM, "queues.0.name", "others"),
+    flip("Queue.pools", TEAM, "queues.0.pools", ["t4", "a100"]),
+    flip("Queue.local_queues", TEAM, "queues.0.localQueues", [{"namespace": "default"}]),
+    flip(
+        "LocalQueue.namespace",
+        TEAM,
+        "queues.0.localQueues",
+        [{"namespace": "lab"}],
+        [{"namespace": "default"}],
+    ),
+    flip(
+        "LocalQueue.name",
+        TEAM,
+        "queues.0.localQueues",
+        [{"namespace": "default", "name": "mine"}],
+        [{"namespace": "default"}],
+    ),
+    flip("Queue.fallback", STEADY, "queues.0.fallback", True),  # noqa: FBT003 - a value of the declaration
+    flip("Queue.fallback", AKS_STEADY, "queues.0.fallback", True),  # noqa: FBT003 - a value of the declaration
+    Flip(
+        "Queue.together",
+        *(
+            changed(AKS, queues=[{"name": "gpus", "pools": ["t4"], "together": together}])
+            for together in (False, True)
+        ),
+    ),
+    team("Team.name", "name", "robots"),
+    team("Team.members", "members", ["vision@acme.example"]),
+    flip("Team.members", AKS_TEAM, "teams.0.members", ADMINS),
+    team("Team.namespace", "namespace", {"name": "eyes"}),
+    team("Namespace.name", "namespace", {"name": "eyes"}, {"name": "ears"}),
+    team("Namespace.create", "namespace", {"name": "eyes", "create": False}, {"name": "eyes"}),
+    team(
+        "Namespace.pod_security", "namespace", {"name": "eyes", "podSecurity": "restricted"}, {"name": "eyes"}
+    ),
+    team("Team.require_queue", "requireQueue", value=False),
+    flip(
+        "Team.interactive",
+        changed(TEAM, teams=[{"name": "vision", "members": ["vision@acme.example"]}]),
+        "teams.0.interactive",
+        value=True,
+    ),
+    team("Team.queues", "queues", [{"queue": "gpus", "as": "mine"}]),
+    team("QueueUse.as_", "queues", [{"queue": "gpus", "as": "mine"}], [{"queue": "gpus"}]),
+    Flip(
+        "QueueUse.queue",
+        *(
+            with_value(
+                changed(GKE, queues=TWO_QUEUES, teams=[{"name": "vision"}]),
+                "teams.0.queues",
+                [{"queue": queue}],
+            )
+            for queue in ("gpus", "cpus")
+        ),
+    ),
+    team("Team.guarantee", "guarantee", {"t4": 1}),
+    team("Team.weight", "weight", 3),
+    team("Team.bucket", "bucket", {}),
+    team("Bucket.keep", "bucket", {"keep": False}, {}),
+    team("Team.registry", "registry", {}),
+    flip("Team.registry", AKS_TEAM, "teams.0.registry", {}),
+    team("Registry.keep", "registry", {"keep": False}, {}),
+    flip("Registry.keep", AKS_TEAM, "teams.0.registry", {"keep": False}, {}),
+    team("Registry.immutable_tags", "registry", {"immutableTags": True}, {}),
+    team("Registry.delete_untagged_days", "registry", {"deleteUntaggedDays": 30}, {}),
+    team("Team.volume", "volume", {}),
+    team("Volume.kind", "volume", {"kind": "filestore"}, {}),
+    team("Volume.size_gib", "volume", {"kind": "filestore", "sizeGib": 2048}, {"kind": "filestore"}),
+    Flip(
+        "Volume.size_gib",
+        *(
+            changed(AKS, teams=[{"name": "vision", "volume": {"kind": "azure-files", "sizeGib": size}}])
+            for size in (100, 200)
+        ),
+    ),
+]
+ADDONS = [
+    flip("Addons.drivers", with_value(GKE_GPU, "pools.1.image", "ubuntu"), "addons.drivers", "daemonset"),
+    flip("Addons.drivers", AKS, "addons.drivers", "gpu-operator"),
+    flip("Addons.kueue", GKE_CPU, "addons.kueue", {}),
+    flip("Kueue.replicas", ROOMY, "addons.kueue.replicas", 2),
+    flip("Kueue.frameworks", ROOMY, "addons.kueue.frameworks", ["ray.io/rayjob"]),
+    flip("Addons.pipelines", ROOMY, "addons.pipelines", {}),
+    flip("Pipelines.retry", ROOMY, "addons.pipelines", {"retry": "any"}, {}),
+    flip("Pipelines.existing", GKE_EXISTING, "addons.pipelines", {"existing": True}, {}),
+    flip("Pipelines.existing", AKS_EXISTING, "addons.pipelines", {"existing": True}, {}),
+    flip("Pipelines.artifacts", ROOMY, "addons.pipelines", {"artifacts": "bucket"}, {}),
+    flip("Addons.trainer", ROOMY, "addons.trainer", {}),
+    flip("Addons.katib", ROOMY, "addons.katib", {}),
+    flip("Addons.logs", AKS_ROOMY, "addons.logs", {}),
+    flip("Logs.retention_days", AKS_ROOMY, "addons.logs", {"retentionDays": 90}, {}),
+    flip("Logs.daily_gib", AKS_ROOMY, "addons.logs", {"dailyGib": 1.0}, {}),
+]
+NEWER = {"name": "us-east7", "zones": ["us-east7-a"], "offers": ["n2", "e2-standard-4"]}
+AKS_NEWER = {"name": "eastus3", "zones": ["1"], "offers": ["Standard_NC4as_T4_v3"]}
+GKE_NEWER = with_value(with_value(GKE_CPU, "cloud.location", "us-east7-a"), "cloud.regions", [NEWER])
+CHECKED = [
+    flip("Gke.regions", with_value(GKE_CPU, "cloud.location", "us-east7-a"), "cloud.regions", [NEWER]),
+    flip("Region.name", GKE_NEWER, "cloud.regions.0.name", "us-east9"),
+    flip("Region.zones", GKE_NEWER, "cloud.regions.0.zones", ["us-east7-b"]),
+    flip("Region.offers", GKE_NEWER, "cloud.regions.0.offers", []),
+    flip("Aks.regions", with_value(AKS, "cloud.location", "eastus3"), "cloud.regions", [AKS_NEWER]),
+]
+"""Fields that reach the rules alone: they decide what is refused and what is warned of."""
