@@ -76,7 +76,7 @@ def after(recording: Recording, item: Resource) -> set[str]:
 
 
 def operator(recording: Recording) -> dict[str, Any] | None:
-    """Values of NVIDIA's operator, where it is there."""
+    """Return the values of NVIDIA's operator, if it is installed."""
     charts = [item for item in recording.of_type(CHART) if item.inputs["name"] == "gpu-operator"]
     return manifest(charts[0])["values"] if charts else None
 

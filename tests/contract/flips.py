@@ -17,7 +17,7 @@ class Flip:
 
 
 def with_value(base: Declaration, path: str, value: Any) -> Declaration:
-    """A copy with another value at a dotted path; what is missing on the way is made."""
+    """Return a copy with another value at a dotted path; mappings on the way are created."""
     after = copy.deepcopy(base)
     *way, last = [int(part) if part.isdigit() else part for part in path.split(".")]
     at: Any = after
@@ -30,14 +30,14 @@ def with_value(base: Declaration, path: str, value: Any) -> Declaration:
 
 
 def flip(field: str, base: Declaration, path: str, value: Any, before: Any = None) -> Flip:
-    """A field set, where it was left out or had the value `before`."""
+    """Set a field that is omitted, or has the value `before`."""
     return Flip(
         field, base if before is None else with_value(base, path, before), with_value(base, path, value)
     )
 
 
 def work(field: str, base: Declaration, key: str, value: Any, before: Any = None) -> Flip:
-    """The same for a field of the one work pool."""
+    """Set a field of the one work pool."""
     return flip(field, base, f"pools.1.{key}", value, before)
 
 

@@ -17,7 +17,7 @@ TWO_QUEUES = [{"name": "gpus", "pools": ["t4"]}, {"name": "cpus", "pools": ["cpu
 
 
 def team(field: str, key: str, value: Any, before: Any = None) -> Flip:
-    """A field of the one team, whose cluster has a queue over its T4 pool."""
+    """Set a field of the one team, whose cluster has a queue over its T4 pool."""
     return flip(field, TEAM, f"teams.0.{key}", value, before)
 
 

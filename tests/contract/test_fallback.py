@@ -1,4 +1,4 @@
-"""Queues that fall back, as the clouds and the cluster are told of them."""
+"""Fallback of queues, as declared to the clouds and the cluster."""
 
 from typing import Any
 
@@ -29,8 +29,8 @@ def _order(recording: Any, cloud: str) -> Any:
 
 @pytest.mark.parametrize(("cloud", "declaration"), [("gke", ON_GKE), ("aks", ON_AKS)])
 def test_the_order_is_there_before_work_is_admitted(cloud: str, declaration: Declaration) -> None:
-    """It names pools, which are there before it; work is led to them only once it is there; and with a
-    cluster of ours it goes."""
+    """It is created after the pools that it names and before any work is admitted, and is deleted with a
+    cluster of ours."""
     recording = synth(declaration)
     order = _order(recording, cloud)
     assert {item.urn for item in recording.of_type(POOLS[cloud])} <= after(recording, order)
@@ -65,7 +65,8 @@ def test_the_expander_is_changed_only_where_asked(fallback: bool, expander: str)
 
 @pytest.mark.parametrize("drivers", ["managed", "daemonset"])
 def test_gpus_of_a_class_keep_their_driver(drivers: str) -> None:
-    """Our installer tolerates the taint of the class, and the cloud's own is told as on any other pool."""
+    """Our installer tolerates the taint of the class, and the cloud's own is configured as on any other
+    pool."""
     t4 = next(pool for pool in GKE["pools"] if pool["name"] == "t4")
     declaration = changed(
         GKE,

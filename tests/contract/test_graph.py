@@ -195,7 +195,7 @@ _OF_A_CLUSTER = ("gcp:container/cluster:", "gcp:compute/", "azure-native:network
 
 @pytest.mark.parametrize("cloud", BASES)
 def test_an_existing_cluster_is_only_added_to(cloud: str) -> None:
-    """Pools are added to a cluster that is there already; it is neither made nor changed."""
+    """Pools are added to an existing cluster; it is neither created nor changed."""
     base = copy.deepcopy(BASES[cloud])
     declaration = changed(base, pools=base["pools"][1:])
     declaration["cloud"]["existing"] = {"name": "their-cluster"}

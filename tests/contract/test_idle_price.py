@@ -30,7 +30,7 @@ def hourly(price: Price | None, *, spot: bool = False) -> float:
 
 
 def test_one_small_node_holds_the_system() -> None:
-    """Kueue and the cluster's own pods fit on it, so one is all that is there."""
+    """Kueue and the cluster's own pods fit on one node."""
     cluster = dev()
     system = cluster.system_pool
     assert system is not None
@@ -43,7 +43,7 @@ def test_one_small_node_holds_the_system() -> None:
 
 
 def test_it_costs_less_than_any_published_example() -> None:
-    """Control plane, one spot node with its disk, and the way out: 0.121 USD an hour."""
+    """Control plane, one spot node with its disk, and egress: 0.121 USD an hour."""
     cluster = dev()
     system = cluster.system_pool
     assert system is not None

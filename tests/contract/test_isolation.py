@@ -60,7 +60,7 @@ class Network:
     namespaces: Mapping[str, Labels]
 
     def lets(self, source: Pod, target: Pod, port: int) -> bool:
-        """Return whether a connection is let in: by any policy, or where no policy selects the target."""
+        """Return whether a connection is allowed: by any policy, or because no policy selects the target."""
         chosen = [
             item["spec"]
             for item in self.policies

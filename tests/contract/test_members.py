@@ -1,4 +1,4 @@
-"""Members of teams are let in to the cluster, once each, with the least that it takes."""
+"""Members of teams get access to the cluster, once each, with the smallest role."""
 
 from typing import Any
 
@@ -55,15 +55,15 @@ def test_the_condition_holds_for_every_name_of_the_cluster(name: str) -> None:
 
 
 def test_groups_are_asked_about_where_there_are_any() -> None:
-    """GKE looks a user's groups up only where it is told of the domain's group for it."""
+    """GKE looks up a user's groups only if the domain's group for it is configured."""
     for members, expected in ((ON_GKE, {"securityGroup": "gke-security-groups@acme.example"}), ((), None)):
         (cluster,) = synth(changed(GKE, teams=_teams(*members))).of_type("gcp:container/cluster:Cluster")
         assert manifest(cluster).get("authenticatorGroupsConfig") == expected
 
 
 def test_members_reach_a_cluster_on_aks() -> None:
-    """By the role that fetches the kubeconfig, on the cluster, for whatever kind of principal it is; a user's
-    name cannot be assigned to."""
+    """They get the role that fetches the kubeconfig, on the cluster, for any kind of principal; a user's name
+    is no principal."""
     (grant,) = _grants("aks", teams=_teams(GROUP, "ada@acme.example"))
     assert grant["principalId"] == GROUP
     assert grant["roleDefinitionId"].endswith(f"/{CLUSTER_USER}")

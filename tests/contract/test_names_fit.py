@@ -1,4 +1,4 @@
-"""Names that are derived fit the limits of their type, whatever is declared."""
+"""Derived names fit the limits of their type, for any declaration."""
 
 import re
 from collections.abc import Iterator

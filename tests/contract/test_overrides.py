@@ -142,7 +142,7 @@ def test_mappings_are_merged_and_lists_are_replaced() -> None:
 @settings(max_examples=20, deadline=None)
 @given(data=st.data())
 def test_what_is_derived_is_never_overridden(cloud: CloudKind, data: st.DataObject) -> None:
-    """Every such input is refused, whatever is written for it."""
+    """Every such input is refused, with any value."""
     path = data.draw(st.sampled_from(sorted(POOLS[cloud].derived)))
     declaration = copy.deepcopy(BASES[cloud])
     declaration["pools"][1]["overrides"] = _nested(path, data.draw(_ANYTHING))

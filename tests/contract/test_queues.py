@@ -1,4 +1,4 @@
-"""Queues offer what the pools do, and let in what they should."""
+"""Queues offer what the pools do, and admit the work that they should."""
 
 import re
 from pathlib import Path

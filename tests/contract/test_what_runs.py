@@ -26,7 +26,7 @@ from tests.synth import synth
 
 
 def brings(recording: Recording, namespace: str) -> set[str]:
-    """URNs of what makes a namespace, or labels one that is there."""
+    """Return the URNs of the resources that create a namespace, or label an existing one."""
     direct = {
         item.urn
         for item in recording

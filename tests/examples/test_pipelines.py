@@ -1,4 +1,4 @@
-"""The stories' pipelines as kfp compiles them, held against their authors' own snippets in kfp's words."""
+"""The stories' pipelines as kfp compiles them, compared with their authors' own snippets."""
 
 import sys
 from importlib import import_module

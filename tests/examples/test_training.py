@@ -86,7 +86,7 @@ def test_training_is_killed_at_any_moment(tmp_path: Path) -> None:
 
 
 def test_the_copy_is_killed_at_any_moment(tmp_path: Path) -> None:
-    """A copy that is run again after kills is there, whole, and is what training begins with."""
+    """A copy that is repeated after kills is complete, and training begins with it."""
     chance = random.Random(20)  # noqa: S311
     directory = tmp_path / "run"
     call = f"copydata({str(_STORY / 'initial')!r}, {str(directory)!r})"

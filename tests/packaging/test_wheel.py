@@ -69,7 +69,7 @@ def test_carries_every_file(unpacked: Path, source: str, name: str) -> None:
 
 
 def test_has_the_command_line(unpacked: Path) -> None:
-    """The `ebbtide` command leads to a function that is there."""
+    """The `ebbtide` command leads to an existing function."""
     text = next(unpacked.glob("*.dist-info")).joinpath("entry_points.txt").read_text(encoding="utf-8")
     target = re.search(r"^ebbtide = ([\w.]+):(\w+)$", text, flags=re.MULTILINE)
     assert target is not None

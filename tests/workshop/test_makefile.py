@@ -46,7 +46,7 @@ def test_preview_installs_what_it_runs_with_and_no_more() -> None:
 
 
 def test_preview_installs_the_command_without_a_network() -> None:
-    """The checkout is installed editable, so that `.venv/bin/ebbtide` is there, and no index is asked."""
+    """The checkout is installed editable, with the command `.venv/bin/ebbtide`, and no index is queried."""
     planned = _would_run("preview")
     assert "--no-deps --no-index --no-build-isolation --editable ." in planned
     assert planned.index("-r requirements.txt") < planned.index("--editable .") < planned.index("bin/ebbtide")

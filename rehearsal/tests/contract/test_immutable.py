@@ -122,7 +122,7 @@ def test_whole_numbers_are_floats_to_the_engine() -> None:
 
 
 def test_the_system_pool_is_renamed() -> None:
-    """Its successor is there before it goes, so that nothing needs the command line."""
+    """The new pool exists before the old one is deleted, without the command line."""
     old = {"name": "system", "mode": "System", "spot": True}
     args = pulumi.ResourceHookArgs(
         urn="u", id="", name="n", type="t", old_inputs=old, new_inputs=old | {"spot": False}
@@ -132,7 +132,7 @@ def test_the_system_pool_is_renamed() -> None:
 
 
 def test_every_pool_is_guarded_by_the_one_hook() -> None:
-    """A destroy needs none of it."""
+    """A destroy needs no hook."""
     guarded = {item.name: item for item in synth(GKE) if item.hooks}
     assert set(guarded) == {"train-system", "train-cpu", "train-t4", "train-a100"}
     for item in guarded.values():

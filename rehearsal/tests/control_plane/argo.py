@@ -1,4 +1,4 @@
-"""Argo's real workflow controller, and who stands in for the kubelet of its pods."""
+"""Argo's real workflow controller, and a fake kubelet for its pods."""
 
 import copy
 from collections.abc import Generator, Sequence
@@ -154,7 +154,7 @@ class Kubelet:
         self.status(pod, phase=phase, containerStatuses=containers, **status)
 
     def report(self, pod: Object) -> None:
-        """The executor's report is there."""
+        """Add the executor's report."""
         metadata = pod["metadata"]
         self.api.patch(
             f"{GROUP}/{metadata['namespace']}/workflowtaskresults/{metadata['annotations'][NODE_ID]}",

@@ -53,7 +53,7 @@ def drained(kubelet: Kubelet, pod: Object) -> None:
 
 
 def deleted(kubelet: Kubelet, pod: Object) -> None:
-    """Gone, and nothing was said. Argo 4.0.5 makes such a pod again, whatever the policy, and counts no
+    """Delete the pod without any status. Argo 4.0.5 recreates such a pod, whatever the policy, and counts no
     retry."""
     kubelet.api.delete(path(pod), gracePeriodSeconds=0)
 
@@ -105,8 +105,8 @@ def evicted_before_it_began(kubelet: Kubelet, pod: Object) -> None:
 
 
 def lost_while_reporting(kubelet: Kubelet, pod: Object) -> None:
-    """The step's outputs are there, and its node goes before the kubelet has said so: what clears up after
-    nodes marks the pod as failed, and removes it."""
+    """The step's outputs exist, and its node is removed before the kubelet has reported: the pod garbage
+    collector marks the pod as failed, and deletes it."""
     kubelet.report(pod)
     kubelet.status(pod, phase="Failed", conditions=disruption("DeletionByPodGC"))
     _until_seen(kubelet.api, pod)

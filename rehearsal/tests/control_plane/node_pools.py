@@ -1,4 +1,4 @@
-"""A cluster whose node pools' controllers run in a thread, as the stand-in cloud runs them."""
+"""A cluster whose node pools' controllers run in a thread, as in the fake cloud."""
 
 import threading
 from collections.abc import Generator

@@ -111,7 +111,7 @@ def test_no_member_becomes_root_on_a_node(create: Create) -> None:
 
 
 def test_a_job_like_it_starts_no_pod(create: Create, control_plane: ControlPlane) -> None:
-    """The Job controller is refused as well: the Job is there, and has no pod."""
+    """The Job controller is refused as well: the Job exists, and has no pod."""
     api = control_plane.api
     jobs = "/apis/batch/v1/namespaces/vision/jobs"
     api.create(jobs, work("Job", {"hostPID": True}, None) | {"metadata": {"name": "root"}})

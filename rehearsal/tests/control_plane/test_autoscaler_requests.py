@@ -30,7 +30,7 @@ Conditions = Mapping[str, tuple[str, str, str]]
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A request for pods, what is there, and the status and reason of its last condition."""
+    """A request for pods, the existing nodes, and the expected status and reason of its last condition."""
 
     kind: str
     count: int

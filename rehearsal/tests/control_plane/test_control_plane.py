@@ -1,4 +1,4 @@
-"""The real API server and its controllers, with kwok's nodes and the storage driver's stand-in."""
+"""The real API server and its controllers, with kwok's nodes and a fake storage driver."""
 
 from datetime import datetime, timedelta
 
@@ -118,7 +118,7 @@ def test_work_that_restarts_in_place_runs_out_of_tries(control_plane: ControlPla
 
 
 def test_a_claim_gets_a_disk_that_goes_with_it(control_plane: ControlPlane) -> None:
-    """The default class waits for a pod, then a disk is there; it is gone with the claim."""
+    """The default class creates the disk once a pod uses the claim, and deletes it with the claim."""
     api = control_plane.api
     node(api, "stored")
     place = namespace(api, "stored")

@@ -126,7 +126,7 @@ def test_a_kubeconfig_without_an_authority(second: ControlPlane, tools: Tools, t
 
 
 def test_a_program_that_does_not_start(tools: Tools, tmp_path: Path) -> None:
-    """The message says which one, and what it said."""
+    """The message names the program, and has its output."""
     bad = tmp_path / "etcd"
     bad.write_text("#!/bin/sh\necho the disk is made of cheese\nexit 3\n")
     bad.chmod(0o755)

@@ -100,7 +100,7 @@ def test_pods_of_a_team_are_admitted(katib: ControlPlane) -> None:
     ],
 )
 def test_a_wrong_experiment_is_refused(katib: ControlPlane, wrong: Object, words: str) -> None:
-    """In Katib's words; its schema has none for this."""
+    """The message is Katib's; its schema has no rule for this."""
     with pytest.raises(ApiError, match=words):
         katib.api.create(EXPERIMENTS, _experiment(**wrong))
 
@@ -152,7 +152,7 @@ def test_an_experiment_of_ours_is_admitted(katib: ControlPlane, target: dict[str
 
 
 def test_an_experiment_gets_its_defaults(katib: ControlPlane) -> None:
-    """From Katib's other webhook; the controller takes it up, and lets it go again."""
+    """Katib's other webhook sets them; the controller starts the experiment, and releases it when deleted."""
     known = {"algorithm": {"algorithmName": "random"}}
     made = katib.api.create(EXPERIMENTS, _experiment(**known))
     assert made["spec"]["metricsCollectorSpec"]["collector"]["kind"] == "StdOut"

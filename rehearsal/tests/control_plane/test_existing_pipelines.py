@@ -63,7 +63,8 @@ def api(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -
 
 
 def test_the_patch_is_applied_and_given_back(api: Api) -> None:
-    """Only our variable changes, whatever kubectl owns; on destroy it is empty, and all else is as it was."""
+    """Only our variable changes, although kubectl owns the rest; on destroy it is empty, and the rest is
+    unchanged."""
     before, objects = api.get(DEPLOYMENT), inventory(api)
     assert patchable_image(before["spec"]) == "ghcr.io/kubeflow/kfp-api-server:2.17.0"
     with pytest.raises(ApiError, match="conflict"):

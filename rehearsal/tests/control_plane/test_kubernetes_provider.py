@@ -88,7 +88,7 @@ def _deployment(image: str, **more: Any) -> Object:
 def test_objects_are_made_changed_replaced_and_removed(
     stack: Stack, kubeconfig: str, control_plane: ControlPlane
 ) -> None:
-    """A second run and a refresh change nothing; what is no longer asked for is removed."""
+    """A second run and a refresh change nothing; objects that leave the program are deleted."""
     secret = obj("v1", "Secret", "secret", NAMESPACE, stringData={"word": "hidden"})
     quota = obj("v1", "ResourceQuota", "quota", NAMESPACE, spec={"hard": {"cpu": "1000m", "pods": "9"}})
     account = obj("v1", "ServiceAccount", "sa", NAMESPACE, metadata={"labels": {"a": "b", "c": "d"}})

@@ -169,7 +169,7 @@ def test_a_coin_is_flipped(control_plane: ControlPlane, argo_tools: Tools, tmp_p
 
 
 def test_tails(control_plane: ControlPlane, argo_tools: Tools, tmp_path: Path) -> None:
-    """The other branch: no GPU is asked for, and a soft placement leaves the preemptible pool at zero."""
+    """The other branch requests no GPU, and a soft placement leaves the preemptible pool at zero."""
     with pipelines(control_plane, argo_tools, tmp_path, "preemptible-pipelines") as on:
         run = on.submit(module("preemptible-pipelines", "pipeline").coin_flip, seed=5)
         ended = on.ended(run, seconds=240)
@@ -225,7 +225,7 @@ def test_training_goes_on(control_plane: ControlPlane, argo_tools: Tools, tmp_pa
 
 
 def test_merged_on_spot_nodes(control_plane: ControlPlane, argo_tools: Tools, tmp_path: Path) -> None:
-    """Every task lands on a spot node, whose pool grows from zero, and hands its artifact on to the next."""
+    """Every task runs on a spot node, whose pool grows from zero, and passes its artifact to the next."""
     archive = tmp_path / "tables.zip"
     with zipfile.ZipFile(archive, "w") as tables:
         for file in sorted((EXAMPLES / "aks-spot" / "data").glob("*.csv")):

@@ -143,7 +143,7 @@ def test_a_sweep_says_which_index_failed(control_plane: ControlPlane, ebbtide: E
 
 
 def test_a_disruption_is_survived(control_plane: ControlPlane, ebbtide: Ebbtide) -> None:
-    """A pod that is evicted is replaced; the count says so, and the Job completes."""
+    """An evicted pod is replaced and counted, and the Job completes."""
     place = namespace(control_plane.api, "disrupted")
     started = ebbtide.start(*_JOB, "-n", place, "--submit")
     (first,) = _pods(control_plane, place, 1)

@@ -178,7 +178,7 @@ def test_a_permanent_cluster_is_not_destroyed(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_a_permanent_cluster_goes_once_it_is_declared_to_end(tmp_path: Path) -> None:
-    """A lifetime is what lets it go; declaring one changes labels alone."""
+    """A lifetime allows the destroy; declaring one changes labels alone."""
     with _stack(tmp_path, copy.deepcopy(AKS)) as (stack, store, _):
         stack.up()
         stack.declare(_ephemeral())

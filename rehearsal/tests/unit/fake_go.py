@@ -14,7 +14,7 @@ from pathlib import Path
 
 
 def refuse(*lines: str) -> None:
-    """Fail as Go does: in words, with status 1."""
+    """Fail as Go does: with a message and status 1."""
     print(*lines, sep="\n", file=sys.stderr)  # noqa: T201
     raise SystemExit(1)
 

@@ -44,7 +44,7 @@ class Cloud:
         return self.provider.create(_call(type_, name), completed)
 
     def read(self, identity: str) -> Read:
-        """A resource that is there."""
+        """Read an existing resource."""
         result = self.provider.read(self._call_of(identity), identity, {})
         assert result is not None
         return result

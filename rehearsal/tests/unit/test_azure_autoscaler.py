@@ -22,7 +22,7 @@ PROFILE: dict[str, Any] = {
 
 
 def test_the_autoscaler_is_told_what_the_profile_says(tmp_path: Path) -> None:
-    """Every setting that it goes by."""
+    """Every setting of the profile reaches it."""
     azure = Azure(tmp_path).with_network()
     made = azure.make_cluster(autoScalerProfile=PROFILE)
     assert instructions(azure.store, made.id) == Autoscaling(

@@ -130,7 +130,7 @@ def test_a_cluster_that_breaks_a_rule_is_not_made(tmp_path: Path, inputs: dict[s
 
 @pytest.mark.parametrize("profiles", [None, []])
 def test_a_cluster_without_pools(tmp_path: Path, profiles: list[Any] | None) -> None:
-    """It cannot be born without (Azure/ARO-HCP#629)."""
+    """AKS refuses to create it (Azure/ARO-HCP#629)."""
     with pytest.raises(RefusedError, match=r"Required parameter agentPoolProfiles is missing \(null\)"):
         Azure(tmp_path).with_network().make_cluster(agentPoolProfiles=profiles)
 
@@ -235,7 +235,7 @@ def test_the_nodes_of_a_spot_pool(tmp_path: Path) -> None:
 
 
 def test_zones_of_nodes(tmp_path: Path) -> None:
-    """Zones are told apart by region and number; without any there is only `0`."""
+    """Zones are distinguished by region and number; without zones there is only `0`."""
     azure = Azure(tmp_path).with_cluster()
     azure.make("containerservice:AgentPool", **POOL, availabilityZones=["1", "3"])
     zones = {pool.name: pool.zones for pool in pools(azure.store, CLUSTER)}

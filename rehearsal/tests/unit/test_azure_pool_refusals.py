@@ -338,7 +338,7 @@ def test_the_last_system_pool_stays_one(tmp_path: Path) -> None:
 
 
 def test_a_family_without_quota(tmp_path: Path) -> None:
-    """Nodes that are asked for at once count against the family's quota (1ChristianAlex/motordesk#14)."""
+    """Initial nodes count against the family's quota (1ChristianAlex/motordesk#14)."""
     azure = Azure(tmp_path).with_cluster()
     azure.store.ask(Fault(QUOTA, "standardDSv5Family", details={"limit": 20}))
     with pytest.raises(RefusedError) as refused:

@@ -21,7 +21,7 @@ def _reasons(azure: Azure, kind: str, /, **inputs: Any) -> list[str]:
 
 
 def test_what_is_missing_is_said(tmp_path: Path) -> None:
-    """A required property that is left out fails the check, in azure-native's words."""
+    """An omitted required property fails the check, with azure-native's message."""
     assert _reasons(Azure(tmp_path), "network:Subnet", resourceGroupName="train") == [
         "missing required property 'virtualNetworkName'"
     ]
@@ -102,7 +102,7 @@ def test_the_schemas_limits_hold_before_anything_is_planned(
 
 
 def test_names_places_and_api_versions_are_filled_in(tmp_path: Path) -> None:
-    """A name that is left out is made up once, and kept from then on."""
+    """An omitted name is generated once, and kept."""
     azure = Azure(tmp_path)
     call = Call("azure-native:resources:ResourceGroup", "group", "")
     first, _ = azure.provider.check(call, {}, {})
@@ -123,7 +123,7 @@ def test_what_the_schema_does_not_have_reaches_nobody(tmp_path: Path) -> None:
 
 
 def test_nothing_is_made_without_a_subscription(tmp_path: Path) -> None:
-    """A provider that is told no subscription has none of its own."""
+    """A provider without a configured subscription has no default."""
     azure = Azure(tmp_path)
     bare = AzureProvider(azure.store, azure.planes)
     with pytest.raises(RefusedError, match="no subscription ID"):
@@ -131,7 +131,7 @@ def test_nothing_is_made_without_a_subscription(tmp_path: Path) -> None:
 
 
 def test_a_group_has_to_be_there(tmp_path: Path) -> None:
-    """So has whatever a resource is below."""
+    """So does every parent of a resource."""
     azure = Azure(tmp_path)
     network: dict[str, Any] = {"addressSpace": {"addressPrefixes": ["10.0.0.0/8"]}}
     with pytest.raises(RefusedError, match="Resource group 'train' could not be found"):

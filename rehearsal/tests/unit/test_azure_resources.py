@@ -50,7 +50,7 @@ def _principal(azure: Azure) -> str:
 
 
 def test_a_grant_to_an_identity_that_is_just_made(tmp_path: Path) -> None:
-    """The directory is behind, unless Azure is told what it is (azure-search-openai-demo#9)."""
+    """The directory is out of date, unless the principal's type is given (azure-search-openai-demo#9)."""
     azure = Azure(tmp_path).with_network()
     principal = _principal(azure)
     with pytest.raises(RefusedError) as refused:
@@ -63,7 +63,7 @@ def test_a_grant_to_an_identity_that_is_just_made(tmp_path: Path) -> None:
 
 
 def test_a_grant_to_the_deployer_of_unknown_kind(tmp_path: Path) -> None:
-    """Azure finds out what it is; told wrong, as the SDK does by itself, it refuses
+    """Azure determines its type, and refuses a wrong one, such as the SDK's default
     (modern-web-app-pattern-dotnet#129)."""
     azure = Azure(tmp_path).with_network()
     with pytest.raises(RefusedError, match="has type 'ServicePrincipal' , which is different from specified"):
@@ -80,14 +80,14 @@ def test_a_grant_to_a_group_wants_its_kind(tmp_path: Path) -> None:
 
 
 def test_a_grant_to_someone_of_the_directory(tmp_path: Path) -> None:
-    """Whom the declaration names is there, and Azure finds out what they are."""
+    """A declared principal exists, and Azure determines its type."""
     azure = Azure(tmp_path).with_network()
     know(azure.store, [_STRANGER])
     assert _grant(azure, principalId=_STRANGER)["principalId"] == _STRANGER
 
 
 def test_each_grant_once(tmp_path: Path) -> None:
-    """Whatever the assignment is called (Azure/bicep#11367)."""
+    """The name of the assignment makes no difference (Azure/bicep#11367)."""
     azure = Azure(tmp_path).with_network()
     _grant(azure)
     with pytest.raises(
@@ -305,7 +305,7 @@ def test_rules_lead_to_workspaces_that_are_there(tmp_path: Path) -> None:
     ],
 )
 def test_associations_of_nothing(tmp_path: Path, changes: dict[str, Any], says: str) -> None:
-    """Resource and rule have to be there, and the rule has to be said."""
+    """Resource and rule must exist, and the rule must be given."""
     azure = Azure(tmp_path).with_cluster()
     azure.make("operationalinsights:Workspace", resourceGroupName="train", workspaceName="logs")
     given = {"resourceUri": CLUSTER, "associationName": "a", "dataCollectionRuleId": _rule(azure, "here")}

@@ -68,7 +68,7 @@ def test_a_condition_holds_or_says_what_is_missing(
 
 
 def test_all_that_is_missing_is_said() -> None:
-    """Conditions hold together, and each that does not is said."""
+    """Every condition must hold, and each failed one is reported."""
     condition = Condition.model_validate({"jobs": {"succeeded": 3}, "nodes": {"cpu": 0}, "log": "no"})
     assert len(misses(condition, SEEN)) == 3
 

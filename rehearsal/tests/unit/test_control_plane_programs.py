@@ -1,4 +1,4 @@
-"""Programs that really run outside of a cluster: how their pods are told apart, and what they are told."""
+"""Programs that run outside of the cluster: the labels of their pods, and their configuration."""
 
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ ASSIGNMENT = Assignment((1, 2, 3), Path("/pod"), "kubeflow-system")
 
 
 class _Some:
-    """Tools, of which only one is there."""
+    """Tools, of which only one is installed."""
 
     def path(self, name: str) -> Path:
         """Return its path."""
@@ -32,7 +32,7 @@ class _Some:
 
 
 def test_every_program_is_a_tool() -> None:
-    """By its name; and no two are told by the same labels."""
+    """Each has its name, and labels that no other has."""
     assert {program.tool for program in PROGRAMS} <= set(ITEMS)
     assert len({program.selector for program in PROGRAMS}) == len(PROGRAMS)
 

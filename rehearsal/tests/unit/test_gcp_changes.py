@@ -203,7 +203,7 @@ def test_a_label_that_the_cloud_adds_replaces_nothing(cloud: Cloud) -> None:
 def test_refused_before_anything_is_planned(
     tmp_path: Path, kind: str, inputs: dict[str, Any], path: str, reason: str | None
 ) -> None:
-    """By the provider's own schema, in its words."""
+    """The provider's own schema refuses, with its message."""
     _, failures = Cloud(tmp_path).check(kind, inputs)
     reasons = {failure.property: failure.reason for failure in failures}
     if reason is None:

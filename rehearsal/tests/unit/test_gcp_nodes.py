@@ -119,7 +119,7 @@ def test_a_spot_pool_in_full(tmp_path: Path) -> None:
     [("DEFAULT", True, "default"), ("LATEST", True, "latest"), ("INSTALLATION_DISABLED", False, None)],
 )
 def test_who_installs_the_driver(tmp_path: Path, version: str, *, installed: bool, label: str | None) -> None:
-    """GKE does, and labels the nodes so that the DaemonSet keeps off, unless it is told not to."""
+    """GKE does by default, and labels the nodes so that the DaemonSet skips them."""
     cloud = with_cluster(tmp_path)
     gpus = base("train-t4")["nodeConfig"]["guestAccelerators"]
     gpus[0]["gpuDriverInstallationConfig"] = {"gpuDriverVersion": version}
@@ -168,7 +168,7 @@ def test_a_cluster_where_the_provider_says(tmp_path: Path) -> None:
 
 
 def test_a_changed_pool_is_changed_for_its_nodes_too(tmp_path: Path) -> None:
-    """The controllers are told of an update, and that a pool is to go."""
+    """The controllers are notified of an update, and of a deletion."""
     cloud = with_cluster(tmp_path)
     pool = cloud.create(NODE_POOL, base("train-cpu"))
     cloud.update(pool.id, base("train-cpu", autoscaling__totalMaxNodeCount=20))
@@ -178,7 +178,7 @@ def test_a_changed_pool_is_changed_for_its_nodes_too(tmp_path: Path) -> None:
 
 
 def test_first_nodes_that_do_not_come(tmp_path: Path) -> None:
-    """The pool is there all the same, in error; one that begins empty has nothing to wait for."""
+    """The pool exists nonetheless, in error; an initially empty one does not wait for nodes."""
     cloud = with_cluster(tmp_path)
     cloud.store.ask(Fault(NO_STOCK))
     with pytest.raises(UnfinishedError, match='system was created in the error state "RUNNING_WITH_ERROR"'):
@@ -249,7 +249,7 @@ def test_a_network_that_is_there_already(tmp_path: Path) -> None:
 
 
 def test_a_function_that_has_no_stand_in(tmp_path: Path) -> None:
-    """It is said, and nothing is made up."""
+    """The error names it, and no answer is invented."""
     with pytest.raises(RefusedError, match="does not implement the function gcp:compute/getZones"):
         Cloud(tmp_path).provider.invoke("gcp:compute/getZones:getZones", {})
 

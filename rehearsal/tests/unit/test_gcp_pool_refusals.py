@@ -37,7 +37,7 @@ def test_a_pool_that_is_refused(
 
 
 def test_identities_need_the_clusters(tmp_path: Path) -> None:
-    """GKE's metadata server is there only with Workload Identity."""
+    """GKE's metadata server exists only with Workload Identity."""
     cloud = with_cluster(tmp_path, workloadIdentityConfig=None)
     with pytest.raises(RefusedError, match="GKE_METADATA requires Workload Identity"):
         cloud.create(NODE_POOL, base("train-cpu"))
@@ -89,7 +89,7 @@ def test_a_pool_of_that_name_is_there(tmp_path: Path) -> None:
 
 
 def test_every_rule_is_tried() -> None:
-    """No rule is there without a case that breaks it, and each says where it is written down."""
+    """Every rule has a case that breaks it, and names its source."""
     elsewhere = {"identities of pods", "enough quota"}
     assert {case[2] for case in CASES} | elsewhere == {rule.name for rule in RULES}
     assert all(rule.source for rule in RULES)

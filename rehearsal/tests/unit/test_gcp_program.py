@@ -28,8 +28,8 @@ DECLARATIONS = {
 
 @pytest.mark.parametrize("declared", DECLARATIONS.values(), ids=DECLARATIONS.keys())
 def test_all_of_it_comes_and_goes(tmp_path: Path, declared: Declaration) -> None:
-    """Each resource is made with the id that the preview assumes, is read back as it was asked for, is no
-    different the second time, and can be deleted again; nothing is left."""
+    """Each resource is created with the id that the preview assumes, reads back as declared, has no
+    difference afterwards, and can be deleted; nothing is left."""
     cloud = Cloud(tmp_path, declared["cloud"]["project"])
     ephemeral = {"name": "it-test", **declared, "lifetime": {"hours": 8}}
     made: list[str] = []
@@ -48,13 +48,13 @@ def test_all_of_it_comes_and_goes(tmp_path: Path, declared: Declaration) -> None
 
 
 def test_every_type_is_tried() -> None:
-    """No type in the table is there that the program never makes."""
+    """The program creates every type of the table."""
     made = {resource.type for resource, _ in asked_for(DECLARATIONS["everything"])}
     assert made == KINDS.keys()
 
 
 def test_what_happens_is_told(tmp_path: Path) -> None:
-    """Clusters and node pools stand in the timeline, other resources do not."""
+    """The timeline has clusters and node pools, and no other resources."""
     cloud = Cloud(tmp_path)
     for resource, inputs in asked_for(GKE):
         cloud.create(resource.type, inputs, resource.name)

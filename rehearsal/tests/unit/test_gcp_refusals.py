@@ -125,7 +125,7 @@ def test_a_subnetwork_of_another_network(tmp_path: Path) -> None:
 
 
 def test_every_cluster_rule_is_tried() -> None:
-    """No rule is there without a case that breaks it."""
+    """Every rule has a case that breaks it."""
     assert {case[1] for case in CLUSTERS} == {rule.name for rule in CLUSTER_RULES}
 
 

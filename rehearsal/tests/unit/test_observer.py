@@ -99,7 +99,8 @@ def test_a_cluster_without_trainer_is_looked_at_too(tmp_path: Path) -> None:
 
 
 def test_pods_of_a_pipeline_are_counted_by_step(tmp_path: Path) -> None:
-    """By the name of their task, once each, drivers left out; also when their node is gone later."""
+    """They are counted by the name of their task, once each, without drivers, also when their node is deleted
+    later."""
     node = {"metadata": {"name": "n", "labels": {"cloud.google.com/gke-nodepool": "spot"}}}
     workflow = {"metadata": {"name": "w"}, "spec": {}, "status": {"phase": "Running"}}
 

@@ -252,7 +252,7 @@ def _unsupported() -> None:
 
 
 def test_what_is_not_translated_is_refused(tmp_path: Path) -> None:
-    """All of it at once, by the names of the tasks: no part of a pipeline is left out in silence."""
+    """All of it is reported at once, by the names of the tasks: no part of a pipeline is ignored."""
     with pytest.raises(UnsupportedPipelineError) as refused:
         _compiled(_unsupported, tmp_path)
     lines = str(refused.value).splitlines()

@@ -140,7 +140,7 @@ def test_a_call_arrives_in_plain_data(served: Served) -> None:
 
 
 def test_each_connection_has_the_provider_that_was_configured_over_it(served: Served) -> None:
-    """Two provider resources of one package are told apart."""
+    """Two provider resources of one package are distinct."""
     stubs = [served.connect(), served.connect()]
     for stub, project in zip(stubs, ("one", "two"), strict=True):
         stub.Configure(provider_pb2.ConfigureRequest(args=_struct(project=project)))
@@ -193,7 +193,7 @@ def test_an_api_error_strikes_as_often_as_it_was_asked_for(served: Served) -> No
 
 
 def test_a_slow_answer_takes_longer(served: Served) -> None:
-    """By the seconds that were asked for, once."""
+    """It takes the configured seconds longer, once."""
     stub = served.connect()
     served.store.ask(Fault(SLOW, "delete *", 1, {"seconds": 0.3}))
     request = provider_pb2.DeleteRequest(id="one/logs", urn=URN, properties=_struct(a=1))

@@ -156,7 +156,7 @@ def test_replacements_of_kubernetes(tmp_path: Path) -> None:
 
 
 def test_replacements_of_azure_native(tmp_path: Path) -> None:
-    """Names apply wherever in the resource they are; comments and other modules do not."""
+    """Names apply anywhere in the resource; comments and other modules do not."""
     file = tmp_path / "replacement.go"
     file.write_text(
         "var forceNewMap = map[string]{\n"

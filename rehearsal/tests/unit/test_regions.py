@@ -26,7 +26,7 @@ def _in(declaration: Declaration, location: str, *regions: dict[str, Any]) -> De
 
 
 def test_what_a_declaration_adds_is_created(tmp_path: Path) -> None:
-    """The whole cluster, with a pool in each of the zones, where the cloud was told of the region."""
+    """The whole cluster, with a pool in each of the zones, once the cloud has the region."""
     declaration = _in(GKE, "us-east7", NEWER)
     cloud = Cloud(tmp_path)
     make(declaration, cloud.store, cloud.clusters)

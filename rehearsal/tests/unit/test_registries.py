@@ -101,7 +101,7 @@ def test_a_registry_that_is_refused(tmp_path: Path, changes: dict[str, Any], mes
 
 
 def test_a_registrys_name_is_azures(tmp_path: Path) -> None:
-    """It is free in no other group either, whatever its letters' case."""
+    """It is taken in every other group too, regardless of case."""
     azure = Azure(tmp_path).with_network()
     made = azure.make("containerregistry:Registry", **_REGISTRY)
     assert made.state["loginServer"] == "visionimages.azurecr.io"

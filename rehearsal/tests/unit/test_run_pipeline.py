@@ -1,4 +1,4 @@
-"""A scenario's pipelines: compiled by their own program, chosen by name, refused in words."""
+"""A scenario's pipelines: compiled by their own program, chosen by name, refused with a message."""
 
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,7 @@ def test_the_storys_pipeline_is_compiled_as_its_author_does() -> None:
 def test_what_is_wrong_with_a_program_is_said(
     tmp_path: Path, program: str, step: dict[str, Any], says: str
 ) -> None:
-    """In the words of the program, or with the files that it writes."""
+    """The message is the program's, or lists the files that it writes."""
     (tmp_path / "pipeline.py").write_text(program)
     with pytest.raises(RehearsalError, match=says):
         run_of(_run("pipeline.py", **step), DEV, tmp_path)

@@ -22,8 +22,8 @@ def _written(path: Path, **scenario: Any) -> Path:
 
 @pytest.mark.parametrize("name", built_in())
 def test_ours_are_readable_and_declare_what_is_valid(name: str) -> None:
-    """Every scenario that comes with Ebbtide can be read, declares what is valid, names files that are there,
-    and has words for each step."""
+    """Every built-in scenario is readable, declares valid changes, names existing files, and describes each
+    step."""
     scenario = read(built_in()[name])
     declare(scenario.declaration)
     titles = [title(step) for step in scenario.steps]
@@ -68,7 +68,7 @@ def test_all_faults_are_said_at_once(tmp_path: Path) -> None:
 
 
 def test_one_that_is_not_there_is_refused_with_what_is(tmp_path: Path) -> None:
-    """A near name is suggested; a file that is no YAML or not there at all is said to be."""
+    """A near name is suggested; the error says whether a file is missing or is no YAML."""
     with pytest.raises(ScenarioError, match="Did you mean spot-storm"):
         chosen("spot-strom")
     with pytest.raises(ScenarioError, match="No such file"):

@@ -61,7 +61,7 @@ def test_a_fault_strikes_only_what_it_is_meant_for_until_it_is_lifted(tmp_path: 
 
 
 def test_threads_that_strike_at_once_never_share_a_stroke(tmp_path: Path) -> None:
-    """Of many threads as many are struck as the fault was asked for."""
+    """The fault strikes exactly its number of times over all threads."""
     store = Store(tmp_path / "s")
     store.ask(Fault("api-error", times=5))
     struck: list[bool] = []

@@ -46,7 +46,7 @@ def test_data_is_copied_out_of_modules(machine: Machine) -> None:
 
 
 def test_a_module_that_cannot_be_had_is_named(machine: Machine) -> None:
-    """With Go's own words; the cache is as it was."""
+    """The message is Go's; the cache is unchanged."""
     machine.go()
     with pytest.raises(ToolError, match=r"^github.com/kubeflow/katib@v\S+ could not be fetched; .*404"):
         ensure(["katib-manifests"], say=silent)
@@ -67,7 +67,7 @@ _NAMESPACE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 
 def test_constants_that_hold_in_a_container_are_others(machine: Machine) -> None:
-    """The build contains the changed words; Go's cache keeps the module's own."""
+    """The build contains the changed constants; Go's cache keeps the module's own."""
     machine.go()
     address, file = f"sigs.k8s.io/jobset@v{PINS['jobset'].version}", "pkg/util/cert/cert.go"
     text = _CONSTANTS.format(_NAMESPACE)
@@ -143,7 +143,7 @@ print(found.origin, *[type(step).__name__ for step in steps])
 
 
 def test_two_at_once_build_once(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second waits, says so, and takes what the first built."""
+    """The second reports that it waits, and uses the first one's build."""
     machine.go()
     monkeypatch.setenv("FAKE_GO_MODE", "slow")
     both = [

@@ -103,7 +103,7 @@ def test_preview_as_json(tmp_path: Path) -> None:
 
 
 def test_preview_into_a_file_is_plain(tmp_path: Path) -> None:
-    """Also where colours are asked for."""
+    """Also where the environment forces colours."""
     project = _project(tmp_path, "config: {password: p}")
     done = _ebbtide("preview", "--cwd", project, "--out", tmp_path / "out.txt", FORCE_COLOR="1")
     assert (done.returncode, done.stdout) == (0, "")

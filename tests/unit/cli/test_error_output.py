@@ -50,7 +50,7 @@ def _refuse() -> None:
 
 
 def test_faults_are_found_behind_the_programs_own_error() -> None:
-    """A program that reports a bad declaration in its own way loses none of its faults."""
+    """A program that reports a bad declaration in its own way loses none of the faults."""
 
     def program() -> None:
         try:

@@ -22,7 +22,7 @@ _PODS = "/api/v1/namespaces/n/pods"
 
 
 class _Server(ThreadingHTTPServer):
-    """An API server that answers what it is told to, and remembers what it was asked."""
+    """A fake API server with a fixed answer, which records its requests."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Answering)
@@ -141,7 +141,7 @@ def test_a_refusal(server: _Server, api: Api) -> None:
 
 
 def test_what_is_not_there(server: _Server, api: Api) -> None:
-    """Is nothing to find, and no trouble to delete; what is no JSON is said as it is."""
+    """Finding returns nothing, and deleting succeeds; an answer that is no JSON is shown as it is."""
     server.status, server.answer = 404, "404 page not found"
     assert api.find(_PODS) is None
     api.delete(_PODS)
@@ -152,7 +152,7 @@ def test_what_is_not_there(server: _Server, api: Api) -> None:
 
 @pytest.mark.parametrize("status", [429, 500, 503])
 def test_no_answer_now(server: _Server, api: Api, status: int) -> None:
-    """A busy API server may answer later, and is not asked again by itself."""
+    """A busy API server may answer later, and no request is repeated automatically."""
     server.status = status
     with pytest.raises(ApiError) as refused:
         api.find(_PODS)

@@ -102,7 +102,7 @@ def test_kueue(mocks: Mocks) -> None:
 
 @pulumi.runtime.test
 def test_log_store() -> pulumi.Output[None]:
-    """The cluster is told of the rule's workspace."""
+    """The cluster gets the rule's workspace."""
     store = LogStore(
         "logs", LogStoreArgs(logs=Logs(), name="train", resource_group="train", location="eastus")
     )

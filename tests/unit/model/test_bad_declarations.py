@@ -1,4 +1,4 @@
-"""Bad declarations, each an edit of a good one, and everything that is said of them, word for word."""
+"""Bad declarations, each an edit of a good one, and all of their faults, word for word."""
 
 import copy
 import re
@@ -71,7 +71,7 @@ def test_rules_have_ids_of_their_own() -> None:
 
 @pytest.mark.parametrize("case", _WARNED, ids=str)
 def test_every_warning_is_said(case: Case) -> None:
-    """A valid declaration that is worth a warning is accepted, and the warning is said in full."""
+    """A valid declaration with a warning is accepted, and the warning is complete."""
     assert advice(declare(case.written)) == case.faults
 
 
@@ -203,7 +203,7 @@ def _put(written: Any, keys: tuple[Key, ...], value: Any) -> Any:
     junk=st.lists(st.tuples(st.integers(0, 200), _JUNK | st.just(...)), min_size=1, max_size=4),
 )
 def test_no_junk_gets_through(cloud: str, junk: list[tuple[int, Any]]) -> None:
-    """Whatever is put in its places, a declaration is accepted or refused in sentences, and not changed."""
+    """A declaration with any junk value is accepted or refused with messages, and not changed."""
     written = base(cloud)
     for number, value in junk:
         paths = _paths(written)

@@ -61,5 +61,5 @@ def test_the_schema_knows_every_key(case: Case) -> None:
 
 @pytest.mark.parametrize("cloud", ["gke", "aks"])
 def test_the_bases_are_worth_no_warning(cloud: str) -> None:
-    """Nothing is to be said of the declarations that the others are edits of."""
+    """The declarations that the others are edits of cause no warning."""
     assert advice(declare(base(cloud))) == ()

@@ -39,7 +39,7 @@ def test_within(path: str, place: str, *, within: bool) -> None:
 
 
 def test_positions_follow_what_was_written() -> None:
-    """Paths sort as their places stand in the text, and what is left out comes after what is there."""
+    """Paths sort as their positions in the text, and omitted fields after written ones."""
     written: dict[str, Any] = {"pools": [{"nodes": {}, "name": "a"}, {}], "name": "x"}
     paths = ["pools[0].nodes", "pools[0].name", "pools[0].role", "pools[1]", "name", "owner"]
     assert sorted(set(paths), key=lambda path: position(path, written)) == paths

@@ -25,7 +25,7 @@ def test_declared_queues_are_taken_as_they_are() -> None:
 
 
 def test_derived_queues_are_one_for_each_kind_of_hardware() -> None:
-    """Left out, there is a queue for CPU pools and one for each accelerator type, in their order."""
+    """By default there is a queue for CPU pools and one for each accelerator type, in their order."""
     assert _queues({"pools[4]": _FOUR}, ["queues", "teams"]) == {
         "cpu": ("cpu-spot",),
         "t4": ("t4-spot",),

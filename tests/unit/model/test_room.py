@@ -26,7 +26,7 @@ def test_logs_are_counted_where_they_run() -> None:
 
 
 def test_the_largest_pod_is_the_largest_of_any() -> None:
-    """Of the cloud's own pods and of every add-on that is there, not of their sum."""
+    """The largest single pod of the cloud and of every installed add-on, not their sum."""
     assert largest_pod(_cluster()) == footprint("aks").most
     logged = largest_pod(_cluster(logs={}))
     assert logged == footprint("logs").most

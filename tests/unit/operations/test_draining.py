@@ -44,7 +44,7 @@ def test_held_until_drained() -> None:
 
 
 def test_who_has_quota() -> None:
-    """Work that was let in and has not ended, in one of these queues."""
+    """Unfinished work that one of these queues has admitted."""
     names = frozenset({"research.cpu"})
     assert draining.reserves_quota(_workload("a", "research.cpu", "QuotaReserved", "Admitted"), names)
     assert not draining.reserves_quota(_workload("b", "theirs", "QuotaReserved"), names)

@@ -63,7 +63,7 @@ def test_the_question() -> None:
 
 
 def test_what_is_guarded() -> None:
-    """A permanent cluster needs a lifetime; anything else is in the engine's words."""
+    """A permanent cluster needs a lifetime; any other error is the engine's message."""
     message = messages.protected("prod", "Pulumi.prod.yaml", replace(STATE, protected=("train",)), ["…"])
     assert message.startswith("Nothing was changed: train of stack prod is protected")
     assert "`lifetime` in Pulumi.prod.yaml" in message
@@ -73,7 +73,7 @@ def test_what_is_guarded() -> None:
 
 
 def test_what_remains() -> None:
-    """Buckets and disks are named, and nothing is said where nothing remains."""
+    """Remaining buckets and disks are named; without any there is no message."""
     volume = Volume(name="pvc-1", disk="pd-1", size="10Gi", claim="research/data", retained=True)
     assert list(messages.remains(["acme-checkpoints"], [volume])) == [
         "Remaining resources that cost money:",

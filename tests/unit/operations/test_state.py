@@ -23,7 +23,8 @@ def _object(kind: str, name: str, namespace: str = "", parents: str = "") -> dic
 
 
 def test_a_state() -> None:
-    """Protected and retained resources, and the stack's objects and namespaces, are told apart."""
+    """Protected and retained resources are listed separately, and so are the stack's objects and
+    namespaces."""
     tenant = "ebbtide:addons:Addons$ebbtide:addons:Tenant$"
     state = read(
         {

@@ -1,4 +1,4 @@
-"""Work on a cluster, told apart from other pods."""
+"""Work on a cluster, as opposed to other pods."""
 
 from dataclasses import replace
 from typing import Any
@@ -84,7 +84,7 @@ def test_what_is_no_work() -> None:
 
 
 def test_what_waits_in_a_queue() -> None:
-    """A Job that Kueue has not let in is work without a pod, and says where it waits."""
+    """A Job that Kueue has not admitted is work without a pod, with the name of its queue."""
     job, other = made("second"), made("elsewhere", "default")
     admitted = made("first", minutes=9)
     (first, second) = _found(

@@ -86,7 +86,7 @@ def test_a_class_made_by_hand_is_a_class(labels: dict[str, str], taints: list[st
     [({"role": "system"}, ()), ({"capacity": "queued"}, ())],
 )
 def test_no_class_for_what_cannot_be_in_one(pool: Declaration, class_taint: tuple[str, ...]) -> None:
-    """A system pool takes in pods that know of no class, and a queued one has its own way to its pods."""
+    """A system pool admits pods without a class, and a queued one selects its pods differently."""
     labels = {"cloud.google.com/compute-class": "batch"}
     declared = Pool.model_validate({"name": "p", "machine": "n2-standard-8", "labels": labels} | pool)
     assert marks(declared, CloudKind.GKE).taints == class_taint

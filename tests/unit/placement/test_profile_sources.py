@@ -81,7 +81,7 @@ def test_a_stack_output_that_was_cut(length: int) -> None:
 
 
 def test_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Left out, the source is what the variable says: JSON text or a file."""
+    """The default source is the variable: JSON text or a file."""
     monkeypatch.setenv("EBBTIDE_PROFILE", DEV_AKS.json())
     assert Profile.load() == DEV_AKS
     file = tmp_path / "profile.json"
@@ -149,7 +149,7 @@ _DAMAGED: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("change", _DAMAGED)
 def test_a_damaged_profile(change: dict[str, Any]) -> None:
-    """A profile of this version with parts missing is said to be damaged, without a traceback."""
+    """A profile of this version with missing parts is reported as damaged, without a traceback."""
     assert "The profile is damaged" in _refused({**DEV.data(), **change})
 
 

@@ -296,7 +296,7 @@ def test_nodes_together_on_aks() -> None:
 
 
 def test_nothing_is_derived_without_kueue() -> None:
-    """A cluster on which nothing is queued has none of it."""
+    """A cluster without queues has none of it."""
     pools = [pool for pool in GKE["pools"] if pool["name"] != "a100"]
     assert derived(changed(GKE, pools=pools))[1] == Queueing()
 

@@ -141,7 +141,7 @@ def test_the_tree_at_100_columns(preview: Preview) -> None:
 
 @pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
 def test_nothing_is_cut_off_at_any_width(preview: Preview, width: int) -> None:
-    """Lines are broken, not cropped; none is wider than asked, none ends in blanks."""
+    """Lines are wrapped, not cropped; none is wider than the terminal, none ends in blanks."""
     text = _text(preview, width, values=True)
     lines = text.splitlines()
     assert all(len(line) <= width for line in lines)
@@ -201,7 +201,7 @@ def test_every_one_of_many_children_is_shown() -> None:
 
 
 def test_a_preview_of_nothing() -> None:
-    """Says so."""
+    """The text says that there is nothing."""
     text = _text(preview_of(Recording(project="shop", stack="dev")), 80)
     assert text.splitlines()[0] == "shop/dev: an offline preview"
     assert "0 resources to create." in text

@@ -74,7 +74,7 @@ def test_project_stack_and_version(preview: Preview) -> None:
 
 
 def test_resources_with_options(preview: Preview) -> None:
-    """Everything that decides what happens to a resource is there."""
+    """Every option that affects a resource is listed."""
     work, cluster, part = (_named(preview, name) for name in ("work", "train", "part"))
     assert work.kind == "resource"
     assert work.parent == part.urn

@@ -71,7 +71,7 @@ def _said(files: StackFiles) -> str:
 
 @pytest.mark.parametrize("project", ["shop", "ebbtide"])
 def test_pools_one_indent_too_far_left(tmp_path: Path, project: str) -> None:
-    """The missing field is found beside the declaration, whatever the project is called."""
+    """The missing field is found beside the declaration, in a project of any name."""
     head, pools = _DEV.split("    pools:\n")
     moved = "".join(f"{line[2:]}\n" for line in pools.splitlines())
     assert _said(_files(tmp_path, f"{head}  pools:\n{moved}", project)) == (

@@ -180,7 +180,7 @@ def test_taints_that_the_cloud_adds() -> None:
 
 
 def test_accelerators_that_are_part_of_the_machine() -> None:
-    """The catalog knows them, where no field says so."""
+    """The catalog provides them, since no field has them."""
     assert _pool(node_config={"machine_type": "a2-highgpu-1g"}).accelerator == AcceleratorFacts(
         "nvidia-tesla-a100", 1
     )

@@ -31,7 +31,7 @@ def test_a_run_error_is_its_message() -> None:
 
 
 def test_missing_configuration() -> None:
-    """The SDK's own words, which say what to set."""
+    """The message is the SDK's, which names the key to set."""
     error = _fails(lambda: pulumi.Config("shop").require("key"))
     assert "Missing required configuration variable 'shop:key'" in str(error)
 

@@ -179,7 +179,7 @@ def test_other_options_do_not_flow() -> None:
 
 
 def test_options_are_recorded() -> None:
-    """Every option that changes what happens to a resource is there, in the provider's words."""
+    """Every option that affects a resource is recorded, under the provider's names."""
 
     def program() -> None:
         before = network("before")

@@ -19,7 +19,7 @@ from tests.unit.recording.programs import network, run
 
 
 def test_an_invoke_is_answered_and_recorded() -> None:
-    """A program that looks up a cluster goes on, with what it asked echoed and the rest assumed."""
+    """A program that looks up a cluster continues, with its arguments echoed and the rest assumed."""
 
     def program() -> None:
         acme = gcp.Provider("acme", project="acme")

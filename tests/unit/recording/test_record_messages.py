@@ -9,7 +9,7 @@ from tests.unit.recording.programs import network, run
 
 
 def test_log_messages_are_recorded(capsys: pytest.CaptureFixture[str]) -> None:
-    """Each with its severity, and the resource that it is about; debug messages are left out."""
+    """Each has its severity and its resource; debug messages are omitted."""
 
     def program() -> None:
         net = network("net")

@@ -114,7 +114,7 @@ def test_runs_in_other_threads() -> None:
 
 
 def test_an_async_program() -> None:
-    """A program may be a coroutine, or hand one to `pulumi.run`."""
+    """A program may be a coroutine, or pass one to `pulumi.run`."""
 
     async def program() -> None:
         await asyncio.sleep(0)
@@ -208,7 +208,7 @@ def test_modules_of_a_program_run_again_each_time(tmp_path: Path) -> None:
 
 
 def test_programs_with_modules_of_one_name(tmp_path: Path) -> None:
-    """Each imports its own, and a module of that name from elsewhere is there again afterwards."""
+    """Each imports its own, and a module of that name from elsewhere is restored afterwards."""
     first = _project(
         tmp_path / "one", "import pulumi, programs; pulumi.export('a', programs.A)", programs="A = 1"
     )

@@ -104,7 +104,7 @@ def test_a_secret_that_is_unknown_stays_secret() -> None:
 
 
 def test_an_assumed_value_is_recognised_after_its_journey() -> None:
-    """Concatenated, applied to and put into JSON, it can still be told from what was declared."""
+    """Concatenated, applied to and put into JSON, it is still distinguishable from declared values."""
 
     def program() -> None:
         cluster = gcp.container.Cluster(

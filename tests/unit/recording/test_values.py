@@ -1,4 +1,4 @@
-"""Recorded values: what is secret stays so, what is there is found."""
+"""Recorded values: secrets stay secret, and every value has a path."""
 
 import copy
 import json
@@ -59,7 +59,7 @@ def test_unknown_stays_itself_when_copied() -> None:
 
 
 def test_masked_is_json_without_secrets() -> None:
-    """The shown form has words in place of what cannot be shown."""
+    """The masked form has words in place of values that cannot be shown."""
     assert masked(VALUE) == {
         "name": "t4-spot",
         "password": "[secret]",

@@ -35,7 +35,7 @@ values = st.recursive(_scalars, _nested, max_leaves=12)
 
 @given(st.dictionaries(_keys, values, max_size=5))
 def test_what_is_written_is_read(written: dict[str, Plain]) -> None:
-    """Every plain value survives the way out and back, secrets and unknown values included."""
+    """Every plain value survives a round trip, secrets and unknown values included."""
     struct = struct_pb2.Struct()
     fill_struct(struct, written)
     assert properties(struct) == written

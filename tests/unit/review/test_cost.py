@@ -127,7 +127,7 @@ def test_spot_to_on_demand() -> None:
 
 
 def test_the_tiers_of_aks() -> None:
-    """The free tier costs nothing, and says so; the standard tier has a price."""
+    """The free tier is reported as free; the standard tier has a price."""
     stack = synth_stack(ROOT / "Pulumi.dev-aks.yaml")
     control_plane = next(charge for charge in _charges(stack) if charge.item == "control plane")
     assert (control_plane.idle.known, control_plane.idle.unknown, control_plane.note) == (0, (), "free tier")

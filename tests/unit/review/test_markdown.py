@@ -1,4 +1,4 @@
-"""Markdown of a review: short enough, well-formed at any length, and inert whatever names contain."""
+"""Markdown of a review: short enough, well-formed at any length, and inert with any names."""
 
 import re
 
@@ -61,7 +61,7 @@ def test_a_review_without_difference_has_no_changes() -> None:
 
 
 def test_200_pools_fit_a_comment() -> None:
-    """Every pool and every finding of 200 is there; what does not fit is counted."""
+    """Every pool and every finding of 200 is listed or counted."""
     review = large(200)
     text = render(review)
     assert len(text) <= LIMIT

@@ -57,7 +57,7 @@ def test_encrypted_values_stay_unknown() -> None:
 
 
 def test_options_and_resources_that_are_no_ones() -> None:
-    """Default providers and pending deletions are left out; what is external is only read."""
+    """Default providers and pending deletions are omitted; external resources are only read."""
     provider = "urn:pulumi:dev::shop::pulumi:providers:gcp::default_10_2_0"
     state = _state(
         _exported(

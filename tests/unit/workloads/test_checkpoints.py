@@ -61,7 +61,7 @@ def _line(process: "subprocess.Popen[str]") -> int:
 
 
 def _killed(process: "subprocess.Popen[str]") -> int:
-    """The last step that a process said it had saved, now that it is killed."""
+    """Kill a process, and return the last step that it reported as saved."""
     process.kill()
     assert process.stdout is not None
     lines = [line for line in process.stdout.read().splitlines(keepends=True) if line.endswith("\n")]
@@ -91,7 +91,7 @@ def test_training_is_killed_again_and_again(tmp_path: Path) -> None:
 
 
 def test_a_kill_at_every_line_of_a_save(tmp_path: Path) -> None:
-    """Wherever a save ends, the checkpoint before or this one is there, whole."""
+    """Wherever a save ends, the earlier checkpoint or this one exists, complete."""
     command = [sys.executable, "-S", crashing.__file__, str(tmp_path)]
     done = subprocess.run(command, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -199,7 +199,7 @@ def test_an_older_writer_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_save_whose_directory_was_cleared(tmp_path: Path) -> None:
-    """A writer that was overtaken while it wrote is told the same, whatever call of its own failed."""
+    """A writer that was overtaken while it wrote gets the same error, whichever of its calls failed."""
     ahead, behind = Checkpoints(tmp_path), Checkpoints(tmp_path)
 
     def overtaken() -> None:
@@ -235,7 +235,7 @@ def test_a_failed_save_leaves_what_was_there(tmp_path: Path) -> None:
 
 
 def test_the_last_ones_stay(tmp_path: Path) -> None:
-    """As many as asked for, and remains of early ends go with the rest."""
+    """The configured number is kept, and remains of interrupted saves are deleted with the rest."""
     checkpoints = Checkpoints(tmp_path, keep=2)
     (tmp_path / "000000000003-0123456789ab").mkdir()
     (tmp_path / "notes").mkdir()
@@ -326,7 +326,7 @@ def test_a_mount_without_renames_links_and_locks(tmp_path: Path, monkeypatch: py
 
 
 def test_what_cannot_be_synced_is_not_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A disk that fails is said at once, and the checkpoint before stays the latest."""
+    """A failing disk is reported at once, and the earlier checkpoint stays the latest."""
     checkpoints = Checkpoints(tmp_path)
     _save(checkpoints, 1)
 

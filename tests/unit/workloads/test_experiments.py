@@ -203,7 +203,7 @@ def test_the_collector_needs_room() -> None:
     ],
 )
 def test_what_is_wrong_is_said(given: dict[str, Any], message: str) -> None:
-    """Before Katib refuses it, or lets it fail when it has begun."""
+    """Faults are reported before Katib refuses the Experiment, or lets it fail later."""
     assert message in "\n".join(_problems(**given))
 
 

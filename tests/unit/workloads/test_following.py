@@ -1,4 +1,4 @@
-"""A Job's state in words, from what API servers say."""
+"""A Job's state in words, from the answers of API servers."""
 
 from typing import Any
 

@@ -73,12 +73,12 @@ def test_every_pool_of_every_stack_gets_valid_jobs(stack: str) -> None:
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(declarations())
 def test_every_pool_of_any_declaration_gets_valid_jobs(declaration: Declaration) -> None:
-    """Whatever is declared on either cloud."""
+    """Any declaration on either cloud."""
     assert _assert_all_valid(derived(declaration)) > 0
 
 
 def test_a_job_on_a_pool() -> None:
-    """Everything that is said stands where Kubernetes looks for it."""
+    """Every field is where Kubernetes expects it."""
     manifest = job(DEV, **_FULL)
     assert_valid(manifest, "1.35")
     assert manifest["metadata"] == {"name": "train", "namespace": "lab"}

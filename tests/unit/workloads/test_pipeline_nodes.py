@@ -31,5 +31,5 @@ def test_a_step_goes_to_its_pool_in_every_stack(stack: str) -> None:
 @examined(max_examples=30, deadline=None)
 @given(declarations())
 def test_a_step_goes_to_its_pool_whatever_is_declared(declaration: Declaration) -> None:
-    """That pool's nodes and no others, whatever pools there are besides, with taints of one's own or not."""
+    """That pool's nodes and no others, whatever the other pools and taints are."""
     _assert_exact(derived(declaration))

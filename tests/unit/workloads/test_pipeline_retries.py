@@ -45,8 +45,7 @@ def test_retries_that_the_cluster_does_not_honor() -> None:
 
 
 def test_retries_of_an_unknown_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a profile, or with one that an older Ebbtide wrote, it is not known, and the warning says
-    so."""
+    """Without a profile, or with one of an older Ebbtide, the warning says that it is unknown."""
     older = DEV.data()
     del older["pipeline_retries"]
     (warning,) = warnings_of(lambda: retry_disruptions(step(), profile=Profile.load(older)))

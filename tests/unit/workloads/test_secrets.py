@@ -92,7 +92,7 @@ def test_a_value_that_looks_secret_is_refused(name: str, value: str) -> None:
     ],
 )
 def test_what_is_no_secret_is_let_be(name: str, value: str) -> None:
-    """Words of language models, paths, references to another variable."""
+    """Names of tokens in language models, paths, references to another variable."""
     assert name in json.dumps(job(DEV, **_FIELDS, env={name: value}))
 
 

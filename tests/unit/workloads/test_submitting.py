@@ -108,7 +108,7 @@ def test_without_the_client() -> None:
 
 
 class _Told(Api):
-    """An API server that says what it is told to, one Job after the other."""
+    """A fake API server with fixed answers, one after the other."""
 
     def __init__(self, *answers: Any) -> None:
         super().__init__(None, "vision")
@@ -178,7 +178,7 @@ def test_silence_that_lasts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("slept")
 def test_a_job_that_is_deleted_meanwhile() -> None:
-    """Has no result that could be told."""
+    """It has no result to report."""
     with pytest.raises(ClusterError, match="is gone before its end was seen"):
         _followed((job(active=1),), ApiError(404, 'jobs.batch "train" not found'))
 

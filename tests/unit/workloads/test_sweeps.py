@@ -75,7 +75,7 @@ def test_references_are_not_expanded() -> None:
 
 
 def test_no_more_at_once_than_there_are() -> None:
-    """And all at once unless said."""
+    """All at once by default."""
     assert _sweep()["spec"]["parallelism"] == 6
     assert _sweep(parallelism=100)["spec"]["parallelism"] == 6
 

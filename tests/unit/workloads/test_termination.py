@@ -35,7 +35,7 @@ def test_the_flag_goes_up_and_the_handler_before_is_called() -> None:
 
 
 def test_other_signals() -> None:
-    """Any signal can be the announcement, and only those asked for are handled."""
+    """Any signal can be the announcement, and only the given ones are handled."""
     before = signal.getsignal(signal.SIGTERM)
     with Termination(signal.SIGUSR1, signal.SIGUSR2) as termination:
         assert signal.getsignal(signal.SIGTERM) is before

@@ -126,7 +126,7 @@ def test_maintenance_is_scheduled_for_versions_and_images(days: list[str], sched
 
 
 def test_pods_have_identities_of_their_own() -> None:
-    """The cluster issues tokens that Entra can be told to trust."""
+    """The cluster issues tokens that Entra can trust."""
     inputs = cluster(synth(AKS))
     assert inputs["oidcIssuerProfile"] == {"enabled": True}
     assert inputs["securityProfile"] == {"workloadIdentity": {"enabled": True}}
@@ -263,7 +263,7 @@ def test_everything_that_takes_tags_has_them() -> None:
 
 
 def test_the_group_is_the_declared_one_or_the_clusters() -> None:
-    """Everything stands in one resource group, which goes when the cluster goes."""
+    """Everything is in one resource group, which is deleted with the cluster."""
     for declaration, name in ((AKS, "train"), (cloud(resourceGroup="ml"), "ml")):
         recording = synth(declaration)
         groups = {
@@ -284,7 +284,7 @@ def test_the_subnet_is_private_and_a_resource_of_its_own() -> None:
 
 
 def test_a_subnet_that_is_there_is_used_and_not_made() -> None:
-    """The identity is granted that subnet, and every pool stands in it."""
+    """The identity is granted that subnet, and every pool is in it."""
     recording = synth(cloud(network={"subnet": SUBNET}))
     assert not [item for item in recording if item.type.startswith("azure-native:network:")]
     assert recording.named("train-identity-subnet").inputs["scope"] == SUBNET

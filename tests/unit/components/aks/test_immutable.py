@@ -149,7 +149,7 @@ def test_the_hook_lets_everything_else_pass() -> None:
 
 
 def test_every_pool_is_guarded_by_the_one_hook() -> None:
-    """Work pools by their own component, the system pool by the cluster's; a destroy needs none of it."""
+    """Work pools by their own component, the system pool by the cluster's; a destroy needs no hook."""
     recording = synth(AKS)
     guarded = {item.name: item for item in recording if item.hooks}
     assert set(guarded) == {"train-cluster", "train-cpu", "train-t4", "train-steady"}

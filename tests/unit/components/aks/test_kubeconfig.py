@@ -37,7 +37,7 @@ def encoded(text: str) -> str:
 
 @pytest.mark.parametrize("dump", [yaml.safe_dump, json.dumps])
 def test_server_and_authority_are_all_that_is_read(dump: Any) -> None:
-    """AKS writes YAML, which JSON is too; its user and whatever that holds is left behind."""
+    """AKS writes YAML, which JSON is too; its user and credentials are dropped."""
     parsed = server_and_authority(encoded(dump(GIVEN)))
     assert parsed == ("https://train-x.hcp.eastus.azmk8s.io:443", "QUJD")
 

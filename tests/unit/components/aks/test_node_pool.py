@@ -59,7 +59,7 @@ def test_a_capacity_kind_sets_its_own_fields_and_no_other(capacity: Any, expecte
 
 
 def test_a_spot_pool_declares_what_aks_would_add() -> None:
-    """Left out, every later preview would want to take the label and the taint away."""
+    """Without them, every later preview would remove the label and the taint."""
     inputs = made(machine="Standard_D8s_v5", capacity="spot")
     assert inputs["nodeLabels"] == {
         "ebbtide.dev/pool": "work",
@@ -70,7 +70,7 @@ def test_a_spot_pool_declares_what_aks_would_add() -> None:
 
 
 def test_an_overridden_taint_leaves_aks_its_own() -> None:
-    """AKS puts its spot taint on whatever else is declared; one that has no value is written without one."""
+    """AKS adds its spot taint to any declared ones; a taint without a value is written without one."""
     inputs = made(machine="Standard_D8s_v5", capacity="spot", taints=[{"key": "lab", "effect": "NoExecute"}])
     assert inputs["nodeTaints"] == ["lab:NoExecute", SPOT_TAINT]
 
@@ -154,7 +154,7 @@ def test_what_is_not_declared_is_left_to_aks() -> None:
 
 
 def test_a_pool_is_usable_alone() -> None:
-    """In someone else's program it adds one pool to their cluster, and brings nothing that it would share."""
+    """In another program it adds one pool to that program's cluster, and nothing shared."""
     pool = Pool(
         name="cpu", machine=MachineShape(type="Standard_D8s_v5"), capacity=Spot(), nodes=Nodes(max=10)
     )

@@ -18,7 +18,7 @@ SUBNET = "/subscriptions/s/resourceGroups/r/providers/Microsoft.Network/virtualN
 
 
 def existing(**cloud: Any) -> dict[str, Any]:
-    """A declaration that adds its work pools to a cluster that is there."""
+    """Return a declaration that adds its work pools to an existing cluster."""
     declaration = copy.deepcopy(AKS)
     del declaration["pools"][0]
     declaration["cloud"] |= {"existing": {"name": "their-aks"}} | cloud

@@ -175,7 +175,7 @@ def test_the_nodes_have_an_account_that_can_do_little() -> None:
 
 
 def test_no_role_is_bound_to_everyone() -> None:
-    """GKE refuses bindings to anonymous users, and to everyone with a Google account."""
+    """GKE refuses bindings to anonymous users, and to all Google accounts."""
     assert cluster(synth(GKE))["rbacBindingConfig"] == {
         "enableInsecureBindingSystemAuthenticated": False,
         "enableInsecureBindingSystemUnauthenticated": False,
@@ -183,7 +183,7 @@ def test_no_role_is_bound_to_everyone() -> None:
 
 
 def test_an_existing_network_is_used_and_not_made() -> None:
-    """Its ranges are named by the owner, and its way out is the owner's too."""
+    """Its ranges are named by the owner, who also provides egress."""
     network = {"vpc": "theirs", "subnet": "nodes", "podsRange": "p", "servicesRange": "s"}
     recording = synth(cloud(network=network))
     assert not [resource for resource in recording if resource.type.startswith("gcp:compute/")]

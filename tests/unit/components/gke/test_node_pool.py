@@ -124,7 +124,7 @@ def test_the_count_at_birth_is_per_zone(location: str, zones: list[str], total: 
 
 
 def test_the_count_at_birth_is_never_above_the_maximum() -> None:
-    """One node over three zones cannot be born in each of them."""
+    """One initial node cannot be in each of three zones."""
     declaration = only(GKE, machine="n2-standard-8", nodes={"min": 1, "max": 1})
     declaration["cloud"] = declaration["cloud"] | {"location": "us-central1"}
     assert synth(declaration).named("train-work", POOL).inputs["initialNodeCount"] == 0
@@ -151,7 +151,7 @@ def test_a_fixed_count_can_be_changed(location: str, zones: list[str], total: in
 
 
 def test_accelerators_and_their_driver() -> None:
-    """The driver's version is always said: what GKE installs unasked changed with its versions."""
+    """The driver's version is always set: GKE's default changed with its versions."""
     config = made(
         machine="n1-standard-8", accelerator={"type": "nvidia-tesla-t4", "count": 2, "driver": "latest"}
     )["nodeConfig"]
@@ -210,7 +210,7 @@ SITE = Site(CloudKind.GKE, "europe-west4-a")
 
 
 def alone(**pool: Any) -> Recording:
-    """A node pool in someone else's program."""
+    """A node pool in another program."""
 
     def program() -> None:
         args = NodePoolArgs(pool=Pool(**pool), site=SITE, cluster="theirs", project="their-project")
@@ -220,7 +220,7 @@ def alone(**pool: Any) -> Recording:
 
 
 def test_a_node_pool_is_usable_alone() -> None:
-    """Someone else's program needs no declaration, no topology and no cluster of ours."""
+    """Another program needs no declaration, no topology and no cluster of ours."""
     t4 = Accelerator(type="nvidia-tesla-t4")
     recording = alone(name="t4", machine="n1-standard-8", accelerator=t4, capacity=Spot(), nodes=Nodes(max=4))
     (resource,) = recording.of_type(POOL)
