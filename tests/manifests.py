@@ -55,8 +55,8 @@ def requests(manifest: Object) -> tuple[float, float]:
     Containers that only start a pod run before the others, so that the larger of the two counts.
     """
     spec = pod_spec(manifest)
-    running = [_asked(item) for item in spec.get("containers", ())]
-    starting = [_asked(item) for item in spec.get("initContainers", ())]
+    running = [_requests(item) for item in spec.get("containers", ())]
+    starting = [_requests(item) for item in spec.get("initContainers", ())]
     totals = [
         max(sum(item[index] for item in running), max((item[index] for item in starting), default=0))
         for index in (0, 1)
@@ -65,7 +65,7 @@ def requests(manifest: Object) -> tuple[float, float]:
     return totals[0] * replicas, totals[1] * replicas
 
 
-def _asked(container: Object) -> tuple[float, float]:
+def _requests(container: Object) -> tuple[float, float]:
     requested: dict[str, Any] = container.get("resources", {}).get("requests", {})
     return millicores(requested.get("cpu", "0")), mebibytes(requested.get("memory", "0"))
 

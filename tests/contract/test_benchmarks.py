@@ -32,7 +32,7 @@ def recordings() -> Mapping[str, Recording]:
     return {cloud: synth(declaration(cloud)) for cloud in BASES}
 
 
-def found(recording: Recording, cloud: str, type_: str) -> Iterator[Mapping[str, Any]]:
+def inputs_of(recording: Recording, cloud: str, type_: str) -> Iterator[Mapping[str, Any]]:
     """Inputs of all resources of a type."""
     if type_ == "Job":
         made = profile(declare(declaration(cloud)))
@@ -56,7 +56,7 @@ def test_a_default_is_what_every_resource_has(
 ) -> None:
     """The type occurs, and none of its resources has another value."""
     cloud, decides = CLOUDS[benchmark], cast("Property", item.default)
-    values = [at(dict(inputs), decides.path) for inputs in found(recordings[cloud], cloud, decides.type)]
+    values = [at(dict(inputs), decides.path) for inputs in inputs_of(recordings[cloud], cloud, decides.type)]
     assert values, decides.type
     assert [value for value in values if not decides.expected.holds(value)] == []
 

@@ -18,12 +18,12 @@ _AKS_CLUSTER = "azure-native:containerservice:ManagedCluster"
 _AKS_POOL = "azure-native:containerservice:AgentPool"
 
 
-def _told(story: str) -> Recording:
+def _recorded(story: str) -> Recording:
     return synth_stack(ROOT / "examples" / story / f"Pulumi.{story}.yaml")
 
 
 def _profile(story: str) -> Profile:
-    return Profile.load(cast("str", _told(story).outputs["placementProfile"]))
+    return Profile.load(cast("str", _recorded(story).outputs["placementProfile"]))
 
 
 def _at(data: Any, path: str) -> Any:
@@ -43,7 +43,7 @@ def _inputs(story: str, type_: str, name: str) -> Any:
     """Inputs of the one resource of a type that has that name in its cloud."""
     matching = [
         resource.inputs
-        for resource in _told(story).of_type(type_)
+        for resource in _recorded(story).of_type(type_)
         if name in [resource.inputs.get(key) for key in ("name", "agentPoolName", "resourceName")]
     ]
     assert len(matching) == 1
@@ -252,7 +252,7 @@ def test_existing_cluster_is_left_alone(story: str, besides: set[str]) -> None:
     Deployment."""
     made = {
         resource.type
-        for resource in _told(story)
+        for resource in _recorded(story)
         if resource.custom and not resource.read and not resource.type.startswith("pulumi:")
     }
     assert made == {_GKE_POOL, "kubernetes:apps/v1:DeploymentPatch", *besides}
@@ -261,18 +261,18 @@ def test_existing_cluster_is_left_alone(story: str, besides: set[str]) -> None:
 def test_the_volume_of_the_training_story_is_declared() -> None:
     """The claim that its steps mount is made by its own stack, in the namespace where they run, on a bucket
     that they may write."""
-    (claim,) = _told("checkpointed-training").of_type("kubernetes:core/v1:PersistentVolumeClaim")
+    (claim,) = _recorded("checkpointed-training").of_type("kubernetes:core/v1:PersistentVolumeClaim")
     document, settings = compiled(module("checkpointed-training", "pipeline").checkpointed_training)
     assert document["pipelineInfo"]["name"] == "checkpointed-training"
     for step in ("exec-copydata", "exec-train"):
         (mounted,) = settings[step]["pvcMount"]
         assert (_at(claim.inputs, "metadata.name"), NAMESPACE) == (mounted["constant"], "kubeflow")
     assert _at(claim.inputs, "metadata.namespace") == NAMESPACE
-    (volume,) = _told("checkpointed-training").of_type("kubernetes:core/v1:PersistentVolume")
+    (volume,) = _recorded("checkpointed-training").of_type("kubernetes:core/v1:PersistentVolume")
     assert _at(volume.inputs, "spec.csi.driver") == "gcsfuse.csi.storage.gke.io"
     acting = [
         _at(item.inputs, "member")
-        for item in _told("checkpointed-training").of_type("gcp:serviceaccount/iAMMember:IAMMember")
+        for item in _recorded("checkpointed-training").of_type("gcp:serviceaccount/iAMMember:IAMMember")
     ]
     assert "serviceAccount:acme-ml.svc.id.goog[kubeflow/pipeline-runner]" in acting
 
@@ -313,7 +313,7 @@ def test_plain_tasks_of_the_spot_story_have_a_home() -> None:
 
 def test_drivers_of_the_research_story_come_from_a_daemon_set() -> None:
     """It is for Container-Optimized OS, on the GPU pool alone, whose keyword it tolerates."""
-    (installer,) = _told("research-cluster").of_type("kubernetes:apps/v1:DaemonSet")
+    (installer,) = _recorded("research-cluster").of_type("kubernetes:apps/v1:DaemonSet")
     pod = _at(installer.inputs, "spec.template.spec")
     assert _at(pod, "initContainers[0].image") == "cos-nvidia-installer:fixed"
     terms = _at(pod, "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms")

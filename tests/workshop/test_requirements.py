@@ -15,7 +15,7 @@ def _text(name: str) -> str:
     return (ROOT / name).read_text(encoding="utf-8")
 
 
-def _asked(name: str) -> list[Requirement]:
+def _required(name: str) -> list[Requirement]:
     lines = (line.partition(" #")[0].strip() for line in _text(name).splitlines())
     return [Requirement(line) for line in lines if line and not line.startswith(("#", "-"))]
 
@@ -32,7 +32,9 @@ def test_lock_is_in_step(name: str) -> None:
     """Each requirement is locked at a version that it allows: otherwise `make lock` was forgotten."""
     locked = _locked(f"{name}.txt")
     assert [
-        str(item) for item in _asked(f"{name}.in") if not item.specifier.contains(locked.get(item.name, ""))
+        str(item)
+        for item in _required(f"{name}.in")
+        if not item.specifier.contains(locked.get(item.name, ""))
     ] == []
 
 
@@ -55,7 +57,7 @@ def test_locks_agree() -> None:
 
 def test_the_policy_pack_has_the_same_versions() -> None:
     """Of what it asks for as well: only protobuf and its own dependencies may differ."""
-    runtime, pack = ({item.name: str(item.specifier) for item in _asked(name)} for name in _RUN_WITH)
+    runtime, pack = ({item.name: str(item.specifier) for item in _required(name)} for name in _RUN_WITH)
     assert {name for name in runtime.keys() & pack.keys() if runtime[name] != pack[name]} == set()
 
 

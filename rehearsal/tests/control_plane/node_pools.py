@@ -61,7 +61,7 @@ class Running:
         selector = f"cloud.google.com/gke-nodepool={pool}"
         return [node["metadata"]["name"] for node in self.api.items("/api/v1/nodes", labelSelector=selector)]
 
-    def said(self, kind: str) -> list[str]:
+    def messages(self, kind: str) -> list[str]:
         """Return the texts of the timeline's events of a kind."""
         return [event.text for event in self.store.events(kind=kind)]
 
@@ -69,7 +69,7 @@ class Running:
         """Have the cloud take nodes back."""
         self.store.ask(Fault(RECLAIM, pool, 1, details))
 
-    def told(self, namespace: str, reason: str) -> list[str]:
+    def event_messages(self, namespace: str, reason: str) -> list[str]:
         """Return the messages of a namespace's events with a reason."""
         events = self.api.items(f"/api/v1/namespaces/{namespace}/events")
         return [event["message"] for event in events if event["reason"] == reason]

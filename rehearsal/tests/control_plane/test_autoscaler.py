@@ -25,9 +25,9 @@ PRIORITIES: Object = {
 def _grown(cloud: Running, place: str, expander: Expander) -> str:
     """The pool that grows for one more Job."""
     instruct(cloud.store, CLUSTER, Autoscaling(expander=expander))
-    before = len(cloud.said("node-added"))
+    before = len(cloud.messages("node-added"))
     cloud.api.create(JOBS.format(place), job(expander, work("x", {RUNS_FOR: "60"})))
-    wait(lambda: len(cloud.said("node-added")), lambda number: number > before)
+    wait(lambda: len(cloud.messages("node-added")), lambda number: number > before)
     return cloud.store.events(kind="node-added")[-1].facts["pool"]
 
 
@@ -59,6 +59,8 @@ def test_a_node_stays_as_long_as_the_autoscaler_is_told(control_plane: ControlPl
         assert cloud.store.clock.now() - ended > 900
         assert len(cloud.nodes("cpu")) == 1
         instruct(cloud.store, CLUSTER, Autoscaling(idle_seconds=60, settle_seconds=0))
-        (message,) = wait(lambda: cloud.said("node-removed"), lambda messages: len(messages) == 1, seconds=60)
+        (message,) = wait(
+            lambda: cloud.messages("node-removed"), lambda messages: len(messages) == 1, seconds=60
+        )
         assert message.endswith("it was not needed for 1 min.")
         assert cloud.nodes("cpu") == []

@@ -31,9 +31,11 @@ def test_a_pending_pod_brings_a_node_that_goes_again(control_plane: ControlPlane
         wait(lambda: cloud.nodes("cpu"), lambda names: len(names) == 1)
         path = f"{JOBS.format(place)}/short"
         wait(lambda: api.get(path), lambda item: bool(condition(item, "Complete")), seconds=60)
-        assert "pod triggered scale-up: [{cpu 0->1 (max: 4)}]" in cloud.told(place, "TriggeredScaleUp")
+        assert "pod triggered scale-up: [{cpu 0->1 (max: 4)}]" in cloud.event_messages(
+            place, "TriggeredScaleUp"
+        )
         wait(lambda: cloud.nodes("cpu"), lambda names: not names, seconds=60)
-        wait(lambda: cloud.said("node-removed"), lambda messages: len(messages) == 1)
+        wait(lambda: cloud.messages("node-removed"), lambda messages: len(messages) == 1)
         (came,), (went,) = cloud.store.events(kind="node-added"), cloud.store.events(kind="node-removed")
         assert came.facts["hourly"] == 0.05
         assert went.facts["cost"] == pytest.approx(0.05 * (went.at - came.at) / 3600, rel=0.1)
@@ -66,7 +68,7 @@ def test_half_of_the_nodes_are_taken(control_plane: ControlPlane, tmp_path: Path
         )
         wait(lambda: api.get(path)["status"].get("ready"), lambda ready: ready == 4, seconds=30)
         cloud.reclaim("c*", share=0.5, graceful=graceful)
-        wait(lambda: cloud.said("node-reclaimed"), lambda messages: len(messages) == 2)
+        wait(lambda: cloud.messages("node-reclaimed"), lambda messages: len(messages) == 2)
         pods = f"/api/v1/namespaces/{place}/pods"
         reason = "TerminationByKubelet" if graceful else "DeletionByPodGC"
         reasons = wait(
@@ -78,7 +80,7 @@ def test_half_of_the_nodes_are_taken(control_plane: ControlPlane, tmp_path: Path
         ended = wait(lambda: api.get(path), lambda item: bool(condition(item, "Complete")), seconds=150)
         assert ended["status"]["succeeded"] == 4
         assert ended["status"].get("failed", 0) == 0
-        assert len(cloud.said("node-removed")) >= 2
+        assert len(cloud.messages("node-removed")) >= 2
 
 
 def test_a_deallocated_machine_is_started_again(control_plane: ControlPlane, tmp_path: Path) -> None:
@@ -94,7 +96,7 @@ def test_a_deallocated_machine_is_started_again(control_plane: ControlPlane, tmp
         wait(lambda: api.get(path), lambda item: bool(condition(item, "Complete")), seconds=60)
         assert api.get(path)["status"].get("failed", 0) == 0
         assert cloud.nodes("cpu") == [name]
-        assert "it stays, stopped" in cloud.said("node-removed")[0]
+        assert "it stays, stopped" in cloud.messages("node-removed")[0]
         assert [event.facts["node"] for event in cloud.store.events(kind="node-added")] == [name, name]
 
 
@@ -107,7 +109,7 @@ def test_a_deleted_pool_is_drained(control_plane: ControlPlane, tmp_path: Path) 
         wait(lambda: api.get(path)["status"].get("ready"), lambda ready: ready == 1)
         forget(cloud.store, CLUSTER, "gone")
         wait(lambda: cloud.nodes("gone"), lambda names: not names, seconds=60)
-        messages = wait(lambda: cloud.said("node-removed"), lambda messages: len(messages) == 2)
+        messages = wait(lambda: cloud.messages("node-removed"), lambda messages: len(messages) == 2)
         assert all(text.endswith("its node pool was deleted.") for text in messages)
         wait(lambda: api.get(path)["status"].get("ready", 0), lambda ready: ready == 0)
 
@@ -119,7 +121,7 @@ def test_what_holds_a_node_is_said(control_plane: ControlPlane, tmp_path: Path) 
         bare = work("cpu", cpu="100m")
         bare["metadata"]["name"] = "bare"
         api.create(f"/api/v1/namespaces/{place}/pods", {"apiVersion": "v1", "kind": "Pod", **bare})
-        (message,) = wait(lambda: cloud.said("held-node"), lambda messages: len(messages) == 1)
+        (message,) = wait(lambda: cloud.messages("held-node"), lambda messages: len(messages) == 1)
         assert message.endswith("is kept: pod held/bare has no controller that would make it anew.")
         assert len(cloud.nodes("cpu")) == 1
         api.delete(f"/api/v1/namespaces/{place}/pods/bare")
@@ -138,10 +140,10 @@ def test_the_next_pool_takes_over(control_plane: ControlPlane, tmp_path: Path, f
         api.create(JOBS.format(place), job("short", work("x", {RUNS_FOR: "1"})))
         path = f"{JOBS.format(place)}/short"
         wait(lambda: api.get(path), lambda item: bool(condition(item, "Complete")), seconds=60)
-        (refused,) = cloud.said("no-node")
+        (refused,) = cloud.messages("no-node")
         assert refused.startswith("Pool cheap gets none of 1 node in us-central1-a: GCE ")
         assert [event.facts["pool"] for event in cloud.store.events(kind="node-added")] == ["dear"]
-        assert any("GCE" in text for text in cloud.told(place, "FailedScaleUp"))
+        assert any("GCE" in text for text in cloud.event_messages(place, "FailedScaleUp"))
 
 
 def test_a_pod_too_big_is_told_why(control_plane: ControlPlane, tmp_path: Path) -> None:
@@ -149,7 +151,9 @@ def test_a_pod_too_big_is_told_why(control_plane: ControlPlane, tmp_path: Path) 
     api, place = control_plane.api, namespace(control_plane.api, "too-big")
     with running(api, tmp_path, work_pool("cpu"), work_pool("other")) as cloud:
         api.create(JOBS.format(place), job("huge", work("cpu", cpu="64")))
-        (message,) = wait(lambda: cloud.told(place, "NotTriggerScaleUp"), lambda messages: len(messages) == 1)
+        (message,) = wait(
+            lambda: cloud.event_messages(place, "NotTriggerScaleUp"), lambda messages: len(messages) == 1
+        )
         assert message == (
             "pod didn't trigger scale-up: 1 Insufficient cpu, "
             "1 node(s) didn't match Pod's node affinity/selector"
@@ -226,11 +230,11 @@ def test_a_process_is_told_to_stop_and_resumes(control_plane: ControlPlane, tmp_
     template = work("cpu", {RUNS: "process"}, container=container, volumes=volumes)
     with running(api, tmp_path, work_pool("cpu")) as cloud:
         api.create(JOBS.format(place), job("resumes", template, **ON_SPOT))
-        wait(lambda: cloud.said("pod-log"), lambda messages: messages == ["starts at 0"], seconds=60)
+        wait(lambda: cloud.messages("pod-log"), lambda messages: messages == ["starts at 0"], seconds=60)
         cloud.reclaim("cpu", share=1, graceful=True)
         path = f"{JOBS.format(place)}/resumes"
         wait(lambda: api.get(path), lambda item: bool(condition(item, "Complete")), seconds=120)
-        lines = "\n".join(cloud.said("pod-log")).splitlines()
+        lines = "\n".join(cloud.messages("pod-log")).splitlines()
         assert lines[0] == "starts at 0"
         assert lines[1].startswith("told to stop at ")
         assert lines[2] == f"starts at {lines[1].split()[-1]}"

@@ -164,7 +164,7 @@ def test_a_coin_is_flipped(control_plane: ControlPlane, argo_tools: Tools, tmp_p
         assert flip["metadata"]["creationTimestamp"] < gpus["metadata"]["creationTimestamp"]
         drivers = [attempts[0] for task, attempts in pods.items() if task.endswith("-driver")]
         assert {on.pool(driver) for driver in drivers} == {"default-pool"}
-        assert "There is no NVIDIA driver here." in on.cloud.said("pod-log")
+        assert "There is no NVIDIA driver here." in on.cloud.messages("pod-log")
         wait(lambda: on.cloud.nodes("preemptible-gpu-pool"), lambda names: not names, seconds=60)
 
 
@@ -175,7 +175,7 @@ def test_tails(control_plane: ControlPlane, argo_tools: Tools, tmp_path: Path) -
         ended = on.ended(run, seconds=240)
         assert ended["status"]["phase"] == "Succeeded", _nodes(ended)
         assert "condition-branches-1.condition-3.say" in on.pods(run)
-        assert "It was tails." in on.cloud.said("pod-log")
+        assert "It was tails." in on.cloud.messages("pod-log")
         assert {event.facts["pool"] for event in on.cloud.store.events(kind="node-added")} == {"default-pool"}
 
 
@@ -201,7 +201,9 @@ def test_training_goes_on(control_plane: ControlPlane, argo_tools: Tools, tmp_pa
         )
 
         def begun() -> list[int]:
-            return [int(line.split()[4]) for line in on.cloud.said("pod-log") if line.startswith("Going on")]
+            return [
+                int(line.split()[4]) for line in on.cloud.messages("pod-log") if line.startswith("Going on")
+            ]
 
         for attempt, graceful in enumerate((True, False), start=1):
             wait(begun, lambda steps: len(steps) == attempt, seconds=180)  # noqa: B023 - at once
@@ -220,7 +222,7 @@ def test_training_goes_on(control_plane: ControlPlane, argo_tools: Tools, tmp_pa
         main = next(container for container in trained["spec"]["containers"] if container["name"] == "main")
         assert main["resources"]["limits"] == {"memory": "48G", "nvidia.com/gpu": "4"}
         assert trained["metadata"]["labels"]["step"] == "train"
-        assert any("from the line." in line for line in on.cloud.said("pod-log"))
+        assert any("from the line." in line for line in on.cloud.messages("pod-log"))
         wait(lambda: on.cloud.nodes("preemptible-gpu-pool"), lambda names: not names, seconds=60)
 
 

@@ -30,7 +30,7 @@ SHORT = ("queued-gpus", "spot-storm")
 """What `make rehearse` plays; `make rehearse-all` plays all of them."""
 
 
-def _each(files: Mapping[str, Path]) -> Iterator[ParameterSet]:
+def _cases(files: Mapping[str, Path]) -> Iterator[ParameterSet]:
     for name, file in files.items():
         yield pytest.param(str(file), id=name, marks=() if name in SHORT else (pytest.mark.long,))
 
@@ -45,7 +45,7 @@ def _played(out: Path, *arguments: str) -> None:
     assert [step["misses"] for step in report["steps"] if step["misses"]] == []
 
 
-@pytest.mark.parametrize("scenario", [*_each(built_in()), *_each(STORIES)])
+@pytest.mark.parametrize("scenario", [*_cases(built_in()), *_cases(STORIES)])
 def test_every_expectation_is_met(scenario: str, tmp_path: Path) -> None:
     """Ours and the stories'."""
     _played(tmp_path / "report.json", "--scenario", scenario)

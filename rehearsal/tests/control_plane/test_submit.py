@@ -275,7 +275,7 @@ def test_what_is_refused(control_plane: ControlPlane, ebbtide: Ebbtide) -> None:
     )
 
 
-def test_whoever_may_not(control_plane: ControlPlane, tmp_path: Path) -> None:
+def test_users_without_rights(control_plane: ControlPlane, tmp_path: Path) -> None:
     """A user without rights, and a user that the cluster does not know."""
     access = json.loads(control_plane.plan.kubeconfig.read_text())
     account = "/api/v1/namespaces/default/serviceaccounts/default/token"

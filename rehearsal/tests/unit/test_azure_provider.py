@@ -113,7 +113,7 @@ def test_names_places_and_api_versions_are_filled_in(tmp_path: Path) -> None:
     assert first["azureApiVersion"] == "2024-03-01"
 
 
-def test_what_the_schema_does_not_have_reaches_nobody(tmp_path: Path) -> None:
+def test_properties_without_a_schema_are_dropped(tmp_path: Path) -> None:
     """azure-native leaves out an unknown property without failing; the timeline says it."""
     azure = Azure(tmp_path)
     made = azure.make("resources:ResourceGroup", resourceGroupName="train", colour="green")

@@ -15,14 +15,14 @@ from ebbtide_rehearsal.scenarios import built_in
 from tests.repository import ROOT
 
 
-def _said(*arguments: str) -> tuple[int, str]:
+def _invoke(*arguments: str) -> tuple[int, str]:
     done = CliRunner().invoke(app, ["rehearse", "--cwd", str(ROOT), *arguments])
     return done.exit_code, done.output
 
 
 def test_the_scenarios_that_come_along_are_listed() -> None:
     """Each with its name and what it shows."""
-    status, text = _said("--list")
+    status, text = _invoke("--list")
     assert status == 0
     assert [line.split()[0] for line in text.splitlines()] == list(built_in())
 
@@ -42,7 +42,7 @@ def test_a_shell_completes_scenarios() -> None:
 
 def test_a_scenario_that_is_not_there_is_a_wrong_call() -> None:
     """Status 2, and the one that was meant."""
-    status, text = _said("--scenario", "spot-strom")
+    status, text = _invoke("--scenario", "spot-strom")
     assert status == 2
     assert "Did you mean spot-storm?" in text
 
@@ -51,7 +51,7 @@ def test_a_stack_with_faults_is_refused_before_anything_is_built(tmp_path: Path)
     """Status 2, and every fault; no tool is looked for."""
     faulty = tmp_path / "Pulumi.faulty.yaml"
     faulty.write_text("config: {'ebbtide:cluster': {cloud: {kind: gke}, pools: []}}")
-    status, text = _said("--config-file", str(faulty))
+    status, text = _invoke("--config-file", str(faulty))
     assert status == 2
     assert "cloud.project" in text
 
@@ -66,7 +66,7 @@ def test_manifests_without_an_index_are_refused_before_anything_is_built(
     """Status 2, what is wrong with the index, and what to write in it."""
     if index is not None:
         (tmp_path / "index.yaml").write_text(index)
-    status, text = _said("dev", "--manifests", str(tmp_path))
+    status, text = _invoke("dev", "--manifests", str(tmp_path))
     assert status == 2
     assert wrong in " ".join(text.split())
     assert "its address as the program gives it" in " ".join(text.split())
@@ -75,7 +75,7 @@ def test_manifests_without_an_index_are_refused_before_anything_is_built(
 @pytest.mark.parametrize("option", ["--manifests", "--charts"])
 def test_a_directory_that_is_not_there_is_named(tmp_path: Path, option: str) -> None:
     """Status 2, before anything is built."""
-    status, text = _said("dev", option, str(tmp_path / "none"))
+    status, text = _invoke("dev", option, str(tmp_path / "none"))
     assert status == 2
     assert "there is no such directory" in " ".join(text.split())
 

@@ -154,7 +154,7 @@ def test_kwok_leaves_pods_alone_that_are_really_run(tmp_path: Path) -> None:
         assert excluded == (stage["spec"]["resourceRef"]["kind"] == "Pod"), stage["metadata"]["name"]
 
 
-def test_kwok_has_the_pods_of_programs_that_are_not_at_hand(tmp_path: Path) -> None:
+def test_kwok_has_the_pods_of_missing_programs(tmp_path: Path) -> None:
     """They become ready like any others."""
     for stage in stages(_kwok_stages(tmp_path), []):
         assert not [item["key"] for item in _expressions(stage) if ".metadata.labels" in item["key"]]

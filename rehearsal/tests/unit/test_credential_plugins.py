@@ -84,7 +84,7 @@ def test_the_programs_refuse_what_the_real_ones_refuse(
     assert TOKEN not in done.stdout
 
 
-def test_nobody_else_may_read_the_token(plugins: Path) -> None:
+def test_the_token_is_private(plugins: Path) -> None:
     """The programs are their owner's alone."""
     assert {program.stat().st_mode & 0o777 for program in plugins.iterdir()} == {0o700}
 

@@ -118,7 +118,7 @@ def test_the_same_in_other_words(cloud: Cloud, name: str, changes: dict[str, Any
     assert cloud.diff(IDS[name], base(name, **changes)) == Change()
 
 
-def test_what_somebody_else_changed_is_read_back(cloud: Cloud) -> None:
+def test_changes_by_others_are_read_back(cloud: Cloud) -> None:
     """A maximum that was changed past the stack is found, and the program's is wanted back."""
     pool = cloud.store.get("gcp", IDS["train-cpu"])
     assert pool is not None

@@ -188,7 +188,7 @@ def test_first_nodes_that_do_not_come(tmp_path: Path) -> None:
     assert cloud.diff(f"{CLUSTER_ID}/nodePools/system", base("train-system")) == Change()
 
 
-def test_a_default_pool_that_nobody_takes_away(tmp_path: Path) -> None:
+def test_a_default_pool_that_is_kept(tmp_path: Path) -> None:
     """Unless it is removed, GKE's default pool exists with its initial nodes."""
     cloud = with_cluster(tmp_path, removeDefaultNodePool=None, initialNodeCount=2)
     made = cloud.node_pools()["default-pool"]

@@ -30,7 +30,7 @@ URN = "urn:pulumi:dev::ebbtide::a:b:Parent$gcp:storage/bucket:Bucket::logs"
 
 
 @dataclass
-class Told:
+class RecordingProvider:
     """A provider that writes down what it is asked."""
 
     package: str = "gcp"
@@ -38,9 +38,9 @@ class Told:
     project: str = ""
     calls: list[tuple[str, Call, Properties]] = field(default_factory=list[tuple[str, Call, Properties]])
 
-    def configured(self, variables: Properties) -> "Told":
+    def configured(self, variables: Properties) -> "RecordingProvider":
         """One that knows its project and writes to the same list."""
-        return Told(project=str(variables["project"]), calls=self.calls)
+        return RecordingProvider(project=str(variables["project"]), calls=self.calls)
 
     def check_config(self, variables: Properties) -> Sequence[Failure]:
         """The project is needed."""
@@ -91,7 +91,7 @@ class Told:
 class Served:
     """A provider that is served, and a connection to it as the engine has one."""
 
-    provider: Told
+    provider: RecordingProvider
     store: Store
     port: int
 
@@ -105,7 +105,7 @@ class Served:
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Served]:
     """A provider that writes down what it is asked."""
-    provider, store = Told(), Store(tmp_path / "s")
+    provider, store = RecordingProvider(), Store(tmp_path / "s")
     server, port = serve(provider, store)
     yield Served(provider, store, port)
     server.stop(grace=None).wait()

@@ -21,7 +21,7 @@ def _changing(addons: object, **more: object) -> dict[str, Any]:
     return UP | {"change": {"addons": addons}} | more
 
 
-def _asked(addons: object, *steps: dict[str, Any]) -> set[str]:
+def _optional_tools(addons: object, *steps: dict[str, Any]) -> set[str]:
     """Return the optional tools that a scenario needs."""
     scenario = Scenario.model_validate(
         {"title": "It is tried.", "declaration": {**GKE, "addons": addons}, "steps": [UP, *steps]}
@@ -54,7 +54,7 @@ def test_what_some_declaration_can_use_is_asked_for(
     addons: object, steps: list[dict[str, Any]], expected: set[str]
 ) -> None:
     """The declaration of every step counts."""
-    assert _asked(addons, *steps) == expected
+    assert _optional_tools(addons, *steps) == expected
 
 
 def test_a_scenario_of_another_stack_is_asked_for_its_own() -> None:
@@ -69,13 +69,13 @@ def test_a_scenario_of_another_stack_is_asked_for_its_own() -> None:
 def test_argo_is_asked_for_where_a_pipeline_runs() -> None:
     """Its controller takes minutes to build, and no other scenario uses it."""
     run = {"do": "run-pipeline", "program": "pipeline.py"}
-    assert _asked({}, run) == {"workflow-controller", "argo-crds"}
+    assert _optional_tools({}, run) == {"workflow-controller", "argo-crds"}
 
 
 def test_a_fault_is_said_before_anything_is_built() -> None:
     """Tools can take a quarter of an hour."""
     with pytest.raises(DeclarationError):
-        _asked({"katibb": {}})
+        _optional_tools({"katibb": {}})
 
 
 def test_the_cloud_knows_what_it_was_told(tmp_path: Path) -> None:

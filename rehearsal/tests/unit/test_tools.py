@@ -80,7 +80,7 @@ def test_what_is_missing_is_built_once(machine: Machine) -> None:
     assert machine.built() == ["go.etcd.io/etcd/server/v3", "sigs.k8s.io/kwok/cmd/kwok"]
 
 
-def test_whoever_waits_is_told(machine: Machine) -> None:
+def test_waiting_is_reported(machine: Machine) -> None:
     """Progress reports each build with its number and Go's messages."""
     machine.go()
     steps: list[Step] = []

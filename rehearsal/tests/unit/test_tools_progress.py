@@ -21,7 +21,7 @@ _STEPS: list[Step] = [
 ]
 
 
-def _seen(*, terminal: bool) -> str:
+def _shown(*, terminal: bool) -> str:
     file = StringIO()
     with narration(Console(file=file, force_terminal=terminal, width=60)) as say:
         for step in _STEPS:
@@ -31,7 +31,7 @@ def _seen(*, terminal: bool) -> str:
 
 def test_a_log_gets_a_line_for_each_start_and_end() -> None:
     """Never broken, and none for every package."""
-    assert _seen(terminal=False).splitlines() == [
+    assert _shown(terminal=False).splitlines() == [
         "Another rehearsal is building; waiting for it.",
         "[1/3] kwok 0.8.0: building, about 2 minutes from scratch on 2 cores",
         "kwok: ready after 2 min 5 s",
@@ -45,4 +45,4 @@ def test_a_log_gets_a_line_for_each_start_and_end() -> None:
 @pytest.mark.parametrize("line", ["kwok: ready after 2 min 5 s", "kube-scheduler: ready after 7 s"])
 def test_a_terminal_keeps_what_is_done(line: str) -> None:
     """Above the line that moves."""
-    assert line in _seen(terminal=True)
+    assert line in _shown(terminal=True)

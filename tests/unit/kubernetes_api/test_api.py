@@ -160,7 +160,7 @@ def test_no_answer_now(server: _Server, api: Api, status: int) -> None:
     assert len(server.asked) == 1
 
 
-def test_nobody_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_server(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error names the server and the cause; no proxy leads to this machine."""
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy.invalid:1")
     with socket.socket() as taken:
@@ -191,15 +191,15 @@ def test_kubeconfigs_that_lead_nowhere(tmp_path: Path, monkeypatch: pytest.Monke
     code = "from ebbtide.kubernetes_api import Api, KubeconfigError\ntry: Api.of_user({!r})\n"
     code += "except KubeconfigError as error: print(error)"
     monkeypatch.setenv("KUBECONFIG", str(file))
-    assert _said(code.format("prod")).startswith("No kubeconfig has a context prod that can be used: ")
-    assert _said(code.format("dev")) == ""
+    assert _printed(code.format("prod")).startswith("No kubeconfig has a context prod that can be used: ")
+    assert _printed(code.format("dev")) == ""
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
-    assert _said(code.format("")).startswith("There is no kubeconfig to reach a cluster with: ")
+    assert _printed(code.format("")).startswith("There is no kubeconfig to reach a cluster with: ")
 
 
 def test_without_the_client() -> None:
     """The error names what to install, on the first request and not before."""
-    output = _said(
+    output = _printed(
         "import sys; sys.modules['kubernetes'] = None\n"
         "from ebbtide.kubernetes_api import Api, MissingClientError\n"
         "try: Api.of_user()\n"
@@ -209,7 +209,7 @@ def test_without_the_client() -> None:
     assert output.endswith(f"Install it with: {pip_install('cluster')}.\n")
 
 
-def _said(code: str) -> str:
+def _printed(code: str) -> str:
     """Return the output of a separate process: the client reads `KUBECONFIG` when it is imported."""
     return subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True

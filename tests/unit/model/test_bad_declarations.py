@@ -175,7 +175,7 @@ def _shape_faults(written: Any) -> tuple[Fault, ...] | None:
     return None
 
 
-def _said(written: Any) -> str:
+def _outcome(written: Any) -> str:
     try:
         declare(written)
     except DeclarationError as refused:
@@ -209,5 +209,5 @@ def test_no_junk_gets_through(cloud: str, junk: list[tuple[int, Any]]) -> None:
         paths = _paths(written)
         written = _put(written, paths[number % len(paths)], value)
     before = repr(written)
-    assert not _JARGON.search(_said(written))
+    assert not _JARGON.search(_outcome(written))
     assert repr(written) == before

@@ -11,7 +11,7 @@ from tests.unit.operations.objects import NOW, PROFILE, STATE, Object, condition
 NODES = (node("n", "spot"), node("m", "system"), {"metadata": {"name": "theirs"}})
 
 
-def _found(
+def _work(
     *pods: Object, workloads: tuple[Object, ...] = (), state: State = STATE, **controllers: tuple[Object, ...]
 ) -> list[Work]:
     return work(
@@ -20,14 +20,14 @@ def _found(
 
 
 def _names(*pods: Object, **more: Any) -> list[str]:
-    return sorted(f"{item.kind} {item.namespace}/{item.name}" for item in _found(*pods, **more))
+    return sorted(f"{item.kind} {item.namespace}/{item.name}" for item in _work(*pods, **more))
 
 
 def test_a_job_with_pods() -> None:
     """It is one piece of work however many pods it has, of its own age, on the pools that they are on."""
     job = made("train", minutes=90)
     pods = [pod(f"train-{index}", owner=("Job", job)) for index in range(3)]
-    (item,) = _found(*pods, pod("train-x", node="", phase="Pending", owner=("Job", job)), Job=(job,))
+    (item,) = _work(*pods, pod("train-x", node="", phase="Pending", owner=("Job", job)), Job=(job,))
     assert (item.kind, item.name, item.namespace) == ("Job", "train", "research")
     assert (item.pods, item.pools, item.queue) == (4, ("spot",), "")
     assert (NOW - item.since).total_seconds() == 90 * 60
@@ -87,7 +87,7 @@ def test_what_waits_in_a_queue() -> None:
     """A Job that Kueue has not admitted is work without a pod, with the name of its queue."""
     job, other = made("second"), made("elsewhere", "default")
     admitted = made("first", minutes=9)
-    (first, second) = _found(
+    (first, second) = _work(
         Job=(job, admitted, other),
         workloads=(
             made("w", owner=("Job", job), spec={"queueName": "ours"}),

@@ -27,7 +27,7 @@ def objects(declaration: Declaration) -> list[dict[str, Any]]:
     return [item for layer in layers(queueing(declare(declaration))) for item in layer]
 
 
-def found(declaration: Declaration, kind: str, name: str) -> dict[str, Any]:
+def object_of(declaration: Declaration, kind: str, name: str) -> dict[str, Any]:
     """One of them."""
     (item,) = [
         item for item in objects(declaration) if (item["kind"], item["metadata"]["name"]) == (kind, name)
@@ -68,7 +68,7 @@ def _validators() -> dict[str, Any]:
 
 def test_the_schemas_are_strict() -> None:
     """A misspelt field would be seen."""
-    wrong = found(changed(GKE, queues=[{"name": "gpus", "pools": ["t4"]}]), "ClusterQueue", "gpus")
+    wrong = object_of(changed(GKE, queues=[{"name": "gpus", "pools": ["t4"]}]), "ClusterQueue", "gpus")
     wrong["spec"]["cohort"] = wrong["spec"].pop("cohortName")
     with pytest.raises(jsonschema.ValidationError):
         _validators()["ClusterQueue"].validate(wrong)
@@ -144,7 +144,7 @@ QUEUED = changed(GKE, queues=[{"name": "gpus", "pools": ["t4", "a100"]}])
 
 def test_a_queue_prefers_and_borrows() -> None:
     """The paths that decide how work is admitted."""
-    spec = found(QUEUED, "ClusterQueue", "gpus")["spec"]
+    spec = object_of(QUEUED, "ClusterQueue", "gpus")["spec"]
     assert spec["cohortName"] == "train"
     assert spec["flavorFungibility"] == {"whenCanBorrow": "MayStopSearch", "whenCanPreempt": "TryNextFlavor"}
     assert spec["preemption"] == {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"}
@@ -160,7 +160,7 @@ def test_a_queue_prefers_and_borrows() -> None:
 
 def test_a_queued_pool_is_asked_for() -> None:
     """The request is for pods with the accelerator, and they are led to the nodes of their own request."""
-    spec = found(QUEUED, "ProvisioningRequestConfig", "queued-nvidia")["spec"]
+    spec = object_of(QUEUED, "ProvisioningRequestConfig", "queued-nvidia")["spec"]
     assert spec["provisioningClassName"] == "queued-provisioning.gke.io"
     assert spec["managedResources"] == ["nvidia.com/gpu"]
     assert spec["podSetMergePolicy"] == "IdenticalWorkloadSchedulingRequirements"
@@ -170,13 +170,13 @@ def test_a_queued_pool_is_asked_for() -> None:
             "valueFromProvisioningClassDetail": "ResizeRequestName",
         }
     ]
-    check = found(QUEUED, "AdmissionCheck", "queued-nvidia")["spec"]
+    check = object_of(QUEUED, "AdmissionCheck", "queued-nvidia")["spec"]
     assert check["controllerName"] == "kueue.x-k8s.io/provisioning-request"
 
 
 def test_the_cohort_owns_the_quota() -> None:
     """Four T4 nodes of four GPUs, ten A100 nodes of one."""
-    (group,) = found(QUEUED, "Cohort", "train")["spec"]["resourceGroups"]
+    (group,) = object_of(QUEUED, "Cohort", "train")["spec"]["resourceGroups"]
     gpus = {flavor["name"]: flavor["resources"][2]["nominalQuota"] for flavor in group["flavors"]}
     assert gpus == {"t4": "16", "a100": "10"}
 
@@ -185,16 +185,16 @@ def test_a_share_is_a_weight() -> None:
     """A team's weight stands on each of its queues, a guarantee on one and no longer in the cohort."""
     teams = [{"name": "vision", "weight": 3, "guarantee": {"t4": 1}}, {"name": "speech"}]
     declaration = changed(QUEUED, teams=teams)
-    mine = found(declaration, "ClusterQueue", "vision.gpus")["spec"]
+    mine = object_of(declaration, "ClusterQueue", "vision.gpus")["spec"]
     assert mine["fairSharing"] == {"weight": "3"}
     assert mine["resourceGroups"][0]["flavors"][0]["resources"][2]["nominalQuota"] == "4"
-    (group,) = found(declaration, "Cohort", "train")["spec"]["resourceGroups"]
+    (group,) = object_of(declaration, "Cohort", "train")["spec"]["resourceGroups"]
     assert group["flavors"][0]["resources"][2]["nominalQuota"] == "12"
 
 
 def test_a_check_of_aks_is_for_all_pods() -> None:
     """AKS has no detail by which pods would find their nodes, and takes pods of any kind."""
     declaration = changed(AKS, queues=[{"name": "gpus", "pools": ["t4"], "together": True}])
-    spec = found(declaration, "ProvisioningRequestConfig", "together")["spec"]
+    spec = object_of(declaration, "ProvisioningRequestConfig", "together")["spec"]
     assert "podSetUpdates" not in spec
     assert "managedResources" not in spec

@@ -169,7 +169,7 @@ def test_no_secret_is_shown(preview: Preview) -> None:
     assert "hunter22" not in _text(preview, 120, terminal=True, values=True)
 
 
-def test_plain_where_nobody_looks(preview: Preview) -> None:
+def test_plain_without_a_terminal(preview: Preview) -> None:
     """Control sequences only for a terminal."""
     assert "\x1b[" not in _text(preview, 120)
     assert "\x1b[" in _text(preview, 120, terminal=True)

@@ -63,7 +63,7 @@ def test_a_declaration_of_the_whole_project(tmp_path: Path) -> None:
     assert _position(files, "pools[1].machine") == "Pulumi.yaml:11:13"
 
 
-def _said(files: StackFiles) -> str:
+def _error(files: StackFiles) -> str:
     with pytest.raises(DeclarationError) as refused:
         declare(files.declaration(), default_name=files.cluster_name)
     return declaration_text(refused.value, files.source).replace(f"{files.root}/", "")
@@ -74,7 +74,7 @@ def test_pools_one_indent_too_far_left(tmp_path: Path, project: str) -> None:
     """The missing field is found beside the declaration, in a project of any name."""
     head, pools = _DEV.split("    pools:\n")
     moved = "".join(f"{line[2:]}\n" for line in pools.splitlines())
-    assert _said(_files(tmp_path, f"{head}  pools:\n{moved}", project)) == (
+    assert _error(_files(tmp_path, f"{head}  pools:\n{moved}", project)) == (
         "The declaration has 1 error.\n\n"
         "Pulumi.dev.yaml:5:3: pools\n"
         "  pools is missing. Nothing can be made without it.\n"

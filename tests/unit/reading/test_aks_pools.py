@@ -59,7 +59,7 @@ def test_a_pool_is_read_whole() -> None:
     assert [str(taint) for taint in pool.taints] == [f"{_SPOT}=spot:NoSchedule", "bare:NoExecute"]
 
 
-def test_the_spot_taint_is_there_though_nobody_declares_it() -> None:
+def test_the_undeclared_spot_taint_is_read() -> None:
     """AKS adds it."""
     assert _pool(scale_set_priority="Spot").taints == (
         TaintFacts(_SPOT, "spot", "NoSchedule", automatic=True),

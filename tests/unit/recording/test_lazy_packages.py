@@ -68,7 +68,7 @@ def test_functions_are_functions() -> None:
     assert kinds == ["function", "function", "function", "module"]
 
 
-def test_whoever_wants_everything_has_it() -> None:
+def test_the_whole_package_is_loaded_on_request() -> None:
     """A star import, a directory, and a name that no module is called after load the package whole."""
     answers = _run(f"""
         import json

@@ -46,10 +46,10 @@ def test_faults_of_inputs_are_listed() -> None:
 
     assert str(_fails(program)) == "Invalid pool\nnodes.max: is below the minimum"
 
-    def one() -> None:
+    def of_one_property() -> None:
         raise pulumi.InputPropertyError("nodes.max", "is below the minimum")
 
-    assert str(_fails(one)) == "nodes.max: is below the minimum"
+    assert str(_fails(of_one_property)) == "nodes.max: is below the minimum"
 
 
 def test_any_other_exception_has_its_kind_and_cause() -> None:

@@ -138,7 +138,7 @@ def test_resources_made_inside_apply_are_waited_for() -> None:
     assert [resource.name for resource in run(program)] == ["first", "second", "third"]
 
 
-def test_a_thread_is_had_by_whoever_asks_for_one() -> None:
+def test_threads_of_the_program_are_real() -> None:
     """Only the SDK's calls to the monitor run at once; what a program hands to a thread runs in one."""
 
     async def program() -> None:

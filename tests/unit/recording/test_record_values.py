@@ -75,7 +75,7 @@ def test_an_output_that_the_program_declares_secret() -> None:
     assert recording.outputs["name"] == "train"
 
 
-def test_what_nobody_assumes_is_unknown() -> None:
+def test_values_without_an_assumption_are_unknown() -> None:
     """An output without an assumption stays unknown, and nothing is applied to it."""
     applied: list[object] = []
 

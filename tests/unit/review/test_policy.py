@@ -255,14 +255,14 @@ def test_an_item_of_a_benchmark_is_checked(rule: str, property_: Property) -> No
             _put(inputs, exempt, value=True)
         return cluster, Resource(urn="urn:x::item", type=property_.type, name="item", inputs=inputs)
 
-    def found(value: object, exempt: str = "") -> list[str]:
+    def messages(value: object, exempt: str = "") -> list[str]:
         items = findings(*stack(value, exempt))
         return [item.message for item in items if item.rule.id == rule and item.subject.urn == "urn:x::item"]
 
-    (message,) = found(_refused_value(property_))
+    (message,) = messages(_refused_value(property_))
     assert property_.path in message
-    assert found(UNKNOWN) == []
-    assert [path for path in property_.unless if found(_refused_value(property_), path)] == []
+    assert messages(UNKNOWN) == []
+    assert [path for path in property_.unless if messages(_refused_value(property_), path)] == []
 
 
 def _put(inputs: dict[str, Any], path: str, value: object) -> None:

@@ -81,6 +81,6 @@ def event(uid: str, reason: str, message: str = "", *, at: str = _BEGAN) -> Obje
     }
 
 
-def seen(made: Object, *pods: Object, **more: Any) -> Look:
+def look_at(made: Object, *pods: Object, **more: Any) -> Look:
     """A look."""
     return Look(job=made, pods=pods, **more)

@@ -14,9 +14,9 @@ from tests.unit.workloads.recorded import (
     event,
     exited,
     job,
+    look_at,
     pod,
     preempted,
-    seen,
     sweep,
     unscheduled,
 )
@@ -38,11 +38,11 @@ def _workload(**status: Any) -> dict[str, Any]:
 
 
 _WORDS: list[tuple[str, Look, str]] = [
-    ("new", seen(job()), "starting"),
-    ("no-kueue", seen(_SUSPENDED), "queued: it is suspended, and Kueue has not taken it up"),
+    ("new", look_at(job()), "starting"),
+    ("no-kueue", look_at(_SUSPENDED), "queued: it is suspended, and Kueue has not taken it up"),
     (
         "quota",
-        seen(
+        look_at(
             _SUSPENDED,
             workload=_workload(conditions=[condition("QuotaReserved", "False", message=_NO_QUOTA)]),
         ),
@@ -50,18 +50,18 @@ _WORDS: list[tuple[str, Look, str]] = [
     ),
     (
         "check",
-        seen(_SUSPENDED, workload=_workload(**_RESERVED)),
+        look_at(_SUSPENDED, workload=_workload(**_RESERVED)),
         "queued: its quota is reserved; dws: Waiting for resources, currently 5m ETA",
     ),
-    ("held", seen(_SUSPENDED, workload={"spec": {"active": False}}), "queued: it is put on hold"),
+    ("held", look_at(_SUSPENDED, workload={"spec": {"active": False}}), "queued: it is put on hold"),
     (
         "scheduler",
-        seen(job(active=1), unscheduled("a")),
+        look_at(job(active=1), unscheduled("a")),
         f"waiting for a node: {NO_NODE.partition('. preemption')[0]}",
     ),
     (
         "scale-up",
-        seen(
+        look_at(
             job(active=1),
             unscheduled("a"),
             events=[
@@ -74,13 +74,13 @@ _WORDS: list[tuple[str, Look, str]] = [
     ),
     (
         "no-scale-up",
-        seen(job(active=1), unscheduled("a"), events=[event("a", "NotTriggerScaleUp", _GROUP)]),
+        look_at(job(active=1), unscheduled("a"), events=[event("a", "NotTriggerScaleUp", _GROUP)]),
         f"waiting for a node: {_GROUP}",
     ),
-    ("image", seen(job(active=1), pod("a", "Pending")), "starting"),
+    ("image", look_at(job(active=1), pod("a", "Pending")), "starting"),
     (
         "no-image",
-        seen(
+        look_at(
             job(active=1),
             pod(
                 "a",
@@ -92,21 +92,25 @@ _WORDS: list[tuple[str, Look, str]] = [
         ),
         "starting: ImagePullBackOff: not found",
     ),
-    ("running", seen(job(active=1), pod("a", "Running")), "running"),
+    ("running", look_at(job(active=1), pod("a", "Running")), "running"),
     (
         "again",
-        seen(job(active=1, failed=2), exited("a", 1), preempted("b"), exited("c", 1), pod("d", "Running")),
+        look_at(job(active=1, failed=2), exited("a", 1), preempted("b"), exited("c", 1), pod("d", "Running")),
         "running; 1 disruption survived, 2 retries used",
     ),
-    ("backoff", seen(job(failed=1), exited("a", 1)), "starting: waiting before the next try; 1 retry used"),
+    (
+        "backoff",
+        look_at(job(failed=1), exited("a", 1)),
+        "starting: waiting before the next try; 1 retry used",
+    ),
     (
         "ending",
-        seen(job(active=1), pod("a", "Running", metadata={"deletionTimestamp": "2026-11-20T10:01:00Z"})),
+        look_at(job(active=1), pod("a", "Running", metadata={"deletionTimestamp": "2026-11-20T10:01:00Z"})),
         "starting: waiting before the next try",
     ),
     (
         "sweep",
-        seen(
+        look_at(
             sweep(12, active=3, succeeded=5, failed=3, failedIndexes="0,3"),
             pod("a", "Running"),
             pod("b", "Running"),
@@ -117,7 +121,7 @@ _WORDS: list[tuple[str, Look, str]] = [
     ),
     (
         "sweep-queued-again",
-        seen(sweep(4, succeeded=1) | {"spec": {"completions": 4, "suspend": True}}),
+        look_at(sweep(4, succeeded=1) | {"spec": {"completions": 4, "suspend": True}}),
         "queued, done 1 of 4: it is suspended, and Kueue has not taken it up",
     ),
 ]
@@ -131,11 +135,11 @@ def test_a_state_in_words(look: Look, expected: str) -> None:
 
 def test_disruptions_are_remembered() -> None:
     """A pod that has gone with its node still counts, and none counts twice."""
-    first = progress(seen(job(active=1), preempted("a"), pod("b", "Running")))
+    first = progress(look_at(job(active=1), preempted("a"), pod("b", "Running")))
     second = progress(
-        seen(job(active=1), preempted("a"), preempted("b"), pod("c", "Running")), first.disrupted
+        look_at(job(active=1), preempted("a"), preempted("b"), pod("c", "Running")), first.disrupted
     )
-    third = progress(seen(job(active=1), pod("c", "Running")), second.disrupted)
+    third = progress(look_at(job(active=1), pod("c", "Running")), second.disrupted)
     assert [len(state.disrupted) for state in (first, second, third)] == [1, 2, 2]
     assert line(third) == "running; 2 disruptions survived"
 
@@ -150,7 +154,7 @@ def test_a_job_that_completed() -> None:
     """Its duration, disruptions and retries."""
     done = job(conditions=(condition("SuccessCriteriaMet"), condition("Complete")), succeeded=1, failed=1)
     assert (
-        _end(seen(done, preempted("a"), exited("b", 1), pod("c", "Succeeded")))
+        _end(look_at(done, preempted("a"), exited("b", 1), pod("c", "Succeeded")))
         == "Job train completed after 2 min 5 s; 1 disruption survived, 1 retry used."
     )
 
@@ -159,7 +163,7 @@ def test_a_job_that_failed() -> None:
     """The exit code, and where the logs are; the last failure is no retry, and nothing was survived twice."""
     why = "Job has reached the specified backoff limit"
     failed = condition("Failed", reason="BackoffLimitExceeded", message=why)
-    look = seen(job(conditions=(failed,), failed=4), exited("a", 137, reason="OOMKilled"), preempted("b"))
+    look = look_at(job(conditions=(failed,), failed=4), exited("a", 137, reason="OOMKilled"), preempted("b"))
     lines = _end(look, DEV).splitlines()
     assert lines[:2] == [
         f"Job train failed after 2 min 5 s: {why}. 1 disruption survived, 3 retries used.",
@@ -171,7 +175,7 @@ def test_a_job_that_failed() -> None:
 
 def test_logs_without_a_link_or_a_profile() -> None:
     """On AKS the query stands alone; without a profile, the command does that has one."""
-    look = seen(job(conditions=(condition("Failed", message="It was."),), failed=1), exited("a", 2))
+    look = look_at(job(conditions=(condition("Failed", message="It was."),), failed=1), exited("a", 2))
     assert "Logs, by this query:" in _end(look, DEV_AKS).splitlines()
     again = command_line("logs", "--namespace", "vision", "--job", "train")
     assert _end(look).splitlines() == [
@@ -185,7 +189,7 @@ def test_logs_that_cannot_be_asked_for() -> None:
     """The end of the Job is reported nonetheless."""
     failed = job(conditions=(condition("Failed", message="It was."),), failed=1)
     failed["metadata"]["name"] = "not.ours"
-    assert _end(seen(failed), DEV).splitlines() == [
+    assert _end(look_at(failed), DEV).splitlines() == [
         "Job not.ours failed after 2 min 5 s: It was.",
         "Logs: job is 'not.ours', which can be no Job's name.",
     ]
@@ -204,7 +208,7 @@ def test_a_sweep_that_failed() -> None:
     later = exited("b", 42, index=1)
     later["metadata"]["creationTimestamp"] = "2026-11-20T10:01:00Z"
     evicted = pod("c", "Failed", index=2, reason="Evicted", message="The node was low on resource: memory.")
-    lines = _end(seen(failed, later, exited("a", 1, index=1), evicted), DEV).splitlines()
+    lines = _end(look_at(failed, later, exited("a", 1, index=1), evicted), DEV).splitlines()
     assert lines[0] == "Job train failed after 2 min 5 s: Job has failed indexes. 13 retries used."
     assert lines[1:4] == [
         '  index 1 {"lr": "$(x)"}: exit code 42',

@@ -107,12 +107,12 @@ def test_without_the_client() -> None:
     assert done.stderr.endswith(f"Install it with: {pip_install('cluster')}.\n")
 
 
-class _Told(Api):
+class _FakeApi(Api):
     """A fake API server with fixed answers, one after the other."""
 
     def __init__(self, *answers: Any) -> None:
         super().__init__(None, "vision")
-        self._said = iter(answers)
+        self._answers = iter(answers)
         self._pods: list[Any] = []
 
     def get(self, path: str, *, accept: str = JSON, **query: str) -> dict[str, Any]:  # noqa: ARG002 - as its base
@@ -122,7 +122,7 @@ class _Told(Api):
             return {"items": self._pods}
         if path.endswith("/events"):
             raise ApiError(403, "you may not")
-        match next(self._said):
+        match next(self._answers):
             case (made, *pods):
                 self._pods = pods
                 return made
@@ -147,7 +147,7 @@ def _followed(*answers: Any) -> list[str]:
     def say(state: Progress) -> None:
         heard.append(line(state))
 
-    submitting.follow(_Told(*answers), "train", "vision", say, heard.append)
+    submitting.follow(_FakeApi(*answers), "train", "vision", say, heard.append)
     return heard
 
 

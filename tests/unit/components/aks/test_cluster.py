@@ -319,7 +319,7 @@ def test_the_deployer_administers_a_cluster_without_declared_admins() -> None:
     assert call.provider == provider.urn
 
 
-def test_declared_groups_administer_the_cluster_and_nobody_else() -> None:
+def test_declared_groups_alone_administer_the_cluster() -> None:
     """Each has the role, and Kubernetes' own binding, which is in force before the role is."""
     groups = ["11111111-1111-1111-1111-111111111111", "22222222-2222-2222-2222-222222222222"]
     recording = synth(cloud(access={"admins": groups}))
