@@ -10,6 +10,7 @@ from typing import Final
 
 from ebbtide.catalog import CloudKind, Price, find_machine, find_price, footprint, node_items
 from ebbtide.catalog.clouds import is_gke_zone, region_of
+from ebbtide.model.addons import ADD_ONS
 from ebbtide.reading.aks import CLUSTER as AKS_CLUSTER
 from ebbtide.reading.facts import ClusterFacts, PoolFacts
 from ebbtide.reading.gke import CLUSTER as GKE_CLUSTER
@@ -21,11 +22,10 @@ CLOUD_NAT: Final = "Cloud NAT"
 """The charge of GKE's gateway, which depends on the number of nodes."""
 
 _ADDRESS: Final = "gcp:compute/address:Address"
-ADDONS: Final[Mapping[str, str]] = {
-    "ebbtide:addons:Pipelines": "pipelines",
-    "ebbtide:addons:Katib": "katib",
+ADD_ON_TYPES: Final[Mapping[str, str]] = {
+    f"ebbtide:addons:{add_on.__name__}": name for name, add_on in ADD_ONS.items()
 }
-"""Components whose manifests claim disks, with their footprints."""
+"""Names of the add-ons by the types of their components, whose manifests may claim disks."""
 
 _AZURE_DISKS: Final = {4: 32, 6: 64, 10: 128, 15: 256, 20: 512, 30: 1024}
 """GiB of premium disks by tier (Azure docs, disks-types, 2026); a disk is billed as the next larger tier."""
@@ -212,7 +212,7 @@ def _outbound(recording: Recording, pools: Sequence[PoolFacts]) -> Iterator[Char
 
 def _volumes(recording: Recording, cluster: ClusterFacts) -> Iterator[Charge]:
     """Return the charges of the disks that add-ons claim, which a preview sees as one resource."""
-    for type_, item in ADDONS.items():
+    for type_, item in ADD_ON_TYPES.items():
         size = sum(footprint(item).volumes_gib) if recording.of_type(type_) else 0
         if not size:
             continue

@@ -7,7 +7,7 @@ from ebbtide.catalog import CloudKind, footprint
 from ebbtide.reading.facts import PoolFacts, TaintFacts
 from ebbtide.reading.inputs import Inputs
 from ebbtide.recording.recording import Resource
-from ebbtide.review.cost import ADDONS
+from ebbtide.review.cost import ADD_ON_TYPES
 from ebbtide.review.rules.pod_templates import pod_spec
 from ebbtide.review.rules.rule import Reviewed, Rule, Violation, of_pool
 from ebbtide.review.settings import Level
@@ -55,7 +55,7 @@ def _spot_system(stack: Reviewed) -> Iterator[Violation]:
 
 def _spot_stateful(stack: Reviewed) -> Iterator[Violation]:
     pools = [pool for pool in stack.pools if pool.capacity in _PREEMPTED]
-    for type_, item in ADDONS.items():
+    for type_, item in ADD_ON_TYPES.items():
         for component in stack.recording.of_type(type_) if footprint(item).volumes_gib else ():
             for pool in pools:
                 if pool.role == "system":
