@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, cast
 
+from ebbtide.model.addons import ADD_ONS
 from ebbtide.recording.recording import Recording, Resource, Secret
 from tests.declarations import AKS, BASES, GKE, Declaration, changed, pool
 
@@ -15,11 +16,9 @@ CHART = "kubernetes:helm.sh/v4:Chart"
 BUILT_IN = ("v1", "apps/v1", "rbac.authorization.k8s.io/v1", "networking.k8s.io/v1")
 
 
-EVERYTHING: dict[str, Any] = {
+EVERYTHING: dict[str, dict[str, Any]] = {
+    **{name: {} for name, add_on in ADD_ONS.items() if add_on.spec.namespace},
     "kueue": {"replicas": 2},
-    "pipelines": {},
-    "trainer": {},
-    "katib": {},
 }
 
 

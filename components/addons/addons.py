@@ -1,28 +1,23 @@
 """Everything that runs on the cluster, in the order in which it can."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import Enum
+from importlib import import_module
 
 import pulumi
 
-from ebbtide.model import Cluster, Team
-from ebbtide.model.tenants import PIPELINES_NAMESPACE, tenants_of
+from ebbtide.model import Cluster, Kueue, Team
+from ebbtide.model.add_on import AddOn
+from ebbtide.model.tenants import tenants_of
 
+from .add_on import AddOnArgs, AddOnComponent, Ready
 from .artifact_store import ArtifactStore
 from .backing import MakeBacking
 from .drivers import Drivers, DriversArgs, has_drivers
 from .existing_pipelines import ExistingPipelines, ExistingPipelinesArgs
-from .home import home
-from .katib import Katib, KatibArgs
-from .kueue import Kueue, KueueArgs
-from .members import readers
-from .pipelines import Pipelines, PipelinesArgs
 from .queues import Queues, QueuesArgs
-from .team_objects import namespace_labels
 from .tenant import Tenant, TenantArgs
-from .trainer import Trainer, TrainerArgs
-
-Ready = tuple[pulumi.Resource, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,18 +41,50 @@ class AddonsArgs:
 
 def wanted(declaration: Cluster) -> bool:
     """Check that anything besides pools is declared."""
-    addons = declaration.addons
     return (
-        declaration.has_kueue
-        or has_drivers(declaration)
+        has_drivers(declaration)
         or bool(tenants_of(declaration))
-        or any((addons.pipelines, addons.trainer, addons.katib))
+        or declaration.addons.pipelines is not None
+        or any(add_on.spec.namespace for add_on in declaration.installed)
     )
 
 
+Install = Callable[[str, AddOnArgs, pulumi.ResourceOptions], AddOnComponent]
+
+
+def component(add_on: AddOn) -> Install:
+    """Return the component that installs an add-on: the class of its name, in the module of its name.
+
+    Loaded on demand, and with it the provider's charts or kustomizations.
+    """
+    module = import_module(f".{add_on.spec.name}", __package__)
+    return getattr(module, type(add_on).__name__)
+
+
+class _Stage(Enum):
+    """Stage of the installation."""
+
+    ADMITTED = "kinds of work that Kueue admits"
+    KUEUE = "Kueue"
+    OTHERS = "everything else"
+    WITH_WORK = "namespaces that work runs in"
+
+
+def _stage(add_on: AddOn) -> _Stage:
+    if add_on.spec.runs_work:
+        return _Stage.WITH_WORK
+    if isinstance(add_on, Kueue):
+        return _Stage.KUEUE
+    return _Stage.ADMITTED if add_on.spec.frameworks else _Stage.OTHERS
+
+
+def _ready(components: Mapping[str, AddOnComponent]) -> Ready:
+    return tuple(resource for component in components.values() for resource in component.ready)
+
+
 class Addons(pulumi.ComponentResource):
-    """Trainer; Kueue; then drivers and what else brings kinds of work; then the tenants' namespaces; then
-    pipelines; and last the queues that lead from the namespaces to the pools.
+    """Kinds of work that Kueue admits; Kueue; then drivers and the other add-ons; then those with namespaces
+    that work runs in; then the tenants' namespaces; and last the queues that lead from them to the pools.
 
     Kueue is before the tenants' namespaces, since its webhooks see what is made there, and fail closed; and
     after the kinds of work that it is to admit. On a cluster that stays, all of it goes in the opposite
@@ -73,16 +100,14 @@ class Addons(pulumi.ComponentResource):
         self._name = name
         self._args = args
         self._inside = pulumi.ResourceOptions(parent=self)
-        trainer = self._trainer()
-        kueue = self._kueue(trainer)
+        admitted = _ready(self._installed(_Stage.ADMITTED))
+        kueue = _ready(self._installed(_Stage.KUEUE, admitted))
         self._drivers(kueue)
-        kinds = (*trainer, *kueue, *self._katib(kueue))
-        self._pipelines_ready: Ready = ()
-        pipelines = self._pipelines(kinds)
+        kinds = (*admitted, *kueue, *_ready(self._installed(_Stage.OTHERS, kueue)))
+        hosts = self._installed(_Stage.WITH_WORK, kinds)
+        self._existing_pipelines()
         self.tenants = {
-            team.name: self._tenant(
-                team, kinds, pipelines if team.namespace_name == PIPELINES_NAMESPACE else ()
-            )
+            team.name: self._tenant(team, kinds, hosts.get(team.namespace_name))
             for team in tenants_of(args.declaration)
         }
         self._queues(
@@ -91,19 +116,19 @@ class Addons(pulumi.ComponentResource):
         )
         self.register_outputs({})
 
-    def _trainer(self) -> Ready:
-        if self._args.declaration.addons.trainer is None:
-            return ()
-        declaration, deleted_with = self._args.declaration, self._args.deleted_with
-        args = TrainerArgs(home=home(declaration), readers=readers(declaration), deleted_with=deleted_with)
-        return Trainer(f"{self._name}-trainer", args, self._inside).ready
-
-    def _kueue(self, trainer: Ready) -> Ready:
-        declaration, deleted_with = self._args.declaration, self._args.deleted_with
-        if not declaration.has_kueue:
-            return ()
-        args = KueueArgs(declaration=declaration, depends_on=trainer, deleted_with=deleted_with)
-        return Kueue(f"{self._name}-kueue", args, self._inside).ready
+    def _installed(self, stage: _Stage, depends_on: Ready = ()) -> dict[str, AddOnComponent]:
+        """Install the declared add-ons of a stage; return them by their namespaces."""
+        args = AddOnArgs(
+            declaration=self._args.declaration,
+            artifacts=self._args.artifacts,
+            depends_on=depends_on,
+            deleted_with=self._args.deleted_with,
+        )
+        return {
+            add_on.spec.namespace: component(add_on)(f"{self._name}-{add_on.spec.name}", args, self._inside)
+            for add_on in self._args.declaration.installed
+            if add_on.spec.namespace and _stage(add_on) is stage
+        }
 
     def _drivers(self, kueue: Ready) -> None:
         declaration, deleted_with = self._args.declaration, self._args.deleted_with
@@ -111,48 +136,29 @@ class Addons(pulumi.ComponentResource):
             args = DriversArgs(declaration=declaration, depends_on=kueue, deleted_with=deleted_with)
             Drivers(f"{self._name}-drivers", args, self._inside)
 
-    def _katib(self, kueue: Ready) -> Ready:
-        if self._args.declaration.addons.katib is None:
-            return ()
-        placement = home(self._args.declaration)
-        args = KatibArgs(home=placement, depends_on=kueue, deleted_with=self._args.deleted_with)
-        return Katib(f"{self._name}-katib", args, self._inside).ready
-
-    def _pipelines(self, kinds: Ready) -> Ready:
-        """Kubeflow Pipelines, and with them their namespace; for an existing installation its retries."""
+    def _existing_pipelines(self) -> None:
+        """Set the retries of an existing installation of Kubeflow Pipelines."""
         declared = self._args.declaration.addons.pipelines
-        if declared is None:
-            return ()
-        if declared.existing:
-            existing = ExistingPipelinesArgs(declared=declared)
-            ExistingPipelines(f"{self._name}-pipelines", existing, self._inside)
-            return ()
-        team = next(
-            team for team in tenants_of(self._args.declaration) if team.namespace_name == PIPELINES_NAMESPACE
-        )
-        args = PipelinesArgs(
-            declared=declared,
-            home=home(self._args.declaration),
-            readers=readers(self._args.declaration),
-            namespace_labels=namespace_labels(self._args.declaration, team),
-            store=self._args.artifacts,
-            depends_on=kinds,
-            deleted_with=self._args.deleted_with,
-        )
-        pipelines = Pipelines(f"{self._name}-pipelines", args, self._inside)
-        self._pipelines_ready = pipelines.ready
-        return pipelines.namespace
+        if declared is not None and declared.existing:
+            args = ExistingPipelinesArgs(declared=declared)
+            ExistingPipelines(f"{self._name}-pipelines", args, self._inside)
 
-    def _tenant(self, team: Team, kinds: Ready, made_with: Ready) -> Tenant:
-        """Create a tenant; only a declared team has resources in the cloud."""
+    def _tenant(self, team: Team, kinds: Ready, host: AddOnComponent | None) -> Tenant:
+        """Create a tenant; only a declared team has resources in the cloud.
+
+        Args:
+            team: the tenant.
+            kinds: prerequisites of its namespace.
+            host: the add-on that its namespace is created with, if any.
+        """
         declared = team in self._args.declaration.teams
         args = TenantArgs(
             declaration=self._args.declaration,
             team=team,
             backing=self._args.backing(team) if declared else None,
             depends_on=kinds,
-            namespace_made_with=made_with,
-            accounts_made_with=self._pipelines_ready if made_with else (),
+            namespace_made_with=host.namespace if host else (),
+            accounts_made_with=host.ready if host else (),
             deleted_with=self._args.deleted_with,
         )
         return Tenant(f"{self._name}-team-{team.name}", args, self._inside)

@@ -1,12 +1,15 @@
 """Katib's objects as they are wanted: patches over what its kustomization makes, all pure."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import yaml
 
+from ebbtide.model import Katib
+
 from .home import Home
 from .moving import moved
+from .network_policies import labeled, namespaces, own_namespace, policy, ports
 from .objects import Object, Patch, each_container, is_, updated
 from .patches import (
     CONTROL_PLANE_PORT,
@@ -21,8 +24,7 @@ from .patches import (
 )
 from .pod_security import pod_security
 
-NAMESPACE = "katib"
-"""Ours: upstream's is `kubeflow`, which Kubeflow Pipelines brings, too."""
+NAMESPACE: Final = Katib.spec.namespace
 
 _UPSTREAM = "kubeflow"
 DATABASE_SECRET = "katib-mysql-secrets"  # noqa: S105 - a Secret's name
@@ -30,9 +32,12 @@ _CERTIFICATE = "katib-webhook-cert"
 """The Secret that Katib's controller fills (0.19.0, pkg/certgenerator/v1beta1)."""
 CONFIG = "katib-config"
 
-INJECTED = "katib.kubeflow.org/metrics-collector-injection"
-"""Label of namespaces whose pods Katib's webhook sees: with `enabled`, trials are measured there. Katib's own
-does not have it: an experiment there would end with the controller that has to let it go."""
+(INJECTED,) = Katib.spec.namespace_labels
+
+_COMPONENT: Final = "katib.kubeflow.org/component"
+_METRICS: Final = 8080
+_API: Final = 6789
+"""Ports of metrics and of the database's manager (Katib 0.19.0)."""
 
 _REQUESTS = {"cpu": "20m", "memory": "128Mi"}
 _DATABASE = {"katib-mysql": {"cpu": "100m", "memory": "512Mi"}}
@@ -73,6 +78,7 @@ def patches(home: Home, credentials: Mapping[str, Mapping[str, Any]]) -> tuple[P
         credentials: for each Secret all that it holds, in base64, in place of what upstream publishes.
     """
     return (
+        # With the label, an experiment in its own namespace would end with the controller that lets it go.
         moved(_UPSTREAM, NAMESPACE, (INJECTED,)),
         labelled_namespaces(pod_security("restricted")),
         at_home(home),
@@ -84,4 +90,16 @@ def patches(home: Home, credentials: Mapping[str, Mapping[str, Any]]) -> tuple[P
         unawaited_claims,
         *(holding(name, data) for name, data in credentials.items()),
         _only_with_password,
+    )
+
+
+def network_policies() -> tuple[Object, ...]:
+    """Return the policies of its namespace. Trials report to the database's manager, and reach neither the
+    database nor the interface, which asks for no password."""
+    reports = {"from": [namespaces(Katib.spec.namespace_labels)], **ports(_API)}
+    controller, manager = (labeled(_COMPONENT, name) for name in ("controller", "db-manager"))
+    return (
+        own_namespace(NAMESPACE),
+        policy("controller", NAMESPACE, [ports(CONTROL_PLANE_PORT, _METRICS)], controller),
+        policy("db-manager", NAMESPACE, [reports], manager),
     )

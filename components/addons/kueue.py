@@ -1,48 +1,30 @@
 """Kueue itself."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import pulumi
 from pulumi_kubernetes import helm
 
 from ebbtide.catalog import PINS
-from ebbtide.model import Cluster
 
-from . import network_policies
+from .add_on import AddOnArgs, AddOnComponent
 from .chart_order import post_renderer
-from .kueue_values import VISIBILITY_PORT, values
-from .leaves import deleted_with_cluster, leaf
-from .manifest import Manifest
-from .pod_security import system_namespace
+from .kueue_values import NAMESPACE, VISIBILITY_PORT, network_policies, values
+from .leaves import deleted_with_cluster
 
-NAMESPACE = "kueue-system"
 RELEASE = "kueue"
 """Name of the release, which Kueue's certificates depend on (kueue#6797)."""
 
 _CHART = "oci://registry.k8s.io/kueue/charts/kueue"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KueueArgs:
-    """Arguments of Kueue.
-
-    Attributes:
-        declaration: the whole declaration; the system pool, queues, pools and add-ons are read from it.
-        depends_on: resources that install the kinds of its integrations. Of training jobs it gives up for
-            good, and refuses every one, if their kind exists before that of their runtimes (Kueue 0.19.2,
-            pkg/controller/jobframework/setup.go and jobs/trainjob). A running controller restarts when
-            its configuration changes: the chart has its checksum on the pod.
-        deleted_with: the cluster, if its deletion deletes Kueue.
-    """
-
-    declaration: Cluster
-    depends_on: tuple[pulumi.Resource, ...] = ()
-    deleted_with: pulumi.Resource | None = None
-
-
-class Kueue(pulumi.ComponentResource):
+class Kueue(AddOnComponent):
     """Kueue from its chart, on the system pool, watching labelled namespaces.
+
+    It depends on the add-ons that install kinds of its integrations: of training jobs it gives up for good,
+    and refuses every one, if their kind exists before that of their runtimes (Kueue 0.19.2,
+    pkg/controller/jobframework/setup.go and jobs/trainjob). A running controller restarts when its
+    configuration changes: the chart has its checksum on the pod.
 
     A chart of version 4, never a release: that cannot be deleted once the cluster is out of reach
     (pulumi-kubernetes#2675). Everything that asks for its kinds, or makes pods in the namespaces that it
@@ -50,17 +32,10 @@ class Kueue(pulumi.ComponentResource):
     (2026-08).
     """
 
-    ready: tuple[pulumi.Resource, ...]
-    """Prerequisites of a queue."""
-
-    def __init__(self, name: str, args: KueueArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("ebbtide:addons:Kueue", name, {}, opts)
-        namespace = Manifest(
-            f"{name}-namespace", system_namespace(NAMESPACE, "restricted"), leaf(self, args.deleted_with)
-        )
-        for policy in network_policies.kueue(NAMESPACE):
-            role = f"{name}-policy-{policy['metadata']['name']}"
-            Manifest(role, policy, leaf(self, args.deleted_with, [namespace]))
+    def __init__(self, name: str, args: AddOnArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, opts)
+        namespace = self._system_namespace(NAMESPACE, args.deleted_with)
+        self._network_policies(network_policies(), namespace, args.deleted_with)
         chart = helm.v4.Chart(
             f"{name}-chart",
             chart=_CHART,

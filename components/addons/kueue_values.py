@@ -1,17 +1,20 @@
 """Values of Kueue's chart and configuration of its controller, from the declaration."""
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 
 import yaml
 
-from ebbtide.catalog import PINS, footprint
-from ebbtide.model import Cluster, FlexStart
+from ebbtide.catalog import PINS
+from ebbtide.model import Cluster, FlexStart, Kueue
 from ebbtide.model.base import duration_text
 from ebbtide.model.queues import queues_of
 from ebbtide.placement.kueue import QUEUES_LABEL
 
 from .home import home
+from .network_policies import policy, ports
+
+NAMESPACE: Final = Kueue.spec.namespace
 
 WEBHOOK_PORT = 10250
 """Port of the webhooks' server. The control plane of a private GKE cluster reaches nodes on 443 and 10250
@@ -23,6 +26,9 @@ VISIBILITY_PORT = 443
 """Port of the server that lists pending work, for the same reason. It is an aggregated API: one that cannot
 be reached keeps every namespace of the cluster from going away, since their contents cannot be listed."""
 
+_METRICS: Final = 8443
+"""Metrics, served over TLS to whom the API server authorizes (its chart, 0.19.2)."""
+
 MEMORY_LIMIT = "512Mi"
 """The chart's (0.19.2), as is its limit of two CPUs, which stays."""
 
@@ -33,10 +39,10 @@ _FOR_STOCK = timedelta(days=7)
 
 def frameworks(declaration: Cluster) -> list[str]:
     """Kinds of work that are queued: Jobs and pods (which the steps of a pipeline and Katib's trials are),
-    with Trainer its jobs and the JobSets under them, and what is declared."""
+    those of the add-ons, and what is declared."""
     enabled = ["batch/job", "pod"]
-    if declaration.addons.trainer is not None:
-        enabled += ["jobset.x-k8s.io/jobset", "trainer.kubeflow.org/trainjob"]
+    for add_on in declaration.installed:
+        enabled += add_on.spec.frameworks
     if declaration.addons.kueue is not None:
         enabled += declaration.addons.kueue.frameworks
     return list(dict.fromkeys(enabled))
@@ -73,7 +79,7 @@ def configuration(declaration: Cluster) -> dict[str, Any]:
         "apiVersion": "config.kueue.x-k8s.io/v1beta2",
         "kind": "Configuration",
         "health": {"healthProbeBindAddress": ":8081"},
-        "metrics": {"bindAddress": ":8443", "enableClusterQueueResources": True},
+        "metrics": {"bindAddress": f":{_METRICS}", "enableClusterQueueResources": True},
         "webhook": {"port": WEBHOOK_PORT},
         "visibilityServer": {"bindPort": VISIBILITY_PORT},
         "leaderElection": {"leaderElect": True, "resourceName": "c1f6bfd2.kueue.x-k8s.io"},
@@ -119,7 +125,7 @@ def values(declaration: Cluster) -> dict[str, Any]:
     """Values of the chart, the released image among them: the chart in the repository names one of a
     branch."""
     placement = home(declaration)
-    requests = footprint("kueue").requests
+    requests = Kueue.spec.footprint.requests
     replicas = _replicas(declaration)
     return {
         "controllerManager": {
@@ -154,3 +160,8 @@ def values(declaration: Cluster) -> dict[str, Any]:
             "ports": [{"port": 443, "protocol": "TCP", "targetPort": WEBHOOK_PORT}],
         },
     }
+
+
+def network_policies() -> tuple[dict[str, Any], ...]:
+    """Return the policy of its namespace: webhooks, the visibility API, metrics."""
+    return (policy("controller", NAMESPACE, [ports(WEBHOOK_PORT, VISIBILITY_PORT, _METRICS)]),)

@@ -1,36 +1,20 @@
 """RBAC rules of a team's members in their namespace: run, follow and stop work."""
 
+from collections.abc import Sequence
 from typing import Any, assert_never
 
 from ebbtide.catalog import CloudKind
-from ebbtide.model import Addons, Cluster, Team
+from ebbtide.model import Cluster, Team
+from ebbtide.model.add_on import READ, WORK
 from ebbtide.model.members import is_group, is_object_id, name_of
 
 Rule = dict[str, Any]
 
 _RBAC = "rbac.authorization.k8s.io"
-_READ = ["get", "list", "watch"]
-_WORK = [*_READ, "create", "update", "patch", "delete"]
 
 
-def _rule(group: str, resources: list[str], verbs: list[str]) -> Rule:
-    return {"apiGroups": [group], "resources": resources, "verbs": verbs}
-
-
-def _of_addons(addons: Addons) -> list[Rule]:
-    rules: list[Rule] = []
-    if addons.trainer is not None:
-        rules += [
-            _rule("trainer.kubeflow.org", ["trainjobs"], _WORK),
-            _rule("trainer.kubeflow.org", ["trainingruntimes"], _READ),
-            _rule("jobset.x-k8s.io", ["jobsets"], _READ),
-        ]
-    if addons.katib is not None:
-        rules += [
-            _rule("kubeflow.org", ["experiments"], _WORK),
-            _rule("kubeflow.org", ["trials", "suggestions"], _READ),
-        ]
-    return rules
+def _rule(group: str, resources: Sequence[str], verbs: Sequence[str]) -> Rule:
+    return {"apiGroups": [group], "resources": list(resources), "verbs": list(verbs)}
 
 
 def member_rules(declaration: Cluster, team: Team) -> list[Rule]:
@@ -43,20 +27,16 @@ def member_rules(declaration: Cluster, team: Team) -> list[Rule]:
     running pod is no more than the Job that started it could do.
     """
     rules = [
-        _rule("batch", ["jobs"], _WORK),
-        _rule("", ["pods"], [*_READ, *(["create"] if team.interactive else []), "delete"]),
+        _rule("batch", ["jobs"], WORK),
+        _rule("", ["pods"], [*READ, *(["create"] if team.interactive else []), "delete"]),
         _rule("", ["pods/log"], ["get"]),
         _rule("", ["pods/exec", "pods/portforward"], ["create"]),
-        _rule("", ["configmaps", "services"], _WORK),
+        _rule("", ["configmaps", "services"], WORK),
         _rule("", ["secrets"], ["create", "update", "patch", "delete"]),
-        _rule("", ["events", "serviceaccounts", "persistentvolumeclaims", "limitranges"], _READ),
+        _rule("", ["events", "serviceaccounts", "persistentvolumeclaims", "limitranges"], READ),
     ]
-    if declaration.has_kueue:
-        rules += [
-            _rule("kueue.x-k8s.io", ["localqueues", "workloads"], _READ),
-            _rule("visibility.kueue.x-k8s.io", ["localqueues/pendingworkloads"], ["get"]),
-        ]
-    return rules + _of_addons(declaration.addons)
+    rights = [right for add_on in declaration.installed for right in add_on.spec.rights]
+    return rules + [_rule(right.group, right.resources, right.verbs) for right in rights]
 
 
 def readers(declaration: Cluster) -> tuple[dict[str, str], ...]:

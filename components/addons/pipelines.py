@@ -1,24 +1,28 @@
 """Kubeflow Pipelines."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-
 import pulumi
 from pulumi_kubernetes.kustomize import v2 as kustomize
 
 from ebbtide.catalog import PINS
 from ebbtide.model import Pipelines as Declared
+from ebbtide.model.tenants import tenants_of
 
-from . import network_policies
-from .artifact_store import ArtifactStore
+from .add_on import AddOnArgs, AddOnComponent
 from .credentials import encoded, generated
-from .home import Home
-from .leaves import leaf
-from .manifest import Manifest
+from .home import home
+from .members import readers
 from .patches import for_readers
 from .patching import applied
-from .pipelines_objects import DATABASE_SECRET, NAMESPACE, STORE_SECRET, cluster_patches, patches
+from .pipelines_objects import (
+    DATABASE_SECRET,
+    NAMESPACE,
+    STORE_SECRET,
+    cluster_patches,
+    network_policies,
+    patches,
+)
 from .retry import retry_strategy
+from .team_objects import namespace_labels
 
 _SOURCE = "github.com/kubeflow/pipelines/manifests/kustomize"
 
@@ -28,33 +32,7 @@ def kustomization(path: str) -> str:
     return f"{_SOURCE}/{path}?ref={PINS['pipelines'].version}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PipelinesArgs:
-    """Arguments of Kubeflow Pipelines.
-
-    Attributes:
-        declared: the declared add-on.
-        home: the placement of its controllers.
-        readers: subjects that may read its public settings.
-        namespace_labels: labels of its namespace, by which Kueue covers it, or Katib. Its namespace is a
-            tenant's like any other, but made here, since it comes with the kustomization.
-        store: the store of artifacts; None for one in the cluster.
-        depends_on: resources that are created first: Kueue, if installed, whose webhooks see every Deployment
-            of a labelled namespace; Katib, whose experiments a pipeline may start in this namespace, so that
-            on a cluster that stays they go before the controller that has to let them.
-        deleted_with: the cluster, if its deletion deletes the objects.
-    """
-
-    declared: Declared
-    home: Home
-    readers: tuple[dict[str, str], ...] = ()
-    namespace_labels: Mapping[str, str] = field(default_factory=dict[str, str])
-    store: ArtifactStore | None = None
-    depends_on: tuple[pulumi.Resource, ...] = ()
-    deleted_with: pulumi.Resource | None = None
-
-
-class Pipelines(pulumi.ComponentResource):
+class Pipelines(AddOnComponent):
     """Kubeflow Pipelines from its own kustomizations, patched: retries of steps that lost their node, no
     published password, requests everywhere, the system pool, and no cache of version 1.
 
@@ -63,28 +41,31 @@ class Pipelines(pulumi.ComponentResource):
     which is deleted for real and waited for, also when the cluster goes, and their pods before them. Making
     the objects needs git and the way to GitHub: upstream's kustomizations name Argo's there.
 
+    It depends on Kueue, whose webhooks see every Deployment of a labelled namespace, and on Katib, whose
+    experiments a pipeline may start in this namespace, so that on a cluster that stays they are deleted
+    before the controller that has to let them go. The namespace is a tenant's like any other, but made here,
+    since it comes with the kustomization.
+
     Local queues, roles and whatever else is put into the namespace wait for `namespace`; what calls the API
     waits for `ready`. Sources: kubeflow/pipelines 2.17.0, manifests/kustomize; pulumi-kubernetes 4.34,
     kustomize/v2.
     """
 
-    namespace_name: str
-    namespace: tuple[pulumi.Resource, ...]
-    """Prerequisites of any object in its namespace."""
-    ready: tuple[pulumi.Resource, ...]
-    """Prerequisites of a pipeline run."""
-
-    def __init__(self, name: str, args: PipelinesArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(self, name: str, args: AddOnArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        declared = args.declaration.addons.pipelines or Declared()
         # A preview does not show the transforms: the component's inputs show their settings.
-        inputs = {"retryStrategy": retry_strategy(args.declared.retry), "artifacts": args.declared.artifacts}
-        super().__init__("ebbtide:addons:Pipelines", name, inputs, opts)
+        inputs = {"retryStrategy": retry_strategy(declared.retry), "artifacts": declared.artifacts}
+        super().__init__(name, opts, inputs)
+        store, tenants = args.artifacts, tenants_of(args.declaration)
+        tenant = next(team for team in tenants if team.namespace_name == NAMESPACE)
+        labels = namespace_labels(args.declaration, tenant)
         kinds = kustomize.Directory(
             f"{name}-cluster",
             directory=kustomization("cluster-scoped-resources"),
             opts=pulumi.ResourceOptions(
                 parent=self,
                 depends_on=args.depends_on,
-                transforms=[applied(cluster_patches(args.namespace_labels), args.deleted_with)],
+                transforms=[applied(cluster_patches(labels), args.deleted_with)],
             ),
         )
         credentials = {
@@ -93,27 +74,24 @@ class Pipelines(pulumi.ComponentResource):
         }
         wanted = (
             *patches(
-                args.declared,
-                args.home,
+                declared,
+                home(args.declaration),
                 credentials,
-                args.store.root if args.store else None,
-                args.store.identity if args.store else None,
+                store.root if store else None,
+                store.identity if store else None,
             ),
-            for_readers(args.readers),
+            for_readers(readers(args.declaration)),
         )
         objects = kustomize.Directory(
             f"{name}-objects",
             directory=kustomization("env/platform-agnostic"),
             opts=pulumi.ResourceOptions(
                 parent=self,
-                depends_on=[kinds, *(args.store.grants if args.store else ())],
+                depends_on=[kinds, *(store.grants if store else ())],
                 transforms=[applied(wanted, args.deleted_with, tuple(credentials))],
             ),
         )
-        for policy in network_policies.pipelines(NAMESPACE):
-            role = f"{name}-policy-{policy['metadata']['name']}"
-            Manifest(role, policy, leaf(self, args.deleted_with, [kinds]))
-        self.namespace_name = NAMESPACE
+        self._network_policies(network_policies(), kinds, args.deleted_with)
         self.namespace = (kinds,)
         self.ready = (objects,)
         self.register_outputs({})

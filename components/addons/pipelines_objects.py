@@ -1,11 +1,12 @@
 """Kubeflow Pipelines' objects as they are wanted: patches over what its kustomizations make, all pure."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from ebbtide.model import Pipelines
 
 from .home import Home
+from .network_policies import labeled, own_namespace, policy, ports
 from .objects import Object, Patch, is_, updated
 from .patches import (
     annotated,
@@ -21,8 +22,10 @@ from .patches import (
 )
 from .retry import retrying
 
-NAMESPACE = "kubeflow"
-"""Upstream has it written out in several places (2.17.0)."""
+NAMESPACE: Final = Pipelines.spec.namespace
+
+_ARGO_METRICS: Final = 9090
+_MYSQL: Final = 3306
 
 STORE_SECRET = "mlpipeline-minio-artifact"  # noqa: S105 - a Secret's name
 DATABASE_SECRET = "mysql-secret"  # noqa: S105 - a Secret's name
@@ -107,4 +110,26 @@ def patches(
             else []
         ),
         *([annotated("ServiceAccount", WORKERS, identity)] if identity else []),
+    )
+
+
+def network_policies() -> tuple[Object, ...]:
+    """Return the policies of its namespace; its API asks for no password.
+
+    Runs are in the same namespace: their drivers, launchers and steps reach the API, the metadata and the
+    store. The database is for its three clients alone. The store's policy is upstream's, which lets in this
+    namespace, and those of profiles (kubeflow/pipelines 2.17.0, manifests/kustomize, seaweedfs).
+    """
+    others = {"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["mysql", "seaweedfs"]}]}
+    clients = [
+        labeled("app", "ml-pipeline"),
+        labeled("app", "cache-server"),
+        labeled("component", "metadata-grpc-server"),
+    ]
+    to_database = {"from": [{"podSelector": client} for client in clients], **ports(_MYSQL)}
+    controller = labeled("app", "workflow-controller")
+    return (
+        own_namespace(NAMESPACE, others),
+        policy("mysql", NAMESPACE, [to_database], labeled("app", "mysql")),
+        policy("workflow-controller", NAMESPACE, [ports(_ARGO_METRICS)], controller),
     )

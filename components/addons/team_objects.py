@@ -15,10 +15,9 @@ from ebbtide.placement.queueing import queueing
 from ebbtide.placement.quotas import largest_node
 
 from .backing import ACCOUNT, Backing, SharedDisk
-from .katib_objects import INJECTED
 from .manifest import PATCH_FORCE, obj
 from .members import member_rules, subjects
-from .network_policies import own_namespace, suggestions
+from .network_policies import called_from, own_namespace
 from .pod_security import pod_security
 
 VOLUME = "shared"
@@ -40,8 +39,8 @@ def namespace_labels(declaration: Cluster, team: Team) -> dict[str, str]:
         labels[QUEUES_LABEL] = "true"
     if requires_queue(declaration, team):
         labels[QUEUE_REQUIRED_LABEL] = "true"
-    if declaration.addons.katib is not None:
-        labels[INJECTED] = "enabled"
+    for add_on in declaration.installed:
+        labels |= add_on.spec.namespace_labels
     return labels
 
 
@@ -109,11 +108,12 @@ def nothing_left_behind(team: Team) -> dict[str, Any]:
 
 
 def network_policies(declaration: Cluster, team: Team) -> Iterator[dict[str, Any]]:
-    """Pods are reached from their own namespace alone, and by Katib's controller where it has to; where they
-    reach is not limited: data sets and registries are anywhere."""
+    """Pods are reached from their own namespace alone, and by an add-on's controller where it has to; where
+    they reach is not limited: data sets and registries are anywhere."""
     yield own_namespace(team.namespace_name)
-    if declaration.addons.katib is not None:
-        yield suggestions(team.namespace_name)
+    for add_on in declaration.installed:
+        if add_on.spec.calls:
+            yield called_from(add_on.spec, team.namespace_name)
 
 
 def members(declaration: Cluster, team: Team) -> Iterator[dict[str, Any]]:

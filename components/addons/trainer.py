@@ -1,46 +1,26 @@
 """Kubeflow Trainer, for distributed training."""
 
-from dataclasses import dataclass
-
 import pulumi
 from pulumi_kubernetes import helm
 from pulumi_kubernetes.kustomize import v2 as kustomize
 
 from ebbtide.catalog import PINS
 
-from . import network_policies
+from .add_on import AddOnArgs, AddOnComponent
 from .chart_order import post_renderer
-from .home import Home
-from .leaves import leaf
-from .manifest import Manifest
+from .home import home
+from .members import readers
 from .patches import for_readers
 from .patching import applied
-from .pod_security import system_namespace
-from .trainer_objects import PATCHES, RUNTIME_PATCHES, values
+from .trainer_objects import NAMESPACE, PATCHES, RUNTIME_PATCHES, network_policies, values
 
-NAMESPACE = "kubeflow-system"
 RELEASE = "kubeflow-trainer"
 
 _CHART = "oci://ghcr.io/kubeflow/charts/kubeflow-trainer"
 _RUNTIMES = "github.com/kubeflow/trainer/manifests/overlays/runtimes"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainerArgs:
-    """Arguments of Trainer.
-
-    Attributes:
-        home: the placement of its controllers.
-        readers: subjects that may read its version, which its SDK requests.
-        deleted_with: the cluster, if its deletion deletes the objects.
-    """
-
-    home: Home
-    readers: tuple[dict[str, str], ...] = ()
-    deleted_with: pulumi.Resource | None = None
-
-
-class Trainer(pulumi.ComponentResource):
+class Trainer(AddOnComponent):
     """Trainer and JobSet from Trainer's chart, and the runtimes from its kustomization.
 
     The runtimes come after the controllers and go before them: one that a job uses is held by a finalizer
@@ -49,19 +29,11 @@ class Trainer(pulumi.ComponentResource):
     manifests/overlays/runtimes.
     """
 
-    ready: tuple[pulumi.Resource, ...]
-    """Prerequisites of a TrainJob, of a namespace with any, and of Kueue, which may otherwise miss the
-    kind."""
-
-    def __init__(self, name: str, args: TrainerArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("ebbtide:addons:Trainer", name, {}, opts)
+    def __init__(self, name: str, args: AddOnArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, opts)
         version = PINS["trainer"].version
-        namespace = Manifest(
-            f"{name}-namespace", system_namespace(NAMESPACE, "restricted"), leaf(self, args.deleted_with)
-        )
-        for policy in network_policies.trainer(NAMESPACE):
-            role = f"{name}-policy-{policy['metadata']['name']}"
-            Manifest(role, policy, leaf(self, args.deleted_with, [namespace]))
+        namespace = self._system_namespace(NAMESPACE, args.deleted_with)
+        self._network_policies(network_policies(), namespace, args.deleted_with)
         chart = helm.v4.Chart(
             f"{name}-chart",
             chart=_CHART,
@@ -69,11 +41,11 @@ class Trainer(pulumi.ComponentResource):
             name=RELEASE,
             namespace=NAMESPACE,
             post_renderer=post_renderer(),
-            values=values(args.home),
+            values=values(home(args.declaration)),
             opts=pulumi.ResourceOptions(
                 parent=self,
-                depends_on=[namespace],
-                transforms=[applied((*PATCHES, for_readers(args.readers)), args.deleted_with)],
+                depends_on=[namespace, *args.depends_on],
+                transforms=[applied((*PATCHES, for_readers(readers(args.declaration))), args.deleted_with)],
             ),
         )
         runtimes = kustomize.Directory(

@@ -1,14 +1,24 @@
 """Values of Kubeflow Trainer's chart, and patches of its objects."""
 
-from typing import Any
+from typing import Any, Final
 
 import yaml
 
 from ebbtide.catalog import PINS
+from ebbtide.model import Trainer
 
 from .home import Home
+from .network_policies import policy, ports
 from .objects import Object, Patch, data_of, is_, kind_of, updated
 from .patches import CONTROL_PLANE_PORT, filled_in_the_cluster, movable, webhook_ports
+
+NAMESPACE: Final = Trainer.spec.namespace
+
+_METRICS: Final = 8443
+"""Metrics of Trainer and JobSet, served over TLS to whom the API server authorizes (their charts, 2.3.0 and
+0.12.0)."""
+_STATUS: Final = 10443
+"""Training pods report their progress to Trainer there, with a token (Trainer 2.3.0, charts)."""
 
 _MANAGER = {"requests": {"cpu": "100m", "memory": "300Mi"}, "limits": {"memory": "300Mi"}}
 """The chart's own suggestion (2.3.0, values.yaml)."""
@@ -43,6 +53,11 @@ def values(home: Home) -> dict[str, Any]:
         },
         "runtimes": {"defaultEnabled": False},
     }
+
+
+def network_policies() -> tuple[Object, ...]:
+    """Return the policy of the namespace of Trainer and JobSet: webhooks, metrics, progress."""
+    return (policy("controllers", NAMESPACE, [ports(CONTROL_PLANE_PORT, _METRICS, _STATUS)]),)
 
 
 def _jobset_listening(manifest: Object) -> Object:

@@ -15,7 +15,7 @@ from ebbtide.catalog.disks import (
     ephemeral_gib,
     has_temporary_disk,
 )
-from ebbtide.catalog.footprints import Footprint, footprint
+from ebbtide.catalog.footprints import Footprint, footprint, has_footprint
 from ebbtide.catalog.local_ssds import LOCAL_SSD_GIB, LocalSsds, local_ssds
 from ebbtide.catalog.locations import Locations, Offering, Region
 from ebbtide.catalog.machine_series import MachineSeries, can_be_spot, machine_series
@@ -67,6 +67,7 @@ __all__ = [
     "find_machine",
     "find_price",
     "footprint",
+    "has_footprint",
     "has_temporary_disk",
     "is_tpu",
     "local_ssds",

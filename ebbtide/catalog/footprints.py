@@ -67,3 +67,8 @@ def footprint(item: str) -> Footprint:
         KeyError: the catalog has no such item.
     """
     return _footprints()[item]
+
+
+def has_footprint(item: str) -> bool:
+    """Check that the catalog has an item's footprint."""
+    return item in _footprints()

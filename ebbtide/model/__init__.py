@@ -1,7 +1,8 @@
 """The declaration: one cluster, its pools, queues, teams and add-ons, in neutral terms, valid or refused
 with all its faults."""
 
-from ebbtide.model.addons import Addons, Katib, Kueue, Logs, Pipelines, Trainer
+from ebbtide.model import addons
+from ebbtide.model.addons import *  # noqa: F403 - every add-on that is declared there
 from ebbtide.model.capacity import Capacity, FlexStart, OnDemand, Preemptible, Queued, Reservation, Spot
 from ebbtide.model.cloud import Aks, AksAccess, AksNetwork, Existing, Gke, GkeAccess, GkeNetwork
 from ebbtide.model.cluster import Cluster, Lifetime
@@ -29,7 +30,6 @@ from ebbtide.model.tenancy import LocalQueue, Namespace, Queue, QueueUse, Regist
 
 __all__ = [
     "Accelerator",
-    "Addons",
     "Aks",
     "AksAccess",
     "AksKeys",
@@ -46,12 +46,9 @@ __all__ = [
     "GkeKeys",
     "GkeNetwork",
     "GpuSharingConfig",
-    "Katib",
-    "Kueue",
     "Lifetime",
     "LocalQueue",
     "LocalSsdConfig",
-    "Logs",
     "MachineShape",
     "Maintenance",
     "MaintenanceExclusion",
@@ -59,7 +56,6 @@ __all__ = [
     "Namespace",
     "Nodes",
     "OnDemand",
-    "Pipelines",
     "Pool",
     "Preemptible",
     "Queue",
@@ -75,10 +71,10 @@ __all__ = [
     "Taint",
     "TaintEffect",
     "Team",
-    "Trainer",
     "Upgrade",
     "advice",
     "check_pool",
     "declaration_schema",
     "declare",
 ]
+__all__ += addons.__all__

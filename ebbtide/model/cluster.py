@@ -5,7 +5,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ebbtide.model.addons import Addons
+from ebbtide.model.add_on import AddOn
+from ebbtide.model.addons import Addons, Kueue
 from ebbtide.model.base import Converted, Declared, Name, default
 from ebbtide.model.capacity import Queued
 from ebbtide.model.cloud import Cloud
@@ -73,3 +74,14 @@ class Cluster(Declared):
             or self.addons.kueue is not None
             or any(isinstance(pool.capacity, Queued) for pool in self.pools)
         )
+
+    @property
+    def add_ons(self) -> tuple[AddOn, ...]:
+        """The declared add-ons, and Kueue where it admits work."""
+        implied = (Kueue(),) if self.has_kueue and self.addons.kueue is None else ()
+        return (*implied, *self.addons.declared)
+
+    @property
+    def installed(self) -> tuple[AddOn, ...]:
+        """The add-ons that the stack installs."""
+        return tuple(add_on for add_on in self.add_ons if add_on.is_installed)

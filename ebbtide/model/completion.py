@@ -122,10 +122,8 @@ def complete_pool(pool: Pool, site: Site) -> Pool:
 
 
 def _with_home(pool: Pool, cluster: Cluster) -> Pool:
-    """Remove the system pool's taint if a declared add-on has pods without tolerations: the drivers of
-    Kubeflow Pipelines take no tolerations of their task (kubeflow/pipelines 2.17.0, argocompiler), and
-    Katib's suggestions none at all (kubeflow/katib 0.19.0, SuggestionConfig)."""
-    needs_untainted = cluster.addons.installed_pipelines is not None or cluster.addons.katib is not None
+    """Remove the system pool's taint if an installed add-on has pods without tolerations."""
+    needs_untainted = any(add_on.spec.untolerating for add_on in cluster.installed)
     if pool.is_system and pool.taints is None and needs_untainted:
         return pool.model_copy(update={"taints": ()})
     return pool

@@ -1,6 +1,6 @@
 """Capacity of a node for work: allocatable resources of the machine, less the requests of DaemonSets."""
 
-from ebbtide.catalog import CLOUD_SPECS, Resources, footprint
+from ebbtide.catalog import CLOUD_SPECS, Resources, footprint, has_footprint
 from ebbtide.model.addons import Addons
 from ebbtide.model.completion import machine_of
 from ebbtide.model.gpus import has_gpus
@@ -26,7 +26,7 @@ def daemons(pool: Pool, site: Site, addons: Addons = NONE) -> Resources:
     items = (
         CLOUD_SPECS[site.cloud].node_footprint,
         *_of_gpus(pool, site, addons),
-        *(("logs-node",) if addons.logs else ()),
+        *(item for add_on in addons.declared if has_footprint(item := f"{add_on.spec.name}-node")),
     )
     total = Resources(0, 0)
     for item in items:

@@ -1,10 +1,13 @@
 """Tenants of the cluster: the declared teams, and namespaces without a team."""
 
+from typing import Final
+
+from ebbtide.model.addons import Pipelines
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.tenancy import Namespace, QueueUse, Team
 
-PIPELINES_NAMESPACE = "kubeflow"
-"""Namespace of Kubeflow Pipelines' steps, fixed in many places of its manifests."""
+PIPELINES_NAMESPACE: Final = Pipelines.spec.namespace
+"""Namespace of Kubeflow Pipelines' steps."""
 
 
 def pipelines_tenant() -> Team:

@@ -3,11 +3,12 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
+
+from pydantic import BaseModel
 
 from ebbtide.catalog import find_machine
 from ebbtide.preview.report import (
-    AcceleratorReport,
     AmountReport,
     AssumptionReport,
     ChargeReport,
@@ -15,16 +16,13 @@ from ebbtide.preview.report import (
     ClusterReport,
     CostReport,
     Counts,
-    DiskReport,
     FindingReport,
     MessageReport,
-    NodesReport,
     PoolReport,
     Preview,
     QueueReport,
     QuotaReport,
     ResourceReport,
-    TaintReport,
 )
 from ebbtide.project.extends import Declaration
 from ebbtide.reading import (
@@ -46,6 +44,7 @@ from ebbtide.review.policy import Finding, check
 from ebbtide.review.quotas import quotas
 from ebbtide.review.settings import Level, Policy
 
+_P = TypeVar("_P", bound=BaseModel)
 _PROVIDER: Final = "pulumi:providers:"
 
 
@@ -81,20 +80,11 @@ def preview_of(
         pools=tuple(map(_pool, pools, queues, fallbacks)),
         queues=tuple(_queue(queue, pools, queues) for queue in read_cluster_queues(recording)),
         cost=_cost(cost),
-        quotas=tuple(
-            CloudQuotaReport(
-                cloud=quota.cloud.value,
-                region=quota.region,
-                name=quota.name,
-                amount=quota.amount,
-                pools=quota.pools,
-            )
-            for quota in quotas(pools)
-        ),
+        quotas=tuple(_view(CloudQuotaReport, quota) for quota in quotas(pools)),
         resources=tuple(_resource(resource) for resource in recording),
         outputs=masked(dict(recording.outputs)),
-        warnings=tuple(_message(message) for message in messages if message.severity != "info"),
-        messages=tuple(_message(message) for message in messages if message.severity == "info"),
+        warnings=tuple(_view(MessageReport, message) for message in messages if message.severity != "info"),
+        messages=tuple(_view(MessageReport, message) for message in messages if message.severity == "info"),
         assumptions=tuple(_assumptions(recording)),
         counts=_counts(recording),
         findings=tuple(map(_finding, findings)),
@@ -114,53 +104,23 @@ def _finding(finding: Finding) -> FindingReport:
     )
 
 
+def _view(part: type[_P], facts: object, **more: object) -> _P:
+    """Return a part of the document: the facts of the same names, and more."""
+    fields = {name: getattr(facts, name) for name in part.model_fields if name not in more}
+    return part.model_validate(fields | more, from_attributes=True)
+
+
 def _pool(pool: PoolFacts, queues: tuple[str, ...], falls_back_to: tuple[str, ...]) -> PoolReport:
-    accelerator, machine = pool.accelerator, find_machine(pool.cloud, pool.machine)
-    return PoolReport(
-        name=pool.name,
-        cluster=pool.cluster,
-        cloud=pool.cloud.value,
-        location=pool.location,
-        role=pool.role,
-        machine=pool.machine,
+    machine = find_machine(pool.cloud, pool.machine)
+    return _view(
+        PoolReport,
+        pool,
         vcpus=machine.vcpus if machine else None,
         memory_gib=machine.memory_gib if machine else None,
-        accelerator=AcceleratorReport(
-            type=accelerator.type,
-            count=accelerator.count,
-            sharing=accelerator.sharing,
-            topology=accelerator.topology,
-            requestable=accelerator.count * accelerator.shares,
-        )
-        if accelerator
-        else None,
-        capacity=pool.capacity,
-        reservation=pool.reservation,
-        max_price=pool.max_price,
-        nodes=NodesReport(
-            minimum=pool.nodes.minimum,
-            maximum=pool.nodes.maximum,
-            fixed=pool.nodes.fixed,
-            at_birth=pool.nodes.at_birth,
-        ),
-        zones=pool.zones,
-        disk=DiskReport(size_gib=pool.disk.size_gib, type=pool.disk.type),
-        local_disks=pool.local_disks,
-        settings=pool.settings,
-        labels=dict(pool.labels),
-        taints=tuple(
-            TaintReport(key=taint.key, value=taint.value, effect=taint.effect, automatic=taint.automatic)
-            for taint in pool.taints
-        ),
         admits=admits(pool),
         queues=queues,
         falls_back_to=falls_back_to,
-        max_run_seconds=pool.max_run_seconds,
-        billing=dict(pool.billing),
-        network_tags=pool.network_tags,
         overrides=masked(dict(pool.overrides)),
-        urn=pool.urn,
-        inline=pool.inline,
     )
 
 
@@ -172,24 +132,12 @@ def _queue(
         for pool, names in zip(pools, local_queues, strict=True)
         if set(names) & set(queue.local_queues) and (price := gpu_hour(pool)) is not None
     }
-    return QueueReport(
-        name=queue.name,
-        local_queues=queue.local_queues,
-        cohort=queue.cohort,
-        weight=queue.weight,
-        quotas=tuple(
-            QuotaReport(
-                flavor=flavor,
-                resource=resource,
-                nominal=quota.nominal,
-                cohort=quota.cohort,
-                borrowing_limit=quota.borrowing_limit,
-            )
-            for flavor, resources in queue.quotas.items()
-            for resource, quota in resources.items()
-        ),
-        gpu_hours=prices,
-    )
+    quotas = [
+        _view(QuotaReport, quota, flavor=flavor, resource=resource)
+        for flavor, resources in queue.quotas.items()
+        for resource, quota in resources.items()
+    ]
+    return _view(QueueReport, queue, quotas=quotas, gpu_hours=prices)
 
 
 def _cost(items: Sequence[Charge]) -> CostReport:
@@ -202,13 +150,12 @@ def _cost(items: Sequence[Charge]) -> CostReport:
         maximum=_amount(maximum),
         on_demand=_amount(on_demand),
         charges=tuple(
-            ChargeReport(
-                item=charge.item,
-                pool=charge.pool,
+            _view(
+                ChargeReport,
+                charge,
                 idle=_amount(charge.idle),
                 maximum=_amount(charge.maximum),
                 on_demand=_amount(charge.on_demand),
-                note=charge.note,
             )
             for charge in items
         ),
@@ -222,14 +169,7 @@ def _amount(amount: Amount) -> AmountReport:
 
 
 def _cluster(cluster: ClusterFacts) -> ClusterReport:
-    return ClusterReport(
-        name=cluster.name,
-        cloud=cluster.cloud.value,
-        location=cluster.location,
-        settings=cluster.settings,
-        overrides=masked(dict(cluster.overrides)),
-        urn=cluster.urn,
-    )
+    return _view(ClusterReport, cluster, overrides=masked(dict(cluster.overrides)))
 
 
 def _kind(resource: Resource) -> Literal["resource", "component", "provider", "read"]:
@@ -242,31 +182,15 @@ def _kind(resource: Resource) -> Literal["resource", "component", "provider", "r
 
 def _resource(resource: Resource) -> ResourceReport:
     inputs = list(leaves(dict(resource.inputs)))
-    return ResourceReport(
-        urn=resource.urn,
-        type=resource.type,
-        name=resource.name,
+    return _view(
+        ResourceReport,
+        resource,
         kind=_kind(resource),
-        remote=resource.remote,
-        parent=resource.parent,
-        id=resource.id,
-        provider=resource.provider,
         depends_on=resource.dependencies,
-        protect=resource.protect,
-        deleted_with=resource.deleted_with,
-        retain_on_delete=resource.retain_on_delete,
-        ignore_changes=resource.ignore_changes,
-        replace_on_changes=resource.replace_on_changes,
-        delete_before_replace=resource.delete_before_replace,
-        replace_with=resource.replace_with,
         aliases=tuple(alias for alias in resource.aliases if not _is_of_package(alias)),
-        hooks=dict(resource.hooks),
-        timeouts=dict(resource.timeouts),
-        import_id=resource.import_id,
         inputs=masked(dict(resource.inputs)),
         secrets=tuple(path for path, leaf in inputs if isinstance(leaf, Secret)),
         assumed_inputs=tuple(path for path, leaf in inputs if _is_invented(leaf)),
-        assumed=resource.assumed,
     )
 
 
@@ -281,10 +205,6 @@ def _is_invented(leaf: Plain) -> bool:
     if isinstance(leaf, Secret):
         return any(_is_invented(inner) for _, inner in leaves(leaf.value))
     return isinstance(leaf, str) and is_assumed(leaf)
-
-
-def _message(message: Message) -> MessageReport:
-    return MessageReport(severity=message.severity, text=message.text, urn=message.urn)
 
 
 def _assumptions(recording: Recording) -> Iterable[AssumptionReport]:

@@ -29,6 +29,11 @@ class AcceleratorFacts:
     shares: int = 1
     topology: str = ""
 
+    @property
+    def requestable(self) -> int:
+        """Number that the pods of a node can request; of shared GPUs, the shares."""
+        return self.count * self.shares
+
 
 @dataclass(frozen=True, slots=True)
 class DiskFacts:

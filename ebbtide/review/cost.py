@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Final
 
-from ebbtide.catalog import CloudKind, Price, find_machine, find_price, footprint, node_items
+from ebbtide.catalog import CloudKind, Footprint, Price, find_machine, find_price, node_items
 from ebbtide.catalog.clouds import is_gke_zone, region_of
+from ebbtide.model.addons import ADD_ONS
 from ebbtide.reading.aks import CLUSTER as AKS_CLUSTER
 from ebbtide.reading.facts import ClusterFacts, PoolFacts
 from ebbtide.reading.gke import CLUSTER as GKE_CLUSTER
@@ -21,12 +22,6 @@ CLOUD_NAT: Final = "Cloud NAT"
 """The charge of GKE's gateway, which depends on the number of nodes."""
 
 _ADDRESS: Final = "gcp:compute/address:Address"
-ADDONS: Final[Mapping[str, str]] = {
-    "ebbtide:addons:Pipelines": "pipelines",
-    "ebbtide:addons:Katib": "katib",
-}
-"""Components whose manifests claim disks, with their footprints."""
-
 _AZURE_DISKS: Final = {4: 32, 6: 64, 10: 128, 15: 256, 20: 512, 30: 1024}
 """GiB of premium disks by tier (Azure docs, disks-types, 2026); a disk is billed as the next larger tier."""
 
@@ -210,13 +205,19 @@ def _outbound(recording: Recording, pools: Sequence[PoolFacts]) -> Iterator[Char
             yield _flat(item, total(amounts), _WITH_ADDRESS)
 
 
+def footprints_with_disks() -> dict[str, Footprint]:
+    """Return the footprints of the add-ons that claim disks, by the types of their components."""
+    footprints = {f"ebbtide:addons:{add_on.__name__}": add_on.spec.footprint for add_on in ADD_ONS.values()}
+    return {type_: item for type_, item in footprints.items() if item.volumes_gib}
+
+
 def _volumes(recording: Recording, cluster: ClusterFacts) -> Iterator[Charge]:
     """Return the charges of the disks that add-ons claim, which a preview sees as one resource."""
-    for type_, item in ADDONS.items():
-        size = sum(footprint(item).volumes_gib) if recording.of_type(type_) else 0
-        if not size:
+    for type_, item in footprints_with_disks().items():
+        if not recording.of_type(type_):
             continue
-        name = f"disks of {item}, {size} GiB"
+        size = sum(item.volumes_gib)
+        name = f"disks of {item.item}, {size} GiB"
         if cluster.cloud is CloudKind.GKE:
             yield _flat(name, _item(cluster.cloud, region_of(cluster.location), "pd-balanced-gib", size))
         else:

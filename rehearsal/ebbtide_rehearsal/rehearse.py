@@ -18,7 +18,7 @@ from ebbtide_rehearsal.scenarios.progress import Watch
 from ebbtide_rehearsal.scenarios.runner import play
 from ebbtide_rehearsal.sources import indexed
 from ebbtide_rehearsal.stage import stage
-from ebbtide_rehearsal.tools import ITEMS, Say, Tools, ensure, needed
+from ebbtide_rehearsal.tools import Say, Tools, all_items, ensure, needed
 
 
 def needs(files: StackFiles, scenario: Scenario, home: Path) -> tuple[str, ...]:
@@ -43,13 +43,13 @@ def needs(files: StackFiles, scenario: Scenario, home: Path) -> tuple[str, ...]:
     return (*names, *(TOOLS if runs else ()))
 
 
-def tools(say: Say, names: Iterable[str] = ITEMS) -> Tools:
+def tools(say: Say, names: Iterable[str] | None = None) -> Tools:
     """Find or build the tools of a rehearsal; all of them if no stack is given.
 
     Raises:
         ToolError: a tool can be neither found nor built.
     """
-    return ensure(names, say=say)
+    return ensure(all_items() if names is None else names, say=say)
 
 
 def check_directories(manifests: tuple[Path, ...], charts: tuple[Path, ...]) -> None:

@@ -12,47 +12,24 @@ import shutil
 import subprocess
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
 import yaml
 
-from ebbtide.catalog import PINS
+from ebbtide_rehearsal.addons import rehearsed
+from ebbtide_rehearsal.addons.definition import Revision
 from ebbtide_rehearsal.failures import RehearsalError
 from ebbtide_rehearsal.tools import Tools
 
 INDEX: Final = "index.yaml"
 """In a directory of rendered kustomizations: maps addresses, as programs give them, to files beside it."""
 
-_CHARTS: Final = {
-    "oci://registry.k8s.io/kueue/charts/kueue": "kueue-chart",
-    "oci://ghcr.io/kubeflow/charts/kubeflow-trainer": "trainer-chart",
-}
-"""Data of the tools by the chart's address in the program."""
-
 _ADDRESS: Final = re.compile(
     r"(?:https://)?(?P<repository>[\w.-]+/[\w.-]+/[\w-][\w.-]*?)(?:\.git)?/{1,2}(?P<path>[^?]+)"
     r"\?(?:.*&)?ref=(?P<ref>[^&]+)"
 )
 """A directory of a git repository over https, as kustomize takes it."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Revision:
-    """A git repository, as `github.com/kubeflow/katib`, at a tag."""
-
-    repository: str
-    ref: str
-
-
-_KATIB: Final = _Revision("github.com/kubeflow/katib", f"v{PINS['katib'].version}")
-_TRAINER: Final = _Revision("github.com/kubeflow/trainer", f"v{PINS['trainer'].version}")
-_DATA: Final = {
-    "katib-manifests": (_KATIB, "manifests/v1beta1"),
-    "trainer-manifests": (_TRAINER, "manifests"),
-}
-"""Data of the tools that is a directory of a repository."""
 
 
 def indexed(directory: Path) -> dict[str, Path]:
@@ -94,7 +71,12 @@ def link_charts(project: Path, tools: Tools, directories: Sequence[Path]) -> Non
         tools: with the charts that the declaration uses.
         directories: directories of unpacked charts, each in a directory of its name.
     """
-    charts = {address: tools.path(data) for address, data in _CHARTS.items() if data in tools.found}
+    charts = {
+        address: tools.path(data)
+        for add_on in rehearsed().values()
+        for address, data in add_on.charts.items()
+        if data in tools.found
+    }
     for directory in directories:
         charts |= {chart.parent.name: chart.parent.resolve() for chart in directory.glob("*/Chart.yaml")}
     for address, chart in charts.items():
@@ -117,14 +99,15 @@ def mirror(root: Path, tools: Tools, directories: Sequence[Path]) -> Mapping[str
     Raises:
         RehearsalError: an index is invalid, or git is missing or fails.
     """
-    trees: defaultdict[_Revision, list[tuple[str, Path]]] = defaultdict(list)
-    for data, (revision, path) in _DATA.items():
-        if data in tools.found:
-            trees[revision].append((path, tools.path(data)))
+    trees: defaultdict[Revision, list[tuple[str, Path]]] = defaultdict(list)
+    for add_on in rehearsed().values():
+        for data, (revision, path) in add_on.directories.items():
+            if data in tools.found:
+                trees[revision].append((path, tools.path(data)))
     for directory in directories:
         for address, source in indexed(directory).items():
             match = cast("re.Match[str]", _ADDRESS.fullmatch(address))
-            trees[_Revision(match["repository"], match["ref"])].append((match["path"], source))
+            trees[Revision(match["repository"], match["ref"])].append((match["path"], source))
     if trees and shutil.which("git") is None:
         raise RehearsalError("Kustomizations are fetched with git, which is not on PATH: install it.")
     for revision, contents in trees.items():
@@ -141,7 +124,7 @@ def _redirected(root: Path, repositories: set[str]) -> Iterator[tuple[str, str]]
     yield "GIT_CONFIG_COUNT", str(first + len(repositories))
 
 
-def _commit(root: Path, revision: _Revision, contents: Sequence[tuple[str, Path]]) -> None:
+def _commit(root: Path, revision: Revision, contents: Sequence[tuple[str, Path]]) -> None:
     """Tag a commit with directories, or with rendered objects as a kustomization of their own."""
     repository = root / f"{revision.repository}.git"
     tree = root / "trees" / revision.repository / revision.ref

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ebbtide.model.addons import ADD_ONS
 from tests.contract.flips import ADMINS, AKS_EXISTING, GKE_CPU, GKE_EXISTING, GKE_GPU, Flip, flip, with_value
 from tests.declarations import AKS, GKE, changed
 
@@ -103,17 +104,18 @@ TENANCY = [
 ADDONS = [
     flip("Addons.drivers", with_value(GKE_GPU, "pools.1.image", "ubuntu"), "addons.drivers", "daemonset"),
     flip("Addons.drivers", AKS, "addons.drivers", "gpu-operator"),
+    *(
+        flip(f"Addons.{name}", AKS_ROOMY if name == "logs" else ROOMY, f"addons.{name}", {})
+        for name in ADD_ONS
+        if name != "kueue"
+    ),
     flip("Addons.kueue", GKE_CPU, "addons.kueue", {}),
     flip("Kueue.replicas", ROOMY, "addons.kueue.replicas", 2),
     flip("Kueue.frameworks", ROOMY, "addons.kueue.frameworks", ["ray.io/rayjob"]),
-    flip("Addons.pipelines", ROOMY, "addons.pipelines", {}),
     flip("Pipelines.retry", ROOMY, "addons.pipelines", {"retry": "any"}, {}),
     flip("Pipelines.existing", GKE_EXISTING, "addons.pipelines", {"existing": True}, {}),
     flip("Pipelines.existing", AKS_EXISTING, "addons.pipelines", {"existing": True}, {}),
     flip("Pipelines.artifacts", ROOMY, "addons.pipelines", {"artifacts": "bucket"}, {}),
-    flip("Addons.trainer", ROOMY, "addons.trainer", {}),
-    flip("Addons.katib", ROOMY, "addons.katib", {}),
-    flip("Addons.logs", AKS_ROOMY, "addons.logs", {}),
     flip("Logs.retention_days", AKS_ROOMY, "addons.logs", {"retentionDays": 90}, {}),
     flip("Logs.daily_gib", AKS_ROOMY, "addons.logs", {"dailyGib": 1.0}, {}),
 ]

@@ -15,15 +15,6 @@ _PIPELINES = "kubeflow/pipelines 2.17.0"
 _KATIB = "kubeflow/katib 0.19.0"
 
 
-def _untolerating(cluster: Cluster) -> list[str]:
-    """Add-ons whose pods tolerate no taint, without an option for it."""
-    makers = {
-        "the drivers of Kubeflow Pipelines": cluster.addons.installed_pipelines,
-        "Katib's suggestions": cluster.addons.katib,
-    }
-    return [maker for maker, addon in makers.items() if addon is not None]
-
-
 def _keeps_out(pool: Pool) -> list[int]:
     """Indexes of a pool's declared taints that keep pods out."""
     soft = TaintEffect.PREFER_NO_SCHEDULE
@@ -31,7 +22,7 @@ def _keeps_out(pool: Pool) -> list[int]:
 
 
 def _somewhere_untainted(cluster: Cluster) -> Iterator[Fault]:
-    makers = _untolerating(cluster)
+    makers = [add_on.spec.untolerating for add_on in cluster.installed if add_on.spec.untolerating]
     if not makers or cluster.cloud.existing is not None:
         return
     if any(pool.taints is not None and not _keeps_out(pool) for pool in cluster.work_pools):
@@ -110,55 +101,40 @@ def _logs_of_ours(cluster: Cluster) -> Iterator[Fault]:
         )
 
 
-_NAMESPACES = {
-    "pipelines": ("Kubeflow Pipelines", "kubeflow"),
-    "trainer": ("Kubeflow Trainer", "kubeflow-system"),
-    "katib": ("Katib", "katib"),
-}
-
-
 def _own_namespaces(cluster: Cluster) -> Iterator[Fault]:
-    taken = {
-        namespace: (addon, whose)
-        for addon, (whose, namespace) in _NAMESPACES.items()
-        if getattr(cluster.addons, addon) is not None
-    }
-    if cluster.has_kueue:
-        taken["kueue-system"] = ("kueue", "Kueue")
+    taken = {add_on.spec.namespace: add_on.spec for add_on in cluster.add_ons if add_on.spec.namespace}
     for index, team in enumerate(cluster.teams):
         name = team.namespace_name
         if name not in taken or (team.namespace is not None and not team.namespace.create):
             continue
-        addon, whose = taken[name]
-        works_there = addon == "pipelines"
+        spec = taken[name]
         yield Fault(
             f"teams[{index}].namespace.name" if team.namespace else f"teams[{index}].name",
-            f"The namespace {name} is made with {whose}.",
+            f"The namespace {name} is made with {spec.title}.",
             "It would be made twice, and removed with whichever goes first.",
             f"Write namespace: {{name: {name}, create: false}}, or a namespace of the team's own."
-            if works_there
+            if spec.runs_work
             else "Write a namespace of the team's own.",
         )
 
 
 def _recent_enough(cluster: Cluster) -> Iterator[Fault]:
-    pinned, least = cluster.site.kubernetes_version, PINS["trainer-kubernetes"].version
-    if cluster.addons.trainer is None or pinned is None:
-        return
-    have, need = ([int(part) for part in re.findall(r"\d+", text)] for text in (pinned, least))
-    if have < need[: len(have)]:
-        yield Fault(
-            "addons.trainer",
-            f"Kubeflow Trainer runs on Kubernetes from {least} on, and kubernetesVersion is {pinned}.",
-            "Its kinds would be refused.",
-            f"Write kubernetesVersion: {least} or later, or leave it out.",
-        )
+    pinned = cluster.site.kubernetes_version
+    for add_on in cluster.add_ons if pinned is not None else ():
+        spec, least = add_on.spec, add_on.spec.least_kubernetes
+        have, need = ([int(part) for part in re.findall(r"\d+", text or "")] for text in (pinned, least))
+        if have < need[: len(have)]:
+            yield Fault(
+                f"addons.{spec.name}",
+                f"{spec.title} runs on Kubernetes from {least} on, and kubernetesVersion is {pinned}.",
+                "Its kinds would be refused.",
+                f"Write kubernetesVersion: {least} or later, or leave it out.",
+            )
 
 
 def _keepers(cluster: Cluster) -> list[str]:
     """Add-ons with data on a disk, which a node of the system pool mounts."""
-    keepers = {"Kubeflow Pipelines": cluster.addons.installed_pipelines, "Katib": cluster.addons.katib}
-    return [keeper for keeper, addon in keepers.items() if addon is not None]
+    return [add_on.spec.title for add_on in cluster.installed if add_on.spec.footprint.volumes_gib]
 
 
 def _system(cluster: Cluster) -> Iterator[PoolIn]:

@@ -102,12 +102,9 @@ def _service_account(cluster: Cluster) -> Iterator[Fault]:
 
 def _network_policies(cluster: Cluster) -> Iterator[Fault]:
     """Every API server accepts a NetworkPolicy, and no cluster enforces one without an engine for it."""
-    existing, addons = cluster.cloud.existing, cluster.addons
-    needed = (
-        any(team.creates_namespace for team in cluster.teams)
-        or cluster.has_kueue
-        or any((addons.installed_pipelines, addons.trainer, addons.katib))
-    )
+    existing = cluster.cloud.existing
+    created = any(team.creates_namespace for team in cluster.teams)
+    needed = created or any(add_on.spec.namespace for add_on in cluster.installed)
     if existing is None or not needed:
         return
     yield Fault(

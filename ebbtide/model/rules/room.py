@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from ebbtide.catalog import CLOUD_SPECS, Machine, Resources, cheapest, footprint, machine_price
+from ebbtide.catalog import CLOUD_SPECS, Footprint, Machine, Resources, cheapest, footprint, machine_price
 from ebbtide.catalog.prices import lowest_price
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
@@ -12,48 +12,33 @@ from ebbtide.model.pool import Pool
 from ebbtide.model.rules.rule import ClusterRule, Severity, pools_of
 from ebbtide.model.rules.words import both, dollars
 
-_ADDONS = {
-    "kueue": "Kueue",
-    "pipelines": "Kubeflow Pipelines",
-    "trainer": "Kubeflow Trainer",
-    "katib": "Katib",
-    "logs": "Container insights",
-    "gpu-operator": "NVIDIA's operator",
-}
 
-
-def _copies(cluster: Cluster) -> dict[str, int]:
-    """Return the number of instances of each add-on."""
-    addons = cluster.addons
-    return {
-        "kueue": (addons.kueue.replicas if addons.kueue else 1) if cluster.has_kueue else 0,
-        "pipelines": int(addons.installed_pipelines is not None),
-        "trainer": int(addons.trainer is not None),
-        "katib": int(addons.katib is not None),
-        "logs": int(addons.logs is not None),
-        "gpu-operator": int(addons.drivers == "gpu-operator" and bool(pools_left_to_us(cluster))),
-    }
+def _workloads(cluster: Cluster) -> list[tuple[str, Footprint, int]]:
+    """Return each add-on that runs on the system pool: its title, its footprint and the number of copies."""
+    add_ons = [(add_on.spec.title, add_on.spec.footprint, add_on.copies) for add_on in cluster.installed]
+    if cluster.addons.drivers == "gpu-operator" and pools_left_to_us(cluster):
+        add_ons.append(("NVIDIA's operator", footprint("gpu-operator"), 1))
+    return add_ons
 
 
 def what_runs_there(cluster: Cluster) -> tuple[str, Resources]:
     """List the pods that run once on the system pool, in words, with their requests
     (catalog/data/footprints.csv). Those of an existing cluster are already placed."""
-    copies = _copies(cluster)
+    workloads = _workloads(cluster)
     existing = cluster.cloud.existing is not None
     need = Resources(0, 0) if existing else footprint(cluster.site.cloud.value).requests
-    for item, times in copies.items():
-        for _ in range(times):
-            need += footprint(item).requests
+    for _, item, copies in workloads:
+        for _ in range(copies):
+            need += item.requests
     own = [] if existing else ["the cluster's own pods"]
-    return both([*own, *(_ADDONS[item] for item, times in copies.items() if times)] or ["nothing"]), need
+    return both([*own, *(title for title, _, _ in workloads)] or ["nothing"]), need
 
 
 def largest_pod(cluster: Cluster) -> Resources:
     """Return the largest requests of any single pod on the system pool, by resource."""
-    items = [item for item, times in _copies(cluster).items() if times]
+    requests = [item.most for _, item, _ in _workloads(cluster)]
     if cluster.cloud.existing is None:
-        items.append(cluster.site.cloud.value)
-    requests = [footprint(item).most for item in items]
+        requests.append(footprint(cluster.site.cloud.value).most)
     return Resources(
         max((request.cpu_m for request in requests), default=0),
         max((request.memory_mib for request in requests), default=0),

@@ -8,6 +8,7 @@ from typing import cast
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from ebbtide.model.add_on import AddOn
 from ebbtide.model.faults import Fault, did_you_mean
 from ebbtide.model.paths import path_text
 from ebbtide.model.pool import Taint
@@ -26,11 +27,6 @@ UNREADABLE = "The declaration cannot be read as it stands."
 
 _EXAMPLES = {
     "Accelerator.type": "nvidia-tesla-t4",
-    "Addons.katib": "{}",
-    "Addons.kueue": "{}",
-    "Addons.logs": "{}",
-    "Addons.pipelines": "{}",
-    "Addons.trainer": "{}",
     "AksAccess.admins": "[11111111-2222-3333-4444-555555555555]",
     "AksAccess.networks": "[203.0.113.0/24]",
     "Aks.location": "eastus",
@@ -166,7 +162,9 @@ def _example(location: Location) -> str:
     if location.owner is None or location.field is None:
         return next((_EXAMPLES.get(model.__name__, "") for model in models_in(location.annotation)), "")
     alias = next(alias for alias, field in aliases_of(location.owner).items() if field is location.field)
-    return _EXAMPLES.get(f"{location.owner.__name__}.{alias}", "")
+    # Every field of an add-on has a default.
+    default = "{}" if any(issubclass(model, AddOn) for model in models_in(location.annotation)) else ""
+    return _EXAMPLES.get(f"{location.owner.__name__}.{alias}", default)
 
 
 def _taint(location: Location) -> str:

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from typing import Final
 
-from ebbtide.catalog import CloudKind, footprint
+from ebbtide.catalog import CloudKind
 from ebbtide.reading.facts import PoolFacts, TaintFacts
 from ebbtide.reading.inputs import Inputs
 from ebbtide.recording.recording import Resource
-from ebbtide.review.cost import ADDONS
+from ebbtide.review.cost import footprints_with_disks
 from ebbtide.review.rules.pod_templates import pod_spec
 from ebbtide.review.rules.rule import Reviewed, Rule, Violation, of_pool
 from ebbtide.review.settings import Level
@@ -55,8 +55,8 @@ def _spot_system(stack: Reviewed) -> Iterator[Violation]:
 
 def _spot_stateful(stack: Reviewed) -> Iterator[Violation]:
     pools = [pool for pool in stack.pools if pool.capacity in _PREEMPTED]
-    for type_, item in ADDONS.items():
-        for component in stack.recording.of_type(type_) if footprint(item).volumes_gib else ():
+    for type_ in footprints_with_disks():
+        for component in stack.recording.of_type(type_):
             for pool in pools:
                 if pool.role == "system":
                     message = f"Its database and its store run on the {pool.capacity} pool {pool.name}."

@@ -3,16 +3,10 @@
 import contextlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
-from ebbtide_rehearsal.control_plane.katib import KATIB
-from ebbtide_rehearsal.control_plane.kueue import KUEUE
+from ebbtide_rehearsal.addons import rehearsed
 from ebbtide_rehearsal.control_plane.plan import Tools
 from ebbtide_rehearsal.control_plane.program import Program
-from ebbtide_rehearsal.control_plane.trainer import JOBSET, TRAINER
-
-PROGRAMS: Final = (KUEUE, TRAINER, JOBSET, KATIB)
-"""All known programs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +27,7 @@ def available_programs(tools: Tools) -> tuple[AvailableProgram, ...]:
     requests.
     """
     programs: list[AvailableProgram] = []
-    for program in PROGRAMS:
+    for program in (program for add_on in rehearsed().values() for program in add_on.programs):
         with contextlib.suppress(KeyError):
             programs.append(AvailableProgram(program, tools.path(program.tool)))
     return tuple(programs)

@@ -8,6 +8,17 @@ from ebbtide_rehearsal.tools.errors import ToolError
 from ebbtide_rehearsal.tools.find import Found, Origin, Tools, ensure
 from ebbtide_rehearsal.tools.progress import narration
 from ebbtide_rehearsal.tools.steps import Say, Step
-from ebbtide_rehearsal.tools.table import ITEMS, needed
+from ebbtide_rehearsal.tools.table import all_items, needed
 
-__all__ = ["ITEMS", "Found", "Origin", "Say", "Step", "ToolError", "Tools", "ensure", "narration", "needed"]
+__all__ = [
+    "Found",
+    "Origin",
+    "Say",
+    "Step",
+    "ToolError",
+    "Tools",
+    "all_items",
+    "ensure",
+    "narration",
+    "needed",
+]

@@ -13,7 +13,7 @@ from ebbtide.cli.error_output import message_of
 from ebbtide_rehearsal.tools.errors import ToolError
 from ebbtide_rehearsal.tools.find import Found, ensure
 from ebbtide_rehearsal.tools.progress import narration
-from ebbtide_rehearsal.tools.table import ITEMS
+from ebbtide_rehearsal.tools.table import all_items
 
 _WRONG: Final = 2
 _STOPPED: Final = 130
@@ -31,12 +31,14 @@ def table(tools: Iterable[Found]) -> str:
 def main(names: Sequence[str] = ()) -> int:
     """Find or build the named tools; all of them without names."""
     errors = Console(stderr=True)
-    if unknown := sorted(set(names) - set(ITEMS)):
-        errors.print(f"No such tool: {', '.join(unknown)}. There are {', '.join(ITEMS)}.", soft_wrap=True)
+    if unknown := sorted(set(names) - set(all_items())):
+        errors.print(
+            f"No such tool: {', '.join(unknown)}. There are {', '.join(all_items())}.", soft_wrap=True
+        )
         return _WRONG
     try:
         with narration(errors) as say:
-            tools = ensure(names or ITEMS, say=say)
+            tools = ensure(names or all_items(), say=say)
     except (ToolError, OSError) as error:
         errors.print(message_of(error) or str(error), markup=False, highlight=False, soft_wrap=True)
         return _WRONG

@@ -13,7 +13,7 @@ from ebbtide_rehearsal.tools.items import Item, Tool
 from ebbtide_rehearsal.tools.on_path import on_path
 from ebbtide_rehearsal.tools.plugins import installed_plugin
 from ebbtide_rehearsal.tools.steps import Finished, Say, Started
-from ebbtide_rehearsal.tools.table import ITEMS
+from ebbtide_rehearsal.tools.table import all_items
 from ebbtide_rehearsal.tools.toolchain import find_go
 
 
@@ -73,7 +73,7 @@ def ensure(names: Iterable[str], *, say: Say) -> Tools:
         KeyError: the table has no such name.
         ToolError: a tool can be neither found nor built. Completed builds stay in the cache.
     """
-    items = [ITEMS[name] for name in dict.fromkeys(names)]
+    items = [all_items()[name] for name in dict.fromkeys(names)]
     root = cache.directory()
     available = _available(root, items)
     missing = [item for item in items if item.name not in available]

@@ -30,11 +30,11 @@ class Suits(StrEnum):
 
 
 class When(StrEnum):
-    """Condition for a tool; add-ons by their names in the declaration."""
+    """Condition for a tool."""
 
     ALWAYS = "always"
-    TRAINER = "trainer"
-    KATIB = "katib"
+    DECLARED = "declared"
+    """With the add-on that it is of (`ebbtide_rehearsal.addons`)."""
     BY_NAME = "by name"
     """Only on explicit request: by a test, or by a scenario that runs a pipeline."""
 
@@ -171,6 +171,14 @@ class Data:
     def recipe(self) -> tuple[str, ...]:
         """Build inputs besides go.mod and go.sum."""
         return tuple(map(repr, self.parts))
+
+
+def from_module(
+    name: str, group: str, module: str, pin: str, source: str, why: str, when: When = When.ALWAYS
+) -> Data:
+    """Return data that is a single directory."""
+    part = Part(module=module, pin=pin, source=source)
+    return Data(name=name, group=group, parts=(part,), why=why, when=when)
 
 
 Item = Tool | Data

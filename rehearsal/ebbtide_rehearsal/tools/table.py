@@ -1,4 +1,4 @@
-"""All programs and data of a rehearsal, in build order.
+"""All programs and data of a rehearsal.
 
 Versions are in `ebbtide.catalog.versions`, hashes in `modules/*/go.sum`. Five modules' hashes are not from
 Go's checksum database: those of argo-workflows are from the go.sum of Kubeflow Pipelines 2.17.0, those of
@@ -8,10 +8,12 @@ and those of pulumi-kubernetes' provider (commit f47bc2d6) and of cluster-autosc
 proxy has (2026-11-22).
 """
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
+from functools import cache
 from typing import Final
 
 from ebbtide.catalog import PINS
+from ebbtide_rehearsal.addons import rehearsed
 from ebbtide_rehearsal.tools.data import DATA
 from ebbtide_rehearsal.tools.items import Change, Item, OnPath, Suits, Tool, When
 
@@ -25,11 +27,6 @@ _KUBERNETES_STAMPS: Final = (
     (f"{_COMPONENT}.gitTreeState", "clean"),
 )
 _PROVIDER: Final = "github.com/pulumi/pulumi-kubernetes/provider/v4"
-_IN_THE_CONTAINER: Final = (
-    "/tmp/k8s-webhook-server/serving-certs",  # noqa: S108 - of the container, whose root is below where it runs
-    "/var/run/secrets/kubernetes.io/serviceaccount/namespace",
-)
-"""Hard-coded paths of Trainer and JobSet for certificates and for their namespace."""
 
 
 def _kubernetes(name: str, why: str, minutes: float, ask: tuple[str, ...] = ("--version",)) -> Tool:
@@ -77,66 +74,6 @@ TOOLS: Final = (
         stamps=(("sigs.k8s.io/kwok/pkg/consts.Version", PINS["kwok"].version),),
     ),
     Tool(
-        name="kueue",
-        group="kueue",
-        module="sigs.k8s.io/kueue",
-        package="sigs.k8s.io/kueue/cmd/kueue",
-        pin="kueue",
-        why="Admits Jobs by quota, and requests capacity.",
-        minutes=4,
-        stamps=(
-            ("sigs.k8s.io/kueue/pkg/version.GitVersion", _V["kueue"]),
-            # The default is at the root of the file system, which only a container owns.
-            ("sigs.k8s.io/kueue/pkg/visibility.certDir", "visibility"),
-        ),
-    ),
-    Tool(
-        name="trainer-controller-manager",
-        group="trainer",
-        module="github.com/kubeflow/trainer/v2",
-        package="github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager",
-        pin="trainer",
-        why="Creates JobSets for TrainJobs, and validates them.",
-        minutes=1,
-        when=When.TRAINER,
-        changes=tuple(
-            Change("pkg/util/cert/cert.go", f'"{path}"', f'".{path}"') for path in _IN_THE_CONTAINER
-        ),
-    ),
-    Tool(
-        name="jobset",
-        group="trainer",
-        module="sigs.k8s.io/jobset",
-        package="sigs.k8s.io/jobset",
-        pin="jobset",
-        why="Creates the Jobs of a JobSet, all or none.",
-        minutes=0.2,
-        when=When.TRAINER,
-        stamps=(("sigs.k8s.io/jobset/pkg/version.GitVersion", _V["jobset"]),),
-        changes=tuple(
-            Change("pkg/util/cert/cert.go", f'"{path}"', f'".{path}"') for path in _IN_THE_CONTAINER
-        ),
-    ),
-    Tool(
-        name="katib-controller",
-        group="katib",
-        module="github.com/kubeflow/katib",
-        package="github.com/kubeflow/katib/cmd/katib-controller/v1beta1",
-        pin="katib",
-        why="Mutates the pods of trials, and validates experiments.",
-        minutes=1.5,
-        when=When.KATIB,
-        changes=(
-            Change("pkg/controller.v1beta1/consts/const.go", '"/tmp/cert"', '"./tmp/cert"'),
-            # The configuration has no listen address; here it must be the loopback interface.
-            Change(
-                "cmd/katib-controller/v1beta1/main.go",
-                "webhook.NewServer(webhook.Options{",
-                'webhook.NewServer(webhook.Options{Host: "127.0.0.1",',
-            ),
-        ),
-    ),
-    Tool(
         name="helm",
         group="helm",
         module="helm.sh/helm/v3",
@@ -152,21 +89,6 @@ TOOLS: Final = (
             ("helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor", _MINOR),
         ),
         on_path=OnPath(Suits.NO_OLDER, ("version", "--short")),
-    ),
-    Tool(
-        name="workflow-controller",
-        group="argo",
-        module="github.com/argoproj/argo-workflows/v4",
-        package="github.com/argoproj/argo-workflows/v4/cmd/workflow-controller",
-        pin="argo-workflows",
-        why="Runs the steps of Kubeflow Pipelines, and retries them.",
-        minutes=3,
-        when=When.BY_NAME,
-        stamps=(
-            ("github.com/argoproj/argo-workflows/v4.version", _V["argo-workflows"]),
-            ("github.com/argoproj/argo-workflows/v4.gitTag", _V["argo-workflows"]),
-            ("github.com/argoproj/argo-workflows/v4.gitTreeState", "clean"),
-        ),
     ),
     Tool(
         name="cluster-autoscaler",
@@ -225,8 +147,15 @@ TOOLS: Final = (
 )
 
 
-ITEMS: Final[dict[str, Item]] = {item.name: item for item in (*DATA, *TOOLS)}
-"""By name; data first, since it is fast and reveals early if modules are available."""
+@cache
+def all_items() -> Mapping[str, Item]:
+    """Return every tool by name, those of the add-ons among them; data first, since it is fast and reveals
+    early if modules are available.
+    """
+    add_ons = rehearsed().values()
+    data = (*DATA, *(item for add_on in add_ons for item in add_on.data))
+    tools = (*TOOLS, *(item for add_on in add_ons for item in add_on.tools))
+    return {item.name: item for item in (*data, *tools)}
 
 
 def needed(addons: Container[str]) -> tuple[str, ...]:
@@ -235,6 +164,9 @@ def needed(addons: Container[str]) -> tuple[str, ...]:
     Args:
         addons: declared add-ons, by their names in the declaration.
     """
+    declared = {item.name for name, add_on in rehearsed().items() if name in addons for item in add_on.items}
     return tuple(
-        name for name, item in ITEMS.items() if item.when is When.ALWAYS or item.when.value in addons
+        name
+        for name, item in all_items().items()
+        if item.when is When.ALWAYS or (item.when is When.DECLARED and name in declared)
     )

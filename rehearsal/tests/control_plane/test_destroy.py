@@ -17,7 +17,7 @@ from ebbtide.workloads.jobs import job
 from ebbtide_rehearsal.cloud.settings import Settings
 from ebbtide_rehearsal.control_plane import RUNS_FOR
 from ebbtide_rehearsal.stage import Stage, stage
-from ebbtide_rehearsal.tools import ITEMS, ensure, narration
+from ebbtide_rehearsal.tools import all_items, ensure, narration
 from rehearsal.tests.control_plane.cluster import wait
 from tests.repository import ROOT
 
@@ -47,7 +47,7 @@ def added() -> Iterator[Stage]:
     """A stack that adds pools, a queue and a team to a cluster, with a Job that runs and one that waits."""
     files = read_stack(ROOT, "dev").declaring(DECLARED)
     with narration(Console(stderr=True)) as say:
-        tools = ensure(ITEMS, say=say)
+        tools = ensure(all_items(), say=say)
     with stage(files, Settings(speed=60, declaration=DECLARED), tools) as made:
         assert made.engine.up().errors == ()
         profile = Profile.load(made.engine.outputs()["placementProfile"])

@@ -8,8 +8,8 @@ import pytest
 from components.addons.kueue_values import configuration
 from ebbtide.kubernetes_api import Api
 from ebbtide.model import declare
+from ebbtide_rehearsal.addons.kueue import outside
 from ebbtide_rehearsal.control_plane.egress import NoRouteError
-from ebbtide_rehearsal.control_plane.kueue import outside
 from ebbtide_rehearsal.control_plane.mounts import NotMountedError, mount
 from ebbtide_rehearsal.control_plane.program import Assignment
 from ebbtide_rehearsal.control_plane.routes import Routes

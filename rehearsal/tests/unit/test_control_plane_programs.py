@@ -9,14 +9,15 @@ import yaml
 from components.addons.katib_objects import CONFIG
 from components.addons.objects import Object, containers
 from components.addons.patches import CONTROL_PLANE_PORT
-from ebbtide_rehearsal.control_plane.available import PROGRAMS, available_programs
+from ebbtide_rehearsal.addons import rehearsed
+from ebbtide_rehearsal.addons.katib import KATIB
+from ebbtide_rehearsal.addons.trainer import JOBSET, TRAINER
+from ebbtide_rehearsal.control_plane.available import available_programs
 from ebbtide_rehearsal.control_plane.environment import environment
 from ebbtide_rehearsal.control_plane.failures import ControlPlaneError
-from ebbtide_rehearsal.control_plane.katib import KATIB
 from ebbtide_rehearsal.control_plane.mounts import NotMountedError
 from ebbtide_rehearsal.control_plane.program import Assignment, Program
-from ebbtide_rehearsal.control_plane.trainer import JOBSET, TRAINER
-from ebbtide_rehearsal.tools import ITEMS
+from ebbtide_rehearsal.tools import all_items
 from tests.manifests import KATIB as KATIBS_OBJECTS
 from tests.manifests import upstream
 
@@ -33,8 +34,9 @@ class _Some:
 
 def test_every_program_is_a_tool() -> None:
     """Each has its name, and labels that no other has."""
-    assert {program.tool for program in PROGRAMS} <= set(ITEMS)
-    assert len({program.selector for program in PROGRAMS}) == len(PROGRAMS)
+    programs = [program for add_on in rehearsed().values() for program in add_on.programs]
+    assert {program.tool for program in programs} <= set(all_items())
+    assert len({program.selector for program in programs}) == len(programs)
 
 
 def test_only_programs_that_are_there_are_run() -> None:

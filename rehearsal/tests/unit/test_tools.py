@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ebbtide.catalog import PINS
-from ebbtide_rehearsal.tools import ITEMS, Origin, Step, ToolError, ensure, needed
+from ebbtide_rehearsal.tools import Origin, Step, ToolError, all_items, ensure, needed
 from ebbtide_rehearsal.tools import __main__ as command
 from ebbtide_rehearsal.tools.items import Data, Tool
 from ebbtide_rehearsal.tools.plugins import plugin_file, sdk_version
@@ -62,7 +62,7 @@ def test_only_a_version_that_will_do_is_taken_from_path(
 
 def test_a_program_that_fails_to_say_its_version_is_not_taken(machine: Machine) -> None:
     """Such as the shim of a version manager that has no version chosen."""
-    machine.program("etcd", f"echo 'etcd Version: {ITEMS['etcd'].version}'; exit 126")
+    machine.program("etcd", f"echo 'etcd Version: {all_items()['etcd'].version}'; exit 126")
     with pytest.raises(ToolError, match="etcd"):
         ensure(["etcd"], say=silent)
 
@@ -93,13 +93,13 @@ def test_waiting_is_reported(machine: Machine) -> None:
 
 def test_without_go_one_sentence_says_what_is_missing(machine: Machine) -> None:
     """And what to install."""
-    machine.program("kubectl", f"echo v{ITEMS['kubectl'].version}")
+    machine.program("kubectl", f"echo v{all_items()['kubectl'].version}")
     with pytest.raises(ToolError) as raised:
         ensure(["kubectl", "etcd", "kueue-chart"], say=silent)
     assert str(raised.value) == (
-        f"Neither on PATH in an accepted version nor built yet: etcd {ITEMS['etcd'].version}, "
-        f"kueue-chart {ITEMS['kueue-chart'].version}; building needs Go 1.26 or later, which is not on PATH "
-        "either: install it (https://go.dev/doc/install) and run this again."
+        f"Neither on PATH in an accepted version nor built yet: etcd {all_items()['etcd'].version}, "
+        f"kueue-chart {all_items()['kueue-chart'].version}; building needs Go 1.26 or later, which is not on "
+        "PATH either: install it (https://go.dev/doc/install) and run this again."
     )
 
 
@@ -119,7 +119,7 @@ def test_the_command_shows_what_was_found(machine: Machine, capsys: pytest.Captu
     """A row each; what was being built goes to standard error."""
     machine.go()
     modules: dict[str, dict[str, str]] = defaultdict(dict)
-    for item in ITEMS.values():
+    for item in all_items().values():
         match item:
             case Tool():
                 files = modules[f"{item.module}@v{item.version}"]
@@ -134,12 +134,11 @@ def test_the_command_shows_what_was_found(machine: Machine, capsys: pytest.Captu
     output = capsys.readouterr()
     rows = output.out.splitlines()
     assert rows[0].split() == ["name", "version", "from", "path"]
-    assert [row.split()[0] for row in rows[1:]] == list(ITEMS)
-    assert f"[{len(ITEMS)}/{len(ITEMS)}]" in output.err
-    assert (
-        f"kube-apiserver {ITEMS['kube-apiserver'].version}: building, about 2 minutes from scratch on 2 cores"
-        in output.err
-    )
+    assert [row.split()[0] for row in rows[1:]] == list(all_items())
+    assert f"[{len(all_items())}/{len(all_items())}]" in output.err
+    version = all_items()["kube-apiserver"].version
+    building = f"kube-apiserver {version}: building, about 2 minutes from scratch on 2 cores"
+    assert building in output.err
 
 
 def test_the_command_ends_with_2_when_something_cannot_be_had(
@@ -157,7 +156,7 @@ def test_the_command_ends_with_2_when_something_cannot_be_had(
 def test_the_command_finds_named_tools_alone(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
     """An unknown name is reported with the known ones."""
     machine.go()
-    etcd = ITEMS["etcd"]
+    etcd = all_items()["etcd"]
     assert isinstance(etcd, Tool)
     machine.module(f"{etcd.module}@v{etcd.version}")
     assert command.main(["etcd"]) == 0
@@ -195,7 +194,7 @@ def test_only_what_is_declared_is_needed(addons: tuple[str, ...]) -> None:
         "cluster-autoscaler",
     }
     never = by_name.union(*(names for addon, names in _BY_ADDON.items() if addon not in addons))
-    assert list(items) == [name for name in ITEMS if name not in never]
+    assert list(items) == [name for name in all_items() if name not in never]
     assert {"etcd", "pulumi", "pulumi-resource-kubernetes", "kubectl", "kueue", "kueue-chart"} <= set(items)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ebbtide.catalog import PINS
-from ebbtide_rehearsal.tools import ITEMS, Step, ToolError, ensure
+from ebbtide_rehearsal.tools import Step, ToolError, all_items, ensure
 from ebbtide_rehearsal.tools import cache as cache_module
 from ebbtide_rehearsal.tools.cache import directory, key
 from ebbtide_rehearsal.tools.items import Change, Data, Tool
@@ -28,7 +28,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
 def test_data_is_copied_out_of_modules(machine: Machine) -> None:
     """From each part's directory to its place; Go's cache may go, and the copy can be removed."""
     machine.go()
-    chart_of = ITEMS["trainer-chart"]
+    chart_of = all_items()["trainer-chart"]
     assert isinstance(chart_of, Data)
     trainer, jobset, lws = (f"{part.module}@{part.version}" for part in chart_of.parts)
     machine.module(trainer, "charts/kubeflow-trainer/Chart.yaml", "README.md")
@@ -99,7 +99,7 @@ def test_a_failed_build_says_why(machine: Machine, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("FAKE_GO_MODE", "fail")
     with pytest.raises(ToolError) as raised:
         ensure(["etcd", "kwok"], say=silent)
-    version = ITEMS["kwok"].version
+    version = all_items()["kwok"].version
     log = directory() / "logs" / f"kwok-{version}.log"
     assert str(raised.value) == (
         f"kwok {version} could not be built; Go's last output: # sigs.k8s.io/kwok/cmd/kwok / "
@@ -161,16 +161,16 @@ def test_another_pin_is_another_program(tmp_path: Path, monkeypatch: pytest.Monk
     modules = tmp_path / "modules"
     shutil.copytree(cache_module.MODULES, modules)
     monkeypatch.setattr(cache_module, "MODULES", modules)
-    before = key(ITEMS["etcd"])
-    assert key(ITEMS["etcd"]) == before
+    before = key(all_items()["etcd"])
+    assert key(all_items()["etcd"]) == before
     with (modules / "etcd" / name).open("a", encoding="utf-8") as file:
         file.write("// more\n")
-    assert key(ITEMS["etcd"]) != before
+    assert key(all_items()["etcd"]) != before
 
 
 def test_other_flags_are_another_program() -> None:
     """Package, tags, linker variables and changes count; what it is for does not."""
-    tool = ITEMS["pulumi"]
+    tool = all_items()["pulumi"]
     assert isinstance(tool, Tool)
     others = [
         replace(tool, package=f"{tool.package}/other"),

@@ -8,16 +8,18 @@ import pytest
 from ebbtide.catalog import PINS
 from ebbtide_rehearsal.tools.cache import MODULES, pins
 from ebbtide_rehearsal.tools.items import Data, Part, Tool
-from ebbtide_rehearsal.tools.table import DATA, ITEMS, TOOLS
+from ebbtide_rehearsal.tools.table import all_items
 
 _REQUIRED = re.compile(r"^(?:require )?\t?([\w./-]+\.[\w./-]+) (v\S+)$", flags=re.MULTILINE)
 _REPLACED = re.compile(r"^\t(\S+) => (\S+) (v\S+)$", flags=re.MULTILINE)
 _OF_THEIR_OWN = {"cluster-autoscaler": "v0.33.1"}
 """Releases of the staging modules of groups that do not use the control plane's."""
 _GROUPS = sorted(path.name for path in MODULES.iterdir())
+_TOOLS = [item for item in all_items().values() if isinstance(item, Tool)]
+_DATA = [item for item in all_items().values() if isinstance(item, Data)]
 _MODULES = sorted(
-    {(tool.group, tool.module, f"v{tool.version}") for tool in TOOLS}
-    | {(data.group, part.module, part.version) for data in DATA for part in data.parts}
+    {(tool.group, tool.module, f"v{tool.version}") for tool in _TOOLS}
+    | {(data.group, part.module, part.version) for data in _DATA for part in data.parts}
 )
 
 
@@ -26,7 +28,7 @@ def _texts(group: str) -> tuple[str, str]:
     return go_mod.read_text(encoding="utf-8"), go_sum.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("item", ITEMS.values(), ids=list(ITEMS))
+@pytest.mark.parametrize("item", all_items().values(), ids=list(all_items()))
 def test_every_row_says_why_and_from_when(item: Tool | Data) -> None:
     """A sentence, and a version with a date and a source."""
     names = [item.pin] if isinstance(item, Tool) else [part.pin for part in item.parts]
@@ -69,11 +71,11 @@ def test_staging_is_of_the_pinned_release() -> None:
 
 def test_every_group_is_used() -> None:
     """Every group of pins has a program that is built from it."""
-    assert sorted({item.group for item in ITEMS.values()}) == _GROUPS
+    assert sorted({item.group for item in all_items().values()}) == _GROUPS
 
 
 def test_parts_stay_inside() -> None:
     """No part of data is copied beside its directory."""
-    parts: list[Part] = [part for data in DATA for part in data.parts]
+    parts: list[Part] = [part for data in _DATA for part in data.parts]
     assert [part for part in parts for path in (part.source, part.into) if ".." in Path(path).parts] == []
     assert all(not Path(part.into).is_absolute() for part in parts)

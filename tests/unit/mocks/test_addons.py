@@ -6,18 +6,18 @@ from typing import Any
 import pulumi
 
 from components.addons import Addons, AddonsArgs
+from components.addons.add_on import AddOnArgs
 from components.addons.artifacts import ArtifactBucket, ArtifactBucketArgs
 from components.addons.backing import Backing
 from components.addons.drivers import Drivers, DriversArgs
 from components.addons.existing_pipelines import ExistingPipelines, ExistingPipelinesArgs
-from components.addons.home import home
-from components.addons.katib import Katib, KatibArgs
-from components.addons.kueue import Kueue, KueueArgs
+from components.addons.katib import Katib
+from components.addons.kueue import Kueue
 from components.addons.logs import LogCollection, LogCollectionArgs, LogStore, LogStoreArgs
-from components.addons.pipelines import Pipelines, PipelinesArgs
+from components.addons.pipelines import Pipelines
 from components.addons.queues import Queues, QueuesArgs
 from components.addons.tenant import Tenant, TenantArgs
-from components.addons.trainer import Trainer, TrainerArgs
+from components.addons.trainer import Trainer
 from ebbtide.catalog.versions import PINS
 from ebbtide.model import Logs
 from ebbtide.model import Pipelines as DeclaredPipelines
@@ -80,7 +80,7 @@ def test_katib(mocks: Mocks) -> None:
 
     @pulumi.runtime.test
     def program() -> None:
-        Katib("katib", KatibArgs(home=home(GKE)))
+        Katib("katib", AddOnArgs(declaration=GKE))
 
     program()
     (objects,) = mocks.of_type(_KUSTOMIZATION)
@@ -92,7 +92,7 @@ def test_kueue(mocks: Mocks) -> None:
 
     @pulumi.runtime.test
     def program() -> None:
-        Kueue("kueue", KueueArgs(declaration=GKE))
+        Kueue("kueue", AddOnArgs(declaration=GKE))
 
     program()
     (chart,) = mocks.of_type(_CHART)
@@ -130,12 +130,10 @@ def test_log_collection(mocks: Mocks) -> None:
 
 def test_pipelines(mocks: Mocks) -> None:
     """Kubeflow Pipelines comes from two kustomizations of the pinned version."""
-    declared = GKE.addons.pipelines
-    assert declared is not None
 
     @pulumi.runtime.test
     def program() -> None:
-        Pipelines("pipelines", PipelinesArgs(declared=declared, home=home(GKE)))
+        Pipelines("pipelines", AddOnArgs(declaration=GKE))
 
     program()
     sources = [item["directory"] for item in mocks.of_type(_KUSTOMIZATION)]
@@ -177,7 +175,7 @@ def test_trainer(mocks: Mocks) -> None:
 
     @pulumi.runtime.test
     def program() -> None:
-        Trainer("trainer", TrainerArgs(home=home(GKE)))
+        Trainer("trainer", AddOnArgs(declaration=GKE))
 
     program()
     version = PINS["trainer"].version

@@ -7,17 +7,19 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 import pytest
 
+from components.addons.add_on import AddOnArgs
+from components.addons.artifact_store import ArtifactStore
 from components.addons.artifacts import ArtifactBucket, ArtifactBucketArgs
-from components.addons.katib import Katib, KatibArgs
-from components.addons.pipelines import Pipelines, PipelinesArgs
+from components.addons.katib import Katib
+from components.addons.pipelines import Pipelines
 from components.addons.pipelines_objects import WORKERS
 from components.addons.retry import retry_strategy
-from components.addons.trainer import Trainer, TrainerArgs
+from components.addons.trainer import Trainer
 from ebbtide.catalog import PINS
-from ebbtide.model import Pipelines as Declared
+from ebbtide.model import declare
 from ebbtide.recording.record import record
 from ebbtide.recording.recording import Recording
-from tests.manifests import HOME
+from tests.declarations import GKE, changed
 
 DIRECTORY = "kubernetes:kustomize/v2:Directory"
 CHART = "kubernetes:helm.sh/v4:Chart"
@@ -34,34 +36,30 @@ def recorded(make: Callable[[pulumi.Resource, pulumi.ResourceOptions], object]) 
     return record(program, project="test", stack="test")
 
 
-def pipelines(**more: Any) -> Recording:
-    """Pipelines that wait for something."""
-    return recorded(
-        lambda first, opts: Pipelines(
-            "kfp",
-            PipelinesArgs(declared=Declared(), home=HOME, depends_on=(first,), deleted_with=first, **more),
-            opts,
-        )
-    )
+def args(first: pulumi.Resource, store: ArtifactStore | None = None, **pipelines: str) -> AddOnArgs:
+    """Arguments of add-ons that depend on a resource, and are deleted with it."""
+    declaration = declare(changed(GKE, addons={"pipelines": pipelines}))
+    return AddOnArgs(declaration=declaration, artifacts=store, depends_on=(first,), deleted_with=first)
+
+
+def pipelines() -> Recording:
+    """Pipelines that depend on a resource."""
+    return recorded(lambda first, opts: Pipelines("kfp", args(first), opts))
 
 
 def katib() -> Recording:
-    """Katib that waits for something."""
-    return recorded(
-        lambda first, opts: Katib(
-            "katib", KatibArgs(home=HOME, depends_on=(first,), deleted_with=first), opts
-        )
-    )
+    """Katib that depends on a resource."""
+    return recorded(lambda first, opts: Katib("katib", args(first), opts))
 
 
 def trainer() -> Recording:
-    """Trainer that goes with something."""
-    return recorded(lambda first, opts: Trainer("trainer", TrainerArgs(home=HOME, deleted_with=first), opts))
+    """Trainer that is deleted with a resource."""
+    return recorded(lambda first, opts: Trainer("trainer", args(first), opts))
 
 
 def bucket(*, goes_with_contents: bool) -> Recording:
     """A bucket for artifacts."""
-    args = ArtifactBucketArgs(
+    bucket_args = ArtifactBucketArgs(
         cluster="train",
         project="acme-ml",
         region="us-central1",
@@ -69,7 +67,7 @@ def bucket(*, goes_with_contents: bool) -> Recording:
         goes_with_contents=goes_with_contents,
         labels={"ebbtide-owner": "vision-team"},
     )
-    return recorded(lambda _, opts: ArtifactBucket("artifacts", args, opts))
+    return recorded(lambda _, opts: ArtifactBucket("artifacts", bucket_args, opts))
 
 
 def test_pipelines_come_from_a_pinned_release() -> None:
@@ -86,8 +84,7 @@ def test_pipelines_come_from_a_pinned_release() -> None:
 @pytest.mark.parametrize("retry", ["disruptions", "any"])
 def test_the_retry_strategy_can_be_seen(retry: Literal["disruptions", "any"]) -> None:
     """What the controller's settings become stands on the component, where a preview shows it."""
-    args = PipelinesArgs(declared=Declared(retry=retry), home=HOME)
-    found = recorded(lambda _, opts: Pipelines("kfp", args, opts)).named("kfp")
+    found = recorded(lambda first, opts: Pipelines("kfp", args(first, retry=retry), opts)).named("kfp")
     assert found.inputs == {"retryStrategy": retry_strategy(retry), "artifacts": "cluster"}
 
 
@@ -158,19 +155,13 @@ def test_a_bucket_outlives_what_is_permanent() -> None:
 
 def test_a_bucket_comes_before_what_uses_it() -> None:
     """Objects that are annotated with its identity wait for all of it."""
-    args = ArtifactBucketArgs(
+    bucket_args = ArtifactBucketArgs(
         cluster="train", project="acme-ml", region="us-central1", accounts=(), goes_with_contents=True
     )
 
     def make(first: pulumi.Resource, opts: pulumi.ResourceOptions) -> None:
-        store = ArtifactBucket("artifacts", args, opts)
-        Pipelines(
-            "kfp",
-            PipelinesArgs(
-                declared=Declared(artifacts="bucket"), home=HOME, store=store.store, deleted_with=first
-            ),
-            opts,
-        )
+        bucket = ArtifactBucket("artifacts", bucket_args, opts)
+        Pipelines("kfp", args(first, bucket.store, artifacts="bucket"), opts)
 
     found = recorded(make)
     objects = found.of_type(DIRECTORY)[1]

@@ -1,11 +1,14 @@
-"""Kueue's controller."""
+"""Kueue, which every rehearsal has."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
+from ebbtide.catalog import PINS
+from ebbtide_rehearsal.addons.definition import Rehearsed
 from ebbtide_rehearsal.control_plane.mounts import inside
 from ebbtide_rehearsal.control_plane.ports import LOCALHOST
 from ebbtide_rehearsal.control_plane.program import SERVERS, Assignment, Listening, Program, managed, section
+from ebbtide_rehearsal.tools.items import Tool, from_module
 
 _VISIBILITY = 8082
 _CERTIFICATES = "/tmp/k8s-webhook-server/serving-certs"  # noqa: S108 # a path in the container
@@ -32,4 +35,38 @@ KUEUE = Program(
     labels={"app.kubernetes.io/name": "kueue", "control-plane": "controller-manager"},
     ports=SERVERS + 1,
     outside=outside,
+)
+
+REHEARSED: Final = Rehearsed(
+    data=(
+        from_module(
+            "kueue-chart", "kueue", "sigs.k8s.io/kueue", "kueue", "charts/kueue", "Kueue's manifests."
+        ),
+        from_module(
+            "provisioning-request-crds",
+            "kueue",
+            "k8s.io/autoscaler/cluster-autoscaler/apis",
+            "provisioning-request",
+            "config/crd",
+            "The ProvisioningRequest CRD, which GKE preinstalls.",
+        ),
+    ),
+    tools=(
+        Tool(
+            name="kueue",
+            group="kueue",
+            module="sigs.k8s.io/kueue",
+            package="sigs.k8s.io/kueue/cmd/kueue",
+            pin="kueue",
+            why="Admits Jobs by quota, and requests capacity.",
+            minutes=4,
+            stamps=(
+                ("sigs.k8s.io/kueue/pkg/version.GitVersion", f"v{PINS['kueue'].version}"),
+                # The default is at the root of the file system, which only a container owns.
+                ("sigs.k8s.io/kueue/pkg/visibility.certDir", "visibility"),
+            ),
+        ),
+    ),
+    programs=(KUEUE,),
+    charts={"oci://registry.k8s.io/kueue/charts/kueue": "kueue-chart"},
 )

@@ -1,0 +1,66 @@
+"""The base of the add-ons' components."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+
+from ebbtide.model import Cluster
+
+from .artifact_store import ArtifactStore
+from .leaves import leaf
+from .manifest import Manifest
+from .pod_security import system_namespace
+
+Ready = tuple[pulumi.Resource, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddOnArgs:
+    """Arguments of an add-on.
+
+    Attributes:
+        declaration: the whole declaration.
+        artifacts: the store of pipelines' artifacts; None for one in the cluster.
+        depends_on: the add-ons that are installed before, and on a cluster that stays deleted after it.
+        deleted_with: the cluster, if its deletion deletes the objects.
+    """
+
+    declaration: Cluster
+    artifacts: ArtifactStore | None = None
+    depends_on: Ready = ()
+    deleted_with: pulumi.Resource | None = None
+
+
+class AddOnComponent(pulumi.ComponentResource):
+    """An installed add-on.
+
+    The class and its module have the names of the declared add-on (`AddOnSpec`), and so does its type.
+    """
+
+    namespace: Ready = ()
+    """Prerequisites of any object in its namespace, if work runs there."""
+    ready: Ready
+    """Prerequisites of its kinds of work, and of a namespace with any."""
+
+    def __init__(
+        self, name: str, opts: pulumi.ResourceOptions | None, inputs: Mapping[str, Any] | None = None
+    ) -> None:
+        super().__init__(f"ebbtide:addons:{type(self).__name__}", name, dict(inputs or {}), opts)
+
+    def _system_namespace(self, namespace: str, deleted_with: pulumi.Resource | None) -> pulumi.Resource:
+        """Create a namespace that no team works in."""
+        manifest = system_namespace(namespace, "restricted")
+        return Manifest(f"{self.pulumi_resource_name}-namespace", manifest, leaf(self, deleted_with))
+
+    def _network_policies(
+        self,
+        policies: Iterable[Mapping[str, Any]],
+        namespace: pulumi.Resource,
+        deleted_with: pulumi.Resource | None,
+    ) -> None:
+        """Create network policies once their namespace exists."""
+        for policy in policies:
+            role = f"{self.pulumi_resource_name}-policy-{policy['metadata']['name']}"
+            Manifest(role, policy, leaf(self, deleted_with, [namespace]))

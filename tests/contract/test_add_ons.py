@@ -1,0 +1,133 @@
+"""Everything around an add-on follows from its class: a made-up one is known wherever the others are."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+import pytest
+import yaml
+
+from components.addons import Addons, AddonsArgs
+from components.addons.addons import component
+from components.addons.backing import Backing
+from ebbtide.catalog import footprint
+from ebbtide.model import Cluster, DeclarationError, declare
+from ebbtide.model.addons import ADD_ONS
+from ebbtide.model.addons import Addons as Declared
+from ebbtide.model.nodes import daemons
+from ebbtide.model.rules.room import what_runs_there
+from ebbtide.recording.record import record
+from ebbtide.recording.recording import Recording
+from ebbtide.review.cost import footprints_with_disks
+from tests.declarations import GKE, changed, pool
+from tests.made_up_add_on import CHART, register
+from tests.running import manifest
+
+
+@pytest.fixture(autouse=True)
+def _gadget(monkeypatch: pytest.MonkeyPatch) -> None:
+    register(monkeypatch)
+
+
+def declaration(**more: Any) -> dict[str, Any]:
+    """A cluster with the add-on, a queue and a team."""
+    written = changed(GKE, addons={"gadget": {}}, queues=[{"name": "cpu", "pools": ["cpu"]}])
+    pool(written, "system")["nodes"] = {"max": 6}
+    return written | {"teams": [{"name": "vision", "members": ["vision@acme.example"]}]} | more
+
+
+def problems(written: dict[str, Any]) -> dict[str, str]:
+    """The faults of a declaration, by path."""
+    with pytest.raises(DeclarationError) as refused:
+        declare(written)
+    return {fault.path: fault.problem for fault in refused.value.faults}
+
+
+def installed(cluster: Cluster) -> Recording:
+    """Record everything that runs on a cluster."""
+
+    def program() -> None:
+        provider = kubernetes.Provider("kubernetes", kubeconfig="{}")
+        args = AddonsArgs(declaration=cluster, backing=lambda _: Backing(annotations={}))
+        Addons("train", args, pulumi.ResourceOptions(providers=[provider]))
+
+    return record(program, project="test", stack="test")
+
+
+@pytest.mark.parametrize("name", list(ADD_ONS))
+def test_every_add_on_is_found_by_its_name(name: str) -> None:
+    """Its field, and if it runs on the cluster its footprint and its component."""
+    add_on = ADD_ONS[name]
+    assert isinstance(getattr(Declared.model_validate({name: {}}), name), add_on)
+    if add_on.spec.namespace:
+        assert component(add_on()).__name__ == add_on.__name__  # pyright: ignore[reportFunctionMemberAccess]
+
+
+def test_the_declaration_knows_it() -> None:
+    """It is read, counted on the system pool and on each node, and the system pool has no taint for it."""
+    cluster = declare(declaration())
+    words, need = what_runs_there(cluster)
+    assert words == "the cluster's own pods, Kueue and Acme Gadget"
+    parts = (footprint(item).requests.cpu_m for item in ("gke", "kueue", "gadget"))
+    assert need.cpu_m == sum(parts)
+    work = next(item for item in cluster.pools if item.name == "cpu")
+    per_node = daemons(work, cluster.site, cluster.addons).cpu_m - daemons(work, cluster.site).cpu_m
+    assert per_node == footprint("gadget-node").requests.cpu_m
+    assert cluster.system_pool is not None
+    assert cluster.system_pool.taints == ()
+
+
+_REFUSED: dict[str, tuple[Callable[[], dict[str, Any]], dict[str, str]]] = {
+    "shape": (
+        lambda: declaration(addons={"gadget": {"wheels": 1}}),
+        {"addons.gadget.wheels": "There is no wheels here."},
+    ),
+    "namespace": (
+        lambda: declaration(teams=[{"name": "gadget-system"}]),
+        {"teams[0].name": "The namespace gadget-system is made with Acme Gadget."},
+    ),
+    "taints": (
+        lambda: declaration(
+            pools=[{**GKE["pools"][0], "nodes": {"max": 6}, "taints": [{"key": "a"}]}, *GKE["pools"][1:]]
+        ),
+        {"pools[0].taints[0]": "The pods of Gadget's probes tolerate no taint, and every pool has one."},
+    ),
+    "version": (
+        lambda: declaration(cloud={**GKE["cloud"], "kubernetesVersion": "1.33"}),
+        {
+            "addons.gadget": "Acme Gadget runs on Kubernetes from 1.34 on, and kubernetesVersion is 1.33.",
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("case", list(_REFUSED))
+def test_the_rules_know_it(case: str) -> None:
+    """By its title, its namespace, its pods without tolerations and its least Kubernetes version."""
+    written, expected = _REFUSED[case]
+    assert problems(written()) == expected
+
+
+def test_the_cluster_has_it() -> None:
+    """It is installed before Kueue, which admits its work; teams have its rights, labels and policies."""
+    recording = installed(declare(declaration()))
+    chart = recording.named("train-gadget-chart")
+    assert (chart.inputs["chart"], chart.inputs["version"]) == (CHART, "4.5.6")
+    kueue = recording.named("train-kueue-chart")
+    assert chart.urn in kueue.dependencies
+    config: Any = manifest(kueue)["values"]["managerConfig"]["controllerManagerConfigYaml"]
+    assert "acme.example/gadgetjob" in yaml.safe_load(config)["integrations"]["frameworks"]
+    team = "train-team-vision"
+    namespace = recording.named(f"{team}-namespace-vision")
+    assert chart.urn in namespace.dependencies
+    assert manifest(namespace)["metadata"]["labels"]["acme.example/watched"] == "yes"
+    groups = [rule["apiGroups"] for rule in manifest(recording.named(f"{team}-role-member"))["rules"]]
+    assert ["acme.example"] in groups
+    policy = manifest(recording.named(f"{team}-networkpolicy-gadget-controller"))["spec"]
+    assert policy["podSelector"]["matchExpressions"][0]["key"] == "acme.example/probe"
+
+
+def test_the_review_knows_its_disks() -> None:
+    """A disk of 33 GiB for each installation."""
+    assert footprints_with_disks()["ebbtide:addons:Gadget"].volumes_gib == (33,)
