@@ -119,7 +119,7 @@ RULES: Final = (
         title="Stacks named in limits.ephemeralStacks have a lifetime.",
         level=Level.MANDATORY,
         reason="A review's cluster that is forgotten is billed until someone notices.",
-        source="the label ebbtide-lifetime-hours, by which expired clusters are found",
+        source="the label ebbtide-expires, by which expired clusters are found",
         check=_lifetime,
     ),
 )
