@@ -54,19 +54,25 @@ def reap(
                 Console(file=sys.stderr if format_ is PreviewFormat.JSON else sys.stdout, highlight=False),
             )
         except KeyboardInterrupt:
-            typer.echo(f"Interrupted. Continue with: {command_line('reap', '--yes')}", err=True)
+            typer.echo(f"Interrupted. Continue with: {_again(cwd)}", err=True)
             raise typer.Exit(_INTERRUPTED) from None
     if format_ is PreviewFormat.JSON:
         typer.echo(report.model_dump_json(indent=2))
     else:
-        _show(report, now, yes=yes)
+        _show(report, now)
+        if report.stacks and not yes:
+            typer.echo(f"Destroy them with: {_again(cwd)}")
     if yes and report.is_refused:
         raise typer.Exit(_REFUSED)
     if not report.is_done:
         raise typer.Exit(_FOUND)
 
 
-def _show(report: "Reaping", now: "datetime", *, yes: bool) -> None:
+def _again(cwd: Path) -> str:
+    return command_line("reap", "--yes", *(["--cwd", str(cwd)] if cwd != Path() else []))
+
+
+def _show(report: "Reaping", now: "datetime") -> None:
     """Print a table of the expired stacks, and the reasons for which some remain."""
     if not report.stacks:
         typer.echo("No stack has expired.")
@@ -76,8 +82,6 @@ def _show(report: "Reaping", now: "datetime", *, yes: bool) -> None:
     for stack in report.stacks:
         if stack.error:
             output.print(f"{stack.stack}: {stack.error}", markup=False, soft_wrap=True)
-    if not yes:
-        output.print(f"Destroy them with: {command_line('reap', '--yes')}", markup=False, soft_wrap=True)
 
 
 def _table(report: "Reaping", now: "datetime") -> "Table":
