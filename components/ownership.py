@@ -1,8 +1,16 @@
-"""Whose a resource is, written on everything that is billed."""
+"""Whose a resource is and when it expires, written on everything that is billed."""
 
 import re
+from collections.abc import Mapping
+from typing import TypeAlias
+
+import pulumi
 
 from ebbtide.model import Cluster
+from ebbtide.model.expiry import LABEL, label
+
+Labels: TypeAlias = Mapping[str, pulumi.Input[str]]
+"""Labels of the bill."""
 
 
 def _label_value(text: str) -> str:
@@ -11,16 +19,15 @@ def _label_value(text: str) -> str:
     return re.sub(r"[^a-z0-9_-]", "-", text.lower())[:63]
 
 
-def billing_labels(cluster: Cluster) -> dict[str, str]:
+def billing_labels(cluster: Cluster, expires: pulumi.Output[str] | None) -> Labels:
     """Labels by which a bill is split and a forgotten cluster is found.
 
-    The lifetime is a constant, its hours; when a stack was made stands in Pulumi's state. A clock here
-    would change every label on every update.
+    Args:
+        cluster: the declaration.
+        expires: time of expiry; None for a permanent cluster.
 
     Returns:
-        `ebbtide-cluster`, `ebbtide-owner`, and for an ephemeral cluster `ebbtide-lifetime-hours`.
+        `ebbtide-cluster`, `ebbtide-owner`, and for an ephemeral cluster `ebbtide-expires`.
     """
     labels = {"ebbtide-cluster": _label_value(cluster.name), "ebbtide-owner": _label_value(cluster.owner)}
-    if cluster.lifetime is not None:
-        labels["ebbtide-lifetime-hours"] = str(cluster.lifetime.hours)
-    return labels
+    return labels if expires is None else {**labels, LABEL: expires.apply(label)}

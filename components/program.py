@@ -9,7 +9,7 @@ from typing import Any, Protocol, cast
 
 import pulumi
 
-from ebbtide.model import Cluster, DeclarationError, advice, declare
+from ebbtide.model import Cluster, DeclarationError, advice, declare, expiry
 from ebbtide.placement.derive import profile
 from ebbtide.project.diagnostics import declaration_text
 from ebbtide.project.extends import ExtendsError, extended
@@ -21,6 +21,7 @@ class Deployed(Protocol):
 
     cluster_name: pulumi.Output[str]
     kubeconfig: pulumi.Output[str]
+    expires: pulumi.Output[str] | None
     own_outputs: Mapping[str, pulumi.Output[str]]
 
 
@@ -51,12 +52,14 @@ def declared(written: object, **defaults: Any) -> Cluster:
 
 
 def outputs(declaration: Cluster, topology: Deployed) -> dict[str, pulumi.Input[object]]:
-    """Return the stack's outputs: `clusterName`, `kubeconfig` (a secret), `placementProfile`; on AKS also
+    """Return the stack's outputs: `clusterName`, `kubeconfig` (a secret), `placementProfile`; of an
+    ephemeral cluster `expires`; on AKS also
     `aksClusterInputs`, without which the next preview after a refresh shows work pools as removed."""
     return {
         "clusterName": topology.cluster_name,
         "kubeconfig": topology.kubeconfig,
         "placementProfile": profile(declaration).output(),
+        **({} if topology.expires is None else {expiry.OUTPUT: topology.expires}),
         **topology.own_outputs,
     }
 

@@ -4,7 +4,6 @@ Of the two clouds, the launcher of Kubeflow Pipelines knows this one's buckets a
 (kubeflow/pipelines 2.17.0, backend/src/v2/objectstore/config.go).
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pulumi
@@ -12,6 +11,7 @@ from pulumi_gcp import serviceaccount, storage
 
 from ebbtide.model.physical_names import BUCKET, SERVICE_ACCOUNT, fitting
 
+from ..ownership import Labels
 from .artifact_store import ArtifactStore
 
 IDENTITY = "iam.gke.io/gcp-service-account"
@@ -41,7 +41,7 @@ class ArtifactBucketArgs:
     region: str
     accounts: tuple[str, ...]
     goes_with_contents: bool
-    labels: Mapping[str, str] = field(default_factory=dict[str, str])
+    labels: Labels = field(default_factory=dict[str, pulumi.Input[str]])
     depends_on: tuple[pulumi.Resource, ...] = ()
 
 

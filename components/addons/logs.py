@@ -13,6 +13,8 @@ from pulumi_azure_native import monitor, operationalinsights
 from ebbtide.model import Logs
 from ebbtide.model.physical_names import WORKSPACE, fitting
 
+from ..ownership import Labels
+
 _STREAMS = ["Microsoft-ContainerLogV2", "Microsoft-KubeEvents", "Microsoft-KubePodInventory"]
 """Logs, events and inventory of pods: enough to follow a deleted one. Metrics are not collected, since they
 cost."""
@@ -44,7 +46,7 @@ class LogStoreArgs:
     name: str
     resource_group: pulumi.Input[str]
     location: str
-    labels: Mapping[str, str] = field(default_factory=dict[str, str])
+    labels: Labels = field(default_factory=dict[str, pulumi.Input[str]])
 
 
 class LogStore(pulumi.ComponentResource):

@@ -1,7 +1,6 @@
 """From a declared pool to the inputs of an AKS agent pool, alike for one of its own and one inside the
 cluster."""
 
-from collections.abc import Mapping
 from typing import NotRequired, TypedDict, assert_never
 
 import pulumi
@@ -11,6 +10,7 @@ from ebbtide.model import FlexStart, OnDemand, Pool, Preemptible, Queued, Reserv
 from ebbtide.placement.marks import marks
 
 from ..inputs import given
+from ..ownership import Labels
 
 _IMAGES = {"ubuntu": "Ubuntu", "azure-linux": "AzureLinux"}
 _DISKS = {"managed": "Managed", "ephemeral": "Ephemeral"}
@@ -46,7 +46,7 @@ class PoolInputs(TypedDict):
     node_taints: NotRequired[list[str]]
     orchestrator_version: NotRequired[str]
     upgrade_settings: NotRequired[containerservice.AgentPoolUpgradeSettingsArgsDict]
-    tags: dict[str, str]
+    tags: dict[str, pulumi.Input[str]]
 
 
 class _CapacityInputs(TypedDict, total=False):
@@ -63,9 +63,7 @@ class _CountInputs(TypedDict):
     count: NotRequired[int]
 
 
-def pool_inputs(
-    pool: Pool, site: Site, *, subnet: pulumi.Input[str] | None, labels: Mapping[str, str]
-) -> PoolInputs:
+def pool_inputs(pool: Pool, site: Site, *, subnet: pulumi.Input[str] | None, labels: Labels) -> PoolInputs:
     """Return the inputs of an agent pool for a complete pool.
 
     Args:

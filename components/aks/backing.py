@@ -11,7 +11,6 @@ from ebbtide.model import Cluster as Declaration
 from ebbtide.model.registries import keeps_registry, registry_name
 
 from ..addons.backing import Backing, MakeBacking
-from ..ownership import billing_labels
 from .registry import Registry, RegistryArgs
 from .tenant import Tenant, TenantArgs
 from .topology import Topology
@@ -73,7 +72,7 @@ def _registry(name: str, team: Team, declaration: Declaration, cloud: Aks, topol
         keep=keeps_registry(declaration, team),
         members=team.members,
         kubelet=_kubelet(declaration, topology),
-        labels=billing_labels(declaration),
+        labels=topology.labels,
     )
     Registry(f"{name}-images", args, pulumi.ResourceOptions(parent=topology))
 
@@ -91,7 +90,7 @@ def backing(topology: Topology, declaration: Declaration, cloud: Aks) -> MakeBac
             issuer=_issuer(declaration, topology),
             subnet=topology.own_subnet,
             keep=not declaration.is_ephemeral,
-            labels=billing_labels(declaration),
+            labels=topology.labels,
         )
         name = f"{declaration.name}-team-{team.name}"
         _registry(name, team, declaration, cloud, topology)

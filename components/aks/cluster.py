@@ -37,6 +37,7 @@ class ClusterArgs:
         subnet: resource id of the nodes' subnet.
         identity: resource id of the control plane's identity.
         addon_profiles: AKS's own add-ons, as Container insights.
+        expires: time of expiry; None for a permanent cluster.
         depends_on: that identity's grants.
     """
 
@@ -48,6 +49,7 @@ class ClusterArgs:
     addon_profiles: Mapping[str, Mapping[str, pulumi.Input[object]]] = field(
         default_factory=dict[str, Mapping[str, pulumi.Input[object]]]
     )
+    expires: pulumi.Output[str] | None = None
     depends_on: tuple[pulumi.Resource, ...] = ()
 
 
@@ -105,7 +107,7 @@ class Cluster(pulumi.ComponentResource):
         pool = declaration.system_pool
         if pool is None:
             raise ValueError(f"{declaration.name} declares no system pool, and AKS makes no cluster without.")
-        labels = billing_labels(declaration)
+        labels = billing_labels(declaration, args.expires)
         system = overridden_item(
             _TYPE,
             "agentPoolProfiles",
@@ -170,7 +172,7 @@ def _inputs(args: ClusterArgs, pool: Mapping[str, Any]) -> dict[str, Any]:
         "storage_profile": _storage(declaration),
         "addon_profiles": _addon_profiles(args),
         "agent_pool_profiles": [dict(pool)],
-        "tags": billing_labels(declaration),
+        "tags": billing_labels(declaration, args.expires),
     }
 
 

@@ -1,6 +1,5 @@
 """The control plane's own identity."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pulumi
@@ -8,6 +7,7 @@ from pulumi_azure_native import authorization, managedidentity
 
 from ebbtide.model.keys import AksKeys
 
+from ..ownership import Labels
 from . import roles
 
 
@@ -36,7 +36,7 @@ class IdentityArgs:
     reservations: tuple[str, ...] = ()
     dns_zone: str | None = None
     keys: AksKeys = field(default_factory=AksKeys)
-    labels: Mapping[str, str]
+    labels: Labels
 
 
 class Identity(pulumi.ComponentResource):

@@ -1,6 +1,5 @@
 """The network that a cluster's nodes stand in."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pulumi
@@ -8,6 +7,8 @@ from pulumi_azure_native import network
 
 from ebbtide.model import AksNetwork
 from ebbtide.model.physical_names import VIRTUAL_NETWORK, fitting
+
+from ..ownership import Labels
 
 _SUBNET = "nodes"
 
@@ -30,7 +31,7 @@ class NetworkArgs:
     location: str
     network: AksNetwork
     storage: bool = False
-    labels: Mapping[str, str]
+    labels: Labels
 
 
 class Network(pulumi.ComponentResource):

@@ -1,6 +1,5 @@
 """One node pool, from its declaration."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -12,6 +11,7 @@ from ebbtide.model import Pool, Site
 from ..faults import checked_pool
 from ..inputs import given
 from ..overrides import overridden
+from ..ownership import Labels
 from .agent_pool import pool_inputs
 from .immutable import POOLS
 from .unaliased import without_aliases
@@ -39,7 +39,7 @@ class NodePoolArgs:
     cluster: pulumi.Input[str]
     resource_group: pulumi.Input[str]
     subnet: pulumi.Input[str] | None = None
-    labels: Mapping[str, str] = field(default_factory=dict[str, str])
+    labels: Labels = field(default_factory=dict[str, pulumi.Input[str]])
     deleted_with: pulumi.Resource | None = None
     depends_on: tuple[pulumi.Resource, ...] = ()
 

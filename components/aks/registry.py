@@ -1,6 +1,5 @@
 """A team's container registry on Azure."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pulumi
@@ -9,6 +8,7 @@ from pulumi_azure_native import authorization, containerregistry, resources
 from ebbtide.model.members import is_object_id
 from ebbtide.model.physical_names import RESOURCE_GROUP, fitting
 
+from ..ownership import Labels
 from . import roles
 
 
@@ -36,7 +36,7 @@ class RegistryArgs:
     keep: bool
     members: tuple[str, ...]
     kubelet: pulumi.Input[str]
-    labels: Mapping[str, str] = field(default_factory=dict[str, str])
+    labels: Labels = field(default_factory=dict[str, pulumi.Input[str]])
 
 
 class Registry(pulumi.ComponentResource):

@@ -1,6 +1,5 @@
 """Azure resources of a team: an identity, and the declared bucket and volume."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pulumi
@@ -16,6 +15,7 @@ from ebbtide.model.physical_names import (
 )
 
 from ..addons.backing import ACCOUNT, MOUNT_SECRET, Backing, SharedDisk, adopted_accounts
+from ..ownership import Labels
 from . import roles
 
 _FILES_GIB = 100
@@ -48,7 +48,7 @@ class TenantArgs:
     issuer: pulumi.Input[str]
     subnet: pulumi.Input[str] | None = None
     keep: bool
-    labels: Mapping[str, str] = field(default_factory=dict[str, str])
+    labels: Labels = field(default_factory=dict[str, pulumi.Input[str]])
 
 
 class Tenant(pulumi.ComponentResource):

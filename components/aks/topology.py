@@ -14,7 +14,8 @@ from ebbtide.model.members import members_of
 from .. import kubernetes
 from ..addons.logs import LogCollection, LogCollectionArgs, LogStore, LogStoreArgs
 from ..clouds import require_cloud
-from ..ownership import billing_labels
+from ..lifetime import expires
+from ..ownership import Labels, billing_labels
 from .cluster import Cluster, ClusterArgs
 from .identity import Identity, IdentityArgs
 from .kubeconfig import kubeconfig
@@ -62,6 +63,9 @@ class Topology(pulumi.ComponentResource):
     """None where the cluster is there already."""
     own_subnet: pulumi.Output[str] | None
     """Resource id of the nodes' subnet; None where the network is there already."""
+    expires: pulumi.Output[str] | None
+    """Time of expiry; None for a permanent cluster."""
+    labels: Labels
     own_outputs: Mapping[str, pulumi.Output[str]]
     """Outputs that the stack needs in its next deployment."""
 
@@ -71,6 +75,8 @@ class Topology(pulumi.ComponentResource):
         unaliased = pulumi.ResourceOptions(transformations=[without_aliases])
         super().__init__("ebbtide:aks:Topology", name, {}, pulumi.ResourceOptions.merge(opts, unaliased))
         cloud = require_cloud(declaration, Aks)
+        self.expires = expires(name, declaration, self)
+        self.labels = billing_labels(declaration, self.expires)
         base = _existing(declaration, cloud) if cloud.existing else _own(name, declaration, cloud, self)
         self.cluster = base.cluster
         self.own_outputs = {OUTPUT: base.cluster.deployed_inputs} if base.cluster else {}
@@ -86,7 +92,6 @@ class Topology(pulumi.ComponentResource):
                 parent=self, depends_on=[base.cluster.resource] if base.cluster else None
             ),
         )
-        labels = billing_labels(declaration)
         self.pools = {
             pool.name: NodePool(
                 f"{name}-{pool.name}",
@@ -96,7 +101,7 @@ class Topology(pulumi.ComponentResource):
                     cluster=base.cluster_name,
                     resource_group=base.resource_group,
                     subnet=base.subnet,
-                    labels=labels,
+                    labels=self.labels,
                     deleted_with=base.cluster.resource if base.cluster else None,
                     depends_on=base.depends_on,
                 ),
@@ -117,7 +122,7 @@ class Topology(pulumi.ComponentResource):
 
 def _own(name: str, declaration: Declaration, cloud: Aks, parent: Topology) -> _Base:
     inside = pulumi.ResourceOptions(parent=parent)
-    labels = billing_labels(declaration)
+    labels = parent.labels
     group = resources.ResourceGroup(
         f"{name}-group",
         resource_group_name=cloud.resource_group or declaration.name,
@@ -154,7 +159,7 @@ def _own(name: str, declaration: Declaration, cloud: Aks, parent: Topology) -> _
         ),
         inside,
     )
-    logs = _log_store(name, declaration, cloud, group, inside)
+    logs = _log_store(name, declaration, cloud, group, labels, inside)
     cluster = Cluster(
         f"{name}-cluster",
         ClusterArgs(
@@ -163,6 +168,7 @@ def _own(name: str, declaration: Declaration, cloud: Aks, parent: Topology) -> _
             resource_group=group.name,
             subnet=network.subnet,
             identity=identity.identity,
+            expires=parent.expires,
             addon_profiles=logs.addon_profiles if logs else {},
             depends_on=identity.grants,
         ),
@@ -205,6 +211,7 @@ def _log_store(
     declaration: Declaration,
     cloud: Aks,
     group: "resources.ResourceGroup",
+    labels: Labels,
     inside: pulumi.ResourceOptions,
 ) -> LogStore | None:
     """Return the store of logs, a prerequisite of the cluster; None without logs."""
@@ -216,7 +223,7 @@ def _log_store(
         name=declaration.name,
         resource_group=group.name,
         location=cloud.location,
-        labels=billing_labels(declaration),
+        labels=labels,
     )
     return LogStore(f"{name}-logs", args, inside)
 

@@ -11,7 +11,6 @@ from ..addons.artifact_store import ArtifactStore
 from ..addons.artifacts import IDENTITY, ArtifactBucket, ArtifactBucketArgs
 from ..addons.backing import Backing, MakeBacking
 from ..addons.pipelines_objects import NAMESPACE, WORKERS
-from ..ownership import billing_labels
 from .registry import Registry, RegistryArgs
 from .tenant import Tenant, TenantArgs
 from .topology import Topology
@@ -54,7 +53,7 @@ def _registry(name: str, team: Team, declaration: Declaration, cloud: Gke, topol
         keep=keeps_registry(declaration, team),
         members=team.members,
         node_accounts=tuple(accounts),
-        labels=billing_labels(declaration),
+        labels=topology.labels,
     )
     Registry(f"{name}-images", args, pulumi.ResourceOptions(parent=topology))
 
@@ -75,7 +74,7 @@ def backing(
             zone=_zone(declaration),
             network=_network(declaration, cloud, topology) if files else None,
             keep=not declaration.is_ephemeral,
-            labels=billing_labels(declaration),
+            labels=topology.labels,
             pipelines=artifacts.identity[IDENTITY] if artifacts else "",
             depends_on=(topology.cluster.resource,) if topology.cluster else (),
         )
@@ -97,7 +96,7 @@ def artifacts(topology: Topology, declaration: Declaration, cloud: Gke) -> Artif
         region=declaration.site.region,
         accounts=tuple(f"{NAMESPACE}/{account}" for account in WORKERS),
         goes_with_contents=declaration.is_ephemeral,
-        labels=billing_labels(declaration),
+        labels=topology.labels,
         depends_on=(topology.cluster.resource,) if topology.cluster else (),
     )
     inside = pulumi.ResourceOptions(parent=topology)

@@ -29,6 +29,7 @@ class ClusterArgs:
         cloud: its cloud.
         network: its network.
         node_account: e-mail of the nodes' service account, for the short-lived default pool.
+        expires: time of expiry; None for a permanent cluster.
         depends_on: grants on the key of secrets, and on that of the default pool's disk.
     """
 
@@ -36,6 +37,7 @@ class ClusterArgs:
     cloud: Gke
     network: Network
     node_account: pulumi.Input[str]
+    expires: pulumi.Output[str] | None = None
     depends_on: tuple[pulumi.Resource, ...] = ()
 
 
@@ -125,7 +127,7 @@ def _inputs(args: ClusterArgs) -> dict[str, Any]:
         "initial_node_count": 1,
         "node_config": _default_pool(args),
         "deletion_protection": not declaration.is_ephemeral,
-        "resource_labels": billing_labels(declaration),
+        "resource_labels": billing_labels(declaration, args.expires),
     }
 
 

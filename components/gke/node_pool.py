@@ -1,6 +1,5 @@
 """One node pool, from its declaration."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, assert_never
 
@@ -31,6 +30,7 @@ from ebbtide.placement.marks import marks
 from ..faults import checked_pool
 from ..inputs import given
 from ..overrides import overridden
+from ..ownership import Labels
 from .immutable import POOLS
 
 _TYPE: Final = "gcp:container/nodePool:NodePool"
@@ -74,7 +74,7 @@ class NodePoolArgs:
     service_account: pulumi.Input[str] | None = None
     disk_key: str | None = None
     network_tags: tuple[str, ...] = ()
-    labels: Mapping[str, str] = field(default_factory=dict[str, str])
+    labels: Labels = field(default_factory=dict[str, pulumi.Input[str]])
     deleted_with: pulumi.Resource | None = None
     depends_on: tuple[pulumi.Resource, ...] = ()
 

@@ -1,6 +1,5 @@
 """A team's container registry on Google Cloud."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pulumi
@@ -8,6 +7,8 @@ from pulumi_gcp import artifactregistry
 
 from ebbtide.model import Registry as Declared
 from ebbtide.model.members import name_of, principal
+
+from ..ownership import Labels
 
 _DAY_SECONDS = 24 * 60 * 60
 
@@ -37,7 +38,7 @@ class RegistryArgs:
     keep: bool
     members: tuple[str, ...]
     node_accounts: tuple[str, ...] = ()
-    labels: Mapping[str, str] = field(default_factory=dict[str, str])
+    labels: Labels = field(default_factory=dict[str, pulumi.Input[str]])
 
 
 class Registry(pulumi.ComponentResource):

@@ -1,6 +1,5 @@
 """Google Cloud resources of a team: an identity, and the declared bucket and volume."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pulumi
@@ -11,6 +10,7 @@ from ebbtide.model.physical_names import BUCKET, FILESTORE, SERVICE_ACCOUNT, fit
 
 from ..addons.artifacts import IDENTITY
 from ..addons.backing import ACCOUNT, Backing, SharedDisk, adopted_accounts
+from ..ownership import Labels
 
 _FILESTORE_GIB = 1024
 _BUCKET_SAYS_GIB = 1024
@@ -41,7 +41,7 @@ class TenantArgs:
     zone: str | None
     network: pulumi.Input[str] | None
     keep: bool
-    labels: Mapping[str, str] = field(default_factory=dict[str, str])
+    labels: Labels = field(default_factory=dict[str, pulumi.Input[str]])
     pipelines: pulumi.Input[str] = ""
     depends_on: tuple[pulumi.Resource, ...] = ()
 

@@ -12,7 +12,8 @@ from ebbtide.model.members import members_of
 
 from .. import kubernetes
 from ..clouds import require_cloud
-from ..ownership import billing_labels
+from ..lifetime import expires
+from ..ownership import Labels, billing_labels
 from .cluster import Cluster, ClusterArgs
 from .identity import Identity, IdentityArgs
 from .keys import KeyGrants, KeyGrantsArgs
@@ -51,6 +52,9 @@ class Topology(pulumi.ComponentResource):
     pools: dict[str, NodePool]
     cluster: Cluster | None
     """None where the cluster is there already."""
+    expires: pulumi.Output[str] | None
+    """Time of expiry; None for a permanent cluster."""
+    labels: Labels
     own_outputs: Mapping[str, pulumi.Output[str]]
     """Outputs that the stack needs in its next deployment: none."""
 
@@ -59,6 +63,8 @@ class Topology(pulumi.ComponentResource):
     ) -> None:
         super().__init__("ebbtide:gke:Topology", name, {}, opts)
         cloud = require_cloud(declaration, Gke)
+        self.expires = expires(name, declaration, self)
+        self.labels = billing_labels(declaration, self.expires)
         base = (
             _existing(name, declaration, cloud, self)
             if cloud.existing
@@ -68,7 +74,6 @@ class Topology(pulumi.ComponentResource):
         self.own_outputs = {}
         self.cluster_name = base.cluster_name
         self.kubeconfig = base.kubeconfig
-        labels = billing_labels(declaration)
         depends_on = (*base.depends_on, *(base.key_grants.disks if base.key_grants else ()))
         self.pools = {
             pool.name: NodePool(
@@ -79,7 +84,7 @@ class Topology(pulumi.ComponentResource):
                     cluster=base.cluster_name,
                     project=cloud.project,
                     service_account=base.node_account,
-                    labels=labels,
+                    labels=self.labels,
                     deleted_with=base.cluster.resource if base.cluster else None,
                     disk_key=cloud.keys.disks,
                     network_tags=cloud.network_tags,
@@ -116,6 +121,7 @@ def _own(name: str, declaration: Declaration, cloud: Gke, parent: Topology) -> _
             cloud=cloud,
             network=network,
             node_account=identity.email,
+            expires=parent.expires,
             depends_on=(*grants.secrets, *grants.disks) if grants else (),
         ),
         inside,

@@ -50,7 +50,7 @@ def _destroyed(stack: str | None, config_file: Path | None, cwd: Path, *, yes: b
     from rich.console import Console  # noqa: PLC0415
 
     from ebbtide.operations import destroy as destroying  # noqa: PLC0415
-    from ebbtide.operations.stack import opened  # noqa: PLC0415
+    from ebbtide.operations.backend import Backend  # noqa: PLC0415
     from ebbtide.preview.stack_files import read_stack  # noqa: PLC0415
 
     name = stack_name(stack, config_file)
@@ -68,7 +68,7 @@ def _destroyed(stack: str | None, config_file: Path | None, cwd: Path, *, yes: b
         return False
 
     outcome = destroying.destroy(
-        opened(files.root, name, config_file), files.config_file.name, Console(highlight=False), ask
+        Backend(files.root).opened(name, config_file), files.config_file.name, Console(highlight=False), ask
     )
     if outcome is None:
         return _FOUND

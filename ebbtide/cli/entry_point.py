@@ -19,9 +19,11 @@ from ebbtide import __version__
 from ebbtide.cli import help_examples, workloads
 from ebbtide.cli.consoles import console, write
 from ebbtide.cli.destroy import destroy
+from ebbtide.cli.extend import extend
 from ebbtide.cli.machines import machines
 from ebbtide.cli.options import ConfigFile, Cwd, Out, PreviewFormat, Stack, stack_files
 from ebbtide.cli.profile import profile
+from ebbtide.cli.reap import reap
 from ebbtide.cli.rehearse import rehearse
 from ebbtide.cli.review import review
 from ebbtide.cli.schema import schema
@@ -60,7 +62,7 @@ def root(
 ) -> None:
     """ML clusters on GKE and AKS from one declaration.
 
-    Only `destroy`, `follow` and --submit need access to a cloud or a cluster.
+    Only `extend`, `reap`, `destroy`, `follow` and --submit need access to a backend, a cloud or a cluster.
     """
 
 
@@ -160,7 +162,8 @@ def _write_text(document: "Preview", out: Path | None, *, tree: bool, values: bo
 
 
 _COMMANDS = cast(
-    "list[Callable[..., None]]", [review, machines, schema, profile, *workloads.COMMANDS, rehearse, destroy]
+    "list[Callable[..., None]]",
+    [review, machines, schema, profile, *workloads.COMMANDS, rehearse, extend, reap, destroy],
 )
 for _command in _COMMANDS:
     app.command(epilog=help_examples.epilog(_command.__name__))(_reporting(_command))

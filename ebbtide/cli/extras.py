@@ -21,6 +21,8 @@ MODULES: Final[Mapping[str, tuple[str, ...]]] = {
 
 OF_COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
     "destroy": ("gke", "cluster"),
+    "extend": ("gke",),
+    "reap": ("gke", "cluster"),
     "rehearse": ("gke", "rehearse"),
 }
 """The extras of each command; aks does as well as gke."""

@@ -22,6 +22,8 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "logs": "logs --profile profile.json --namespace vision --job train",
     "follow": "follow train --namespace vision",
     "rehearse": "rehearse dev --scenario spot-storm",
+    "extend": "extend dev --hours 4",
+    "reap": "reap --yes",
     "destroy": "destroy dev",
 }
 """By command, its arguments; pools and namespaces are those of the repository's stack dev."""

@@ -18,6 +18,7 @@ class SchemaOf(StrEnum):
     POLICY = "policy"
     PREVIEW = "preview"
     REVIEW = "review"
+    REAP = "reap"
     ERRORS = "errors"
 
 
@@ -27,6 +28,7 @@ _SCHEMAS: Final = {
     SchemaOf.POLICY: ("ebbtide.review.policy", "policy_schema"),
     SchemaOf.PREVIEW: ("ebbtide.preview.report", "preview_schema"),
     SchemaOf.REVIEW: ("ebbtide.review.report", "review_schema"),
+    SchemaOf.REAP: ("ebbtide.operations.reap", "reap_schema"),
     SchemaOf.ERRORS: ("ebbtide.project.diagnostics", "report_schema"),
 }
 """Module and function of each."""
@@ -42,7 +44,7 @@ def schema(
     """Print a JSON Schema, for editors and programs.
 
     DOCUMENT is `stack` for a stack's file, `declaration` or `policy` for the values of `ebbtide:cluster` and
-    `ebbtide:policy` in it, and `preview`, `review` or `errors` for documents of `--format json`.
+    `ebbtide:policy` in it, and `preview`, `review`, `reap` or `errors` for documents of `--format json`.
     """
     import json  # noqa: PLC0415
 

@@ -19,7 +19,8 @@ class Lifetime(Declared):
     """Intended lifetime of an ephemeral cluster."""
 
     hours: Annotated[int, Field(strict=True, ge=1)]
-    """Hours after which it may be reaped; written as a label on everything billable."""
+    """Hours from the first `pulumi up` to the expiry, which is the label or tag `ebbtide-expires` of all
+    that is billed."""
 
 
 class Cluster(Declared):

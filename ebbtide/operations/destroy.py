@@ -5,10 +5,10 @@ Source of the order: docs/decisions/0008.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from rich.console import Console
 
+from ebbtide import clock
 from ebbtide.interrupts import deferred_interrupts
 from ebbtide.invocation import command_line
 from ebbtide.kubernetes_api import ApiError
@@ -29,11 +29,13 @@ class Outcome:
         done: true if the whole stack is destroyed.
         interrupted: true if Ctrl-C ended it.
         leftovers: true if resources remain that cost money.
+        error: the first error of the engine; empty if there was none.
     """
 
     done: bool
     interrupted: bool = False
     leftovers: bool = False
+    error: str = ""
 
 
 def destroy(stack: Stack, config_file: str, console: Console, ask: Callable[[str], bool]) -> Outcome | None:
@@ -58,7 +60,7 @@ def destroy(stack: Stack, config_file: str, console: Console, ask: Callable[[str
     cluster = inspection.inspect(stack.outputs(), state)
     if cluster.error:
         _print(console, cluster.error)
-    for line in messages.running(cluster.work, datetime.now(UTC)):
+    for line in messages.running(cluster.work, clock.now()):
         _print(console, line)
     if refusals := stack.refusals():
         raise OperationError(messages.protected(stack.name, config_file, state, refusals))
@@ -113,7 +115,7 @@ def _destroyed(stack: Stack, state: State, console: Console) -> Outcome:
         _print(console, line)
     so_far = f"{remaining} of {several(state.resources, 'resource')} still exist"
     _print(console, f"{so_far}. Continue with: {command_line('destroy', stack.name)}")
-    return Outcome(done=False, interrupted=interrupts.received)
+    return Outcome(done=False, interrupted=interrupts.received, error=errors[0] if errors else so_far)
 
 
 def _print(console: Console, line: str) -> None:

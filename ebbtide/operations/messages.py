@@ -46,6 +46,11 @@ def age(lasted: timedelta) -> str:
     return "less than a minute"
 
 
+def time(moment: datetime) -> str:
+    """Format a time of expiry, as `2026-11-22 20:00 UTC`."""
+    return f"{moment:%Y-%m-%d %H:%M} UTC"
+
+
 def question(stack: str, state: State, work: Sequence[Work]) -> str:
     """Return the confirmation prompt."""
     ends = f", and end {several(len(work), 'piece')} of work" if work else ""

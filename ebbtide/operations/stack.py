@@ -6,18 +6,16 @@ program's packages (pulumi 3.259, `pulumi destroy` without `--run-program`).
 """
 
 import re
-from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from pulumi import automation
-from pulumi.automation import errors
 from pulumi.automation.events import EngineEvent, StepEventMetadata
 
 from ebbtide.operations import state
-from ebbtide.operations.errors import OperationError
+from ebbtide.operations.failures import explained
 
 _COLOURS: Final = re.compile(r"<\{%.*?%\}>")
 _STACK: Final = "pulumi:pulumi:Stack"
@@ -68,7 +66,7 @@ class Stack:
     """
 
     def __init__(self, name: str, stack: automation.Stack, config_file: Path | None) -> None:
-        """See `opened`."""
+        """See `Backend.opened`."""
         self.name, self._stack = name, stack
         self._config_file = str(config_file.resolve()) if config_file else None
 
@@ -78,7 +76,7 @@ class Stack:
         Raises:
             OperationError: the engine cannot read them.
         """
-        with _sentences(self.name):
+        with explained(self.name):
             return {name: output.value for name, output in self._stack.outputs().items()}
 
     def state(self) -> state.State:
@@ -87,8 +85,24 @@ class Stack:
         Raises:
             OperationError: the engine cannot read it.
         """
-        with _sentences(self.name):
+        with explained(self.name):
             return state.read(self._stack.export_stack().deployment or {})
+
+    def configure(self, path: str, value: object) -> None:
+        """Write a value to the stack's file, whose comments stay (`pulumi config set`).
+
+        Args:
+            path: key and path of the value, as `ebbtide:cluster.lifetime.hours`.
+            value: the value.
+
+        Raises:
+            OperationError: the engine cannot write it.
+        """
+        workspace = self._stack.workspace
+        file = ["--config-file", self._config_file] if self._config_file else []
+        command = ["config", "set", "--path", path, "--plaintext", "--stack", self.name, *file]
+        with explained(self.name):
+            workspace.pulumi_command.run([*command, "--", str(value)], workspace.work_dir, workspace.env_vars)
 
     def refusals(self) -> list[str]:
         """Return the reasons that the engine would refuse a destroy; none if it would not.
@@ -100,7 +114,7 @@ class Stack:
             OperationError: another update of the stack is in progress.
         """
         events = _Events(_unwatched)
-        with _sentences(self.name, events):
+        with explained(self.name, events.errors):
             self._stack.preview_destroy(on_event=events.take, config_file=self._config_file)
         return events.errors
 
@@ -117,67 +131,9 @@ class Stack:
             OperationError: another update of the stack is in progress; nothing was changed.
         """
         events = _Events(watch)
-        with _sentences(self.name, events):
+        with explained(self.name, events.errors):
             self._stack.destroy(on_event=events.take, config_file=self._config_file, show_secrets=False)
         return events.errors
-
-
-def opened(root: Path, name: str, config_file: Path | None) -> Stack:
-    """Open a stack of a project.
-
-    Args:
-        root: the project's directory.
-        name: the stack's name, with its organization if the backend has organizations.
-        config_file: the stack's file, if it is not beside the project's.
-
-    Raises:
-        OperationError: `pulumi` is missing, too old or not logged in, or the stack does not exist.
-    """
-    try:
-        with _sentences(name):
-            workspace = automation.LocalWorkspace(work_dir=str(root))
-            before = workspace.stack()
-            stack = automation.Stack.select(name, workspace)
-            # Selecting a stack would change the target of the user's next `pulumi up`.
-            if before is not None and before.name != name:
-                workspace.select_stack(before.name)
-            return Stack(name, stack, config_file)
-    except FileNotFoundError:
-        raise OperationError(
-            "`pulumi` is not installed, and it destroys the stack: install it "
-            "(https://www.pulumi.com/docs/install), or put it on PATH."
-        ) from None
-    except errors.InvalidVersionError as error:
-        raise OperationError(str(error)) from None
-
-
-@contextmanager
-def _sentences(stack: str, events: _Events | None = None) -> Generator[None]:
-    """Extract the engine's diagnostics of a failure; with an event stream they are in the events."""
-    try:
-        yield
-    except errors.StackNotFoundError:
-        raise OperationError(
-            f"There is no stack {stack} in the backend that `pulumi` is logged in to: `pulumi stack ls "
-            "--all` lists the existing ones."
-        ) from None
-    except errors.ConcurrentUpdateError:
-        raise OperationError(
-            f"Another update of stack {stack} is in progress. Wait for its end; if it no longer runs, "
-            f"unlock the stack with `pulumi cancel --stack {stack}`."
-        ) from None
-    except errors.CommandError as error:
-        if events is None:
-            raise OperationError(f"`pulumi` failed: {_output(error)}") from None
-        if not events.errors:
-            events.errors.append(_output(error))
-
-
-def _output(error: errors.CommandError) -> str:
-    """Return the standard error of `pulumi`, or else its standard output."""
-    code, _, rest = str(error).partition("\n stdout: ")
-    stdout, _, stderr = rest.partition("\n stderr: ")
-    return (stderr.strip() or stdout.strip() or code.strip()).removeprefix("error: ")
 
 
 def _name(urn: str) -> str:

@@ -3,9 +3,11 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
 from ebbtide.kubernetes_api.parts import part, text
+from ebbtide.model import expiry
 
 _CLUSTERS: Final = frozenset(
     {"gcp:container/cluster:Cluster", "azure-native:containerservice:ManagedCluster"}
@@ -15,6 +17,8 @@ _REGISTRIES: Final = frozenset(
     {"gcp:artifactregistry/repository:Repository", "azure-native:containerregistry:Registry"}
 )
 _KUBERNETES: Final = re.compile(r"^kubernetes:[^:]+:(?P<kind>\w+?)(?P<patch>Patch)?$")
+_STASH: Final = f"{expiry.COMPONENT}$pulumi:index:Stash"
+"""The types in the URN of the time of the first `up`."""
 _TENANT: Final = "ebbtide:addons:Tenant$"
 """The parent type in the URN of every resource in a team's namespace."""
 
@@ -40,6 +44,9 @@ class State:
         registries: container registries that remain with their images.
         objects: the Kubernetes objects that the stack created.
         teams: namespaces with resources for a team.
+        clusters: names of the clusters that the stack created.
+        first_up: time of the first `up`; None for a permanent cluster.
+        expires: time of expiry, of several clusters the last; None for a permanent cluster.
     """
 
     resources: int
@@ -49,6 +56,9 @@ class State:
     registries: tuple[str, ...]
     objects: frozenset[Item]
     teams: frozenset[str]
+    clusters: tuple[str, ...] = ()
+    first_up: datetime | None = None
+    expires: datetime | None = None
 
     @property
     def namespaces(self) -> frozenset[str]:
@@ -80,16 +90,22 @@ def read(deployment: Mapping[str, Any]) -> State:
             namespace := item.name if item.kind == "Namespace" else item.namespace
         ):
             teams.add(namespace)
+    clusters = tuple(
+        _cloud_name(resource)
+        for resource in resources
+        if resource["type"] in _CLUSTERS and not resource.get("external")
+    )
     return State(
         resources=len(resources),
         protected=tuple(_name(resource) for resource in resources if resource.get("protect")),
-        owns_cluster=any(
-            resource["type"] in _CLUSTERS and not resource.get("external") for resource in resources
-        ),
+        owns_cluster=bool(clusters),
         buckets=_retained(resources, _BUCKETS),
         registries=_retained(resources, _REGISTRIES),
         objects=frozenset(objects),
         teams=frozenset(teams),
+        clusters=clusters,
+        first_up=min(_times(resources, _STASH, "output"), default=None),
+        expires=max(_times(resources, expiry.COMPONENT, expiry.OUTPUT), default=None),
     )
 
 
@@ -100,6 +116,16 @@ def _retained(resources: Sequence[Mapping[str, Any]], types: frozenset[str]) -> 
         for resource in resources
         if resource["type"] in types and resource.get("retainOnDelete")
     )
+
+
+def _times(resources: Sequence[Mapping[str, Any]], types: str, output: str) -> list[datetime]:
+    """Return the times in an output of the resources whose URN ends with these types."""
+    times = (
+        expiry.parsed(text(resource, "outputs", output))
+        for resource in resources
+        if str(resource["urn"]).rpartition("::")[0].endswith(types)
+    )
+    return [time for time in times if time is not None]
 
 
 def _name(resource: Mapping[str, Any]) -> str:

@@ -1,17 +1,21 @@
 """Recording of a project's program for a stack."""
 
 from ebbtide.preview.stack_files import StackFiles
+from ebbtide.recording.assumptions import ASSUMPTIONS, stashed
 from ebbtide.recording.record import record
 from ebbtide.recording.recording import Recording
 from ebbtide.recording.update_hooks import Updates
 
 
-def record_stack(files: StackFiles, updates: Updates | None = None) -> Recording:
+def record_stack(
+    files: StackFiles, updates: Updates | None = None, *, state: Recording | None = None
+) -> Recording:
     """Run a stack's program offline, with the stack's configuration.
 
     Args:
         files: the stack's files.
         updates: the updates that the program's hooks are called with.
+        state: the deployed stack, whose stashes keep their values.
 
     Raises:
         ProgramError: the program fails.
@@ -23,5 +27,6 @@ def record_stack(files: StackFiles, updates: Updates | None = None) -> Recording
         config=files.config,
         secret_keys=files.secret_keys,
         root=files.root,
+        assumptions=ASSUMPTIONS | stashed(state) if state else ASSUMPTIONS,
         updates=updates,
     )

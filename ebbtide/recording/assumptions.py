@@ -8,8 +8,12 @@ from typing import Final
 from ebbtide.recording import assumed_azure, assumed_gcp, assumed_kubernetes
 from ebbtide.recording.assumed_values import uuid_for
 from ebbtide.recording.assumption_tables import Answer, Assumptions, Question, UnansweredInvokeError
+from ebbtide.recording.recording import Recording
 
-__all__ = ["ASSUMPTIONS", "Answer", "Assumptions", "Question", "UnansweredInvokeError"]
+__all__ = ["ASSUMPTIONS", "Answer", "Assumptions", "Question", "UnansweredInvokeError", "stashed"]
+
+_STASH: Final = "pulumi:index:Stash"
+"""A value that the engine keeps in the state as it was first (pulumi 3.259, deploy/builtins.go)."""
 
 
 def _provider(question: Question) -> Answer:
@@ -17,10 +21,30 @@ def _provider(question: Question) -> Answer:
     return Answer(uuid_for(f"{question.token} {question.name}"))
 
 
+def _stash(question: Question) -> Answer:
+    """A new stash holds its input."""
+    return Answer(uuid_for(f"{question.token} {question.name}"), {"output": question.inputs.get("input")})
+
+
+def stashed(state: Recording) -> Assumptions:
+    """Return assumptions in which the stashes of a deployed stack keep their values.
+
+    Args:
+        state: the stack's state.
+    """
+    values = {stash.name: stash.outputs.get("output") for stash in state.of_type(_STASH)}
+
+    def answer(question: Question) -> Answer:
+        new = _stash(question)
+        return Answer(new.id, {"output": values.get(question.name, new.outputs["output"])})
+
+    return Assumptions(resources={_STASH: answer})
+
+
 ASSUMPTIONS: Final = (
     assumed_gcp.TABLES
     | assumed_azure.TABLES
     | assumed_kubernetes.TABLES
-    | Assumptions(packages={"pulumi": _provider})
+    | Assumptions(resources={_STASH: _stash}, packages={"pulumi": _provider})
 )
 """The tables of Google Cloud, Azure and Kubernetes together."""

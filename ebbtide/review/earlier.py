@@ -44,6 +44,11 @@ class Earlier:
     recording: Recording | None
     deployed: bool = False
 
+    @property
+    def state(self) -> Recording | None:
+        """The deployed stack; None for another earlier version."""
+        return self.recording if self.deployed else None
+
     def updates(self, after: Recording) -> list[tuple[Resource, Resource]]:
         """Return the updated resources with hooks, before and after."""
         return updates(self.recording, after, deployed=self.deployed) if self.recording else []

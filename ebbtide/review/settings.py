@@ -42,6 +42,8 @@ class Limits(Declared):
     """Approved machine types, as `n2-standard-8` or `Standard_D*`; rule `approved-machines`."""
     ephemeral_stacks: tuple[Name, ...] = ("pr", "pr-*")
     """Names of stacks that need a lifetime, as `pr-*`; rule `lifetime`."""
+    lifetime_hours: Annotated[int, Field(strict=True, ge=1)] | None = None
+    """Longest lifetime, hours; rule `longest-lifetime`."""
 
 
 class PolicyException(Declared):

@@ -130,10 +130,10 @@ def with_storage(cloud: str) -> Declaration:
 @example(with_storage("gke"))
 @example(with_storage("aks"))
 def test_everything_billed_is_labelled(declaration: Declaration) -> None:
-    """Cluster, owner and lifetime stand on all that takes labels; the list of what takes none is closed."""
+    """Cluster, owner and expiry stand on all that takes labels; the list of what takes none is closed."""
     expected = {"ebbtide-cluster": "train", "ebbtide-owner": "vision-team"}
     if "lifetime" in declaration:
-        expected["ebbtide-lifetime-hours"] = str(declaration["lifetime"]["hours"])
+        expected["ebbtide-expires"] = f"{declaration['lifetime']['hours']}h-after-the-first-up"
     for resource in synth(declaration):
         if resource.type in _LABELS:
             assert _LABELS[resource.type](resource.inputs) == expected

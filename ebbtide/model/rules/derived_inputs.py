@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ebbtide.catalog import CloudKind
+from ebbtide.model.expiry import LABEL as EXPIRES
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ def _rows(**fields: tuple[str, ...]) -> dict[str, str]:
     return {path: field.replace("__", ".") for field, paths in fields.items() for path in paths}
 
 
-_BILLING: Final = ("ebbtide-cluster", "ebbtide-owner", "ebbtide-lifetime-hours")
+_BILLING: Final = ("ebbtide-cluster", "ebbtide-owner", EXPIRES)
 
 _GKE_POOL: Final = _rows(
     name=("name", "namePrefix"),

@@ -5,11 +5,15 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 from ebbtide.catalog.clouds import region_of
+from ebbtide.model.expiry import COMPONENT
+from ebbtide.reading.inputs import Inputs
 from ebbtide.review.cost import total
 from ebbtide.review.rules.protection import is_ephemeral
 from ebbtide.review.rules.rule import WHOLE, Reviewed, Rule, Violation, of_cluster, of_pool
 from ebbtide.review.settings import Level
 
+LONGEST_LIFETIME: Final = "longest-lifetime"
+"""Id of the rule that limits lifetimes."""
 _SET: Final = "Mandatory, since it checks nothing until its limit is set."
 
 
@@ -81,6 +85,17 @@ def _lifetime(stack: Reviewed) -> Iterator[Violation]:
             yield Violation(of_cluster(cluster), f"{message}Write lifetime: {{hours: 8}}, for example.")
 
 
+def _longest_lifetime(stack: Reviewed) -> Iterator[Violation]:
+    limit = stack.limits.lifetime_hours
+    if limit is None:
+        return
+    for lifetime in stack.recording.of_type(COMPONENT):
+        hours = Inputs(lifetime.inputs).number("hours")
+        if hours is not None and hours > limit:
+            message = f"The lifetime is {hours} hours; the limit is {limit}. Declare a shorter one."
+            yield Violation(WHOLE, message)
+
+
 RULES: Final = (
     Rule(
         id="idle-cost",
@@ -119,7 +134,15 @@ RULES: Final = (
         title="Stacks named in limits.ephemeralStacks have a lifetime.",
         level=Level.MANDATORY,
         reason="A review's cluster that is forgotten is billed until someone notices.",
-        source="the label ebbtide-lifetime-hours, by which expired clusters are found",
+        source="the label ebbtide-expires, by which expired clusters are found",
         check=_lifetime,
+    ),
+    Rule(
+        id=LONGEST_LIFETIME,
+        title="Lifetimes are within limits.lifetimeHours.",
+        level=Level.MANDATORY,
+        reason=f"A cluster that never expires is not ephemeral. {_SET}",
+        source="the policy's own limit",
+        check=_longest_lifetime,
     ),
 )

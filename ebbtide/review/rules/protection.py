@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from typing import Final
 
 from ebbtide.catalog import CloudKind
+from ebbtide.model.expiry import LABEL
 from ebbtide.reading import gke
 from ebbtide.reading.inputs import Inputs
 from ebbtide.recording.recording import Resource
 from ebbtide.review.rules.rule import Reviewed, Rule, Violation, of_cluster, of_pool
 from ebbtide.review.settings import Level
 
-_LIFETIME: Final = "ebbtide-lifetime-hours"
 _ANYWHERE: Final = frozenset({"0.0.0.0/0", "::/0"})
 _NODE_NETWORK: Final = "networkConfig.enablePrivateNodes"
 
@@ -18,7 +18,7 @@ _NODE_NETWORK: Final = "networkConfig.enablePrivateNodes"
 def is_ephemeral(cluster: Resource) -> bool:
     """Check that a cluster has a lifetime."""
     inputs = Inputs(cluster.inputs)
-    return _LIFETIME in {**inputs.labels("resourceLabels"), **inputs.labels("tags")}
+    return LABEL in {**inputs.labels("resourceLabels"), **inputs.labels("tags")}
 
 
 def _permanent_protected(stack: Reviewed) -> Iterator[Violation]:

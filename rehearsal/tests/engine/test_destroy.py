@@ -2,89 +2,20 @@
 
 import json
 import os
-import subprocess
-import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from ebbtide.invocation import command_line
-from ebbtide_rehearsal.tools import ensure
-from tests.repository import ROOT
+from rehearsal.tests.engine.projects import Project, project_in
 
 pytestmark = pytest.mark.engine
-
-
-@dataclass(frozen=True, slots=True)
-class Project:
-    """A project on disk with a backend of its own.
-
-    Attributes:
-        root: its directory.
-        environment: in which `pulumi` finds that backend.
-    """
-
-    root: Path
-    environment: dict[str, str]
-
-    def pulumi(self, *args: str, stdin: str = "") -> str:
-        """Return the output of a `pulumi` command."""
-        done = subprocess.run(
-            ["pulumi", "--non-interactive", *args],  # noqa: S607 - the one that is first on PATH
-            cwd=self.root,
-            env=self.environment,
-            input=stdin,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    def holds(self, stack: str, *resources: dict[str, Any]) -> None:
-        """Create a stack, with resources in its state."""
-        (self.root / f"Pulumi.{stack}.yaml").write_text("config: {}\n")
-        self.pulumi("stack", "init", stack, "--no-select")
-        state = json.loads(self.pulumi("stack", "export", "--stack", stack))
-        state["deployment"]["resources"] = [
-            {"urn": f"urn:pulumi:{stack}::tried::{resource['type']}::{resource.pop('name')}", **resource}
-            for resource in resources
-        ]
-        self.pulumi("stack", "import", "--stack", stack, stdin=json.dumps(state))
-
-    def destroy(self, *args: str) -> tuple[int, str, str]:
-        """Exit status, standard output and standard error of the command."""
-        done = subprocess.run(
-            [sys.executable, "-m", "ebbtide", "destroy", *args, "--cwd", str(self.root)],
-            cwd=ROOT,
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert "Traceback" not in done.stderr
-        return done.returncode, done.stdout, done.stderr
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
     """One without a stack."""
-    engine = ensure(["pulumi"], say=lambda _: None).path("pulumi")
-    root, state = tmp_path / "project", tmp_path / "state"
-    for made in (root, state):
-        made.mkdir()
-    (root / "Pulumi.yaml").write_text("name: tried\nruntime: {name: python, options: {virtualenv: none}}\n")
-    settings = {
-        "PATH": f"{engine.parent}{os.pathsep}{os.environ['PATH']}",
-        "PULUMI_HOME": str(tmp_path / "home"),
-        "PULUMI_BACKEND_URL": state.as_uri(),
-        "PULUMI_CONFIG_PASSPHRASE": "tried",
-        "PULUMI_SKIP_UPDATE_CHECK": "true",
-    }
-    return Project(root, os.environ | settings)
+    return project_in(tmp_path)
 
 
 def test_what_is_guarded_stays(project: Project) -> None:
@@ -134,7 +65,5 @@ def test_stacks_that_are_not_there(project: Project) -> None:
         "There is no stack dev in the backend that `pulumi` is logged in to: `pulumi stack ls"
     )
     assert "There is no stack prod: no file " in project.destroy("prod")[2]
-    without = Project(project.root, project.environment | {"PATH": os.defpath})
-    assert without.destroy("dev")[2].startswith(
-        "`pulumi` is not installed, and it destroys the stack: install"
-    )
+    without = Project(project.root, project.state, project.environment | {"PATH": os.defpath})
+    assert without.destroy("dev")[2].startswith("`pulumi` is not installed: install it")

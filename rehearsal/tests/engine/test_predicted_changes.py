@@ -12,6 +12,7 @@ import pytest
 from pulumi.automation import CommandError
 from pulumi.automation.events import EngineEvent
 
+from ebbtide.recording.assumptions import ASSUMPTIONS, Assumptions, stashed
 from ebbtide.recording.record import record
 from ebbtide.recording.recording import Recording
 from ebbtide.review.consequences import refusals
@@ -86,7 +87,10 @@ GROUPS = [group for _, group in _cases(CLUSTER, GKE_CLOUD, GKE_POOL, AKS_CLOUD, 
 def _recorded(declaration: Declaration, before: Earlier | None = None) -> Recording:
     config = {"ebbtide:cluster": json.dumps(declaration)}
     updates = before.updates if before else None
-    return record(ROOT, project="ebbtide", stack="test", config=config, updates=updates)
+    kept = stashed(before.state) if before and before.state else Assumptions()
+    return record(
+        ROOT, project="ebbtide", stack="test", config=config, updates=updates, assumptions=ASSUMPTIONS | kept
+    )
 
 
 def _predicted(before: Earlier, declaration: Declaration) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """Contents of a stack from its state, and disks that outlive it."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -56,6 +57,7 @@ def test_a_state() -> None:
             }
         ),
         teams=frozenset({"research", "default"}),
+        clusters=("train",),
     )
     assert state.namespaces == {"research"}
 
@@ -94,3 +96,18 @@ def test_disks_that_stay(owns: bool, after: list[str] | None, left: list[str]) -
     still = None if after is None else [_volume(name) for name in after]
     state = replace(STATE, owns_cluster=owns)
     assert [volume.name for volume in volumes.remaining(before, still, state)] == left
+
+
+def test_the_expiry_in_a_state() -> None:
+    """Of a lifetime that the engine has saved; of several clusters the last expiry counts."""
+    component, stash = "ebbtide:stack:Lifetime", "pulumi:index:Stash"
+    first = _resource(stash, "l-first-up", f"{component}$", outputs={"output": "2026-11-22T12:00Z"})
+    lives = [
+        _resource(component, name, "ebbtide:gke:Topology$", outputs={"expires": expires})
+        for name, expires in (("a", "2026-11-22T20:00Z"), ("b", "2026-11-22T21:00Z"))
+    ]
+    state = read({"resources": [first, *lives, _resource(stash, "own", outputs={"output": "x"})]})
+    assert state.first_up == datetime(2026, 11, 22, 12, tzinfo=UTC)
+    assert state.expires == datetime(2026, 11, 22, 21, tzinfo=UTC)
+    begun = read({"resources": [_resource(component, "a")]})
+    assert (begun.first_up, begun.expires) == (None, None)

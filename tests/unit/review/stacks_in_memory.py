@@ -18,7 +18,7 @@ _INPUTS: dict[str, dict[str, Any]] = {
         "name": "train",
         "location": "us-central1-a",
         "removeDefaultNodePool": True,
-        "resourceLabels": {"ebbtide-lifetime-hours": "8"},
+        "resourceLabels": {"ebbtide-expires": "2026-11-22t20-00z"},
         "privateClusterConfig": {"enablePrivateNodes": True},
         "controlPlaneEndpointsConfig": {"ipEndpointsConfig": {"enabled": False}},
     },
@@ -37,7 +37,7 @@ _INPUTS: dict[str, dict[str, Any]] = {
     AKS: {
         "resourceName": "train",
         "location": "eastus",
-        "tags": {"ebbtide-lifetime-hours": "8"},
+        "tags": {"ebbtide-expires": "2026-11-22t20-00z"},
         "apiServerAccessProfile": {"authorizedIPRanges": ["203.0.113.0/24"]},
         "agentPoolProfiles": [{"name": "system", "mode": "System", "vmSize": "Standard_D4s_v5", "count": 1}],
     },

@@ -33,6 +33,10 @@ def _image(image: object) -> tuple[Resource, ...]:
     return (_pod(_DEPLOYMENT, containers=[{"image": image}]),)
 
 
+def _life(hours: int) -> Resource:
+    return resource("ebbtide:stack:Lifetime", {"hours": hours}, custom=False)
+
+
 _TOLERATIONS = [{"key": "cloud.google.com/gke-spot", "operator": "Exists"}]
 _CLAIM = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
 _SYSTEM, _SPOT_SYSTEM, _POOL = system_pool(), system_pool(spot=True), resource(GKE_POOL)
@@ -43,6 +47,7 @@ _LIMITS: dict[str, Any] = {
     "approved-regions": {"regions": ["europe-*"]},
     "approved-machines": {"machines": ["e2-*", "standard_d*"]},
     "lifetime": {"ephemeralStacks": ["dev*"]},
+    "longest-lifetime": {"lifetimeHours": 8},
 }
 
 _BROKEN: dict[str, list[tuple[Resource, ...]]] = {
@@ -55,6 +60,7 @@ _BROKEN: dict[str, list[tuple[Resource, ...]]] = {
     ],
     "approved-machines": [(_POOL,), (resource(AKS_POOL, {"vmSize": "Standard_NC4as_T4_v3"}),)],
     "lifetime": [(_gke(resourceLabels=None),), (resource(AKS, {"tags": None}),)],
+    "longest-lifetime": [(_gke(), _life(9))],
     "work-pools-tainted": [
         (resource(GKE_POOL, {"nodeConfig.taints": None}),),
         (resource(AKS_POOL, {"nodeTaints": []}),),
@@ -121,6 +127,7 @@ _KEPT: dict[str, list[tuple[Resource, ...]]] = {
     ],
     "approved-machines": [(_SYSTEM,), (resource(AKS_POOL),)],
     "lifetime": [(_gke(),), (resource(AKS),)],
+    "longest-lifetime": [(_gke(),), (_gke(), _life(8))],
     "work-pools-tainted": [
         (_gke(), _SYSTEM, _POOL),
         (resource(AKS), resource(AKS_POOL)),

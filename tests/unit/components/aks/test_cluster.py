@@ -249,7 +249,7 @@ def test_the_cluster_is_guarded_as_long_as_it_is_permanent() -> None:
 def test_everything_that_takes_tags_has_them() -> None:
     """Also the nodes of the system pool, which are billed apart from the cluster."""
     recording = synth(changed(AKS, lifetime={"hours": 8}))
-    tags = TAGS | {"ebbtide-lifetime-hours": "8"}
+    tags = TAGS | {"ebbtide-expires": "8h-after-the-first-up"}
     tagged = [item for item in recording if "tags" in item.inputs]
     assert all(item.inputs["tags"] == tags for item in tagged)
     assert {item.type.split(":")[2] for item in tagged} == {

@@ -1,0 +1,39 @@
+"""The `extend` command. Its dependencies are imported on execution."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ebbtide.cli.options import ConfigFile, Cwd, Stack, stack_files, stack_name
+
+
+def extend(
+    stack: Stack = None,
+    *,
+    hours: Annotated[int, typer.Option(min=1, help="Hours to add, from now on if it has expired.")],
+    config_file: ConfigFile = None,
+    cwd: Cwd = Path(),
+) -> None:
+    """Extend the lifetime of a stack.
+
+    It writes the longer `lifetime` to the stack's file; `pulumi up` then moves the label `ebbtide-expires` of
+    all resources, in place. A permanent stack, one without a cluster and one whose policy limits the lifetime
+    are refused.
+    """
+    from ebbtide import clock  # noqa: PLC0415
+    from ebbtide.operations import extend as extending  # noqa: PLC0415
+    from ebbtide.operations.backend import Backend  # noqa: PLC0415
+    from ebbtide.operations.messages import time  # noqa: PLC0415
+
+    name = stack_name(stack, config_file)
+    files = stack_files(name.rpartition("/")[2], config_file, cwd)
+    opened = Backend(files.root).opened(name, config_file)
+    extension = extending.extension(name, files.declaration(), opened.state(), hours, clock.now())
+    extending.check_policy(name, files.policy(), extension.hours)
+    opened.configure(extending.PATH, extension.hours)
+    typer.echo(
+        f"Stack {name} expires at {time(extension.after)}, not at {time(extension.before)}: lifetime is "
+        f"{extension.hours} hours in {files.config_file.name}.\n"
+        f"Move the labels of its resources with: pulumi up --stack {name}"
+    )

@@ -1,0 +1,66 @@
+"""The stacks of a project, in the backend that `pulumi` is logged in to."""
+
+from pathlib import Path
+from typing import Any, Final
+
+from pulumi import automation
+
+from ebbtide.operations.failures import explained
+from ebbtide.operations.stack import Stack
+
+_ENVIRONMENT: Final = {"PULUMI_FALLBACK_TO_STATE_SECRETS_MANAGER": "true"}
+"""A stack's secrets provider is in its state. Without this, a stack without a file is given a new one, under
+whatever passphrase is set, and nobody notices that it is the wrong one (run with pulumi 3.259)."""
+
+
+class Backend:
+    """The stacks of a project, through the user's own `pulumi`, backend and login.
+
+    Attributes:
+        stacks: names of the stacks that have resources, or may have.
+    """
+
+    def __init__(self, root: Path) -> None:
+        """Open the backend.
+
+        Args:
+            root: the project's directory.
+
+        Raises:
+            OperationError: `pulumi` is missing, too old or not logged in, or the backend is unreachable.
+        """
+        with explained(""):
+            self._workspace = automation.LocalWorkspace(work_dir=str(root), env_vars=_ENVIRONMENT)
+            stacks = self._workspace.list_stacks()
+        self._selected = next((stack.name for stack in stacks if stack.current), None)
+        self.stacks = tuple(stack.name for stack in stacks if stack.resource_count != 0)
+
+    def exported(self, name: str) -> dict[str, Any]:
+        """Return the document of `pulumi stack export`, with its secrets encrypted.
+
+        Raises:
+            OperationError: the state is unreadable.
+        """
+        with explained(name):
+            state = self._workspace.export_stack(name)
+        return {"version": state.version, "deployment": state.deployment}
+
+    def opened(self, name: str, config_file: Path | None = None) -> Stack:
+        """Open a stack.
+
+        Args:
+            name: the stack's name, with its organization if the backend has organizations.
+            config_file: the stack's file, if it is not beside the project's.
+
+        Raises:
+            OperationError: the stack does not exist.
+        """
+        with explained(name):
+            stack = automation.Stack.select(name, self._workspace)
+            # Selecting a stack would change the target of the user's next `pulumi up`.
+            if self._selected is None:
+                command = ["stack", "unselect"]
+                self._workspace.pulumi_command.run(command, self._workspace.work_dir, _ENVIRONMENT)
+            elif self._selected != name:
+                self._workspace.select_stack(self._selected)
+        return Stack(name, stack, config_file)

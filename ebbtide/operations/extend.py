@@ -1,0 +1,83 @@
+"""Extension of a stack's lifetime.
+
+The expiry follows from the first `up` and the declared hours, so that more hours are all that is written.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final, cast
+
+from ebbtide.kubernetes_api.parts import part
+from ebbtide.operations.errors import OperationError
+from ebbtide.operations.state import State
+from ebbtide.review.rules.limits import LONGEST_LIFETIME
+from ebbtide.review.settings import Level, Policy
+
+PATH: Final = "ebbtide:cluster.lifetime.hours"
+"""Path of the lifetime in the stack's configuration."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extension:
+    """A later expiry.
+
+    Attributes:
+        before: time of expiry with the declared lifetime.
+        after: time of expiry with the extended one.
+        hours: the extended lifetime.
+    """
+
+    before: datetime
+    after: datetime
+    hours: int
+
+
+def extension(name: str, declaration: Any, state: State, more: int, now: datetime) -> Extension:
+    """Return the extension of a stack's lifetime: from its expiry on, or from now on if it has expired.
+
+    Args:
+        name: the stack's name.
+        declaration: the stack's declaration.
+        state: the stack's state.
+        more: hours to add.
+        now: the time.
+
+    Raises:
+        OperationError: the cluster is permanent, or there is none yet.
+    """
+    hours = _hours(declaration)
+    if hours is None:
+        raise OperationError(
+            f"Stack {name} has no lifetime: its cluster is permanent, and there is nothing to extend. "
+            "Declare `lifetime: {hours: 8}`, for example, for one that expires."
+        )
+    if state.first_up is None:
+        raise OperationError(
+            f"Stack {name} has no cluster that expires yet: its lifetime begins with the first `pulumi up`. "
+            f"To have more than {hours} hours from then on, change `lifetime` in its file."
+        )
+    before = state.first_up + timedelta(hours=hours)
+    wanted = max(before, now) + timedelta(hours=more)
+    extended = -(-(wanted - state.first_up) // timedelta(hours=1))
+    return Extension(before, state.first_up + timedelta(hours=extended), extended)
+
+
+def _hours(declaration: Any) -> int | None:
+    hours = part(cast("Mapping[str, Any]", declaration), "lifetime").get("hours")
+    return hours if isinstance(hours, int) else None
+
+
+def check_policy(name: str, policy: Policy, hours: int) -> None:
+    """Check a lifetime against the limit of the stack's policy.
+
+    Raises:
+        OperationError: it is longer, and the rule is mandatory.
+    """
+    limit = policy.limits.lifetime_hours
+    level = policy.levels.get(LONGEST_LIFETIME, Level.MANDATORY)
+    if limit is not None and hours > limit and level is Level.MANDATORY:
+        raise OperationError(
+            f"The policy of stack {name} limits the lifetime to {limit} hours (limits.lifetimeHours), and it "
+            f"would be {hours}. Ask for fewer hours, or raise the limit."
+        )

@@ -1,0 +1,87 @@
+"""A project on disk with a backend of its own, for commands that run the user's `pulumi`."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ebbtide_rehearsal.tools import ensure
+from tests.repository import ROOT
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A project on disk with a backend of its own.
+
+    Attributes:
+        root: its directory.
+        state: the directory of the backend.
+        environment: in which `pulumi` finds that backend.
+    """
+
+    root: Path
+    state: Path
+    environment: dict[str, str]
+
+    def pulumi(self, *args: str, said: str = "") -> str:
+        """Return the output of a `pulumi` command."""
+        done = subprocess.run(
+            ["pulumi", "--non-interactive", *args],  # noqa: S607 - the one that is first on PATH
+            cwd=self.root,
+            env=self.environment,
+            input=said,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def holds(self, stack: str, *resources: dict[str, Any]) -> None:
+        """Let a stack be there, with resources in its state."""
+        (self.root / f"Pulumi.{stack}.yaml").write_text("config: {}\n")
+        self.pulumi("stack", "init", stack, "--no-select")
+        state = json.loads(self.pulumi("stack", "export", "--stack", stack))
+        state["deployment"]["resources"] = [
+            {"urn": f"urn:pulumi:{stack}::tried::{one['type']}::{one.pop('name')}", **one}
+            for one in resources
+        ]
+        self.pulumi("stack", "import", "--stack", stack, said=json.dumps(state))
+
+    def destroy(self, *args: str) -> tuple[int, str, str]:
+        """Exit status, standard output and standard error of `ebbtide destroy`."""
+        return self.ebbtide("destroy", *args)
+
+    def ebbtide(self, *args: str) -> tuple[int, str, str]:
+        """Exit status, standard output and standard error of an `ebbtide` command."""
+        done = subprocess.run(
+            [sys.executable, "-m", "ebbtide", *args, "--cwd", str(self.root)],
+            cwd=ROOT,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert "Traceback" not in done.stderr
+        return done.returncode, done.stdout, done.stderr
+
+
+def project_in(directory: Path) -> Project:
+    """Return a project without a stack."""
+    engine = ensure(["pulumi"], say=lambda _: None).path("pulumi")
+    root, state = directory / "project", directory / "state"
+    for made in (root, state):
+        made.mkdir()
+    (root / "Pulumi.yaml").write_text("name: tried\nruntime: {name: python, options: {virtualenv: none}}\n")
+    settings = {
+        "PATH": f"{engine.parent}{os.pathsep}{os.environ['PATH']}",
+        "PULUMI_HOME": str(directory / "home"),
+        "PULUMI_BACKEND_URL": state.as_uri(),
+        "PULUMI_CONFIG_PASSPHRASE": "tried",
+        "PULUMI_SKIP_UPDATE_CHECK": "true",
+    }
+    return Project(root, state, os.environ | settings)

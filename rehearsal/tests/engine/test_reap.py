@@ -1,0 +1,137 @@
+"""`ebbtide reap` and `ebbtide extend` on the real engine, with stacks whose resources need no provider."""
+
+import json
+import os
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ebbtide import clock
+from ebbtide.model import expiry
+from rehearsal.tests.engine.projects import Project, project_in
+
+pytestmark = pytest.mark.engine
+
+_BROKEN = {"type": "acme:index:Thing", "name": "thing", "custom": True, "id": "1"}
+"""A resource whose provider is not installed."""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """One without a stack."""
+    return project_in(tmp_path)
+
+
+def _time(hours: float) -> str:
+    """The time so many hours from now."""
+    return expiry.text(clock.now() + timedelta(hours=hours))
+
+
+def _life(expires: float, first_up: float = -48) -> list[dict[str, Any]]:
+    """A lifetime as a program leaves it in the state; hours from now."""
+    stash = f"{expiry.COMPONENT}$pulumi:index:Stash"
+    return [
+        {"type": expiry.COMPONENT, "name": "train-lifetime", "outputs": {expiry.OUTPUT: _time(expires)}},
+        {"type": stash, "name": "train-lifetime-first-up", "outputs": {"output": _time(first_up)}},
+    ]
+
+
+def _stacks(project: Project, contents: dict[str, list[dict[str, Any]]]) -> None:
+    """Write stacks to the backend: copies of one that the engine has made."""
+    project.holds("made")
+    (directory,) = project.state.glob(".pulumi/stacks/*")
+    made = (directory / "made.json").read_text(encoding="utf-8")
+    for name, resources in contents.items():
+        document = json.loads(made.replace("/made", f"/{name}"))
+        document["checkpoint"]["latest"]["resources"] = [
+            {"urn": f"urn:pulumi:{name}::tried::{item['type']}::{item['name']}", **_without_name(item)}
+            for item in resources
+        ]
+        (directory / f"{name}.json").write_text(json.dumps(document), encoding="utf-8")
+
+
+def _without_name(item: dict[str, Any]) -> dict[str, Any]:
+    type_ = str(item["type"]).rpartition("$")[2]
+    return {key: value for key, value in item.items() if key != "name"} | {"type": type_}
+
+
+def test_the_expired_ones_go(project: Project) -> None:
+    """Ten stacks, four expired, one of them broken: three go, the broken one is reported, six stay."""
+    site = {"type": "acme:web:Site", "name": "site"}
+    contents = {
+        **{f"old-{number}": [*_life(-number), site] for number in (1, 2, 3)},
+        "broken": [*_life(-24), _BROKEN],
+        **{f"new-{number}": [*_life(number), site] for number in (1, 2, 3, 4)},
+        "permanent": [site],
+    }
+    _stacks(project, contents)
+    status, out, said = project.ebbtide("reap")
+    assert (status, said) == (1, "")
+    names = [line.split()[0] for line in out.splitlines()[1:-1]]
+    assert names == ["broken", "old-3", "old-2", "old-1"]
+    assert "reap --yes" in out.splitlines()[-1]
+
+    status, out, said = project.ebbtide("reap", "--yes", "--format", "json")
+    outcomes = {item["stack"]: item["outcome"] for item in json.loads(out)["stacks"]}
+    assert (status, outcomes) == (
+        1,
+        {"broken": "refused", "old-3": "destroyed", "old-2": "destroyed", "old-1": "destroyed"},
+    )
+    assert "acme" in next(item["error"] for item in json.loads(out)["stacks"] if item["error"])
+    listed = json.loads(project.pulumi("stack", "ls", "--json"))
+    left = {stack["name"] for stack in listed if stack["resourceCount"]}
+    assert left == {"broken", "new-1", "new-2", "new-3", "new-4", "permanent"}
+    assert not any(stack["current"] for stack in listed)
+
+
+def test_nothing_is_touched_without_a_way_to_the_state(project: Project, tmp_path: Path) -> None:
+    """Wrong passphrase, missing backend, no login, missing binary: a sentence each, and exit status 2."""
+    _stacks(project, {"old": [*_life(-1), {"type": "acme:web:Site", "name": "site"}]})
+    cases = {
+        "is not that of stack old": {"PULUMI_CONFIG_PASSPHRASE": "another"},
+        "unable to open state directory": {"PULUMI_BACKEND_URL": (tmp_path / "gone").as_uri()},
+        "`pulumi` is not logged in": {"PULUMI_BACKEND_URL": "", "PULUMI_ACCESS_TOKEN": ""},
+        "`pulumi` is not installed: install it": {"PATH": os.defpath},
+    }
+    for sentence, settings in cases.items():
+        other = Project(project.root, project.state, project.environment | settings)
+        status, out, said = other.ebbtide("reap", "--yes")
+        assert status == 2
+        assert sentence in said + out
+    assert project.ebbtide("reap")[0] == 1
+
+
+_DECLARED = """\
+config:
+  ebbtide:cluster: # ours
+    owner: vision
+    lifetime: {hours: 49} # two days
+"""
+
+
+def test_a_lifetime_is_extended(project: Project) -> None:
+    """By more hours in the stack's file, from the expiry on; the rest of the file stays."""
+    _stacks(project, {"dev": _life(1), "late": _life(-5), "fresh": [], "prod": []})
+    for name in ("dev", "late", "fresh"):
+        (project.root / f"Pulumi.{name}.yaml").write_text(_DECLARED, encoding="utf-8")
+    status, out, said = project.ebbtide("extend", "dev", "--hours", "4")
+    assert (status, said) == (0, "")
+    assert "lifetime is 53 hours in Pulumi.dev.yaml." in out
+    assert out.endswith("pulumi up --stack dev\n")
+    file = (project.root / "Pulumi.dev.yaml").read_text(encoding="utf-8")
+    assert file == _DECLARED.replace("49", "53")
+
+    (project.root / "Pulumi.late.yaml").write_text(_DECLARED.replace("49", "43"), encoding="utf-8")
+    assert "lifetime is 52 hours" in project.ebbtide("extend", "late", "--hours", "4")[1]
+    assert "no cluster that expires yet" in project.ebbtide("extend", "fresh", "--hours", "4")[2]
+
+    limited = f"{_DECLARED}  ebbtide:policy: {{limits: {{lifetimeHours: 50}}}}\n"
+    (project.root / "Pulumi.dev.yaml").write_text(limited, encoding="utf-8")
+    status, _, said = project.ebbtide("extend", "dev", "--hours", "2")
+    assert (status, "limits the lifetime to 50 hours" in said) == (2, True)
+    assert (project.root / "Pulumi.dev.yaml").read_text(encoding="utf-8") == limited
+    permanent = _DECLARED.replace("    lifetime: {hours: 49} # two days\n", "")
+    (project.root / "Pulumi.prod.yaml").write_text(permanent, encoding="utf-8")
+    assert "its cluster is permanent" in project.ebbtide("extend", "prod", "--hours", "4")[2]
