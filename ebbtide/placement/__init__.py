@@ -8,7 +8,7 @@ pipeline author's machine needs neither Pulumi nor the declaration; it is derive
 from ebbtide.placement.errors import ProfileError
 from ebbtide.placement.profile import (
     AcceleratorProfile,
-    LocalQueue,
+    LocalQueueProfile,
     LogsProfile,
     MatchExpression,
     PoolProfile,
@@ -20,7 +20,7 @@ from ebbtide.placement.profile import (
 
 __all__ = [
     "AcceleratorProfile",
-    "LocalQueue",
+    "LocalQueueProfile",
     "LogsProfile",
     "MatchExpression",
     "PoolProfile",

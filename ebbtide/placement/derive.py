@@ -30,7 +30,7 @@ from ebbtide.placement.priorities import PRIORITIES
 from ebbtide.placement.profile import (
     UNCONFIGURED,
     AcceleratorProfile,
-    LocalQueue,
+    LocalQueueProfile,
     LogsProfile,
     MatchExpression,
     PoolProfile,
@@ -106,7 +106,7 @@ def pool_profile(pool: Pool, site: Site, queues: tuple[Queue, ...], addons: Addo
 
 def _queue_profile(queue: Queue, cluster: Cluster) -> QueueProfile:
     local_queues = tuple(
-        LocalQueue(
+        LocalQueueProfile(
             team.name,
             team.namespace_name,
             use.as_ or use.queue,

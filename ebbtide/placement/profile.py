@@ -129,7 +129,7 @@ class PoolProfile:
 
 
 @dataclass(frozen=True, slots=True)
-class LocalQueue:
+class LocalQueueProfile:
     """A queue in a team's namespace.
 
     Attributes:
@@ -153,7 +153,7 @@ class QueueProfile:
 
     name: str
     pools: tuple[str, ...]
-    local_queues: tuple[LocalQueue, ...]
+    local_queues: tuple[LocalQueueProfile, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,7 +328,9 @@ def _pool(data: Mapping[str, Any]) -> PoolProfile:
 
 
 def _queue(data: Mapping[str, Any]) -> QueueProfile:
-    local_queues = tuple(LocalQueue(**_known(LocalQueue, item)) for item in data["local_queues"])
+    local_queues = tuple(
+        LocalQueueProfile(**_known(LocalQueueProfile, item)) for item in data["local_queues"]
+    )
     return QueueProfile(name=data["name"], pools=tuple(data["pools"]), local_queues=local_queues)
 
 

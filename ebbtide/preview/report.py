@@ -4,6 +4,7 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from ebbtide.reading.facts import CapacityKind, Role
 from ebbtide.recording.recording import Severity
 
 VERSION: Final = "ebbtide.dev/preview/v1"
@@ -74,7 +75,7 @@ class PoolReport(_Part):
     """`gke` or `aks`."""
     location: str
     """Zone or region of the cluster; empty where nothing recorded says."""
-    role: Literal["system", "work"]
+    role: Role
     """`system` for the pool that runs what tolerates nothing."""
     machine: str
     """Machine type."""
@@ -84,7 +85,7 @@ class PoolReport(_Part):
     """Memory of a node, GiB; null for an unknown machine type."""
     accelerator: AcceleratorReport | None
     """Accelerators of a node; null for a CPU pool."""
-    capacity: Literal["on-demand", "spot", "preemptible", "flex-start", "queued", "reservation"]
+    capacity: CapacityKind
     """Capacity type."""
     reservation: str
     """The reservation that they come from, or `any`; empty where there is none."""

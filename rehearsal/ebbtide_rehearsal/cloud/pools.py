@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Literal, Self
 
+from ebbtide.reading.facts import CapacityKind
 from ebbtide_rehearsal.cloud.store import Resource, Store
 
 _CLOUD: Final = "nodes"
@@ -12,8 +13,6 @@ _TYPE: Final = "node-pool"
 NO_ZONE: Final = "0"
 """The zone of nodes that are in none: Azure labels them with a fault domain (cloud-provider-azure docs,
 topics/availability-zones)."""
-
-CapacityKind = Literal["on-demand", "spot", "preemptible", "flex-start", "queued", "reservation"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, Request
 from ebbtide_rehearsal.cloud.nodes.names import group
 from ebbtide_rehearsal.cloud.nodes.queueing import decide
 from ebbtide_rehearsal.cloud.nodes.settings import Settings
-from ebbtide_rehearsal.cloud.nodes.verdicts import ATOMIC, CHECK, Condition, Order
+from ebbtide_rehearsal.cloud.nodes.verdicts import ATOMIC, CHECK, Order, RequestCondition
 from ebbtide_rehearsal.cloud.pools import NodePool
 from ebbtide_rehearsal.control_plane import ControlPlane
 from rehearsal.tests.control_plane.autoscaler_trial import Trial, aks_pool, join, pending_pods
@@ -84,7 +84,7 @@ def _ours(snapshot: ClusterSnapshot, trial: Trial) -> tuple[Counter[str], Condit
     (request,) = snapshot.requests
     nodes, conditions = Counter[str](), dict[str, tuple[str, str, str]]()
 
-    def tell(request: Request, new: Condition) -> Request:
+    def tell(request: Request, new: RequestCondition) -> Request:
         conditions[new.kind] = (str(new.status), new.reason, new.message)
         kinds = {name for name, (status, *_) in conditions.items() if status == "True"}
         return replace(request, conditions=frozenset(kinds), denied=frozenset(conditions.keys() - kinds))
@@ -92,7 +92,7 @@ def _ours(snapshot: ClusterSnapshot, trial: Trial) -> tuple[Counter[str], Condit
     while True:
         snapshot = replace(snapshot, machines=trial.fleet.all())
         match decide(request, snapshot, 0, trial.fleet.backoff.until, Settings()):
-            case Condition() as new:
+            case RequestCondition() as new:
                 request = tell(request, new)
             case Order(pool, zones):
                 came = not trial.fleet.order(pool, zones, request.id)

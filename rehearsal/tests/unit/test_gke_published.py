@@ -14,6 +14,7 @@ from unittest.mock import create_autospec
 import pytest
 
 from ebbtide.catalog import COMPUTE_CLASS
+from ebbtide.placement.profile import Toleration
 from ebbtide_rehearsal.cloud.clock import Clock
 from ebbtide_rehearsal.cloud.faults import NO_STOCK, QUOTA, Fault
 from ebbtide_rehearsal.cloud.nodes.actuator import Actuator
@@ -23,7 +24,7 @@ from ebbtide_rehearsal.cloud.nodes.fleet import Fleet
 from ebbtide_rehearsal.cloud.nodes.machines import put
 from ebbtide_rehearsal.cloud.nodes.message_ids import OUT_OF_RESOURCES, QUOTA_EXCEEDED, SKIPPED
 from ebbtide_rehearsal.cloud.nodes.objects import Object, amounts
-from ebbtide_rehearsal.cloud.nodes.pods import Pod, Toleration
+from ebbtide_rehearsal.cloud.nodes.pods import Pod
 from ebbtide_rehearsal.cloud.nodes.settings import Settings
 from ebbtide_rehearsal.cloud.pools import NodePool, Taint, register
 from ebbtide_rehearsal.cloud.store import Store

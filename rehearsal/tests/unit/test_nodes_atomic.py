@@ -13,7 +13,7 @@ from ebbtide_rehearsal.cloud.nodes.growing import grow, offers
 from ebbtide_rehearsal.cloud.nodes.pods import CONSUMES, Pod
 from ebbtide_rehearsal.cloud.nodes.queueing import decide
 from ebbtide_rehearsal.cloud.nodes.settings import Settings
-from ebbtide_rehearsal.cloud.nodes.verdicts import ATOMIC, CHECK, QUEUED, Condition, Order, Verdict
+from ebbtide_rehearsal.cloud.nodes.verdicts import ATOMIC, CHECK, QUEUED, Order, RequestCondition, Verdict
 from rehearsal.tests.unit.node_pool import a_machine, a_pod, a_pool, backed_off, snapshot
 
 POOL = a_pool(cloud="aks", zones=("eastus-1", "eastus-2"), maximum=4)
@@ -44,7 +44,9 @@ def _decide(
 
 def _told(verdict: Verdict) -> tuple[str, bool, str]:
     return (
-        (verdict.kind, verdict.status, verdict.reason) if isinstance(verdict, Condition) else ("", False, "")
+        (verdict.kind, verdict.status, verdict.reason)
+        if isinstance(verdict, RequestCondition)
+        else ("", False, "")
     )
 
 

@@ -6,7 +6,7 @@ from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, PodSet, Reque
 from ebbtide_rehearsal.cloud.nodes.free_capacity import booked
 from ebbtide_rehearsal.cloud.nodes.queueing import decide, run_seconds
 from ebbtide_rehearsal.cloud.nodes.settings import Settings
-from ebbtide_rehearsal.cloud.nodes.verdicts import QUEUED, Condition, Order, Verdict
+from ebbtide_rehearsal.cloud.nodes.verdicts import QUEUED, Order, RequestCondition, Verdict
 from rehearsal.tests.unit.node_pool import a_gpu_pool, a_machine, a_pod, a_pool, snapshot
 
 POOL = a_gpu_pool("q", capacity="queued", maximum=4)
@@ -22,7 +22,7 @@ def _decide(request: Request, cluster: ClusterSnapshot, since: float = 0) -> Ver
 
 
 def _kind(verdict: Verdict) -> str:
-    return verdict.kind if isinstance(verdict, Condition) else ""
+    return verdict.kind if isinstance(verdict, RequestCondition) else ""
 
 
 def test_a_request_is_accepted_waits_and_is_provisioned_as_a_whole() -> None:
@@ -35,7 +35,7 @@ def test_a_request_is_accepted_waits_and_is_provisioned_as_a_whole() -> None:
     half = snapshot(POOL, machines=(machines[0], machines[1].having(state="starting")), now=700)
     assert _decide(waiting, half) is None
     done = _decide(waiting, snapshot(POOL, machines=machines, now=700))
-    assert isinstance(done, Condition)
+    assert isinstance(done, RequestCondition)
     assert done.kind == "Provisioned"
     assert set(done.details) == {"ResizeRequestName"}
 
@@ -47,10 +47,10 @@ def test_no_room_is_waited_for_and_too_much_fails() -> None:
     others = tuple(a_machine(POOL, n) for n in range(3))
     assert _decide(_request(2, "Accepted"), snapshot(POOL, machines=others, now=9999)) is None
     too_big = _decide(_request(5, "Accepted"), snapshot(POOL, now=9999))
-    assert isinstance(too_big, Condition)
+    assert isinstance(too_big, RequestCondition)
     assert (too_big.kind, too_big.reason) == ("Failed", "NodepoolSizeReached")
     none = _decide(_request(1, "Accepted"), snapshot(a_gpu_pool(), now=9999))
-    assert isinstance(none, Condition)
+    assert isinstance(none, RequestCondition)
     assert (none.kind, none.reason) == ("Failed", "NoQueuedNodepoolAvailable")
 
 
@@ -71,7 +71,7 @@ def test_machines_without_accelerators_are_not_queued() -> None:
     pool = a_pool("q", capacity="queued", maximum=4)
     request = Request("default", "r", "uid", QUEUED, (PodSet(a_pod(), 1),), {}, frozenset({"Accepted"}))
     verdict = _decide(request, snapshot(pool, now=600))
-    assert isinstance(verdict, Condition)
+    assert isinstance(verdict, RequestCondition)
     assert (verdict.kind, verdict.message) == (
         "Failed",
         "Resize requests without accelerators are not supported.",

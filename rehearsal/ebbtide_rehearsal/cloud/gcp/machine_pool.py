@@ -14,13 +14,14 @@ from ebbtide.catalog import (
     partitions,
     resource_name,
 )
+from ebbtide.reading.facts import CapacityKind
 from ebbtide.reading.gke import RESERVED
 from ebbtide.reading.inputs import Inputs
 from ebbtide_rehearsal.cloud.gcp.node_marks import added_labels, added_taints, declared_taints
 from ebbtide_rehearsal.cloud.gcp.prices import hourly
 from ebbtide_rehearsal.cloud.gcp.request import GoogleCloud, Request, inputs_of
 from ebbtide_rehearsal.cloud.nodes.machines import machines
-from ebbtide_rehearsal.cloud.pools import CapacityKind, NodePool
+from ebbtide_rehearsal.cloud.pools import NodePool
 from ebbtide_rehearsal.cloud.store import Resource
 
 DEFAULT_MACHINE: Final = "e2-medium"

@@ -10,8 +10,9 @@ from typing import Final
 
 from ebbtide.catalog import Machine, is_tpu, one_host_topology, resource_name
 from ebbtide.catalog.clouds import region_of
+from ebbtide.reading.facts import CapacityKind
 from ebbtide.reading.inputs import Inputs
-from ebbtide_rehearsal.cloud.pools import CapacityKind, Taint
+from ebbtide_rehearsal.cloud.pools import Taint
 
 _PREFIX: Final = "cloud.google.com/"
 _EFFECTS: Final = {

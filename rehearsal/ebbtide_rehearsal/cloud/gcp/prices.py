@@ -5,8 +5,8 @@ from typing import Final
 from ebbtide.catalog import CloudKind, Machine, Price, find_price, machine_price
 from ebbtide.catalog.clouds import region_of
 from ebbtide.catalog.prices import lowest_price
+from ebbtide.reading.facts import CapacityKind
 from ebbtide.reading.inputs import Inputs
-from ebbtide_rehearsal.cloud.pools import CapacityKind
 
 _DISK_GIB: Final = 100  # GKE v1 API, NodeConfig.diskSizeGb
 _DISK_TYPE: Final = "pd-balanced"

@@ -13,7 +13,7 @@ from ebbtide_rehearsal.cloud.nodes.machines import Machine
 from ebbtide_rehearsal.cloud.nodes.objects import Object
 from ebbtide_rehearsal.cloud.nodes.pods import Pod
 from ebbtide_rehearsal.cloud.nodes.templates import UNINITIALIZED, node
-from ebbtide_rehearsal.cloud.nodes.verdicts import Condition
+from ebbtide_rehearsal.cloud.nodes.verdicts import RequestCondition
 from ebbtide_rehearsal.cloud.pools import NodePool, Taint
 from ebbtide_rehearsal.control_plane.stages import FAKE, KUBELET, RUNS_FOR
 
@@ -139,7 +139,7 @@ class Actuator:
         }
         self._create(f"/api/v1/namespaces/{pod.namespace}/events", body)
 
-    def set_condition(self, request: Request, raw: Object, new: Condition) -> None:
+    def set_condition(self, request: Request, raw: Object, new: RequestCondition) -> None:
         """Set a condition of a ProvisioningRequest."""
         updated = condition(new.kind, status=new.status, reason=new.reason, message=new.message)
         updated["observedGeneration"] = part(raw, "metadata").get("generation", 1)

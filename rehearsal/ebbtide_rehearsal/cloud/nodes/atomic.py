@@ -15,31 +15,31 @@ from ebbtide_rehearsal.cloud.nodes.free_capacity import unbooked
 from ebbtide_rehearsal.cloud.nodes.growing import offers, options, spread
 from ebbtide_rehearsal.cloud.nodes.preferences import best
 from ebbtide_rehearsal.cloud.nodes.settings import Settings
-from ebbtide_rehearsal.cloud.nodes.verdicts import CHECK, Condition, Order, Verdict
+from ebbtide_rehearsal.cloud.nodes.verdicts import CHECK, Order, RequestCondition, Verdict
 
-_ACCEPTED: Final = Condition(
+_ACCEPTED: Final = RequestCondition(
     kind="Accepted",
     status=True,
     reason="Accepted",
     message="ProvisioningRequest is accepted by ClusterAutoscaler",
 )
-_FOUND: Final = Condition(
+_FOUND: Final = RequestCondition(
     kind="Provisioned", status=True, reason="CapacityIsFound", message="Capacity is found in the cluster"
 )
 _BROUGHT: Final = replace(_FOUND, reason="CapacityIsProvisioned")
-_NOT_FOUND: Final = Condition(
+_NOT_FOUND: Final = RequestCondition(
     kind="Provisioned",
     status=False,
     reason="CapacityIsNotFound",
     message="Capacity is not found, CA will try to find it later.",
 )
-_NEVER: Final = Condition(
+_NEVER: Final = RequestCondition(
     kind="Failed",
     status=True,
     reason="CapacityIsNotFound",
     message="CA could not find requested capacity",
 )
-_OVER: Final = Condition(
+_OVER: Final = RequestCondition(
     kind="BookingExpired",
     status=True,
     reason="CapacityReservationTimeExpired",
@@ -81,7 +81,7 @@ def answer(
     return ordered(request, came=False) if chosen is None else Order(chosen.pool, spread(chosen, offered))
 
 
-def ordered(request: Request, *, came: bool) -> Condition | None:
+def ordered(request: Request, *, came: bool) -> RequestCondition | None:
     """Return a request's condition after an order; None if it has that condition already."""
     if came:
         return _BROUGHT

@@ -17,7 +17,7 @@ from ebbtide_rehearsal.cloud.nodes.queueing import decide
 from ebbtide_rehearsal.cloud.nodes.reading import Reader
 from ebbtide_rehearsal.cloud.nodes.settings import Settings
 from ebbtide_rehearsal.cloud.nodes.shrinking import Review, idle_seconds, review
-from ebbtide_rehearsal.cloud.nodes.verdicts import ATOMIC, Condition, Order
+from ebbtide_rehearsal.cloud.nodes.verdicts import ATOMIC, Order, RequestCondition
 from ebbtide_rehearsal.cloud.store import Store
 
 
@@ -43,7 +43,7 @@ class Autoscaler:
             match decide(request, snapshot, since, self._fleet.backoff.until, self._settings):
                 case None:
                     pass
-                case Condition() as new:
+                case RequestCondition() as new:
                     self._tell(request, reader, new, snapshot.now)
                     if new.kind == "Provisioned":
                         return True  # what is free has changed
@@ -55,7 +55,7 @@ class Autoscaler:
                         return True
         return False
 
-    def _tell(self, request: Request, reader: Reader, new: Condition, now: float) -> None:
+    def _tell(self, request: Request, reader: Reader, new: RequestCondition, now: float) -> None:
         self._since[request.uid] = now
         self._actuator.set_condition(request, reader.raw_request(request), new)
         self._store.say(

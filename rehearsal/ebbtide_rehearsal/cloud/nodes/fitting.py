@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Final
 
+from ebbtide.placement.profile import Toleration
 from ebbtide_rehearsal.cloud.nodes.objects import Amounts
-from ebbtide_rehearsal.cloud.nodes.pods import Pod, Toleration
+from ebbtide_rehearsal.cloud.nodes.pods import Pod
 from ebbtide_rehearsal.cloud.pools import Taint
 
 ZONE: Final = "topology.kubernetes.io/zone"

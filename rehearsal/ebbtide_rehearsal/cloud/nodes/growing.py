@@ -24,7 +24,7 @@ _LEAST_PRIORITY = -10
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class ExpansionOption:
     """A new node that a pool could get in a zone.
 
     Attributes:
@@ -87,7 +87,7 @@ class Stranded:
         return f"pod didn't trigger scale-up: {', '.join(counts)}"
 
 
-def offers(snapshot: ClusterSnapshot, backoff: Mapping[str, float]) -> Iterator[Offer]:
+def offers(snapshot: ClusterSnapshot, backoff: Mapping[str, float]) -> Iterator[ExpansionOption]:
     """Return the offers of autoscaled pools. Queued pools grow for ProvisioningRequests alone.
 
     Args:
@@ -108,7 +108,9 @@ def offers(snapshot: ClusterSnapshot, backoff: Mapping[str, float]) -> Iterator[
             existing = sum(
                 machine.pool == pool.name and machine.zone == zone for machine in snapshot.machines
             )
-            yield Offer(pool, zone, node_info(pool, zone, snapshot.daemons), headroom, existing, closed)
+            yield ExpansionOption(
+                pool, zone, node_info(pool, zone, snapshot.daemons), headroom, existing, closed
+            )
 
 
 def pending(snapshot: ClusterSnapshot) -> list[Pod]:
@@ -135,7 +137,9 @@ def _waits(pod: Pod) -> bool:
     )
 
 
-def grow(snapshot: ClusterSnapshot, offered: Sequence[Offer]) -> tuple[Growth | None, list[Stranded]]:
+def grow(
+    snapshot: ClusterSnapshot, offered: Sequence[ExpansionOption]
+) -> tuple[Growth | None, list[Stranded]]:
     """Return the next scale-up, and the pods for which no pool can grow."""
     _, waiting = schedule(largest_first(pending(snapshot)), unbooked(snapshot))
     stranded = [
@@ -153,7 +157,7 @@ def grow(snapshot: ClusterSnapshot, offered: Sequence[Offer]) -> tuple[Growth | 
     return None, stranded
 
 
-def options(pods: Sequence[Pod], offered: Sequence[Offer]) -> Iterator[Option]:
+def options(pods: Sequence[Pod], offered: Sequence[ExpansionOption]) -> Iterator[Option]:
     """Return each pool's option for pods, in each zone."""
     for offer in offered:
         if offer.closed:
@@ -166,7 +170,7 @@ def options(pods: Sequence[Pod], offered: Sequence[Offer]) -> Iterator[Option]:
             yield Option(offer.pool, offer.zone, nodes, tuple(placed), free, unused, offer.existing)
 
 
-def spread(chosen: Option, offered: Sequence[Offer]) -> tuple[str, ...]:
+def spread(chosen: Option, offered: Sequence[ExpansionOption]) -> tuple[str, ...]:
     """Return the zones of new nodes, least-populated first, among those where all of the pods could run and
     that are not in backoff."""
     existing = {
@@ -184,7 +188,7 @@ def spread(chosen: Option, offered: Sequence[Offer]) -> tuple[str, ...]:
     return tuple(zones)
 
 
-def reasons(pod: Pod, offered: Sequence[Offer]) -> dict[str, int]:
+def reasons(pod: Pod, offered: Sequence[ExpansionOption]) -> dict[str, int]:
     """Count the node groups that cannot help a pod, by reason."""
     by_group = {
         group(offer.pool, offer.zone): offer.closed or obstacle(pod, offer.node_info) for offer in offered

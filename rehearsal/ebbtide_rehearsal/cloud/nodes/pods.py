@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from ebbtide.kubernetes_api.parts import part, parts, text
+from ebbtide.placement.profile import Toleration
 from ebbtide_rehearsal.cloud.nodes.objects import Amounts, Object, amounts, most, total
 
 CONSUMES = (
@@ -17,16 +18,6 @@ CONSUMES = (
 _NAME = "metadata.name"
 _FROM_DAEMON = ("DaemonSet", "Node")
 _LOCAL = ("emptyDir", "hostPath")
-
-
-@dataclass(frozen=True, slots=True)
-class Toleration:
-    """A toleration; an empty key tolerates any key, an empty effect any effect."""
-
-    key: str
-    operator: str
-    value: str
-    effect: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from ebbtide_rehearsal.cloud.nodes.machines import Machine, counted
 from ebbtide_rehearsal.cloud.nodes.names import resize_request
 from ebbtide_rehearsal.cloud.nodes.settings import Settings
 from ebbtide_rehearsal.cloud.nodes.templates import node_info
-from ebbtide_rehearsal.cloud.nodes.verdicts import ATOMIC, CHECK, QUEUED, Condition, Order, Verdict
+from ebbtide_rehearsal.cloud.nodes.verdicts import ATOMIC, CHECK, QUEUED, Order, RequestCondition, Verdict
 from ebbtide_rehearsal.cloud.pools import NodePool
 
 _CLASSES: Final = {"gke": (QUEUED, CHECK, ATOMIC), "aks": (CHECK, ATOMIC)}
@@ -45,7 +45,7 @@ def decide(
     if "Provisioned" in had:
         return _booked(request, snapshot, since, settings)
     if "Accepted" not in had:
-        return Condition(kind="Accepted", status=True, reason="SuccessfullyQueued", message=_ACCEPTED)
+        return RequestCondition(kind="Accepted", status=True, reason="SuccessfullyQueued", message=_ACCEPTED)
     return _provision(request, snapshot, since, settings)
 
 
@@ -62,17 +62,19 @@ _REVOKED: Final = (
 
 def _booked(
     request: Request, snapshot: ClusterSnapshot, since: float, settings: Settings
-) -> Condition | None:
+) -> RequestCondition | None:
     """Decide on a provisioned request: its booking expires, and its capacity may be revoked."""
     if not nodes_of(request, snapshot.machines):
-        return Condition(kind="CapacityRevoked", status=True, reason="CapacityRevoked", message=_REVOKED)
+        return RequestCondition(
+            kind="CapacityRevoked", status=True, reason="CapacityRevoked", message=_REVOKED
+        )
     if "BookingExpired" not in request.conditions and snapshot.now - since >= settings.booking_seconds:
-        return Condition(kind="BookingExpired", status=True, reason="BookingExpired", message=_EXPIRED)
+        return RequestCondition(kind="BookingExpired", status=True, reason="BookingExpired", message=_EXPIRED)
     return None
 
 
-def _failed(reason: str, message: str) -> Condition:
-    return Condition(kind="Failed", status=True, reason=reason, message=message)
+def _failed(reason: str, message: str) -> RequestCondition:
+    return RequestCondition(kind="Failed", status=True, reason=reason, message=message)
 
 
 def _provision(request: Request, snapshot: ClusterSnapshot, since: float, settings: Settings) -> Verdict:
@@ -102,7 +104,7 @@ def _infeasible(
     orders: Sequence[Order],
     possible: Sequence[Order],
     snapshot: ClusterSnapshot,
-) -> Condition | None:
+) -> RequestCondition | None:
     """Return the failure of a request that no queued pool can ever hold."""
     if not pools:
         nothing = "No nodepool with QueuedProvisioning enabled is available for scale up"
@@ -123,10 +125,12 @@ def _is_scheduled(pool: NodePool) -> bool:
     return pool.accelerator is not None or pool.machine.startswith("h4d-")
 
 
-def _provisioned(request: Request) -> Condition:
+def _provisioned(request: Request) -> RequestCondition:
     details = {"ResizeRequestName": resize_request(request.id)}
     done = "Provisioning Request was successfully provisioned."
-    return Condition(kind="Provisioned", status=True, reason="Provisioned", message=done, details=details)
+    return RequestCondition(
+        kind="Provisioned", status=True, reason="Provisioned", message=done, details=details
+    )
 
 
 def _order(request: Request, pool: NodePool, zone: str, snapshot: ClusterSnapshot) -> Order | None:

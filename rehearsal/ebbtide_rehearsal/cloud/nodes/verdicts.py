@@ -17,7 +17,7 @@ CHECK: Final = "check-capacity.autoscaling.x-k8s.io"
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class RequestCondition:
     """A new condition of a request.
 
     Attributes:
@@ -53,5 +53,5 @@ class Order:
     zones: tuple[str, ...]
 
 
-Verdict = Condition | Order | None
+Verdict = RequestCondition | Order | None
 """None lets the request wait."""

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ebbtide.catalog import CloudKind, Machine, allocatable, machine_price, partitions, resource_name
+from ebbtide.reading.facts import CapacityKind
 from ebbtide_rehearsal.cloud.azure.aks import marks
 from ebbtide_rehearsal.cloud.azure.aks.pool_request import PoolRequest
 from ebbtide_rehearsal.cloud.azure.values import items
-from ebbtide_rehearsal.cloud.pools import NO_ZONE, CapacityKind, NodePool
+from ebbtide_rehearsal.cloud.pools import NO_ZONE, NodePool
 
 _KEPT_OF_DISK: Final = 0.1
 

@@ -4,7 +4,13 @@ from typing import Final
 
 from ebbtide.catalog import is_tpu, machine_series
 from ebbtide_rehearsal.cloud.gcp.machine_pool import seconds_of
-from ebbtide_rehearsal.cloud.gcp.pool_rules.rule import FLEX_DOCS, QUEUED_DOCS, TOOLKIT, Pool, pool_rule
+from ebbtide_rehearsal.cloud.gcp.pool_rules.rule import (
+    FLEX_DOCS,
+    QUEUED_DOCS,
+    TOOLKIT,
+    PoolRequest,
+    pool_rule,
+)
 
 _SHORTEST_RUN: Final = 600
 _LONGEST_RUN: Final = 7 * 24 * 3600
@@ -13,7 +19,7 @@ _GRACES: Final = (0, 30, 120)
 _RESERVATION_KEY: Final = "compute.googleapis.com/reservation-name"
 
 
-def _one_kind(pool: Pool) -> str | None:
+def _one_kind(pool: PoolRequest) -> str | None:
     fields = pool.fields
     spot, preemptible = fields.flag("nodeConfig.spot"), fields.flag("nodeConfig.preemptible")
     if spot and preemptible:
@@ -25,7 +31,7 @@ def _one_kind(pool: Pool) -> str | None:
     return None
 
 
-def _queued_begins_at_zero(pool: Pool) -> str | None:
+def _queued_begins_at_zero(pool: PoolRequest) -> str | None:
     fields = pool.fields
     if not pool.queued:
         return None
@@ -39,13 +45,13 @@ def _queued_begins_at_zero(pool: Pool) -> str | None:
     return None
 
 
-def _queued_uses_no_reservation(pool: Pool) -> str | None:
+def _queued_uses_no_reservation(pool: PoolRequest) -> str | None:
     if pool.queued and pool.reservation != "NO_RESERVATION":
         return "Queued_provisioning requires reservation affinity to be set to none"
     return None
 
 
-def _flex_is_autoscaled(pool: Pool) -> str | None:
+def _flex_is_autoscaled(pool: PoolRequest) -> str | None:
     if not pool.scheduled:
         return None
     if not pool.fields.has("autoscaling"):
@@ -60,25 +66,25 @@ def _flex_is_autoscaled(pool: Pool) -> str | None:
     return None
 
 
-def _flex_uses_no_reservation(pool: Pool) -> str | None:
+def _flex_uses_no_reservation(pool: PoolRequest) -> str | None:
     if pool.scheduled and pool.reservation != "NO_RESERVATION":
         return "Flex start node pools require reservation affinity to be set to none."
     return None
 
 
-def _flex_repairs_nothing(pool: Pool) -> str | None:
+def _flex_repairs_nothing(pool: PoolRequest) -> str | None:
     repairs = pool.fields.flag("management.autoRepair") or not pool.fields.has("management")
     return "Auto_repair must be false for flex start node pools." if pool.scheduled and repairs else None
 
 
-def _flex_has_no_upgrade_settings(pool: Pool) -> str | None:
+def _flex_has_no_upgrade_settings(pool: PoolRequest) -> str | None:
     if pool.scheduled and pool.fields.has("upgradeSettings"):
         strategy = pool.fields.text("upgradeSettings.strategy") or "SURGE"
         return f"Upgrade strategy {strategy} is not supported for flex start node pools; only SHORT_LIVED is."
     return None
 
 
-def _run_duration(pool: Pool) -> str | None:
+def _run_duration(pool: PoolRequest) -> str | None:
     text = pool.fields.text("nodeConfig.maxRunDuration")
     if not text:
         return None
@@ -90,14 +96,14 @@ def _run_duration(pool: Pool) -> str | None:
     return None
 
 
-def _spot_uses_no_reservation(pool: Pool) -> str | None:
+def _spot_uses_no_reservation(pool: PoolRequest) -> str | None:
     uses = pool.reservation in ("ANY_RESERVATION", "SPECIFIC_RESERVATION", "ANY_RESERVATION_THEN_FAIL")
     if uses and pool.capacity in ("spot", "preemptible"):
         return f"Reservation affinity {pool.reservation} is not supported on spot or preemptible node pools."
     return None
 
 
-def _specific_reservation(pool: Pool) -> str | None:
+def _specific_reservation(pool: PoolRequest) -> str | None:
     at = "nodeConfig.reservationAffinity"
     if pool.reservation != "SPECIFIC_RESERVATION":
         named = pool.fields.text(f"{at}.key") or pool.fields.texts(f"{at}.values")
@@ -107,7 +113,7 @@ def _specific_reservation(pool: Pool) -> str | None:
     return None
 
 
-def _compact(pool: Pool) -> str | None:
+def _compact(pool: PoolRequest) -> str | None:
     if pool.fields.text("placementPolicy.type") != "COMPACT":
         return None
     machine = pool.machine
@@ -124,7 +130,7 @@ def _compact(pool: Pool) -> str | None:
     return None
 
 
-def _grace(pool: Pool) -> str | None:
+def _grace(pool: PoolRequest) -> str | None:
     seconds = pool.fields.number("nodeConfig.kubeletConfig.shutdownGracePeriodSeconds")
     if seconds is None:
         return None

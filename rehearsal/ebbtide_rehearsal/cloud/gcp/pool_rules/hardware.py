@@ -13,7 +13,7 @@ from ebbtide.catalog import (
     partitions,
 )
 from ebbtide_rehearsal.cloud.gcp.machine_pool import DEFAULT_MACHINE
-from ebbtide_rehearsal.cloud.gcp.pool_rules.rule import Pool, pool_rule
+from ebbtide_rehearsal.cloud.gcp.pool_rules.rule import PoolRequest, pool_rule
 from ebbtide_rehearsal.cloud.gcp.request import last
 from ebbtide_rehearsal.cloud.regions import locations
 
@@ -30,7 +30,7 @@ _FEWEST_CLIENTS: Final = 2
 _MOST_CLIENTS: Final = 48
 
 
-def _machine(pool: Pool) -> str | None:
+def _machine(pool: PoolRequest) -> str | None:
     if pool.machine is not None:
         return None
     name = pool.fields.text("nodeConfig.machineType")
@@ -40,7 +40,7 @@ def _machine(pool: Pool) -> str | None:
     )
 
 
-def _is_offered(pool: Pool) -> str | None:
+def _is_offered(pool: PoolRequest) -> str | None:
     """Refuse an accelerator or machine family that a zone does not have."""
     machine, known = pool.machine, locations(pool.request.cloud.store, CloudKind.GKE)
     if machine is None:
@@ -59,7 +59,7 @@ def _is_offered(pool: Pool) -> str | None:
     return None
 
 
-def _default_machine(pool: Pool) -> str | None:
+def _default_machine(pool: PoolRequest) -> str | None:
     attached = pool.fields.parts("nodeConfig.guestAccelerators")
     if attached and not pool.fields.text("nodeConfig.machineType"):
         return (
@@ -68,7 +68,7 @@ def _default_machine(pool: Pool) -> str | None:
     return None
 
 
-def _accelerator(pool: Pool) -> str | None:
+def _accelerator(pool: PoolRequest) -> str | None:
     """Accelerators are attached to N1 in certain counts, and named as they are where they are part of the
     machine."""
     machine = pool.machine
@@ -93,7 +93,7 @@ def _accelerator(pool: Pool) -> str | None:
     return None
 
 
-def _driver(pool: Pool) -> str | None:
+def _driver(pool: PoolRequest) -> str | None:
     ubuntu = pool.fields.text("nodeConfig.imageType").upper().startswith("UBUNTU")
     for attached in pool.fields.parts("nodeConfig.guestAccelerators"):
         if ubuntu and attached.text("gpuDriverInstallationConfig.gpuDriverVersion") == "LATEST":
@@ -101,7 +101,7 @@ def _driver(pool: Pool) -> str | None:
     return None
 
 
-def _sharing(pool: Pool) -> str | None:
+def _sharing(pool: PoolRequest) -> str | None:
     for attached in pool.fields.parts("nodeConfig.guestAccelerators"):
         kind, size = last(attached.text("type")), attached.text("gpuPartitionSize")
         if size and size not in partitions(CloudKind.GKE, kind):
@@ -112,7 +112,7 @@ def _sharing(pool: Pool) -> str | None:
     return None
 
 
-def _disk(pool: Pool) -> str | None:
+def _disk(pool: PoolRequest) -> str | None:
     kind, machine = pool.fields.text("nodeConfig.diskType"), pool.machine
     if kind and machine is not None and kind not in boot_disk_types(CloudKind.GKE, machine.family):
         return f"{kind} disk type cannot be used by {machine.name} machine type."
@@ -122,7 +122,7 @@ def _disk(pool: Pool) -> str | None:
     return None
 
 
-def _local_ssds(pool: Pool) -> str | None:
+def _local_ssds(pool: PoolRequest) -> str | None:
     uses = ("ephemeralStorageLocalSsdConfig", "localNvmeSsdBlockConfig")
     counts = [pool.fields.number(f"nodeConfig.{use}.localSsdCount") or 0 for use in uses]
     machine = pool.machine
@@ -132,7 +132,7 @@ def _local_ssds(pool: Pool) -> str | None:
     return f"Number of local SSDs {sum(counts)} is not supported for machine type {machine.name}."
 
 
-def _gvnic(pool: Pool) -> str | None:
+def _gvnic(pool: PoolRequest) -> str | None:
     series = machine_series(pool.machine.name) if pool.machine else None
     off = pool.fields.has("nodeConfig.gvnic") and not pool.fields.flag("nodeConfig.gvnic.enabled")
     if series is None or not series.gvnic_only or not off:
@@ -140,7 +140,7 @@ def _gvnic(pool: Pool) -> str | None:
     return f"[VIRTIO_NET, {series.name}] features are not compatible for creating instance."
 
 
-def _preloading(pool: Pool) -> str | None:
+def _preloading(pool: PoolRequest) -> str | None:
     modes = {disk.text("mode") for disk in pool.fields.parts("nodeConfig.secondaryBootDisks")}
     if "CONTAINER_IMAGE_CACHE" in modes and not pool.fields.flag("nodeConfig.gcfsConfig.enabled"):
         return "Secondary boot disks of mode CONTAINER_IMAGE_CACHE require image streaming to be enabled."
@@ -150,7 +150,7 @@ def _preloading(pool: Pool) -> str | None:
     return None
 
 
-def _image(pool: Pool) -> str | None:
+def _image(pool: PoolRequest) -> str | None:
     image = pool.fields.text("nodeConfig.imageType").upper()
     if not image or image in _IMAGES:
         return None

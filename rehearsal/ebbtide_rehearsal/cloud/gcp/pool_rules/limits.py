@@ -6,13 +6,13 @@ from ebbtide.catalog import CloudKind, chips_of, is_tpu
 from ebbtide.catalog.clouds import is_gke_zone, region_of
 from ebbtide_rehearsal.cloud.gcp.clusters import location_of
 from ebbtide_rehearsal.cloud.gcp.machine_pool import slice_nodes
-from ebbtide_rehearsal.cloud.gcp.pool_rules.rule import TOOLKIT, Pool, pool_rule
+from ebbtide_rehearsal.cloud.gcp.pool_rules.rule import TOOLKIT, PoolRequest, pool_rule
 from ebbtide_rehearsal.cloud.regions import locations
 
 _PODS: Final = (8, 256)
 
 
-def _totals_or_each_zone(pool: Pool) -> str | None:
+def _totals_or_each_zone(pool: PoolRequest) -> str | None:
     fields = pool.fields
     total = fields.number("autoscaling.totalMinNodeCount"), fields.number("autoscaling.totalMaxNodeCount")
     per_zone = fields.number("autoscaling.minNodeCount"), fields.number("autoscaling.maxNodeCount")
@@ -24,7 +24,7 @@ def _totals_or_each_zone(pool: Pool) -> str | None:
     return None
 
 
-def _whole_slices(pool: Pool) -> str | None:
+def _whole_slices(pool: PoolRequest) -> str | None:
     """GKE makes all nodes of a TPU slice or none."""
     topology, machine, fields = pool.fields.text("placementPolicy.tpuTopology"), pool.machine, pool.fields
     if not topology or machine is None:
@@ -41,7 +41,7 @@ def _whole_slices(pool: Pool) -> str | None:
     return None
 
 
-def _a_maximum(pool: Pool) -> str | None:
+def _a_maximum(pool: PoolRequest) -> str | None:
     fields = pool.fields
     if not fields.has("autoscaling"):
         return None
@@ -54,7 +54,7 @@ def _a_maximum(pool: Pool) -> str | None:
     return None
 
 
-def _zones(pool: Pool) -> str | None:
+def _zones(pool: PoolRequest) -> str | None:
     region = region_of(location_of(pool.cluster))
     known = locations(pool.request.cloud.store, CloudKind.GKE).names()
     for zone in pool.zones:
@@ -67,7 +67,7 @@ def _zones(pool: Pool) -> str | None:
     return None
 
 
-def _location(pool: Pool) -> str | None:
+def _location(pool: PoolRequest) -> str | None:
     own = location_of(pool.cluster)
     return (
         None
@@ -76,7 +76,7 @@ def _location(pool: Pool) -> str | None:
     )
 
 
-def _pods(pool: Pool) -> str | None:
+def _pods(pool: PoolRequest) -> str | None:
     pods = pool.fields.number("maxPodsPerNode")
     least, most = _PODS
     if pods is not None and not least <= pods <= most:
@@ -84,7 +84,7 @@ def _pods(pool: Pool) -> str | None:
     return None
 
 
-def _surge(pool: Pool) -> str | None:
+def _surge(pool: PoolRequest) -> str | None:
     fields = pool.fields
     surge = fields.number("upgradeSettings.maxSurge"), fields.number("upgradeSettings.maxUnavailable")
     if fields.text("upgradeSettings.strategy") == "SURGE" and surge == (0, 0):

@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from ebbtide_rehearsal.cloud.gcp.labels import bad_labels
-from ebbtide_rehearsal.cloud.gcp.pool_rules.rule import Pool, pool_rule
+from ebbtide_rehearsal.cloud.gcp.pool_rules.rule import PoolRequest, pool_rule
 
 _PART: Final = re.compile(r"^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$")
 _DOMAIN: Final = re.compile(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")
@@ -45,7 +45,7 @@ def _reserved(key: str) -> bool:
     return ours and not any(domain == exception or domain.endswith(f".{exception}") for exception in _LET_IN)
 
 
-def _labels(pool: Pool) -> str | None:
+def _labels(pool: PoolRequest) -> str | None:
     for key, value in pool.fields.labels("nodeConfig.labels").items():
         if not is_key(key):
             return f"Invalid field 'node.labels': \"{key}\" is not a valid label key."
@@ -56,7 +56,7 @@ def _labels(pool: Pool) -> str | None:
     return None
 
 
-def _taints(pool: Pool) -> str | None:
+def _taints(pool: PoolRequest) -> str | None:
     declared: set[tuple[str, str]] = set()
     for taint in pool.fields.parts("nodeConfig.taints"):
         key, value, effect = taint.text("key"), taint.text("value"), taint.text("effect")
@@ -68,14 +68,14 @@ def _taints(pool: Pool) -> str | None:
     return None
 
 
-def _metadata(pool: Pool) -> str | None:
+def _metadata(pool: PoolRequest) -> str | None:
     for key in pool.fields.labels("nodeConfig.metadata"):
         if key in _METADATA:
             return f'Metadata key "{key}" is reserved.'
     return None
 
 
-def _billing(pool: Pool) -> str | None:
+def _billing(pool: PoolRequest) -> str | None:
     given = pool.fields.labels("nodeConfig.resourceLabels")
     return bad_labels({key: value for key, value in given.items() if not key.startswith("goog-gke")})
 

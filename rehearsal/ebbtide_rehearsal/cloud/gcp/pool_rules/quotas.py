@@ -10,10 +10,10 @@ from ebbtide.catalog import CloudKind, quota_names
 from ebbtide.catalog.clouds import region_of
 from ebbtide_rehearsal.cloud import faults
 from ebbtide_rehearsal.cloud.gcp.machine_pool import accelerator_of
-from ebbtide_rehearsal.cloud.gcp.pool_rules.rule import Pool, pool_rule
+from ebbtide_rehearsal.cloud.gcp.pool_rules.rule import PoolRequest, pool_rule
 
 
-def _needs(pool: Pool) -> dict[str, int]:
+def _needs(pool: PoolRequest) -> dict[str, int]:
     """Return the amount of each quota that the first nodes use."""
     machine = pool.machine
     nodes = (pool.fields.number("nodeCount") or pool.fields.number("initialNodeCount") or 0) * len(pool.zones)
@@ -26,7 +26,7 @@ def _needs(pool: Pool) -> dict[str, int]:
     return {name: nodes * (count if "GPU" in name or "TPU" in name else machine.vcpus) for name in names}
 
 
-def _exceeded(pool: Pool) -> str | None:
+def _exceeded(pool: PoolRequest) -> str | None:
     if pool.request.old is not None:
         return None
     store = pool.request.cloud.store
@@ -41,7 +41,7 @@ def _exceeded(pool: Pool) -> str | None:
     return None
 
 
-def _message(pool: Pool, name: str, needed: int, limit: float) -> str:
+def _message(pool: PoolRequest, name: str, needed: int, limit: float) -> str:
     region = region_of(pool.zones[0])
     text = f"Pool {pool.request.name} needs {needed} of quota {name} in {region}, and there are {limit:g}."
     pool.request.cloud.store.say("quota-exceeded", text, pool=pool.request.name, quota=name, limit=limit)

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from ebbtide.catalog import Machine
+from ebbtide.reading.facts import CapacityKind
 from ebbtide.reading.inputs import Inputs
 from ebbtide_rehearsal.cloud.gcp.clusters import cluster_id, cluster_of, location_of, zones_of_cluster
 from ebbtide_rehearsal.cloud.gcp.machine_pool import capacity_of, machine_of, zones_in
 from ebbtide_rehearsal.cloud.gcp.request import BAD_REQUEST, NOT_FOUND, Request, api_error
 from ebbtide_rehearsal.cloud.gcp.resource_kind import Rule
-from ebbtide_rehearsal.cloud.pools import CapacityKind
 from ebbtide_rehearsal.cloud.store import Resource
 
 TOOLKIT: Final = "GoogleCloudPlatform/cluster-toolkit@01a7a3ed modules/compute/gke-node-pool/main.tf"
@@ -19,7 +19,7 @@ FLEX_DOCS: Final = "GKE docs, dws-flex-start-training (2026-06-09)"
 
 
 @dataclass(frozen=True, slots=True)
-class Pool:
+class PoolRequest:
     """A requested node pool.
 
     Attributes:
@@ -54,7 +54,7 @@ class Pool:
         return self.fields.text("nodeConfig.reservationAffinity.consumeReservationType")
 
 
-def pool_rule(name: str, source: str, says: Callable[[Pool], str | None], *, code: int = 400) -> Rule:
+def pool_rule(name: str, source: str, says: Callable[[PoolRequest], str | None], *, code: int = 400) -> Rule:
     """Build a rule whose refusals have an HTTP status, a bad request by default."""
 
     def refusal(request: Request) -> str | None:
@@ -63,7 +63,7 @@ def pool_rule(name: str, source: str, says: Callable[[Pool], str | None], *, cod
             return None
         fields = request.fields
         zones = zones_of_cluster(request.cloud, cluster.inputs, location_of(cluster))
-        pool = Pool(
+        pool = PoolRequest(
             request, fields, cluster, machine_of(fields), capacity_of(fields), zones_in(fields, zones)
         )
         message = says(pool)

@@ -4,12 +4,12 @@ import re
 from typing import Final
 
 from ebbtide_rehearsal.cloud.gcp.clusters import channel_of
-from ebbtide_rehearsal.cloud.gcp.pool_rules.rule import Pool, pool_rule
+from ebbtide_rehearsal.cloud.gcp.pool_rules.rule import PoolRequest, pool_rule
 
 _NAME: Final = re.compile(r"^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$")
 
 
-def _name(pool: Pool) -> str | None:
+def _name(pool: PoolRequest) -> str | None:
     name = pool.request.name
     if _NAME.match(name):
         return None
@@ -19,7 +19,7 @@ def _name(pool: Pool) -> str | None:
     )
 
 
-def _upgrades(pool: Pool) -> str | None:
+def _upgrades(pool: PoolRequest) -> str | None:
     """In a release channel nodes follow the control plane. Repair may be off by now, as flex-start
     wants it."""
     channel = channel_of(pool.cluster)
@@ -31,7 +31,7 @@ _TAG: Final = re.compile(r"^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$")
 _MOST_TAGS: Final = 64
 
 
-def _tags(pool: Pool) -> str | None:
+def _tags(pool: PoolRequest) -> str | None:
     tags = pool.fields.texts("nodeConfig.tags")
     if len(tags) > _MOST_TAGS:
         return f"{len(tags)} network tags are given, and an instance has at most {_MOST_TAGS}."
@@ -39,7 +39,7 @@ def _tags(pool: Pool) -> str | None:
     return None if wrong is None else f"Invalid value for field 'tags': '{wrong}'."
 
 
-def _identities(pool: Pool) -> str | None:
+def _identities(pool: PoolRequest) -> str | None:
     mode = pool.fields.text("nodeConfig.workloadMetadataConfig.mode")
     has = "workloadIdentityConfig" in pool.cluster.inputs or "workloadIdentityConfig" in pool.cluster.state
     if mode == "GKE_METADATA" and not has:
@@ -47,7 +47,7 @@ def _identities(pool: Pool) -> str | None:
     return None
 
 
-def _version(pool: Pool) -> str | None:
+def _version(pool: PoolRequest) -> str | None:
     request = pool.fields.text("version").split("-")[0].split(".")
     master = str(pool.cluster.state.get("masterVersion", "")).split("-")[0].split(".")
     if all(part.isdigit() for part in (*request, *master)) and list(map(int, request)) > list(
