@@ -7,6 +7,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
+from io import StringIO
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -53,14 +54,18 @@ class Price:
                 return self.on_demand
 
 
-_Prices: TypeAlias = Mapping[tuple[str, str, str], Price]
-"""By cloud, region and item."""
+PriceKey: TypeAlias = tuple[str, str, str]
+"""Cloud, region or `global`, and item."""
+
+_Prices: TypeAlias = Mapping[PriceKey, Price]
 
 _REQUIRED: Final = ("cloud", "region", "item", "usd_per_hour_on_demand", "as_of")
 _OPTIONAL: Final = ("usd_per_hour_spot", "usd_per_hour_flex", "note", "source")
 _RATES: Final = ("usd_per_hour_on_demand", "usd_per_hour_spot", "usd_per_hour_flex")
+_COLUMNS: Final = ("cloud", "region", "item", *_RATES, "note", "as_of", "source")
 
 _own: ContextVar[_Prices] = ContextVar("own", default={})  # noqa: B039 - never changed
+_lookups: ContextVar[set[PriceKey] | None] = ContextVar("lookups", default=None)
 
 
 class PriceFileError(EbbtideError):
@@ -85,6 +90,37 @@ def own_prices(file: Path) -> Generator[None]:
         yield
     finally:
         _own.reset(token)
+
+
+@contextmanager
+def price_lookups() -> Generator[set[PriceKey]]:
+    """Collect the keys of all prices that are looked up within a context, known or not."""
+    keys: set[PriceKey] = set()
+    token = _lookups.set(keys)
+    try:
+        yield keys
+    finally:
+        _lookups.reset(token)
+
+
+def current_own_prices() -> _Prices:
+    """Return the prices of `own_prices`; none outside of it."""
+    return _own.get()
+
+
+def price_file(prices: _Prices) -> str:
+    """Return prices as the text of a file for `own_prices`; an unknown rate is left empty."""
+    text = StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(_COLUMNS)
+    for (cloud, region, item), price in sorted(prices.items()):
+        rates = (price.on_demand, price.spot, price.flex)
+        writer.writerow((cloud, region, item, *map(_cell, rates), price.note, price.as_of, price.source))
+    return text.getvalue()
+
+
+def _cell(rate: float | None) -> str:
+    return "" if rate is None else f"{rate:.9f}".rstrip("0").rstrip(".")
 
 
 def _read(file: Path) -> _Prices:
@@ -114,7 +150,8 @@ def _faults(row: Mapping[str, str]) -> Iterator[str]:
     clouds = [cloud.value for cloud in CloudKind]
     if row["cloud"] not in clouds:
         yield f"No cloud {row['cloud']} is known. Write {' or '.join(clouds)}."
-    items = {name for kind, _, name in _prices() if kind == row["cloud"]}
+    machines = {machine["machine_type"] for machine in rows("machines") if machine["cloud"] == row["cloud"]}
+    items = machines | {name for kind, _, name in _prices() if kind == row["cloud"]}
     if items and row["item"] not in items:
         near = get_close_matches(row["item"], items, 1)
         yield f"No item {row['item']} is priced{f'; did you mean {near[0]}?' if near else '.'}"
@@ -132,7 +169,7 @@ def _is_rate(text: str) -> bool:
         return False
 
 
-def _key(row: Mapping[str, str]) -> tuple[str, str, str]:
+def _key(row: Mapping[str, str]) -> PriceKey:
     return row["cloud"], row["region"], row["item"]
 
 
@@ -160,17 +197,34 @@ def find_price(cloud: CloudKind, region: str, item: str) -> Price | None:
     """Return the price of an item (`gpu:nvidia-tesla-t4`, `pd-balanced-gib`, `nat`, …) in a region, or the
     cloud's rate for all regions.
     """
-    return _table().get((cloud.value, region, item)) or _table().get((cloud.value, GLOBAL, item))
+    return _lookup(cloud, region or GLOBAL, item) or _table().get((cloud.value, GLOBAL, item))
 
 
 def machine_price(cloud: CloudKind, region: str, machine_type: str) -> Price | None:
     """Return the price of a machine type in a region, without attached accelerators and disks."""
-    return _table().get((cloud.value, region, machine_type))
+    return _lookup(cloud, region, machine_type)
+
+
+def _lookup(cloud: CloudKind, region: str, item: str) -> Price | None:
+    key = (cloud.value, region, item)
+    if (keys := _lookups.get()) is not None:
+        keys.add(key)
+    return _table().get(key)
 
 
 def priced_regions(cloud: CloudKind, item: str) -> list[str]:
     """Return the regions in which the price of an item is known."""
     return [region for kind, region, name in _table() if kind == cloud.value and name == item]
+
+
+def regional_items(cloud: CloudKind) -> list[str]:
+    """Return the items whose prices differ between regions: machine types, accelerators, disks."""
+    return sorted({name for kind, region, name in _prices() if kind == cloud.value and region != GLOBAL})
+
+
+def regions_with_prices(cloud: CloudKind) -> list[str]:
+    """Return the regions of the table."""
+    return sorted({region for kind, region, _ in _prices() if kind == cloud.value and region != GLOBAL})
 
 
 def node_items(

@@ -22,7 +22,9 @@ from ebbtide.cli.destroy import destroy
 from ebbtide.cli.extend import extend
 from ebbtide.cli.machines import machines
 from ebbtide.cli.options import ConfigFile, Cwd, Out, PreviewFormat, Stack, stack_files
+from ebbtide.cli.prices import prices_refresh
 from ebbtide.cli.profile import profile
+from ebbtide.cli.quota import quota
 from ebbtide.cli.reap import reap
 from ebbtide.cli.rehearse import rehearse
 from ebbtide.cli.review import review
@@ -62,7 +64,8 @@ def root(
 ) -> None:
     """ML clusters on GKE and AKS from one declaration.
 
-    Only `extend`, `reap`, `destroy`, `follow` and --submit need access to a backend, a cloud or a cluster.
+    Only `quota`, `prices`, `extend`, `reap`, `destroy`, `follow` and --submit need access to a backend, a
+    cloud or a cluster.
     """
 
 
@@ -85,7 +88,8 @@ def _reporting(command: Callable[_P, None]) -> Callable[_P, None]:
             from ebbtide.cli.error_output import explain, message_of  # noqa: PLC0415
             from ebbtide.cli.extras import advice  # noqa: PLC0415
 
-            explained = explain(error, _source(kwargs), advice(error, command.__name__))
+            name = command.__name__.replace("_", " ")
+            explained = explain(error, _source(kwargs), advice(error, name))
             explained.show()
             if kwargs.get("format_") == PreviewFormat.JSON:
                 try:
@@ -163,10 +167,14 @@ def _write_text(document: "Preview", out: Path | None, *, tree: bool, values: bo
 
 _COMMANDS = cast(
     "list[Callable[..., None]]",
-    [review, machines, schema, profile, *workloads.COMMANDS, rehearse, extend, reap, destroy],
+    [review, machines, quota, schema, profile, *workloads.COMMANDS, rehearse, extend, reap, destroy],
 )
 for _command in _COMMANDS:
     app.command(epilog=help_examples.epilog(_command.__name__))(_reporting(_command))
+
+prices = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Prices of the clouds.")
+prices.command("refresh", epilog=help_examples.epilog("prices refresh"))(_reporting(prices_refresh))
+app.add_typer(prices, name="prices")
 
 _GC_THRESHOLD = 500_000
 

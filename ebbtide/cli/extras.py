@@ -15,6 +15,7 @@ MODULES: Final[Mapping[str, tuple[str, ...]]] = {
     "gcs": ("gcsfs",),
     "abfs": ("adlfs",),
     "cluster": ("kubernetes",),
+    "clouds": ("azure.identity", "azure.mgmt.compute", "google.auth", "requests"),
     "rehearse": ("ebbtide_rehearsal",),
 }
 """The modules of each extra, as pyproject.toml lists their distributions."""
@@ -22,12 +23,15 @@ MODULES: Final[Mapping[str, tuple[str, ...]]] = {
 OF_COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
     "destroy": ("gke", "cluster"),
     "extend": ("gke",),
+    "prices refresh": ("gke", "clouds"),
+    "quota": ("gke", "clouds"),
     "reap": ("gke", "cluster"),
     "rehearse": ("gke", "rehearse"),
 }
 """The extras of each command; aks does as well as gke."""
 
 _CLOUDS: Final = ("gke", "aks")
+_LOGIN: Final = " Then log in with `gcloud auth application-default login` or `az login`."
 
 
 def advice(error: BaseException, command: str) -> str | None:
@@ -49,9 +53,10 @@ def advice(error: BaseException, command: str) -> str | None:
             either = " For a cluster on AKS write aks in place of gke." if extras[0] == "gke" else ""
             if len(owners) == 1 and owners[0] in _CLOUDS:
                 either = ""
+            login = _LOGIN if owners == ["clouds"] else ""
             return (
                 f"`ebbtide {command}` needs {name.partition('.')[0]}, which is not installed. Install it "
-                f"with: {pip_install(*extras)}.{either}"
+                f"with: {pip_install(*extras)}.{either}{login}"
             )
     return None
 

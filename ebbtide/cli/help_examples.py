@@ -10,6 +10,8 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "review": "review dev --against main",
     "schema": "schema stack --out stack.schema.json",
     "machines": "machines --gpu t4 --region us-central1",
+    "prices refresh": "prices refresh dev --out prices.csv",
+    "quota": "quota dev",
     "profile": "profile dev --out profile.json",
     "job": (
         "job train --profile profile.json --image busybox \\\n"

@@ -4,6 +4,7 @@ Cost, quotas and policy describe real resources, so they read recordings. Provid
 one module per cloud.
 """
 
+from ebbtide.reading.accounts import read_accounts
 from ebbtide.reading.facts import (
     AcceleratorFacts,
     ClusterFacts,
@@ -27,6 +28,7 @@ __all__ = [
     "QueueFacts",
     "QuotaFacts",
     "TaintFacts",
+    "read_accounts",
     "read_cluster_queues",
     "read_clusters",
     "read_fallbacks",

@@ -77,6 +77,8 @@ _JOB = ("--image", "busybox", "--pool", "t4-spot", "--gpus", "4", "--memory", "4
         (["rehearse", "dev"], "gke,rehearse"),
         (["rehearse", "--tools"], "gke,rehearse"),
         (["destroy", "dev"], "gke,cluster"),
+        (["quota", "dev", "--format", "json"], "gke,clouds"),
+        (["prices", "refresh", "dev-aks"], "gke,clouds"),
         (["follow", "train"], "cluster"),
         (["job", "train", "--profile", "profile.json", *_JOB, "--submit"], "cluster"),
         (
@@ -144,7 +146,7 @@ def test_extras_are_those_of_the_package() -> None:
     """Every extra of pyproject.toml is known with a module for each distribution that it brings."""
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     extras: dict[str, list[str]] = tomllib.loads(text)["project"]["optional-dependencies"]
-    assert {extra: set(names) for extra, names in MODULES.items()} == {
+    assert {extra: {name.replace(".", "_") for name in names} for extra, names in MODULES.items()} == {
         extra: {name.replace("-", "_") for name in map(_name, requirements)}
         for extra, requirements in extras.items()
     }

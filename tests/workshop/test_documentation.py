@@ -136,7 +136,8 @@ def _check_make(words: list[str]) -> None:
 
 
 def _check_ebbtide(words: list[str]) -> None:
-    command = [word for word in words[:1] if not word.startswith("-")]
+    length = 2 if words[:1] == ["prices"] else 1  # a group of commands
+    command = [word for word in words[:length] if not word.startswith("-")]
     text = _help(*command)
     for word in words[len(command) :]:
         if word == "--":

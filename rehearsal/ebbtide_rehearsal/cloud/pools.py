@@ -40,6 +40,7 @@ class NodePool:
         cloud: its cloud.
         machine: machine type.
         capacity: its capacity kind.
+        region: the region.
         zones: the zones that nodes are spread over.
         labels: of each node: requested ones and those that the cloud itself adds, without those of
             its name or zone.
@@ -58,6 +59,7 @@ class NodePool:
         deallocates: whether an evicted node stays, stopped (AKS, eviction policy `Deallocate`).
         shares: number of the accelerator resource that one accelerator counts as.
         together: nodes of a TPU slice, which come and go together.
+        ssd_gb: size of each node's boot disk, if it counts against the quota of SSD disks.
     """
 
     cluster: str
@@ -65,6 +67,7 @@ class NodePool:
     cloud: Literal["gke", "aks"]
     machine: str
     capacity: CapacityKind
+    region: str
     zones: tuple[str, ...]
     labels: Mapping[str, str]
     taints: tuple[Taint, ...]
@@ -81,6 +84,7 @@ class NodePool:
     deallocates: bool = False
     shares: int = 1
     together: int = 1
+    ssd_gb: int = 0
 
     @property
     def accelerators(self) -> dict[str, str]:
@@ -111,8 +115,12 @@ def forget(store: Store, cluster: str, name: str) -> None:
 
 def pools(store: Store, cluster: str) -> list[NodePool]:
     """Return the node pools of a cluster, by name."""
-    all_pools = (_pool(resource.state) for resource in store.resources(_CLOUD, _TYPE))
-    return [pool for pool in all_pools if pool.cluster == cluster]
+    return [pool for pool in all_pools(store) if pool.cluster == cluster]
+
+
+def all_pools(store: Store) -> list[NodePool]:
+    """Return the node pools of all clusters, by id."""
+    return [_pool(resource.state) for resource in store.resources(_CLOUD, _TYPE)]
 
 
 def _pool(state: Mapping[str, Any]) -> NodePool:

@@ -28,6 +28,7 @@ def work_pool(name: str, **changes: Any) -> NodePool:
         cloud="gke",
         machine="n2-standard-4",
         capacity="spot",
+        region="us-central1",
         zones=("us-central1-a",),
         labels={"pool": name, "cloud.google.com/gke-nodepool": name},
         taints=(Taint("pool", name, "NoSchedule"),),

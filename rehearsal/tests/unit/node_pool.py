@@ -22,6 +22,7 @@ def a_pool(name: str = "cpu", **changes: Any) -> NodePool:
         cloud="gke",
         machine="n2-standard-4",
         capacity="spot",
+        region="us-central1",
         zones=("us-central1-a",),
         labels={"pool": name},
         taints=(),

@@ -6,7 +6,15 @@ import pytest
 from typer.testing import CliRunner
 
 from ebbtide.catalog import CloudKind, find_price, machine_price
-from ebbtide.catalog.prices import PriceFileError, lowest_price, own_prices
+from ebbtide.catalog.prices import (
+    Price,
+    PriceFileError,
+    current_own_prices,
+    lowest_price,
+    own_prices,
+    price_file,
+    price_lookups,
+)
 from ebbtide.cli.entry_point import app
 from tests.repository import ROOT
 
@@ -89,3 +97,31 @@ def test_a_stack_names_its_file(tmp_path: Path) -> None:
     shown = CliRunner().invoke(app, options, env={"COLUMNS": "100"}).stdout
     assert "to 2026-11" in shown
     assert next(line for line in shown.splitlines() if line.startswith("system")).split()[-2] == "0.50"
+
+
+def test_a_written_file_is_read_again(tmp_path: Path) -> None:
+    """Rates to nine digits, unknown ones too; a machine type that the price table lacks may be priced."""
+    prices = {
+        ("gke", "us-central1", "n2-standard-8"): Price(0.388456, 0.1, None, "", "2026-11-22", "a list"),
+        ("gke", "us-central1", "pd-balanced-gib"): Price(0.000136986, None, 0.0, "n", "2026-11", "a, b"),
+        ("aks", "eastus", "Standard_NV6ads_A10_v5"): Price(None, 0.2, None, "", "2026-11", "c"),
+    }
+    file = tmp_path / "prices.csv"
+    file.write_text(price_file(prices), encoding="utf-8")
+    with own_prices(file):
+        assert current_own_prices() == prices
+    assert current_own_prices() == {}
+
+
+def test_lookups_are_collected() -> None:
+    """Known or not, by the region that they are of."""
+    with price_lookups() as keys:
+        machine_price(CloudKind.GKE, "us-central1", "e2-small")
+        find_price(CloudKind.GKE, "nowhere", "nothing")
+        find_price(CloudKind.GKE, "", "nat")
+    machine_price(CloudKind.GKE, "us-central1", "e2-medium")
+    assert keys == {
+        ("gke", "us-central1", "e2-small"),
+        ("gke", "nowhere", "nothing"),
+        ("gke", "global", "nat"),
+    }

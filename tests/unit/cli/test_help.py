@@ -41,22 +41,22 @@ def _summaries() -> dict[str, str]:
 def test_summaries_fit() -> None:
     """Every command is listed with a whole sentence in an 80-column terminal."""
     summaries = _summaries()
-    assert summaries.keys() == EXAMPLES.keys()
+    assert summaries.keys() == {command.split()[0] for command in EXAMPLES}
     assert [text for text in summaries.values() if not text.endswith(".") or "..." in text] == []
 
 
 @pytest.mark.parametrize("command", ["", *EXAMPLES])
 def test_help_fits(command: str) -> None:
     """No line of any help is longer than the terminal is wide."""
-    lines = _run(*filter(None, [command]), "--help").splitlines()
+    lines = _run(*command.split(), "--help").splitlines()
     assert [line for line in lines if len(line) > _COLUMNS] == []
 
 
 @pytest.mark.parametrize("command", EXAMPLES)
 def test_help_ends_with_an_example(command: str) -> None:
     """The example is printed line by line, and begins as this environment's command does."""
-    _, _, example = _run(command, "--help").partition("\n  Example:\n")
-    assert example.startswith(f"    {command_line(command)}")
+    _, _, example = _run(*command.split(), "--help").partition("\n  Example:\n")
+    assert example.startswith(f"    {command_line(*command.split())}")
     assert shlex.split(example.replace("\\\n", "")) == shlex.split(
         f"{command_line()} {EXAMPLES[command]}".replace("\\\n", "")
     )
@@ -77,7 +77,7 @@ def test_examples_run(tmp_path: Path) -> None:
 def test_options_of_other_examples_exist(command: str) -> None:
     """An example that needs a cluster or a cloud names no option that its command does not have."""
     options = [word for word in shlex.split(EXAMPLES[command]) if word.startswith("-")]
-    assert [option for option in options if f"{option} " not in _run(command, "--help")] == []
+    assert [option for option in options if f"{option} " not in _run(*command.split(), "--help")] == []
 
 
 def test_version() -> None:

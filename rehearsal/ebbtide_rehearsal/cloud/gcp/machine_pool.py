@@ -14,11 +14,12 @@ from ebbtide.catalog import (
     partitions,
     resource_name,
 )
+from ebbtide.catalog.clouds import region_of
 from ebbtide.reading.facts import CapacityKind
 from ebbtide.reading.gke import RESERVED
 from ebbtide.reading.inputs import Inputs
 from ebbtide_rehearsal.cloud.gcp.node_marks import added_labels, added_taints, declared_taints
-from ebbtide_rehearsal.cloud.gcp.prices import hourly
+from ebbtide_rehearsal.cloud.gcp.prices import boot_disk, hourly
 from ebbtide_rehearsal.cloud.gcp.request import GoogleCloud, Request, inputs_of
 from ebbtide_rehearsal.cloud.nodes.machines import machines
 from ebbtide_rehearsal.cloud.pools import NodePool
@@ -29,7 +30,9 @@ DEFAULT_MACHINE: Final = "e2-medium"
 
 _CUSTOM: Final = re.compile(r"^(?:(?P<family>[a-z0-9]+)-)?custom-(?P<vcpus>\d+)-(?P<mib>\d+)(?:-ext)?$")
 _MIB: Final = 1024
-_DISK_GIB: Final = 100
+_SSD: Final = {"pd-balanced", "pd-ssd"}
+"""Disk types that count against `SSD_TOTAL_GB` (Compute Engine docs, allocation-quotas, 2026)."""
+
 _SYSTEM_OF_SSDS: Final = {1: 50, 2: 75}
 _SECONDS: Final = re.compile(r"^(\d+)(?:\.\d+)?s$")
 
@@ -107,6 +110,7 @@ def machine_pool(request: Request, cluster: str, cluster_zones: tuple[str, ...])
         cloud="gke",
         machine=machine.name,
         capacity=capacity,
+        region=region_of(zones[0]),
         zones=zones,
         labels={
             **added_labels(fields, machine, capacity, accelerator, zones),
@@ -132,7 +136,13 @@ def machine_pool(request: Request, cluster: str, cluster_zones: tuple[str, ...])
         max_run_seconds=PREEMPTIBLE_SECONDS
         if capacity == "preemptible"
         else seconds_of(fields.text("nodeConfig.maxRunDuration")) or _longest(capacity),
+        ssd_gb=_ssd_gb(fields),
     )
+
+
+def _ssd_gb(fields: Inputs) -> int:
+    kind, size = boot_disk(fields)
+    return size if kind in _SSD else 0
 
 
 _PODS: Final = 110  # GKE docs, flexible-pod-cidr (2026)
@@ -160,7 +170,7 @@ def ephemeral_gib(fields: Inputs) -> int:
         size = float(disks * LOCAL_SSD_GIB)
         system = float(_SYSTEM_OF_SSDS.get(disks, 100))
     else:
-        size = float(fields.number("nodeConfig.diskSizeGb") or _DISK_GIB)
+        size = float(boot_disk(fields)[1])
         system = min(0.5 * size, 6 + 0.35 * size, 100)
     return max(0, int(0.9 * size - system))
 

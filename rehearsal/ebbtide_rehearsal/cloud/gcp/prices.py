@@ -23,9 +23,16 @@ def hourly(
     if accelerator is not None and not machine.accelerator:
         kind, count = accelerator
         total += count * _rate(find_price(CloudKind.GKE, region, f"gpu:{kind}"), capacity)
-    size = fields.number("nodeConfig.diskSizeGb") or _DISK_GIB
-    disk = f"{fields.text('nodeConfig.diskType') or _DISK_TYPE}-gib"
-    return total + size * _rate(find_price(CloudKind.GKE, region, disk), "on-demand")
+    kind, size = boot_disk(fields)
+    return total + size * _rate(find_price(CloudKind.GKE, region, f"{kind}-gib"), "on-demand")
+
+
+def boot_disk(fields: Inputs) -> tuple[str, int]:
+    """Return the type of a node's boot disk, and its size in GB."""
+    return (
+        fields.text("nodeConfig.diskType") or _DISK_TYPE,
+        fields.number("nodeConfig.diskSizeGb") or _DISK_GIB,
+    )
 
 
 def _rate(price: Price | None, capacity: CapacityKind) -> float:

@@ -5,19 +5,17 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from ebbtide.catalog import CloudKind, find_machine, quota_names
+from ebbtide.catalog import CloudKind
 from ebbtide.wording import several
 from ebbtide_rehearsal.cloud.faults import NO_STOCK, QUOTA
 from ebbtide_rehearsal.cloud.nodes.backoff import Backoff
-from ebbtide_rehearsal.cloud.nodes.machines import Machine, drop, machines, put
+from ebbtide_rehearsal.cloud.nodes.machines import Machine, all_machines, drop, machines, put
 from ebbtide_rehearsal.cloud.nodes.message_ids import OUT_OF_RESOURCES, QUOTA_EXCEEDED
 from ebbtide_rehearsal.cloud.nodes.names import group, new_name
+from ebbtide_rehearsal.cloud.nodes.quotas import limit, shares, usage
 from ebbtide_rehearsal.cloud.nodes.settings import Settings
-from ebbtide_rehearsal.cloud.pools import NO_ZONE, NodePool, pools
+from ebbtide_rehearsal.cloud.pools import NO_ZONE, NodePool
 from ebbtide_rehearsal.cloud.store import Store
-
-_CHEAPER: Final = ("spot", "preemptible", "flex-start", "queued")
-"""Kinds of capacity that count against quotas of their own."""
 
 _NO_STOCK: Final = {"gke": "GCE out of resources", "aks": "AllocationFailed"}
 _NO_QUOTA: Final = {"gke": "GCE quota exceeded", "aks": "QuotaExceeded"}
@@ -208,18 +206,14 @@ class Fleet:
 
     def _short(self, pool: NodePool, count: int) -> str:
         """Return the quota that `count` more nodes would exceed; empty for none."""
-        for fault in self._store.faults(QUOTA).values():
-            for name, amount in _counts(pool).items():
-                if fault.strikes(name) and self._used(name) + amount * count > fault.details["limit"]:
-                    self._store.strike(QUOTA, name)
-                    return name
+        if not self._store.faults(QUOTA):
+            return ""
+        used = usage(self._store, CloudKind(pool.cloud), pool.region, all_machines(self._store))
+        for name, amount in shares(pool).items():
+            if used.get(name, 0) + amount * count > limit(self._store, name):
+                self._store.strike(QUOTA, name)
+                return name
         return ""
-
-    def _used(self, quota: str) -> int:
-        by_name = {pool.name: pool for pool in pools(self._store, self._cluster)}
-        return sum(
-            _counts(by_name[machine.pool]).get(quota, 0) for machine in self.all() if machine.pool in by_name
-        )
 
 
 def is_quota(refusal: str) -> bool:
@@ -238,19 +232,3 @@ def _targets(pool: NodePool, zone: str) -> tuple[str, ...]:
 
 def _no_stock(pool: NodePool) -> str:
     return f"{_NO_STOCK[pool.cloud]} ({pool.machine})"
-
-
-def _counts(pool: NodePool) -> dict[str, int]:
-    """Return a node's share of each quota: processors or accelerators."""
-    cloud = CloudKind(pool.cloud)
-    machine = find_machine(cloud, pool.machine)
-    if machine is None:
-        return {}
-    spot = pool.capacity in _CHEAPER
-    cores = quota_names(cloud, machine.family, spot=spot)
-    counts = dict.fromkeys(cores, machine.vcpus)
-    if pool.accelerator is not None:
-        kind, number = pool.accelerator
-        names = quota_names(cloud, machine.family, kind, spot=spot)
-        counts |= dict.fromkeys((name for name in names if name not in cores), number)
-    return counts

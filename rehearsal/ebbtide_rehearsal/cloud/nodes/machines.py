@@ -78,8 +78,12 @@ def drop(store: Store, machine: Machine) -> None:
 
 def machines(store: Store, cluster: str) -> list[Machine]:
     """Return the machines of a cluster, by name."""
-    all_machines = (Machine(**resource.state) for resource in store.resources(_CLOUD, _TYPE))
-    return [machine for machine in all_machines if machine.cluster == cluster]
+    return [machine for machine in all_machines(store) if machine.cluster == cluster]
+
+
+def all_machines(store: Store) -> list[Machine]:
+    """Return the machines of all clusters, by id."""
+    return [Machine(**resource.state) for resource in store.resources(_CLOUD, _TYPE)]
 
 
 def counted(machines: Iterable[Machine], pool: NodePool) -> int:

@@ -31,6 +31,7 @@ def node_pool(pool: PoolRequest, state: Mapping[str, Any]) -> NodePool:
         cloud="aks",
         machine=machine.name,
         capacity=_capacity(pool),
+        region=pool.location,
         zones=tuple(f"{pool.location}-{zone}" for zone in items(state, "availabilityZones")) or (NO_ZONE,),
         labels=marks.labels(pool, state),
         taints=marks.taints(state),

@@ -1,0 +1,58 @@
+"""SKUs of Google Cloud's price catalog, by the components that machines and disks are billed by."""
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+from ebbtide.catalog.clouds import CloudKind
+from ebbtide.catalog.local_ssds import LOCAL_SSD_GIB, local_ssds
+from ebbtide.catalog.machines import find_machine
+from ebbtide.catalog.tables import rows
+
+_SHARED_CORE: Final = {"e2-micro": 0.25, "e2-small": 0.5, "e2-medium": 1.0}
+"""Billed vCPUs of machines that share a core (Cyclenerd/google-cloud-pricing-cost-calculator@dac31281,
+build/gcp.yml)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skus:
+    """Descriptions of a component's SKUs, without the region in words that follows (`running in Americas`).
+
+    Attributes:
+        on_demand: on-demand.
+        spot: spot and preemptible; empty if there is none, or it is not known.
+        flex: flex-start, which the price catalog calls DWS Defined Duration; empty likewise.
+    """
+
+    on_demand: str
+    spot: str
+    flex: str
+
+
+@cache
+def _skus() -> dict[str, Skus]:
+    return {row["component"]: Skus(row["on_demand"], row["spot"], row["flex"]) for row in rows("skus")}
+
+
+def components(item: str) -> dict[Skus, float]:
+    """Return the components of a billed item of GKE and their quantities: vCPUs, GiB, accelerators.
+
+    Args:
+        item: a machine type, `gpu:<type>` or a disk, as the price table names it.
+
+    Returns:
+        The components; empty if not all of them are known.
+    """
+    machine = find_machine(CloudKind.GKE, item)
+    if machine is None:
+        return {_skus()[item]: 1.0} if item in _skus() else {}
+    ssds = local_ssds(item)
+    quantities = {
+        f"core:{machine.family}": _SHARED_CORE.get(item, float(machine.vcpus)),
+        f"ram:{machine.family}": machine.memory_gib,
+        f"gpu:{machine.accelerator}": float(machine.accelerator_count),
+        "local-ssd": float((ssds.own or 0) * LOCAL_SSD_GIB) if ssds else 0.0,
+    }
+    if any(count and name not in _skus() for name, count in quantities.items()):
+        return {}
+    return {_skus()[name]: count for name, count in quantities.items() if count}

@@ -1,0 +1,154 @@
+"""The command `prices refresh`. Its dependencies are imported on execution."""
+
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ebbtide.cli.consoles import console, write
+from ebbtide.cli.machines import CloudName
+from ebbtide.cli.options import ConfigFile, Cwd, Out, Stack, stack_files
+from ebbtide.errors import EbbtideError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from ebbtide.catalog.prices import Price, PriceKey
+    from ebbtide.cloud_apis.refresh import Refreshed
+    from ebbtide.preview.stack_files import StackFiles
+
+
+class PriceSelectionError(EbbtideError):
+    """A selection of prices that contradicts itself, or of an unknown region."""
+
+    rule = "price-selection"
+
+
+def prices_refresh(
+    stack: Stack = None,
+    *,
+    cloud: Annotated[
+        CloudName | None, typer.Option(help="A cloud's whole price table, in place of a stack's prices.")
+    ] = None,
+    region: Annotated[
+        list[str] | None,
+        typer.Option(help="Regions of the price table; may be repeated.", show_default=False),
+    ] = None,
+    out: Out = None,
+    config_file: ConfigFile = None,
+    cwd: Cwd = Path(),
+) -> None:
+    """Write current list prices as a file for `ebbtide:prices`.
+
+    The prices are those that a stack's cost consists of, or with --cloud or --region those of the price
+    table. Azure's list is public. Google's needs credentials: `gcloud auth application-default login`. The
+    file is written to standard output or --out, a table of what changed to standard error. Prices of the
+    stack's own file that come from no list stay.
+    """
+    from ebbtide.catalog.prices import price_file  # noqa: PLC0415
+    from ebbtide.cloud_apis.connect import price_source  # noqa: PLC0415
+    from ebbtide.cloud_apis.refresh import merged, refresh  # noqa: PLC0415
+
+    is_table = bool(cloud or region)
+    if is_table and (stack or config_file):
+        raise PriceSelectionError("A stack and --cloud or --region exclude each other. Write one of them.")
+    files = None if is_table else stack_files(stack, config_file, cwd)
+    keys = _table_keys(cloud, region or []) if files is None else _stack_keys(files)
+    with files.prices() if files else nullcontext():
+        refreshed = refresh(keys, price_source)
+        write(price_file(merged(refreshed)), out)
+    _show(refreshed)
+
+
+def _stack_keys(files: "StackFiles") -> "set[PriceKey]":
+    """Return the prices that a stack's cost consists of."""
+    from ebbtide.catalog.prices import price_lookups  # noqa: PLC0415
+    from ebbtide.preview.record_stack import record_stack  # noqa: PLC0415 - loads Pulumi
+    from ebbtide.reading import read_clusters, read_pools  # noqa: PLC0415
+    from ebbtide.recording import lazy_packages  # noqa: PLC0415
+    from ebbtide.review.cost import charges  # noqa: PLC0415
+
+    lazy_packages.install()
+    recording = record_stack(files)
+    with price_lookups() as keys:
+        charges(recording, read_clusters(recording), read_pools(recording))
+    return keys
+
+
+def _table_keys(cloud: CloudName | None, regions: list[str]) -> "set[PriceKey]":
+    """Return the prices of the table in regions, by default in all of a cloud's."""
+    from ebbtide.catalog import CloudKind, Locations  # noqa: PLC0415
+    from ebbtide.catalog.prices import regional_items, regions_with_prices  # noqa: PLC0415
+    from ebbtide.model.faults import did_you_mean  # noqa: PLC0415
+
+    known = {name: kind for kind in CloudKind for name in Locations(kind).regions()}
+    faults = [
+        f"No region {name} is known{did_you_mean(name, known)}"
+        if name not in known
+        else f"{name} is a region of {known[name].upper()}: omit --cloud."
+        for name in regions
+        if name not in known or (cloud and known[name] != cloud.value)
+    ]
+    if faults:
+        raise PriceSelectionError("\n".join(faults))
+    if cloud and not regions:
+        regions = regions_with_prices(CloudKind(cloud.value))
+    return {(known[name].value, name, item) for name in regions for item in regional_items(known[name])}
+
+
+def _show(refreshed: "Iterable[Refreshed]") -> None:
+    """Print the prices by cloud and region: old and new ones, and those that stay."""
+    from itertools import groupby  # noqa: PLC0415
+
+    output = console(sys.stderr)
+    for (cloud, region), group in groupby(refreshed, key=lambda change: change.key[:2]):
+        changes = list(group)
+        new = [change for change in changes if change.new]
+        if new:
+            output.print(f"{cloud} {region}: {_dated(new[0].new)}", soft_wrap=True)
+            output.print(
+                _table(
+                    "$/H", "SPOT $/H", "FLEX $/H", rows=[(change.key[2], *_cells(change)) for change in new]
+                )
+            )
+            output.print()
+        if staying := [_staying(change) for change in changes if change.new is None]:
+            output.print(f"{cloud} {region}: unchanged, not in the list")
+            output.print(_table("$/H", "SOURCE", rows=staying))
+            output.print()
+
+
+def _table(*headings: str, rows: "Iterable[tuple[str, ...]]") -> "Table":
+    """Return a table of items, with numbers to the right."""
+    from rich.table import Table  # noqa: PLC0415
+
+    table = Table(box=None, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("ITEM", overflow="fold")
+    for heading in headings:
+        table.add_column(heading, justify="left" if heading == "SOURCE" else "right")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _cells(change: "Refreshed") -> Iterator[str]:
+    for capacity in ("on-demand", "spot", "flex-start"):
+        old, new = (_dollars(price.of(capacity) if price else None) for price in (change.old, change.new))
+        yield new if old == new else f"{old} -> {new}"
+
+
+def _staying(change: "Refreshed") -> tuple[str, str, str]:
+    """Return item, price and source of a price that the list does not replace."""
+    source = f"your own: {_dated(change.old)}" if change.is_own else _dated(change.old)
+    return change.key[2], _dollars(change.old.on_demand if change.old else None), source
+
+
+def _dated(price: "Price | None") -> str:
+    return f"{price.source}, {price.as_of or 'undated'}" if price else "unknown"
+
+
+def _dollars(price: float | None) -> str:
+    return "?" if price is None else f"{price:.4g}"

@@ -1,0 +1,145 @@
+"""The `quota` command. Its dependencies are imported on execution."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from ebbtide.cli.consoles import console
+from ebbtide.cli.options import ConfigFile, Cwd, PreviewFormat, Stack, stack_files
+from ebbtide.errors import EbbtideError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ebbtide.catalog import CloudKind
+    from ebbtide.review.quota_limits import QuotaCheck
+    from ebbtide.review.quotas import Quota
+
+_FOUND: Final = 1
+_WORDS: Final = {"gke": "project", "aks": "subscription"}
+
+
+class AccountError(EbbtideError):
+    """A stack names no project or subscription, or several."""
+
+    rule = "account"
+
+
+def quota(
+    stack: Stack = None,
+    *,
+    format_: Annotated[
+        PreviewFormat, typer.Option("--format", help="Text for people, or JSON.")
+    ] = PreviewFormat.TEXT,
+    config_file: ConfigFile = None,
+    cwd: Cwd = Path(),
+) -> None:
+    """Compare a stack's quotas with the cloud's limits.
+
+    The quotas are those that its pools need at their maximum node counts. Credentials are needed: log in
+    with `gcloud auth application-default login` or `az login`. Exit status 1: a limit is too low, or too much
+    of it is in use. The table says which limit to request.
+    """
+    import json  # noqa: PLC0415
+
+    from ebbtide.preview.record_stack import record_stack  # noqa: PLC0415 - loads Pulumi
+    from ebbtide.reading import read_accounts, read_pools  # noqa: PLC0415
+    from ebbtide.recording import lazy_packages  # noqa: PLC0415
+    from ebbtide.review.quotas import quotas  # noqa: PLC0415
+
+    lazy_packages.install()
+    files = stack_files(stack, config_file, cwd)
+    recording = record_stack(files)
+    needs = quotas(read_pools(recording))
+    checks: dict[tuple[CloudKind, str], list[QuotaCheck]] = {}
+    for cloud in dict.fromkeys(need.cloud for need in needs):
+        account = _account(cloud, read_accounts(recording, cloud, files.config))
+        checks[cloud, account] = _checks(cloud, account, [need for need in needs if need.cloud == cloud])
+    if format_ is PreviewFormat.JSON:
+        rows = [_row(account, check) for (_, account), own in checks.items() for check in own]
+        typer.echo(json.dumps(rows, indent=2))
+    else:
+        for (cloud, account), own in checks.items():
+            _show(cloud, account, own)
+        if not checks:
+            typer.echo(f"The pools of {files.stack} count against no quota that Ebbtide knows.")
+    if any(check.request is not None for own in checks.values() for check in own):
+        raise typer.Exit(_FOUND)
+
+
+def _account(cloud: "CloudKind", accounts: list[str]) -> str:
+    word = _WORDS[cloud]
+    if len(accounts) > 1:
+        raise AccountError(
+            f"The stack uses {len(accounts)} {word}s, {', '.join(accounts)}; their quotas cannot be compared "
+            "together. Declare each in a stack of its own."
+        )
+    if not accounts:
+        key = "gcp:project" if cloud == "gke" else "azure-native:subscriptionId"
+        raise AccountError(
+            f"The stack names no {word}, so that its quotas are not known. Set {key} in its configuration."
+        )
+    return accounts[0]
+
+
+def _checks(cloud: "CloudKind", account: str, needs: "Sequence[Quota]") -> "list[QuotaCheck]":
+    from ebbtide.cloud_apis.connect import quota_source  # noqa: PLC0415
+    from ebbtide.review.quota_limits import check_quotas  # noqa: PLC0415
+
+    source = quota_source(cloud, account)
+    return check_quotas(
+        needs, {region: source.limits(region) for region in dict.fromkeys(need.region for need in needs)}
+    )
+
+
+def _row(account: str, check: "QuotaCheck") -> dict[str, object]:
+    quota, limit = check.quota, check.limit
+    return {
+        "cloud": quota.cloud.value,
+        "account": account,
+        "region": quota.region,
+        "name": quota.name,
+        "needed": quota.amount,
+        "limit": limit.limit if limit else None,
+        "usage": limit.usage if limit else None,
+        "verdict": check.verdict,
+        "request": check.request,
+        "pools": quota.pools,
+    }
+
+
+def _show(cloud: "CloudKind", account: str, checks: "Sequence[QuotaCheck]") -> None:
+    """Print the table of a project or subscription, and what to request."""
+    from rich.table import Table  # noqa: PLC0415
+
+    output = console(sys.stdout)
+    output.print(f"{cloud}: {_WORDS[cloud]} {account}", soft_wrap=True)
+    table = Table(box=None, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("REGION", no_wrap=True)
+    table.add_column("QUOTA", overflow="fold")
+    for heading in ("NEEDED", "LIMIT", "IN USE", "REQUEST"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for check in checks:
+        limit = (f"{check.limit.limit:g}", f"{check.limit.usage:g}") if check.limit else ("?", "?")
+        request = str(check.request or ("?" if check.limit is None else ""))
+        table.add_row(check.quota.region, check.quota.name, str(check.quota.amount), *limit, request)
+    output.print(table)
+    output.print()
+    for line in _remarks(cloud, account, checks):
+        output.print(line, soft_wrap=True)
+
+
+def _remarks(cloud: "CloudKind", account: str, checks: "Sequence[QuotaCheck]") -> list[str]:
+    lines: list[str] = []
+    if any(check.request is not None for check in checks):
+        page = (
+            f"https://console.cloud.google.com/iam-admin/quotas?project={account}"
+            if cloud == "gke"
+            else "https://portal.azure.com/#view/Microsoft_Azure_Capacity/QuotaMenuBlade/~/myQuotas"
+        )
+        lines += ["What is in use counts too, this stack's own nodes among it. Request at", page]
+    if unknown := [check.quota.name for check in checks if check.limit is None]:
+        lines += ["The API lists no limit of these, so it is unknown; see the console:", ", ".join(unknown)]
+    return lines or ["Every limit is high enough."]

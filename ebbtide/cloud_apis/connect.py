@@ -1,0 +1,42 @@
+"""Clients with the user's credentials."""
+
+from ebbtide.catalog import CloudKind
+from ebbtide.cloud_apis.interfaces import PriceSource, QuotaSource
+
+
+def quota_source(cloud: CloudKind, account: str) -> QuotaSource:
+    """Return the quotas of a project or subscription.
+
+    Args:
+        cloud: the cloud.
+        account: id of the project or subscription.
+
+    Raises:
+        CredentialsError: there are no credentials of the cloud.
+    """
+    match cloud:
+        case CloudKind.GKE:
+            from ebbtide.cloud_apis.google import GoogleQuotas, google_session  # noqa: PLC0415
+
+            return GoogleQuotas(account, google_session())
+        case CloudKind.AKS:
+            from ebbtide.cloud_apis.azure import AzureQuotas, azure_credential  # noqa: PLC0415
+
+            return AzureQuotas(account, azure_credential())
+
+
+def price_source(cloud: CloudKind) -> PriceSource:
+    """Return a cloud's price list; Azure's needs no credentials.
+
+    Raises:
+        CredentialsError: there are no credentials of the cloud.
+    """
+    match cloud:
+        case CloudKind.GKE:
+            from ebbtide.cloud_apis.google import GooglePrices, google_session  # noqa: PLC0415
+
+            return GooglePrices(google_session())
+        case CloudKind.AKS:
+            from ebbtide.cloud_apis.azure import AzurePrices  # noqa: PLC0415
+
+            return AzurePrices()

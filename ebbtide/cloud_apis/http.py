@@ -1,0 +1,105 @@
+"""GET requests for JSON, with retries."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, TypeVar, cast
+from urllib.parse import urlsplit
+
+import requests
+from requests.adapters import HTTPAdapter
+from urllib3.util import Retry
+
+from ebbtide.cloud_apis.errors import CloudApiError
+
+_TIMEOUT: Final = 30  # seconds
+_TOO_MANY: Final = 429
+_RETRIES: Final = Retry(
+    total=4,
+    backoff_factor=1,
+    status_forcelist=(_TOO_MANY, 500, 502, 503, 504),
+    allowed_methods={"GET"},
+    raise_on_status=False,
+)
+"""Waits as `Retry-After` requests, else 0, 2, 4 and 8 seconds."""
+
+_Session = TypeVar("_Session", bound=requests.Session)
+
+
+def with_retries(session: _Session) -> _Session:
+    """Retry the GET requests of a session that fail for the moment: 429 and 5xx."""
+    session.mount("https://", HTTPAdapter(max_retries=_RETRIES))
+    return session
+
+
+def get_json(
+    session: requests.Session, url: str, parameters: Mapping[str, str], advice: Mapping[int, str]
+) -> dict[str, Any]:
+    """Return the JSON document at an address.
+
+    Args:
+        session: the session.
+        url: the address.
+        parameters: of the query.
+        advice: by HTTP status, a sentence that says what to do.
+
+    Raises:
+        CloudApiError: the server refuses, does not answer, or answers something else.
+    """
+    host = urlsplit(url).hostname
+    try:
+        response = session.get(url, params=parameters, timeout=_TIMEOUT)
+    except requests.RequestException as error:
+        raise CloudApiError(
+            f"{host} does not answer ({type(error).__name__}). Check the network and its proxy, then run "
+            "this again."
+        ) from error
+    document = _document(response)
+    if not response.ok:
+        raise CloudApiError(refusal(str(host), response.status_code, _message(document), advice))
+    if not isinstance(document, dict):
+        raise CloudApiError(
+            f"{host} does not answer with JSON. Check the network's proxy, then run this again."
+        )
+    return cast("dict[str, Any]", document)
+
+
+def refusal(host: str, status: int, message: str, advice: Mapping[int, str]) -> str:
+    """Return the message for a refused request.
+
+    Args:
+        host: the server.
+        status: HTTP status.
+        message: the server's own message; empty for none.
+        advice: by HTTP status, a sentence that says what to do.
+    """
+    default = "It refuses too many requests; run this again in a minute." if status == _TOO_MANY else ""
+    words = f" {message.rstrip('.')}." if message else ""
+    return " ".join(f"{host} refuses with status {status}.{words} {advice.get(status, default)}".split())
+
+
+def pages(
+    session: requests.Session, url: str, parameters: Mapping[str, str], advice: Mapping[int, str]
+) -> Iterator[dict[str, Any]]:
+    """Yield the pages of a Google list, which continue at `nextPageToken`."""
+    token = ""
+    while True:
+        page = get_json(session, url, {**parameters, **({"pageToken": token} if token else {})}, advice)
+        yield page
+        token = page.get("nextPageToken", "")
+        if not token:
+            return
+
+
+def _document(response: requests.Response) -> Any:
+    try:
+        return response.json()
+    except requests.JSONDecodeError:
+        return None
+
+
+def _message(document: Any) -> str:
+    """Return the message of an error document of Google or Azure; empty for any other document."""
+    match document:
+        case {"error": {"message": str(message)}} | {"Error": {"Message": str(message)}}:
+            return message
+        case _:
+            return ""

@@ -1,0 +1,32 @@
+"""Projects and subscriptions of recorded clusters and pools."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from ebbtide.catalog import CloudKind
+from ebbtide.recording.recording import Recording, Resource
+
+_PREFIXES: Final = {CloudKind.GKE: "gcp:container/", CloudKind.AKS: "azure-native:containerservice"}
+_FIELDS: Final = {CloudKind.GKE: "project", CloudKind.AKS: "subscriptionId"}
+_CONFIG: Final = {CloudKind.GKE: "gcp:project", CloudKind.AKS: "azure-native:subscriptionId"}
+
+
+def read_accounts(recording: Recording, cloud: CloudKind, config: Mapping[str, str]) -> list[str]:
+    """Return the projects, or on Azure the subscriptions, of a cloud's clusters and pools.
+
+    Args:
+        recording: the recording.
+        cloud: the cloud.
+        config: the stack's configuration, for resources that name none themselves.
+    """
+    providers = {resource.urn: resource for resource in recording}
+
+    def accounts(resource: Resource) -> Iterator[object]:
+        provider = providers.get(resource.provider or "")
+        yield resource.inputs.get(_FIELDS[cloud])
+        yield provider.inputs.get(_FIELDS[cloud]) if provider else None
+        yield config.get(_CONFIG[cloud])
+
+    own = (resource for resource in recording if resource.type.startswith(_PREFIXES[cloud]))
+    first = (next((str(value) for value in accounts(resource) if value), "") for resource in own)
+    return sorted({account for account in first if account})

@@ -1,0 +1,77 @@
+"""Needed quotas beside a cloud's limits, and the limits to request."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal, TypeAlias
+
+from ebbtide.cloud_apis.interfaces import QuotaLimit
+from ebbtide.review.quotas import Quota
+
+Limits: TypeAlias = Mapping[str, Mapping[str, QuotaLimit]]
+"""By region or `global`, and name of the quota."""
+
+Verdict: TypeAlias = Literal["enough", "in use", "too low", "unknown"]
+
+_NOT_GRANTED: Final = {"PREEMPTIBLE_CPUS": "CPUS"}
+"""Quotas of spot machines that Compute Engine does not use before they are granted, and those that it uses
+instead (Compute Engine docs, preemptible, 2026; catalog/data/quotas.csv)."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaCheck:
+    """A needed quota and its limit.
+
+    Attributes:
+        quota: the quota and the needed amount.
+        limit: its limit and usage; None if the API does not list it.
+    """
+
+    quota: Quota
+    limit: QuotaLimit | None
+
+    @property
+    def verdict(self) -> Verdict:
+        """Compare the limit with the need: `too low` for the stack alone, `in use` with the current usage.
+
+        The usage may be the stack's own.
+        """
+        if self.limit is None:
+            return "unknown"
+        if self.limit.limit < self.quota.amount:
+            return "too low"
+        return "in use" if self.limit.limit - self.limit.usage < self.quota.amount else "enough"
+
+    @property
+    def request(self) -> int | None:
+        """The limit that is enough beside the current usage; None if the present one is, or is unknown."""
+        if self.limit is None or self.verdict == "enough":
+            return None
+        return math.ceil(self.quota.amount + self.limit.usage)
+
+
+def check_quotas(needs: Sequence[Quota], limits: Limits) -> list[QuotaCheck]:
+    """Compare needs with limits.
+
+    Args:
+        needs: of one cloud.
+        limits: for each region of the needs.
+    """
+    return [
+        QuotaCheck(quota, limits.get(quota.region, {}).get(quota.name)) for quota in _granted(needs, limits)
+    ]
+
+
+def _granted(needs: Iterable[Quota], limits: Limits) -> Iterable[Quota]:
+    """Add the needs of quotas that are not granted to those that count in their place."""
+    granted: dict[tuple[str, str], Quota] = {}
+    for quota in needs:
+        limit = limits.get(quota.region, {}).get(quota.name)
+        name = _NOT_GRANTED.get(quota.name, "") if limit is not None and limit.limit == 0 else ""
+        actual = replace(quota, name=name or quota.name)
+        key = (actual.region, actual.name)
+        if earlier := granted.get(key):
+            pools = tuple(dict.fromkeys((*earlier.pools, *actual.pools)))
+            actual = replace(earlier, amount=earlier.amount + actual.amount, pools=pools)
+        granted[key] = actual
+    return granted.values()

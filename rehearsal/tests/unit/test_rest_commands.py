@@ -1,0 +1,140 @@
+"""`ebbtide quota` and `ebbtide prices refresh` over the fake clouds' REST APIs."""
+
+import json
+import re
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from ebbtide.catalog import CloudKind, machine_price
+from ebbtide.catalog.prices import own_prices
+from ebbtide.cli.entry_point import app
+from ebbtide.cloud_apis import connect
+from ebbtide_rehearsal.cloud.faults import API_ERROR, QUOTA, Fault
+from ebbtide_rehearsal.cloud.nodes.machines import put
+from ebbtide_rehearsal.cloud.pools import register
+from rehearsal.tests.unit.node_pool import a_machine, a_pool
+from rehearsal.tests.unit.price_lists import ITEMS, SKUS
+from rehearsal.tests.unit.rest_clouds import PROJECT, SUBSCRIPTION, RestClouds, rest_clouds
+from tests.repository import ROOT
+
+
+@pytest.fixture
+def clouds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[RestClouds]:
+    """The fake clouds in place of the real ones."""
+    monkeypatch.setenv("COLUMNS", "80")
+    with rest_clouds(tmp_path, monkeypatch, SKUS, ITEMS) as serving:
+        monkeypatch.setattr(connect, "quota_source", serving.quotas)
+        monkeypatch.setattr(connect, "price_source", serving.prices)
+        yield serving
+
+
+def _run(*arguments: str) -> Result:
+    directory = () if "--region" in arguments else ("--cwd", str(ROOT))
+    return CliRunner().invoke(app, [*arguments, *directory])
+
+
+def test_a_new_project_is_told_what_to_request(clouds: RestClouds) -> None:
+    """GPUs of all regions are 0 there, and spot vCPUs count as others."""
+    for name, limit in {
+        "GPUS_ALL_REGIONS": 0,
+        "PREEMPTIBLE_CPUS": 0,
+        "CPUS": 24,
+        "SSD_TOTAL_GB": 500,
+    }.items():
+        clouds.store.ask(Fault(QUOTA, name, details={"limit": limit}))
+    pool = a_pool(machine="n2-standard-8")
+    register(clouds.store, pool)
+    put(clouds.store, a_machine(pool))
+    done = _run("quota", "dev")
+    assert done.exit_code == 1
+    lines = {tuple(line.split()) for line in done.stdout.splitlines()}
+    assert ("REGION", "QUOTA", "NEEDED", "LIMIT", "IN", "USE", "REQUEST") in lines
+    assert ("global", "GPUS_ALL_REGIONS", "26", "0", "0", "26") in lines
+    assert ("us-central1", "CPUS", "38", "24", "0", "38") in lines
+    assert ("us-central1", "N2_CPUS", "80", "100000", "8") in lines
+    assert ("us-central1", "SSD_TOTAL_GB", "2490", "500", "0", "2490") in lines
+    assert f"https://console.cloud.google.com/iam-admin/quotas?project={PROJECT}" in done.stdout
+    assert all(len(line) <= 80 for line in done.stdout.splitlines())
+
+
+def test_enough_is_reported_with_success(clouds: RestClouds) -> None:
+    """On both clouds; the JSON document has every quota with its pools."""
+    assert _run("quota", "dev").exit_code == 0
+    done = _run("quota", "dev-aks", "--format", "json")
+    assert done.exit_code == 0
+    rows = {row["name"]: row for row in json.loads(done.stdout)}
+    assert rows["cores"] | {"limit": 0} == {
+        "cloud": "aks",
+        "account": SUBSCRIPTION,
+        "region": "eastus",
+        "name": "cores",
+        "needed": 44,
+        "limit": 0,
+        "usage": 0,
+        "verdict": "enough",
+        "request": None,
+        "pools": ["system", "cpu"],
+    }
+    clouds.store.ask(Fault(QUOTA, "lowPriorityCores", details={"limit": 80}))
+    done = _run("quota", "dev-aks")
+    assert done.exit_code == 1
+    assert "eastus lowPriorityCores 96 80 0 96" in " ".join(done.stdout.split())
+
+
+def test_a_refusal_is_an_error(clouds: RestClouds) -> None:
+    """With the cloud's message and exit status 2."""
+    fault = Fault(
+        API_ERROR, "compute.*", 1, {"status": 403, "message": "Required 'compute.regions.get' permission."}
+    )
+    clouds.store.ask(fault)
+    done = _run("quota", "dev")
+    assert done.exit_code == 2
+    assert "status 403. Required 'compute.regions.get' permission. Ask an owner of acme-ml for" in done.stderr
+
+
+@pytest.mark.usefixtures("clouds")
+def test_a_stacks_prices_are_refreshed(tmp_path: Path) -> None:
+    """The file is one for `ebbtide:prices`, and the table has old and new prices with date and source."""
+    file = tmp_path / "prices.csv"
+    done = _run("prices", "refresh", "dev-aks", "--out", str(file))
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert "aks eastus: Azure Retail Prices API, 20" in done.stderr
+    shown = " ".join(done.stderr.split())
+    assert re.search(r" Standard_NC4as_T4_v3 0\.526 0\.\d+ -> 0\.2209 \? ", shown)
+    assert "aks eastus: unchanged, not in the list ITEM $/H SOURCE Standard_D4as_v5 0.172 " in shown
+    assert "disk-premium-p6-64gib ? unknown" in shown
+    assert "aks global: unchanged, not in the list ITEM $/H SOURCE control-plane:aks-free 0 " in shown
+    with own_prices(file):
+        price = machine_price(CloudKind.AKS, "eastus", "Standard_NC4as_T4_v3")
+    assert price
+    assert (price.on_demand, price.spot, price.source) == (0.526, 0.2209, "Azure Retail Prices API")
+
+
+@pytest.mark.usefixtures("clouds")
+def test_a_regions_prices_go_to_standard_output() -> None:
+    """Those of every item that the list has; the table is on standard error."""
+    done = _run("prices", "refresh", "--cloud", "gke", "--region", "us-central1")
+    assert done.exit_code == 0
+    items = [line.split(",")[2] for line in done.stdout.splitlines()]
+    assert items[0] == "item"
+    assert {"e2-small", "e2-standard-16", "gpu:nvidia-tesla-t4", "a3-highgpu-8g"} <= set(items)
+    assert "n2-standard-8" not in items
+    assert " n2-standard-8 0.3885 " in " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--region", "us-centrl1"), "No region us-centrl1 is known; did you mean us-central1?"),
+        (("--cloud", "aks", "--region", "us-central1"), "us-central1 is a region of GKE: omit --cloud."),
+        (("dev", "--region", "eastus"), "A stack and --cloud or --region exclude each other."),
+    ],
+)
+def test_a_wrong_selection_is_refused(arguments: tuple[str, ...], message: str) -> None:
+    """With exit status 2, before any request."""
+    done = _run("prices", "refresh", *arguments)
+    assert done.exit_code == 2
+    assert message in " ".join(done.stderr.split())

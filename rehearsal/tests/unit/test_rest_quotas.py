@@ -1,0 +1,137 @@
+"""Quotas, read by the clouds' own client libraries from the fake clouds' REST APIs."""
+
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from ebbtide.catalog import CloudKind
+from ebbtide.cloud_apis.errors import CloudApiError, CredentialsError
+from ebbtide.cloud_apis.interfaces import QuotaLimit
+from ebbtide_rehearsal.cloud.faults import API_ERROR, QUOTA, Fault
+from ebbtide_rehearsal.cloud.nodes.machines import put
+from ebbtide_rehearsal.cloud.pools import NodePool, register
+from rehearsal.tests.unit.node_pool import a_gpu_pool, a_machine, a_pool
+from rehearsal.tests.unit.rest_clouds import PROJECT, SUBSCRIPTION, RestClouds, log_in, rest_clouds
+
+_GKE, _AKS = CloudKind.GKE, CloudKind.AKS
+_ACCOUNTS = {_GKE: PROJECT, _AKS: SUBSCRIPTION}
+_REGIONS = {_GKE: "us-central1", _AKS: "eastus"}
+_OPERATIONS = {_GKE: "compute.regions.get", _AKS: "Microsoft.Compute/locations/usages/read"}
+
+
+@pytest.fixture
+def clouds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[RestClouds]:
+    """The fake clouds."""
+    with rest_clouds(tmp_path, monkeypatch) as serving:
+        yield serving
+
+
+def _no_sleep(_seconds: float) -> None:
+    """Retries follow at once."""
+
+
+def _with_machines(clouds: RestClouds, pool: NodePool, count: int, **state: Any) -> None:
+    register(clouds.store, pool)
+    for number in range(count):
+        put(clouds.store, a_machine(pool, name=f"{pool.name}-{number}", cloud=pool.cloud, **state))
+
+
+def test_usage_is_counted_from_the_machines_that_exist(clouds: RestClouds) -> None:
+    """Machines count with cores, accelerators and disks; machines that wait for stock do not."""
+    _with_machines(
+        clouds, a_gpu_pool(machine="n1-highmem-8", accelerator=("nvidia-tesla-t4", 4), ssd_gb=50), 2
+    )
+    _with_machines(
+        clouds, a_gpu_pool("far", machine="n1-highmem-8", region="us-east1", capacity="on-demand"), 3
+    )
+    _with_machines(clouds, a_pool("waiting"), 5, state="waiting")
+    clouds.store.ask(Fault(QUOTA, "GPUS_ALL_REGIONS", details={"limit": 16}))
+    source = clouds.quotas(_GKE, PROJECT)
+    limits = source.limits("us-central1")
+    assert limits["PREEMPTIBLE_CPUS"].usage == 16
+    assert limits["PREEMPTIBLE_NVIDIA_T4_GPUS"].usage == 8
+    assert limits["SSD_TOTAL_GB"].usage == 100
+    assert limits["N2_CPUS"].usage == limits["NVIDIA_T4_GPUS"].usage == 0
+    assert source.limits("global")["GPUS_ALL_REGIONS"] == QuotaLimit(16, 11)
+
+
+def test_azure_counts_vcpus_by_family_over_pages(clouds: RestClouds) -> None:
+    """On-demand machines count for family and region, spot machines for the low-priority cores alone."""
+    pool = a_pool(cloud="aks", region="eastus", machine="Standard_D8as_v5", capacity="on-demand")
+    _with_machines(clouds, pool, 2)
+    _with_machines(clouds, pool.having(name="spot", capacity="spot"), 1)
+    clouds.store.ask(Fault(QUOTA, "cores", details={"limit": 20}))
+    source = clouds.quotas(_AKS, SUBSCRIPTION)
+    limits = source.limits("eastus")
+    assert limits["cores"] == QuotaLimit(20, 16)
+    assert limits["standardDASv5Family"].usage == 16
+    assert limits["lowPriorityCores"].usage == 8
+    assert source.limits("global") == {}
+
+
+@pytest.mark.parametrize("cloud", CloudKind)
+@pytest.mark.parametrize(
+    ("status", "advice"),
+    [(403, "Ask an owner"), (429, "run this again in a minute"), (500, "refuses with status 500")],
+)
+def test_a_refusal_has_the_clouds_message_and_what_to_do(
+    clouds: RestClouds, monkeypatch: pytest.MonkeyPatch, cloud: CloudKind, status: int, advice: str
+) -> None:
+    """Retries end after a few attempts."""
+    clouds.store.ask(Fault(API_ERROR, _OPERATIONS[cloud], 6, {"status": status, "message": "Not so."}))
+    if status != 403:
+        monkeypatch.setattr("time.sleep", _no_sleep)
+    with pytest.raises(CloudApiError, match=r"Not so\.") as refusal:
+        clouds.quotas(cloud, _ACCOUNTS[cloud]).limits(_REGIONS[cloud])
+    assert advice in str(refusal.value)
+
+
+@pytest.mark.parametrize("cloud", CloudKind)
+def test_too_many_requests_are_repeated(clouds: RestClouds, cloud: CloudKind) -> None:
+    """One refusal with `Retry-After` does not reach the user."""
+    clouds.store.ask(Fault(API_ERROR, _OPERATIONS[cloud], 1, {"status": 429, "message": "Slower."}))
+    assert clouds.quotas(cloud, _ACCOUNTS[cloud]).limits(_REGIONS[cloud])
+    assert not clouds.store.faults(API_ERROR)
+
+
+@pytest.mark.parametrize("cloud", CloudKind)
+def test_what_does_not_exist_is_refused(clouds: RestClouds, cloud: CloudKind) -> None:
+    """An unknown project or subscription, and an unknown region, have the cloud's message."""
+    with pytest.raises(CloudApiError, match="nowhere"):
+        clouds.quotas(cloud, _ACCOUNTS[cloud]).limits("nowhere")
+    with pytest.raises(CloudApiError, match=r"(?s)else.*Check the stack's"):
+        clouds.quotas(cloud, "else").limits(_REGIONS[cloud])
+
+
+def test_credentials_that_are_refused_name_the_login(
+    clouds: RestClouds, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So do missing ones."""
+    with pytest.raises(CredentialsError, match="`az login`"):
+        clouds.quotas(_AKS, SUBSCRIPTION, token="another").limits("eastus")  # noqa: S106 - of the fake cloud
+    log_in(tmp_path, monkeypatch, "an expired one")
+    with pytest.raises(CredentialsError, match="`gcloud auth application-default login`"):
+        clouds.quotas(_GKE, PROJECT)
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "missing"))
+    with pytest.raises(CredentialsError, match="`gcloud auth application-default login`"):
+        clouds.quotas(_GKE, PROJECT)
+
+
+@pytest.mark.parametrize(
+    "path", ["/compute/v1/projects/acme-ml/zones", "/subscriptions/1/other", "/", "/token"]
+)
+def test_an_unknown_path_is_not_found(clouds: RestClouds, path: str) -> None:
+    """So is a known path with another method."""
+    assert requests.get(clouds.origin + path, timeout=10).status_code == 404
+
+
+def test_requests_without_credentials_are_refused(clouds: RestClouds) -> None:
+    """With 401, and a token for an unknown login with `invalid_grant`."""
+    for path in (f"/compute/v1/projects/{PROJECT}", "/v1/services/6F81-5844-456A/skus"):
+        assert requests.get(clouds.origin + path, timeout=10).status_code == 401
+    form = {"grant_type": "refresh_token", "refresh_token": "another"}
+    refused = requests.post(f"{clouds.origin}/token", data=form, timeout=10)
+    assert (refused.status_code, refused.json()["error"]) == (400, "invalid_grant")
