@@ -109,6 +109,14 @@ def _training_below(parent: int) -> int | None:
     return None
 
 
+def _is_written(marker: Path) -> bool:
+    """Return whether a marker has its text, which one call writes; False once it is removed."""
+    try:
+        return marker.stat().st_size > 0
+    except FileNotFoundError:
+        return False
+
+
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="finds the step's process in /proc")
 def test_the_training_is_preempted_three_times(tmp_path: Path) -> None:
     """As the story tells it: killed three times, it goes on from the latest checkpoint, and the rest runs."""
@@ -131,8 +139,9 @@ def test_the_training_is_preempted_three_times(tmp_path: Path) -> None:
     deadline = time.monotonic() + 200
     while len(reached) < 3 and run.poll() is None and time.monotonic() < deadline:
         training = _training_below(run.pid)
-        # After it was found: an earlier process saves no more by then.
-        saved = max((int(file.name.split("-")[0]) for file in checkpoints.glob("*/*.json")), default=0)
+        # After it was found: an earlier process saves no more by then. A marker counts once it is written.
+        markers = [file for file in checkpoints.glob("*/*.json") if _is_written(file)]
+        saved = max((int(file.name.split("-")[0]) for file in markers), default=0)
         if training and training != current:
             current, begun = training, saved
         elif training and saved > begun:

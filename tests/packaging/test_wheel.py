@@ -133,7 +133,7 @@ def test_template_deploys_everything_that_is_declared(cloud: str, unpacked: Path
     assert Path(shown["ebbtide"]).is_relative_to(unpacked)
     assert str(ROOT) not in shown["path"]
     assert shown["modules"] == [{"gke": "pulumi_gcp", "aks": "pulumi_azure_native"}[cloud]]
-    outputs = {"clusterName", "kubeconfig", "placementProfile"}
+    outputs = {"clusterName", "expires", "kubeconfig", "placementProfile"}
     assert set(shown["outputs"]) == outputs | ({"aksClusterInputs"} if cloud == "aks" else set())
     local = {name.rpartition("localqueue-")[2] for type_, name in shown["resources"] if "LocalQueue" in type_}
     promised = {

@@ -28,5 +28,5 @@ def test_the_page_shows_the_review_of_its_changes() -> None:
     after = record(ROOT, project="ebbtide", stack="dev", config=config, updates=earlier.updates)
     screen = io.StringIO()
     render(review_of(after, earlier), Console(file=screen, width=80))
-    (block,) = (block.text for block in of_kind("text") if block.page == "docs/review.md")
+    block = next(block.text for block in of_kind("text") if block.page == "docs/review.md")
     assert block == screen.getvalue()

@@ -166,7 +166,7 @@ def test_a_disruption_is_survived(control_plane: ControlPlane, ebbtide: Ebbtide)
 
 def test_a_job_over_several_nodes(control_plane: ControlPlane, ebbtide: Ebbtide) -> None:
     """Pods have the host names, subdomain and ranks by which they reach the first; a preempted pod comes back
-    with the same ones; the Service is deleted with the Job. No DNS runs here to resolve the names."""
+    with the same ones; the Service is deleted with the Job; without DNS, the names are not resolved."""
     api, place = control_plane.api, namespace(control_plane.api, "over-nodes")
     started = ebbtide.start(*_JOB, "--nodes", "3", "-n", place, "--submit")
     pods = _pods(control_plane, place, 3)
