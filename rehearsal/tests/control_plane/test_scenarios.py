@@ -61,10 +61,7 @@ def test_an_expectation_that_is_not_met_is_said_and_the_cluster_goes(tmp_path: P
     """Exit status 1, a message about the miss, and the cluster is destroyed."""
     scenario = tmp_path / "missed.yaml"
     scenario.write_text(
-        built_in()["changes"]
-        .read_text()
-        .partition("steps:")[0]
-        .replace("owner: rehearsal", "owner: rehearsal\n  lifetime: {hours: 1}")
+        built_in()["spot-storm"].read_text().partition("steps:")[0]
         + "steps: [{do: up}, {do: expect, that: {nodes: {cpu-spot: 4}}}, {do: up, unchanged: true}]\n"
     )
     command = [*REHEARSE, "--scenario", str(scenario), "--keep", str(tmp_path / "kept")]
