@@ -10,7 +10,7 @@ from ebbtide.operations.stack import Stack
 
 _ENVIRONMENT: Final = {"PULUMI_FALLBACK_TO_STATE_SECRETS_MANAGER": "true"}
 """A stack's secrets provider is in its state. Without this, a stack without a file is given a new one, under
-whatever passphrase is set, and nobody notices that it is the wrong one (run with pulumi 3.259)."""
+whatever passphrase is set, even the wrong one, without an error (run with pulumi 3.259)."""
 
 
 class Backend:

@@ -45,7 +45,7 @@ class InlineLoop(asyncio.SelectorEventLoop):
         future: asyncio.Future[Any] = self.create_future()
         try:
             future.set_result(func(*args))
-        except Exception as error:  # noqa: BLE001 - what the call raised belongs to whoever awaits it
+        except Exception as error:  # noqa: BLE001 - what the call raised belongs to the task that awaits it
             future.set_exception(error)
         return future
 

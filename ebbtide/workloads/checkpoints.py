@@ -13,7 +13,7 @@ writer can move it back. Names are unique, so that no two writers ever write one
 That is because a bucket mount has neither an atomic rename, nor hard links, nor locks, and lets the last
 writer of a file win. A bucket's address offers no more. What is relied on, there and on a volume alike:
 
-- A file that is closed without an error is in the bucket, whole, as one object, and whoever opens it
+- A file that is closed without an error is in the bucket, whole, as one object, and a reader that opens it
   afterwards finds it. Cloud Storage FUSE: close-to-open consistency; since 3.0 a file is not even there
   before it is closed, and fsync adds nothing (GoogleCloudPlatform/gcsfuse, docs/semantics.md, 2026).
   Blobfuse: uploaded on close, and the close fails where the upload does (Azure/azure-storage-fuse wiki,

@@ -207,7 +207,7 @@ def _local_queue(queue: QueueProfile, task: Task) -> tuple[str, str]:
     places = ", ".join(sorted(by_namespace)) or "none"
     if task.namespace:
         raise WorkloadError(
-            f"Nobody in namespace {task.namespace} uses queue {queue.name}; it is in: {places}."
+            f"No team in namespace {task.namespace} uses queue {queue.name}; it is in: {places}."
         )
     if len(by_namespace) != 1:
         raise WorkloadError(f"namespace is needed: queue {queue.name} is in {places}.")

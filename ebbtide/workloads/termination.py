@@ -17,7 +17,7 @@ class Termination:
     ends first (kfp-launcher 2.17.0). The process must be the container's first, or be started with `exec`:
     a shell passes nothing on.
 
-    Whoever had a handler before is called after the flag is up. From the first signal until `stop()`,
+    A handler that was set before is called after the flag is up. From the first signal until `stop()`,
     nothing else ends the process: leaving is up to the loop.
 
     Args:

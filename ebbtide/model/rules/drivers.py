@@ -85,7 +85,7 @@ def _one_image_under_the_operator(cluster: Cluster) -> Iterator[Fault]:
 
 
 def _label_takes_the_plugin(cluster: Cluster) -> Iterator[Fault]:
-    """GKE's device plugin stays off nodes with that label, whoever installs the driver."""
+    """GKE's device plugin stays off nodes with that label, whatever installs the driver."""
     for pool in pools_of(cluster):
         if pool.pool.labels.get(NO_PLUGIN_LABEL) != "true" or not has_gpus(pool.pool, pool.site):
             continue

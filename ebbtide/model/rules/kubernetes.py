@@ -65,7 +65,7 @@ _RESERVED = (
 
 
 def _holder(key: str) -> str:
-    """Whose a key is by its prefix; empty for nobody's."""
+    """Return the owner of a key by its prefix; empty for none."""
     domain = key.rpartition("/")[0]
     holders = (holder for name, holder in _RESERVED if domain == name or domain.endswith(f".{name}"))
     return next(holders, "")

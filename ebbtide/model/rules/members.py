@@ -10,7 +10,7 @@ from ebbtide.model.members import groups_domain, is_group, is_object_id, members
 from ebbtide.model.rules.rule import ClusterRule, Severity
 from ebbtide.model.rules.syntax import Syntax, Texts, cluster_rules
 
-_NO_ROLE = "Nobody of that name could be let in."
+_NO_ROLE = "The cloud could not grant access to that name."
 _AKS_DOCS = "azure-aks-docs kubernetes-rbac-entra-id.md (2026-08)"
 _USER_ROLE = "Azure Kubernetes Service Cluster User Role"
 

@@ -76,7 +76,7 @@ def _shares_need_queues(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(
                 f"teams[{number}].weight",
                 "The team has a weight, and no work is queued on this cluster.",
-                "Whoever comes first would have everything.",
+                "The first team to submit work could take all of it.",
                 "Declare queues, or write addons: {kueue: {}}.",
             )
 

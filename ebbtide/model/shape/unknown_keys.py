@@ -171,7 +171,7 @@ _WELL_KNOWN = (
         ("region", "zone"),
         Reading(
             "There is no {key}: where a cluster stands is its location.",
-            "Nobody would have known where to make the cluster.",
+            "The cluster would have no cloud.",
             "Write location: with the region, or on GKE a zone, after it.",
             "location",
         ),

@@ -2,7 +2,7 @@
 
 Everything happens when the pipeline is compiled: what cannot run there is a `WorkloadError` with all that is
 wrong, and what will probably not end well is a `PlacementWarning`. kfp itself is imported when the first step
-is placed, by which time whoever made the step has loaded it.
+is placed, by which time the code that made the step has loaded it.
 """
 
 from ebbtide.workloads.pipelines.installed import require

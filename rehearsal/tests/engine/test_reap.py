@@ -25,7 +25,7 @@ def project(tmp_path: Path) -> Project:
 
 
 def _time(hours: float) -> str:
-    """The time so many hours from now."""
+    """Return the time in a number of hours."""
     return expiry.text(clock.now() + timedelta(hours=hours))
 
 

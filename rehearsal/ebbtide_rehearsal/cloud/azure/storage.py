@@ -119,7 +119,7 @@ KINDS: Final = (
         api_version="2024-01-01",
         rules=(
             Rule(
-                "a name that nobody in the world has",
+                "a name that no other account has",
                 "hashicorp/terraform#11485; OfficeDev/microsoft-teams-apps-timetally#50",
                 _name_is_free,
             ),
