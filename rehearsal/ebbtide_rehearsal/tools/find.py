@@ -2,10 +2,12 @@
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import count
 from pathlib import Path
+from typing import Final
 
 from ebbtide_rehearsal.tools import cache
 from ebbtide_rehearsal.tools.build import build
@@ -15,6 +17,9 @@ from ebbtide_rehearsal.tools.plugins import installed_plugin
 from ebbtide_rehearsal.tools.steps import Finished, Say, Started
 from ebbtide_rehearsal.tools.table import all_items
 from ebbtide_rehearsal.tools.toolchain import find_go
+
+_AT_ONCE: Final = 2
+"""Modules that are built at once: for large packages, Go's compiler uses one core."""
 
 
 class Origin(StrEnum):
@@ -109,15 +114,36 @@ def _cached(root: Path, item: Item, origin: Origin) -> Found | None:
 
 
 def _built(root: Path, missing: Sequence[Item], say: Say) -> dict[str, Found]:
-    """Build missing tools, except those that another process built meanwhile."""
+    """Build missing tools, except those that another process built meanwhile; several modules at once."""
     go = find_go(missing, say)
     with cache.building(root, say):
         built = {item.name: cached for item in missing if (cached := _cached(root, item, Origin.CACHE))}
         unbuilt = [item for item in missing if item.name not in built]
-        for number, item in enumerate(unbuilt, 1):
-            say(Started(item.name, item.version, number, len(unbuilt), item.minutes))
-            start = time.monotonic()
-            build(go, root, item)
-            say(Finished(item.name, time.monotonic() - start))
-            built[item.name] = Found(item.name, item.version, Origin.BUILT, cache.content(root, item))
+        numbers = count(1)
+
+        def build_all(items: Sequence[Item]) -> None:
+            for item in items:
+                say(Started(item.name, item.version, next(numbers), len(unbuilt), item.minutes))
+                start = time.monotonic()
+                build(replace(go, name=item.name), root, item)
+                say(Finished(item.name, time.monotonic() - start))
+                built[item.name] = Found(item.name, item.version, Origin.BUILT, cache.content(root, item))
+
+        with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
+            builds = [pool.submit(build_all, items) for items in _by_module(unbuilt)]
+            try:
+                for finished in as_completed(builds):
+                    finished.result()
+            except BaseException:
+                go.stop()
+                pool.shutdown(cancel_futures=True)
+                raise
     return built
+
+
+def _by_module(items: Iterable[Item]) -> list[list[Item]]:
+    """Group items by module, the longest first; those of one module share compiled packages."""
+    modules: dict[str, list[Item]] = {}
+    for item in items:
+        modules.setdefault(item.group, []).append(item)
+    return sorted(modules.values(), key=lambda module: -sum(item.minutes for item in module))

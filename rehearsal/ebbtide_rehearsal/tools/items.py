@@ -82,6 +82,7 @@ class Tool:
         when: the condition for it.
         stamps: linker variables (`-X`) with their values.
         tags: build tags.
+        unoptimized: a pattern of packages to compile without optimization: generated code that runs seldom.
         changes: source patches.
         on_path: acceptance of a program on PATH; None for never, since users do not install it for this.
         plugin: for a Pulumi provider, its package: the plugin that Pulumi has installed for the version of
@@ -98,6 +99,7 @@ class Tool:
     when: When = When.ALWAYS
     stamps: tuple[tuple[str, str], ...] = ()
     tags: tuple[str, ...] = ()
+    unoptimized: str | None = None
     changes: tuple[Change, ...] = ()
     on_path: OnPath | None = None
     plugin: str | None = None
@@ -112,7 +114,8 @@ class Tool:
         """Arguments of `go build`; a binary without symbols is a third smaller."""
         linked = " ".join(("-s -w", *(f"-X {variable}={value}" for variable, value in self.stamps)))
         tags = (f"-tags={','.join(self.tags)}",) if self.tags else ()
-        return (*BUILD_FLAGS, *tags, f"-ldflags={linked}")
+        unoptimized = (f"-gcflags={self.unoptimized}=-N -l -dwarf=false",) if self.unoptimized else ()
+        return (*BUILD_FLAGS, *unoptimized, *tags, f"-ldflags={linked}")
 
     @property
     def recipe(self) -> tuple[str, ...]:

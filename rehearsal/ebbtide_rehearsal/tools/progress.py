@@ -35,36 +35,35 @@ def narration(console: Console) -> Generator[Say]:
 
 
 class _Live:
-    """A live line with the current build, its duration and Go's current action, below completed builds."""
+    """A live line for each build, with its duration and Go's current action, below completed builds."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
-        self._task: TaskID | None = None
+        self._tasks: dict[str, TaskID] = {}
 
     def __call__(self, step: Step) -> None:
         match step:
             case Waiting():
-                self._show(_WAITING)
+                self._show("", _WAITING)
             case Started():
-                self._show(_started(step))
-            case Worked(line) if self._task is not None:
-                self._progress.update(self._task, line=line)
+                self._clear("")
+                self._show(step.name, _started(step))
+            case Worked() if step.name in self._tasks:
+                self._progress.update(self._tasks[step.name], line=step.line)
             case Worked():
                 pass
             case Finished():
-                self._clear()
+                self._clear(step.name)
                 self._progress.console.print(_finished(step), markup=False, highlight=False, soft_wrap=True)
             case _:
                 assert_never(step)
 
-    def _show(self, description: str) -> None:
-        self._clear()
-        self._task = self._progress.add_task(description, total=None, line="")
+    def _show(self, name: str, description: str) -> None:
+        self._tasks[name] = self._progress.add_task(description, total=None, line="")
 
-    def _clear(self) -> None:
-        if self._task is not None:
-            self._progress.remove_task(self._task)
-            self._task = None
+    def _clear(self, name: str) -> None:
+        if name in self._tasks:
+            self._progress.remove_task(self._tasks.pop(name))
 
 
 def _plain(console: Console, step: Step) -> None:

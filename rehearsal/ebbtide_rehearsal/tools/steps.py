@@ -30,8 +30,14 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Worked:
-    """A line of Go's output: a downloaded module or a compiled package."""
+    """A line of Go's output: a downloaded module or a compiled package.
 
+    Attributes:
+        name: the item's name.
+        line: the line.
+    """
+
+    name: str
     line: str
 
 

@@ -122,6 +122,7 @@ TOOLS: Final = (
         why="Pulumi's Kubernetes provider: makes the program's objects, and waits for them.",
         minutes=7,
         stamps=((f"{_PROVIDER}/pkg/version.Version", PINS["pulumi-kubernetes"].version),),
+        unoptimized="github.com/pulumi/pulumi-kubernetes/sdk/v4/...",
         changes=tuple(
             # The embedded files are generated copies of these, with the version in the schema.
             Change(

@@ -1,5 +1,6 @@
 """The Go toolchain: found, version-checked, and run with its output displayed and logged."""
 
+import contextlib
 import os
 import re
 import shutil
@@ -7,8 +8,9 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event
 from typing import Final
 
 from ebbtide_rehearsal.tools.cache import pins
@@ -37,10 +39,16 @@ class Go:
     Attributes:
         path: the program.
         say: called with every line of progress output.
+        name: the item that it builds.
+        stopped: set by `stop`.
+        processes: the running ones.
     """
 
     path: str
     say: Say
+    name: str = ""
+    stopped: Event = field(default_factory=Event)
+    processes: set[subprocess.Popen[str]] = field(default_factory=set[subprocess.Popen[str]])
 
     def run(self, arguments: Sequence[str], *, directory: Path, log: Path, purpose: str) -> str:
         """Run a Go command and wait for it; Go and its compilers are terminated with this call.
@@ -73,21 +81,38 @@ class Go:
                 process_group=0,
             ) as process,
         ):
+            self.processes.add(process)
             try:
+                if self.stopped.is_set():
+                    _terminate(process)
                 for line in process.stderr or ():
                     lines.write(line)
                     messages.append(line.strip())
-                    self.say(Worked(line.strip()))
+                    self.say(Worked(self.name, line.strip()))
                 status = process.wait()
             except BaseException:
-                os.killpg(process.pid, signal.SIGTERM)
+                _terminate(process)
                 raise
+            finally:
+                self.processes.discard(process)
             output.seek(0)
             result = output.read()
         if status:
             last = " / ".join([line for line in messages if line][-_LAST_LINES:]) or f"exit status {status}"
             raise ToolError(f"{purpose}; Go's last output: {last} (full log: {log}).")
         return result
+
+    def stop(self) -> None:
+        """Terminate the running commands, and refuse further ones; called from another thread."""
+        self.stopped.set()
+        for process in tuple(self.processes):
+            _terminate(process)
+
+
+def _terminate(process: subprocess.Popen[str]) -> None:
+    """Terminate a command and its compilers."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGTERM)
 
 
 def find_go(items: Iterable[Item], say: Say) -> Go:

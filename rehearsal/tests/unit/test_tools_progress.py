@@ -10,9 +10,9 @@ from ebbtide_rehearsal.tools.steps import Finished, Started, Step, Waiting, Work
 
 _STEPS: list[Step] = [
     Waiting(),
-    Worked("go: downloading something"),
+    Worked("kwok", "go: downloading something"),
     Started("kwok", "0.8.0", 1, 3, 2),
-    Worked("sigs.k8s.io/kwok/cmd/kwok"),
+    Worked("kwok", "sigs.k8s.io/kwok/cmd/kwok"),
     Finished("kwok", 125.4),
     Started("kueue-crds", "0.19.2", 2, 3, 0),
     Finished("kueue-crds", 1.6),
