@@ -19,6 +19,9 @@ UNBUILD := rm -rf build *.egg-info rehearsal/build rehearsal/*.egg-info
 # Built before the tests of `make rehearse`: beside a build they would run out of time.
 TESTS_NEED := pulumi-language-python pulumi-language-python-exec
 
+# Under load, an engine has closed its connection to a program (seen once, 2026-11).
+RERUN := --reruns 1 --only-rerun "Resource monitor has terminated"
+
 # Pyright comes with its own node, and need not ask the network whether there is a newer one.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
@@ -40,10 +43,10 @@ test: lint types pytest ## Everything that needs nothing but Python.
 rehearse: $(VENV)/.dev ## A stack on the real engine and a real Kubernetes, then scenarios: STACK=dev.
 	@$(BIN)/ebbtide rehearse $(STACK)
 	@$(BIN)/python -m ebbtide_rehearsal.tools $(TESTS_NEED) >/dev/null
-	$(BIN)/pytest -m "(engine or rehearsal) and not long" -n 2 --dist loadfile rehearsal/tests $(ARGS)
+	$(BIN)/pytest -m "(engine or rehearsal) and not long" -n 2 --dist loadfile $(RERUN) rehearsal/tests $(ARGS)
 
 rehearse-all: $(VENV)/.dev policies ## Every scenario and everything else that wants a real control plane: about an hour.
-	$(BIN)/pytest -m "engine or rehearsal" rehearsal/tests $(ARGS)
+	$(BIN)/pytest -m "engine or rehearsal" $(RERUN) rehearsal/tests $(ARGS)
 
 lint: $(VENV)/.dev ## Style, format, and who imports whom.
 	$(BIN)/ruff check --quiet
