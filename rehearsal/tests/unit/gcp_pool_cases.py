@@ -252,6 +252,12 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
     ),
     (
         "cpu",
+        {"nodeConfig__serviceAccount": "nodes"},
+        "a service account by e-mail",
+        'Service account "nodes" does not exist.',
+    ),
+    (
+        "cpu",
         {"nodeConfig__tags": ["Allow SSH"]},
         "network tags",
         "Invalid value for field 'tags': 'Allow SSH'.",

@@ -62,6 +62,14 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
         },
         "securityProfile.azureKeyVaultKms.keyId",
     ),
+    "a version": (
+        {"kubernetesVersion": "1.33.5-gke.1"},
+        "Version 1.33.5-gke.1 is not supported in this region",
+    ),
+    "references by resource ids": (
+        {"diskEncryptionSetID": "ours"},
+        "Property id 'ours' at path 'properties.diskEncryptionSetID' is invalid",
+    ),
     "a node resource group of its own": (
         {"nodeResourceGroup": "train"},
         "the resource group train is there already",

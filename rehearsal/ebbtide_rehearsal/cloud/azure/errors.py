@@ -59,6 +59,16 @@ def fixed(parameter: str) -> str:
     )
 
 
+def no_resource_id(value: str, path: str) -> str:
+    """Azure Resource Manager's refusal of a reference that is no resource id
+    (hashicorp/terraform-provider-azurerm#1166)."""
+    return refused(
+        "LinkedInvalidPropertyId",
+        f"Property id '{value}' at path '{path}' is invalid. Expect fully qualified resource Id that start "
+        "with '/subscriptions/{subscriptionId}' or '/providers/{resourceProviderNamespace}/'.",
+    )
+
+
 def no_parent(action: str, kind: str, parent: str) -> str:
     """Azure Resource Manager's refusal of what belongs to something that is not there."""
     return refused(

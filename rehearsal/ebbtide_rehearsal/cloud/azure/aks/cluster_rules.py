@@ -1,5 +1,6 @@
 """Rules of AKS on clusters, without their network and pools."""
 
+import re
 from collections.abc import Mapping
 from ipaddress import ip_network
 from typing import Any, Final
@@ -15,6 +16,7 @@ from ebbtide_rehearsal.cloud.azure.errors import (
     invalid,
     location_unavailable,
     missing,
+    no_resource_id,
     not_found,
     refused,
 )
@@ -24,6 +26,7 @@ from ebbtide_rehearsal.cloud.regions import locations
 
 QUOTA: Final = "managedClusters"
 _LONGEST_GROUP: Final = 80
+_VERSION: Final = re.compile(r"\d+\.\d+(\.\d+)?")
 _API: Final = "Microsoft.ContainerService 2025-09-01, managedClusters"
 
 
@@ -36,6 +39,24 @@ def _region_exists(request: Request) -> str | None:
     if location.replace(" ", "").lower() in known:
         return None
     return location_unavailable(location, "resource type 'Microsoft.ContainerService/managedClusters'", known)
+
+
+def _version(request: Request) -> str | None:
+    version = str(request.inputs.get("kubernetesVersion") or "")
+    if not version or _VERSION.fullmatch(version):
+        return None
+    return refused("AgentPoolK8sVersionNotSupported", f"Version {version} is not supported in this region.")
+
+
+def _references(request: Request) -> str | None:
+    subnets = {
+        f"agentPoolProfiles[{number}].vnetSubnetID": pool.get("vnetSubnetID")
+        for number, pool in enumerate(items(request.inputs, "agentPoolProfiles"))
+    }
+    for path, value in {**subnets, "diskEncryptionSetID": request.inputs.get("diskEncryptionSetID")}.items():
+        if value and not str(value).startswith("/"):
+            return no_resource_id(str(value), f"properties.{path}")
+    return None
 
 
 def _has_pools(request: Request) -> str | None:
@@ -194,6 +215,8 @@ def _quota(request: Request) -> str | None:
 
 RULES: Final = (
     Rule("a region of AKS", "Azure/AKS#5099; catalog/data/locations.csv", _region_exists),
+    Rule("a version", "dspace-group/simphera-reference-architecture-azure#29", _version),
+    Rule("references by resource ids", "hashicorp/terraform-provider-azurerm#1166", _references),
     Rule("born with a system pool", "Azure/ARO-HCP#629; Azure/AKS#1568", _has_pools),
     Rule("no new pool through the cluster", "pulumi/pulumi-azure-native#579", _no_new_pool),
     Rule("an identity", _API, _has_an_identity),

@@ -141,6 +141,9 @@ def _gvnic(pool: PoolRequest) -> str | None:
 
 
 def _preloading(pool: PoolRequest) -> str | None:
+    for disk in pool.fields.parts("nodeConfig.secondaryBootDisks"):
+        if "/" not in disk.text("diskImage"):
+            return f"Secondary boot disk image {disk.text('diskImage')} is not a fully-qualified resource ID."
     modes = {disk.text("mode") for disk in pool.fields.parts("nodeConfig.secondaryBootDisks")}
     if "CONTAINER_IMAGE_CACHE" in modes and not pool.fields.flag("nodeConfig.gcfsConfig.enabled"):
         return "Secondary boot disks of mode CONTAINER_IMAGE_CACHE require image streaming to be enabled."
@@ -187,7 +190,7 @@ RULES: Final = (
     pool_rule("a network interface of the machine", "Compute Engine docs, using-gvnic (2026)", _gvnic),
     pool_rule(
         "preloaded images are streamed",
-        "GKE docs, data-container-image-preloading and image-streaming (2026)",
+        "GKE docs, data-container-image-preloading and image-streaming; GKE v1 API, SecondaryBootDisk (2026)",
         _preloading,
     ),
     pool_rule("an image", "GKE docs, node-images (2026)", _image),

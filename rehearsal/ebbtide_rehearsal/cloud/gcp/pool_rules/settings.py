@@ -1,11 +1,15 @@
 """The pool's name, and what its cluster's settings want of it."""
 
 import re
+from collections.abc import Callable
 from typing import Final
 
+from ebbtide.catalog import PINS
 from ebbtide_rehearsal.cloud.gcp.clusters import channel_of
 from ebbtide_rehearsal.cloud.gcp.pool_rules.rule import PoolRequest, pool_rule
+from ebbtide_rehearsal.cloud.gcp.request import inputs_of
 
+_GRACE: Final = "nodeConfig.kubeletConfig.shutdownGracePeriodSeconds"
 _NAME: Final = re.compile(r"^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$")
 
 
@@ -58,7 +62,36 @@ def _version(pool: PoolRequest) -> str | None:
     return None
 
 
+_FEATURES: Final[tuple[tuple[str, str, Callable[[PoolRequest], bool]], ...]] = (
+    ("gke-queued-provisioning", "Flex start", lambda pool: pool.scheduled),
+    ("gke-shutdown-grace", "Shutdown grace period", lambda pool: pool.fields.has(_GRACE)),
+)
+"""Features with the pin of the version that introduced them."""
+
+
+def _features(pool: PoolRequest) -> str | None:
+    """Compare versions; a minor version alone is its newest patch version (GKE docs, versioning)."""
+    version = inputs_of(pool.cluster).text("minMasterVersion")
+    parts = [int(part) for part in re.findall(r"\d+", version)]
+    for pin, feature, uses in _FEATURES:
+        least = [int(part) for part in re.findall(r"\d+", PINS[pin].version)]
+        if parts and uses(pool) and parts < least[: len(parts)]:
+            return f"{feature} requires GKE version {PINS[pin].version} or later, the cluster has {version}."
+    return None
+
+
+def _service_account(pool: PoolRequest) -> str | None:
+    account = pool.fields.text("nodeConfig.serviceAccount")
+    if account in ("", "default") or "@" in account:
+        return None
+    return f'Service account "{account}" does not exist.'
+
+
 RULES: Final = (
+    pool_rule("features of the version", "catalog/versions.py", _features),
+    pool_rule(
+        "a service account by e-mail", "GKE v1 API, NodeConfig.serviceAccount (2026)", _service_account
+    ),
     pool_rule("a name", "GKE v1 API, NodePool.name (2026)", _name),
     pool_rule(
         "upgrades in a release channel",
