@@ -28,7 +28,7 @@ _QUIET: Final = frozenset({OpType.SAME, OpType.READ, OpType.READ_REPLACEMENT})
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class EngineStep:
     """An operation of the engine on a resource; in a preview, a planned one.
 
     Attributes:
@@ -62,7 +62,7 @@ class Outcome:
 
     operation: str
     errors: tuple[str, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[EngineStep, ...]
     unchanged: int
     seconds: float
 
@@ -82,7 +82,7 @@ class _EngineEvents:
     """A consumer of engine events."""
 
     tell: Callable[[str], None]
-    steps: list[Step] = field(default_factory=list[Step])
+    steps: list[EngineStep] = field(default_factory=list[EngineStep])
     errors: list[str] = field(default_factory=list[str])
     unchanged: int = 0
 
@@ -97,7 +97,7 @@ class _EngineEvents:
             self.unchanged += metadata.op is OpType.SAME
         else:
             name = metadata.urn.split("::", 3)[-1]
-            self.steps.append(Step(metadata.op.value, metadata.type, name, tuple(metadata.diffs or ())))
+            self.steps.append(EngineStep(metadata.op.value, metadata.type, name, tuple(metadata.diffs or ())))
             self.tell(f"{len(self.steps)} operations: {self.steps[-1]}")
 
 

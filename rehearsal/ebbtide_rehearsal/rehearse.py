@@ -8,7 +8,7 @@ from ebbtide.model import Cluster, DeclarationError, declare
 from ebbtide.preview.record_stack import record_stack
 from ebbtide.preview.stack_files import StackFiles, read_stack, stack_named_by
 from ebbtide.recording.failures import ProgramError
-from ebbtide_rehearsal.cloud.settings import Settings
+from ebbtide_rehearsal.cloud.settings import CloudSettings
 from ebbtide_rehearsal.failures import RehearsalError
 from ebbtide_rehearsal.report.document import Report
 from ebbtide_rehearsal.scenarios.argo import TOOLS
@@ -95,7 +95,7 @@ def rehearse(
     """
     files = _declaring(files, scenario, home)
     _cluster(files)
-    settings = Settings(speed=scenario.speed, declaration=files.declaration())
+    settings = CloudSettings(speed=scenario.speed, declaration=files.declaration())
     with stage(files, settings, tools, manifests=manifests, charts=charts, keep=keep) as on:
         return play(scenario, on, home, watch)
 

@@ -19,7 +19,7 @@ from ebbtide_rehearsal.cloud.clusters import CLUSTER
 from ebbtide_rehearsal.cloud.existing import introduce
 from ebbtide_rehearsal.cloud.regions import REGIONS
 from ebbtide_rehearsal.cloud.running import Cloud
-from ebbtide_rehearsal.cloud.settings import Settings
+from ebbtide_rehearsal.cloud.settings import CloudSettings
 from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.control_plane.processes import Processes
 from ebbtide_rehearsal.engine import Engine
@@ -112,7 +112,7 @@ class Stage:
 @contextlib.contextmanager
 def stage(
     files: StackFiles,
-    settings: Settings,
+    settings: CloudSettings,
     tools: Tools,
     *,
     manifests: Sequence[Path] = (),

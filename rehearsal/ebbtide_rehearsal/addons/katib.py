@@ -8,7 +8,7 @@ from ebbtide.catalog import PINS
 from ebbtide_rehearsal.addons.definition import Rehearsed, Revision
 from ebbtide_rehearsal.control_plane.ports import LOCALHOST
 from ebbtide_rehearsal.control_plane.program import SERVERS, Assignment, Listening, Program, port_of, section
-from ebbtide_rehearsal.tools.items import Change, Tool, When, from_module
+from ebbtide_rehearsal.tools.items import SourcePatch, Tool, When, from_module
 
 _REVISION: Final = Revision("github.com/kubeflow/katib", f"v{PINS['katib'].version}")
 _WEBHOOK, _METRICS, _HEALTH = 8443, 8080, 18080
@@ -68,9 +68,9 @@ REHEARSED: Final = Rehearsed(
             minutes=1.5,
             when=When.DECLARED,
             changes=(
-                Change("pkg/controller.v1beta1/consts/const.go", '"/tmp/cert"', '"./tmp/cert"'),
+                SourcePatch("pkg/controller.v1beta1/consts/const.go", '"/tmp/cert"', '"./tmp/cert"'),
                 # The configuration has no listen address; here it must be the loopback interface.
-                Change(
+                SourcePatch(
                     "cmd/katib-controller/v1beta1/main.go",
                     "webhook.NewServer(webhook.Options{",
                     'webhook.NewServer(webhook.Options{Host: "127.0.0.1",',

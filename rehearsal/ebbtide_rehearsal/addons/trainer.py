@@ -5,7 +5,7 @@ from typing import Final
 from ebbtide.catalog import PINS
 from ebbtide_rehearsal.addons.definition import Rehearsed, Revision
 from ebbtide_rehearsal.control_plane.program import Program, managed
-from ebbtide_rehearsal.tools.items import Change, Data, Part, Tool, When, from_module
+from ebbtide_rehearsal.tools.items import Data, Part, SourcePatch, Tool, When, from_module
 
 _MODULE: Final = "github.com/kubeflow/trainer/v2"
 _REVISION: Final = Revision("github.com/kubeflow/trainer", f"v{PINS['trainer'].version}")
@@ -73,7 +73,7 @@ REHEARSED: Final = Rehearsed(
             minutes=1,
             when=When.DECLARED,
             changes=tuple(
-                Change("pkg/util/cert/cert.go", f'"{path}"', f'".{path}"') for path in _IN_THE_CONTAINER
+                SourcePatch("pkg/util/cert/cert.go", f'"{path}"', f'".{path}"') for path in _IN_THE_CONTAINER
             ),
         ),
         Tool(
@@ -87,7 +87,7 @@ REHEARSED: Final = Rehearsed(
             when=When.DECLARED,
             stamps=(("sigs.k8s.io/jobset/pkg/version.GitVersion", f"v{PINS['jobset'].version}"),),
             changes=tuple(
-                Change("pkg/util/cert/cert.go", f'"{path}"', f'".{path}"') for path in _IN_THE_CONTAINER
+                SourcePatch("pkg/util/cert/cert.go", f'"{path}"', f'".{path}"') for path in _IN_THE_CONTAINER
             ),
         ),
     ),

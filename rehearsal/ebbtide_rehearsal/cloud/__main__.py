@@ -18,7 +18,7 @@ from typing import Final
 from ebbtide.recording import lazy_packages
 from ebbtide_rehearsal.cloud.assembly import assembled
 from ebbtide_rehearsal.cloud.protocol import serve
-from ebbtide_rehearsal.cloud.settings import Settings, store_file, write_memory, write_ports
+from ebbtide_rehearsal.cloud.settings import CloudSettings, store_file, write_memory, write_ports
 from ebbtide_rehearsal.cloud.store import Store
 
 _LOOK_EVERY: Final = 2.0  # seconds
@@ -38,7 +38,7 @@ def main() -> None:
 
     signal.signal(signal.SIGTERM, end)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends it in order
-    settings = Settings.read(directory)
+    settings = CloudSettings.read(directory)
     store = Store(store_file(directory), speed=settings.speed)
     with assembled(directory, settings, store) as cloud, contextlib.ExitStack() as serving:
         ports: dict[str, int] = {}

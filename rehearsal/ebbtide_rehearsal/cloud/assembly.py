@@ -12,9 +12,9 @@ from ebbtide_rehearsal.cloud.control_planes import ControlPlanes
 from ebbtide_rehearsal.cloud.existing import make
 from ebbtide_rehearsal.cloud.gcp import Gcp
 from ebbtide_rehearsal.cloud.nodes.loop import Nodes
-from ebbtide_rehearsal.cloud.nodes.settings import Settings as NodeSettings
+from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
 from ebbtide_rehearsal.cloud.provider import Provider
-from ebbtide_rehearsal.cloud.settings import Settings
+from ebbtide_rehearsal.cloud.settings import CloudSettings
 from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.control_plane import ControlPlane
 
@@ -33,7 +33,7 @@ class Assembled:
 
 
 @contextmanager
-def assembled(directory: Path, settings: Settings, store: Store) -> Generator[Assembled]:
+def assembled(directory: Path, settings: CloudSettings, store: Store) -> Generator[Assembled]:
     """Assemble the cloud; its control planes end with the block.
 
     Args:

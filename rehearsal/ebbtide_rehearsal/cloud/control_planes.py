@@ -10,7 +10,7 @@ from ebbtide_rehearsal.cloud.api_server_proxy import ApiServerProxy
 from ebbtide_rehearsal.cloud.clusters import BEHIND, CLUSTER, DISK, Endpoint
 from ebbtide_rehearsal.cloud.credential_plugins import write_credential_plugins
 from ebbtide_rehearsal.cloud.store import Resource, Store
-from ebbtide_rehearsal.control_plane import ControlPlane, Settings, Tools
+from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneSettings, Tools
 
 _OPEN: Final = frozenset({443, 10250})
 """The ports on which nodes of a private GKE cluster let the control plane in (GKE docs, private clusters)."""
@@ -71,7 +71,7 @@ class ControlPlanes:
     def create(self, identity: str, cloud: Literal["gke", "aks"]) -> Endpoint:
         """See `Clusters.create`."""
         with self._lock:
-            settings = Settings(
+            settings = ControlPlaneSettings(
                 name=identity.rpartition("/")[2], cloud=cloud, open_ports=_OPEN if cloud == "gke" else None
             )
             plane = ControlPlane.start(

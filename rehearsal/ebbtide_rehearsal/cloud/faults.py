@@ -26,7 +26,7 @@ SLOW: Final = "slow"
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class InjectedFault:
     """An injected fault.
 
     Attributes:

@@ -24,7 +24,7 @@ from ebbtide.recording.wire import fill_struct, properties
 from ebbtide_rehearsal.cloud.api_failures import failure
 from ebbtide_rehearsal.cloud.provider import (
     Call,
-    Change,
+    DiffResult,
     Failure,
     Properties,
     Provider,
@@ -249,7 +249,7 @@ def _checked(
     )
 
 
-def _difference(change: Change) -> provider_pb2.DiffResponse:
+def _difference(change: DiffResult) -> provider_pb2.DiffResponse:
     kinds = provider_pb2.DiffResponse
     return provider_pb2.DiffResponse(
         changes=kinds.DIFF_SOME if change.changed else kinds.DIFF_NONE,

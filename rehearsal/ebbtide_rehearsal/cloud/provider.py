@@ -51,7 +51,7 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class DiffResult:
     """Effect of changed inputs on a resource.
 
     Attributes:
@@ -136,7 +136,7 @@ class Provider(Protocol):
         """Validate the inputs of a provider resource."""
         ...
 
-    def change_config(self, old: Properties, new: Properties) -> Change:
+    def change_config(self, old: Properties, new: Properties) -> DiffResult:
         """Compare the inputs of a provider resource. A replacement also replaces all of its resources."""
         ...
 
@@ -144,7 +144,7 @@ class Provider(Protocol):
         """Complete and validate the inputs of a resource."""
         ...
 
-    def diff(self, call: Call, identity: str, old: Read, new: Properties) -> Change:
+    def diff(self, call: Call, identity: str, old: Read, new: Properties) -> DiffResult:
         """Compare the inputs of a resource, without the changes that the program ignores."""
         ...
 

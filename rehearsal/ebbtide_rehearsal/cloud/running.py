@@ -7,7 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from ebbtide_rehearsal.cloud.settings import Settings, read_memory, read_ports, store_file
+from ebbtide_rehearsal.cloud.settings import CloudSettings, read_memory, read_ports, store_file
 from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.failures import RehearsalError
 
@@ -20,7 +20,7 @@ _SHOWN: Final = 10
 class Cloud:
     """Process of the fake cloud. It ends with this one: its standard input then closes."""
 
-    def __init__(self, directory: Path, settings: Settings) -> None:
+    def __init__(self, directory: Path, settings: CloudSettings) -> None:
         """Start the process.
 
         Args:

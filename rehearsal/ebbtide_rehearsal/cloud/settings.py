@@ -13,7 +13,7 @@ _MEMORY = "memory"
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class CloudSettings:
     """Settings of the fake cloud.
 
     Attributes:

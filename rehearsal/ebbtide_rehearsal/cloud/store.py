@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from ebbtide_rehearsal.cloud.clock import Clock
-from ebbtide_rehearsal.cloud.faults import Fault
+from ebbtide_rehearsal.cloud.faults import InjectedFault
 
 _SCHEMA = """
 create table if not exists clock (started real not null, speed real not null);
@@ -128,7 +128,7 @@ class Store:
         )
         return [_resource(row) for row in self._read(query, cloud, kind)]
 
-    def ask(self, fault: Fault) -> int:
+    def ask(self, fault: InjectedFault) -> int:
         """Ask for a fault; its number, to `lift` it by."""
         row = (fault.kind, fault.target, fault.times, json.dumps(fault.details))
         with self._writing() as connection:
@@ -141,11 +141,11 @@ class Store:
         with self._writing() as connection:
             connection.execute("delete from faults where number = ?", (number,))
 
-    def faults(self, kind: str) -> dict[int, Fault]:
+    def faults(self, kind: str) -> dict[int, InjectedFault]:
         """Return the active faults of a kind, by number."""
         return dict(map(_fault, self._read("select * from faults where kind = ? order by number", kind)))
 
-    def strike(self, kind: str, *targets: str) -> Fault | None:
+    def strike(self, kind: str, *targets: str) -> InjectedFault | None:
         """Return the first active fault of a kind that matches one of these targets, and count the strike: a
         fault with a number of times ends after the last. None if none matches."""
         with self._writing() as connection:
@@ -203,6 +203,6 @@ def _resource(row: tuple[Any, ...]) -> Resource:
     return Resource(cloud, identity, kind, urn, json.loads(inputs), json.loads(state))
 
 
-def _fault(row: tuple[Any, ...]) -> tuple[int, Fault]:
+def _fault(row: tuple[Any, ...]) -> tuple[int, InjectedFault]:
     number, kind, target, times, details = row
-    return number, Fault(kind, target, times, json.loads(details))
+    return number, InjectedFault(kind, target, times, json.loads(details))

@@ -6,7 +6,7 @@ run in parallel. Parts of a cloud are faked: kubelets by kwok, the kubelet of po
 by `program_pods`, the storage driver by `volumes`, the network between control plane and cluster by `egress`.
 """
 
-from ebbtide_rehearsal.control_plane.control_plane import ControlPlane, Settings
+from ebbtide_rehearsal.control_plane.control_plane import ControlPlane, ControlPlaneSettings
 from ebbtide_rehearsal.control_plane.failures import ControlPlaneError
 from ebbtide_rehearsal.control_plane.plan import NAMES, Plan, Tools
 from ebbtide_rehearsal.control_plane.stages import EXIT_CODE, RUNS, RUNS_FOR
@@ -19,9 +19,9 @@ __all__ = [
     "RUNS_FOR",
     "ControlPlane",
     "ControlPlaneError",
+    "ControlPlaneSettings",
     "Disk",
     "Plan",
-    "Settings",
     "Tools",
     "left_disks",
 ]

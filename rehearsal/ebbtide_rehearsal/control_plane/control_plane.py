@@ -36,7 +36,7 @@ _EVERY = 0.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class ControlPlaneSettings:
     """Settings of a control plane.
 
     Attributes:
@@ -66,7 +66,9 @@ class ControlPlane:
         api: an administrator's client.
     """
 
-    def __init__(self, plan: Plan, tools: Tools, settings: Settings, processes: Processes) -> None:
+    def __init__(
+        self, plan: Plan, tools: Tools, settings: ControlPlaneSettings, processes: Processes
+    ) -> None:
         """See `ControlPlane.start`."""
         self.plan = plan
         self.api = Api.of_token(
@@ -83,7 +85,7 @@ class ControlPlane:
         self._keeper = threading.Thread(target=self._keep, name=f"keep {plan.name}", daemon=True)
 
     @classmethod
-    def start(cls, directory: Path, tools: Tools, settings: Settings) -> Self:
+    def start(cls, directory: Path, tools: Tools, settings: ControlPlaneSettings) -> Self:
         """Start a control plane and wait until it is ready.
 
         Args:
@@ -104,7 +106,7 @@ class ControlPlane:
         return cls._start(directory, tools, settings)
 
     @classmethod
-    def _start(cls, directory: Path, tools: Tools, settings: Settings) -> Self:
+    def _start(cls, directory: Path, tools: Tools, settings: ControlPlaneSettings) -> Self:
         directory = directory.resolve()
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         directory.chmod(0o700)

@@ -11,7 +11,7 @@ from typing import Any, Final, assert_never, cast
 from ebbtide.kubernetes_api import ApiError
 from ebbtide.placement import Profile, ProfileError
 from ebbtide.workloads.errors import WorkloadError
-from ebbtide_rehearsal.cloud.faults import Fault
+from ebbtide_rehearsal.cloud.faults import InjectedFault
 from ebbtide_rehearsal.control_plane.discovery import Discovery
 from ebbtide_rehearsal.engine import Outcome
 from ebbtide_rehearsal.report.cost import Rates, rates
@@ -221,13 +221,13 @@ class Play:
         return Profile.load(cast("str", self.stage.engine.outputs()["placementProfile"]))
 
 
-def _fault(step: FailureInjection) -> Fault:
+def _fault(step: FailureInjection) -> InjectedFault:
     details = {
         name: value
         for name in ("share", "count", "graceful", "limit", "message", "seconds")
         if (value := getattr(step, name)) is not None
     }
-    return Fault(step.kind, step.target, 1 if step.kind == "reclaim" else step.times, details)
+    return InjectedFault(step.kind, step.target, 1 if step.kind == "reclaim" else step.times, details)
 
 
 def _changed(declaration: Mapping[str, Any], step: Up) -> dict[str, Any]:

@@ -53,7 +53,7 @@ class OnPath:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class SourcePatch:
     """A source patch: replaces a constant that is valid only in a container and has no option.
 
     Attributes:
@@ -100,7 +100,7 @@ class Tool:
     stamps: tuple[tuple[str, str], ...] = ()
     tags: tuple[str, ...] = ()
     unoptimized: str | None = None
-    changes: tuple[Change, ...] = ()
+    changes: tuple[SourcePatch, ...] = ()
     on_path: OnPath | None = None
     plugin: str | None = None
 

@@ -15,7 +15,7 @@ from typing import Final
 from ebbtide.catalog import PINS
 from ebbtide_rehearsal.addons import rehearsed
 from ebbtide_rehearsal.tools.data import DATA
-from ebbtide_rehearsal.tools.items import Change, Item, OnPath, Suits, Tool, When
+from ebbtide_rehearsal.tools.items import Item, OnPath, SourcePatch, Suits, Tool, When
 
 _V: Final = {name: f"v{pin.version}" for name, pin in PINS.items()}
 _MAJOR, _MINOR, _ = PINS["kubernetes"].version.split(".")
@@ -125,7 +125,7 @@ TOOLS: Final = (
         unoptimized="github.com/pulumi/pulumi-kubernetes/sdk/v4/...",
         changes=tuple(
             # The embedded files are generated copies of these, with the version in the schema.
-            Change(
+            SourcePatch(
                 "cmd/pulumi-resource-kubernetes/main.go",
                 f"//go:embed {name}-embed.json",
                 f"//go:embed {name}.json",

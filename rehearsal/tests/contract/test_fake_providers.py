@@ -12,7 +12,7 @@ from ebbtide.providers.constraints import constraints_of
 from ebbtide_rehearsal.cloud.azure import AzureProvider
 from ebbtide_rehearsal.cloud.core.read_back import as_read, defaults_of
 from ebbtide_rehearsal.cloud.gcp import Gcp
-from ebbtide_rehearsal.cloud.provider import Call, Change, Read, RefusedError
+from ebbtide_rehearsal.cloud.provider import Call, DiffResult, Read, RefusedError
 from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.provider_schemas.constraints import descendants
 from rehearsal.tests.control_planes import FakeControlPlanes
@@ -105,7 +105,7 @@ def test_a_resource_reads_back_as_it_was_created(fake: Fixture) -> None:
     """A refresh changes nothing, and the same inputs are no difference."""
     identity, read = fake.create()
     assert read.inputs == fake.checked()
-    assert fake.provider.diff(fake.call(), identity, read, fake.checked()) == Change()
+    assert fake.provider.diff(fake.call(), identity, read, fake.checked()) == DiffResult()
 
 
 def test_an_update_and_a_replacement(fake: Fixture) -> None:
@@ -113,9 +113,9 @@ def test_an_update_and_a_replacement(fake: Fixture) -> None:
     identity, read = fake.create()
     (updated,), (replaced,) = fake.case.update, fake.case.replacement
     updates, replacements = fake.checked(**fake.case.update), fake.checked(**fake.case.replacement)
-    assert fake.provider.diff(fake.call(), identity, read, updates) == Change((updated,))
+    assert fake.provider.diff(fake.call(), identity, read, updates) == DiffResult((updated,))
     change = fake.provider.diff(fake.call(), identity, read, replacements)
-    assert change == Change((replaced,), (replaced,), delete_first=True)
+    assert change == DiffResult((replaced,), (replaced,), delete_first=True)
     assert replaced in constraints_of(fake.case.type).replaces
 
 

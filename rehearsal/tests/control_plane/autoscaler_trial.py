@@ -13,7 +13,7 @@ from ebbtide_rehearsal.cloud.nodes.fleet import Fleet
 from ebbtide_rehearsal.cloud.nodes.machines import Machine, put
 from ebbtide_rehearsal.cloud.nodes.names import new_name
 from ebbtide_rehearsal.cloud.nodes.reading import Reader
-from ebbtide_rehearsal.cloud.nodes.settings import Settings
+from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
 from ebbtide_rehearsal.cloud.pools import NodePool, register
 from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.control_plane.cluster import Object, pod, wait
@@ -47,7 +47,7 @@ class Trial:
         for pool in case_pools:
             register(store, pool)
         instruct(store, CLUSTER, Autoscaling(expander=expander, idle_seconds=1, settle_seconds=0))
-        return cls(store, Fleet(CLUSTER, store, Settings()), Reader(api, store, CLUSTER))
+        return cls(store, Fleet(CLUSTER, store, NodeSettings()), Reader(api, store, CLUSTER))
 
 
 def join(api: Api, actuator: Actuator, trials: Sequence[Trial], pool: NodePool, number: int) -> str:

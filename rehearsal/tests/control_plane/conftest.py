@@ -11,7 +11,7 @@ from rich.console import Console
 
 from ebbtide_rehearsal.cloud.api_server_proxy import ApiServerProxy
 from ebbtide_rehearsal.cloud.store import Store
-from ebbtide_rehearsal.control_plane import NAMES, ControlPlane, Settings, Tools
+from ebbtide_rehearsal.control_plane import NAMES, ControlPlane, ControlPlaneSettings, Tools
 from ebbtide_rehearsal.tools import Tools as EngineTools
 from ebbtide_rehearsal.tools import ensure, narration
 from rehearsal.tests.control_plane.cluster import Object, wait
@@ -51,7 +51,7 @@ def engine_tools() -> EngineTools:
 def control_plane(tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """A control plane for the tests of a file."""
     directory: Path = tmp_path_factory.mktemp("control-plane")
-    with ControlPlane.start(directory, tools, Settings(name="tried", cloud="gke")) as started:
+    with ControlPlane.start(directory, tools, ControlPlaneSettings(name="tried", cloud="gke")) as started:
         yield started
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from ebbtide.kubernetes_api import Api
-from ebbtide_rehearsal.cloud.faults import RECLAIM, Fault
-from ebbtide_rehearsal.cloud.nodes import Nodes, Settings
+from ebbtide_rehearsal.cloud.faults import RECLAIM, InjectedFault
+from ebbtide_rehearsal.cloud.nodes import Nodes, NodeSettings
 from ebbtide_rehearsal.cloud.pools import NodePool, Taint, register
 from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.control_plane.cluster import Object, pod
@@ -16,7 +16,7 @@ from rehearsal.tests.control_plane.cluster import Object, pod
 CLUSTER = "projects/acme/locations/us-central1-a/clusters/tried"
 SPEED = 200
 
-QUICK = Settings(step_seconds=0.2, notice_seconds=8, pod_grace_seconds=3)
+QUICK = NodeSettings(step_seconds=0.2, notice_seconds=8, pod_grace_seconds=3)
 """The clouds' own settings, but for the time that runs by the wall clock."""
 
 
@@ -68,7 +68,7 @@ class Running:
 
     def reclaim(self, pool: str, **details: Any) -> None:
         """Have the cloud take nodes back."""
-        self.store.ask(Fault(RECLAIM, pool, 1, details))
+        self.store.ask(InjectedFault(RECLAIM, pool, 1, details))
 
     def event_messages(self, namespace: str, reason: str) -> list[str]:
         """Return the messages of a namespace's events with a reason."""
@@ -78,7 +78,7 @@ class Running:
 
 @contextmanager
 def running(
-    api: Api, directory: Path, *pools: NodePool, settings: Settings = QUICK, speed: float = SPEED
+    api: Api, directory: Path, *pools: NodePool, settings: NodeSettings = QUICK, speed: float = SPEED
 ) -> Generator[Running]:
     """Run the controllers of node pools until the end of the block."""
     store = Store(directory / "store", speed=speed)

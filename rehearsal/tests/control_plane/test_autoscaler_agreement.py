@@ -14,12 +14,12 @@ import pytest
 
 from ebbtide.kubernetes_api import Api
 from ebbtide_rehearsal.cloud.autoscaling import Expander
-from ebbtide_rehearsal.cloud.faults import NO_STOCK, Fault
+from ebbtide_rehearsal.cloud.faults import NO_STOCK, InjectedFault
 from ebbtide_rehearsal.cloud.nodes.actuator import Actuator
 from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot
 from ebbtide_rehearsal.cloud.nodes.growing import grow, offers
 from ebbtide_rehearsal.cloud.nodes.names import group
-from ebbtide_rehearsal.cloud.nodes.settings import Settings
+from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
 from ebbtide_rehearsal.cloud.nodes.shrinking import Review, review
 from ebbtide_rehearsal.cloud.pools import NodePool, Taint
 from ebbtide_rehearsal.control_plane import RUNS_FOR, ControlPlane
@@ -164,7 +164,7 @@ def test_scale_ups(name: str, control_plane: ControlPlane, cluster_autoscaler: P
     trials = [Trial.of(api, tmp_path / whose, case.pools, case.expander) for whose in ("ours", "real")]
     for trial in trials:
         if case.no_stock:
-            trial.store.ask(Fault(NO_STOCK, case.no_stock))
+            trial.store.ask(InjectedFault(NO_STOCK, case.no_stock))
     mine, theirs = trials
     snapshot = wait(
         mine.reader.snapshot,
@@ -261,8 +261,10 @@ def test_scale_downs(
     busy = Idle(goes=False, requests=LARGE)
     _run(api, place, "busy", busy, nodeSelector={"kubernetes.io/hostname": names[1]})
     snapshot = mine.reader.snapshot()
-    before = review(snapshot, Review({}, {}, (), ()), frozenset(), None, Settings())
-    leaving = review(replace(snapshot, now=snapshot.now + 10), before, frozenset(), None, Settings()).leave
+    before = review(snapshot, Review({}, {}, (), ()), frozenset(), None, NodeSettings())
+    leaving = review(
+        replace(snapshot, now=snapshot.now + 10), before, frozenset(), None, NodeSettings()
+    ).leave
     groups = NodeGroups(CLUSTER, theirs.store, actuator, theirs.fleet)
     with deciding(control_plane, cluster_autoscaler, groups, tmp_path) as real:
         decisions = real.settled()

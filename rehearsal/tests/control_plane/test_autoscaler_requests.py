@@ -11,10 +11,10 @@ import pytest
 from ebbtide.kubernetes_api import Api
 from ebbtide_rehearsal.cloud.nodes.actuator import Actuator
 from ebbtide_rehearsal.cloud.nodes.atomic import ordered
-from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, Request
+from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, ProvisioningRequest
 from ebbtide_rehearsal.cloud.nodes.names import group
 from ebbtide_rehearsal.cloud.nodes.queueing import decide
-from ebbtide_rehearsal.cloud.nodes.settings import Settings
+from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
 from ebbtide_rehearsal.cloud.nodes.verdicts import ATOMIC, CHECK, Order, RequestCondition
 from ebbtide_rehearsal.cloud.pools import NodePool
 from ebbtide_rehearsal.control_plane import ControlPlane
@@ -84,14 +84,14 @@ def _ours(snapshot: ClusterSnapshot, trial: Trial) -> tuple[Counter[str], Condit
     (request,) = snapshot.requests
     nodes, conditions = Counter[str](), dict[str, tuple[str, str, str]]()
 
-    def tell(request: Request, new: RequestCondition) -> Request:
+    def tell(request: ProvisioningRequest, new: RequestCondition) -> ProvisioningRequest:
         conditions[new.kind] = (str(new.status), new.reason, new.message)
         kinds = {name for name, (status, *_) in conditions.items() if status == "True"}
         return replace(request, conditions=frozenset(kinds), denied=frozenset(conditions.keys() - kinds))
 
     while True:
         snapshot = replace(snapshot, machines=trial.fleet.all())
-        match decide(request, snapshot, 0, trial.fleet.backoff.until, Settings()):
+        match decide(request, snapshot, 0, trial.fleet.backoff.until, NodeSettings()):
             case RequestCondition() as new:
                 request = tell(request, new)
             case Order(pool, zones):

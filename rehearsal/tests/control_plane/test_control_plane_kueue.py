@@ -18,7 +18,7 @@ from ebbtide.placement.kueue import QUEUES_LABEL, layers
 from ebbtide.placement.marks import marks
 from ebbtide.placement.queueing import queueing
 from ebbtide.workloads.several_nodes import job_over_nodes
-from ebbtide_rehearsal.control_plane import RUNS_FOR, ControlPlane, Settings, Tools
+from ebbtide_rehearsal.control_plane import RUNS_FOR, ControlPlane, ControlPlaneSettings, Tools
 from rehearsal.tests.control_plane.cluster import Object, condition, gone, job, namespace, node, pod, wait
 from rehearsal.tests.control_plane.commands import Kubectl, rendered, run
 from tests.repository import ROOT
@@ -41,7 +41,7 @@ def declaration() -> Cluster:
 @pytest.fixture(scope="module")
 def cluster(tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """A control plane that reaches nodes where GKE's does."""
-    settings = Settings(name="queued", cloud="gke", open_ports=GKE_PORTS)
+    settings = ControlPlaneSettings(name="queued", cloud="gke", open_ports=GKE_PORTS)
     with ControlPlane.start(tmp_path_factory.mktemp("queued"), tools, settings) as started:
         yield started
 

@@ -11,7 +11,13 @@ from pathlib import Path
 import pytest
 
 from ebbtide.kubernetes_api import Api, ApiError
-from ebbtide_rehearsal.control_plane import NAMES, ControlPlane, ControlPlaneError, Settings, Tools
+from ebbtide_rehearsal.control_plane import (
+    NAMES,
+    ControlPlane,
+    ControlPlaneError,
+    ControlPlaneSettings,
+    Tools,
+)
 from ebbtide_rehearsal.control_plane.identities import kubeconfig
 from rehearsal.tests.control_plane.cluster import Object, namespace, wait
 from rehearsal.tests.control_plane.commands import run
@@ -55,7 +61,7 @@ class _Without:
 @pytest.fixture(scope="module")
 def second(tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """Another control plane, of the other cloud, with members."""
-    settings = Settings(name="second", cloud="aks", members={"ada@acme.example": ["vision"]})
+    settings = ControlPlaneSettings(name="second", cloud="aks", members={"ada@acme.example": ["vision"]})
     with ControlPlane.start(tmp_path_factory.mktemp("second"), tools, settings) as started:
         yield started
 
@@ -131,12 +137,14 @@ def test_a_program_that_does_not_start(tools: Tools, tmp_path: Path) -> None:
     bad.write_text("#!/bin/sh\necho the disk is made of cheese\nexit 3\n")
     bad.chmod(0o755)
     with pytest.raises(ControlPlaneError, match=r"(?s)etcd ended with status 3.*made of cheese"):
-        ControlPlane.start(tmp_path / "it", _Without(tools, "etcd", bad), Settings(name="bad", cloud="gke"))
+        ControlPlane.start(
+            tmp_path / "it", _Without(tools, "etcd", bad), ControlPlaneSettings(name="bad", cloud="gke")
+        )
 
 
 def test_a_cluster_made_again_is_empty(tools: Tools, tmp_path: Path) -> None:
     """A new control plane in a used directory has none of the earlier objects."""
-    settings = Settings(name="again", cloud="gke")
+    settings = ControlPlaneSettings(name="again", cloud="gke")
     with ControlPlane.start(tmp_path, tools, settings) as first:
         namespace(first.api, "before")
     with ControlPlane.start(tmp_path, tools, settings) as again:

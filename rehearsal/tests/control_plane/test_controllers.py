@@ -14,7 +14,7 @@ from ebbtide.model import declare
 from ebbtide.placement.derive import profile
 from ebbtide.workloads.experiments import experiment
 from ebbtide.workloads.search_spaces import Categorical, Discrete, Double, Int, Space
-from ebbtide_rehearsal.control_plane import NAMES, ControlPlane, Settings
+from ebbtide_rehearsal.control_plane import NAMES, ControlPlane, ControlPlaneSettings
 from ebbtide_rehearsal.tools import Tools, ensure, narration
 from rehearsal.tests.control_plane.cluster import Object, condition, namespace, node, pod, wait
 from rehearsal.tests.control_plane.commands import Kubectl, run
@@ -35,7 +35,7 @@ def _cluster(directory: Path, tools: Tools, installed: Tools) -> Iterator[Contro
     manifests = installed.path("katib-manifests") / "installs" / "katib-standalone"
     written = run(installed.path("kubectl"), "kustomize", manifests)
     objects = after([item for item in yaml.safe_load_all(written) if item], patches(HOME, CREDENTIALS))
-    settings = Settings(name="tuned", cloud="gke", open_ports=GKE_PORTS)
+    settings = ControlPlaneSettings(name="tuned", cloud="gke", open_ports=GKE_PORTS)
     with ControlPlane.start(directory, tools, settings) as started:
         node(started.api, "system", labels=dict(HOME.node_selector))
         kubectl = Kubectl(installed, started)

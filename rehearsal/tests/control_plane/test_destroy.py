@@ -14,7 +14,7 @@ from ebbtide.invocation import command_line
 from ebbtide.placement import Profile
 from ebbtide.preview.stack_files import read_stack
 from ebbtide.workloads.jobs import job
-from ebbtide_rehearsal.cloud.settings import Settings
+from ebbtide_rehearsal.cloud.settings import CloudSettings
 from ebbtide_rehearsal.control_plane import RUNS_FOR
 from ebbtide_rehearsal.stage import Stage, stage
 from ebbtide_rehearsal.tools import all_items, ensure, narration
@@ -48,7 +48,7 @@ def added() -> Iterator[Stage]:
     files = read_stack(ROOT, "dev").declaring(DECLARED)
     with narration(Console(stderr=True)) as say:
         tools = ensure(all_items(), say=say)
-    with stage(files, Settings(speed=60, declaration=DECLARED), tools) as made:
+    with stage(files, CloudSettings(speed=60, declaration=DECLARED), tools) as made:
         assert made.engine.up().errors == ()
         profile = Profile.load(made.engine.outputs()["placementProfile"])
         api = made.api()

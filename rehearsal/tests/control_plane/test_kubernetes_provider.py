@@ -12,7 +12,7 @@ from pulumi_kubernetes import Provider
 
 from components.addons.manifest import Manifest, obj
 from ebbtide.recording.record import record
-from ebbtide_rehearsal.cloud.faults import API_ERROR, SLOW, Fault
+from ebbtide_rehearsal.cloud.faults import API_ERROR, SLOW, InjectedFault
 from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.control_plane import ControlPlane
 from ebbtide_rehearsal.strict import wrong_fields
@@ -141,13 +141,13 @@ def test_the_api_fails_and_is_slow_on_request(stack: Stack, kubeconfig: str, sto
     kind = "kubernetes:core/v1:ServiceAccount"
     for operation, label in (("create", "a"), ("update", "b")):
         account = obj("v1", "ServiceAccount", "sa", NAMESPACE, metadata={"labels": {"is": label}})
-        store.ask(Fault(API_ERROR, f"{operation} {kind}", 1, {"message": f"no {operation} now"}))
+        store.ask(InjectedFault(API_ERROR, f"{operation} {kind}", 1, {"message": f"no {operation} now"}))
         with pytest.raises(automation.CommandError, match=f"no {operation} now"):
             stack.up(_program(kubeconfig, account))
-        store.ask(Fault(SLOW, f"{operation} {kind} sa", 1, {"seconds": 0.5}))
+        store.ask(InjectedFault(SLOW, f"{operation} {kind} sa", 1, {"seconds": 0.5}))
         stack.up(_program(kubeconfig, account))
         assert store.faults(SLOW) == {}
-    store.ask(Fault(API_ERROR, f"delete {kind}", 1, {"message": "no delete now"}))
+    store.ask(InjectedFault(API_ERROR, f"delete {kind}", 1, {"message": "no delete now"}))
     with pytest.raises(automation.CommandError, match="no delete now"):
         stack.up(_program(kubeconfig))
     assert [event.kind for event in store.events()] == ["api-error"] * 3

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ebbtide_rehearsal.cloud.faults import NO_STOCK, QUOTA, Fault
+from ebbtide_rehearsal.cloud.faults import NO_STOCK, QUOTA, InjectedFault
 from ebbtide_rehearsal.cloud.pools import forget
 from ebbtide_rehearsal.control_plane import RUNS, RUNS_FOR, ControlPlane
 from rehearsal.tests.control_plane.cluster import Object, condition, job, namespace, wait
@@ -128,8 +128,10 @@ def test_what_holds_a_node_is_said(control_plane: ControlPlane, tmp_path: Path) 
         wait(lambda: cloud.nodes("cpu"), lambda names: not names, seconds=60)
 
 
-@pytest.mark.parametrize("fault", [Fault(NO_STOCK, "cheap"), Fault(QUOTA, "N2_CPUS", details={"limit": 4})])
-def test_the_next_pool_takes_over(control_plane: ControlPlane, tmp_path: Path, fault: Fault) -> None:
+@pytest.mark.parametrize(
+    "fault", [InjectedFault(NO_STOCK, "cheap"), InjectedFault(QUOTA, "N2_CPUS", details={"limit": 4})]
+)
+def test_the_next_pool_takes_over(control_plane: ControlPlane, tmp_path: Path, fault: InjectedFault) -> None:
     """The next pool grows when the cheapest gets no node, and the timeline has both."""
     api, place = control_plane.api, namespace(control_plane.api, f"fall-{fault.kind}")
     same = {"labels": {"pool": "x"}, "taints": work_pool("x").taints}

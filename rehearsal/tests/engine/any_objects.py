@@ -7,7 +7,7 @@ import grpc
 from pulumi.runtime.proto import provider_pb2, resource_pb2, resource_pb2_grpc
 
 from ebbtide_rehearsal.cloud.protocol import Servicer
-from ebbtide_rehearsal.cloud.provider import Call, Change, Failure, Made, Properties, Read
+from ebbtide_rehearsal.cloud.provider import Call, DiffResult, Failure, Made, Properties, Read
 
 
 class AnyObjects:
@@ -26,16 +26,16 @@ class AnyObjects:
         del variables
         return ()
 
-    def change_config(self, old: Properties, new: Properties) -> Change:
+    def change_config(self, old: Properties, new: Properties) -> DiffResult:
         """See `Provider.change_config`."""
-        return Change(tuple(name for name in {**old, **new} if old.get(name) != new.get(name)))
+        return DiffResult(tuple(name for name in {**old, **new} if old.get(name) != new.get(name)))
 
     def check(self, call: Call, old: Properties, new: Properties) -> tuple[Properties, Sequence[Failure]]:
         """See `Provider.check`."""
         del call, old
         return new, ()
 
-    def diff(self, call: Call, identity: str, old: Read, new: Properties) -> Change:
+    def diff(self, call: Call, identity: str, old: Read, new: Properties) -> DiffResult:
         """See `Provider.diff`."""
         del call, identity
         return self.change_config(old.inputs, new)

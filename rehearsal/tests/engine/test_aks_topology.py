@@ -10,7 +10,7 @@ import pytest
 from pulumi import automation
 
 from ebbtide_rehearsal.cloud.azure import AzureProvider, seed_cluster
-from ebbtide_rehearsal.cloud.faults import API_ERROR, Fault
+from ebbtide_rehearsal.cloud.faults import API_ERROR, InjectedFault
 from ebbtide_rehearsal.cloud.pools import pools
 from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.control_planes import FakeControlPlanes
@@ -98,7 +98,7 @@ def test_a_change_that_failed_is_sent_again_after_a_refresh(tmp_path: Path) -> N
         pool(declaration, "system")["nodes"] = {"max": 6}
         stack.declare(declaration)
         target = "update azure-native:containerservice:ManagedCluster"
-        store.ask(Fault(API_ERROR, target, times=1, details={"message": "Conflict"}))
+        store.ask(InjectedFault(API_ERROR, target, times=1, details={"message": "Conflict"}))
         with pytest.raises(automation.CommandError):
             stack.up()
         stack.refresh()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pulumi.automation import CommandError
 
-from ebbtide_rehearsal.cloud.faults import API_ERROR, NO_STOCK, Fault
+from ebbtide_rehearsal.cloud.faults import API_ERROR, NO_STOCK, InjectedFault
 from ebbtide_rehearsal.cloud.gcp import Gcp, seed_cluster
 from ebbtide_rehearsal.cloud.nodes.machines import Machine, put
 from ebbtide_rehearsal.cloud.store import Store
@@ -206,7 +206,7 @@ def test_an_api_error_leaves_what_was_made_and_the_next_up_goes_on(
     stack.declare(declared)
     message = "googleapi: Error 503: The service is currently unavailable., backendError"
     target = "create gcp:container/nodePool:NodePool train-cpu"
-    rehearsed.store.ask(Fault(API_ERROR, target, times=1, details={"message": message}))
+    rehearsed.store.ask(InjectedFault(API_ERROR, target, times=1, details={"message": message}))
     with pytest.raises(CommandError, match="Error 503: The service is currently unavailable"):
         stack.up()
     assert "train-cpu" in stack.up().changed["create"]
@@ -218,7 +218,7 @@ def test_a_pool_whose_first_nodes_do_not_come(rehearsed: Rehearsed, declared: De
     """It is in the engine's state, and the next up goes on with it."""
     stack = rehearsed.stack
     stack.declare(declared)
-    sold_out = rehearsed.store.ask(Fault(NO_STOCK, "system"))
+    sold_out = rehearsed.store.ask(InjectedFault(NO_STOCK, "system"))
     with pytest.raises(CommandError, match="NodePool system was created in the error state"):
         stack.up()
     rehearsed.store.lift(sold_out)

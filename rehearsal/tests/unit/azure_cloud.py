@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from ebbtide_rehearsal.cloud.azure import AzureProvider
-from ebbtide_rehearsal.cloud.provider import Call, Change, Made, Properties, Read
+from ebbtide_rehearsal.cloud.provider import Call, DiffResult, Made, Properties, Read
 from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.control_planes import FakeControlPlanes
 
@@ -97,7 +97,7 @@ class Azure:
         assert not failures
         return self.provider.update(call, made.id, Read(made.id, old, made.state), new)
 
-    def plan(self, kind: str, before: Properties, after: Properties) -> Change:
+    def plan(self, kind: str, before: Properties, after: Properties) -> DiffResult:
         """Compare a resource's changed inputs."""
         call = Call(f"azure-native:{kind}", "it", "")
         old, _ = self.provider.check(call, {}, before)

@@ -11,7 +11,7 @@ from ebbtide.recording.values import revealed
 from ebbtide_rehearsal.cloud.gcp import Gcp
 from ebbtide_rehearsal.cloud.gcp.request import CLUSTER, NETWORK, NODE_POOL, SUBNETWORK, Request
 from ebbtide_rehearsal.cloud.pools import NodePool, pools
-from ebbtide_rehearsal.cloud.provider import Call, Change, Failure, Made, Read
+from ebbtide_rehearsal.cloud.provider import Call, DiffResult, Failure, Made, Read
 from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.control_planes import FakeControlPlanes
 from tests.declarations import GKE
@@ -49,7 +49,7 @@ class Cloud:
         assert result is not None
         return result
 
-    def diff(self, identity: str, inputs: Mapping[str, Any]) -> Change:
+    def diff(self, identity: str, inputs: Mapping[str, Any]) -> DiffResult:
         """Compare changed inputs."""
         call, old = self._call_of(identity), self.read(identity)
         completed, _ = self.provider.check(call, old.inputs, inputs)

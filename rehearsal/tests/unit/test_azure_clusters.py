@@ -9,7 +9,7 @@ import pytest
 
 from ebbtide_rehearsal.cloud.azure import seed_cluster, seed_subnet
 from ebbtide_rehearsal.cloud.azure.aks import autoscaler, cluster_network_rules, cluster_rules
-from ebbtide_rehearsal.cloud.faults import QUOTA, Fault
+from ebbtide_rehearsal.cloud.faults import QUOTA, InjectedFault
 from ebbtide_rehearsal.cloud.pools import Taint, pools
 from ebbtide_rehearsal.cloud.provider import RefusedError
 from rehearsal.tests.unit.azure_cloud import (
@@ -153,7 +153,7 @@ def test_addresses_that_dns_cannot_have(tmp_path: Path, address: str) -> None:
 def test_a_subscription_with_clusters_enough(tmp_path: Path) -> None:
     """The quota for clusters is one of its own (azure-aks-docs, quotas-skus-regions)."""
     azure = Azure(tmp_path).with_cluster()
-    azure.store.ask(Fault(QUOTA, "managedClusters", details={"limit": 1}))
+    azure.store.ask(InjectedFault(QUOTA, "managedClusters", details={"limit": 1}))
     with pytest.raises(RefusedError, match="Maximum allowed: 1, Current usage: 1, Additional requested: 1"):
         azure.make_cluster(resourceName="second", agentPoolProfiles=[{**SYSTEM, "vnetSubnetID": None}])
 

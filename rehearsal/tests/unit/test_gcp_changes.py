@@ -16,7 +16,7 @@ from ebbtide_rehearsal.cloud.gcp.request import (
     SUBNETWORK,
 )
 from ebbtide_rehearsal.cloud.nodes.machines import Machine, put
-from ebbtide_rehearsal.cloud.provider import Call, Change, Read, RefusedError
+from ebbtide_rehearsal.cloud.provider import Call, DiffResult, Read, RefusedError
 from rehearsal.tests.unit.gcp_cloud import CLUSTER_ID, PROJECT, Cloud, base, with_cluster
 
 UPDATED: list[tuple[str, dict[str, Any], str]] = [
@@ -83,9 +83,9 @@ def test_changed_in_place(cloud: Cloud, name: str, changes: dict[str, Any], chan
     """Properties without `forceNew` in Terraform's schema are updated in place, after which nothing
     differs."""
     inputs = base(name, **changes)
-    assert cloud.diff(IDS[name], inputs) == Change((changed,))
+    assert cloud.diff(IDS[name], inputs) == DiffResult((changed,))
     cloud.update(IDS[name], inputs)
-    assert cloud.diff(IDS[name], inputs) == Change()
+    assert cloud.diff(IDS[name], inputs) == DiffResult()
 
 
 @pytest.mark.parametrize(("name", "changes", "replaced"), REPLACED)
@@ -100,7 +100,7 @@ def test_only_a_new_one_has_it(cloud: Cloud, name: str, changes: dict[str, Any],
 def test_a_new_name_needs_no_room(cloud: Cloud) -> None:
     """Under another name the new one can come before the old one goes."""
     change = cloud.diff(IDS["train-cpu"], base("train-cpu", name="cpu-two"))
-    assert change == Change(("name",), ("name",), delete_first=False)
+    assert change == DiffResult(("name",), ("name",), delete_first=False)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_a_new_name_needs_no_room(cloud: Cloud) -> None:
 def test_the_same_in_other_words(cloud: Cloud, name: str, changes: dict[str, Any]) -> None:
     """A link, an id and a name are one reference; an empty list is none; what is computed stays when it is
     omitted."""
-    assert cloud.diff(IDS[name], base(name, **changes)) == Change()
+    assert cloud.diff(IDS[name], base(name, **changes)) == DiffResult()
 
 
 def test_changes_by_others_are_read_back(cloud: Cloud) -> None:
@@ -128,7 +128,7 @@ def test_changes_by_others_are_read_back(cloud: Cloud) -> None:
     read = cloud.read(IDS["train-cpu"])
 
     assert read.inputs["autoscaling"] == other
-    assert cloud.diff(IDS["train-cpu"], base("train-cpu")) == Change(("autoscaling",))
+    assert cloud.diff(IDS["train-cpu"], base("train-cpu")) == DiffResult(("autoscaling",))
 
 
 def test_a_label_that_the_cloud_adds_replaces_nothing(cloud: Cloud) -> None:
@@ -138,7 +138,7 @@ def test_a_label_that_the_cloud_adds_replaces_nothing(cloud: Cloud) -> None:
     assert pool is not None
     config = pool.state["nodeConfig"]
     assert config["resourceLabels"]["goog-gke-node-pool-provisioning-model"] == "spot"
-    assert cloud.diff(IDS["train-cpu"], base("train-cpu")) == Change()
+    assert cloud.diff(IDS["train-cpu"], base("train-cpu")) == DiffResult()
 
     marked = {
         **config,
@@ -149,7 +149,7 @@ def test_a_label_that_the_cloud_adds_replaces_nothing(cloud: Cloud) -> None:
         ],
     }
     cloud.store.put(pool.having(nodeConfig=marked))
-    assert cloud.diff(IDS["train-cpu"], base("train-cpu")) == Change(("nodeConfig",))
+    assert cloud.diff(IDS["train-cpu"], base("train-cpu")) == DiffResult(("nodeConfig",))
 
 
 @pytest.mark.parametrize(
@@ -224,8 +224,8 @@ def test_both_counts_are_refused_of_a_new_pool_alone(cloud: Cloud) -> None:
 
     made = cloud.create(NODE_POOL, fixed)
     newer = base("train-cpu", name="fixed", autoscaling=None, initialNodeCount=None)
-    assert cloud.diff(made.id, newer | {"nodeCount": 1}) == Change()
-    assert cloud.diff(made.id, newer | {"nodeCount": 2}) == Change(("nodeCount",))
+    assert cloud.diff(made.id, newer | {"nodeCount": 1}) == DiffResult()
+    assert cloud.diff(made.id, newer | {"nodeCount": 2}) == DiffResult(("nodeCount",))
     cloud.update(made.id, fixed | {"nodeCount": 2})
     assert cloud.node_pools()["fixed"].initial == 2
 
@@ -235,10 +235,10 @@ def test_a_node_count_resizes_a_pool_and_an_omitted_one_leaves_it(cloud: Cloud) 
     fixed = base("train-cpu", name="fixed", autoscaling=None, initialNodeCount=None)
     made = cloud.create(NODE_POOL, fixed | {"nodeCount": 2})
     assert (made.state["nodeCount"], made.state["initialNodeCount"]) == (2, 2)
-    assert cloud.diff(made.id, fixed | {"nodeCount": 3}) == Change(("nodeCount",))
-    assert cloud.diff(made.id, fixed | {"initialNodeCount": 2}) == Change()
+    assert cloud.diff(made.id, fixed | {"nodeCount": 3}) == DiffResult(("nodeCount",))
+    assert cloud.diff(made.id, fixed | {"initialNodeCount": 2}) == DiffResult()
     assert cloud.diff(made.id, fixed | {"initialNodeCount": 3}).replaces == ("initialNodeCount",)
-    assert cloud.diff(made.id, fixed) == Change()
+    assert cloud.diff(made.id, fixed) == DiffResult()
 
     assert cloud.update(made.id, fixed | {"nodeCount": 3})["nodeCount"] == 3
     assert cloud.node_pools()["fixed"].initial == 3
@@ -252,9 +252,9 @@ def test_the_size_of_an_autoscaled_pool_is_read(cloud: Cloud) -> None:
         name = f"cpu-{number}"
         put(cloud.store, Machine(CLUSTER_ID, "cpu", name, "us-central1-a", "gke", 0.1, 0, "running", 0))
     assert cloud.read(IDS["train-cpu"]).state["nodeCount"] == 4
-    assert cloud.diff(IDS["train-cpu"], base("train-cpu")) == Change()
+    assert cloud.diff(IDS["train-cpu"], base("train-cpu")) == DiffResult()
     fixed = base("train-cpu", autoscaling=None, initialNodeCount=None, nodeCount=2)
-    assert cloud.diff(IDS["train-cpu"], fixed) == Change(("autoscaling", "nodeCount"))
+    assert cloud.diff(IDS["train-cpu"], fixed) == DiffResult(("autoscaling", "nodeCount"))
 
 
 def test_a_count_that_the_state_has_already_resizes_nothing(cloud: Cloud) -> None:
@@ -271,11 +271,11 @@ def test_a_count_that_the_state_has_already_resizes_nothing(cloud: Cloud) -> Non
     stored = cloud.store.get("gcp", made.id)
     assert stored is not None
     stale = Read(made.id, stored.inputs, made.state)
-    assert cloud.provider.diff(call, made.id, stale, completed) == Change(("autoscaling",))
+    assert cloud.provider.diff(call, made.id, stale, completed) == DiffResult(("autoscaling",))
     assert cloud.provider.update(call, made.id, stale, completed)["nodeCount"] == 4
     assert cloud.node_pools()["scaled"].initial == 4
 
-    assert cloud.diff(made.id, fixed) == Change(("nodeCount",))
+    assert cloud.diff(made.id, fixed) == DiffResult(("nodeCount",))
     assert cloud.update(made.id, fixed)["nodeCount"] == 1
     assert cloud.node_pools()["scaled"].initial == 1
 
@@ -319,4 +319,4 @@ def test_settings_that_the_provider_does_not_have(tmp_path: Path) -> None:
     provider = Cloud(tmp_path).provider
     assert [failure.property for failure in provider.check_config({"projekt": PROJECT})] == ["projekt"]
     assert provider.check_config({"project": PROJECT, "version": "10.2.0"}) == []
-    assert provider.change_config({"project": "a"}, {"project": "b"}) == Change(("project",))
+    assert provider.change_config({"project": "a"}, {"project": "b"}) == DiffResult(("project",))

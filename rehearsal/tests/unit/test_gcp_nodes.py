@@ -11,12 +11,12 @@ from ebbtide.model.rules.rule import PoolIn
 from ebbtide.placement.derive import profile
 from ebbtide.placement.marks import marks
 from ebbtide.reading.inputs import Inputs
-from ebbtide_rehearsal.cloud.faults import NO_STOCK, Fault
+from ebbtide_rehearsal.cloud.faults import NO_STOCK, InjectedFault
 from ebbtide_rehearsal.cloud.gcp import SeededNetwork, seed_cluster, seed_network
 from ebbtide_rehearsal.cloud.gcp.machine_pool import ephemeral_gib
 from ebbtide_rehearsal.cloud.gcp.request import CLUSTER, NODE_POOL
 from ebbtide_rehearsal.cloud.pools import Taint
-from ebbtide_rehearsal.cloud.provider import Change, RefusedError, UnfinishedError
+from ebbtide_rehearsal.cloud.provider import DiffResult, RefusedError, UnfinishedError
 from rehearsal.tests.unit.gcp_cloud import CLUSTER_ID, Cloud, asked_for, base, with_cluster
 from tests.declarations import GKE, changed, only
 
@@ -180,12 +180,12 @@ def test_a_changed_pool_is_changed_for_its_nodes_too(tmp_path: Path) -> None:
 def test_first_nodes_that_do_not_come(tmp_path: Path) -> None:
     """The pool exists nonetheless, in error; an initially empty one does not wait for nodes."""
     cloud = with_cluster(tmp_path)
-    cloud.store.ask(Fault(NO_STOCK))
+    cloud.store.ask(InjectedFault(NO_STOCK))
     with pytest.raises(UnfinishedError, match='system was created in the error state "RUNNING_WITH_ERROR"'):
         cloud.create(NODE_POOL, base("train-system"))
     cloud.create(NODE_POOL, base("train-cpu"))
     assert cloud.node_pools().keys() == {"cpu", "system"}
-    assert cloud.diff(f"{CLUSTER_ID}/nodePools/system", base("train-system")) == Change()
+    assert cloud.diff(f"{CLUSTER_ID}/nodePools/system", base("train-system")) == DiffResult()
 
 
 def test_a_default_pool_that_is_kept(tmp_path: Path) -> None:

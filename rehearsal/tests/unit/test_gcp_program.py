@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ebbtide_rehearsal.cloud.gcp.kinds import KINDS
-from ebbtide_rehearsal.cloud.provider import Change
+from ebbtide_rehearsal.cloud.provider import DiffResult
 from rehearsal.tests.unit.gcp_cloud import Cloud, asked_for
 from tests.declarations import GKE, Declaration, changed
 from tests.repository import STACK_FILES, declaration, relative
@@ -37,7 +37,7 @@ def test_all_of_it_comes_and_goes(tmp_path: Path, declared: Declaration) -> None
         created = cloud.create(resource.type, inputs, resource.name)
         assert created.id == resource.id
         assert (cloud.read(created.id).inputs, []) == cloud.check(resource.type, inputs)
-        assert cloud.diff(created.id, inputs) == Change()
+        assert cloud.diff(created.id, inputs) == DiffResult()
         made.append(created.id)
 
     assert {pool["name"] for pool in declared["pools"]} <= cloud.node_pools().keys()

@@ -16,7 +16,7 @@ import pytest
 from ebbtide.catalog import COMPUTE_CLASS
 from ebbtide.placement.profile import Toleration
 from ebbtide_rehearsal.cloud.clock import Clock
-from ebbtide_rehearsal.cloud.faults import NO_STOCK, QUOTA, Fault
+from ebbtide_rehearsal.cloud.faults import NO_STOCK, QUOTA, InjectedFault
 from ebbtide_rehearsal.cloud.nodes.actuator import Actuator
 from ebbtide_rehearsal.cloud.nodes.autoscaler import Autoscaler
 from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, Node
@@ -25,7 +25,7 @@ from ebbtide_rehearsal.cloud.nodes.machines import put
 from ebbtide_rehearsal.cloud.nodes.message_ids import OUT_OF_RESOURCES, QUOTA_EXCEEDED, SKIPPED
 from ebbtide_rehearsal.cloud.nodes.objects import Object, amounts
 from ebbtide_rehearsal.cloud.nodes.pods import Pod
-from ebbtide_rehearsal.cloud.nodes.settings import Settings
+from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
 from ebbtide_rehearsal.cloud.pools import NodePool, Taint, register
 from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.unit.node_pool import CLUSTER, a_machine, a_pod, a_pool, snapshot
@@ -47,9 +47,9 @@ class Loop:
         self._pools, self._classes = pools, {"tried": {"priorities": rules or []}}
         for pool in pools:
             register(self.store, pool)
-        self._fleet = Fleet(CLUSTER, self.store, Settings())
+        self._fleet = Fleet(CLUSTER, self.store, NodeSettings())
         self.actuator: Any = create_autospec(Actuator, instance=True)
-        self._autoscaler = Autoscaler("gke", self.actuator, self._fleet, self.store, Settings())
+        self._autoscaler = Autoscaler("gke", self.actuator, self._fleet, self.store, NodeSettings())
 
     def run(
         self,
@@ -105,7 +105,7 @@ def _in(zone: str, name: str = "p") -> Pod:
 def test_a_zone_without_stock_does_not_stop_a_rule(tmp_path: Path) -> None:
     """TestCCCZonalBackoff: the other zone's node comes from the same rule."""
     loop = Loop(tmp_path, *_first_and_second(), rules=FAMILIES)
-    loop.store.ask(Fault(NO_STOCK, f"first/{A}"))
+    loop.store.ask(InjectedFault(NO_STOCK, f"first/{A}"))
     assert loop.run(_in(A)) == []
     assert loop.run(_in(A), _in(B, "q"), now=1) == [f"first/{B}"]
     assert loop.messages("no-node") == [OUT_OF_RESOURCES]
@@ -116,7 +116,7 @@ def test_a_zone_without_stock_does_not_stop_a_rule(tmp_path: Path) -> None:
 def test_a_quota_stops_a_rule_in_all_zones(tmp_path: Path) -> None:
     """TestCCCQuotaBackoff: quotas are regional, and the next rule's node comes in the other zone."""
     loop = Loop(tmp_path, *_first_and_second(), rules=FAMILIES)
-    loop.store.ask(Fault(QUOTA, "N2_CPUS", details={"limit": 0}))
+    loop.store.ask(InjectedFault(QUOTA, "N2_CPUS", details={"limit": 0}))
     assert loop.run(_in(A)) == []
     assert loop.run(_in(B), now=5) == [f"second/{B}"]
     assert loop.messages("no-node") == [QUOTA_EXCEEDED]
@@ -127,7 +127,7 @@ def test_the_rest_of_a_scale_up_moves_to_the_zone_with_stock(tmp_path: Path, rul
     """TestCCCMultiZoneScaleButSingleZoneBackoff, and TestBalancedLocationPolicyZoneBUnavailable without Flex
     Advisor: one of two nodes is refused, and no fallback is used."""
     loop = Loop(tmp_path, *_first_and_second(), rules=rules)
-    loop.store.ask(Fault(NO_STOCK, f"first/{A}"))
+    loop.store.ask(InjectedFault(NO_STOCK, f"first/{A}"))
     pods = [a_pod(name, cpu="3", selector=CLASS) for name in "pq"]
     assert loop.run(*pods) == [f"first/{B}"]
     assert loop.run(*pods, now=1) == [f"first/{B}"]
@@ -136,7 +136,7 @@ def test_the_rest_of_a_scale_up_moves_to_the_zone_with_stock(tmp_path: Path, rul
 def test_rules_of_node_pools_fall_back_at_once(tmp_path: Path) -> None:
     """TestStockOutWithoutFlexAdvisor."""
     loop = Loop(tmp_path, *_first_and_second(zones=(A,)), rules=POOLS)
-    loop.store.ask(Fault(NO_STOCK, "first"))
+    loop.store.ask(InjectedFault(NO_STOCK, "first"))
     assert loop.run(_in(A)) == []
     assert loop.run(_in(A), now=1) == [f"second/{A}"]
 
@@ -158,7 +158,7 @@ def test_a_cooldown_is_of_rules_that_name_no_pools(
     pools = first, first.having(name="sibling", hourly=9.0)
     named: list[Object] = [{"nodepools": ["first"]}, {"nodepools": ["sibling"]}, {"machineFamily": "c3"}]
     loop = Loop(tmp_path, *pools, rules=named if rules is POOLS else rules)
-    loop.store.ask(Fault(NO_STOCK, "first"))
+    loop.store.ask(InjectedFault(NO_STOCK, "first"))
     assert loop.run(_in(A)) == []
     assert loop.run(_in(A), now=1) == expected
 
@@ -282,7 +282,7 @@ def test_pods_learn_that_a_pool_is_skipped(tmp_path: Path) -> None:
     """TestScaleUpSimulationForSkippedNodeGroups without its flag: a pool in backoff is skipped for all pods,
     whether they fit or not."""
     loop = Loop(tmp_path, a_pool("own"))
-    loop.store.ask(Fault(NO_STOCK, "own"))
+    loop.store.ask(InjectedFault(NO_STOCK, "own"))
     assert loop.run(a_pod("trigger")) == []
     assert loop.run(a_pod("fits"), a_pod("fits-not", selector={"x": "y"}), now=1) == []
     assert loop.messages("no-scale-up") == [SKIPPED]

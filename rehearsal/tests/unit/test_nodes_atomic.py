@@ -7,19 +7,19 @@ import pytest
 
 from ebbtide_rehearsal.cloud.autoscaling import Autoscaling
 from ebbtide_rehearsal.cloud.nodes.atomic import ordered
-from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, PodSet, Request
+from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, PodSet, ProvisioningRequest
 from ebbtide_rehearsal.cloud.nodes.free_capacity import booked
 from ebbtide_rehearsal.cloud.nodes.growing import grow, offers
 from ebbtide_rehearsal.cloud.nodes.pods import CONSUMES, Pod
 from ebbtide_rehearsal.cloud.nodes.queueing import decide
-from ebbtide_rehearsal.cloud.nodes.settings import Settings
+from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
 from ebbtide_rehearsal.cloud.nodes.verdicts import ATOMIC, CHECK, QUEUED, Order, RequestCondition, Verdict
 from rehearsal.tests.unit.node_pool import a_machine, a_pod, a_pool, backed_off, snapshot
 
 POOL = a_pool(cloud="aks", zones=("eastus-1", "eastus-2"), maximum=4)
 
 
-def _request(count: int, *conditions: str, **fields: Any) -> Request:
+def _request(count: int, *conditions: str, **fields: Any) -> ProvisioningRequest:
     given: dict[str, Any] = {
         "namespace": "default",
         "name": "r",
@@ -29,7 +29,7 @@ def _request(count: int, *conditions: str, **fields: Any) -> Request:
         "parameters": {},
         "conditions": frozenset(conditions),
     }
-    return Request(**{**given, **fields})
+    return ProvisioningRequest(**{**given, **fields})
 
 
 def _pod(number: int, **fields: Any) -> Pod:
@@ -37,9 +37,12 @@ def _pod(number: int, **fields: Any) -> Pod:
 
 
 def _decide(
-    request: Request, cluster: ClusterSnapshot, since: float = 0, backoff: Mapping[str, float] | None = None
+    request: ProvisioningRequest,
+    cluster: ClusterSnapshot,
+    since: float = 0,
+    backoff: Mapping[str, float] | None = None,
 ) -> Verdict:
-    return decide(request, cluster, since, backoff or {}, Settings())
+    return decide(request, cluster, since, backoff or {}, NodeSettings())
 
 
 def _told(verdict: Verdict) -> tuple[str, bool, str]:

@@ -6,11 +6,11 @@ from typing import Literal
 import pytest
 
 from ebbtide_rehearsal.cloud.clock import Clock
-from ebbtide_rehearsal.cloud.faults import NO_STOCK, QUOTA, Fault
+from ebbtide_rehearsal.cloud.faults import NO_STOCK, QUOTA, InjectedFault
 from ebbtide_rehearsal.cloud.nodes.fleet import Fleet
 from ebbtide_rehearsal.cloud.nodes.growing import grow, offers
 from ebbtide_rehearsal.cloud.nodes.names import group
-from ebbtide_rehearsal.cloud.nodes.settings import Settings
+from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
 from ebbtide_rehearsal.cloud.pools import NodePool, register
 from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.unit.node_pool import CLUSTER, a_pod, a_pool, backed_off, snapshot
@@ -23,18 +23,18 @@ def test_a_pool_without_stock_is_tried_less_and_less_often(
     """Up to half an hour; nodes that come do not end it, three hours without a failure do."""
     store, pool = Store(tmp_path / "store"), a_pool(cloud=cloud)
     register(store, pool)
-    fleet, name = Fleet(CLUSTER, store, Settings()), group(pool, pool.zones[0])
+    fleet, name = Fleet(CLUSTER, store, NodeSettings()), group(pool, pool.zones[0])
 
     def minutes(at: float) -> float:
         _at(store, at)
         assert fleet.order(pool, pool.zones)
         return (fleet.backoff.until[name] - at) / 60
 
-    fault = store.ask(Fault(NO_STOCK, pool.name))
+    fault = store.ask(InjectedFault(NO_STOCK, pool.name))
     assert [minutes(at) for at in (0, 301, 902, 2103, 3904)] == [5, 10, 20, 30, 30]
     store.lift(fault)
     assert fleet.order(pool, pool.zones) == {}
-    store.ask(Fault(NO_STOCK, pool.name))
+    store.ask(InjectedFault(NO_STOCK, pool.name))
     assert minutes(5800) == 30
     assert minutes(5800 + 3 * 3600 + 1) == 5
 
@@ -44,8 +44,8 @@ def test_failures_at_the_same_time_count_once(tmp_path: Path) -> None:
     store, pool = Store(tmp_path / "store"), a_pool()
     register(store, pool)
     _at(store, 0)
-    store.ask(Fault(NO_STOCK, pool.name))
-    fleet = Fleet(CLUSTER, store, Settings())
+    store.ask(InjectedFault(NO_STOCK, pool.name))
+    fleet = Fleet(CLUSTER, store, NodeSettings())
     for _ in range(3):
         assert fleet.order(pool, pool.zones)
     assert fleet.backoff.until == backed_off(pool, 300)
@@ -55,7 +55,7 @@ def _flex(tmp_path: Path) -> tuple[Store, NodePool, Fleet]:
     store, pool = Store(tmp_path / "store"), a_pool(capacity="flex-start")
     register(store, pool)
     store.clock = Clock(0.0, wall=lambda: 0.0)
-    return store, pool, Fleet(CLUSTER, store, Settings())
+    return store, pool, Fleet(CLUSTER, store, NodeSettings())
 
 
 def _at(store: Store, seconds: float) -> None:
@@ -65,7 +65,7 @@ def _at(store: Store, seconds: float) -> None:
 def test_flex_start_is_given_up_after_a_quarter_of_an_hour(tmp_path: Path) -> None:
     """Until then its machines are under way and no other pool grows; then the pool backs off, unbilled."""
     store, pool, fleet = _flex(tmp_path)
-    store.ask(Fault(NO_STOCK, pool.name))
+    store.ask(InjectedFault(NO_STOCK, pool.name))
     assert fleet.order(pool, pool.zones * 2) == {}
     _at(store, 899)
     fleet.recheck_stock(pool)
@@ -83,7 +83,7 @@ def test_flex_start_is_given_up_after_a_quarter_of_an_hour(tmp_path: Path) -> No
 def test_flex_start_comes_once_there_is_stock(tmp_path: Path) -> None:
     """It is billed from then on; a request that comes later gets machines of other names."""
     store, pool, fleet = _flex(tmp_path)
-    fault = store.ask(Fault(NO_STOCK, pool.name))
+    fault = store.ask(InjectedFault(NO_STOCK, pool.name))
     assert fleet.order(pool, pool.zones) == {}
     _at(store, 600)
     assert fleet.order(pool, pool.zones) == {}
@@ -97,7 +97,7 @@ def test_flex_start_comes_once_there_is_stock(tmp_path: Path) -> None:
 def test_a_quota_is_not_waited_for(tmp_path: Path) -> None:
     """It is refused at once, and the pool backs off."""
     store, pool, fleet = _flex(tmp_path)
-    store.ask(Fault(QUOTA, details={"limit": 0}))
+    store.ask(InjectedFault(QUOTA, details={"limit": 0}))
     assert fleet.order(pool, pool.zones)
     assert fleet.all() == []
     assert fleet.backoff.until

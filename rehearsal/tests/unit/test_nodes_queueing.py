@@ -2,23 +2,23 @@
 
 import pytest
 
-from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, PodSet, Request
+from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, PodSet, ProvisioningRequest
 from ebbtide_rehearsal.cloud.nodes.free_capacity import booked
 from ebbtide_rehearsal.cloud.nodes.queueing import decide, run_seconds
-from ebbtide_rehearsal.cloud.nodes.settings import Settings
+from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
 from ebbtide_rehearsal.cloud.nodes.verdicts import QUEUED, Order, RequestCondition, Verdict
 from rehearsal.tests.unit.node_pool import a_gpu_pool, a_machine, a_pod, a_pool, snapshot
 
 POOL = a_gpu_pool("q", capacity="queued", maximum=4)
 
 
-def _request(count: int = 2, *conditions: str, **parameters: str) -> Request:
+def _request(count: int = 2, *conditions: str, **parameters: str) -> ProvisioningRequest:
     sets = (PodSet(a_pod(gpu=1), count),)
-    return Request("default", "r", "uid", QUEUED, sets, parameters, frozenset(conditions))
+    return ProvisioningRequest("default", "r", "uid", QUEUED, sets, parameters, frozenset(conditions))
 
 
-def _decide(request: Request, cluster: ClusterSnapshot, since: float = 0) -> Verdict:
-    return decide(request, cluster, since, {}, Settings())
+def _decide(request: ProvisioningRequest, cluster: ClusterSnapshot, since: float = 0) -> Verdict:
+    return decide(request, cluster, since, {}, NodeSettings())
 
 
 def _kind(verdict: Verdict) -> str:
@@ -69,7 +69,9 @@ def test_a_booking_expires_and_lost_capacity_is_revoked() -> None:
 def test_machines_without_accelerators_are_not_queued() -> None:
     """GKE takes the request, and fails it when it is to be provisioned."""
     pool = a_pool("q", capacity="queued", maximum=4)
-    request = Request("default", "r", "uid", QUEUED, (PodSet(a_pod(), 1),), {}, frozenset({"Accepted"}))
+    request = ProvisioningRequest(
+        "default", "r", "uid", QUEUED, (PodSet(a_pod(), 1),), {}, frozenset({"Accepted"})
+    )
     verdict = _decide(request, snapshot(pool, now=600))
     assert isinstance(verdict, RequestCondition)
     assert (verdict.kind, verdict.message) == (

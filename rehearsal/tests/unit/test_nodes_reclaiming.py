@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ebbtide_rehearsal.cloud.faults import RECLAIM, Fault
+from ebbtide_rehearsal.cloud.faults import RECLAIM, InjectedFault
 from ebbtide_rehearsal.cloud.nodes.reclaiming import comes_back, expired, missing_machines, surplus, victims
 from rehearsal.tests.unit.node_pool import a_machine, a_pool, snapshot
 
@@ -16,7 +16,9 @@ def test_a_share_is_rounded_up(there: int, share: float) -> None:
     """At least the share is taken, and never a node too many, the oldest first."""
     pool = a_pool()
     machines = tuple(a_machine(pool, number, born=float(-number)) for number in range(there))
-    taken = victims(Fault(RECLAIM, "cp*", details={"share": share}), snapshot(pool, machines=machines))
+    taken = victims(
+        InjectedFault(RECLAIM, "cp*", details={"share": share}), snapshot(pool, machines=machines)
+    )
     assert there * share <= len(taken) < there * share + 1
     assert [machine.name for machine in taken] == [
         f"cpu-{number}" for number in reversed(range(there - len(taken), there))
@@ -27,7 +29,7 @@ def test_a_count_is_of_all_pools_that_match() -> None:
     """Neither on-demand machines nor those of other pools are taken."""
     pools = (a_pool("a-1"), a_pool("a-2"), a_pool("a-3", capacity="on-demand"), a_pool("b"))
     machines = tuple(a_machine(pool, number) for pool in pools for number in range(2))
-    taken = victims(Fault(RECLAIM, "a-*", details={"count": 3}), snapshot(*pools, machines=machines))
+    taken = victims(InjectedFault(RECLAIM, "a-*", details={"count": 3}), snapshot(*pools, machines=machines))
     assert [machine.name for machine in taken] == ["a-1-0", "a-1-1", "a-2-0"]
 
 

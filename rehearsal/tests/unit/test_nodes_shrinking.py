@@ -7,7 +7,7 @@ import pytest
 
 from ebbtide_rehearsal.cloud.autoscaling import Autoscaling
 from ebbtide_rehearsal.cloud.nodes.cluster import Budget, ClusterSnapshot
-from ebbtide_rehearsal.cloud.nodes.settings import Settings
+from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
 from ebbtide_rehearsal.cloud.nodes.shrinking import SAFE_TO_EVICT, Review, review
 from rehearsal.tests.unit.node_pool import a_gpu_pool, a_machine, a_pod, a_pool, snapshot
 
@@ -19,19 +19,19 @@ def _after(
     cluster: ClusterSnapshot, seconds: float = LATE, *, booked: frozenset[str] = frozenset()
 ) -> Review:
     """Return the review after some time without changes."""
-    first = review(cluster, NOTHING, booked, None, Settings())
-    return review(replace(cluster, now=cluster.now + seconds), first, booked, None, Settings())
+    first = review(cluster, NOTHING, booked, None, NodeSettings())
+    return review(replace(cluster, now=cluster.now + seconds), first, booked, None, NodeSettings())
 
 
 def test_an_empty_node_goes_after_the_idle_time() -> None:
     """Not before, not when a node was just added, and not below the minimum."""
     pool = a_pool()
     cluster = snapshot(pool, machines=(a_machine(pool),))
-    assert review(cluster, NOTHING, frozenset(), None, Settings()).leave == ()
+    assert review(cluster, NOTHING, frozenset(), None, NodeSettings()).leave == ()
     assert _after(cluster).leave == ("cpu-0",)
-    before = review(cluster, NOTHING, frozenset(), None, Settings())
+    before = review(cluster, NOTHING, frozenset(), None, NodeSettings())
     late = snapshot(pool, machines=(a_machine(pool),), now=LATE)
-    assert review(late, before, frozenset(), 1.0, Settings()).leave == ()
+    assert review(late, before, frozenset(), 1.0, NodeSettings()).leave == ()
     floor = pool.having(minimum=1)
     assert _after(snapshot(floor, machines=(a_machine(floor), a_machine(floor, 1)))).leave == ("cpu-0",)
 
@@ -41,17 +41,17 @@ def test_a_node_in_use_starts_anew() -> None:
     pool = a_pool()
     busy = a_pod("work", cpu="3", node="cpu-0", phase="Running")
     empty = snapshot(pool, machines=(a_machine(pool),))
-    before = review(empty, NOTHING, frozenset(), None, Settings())
+    before = review(empty, NOTHING, frozenset(), None, NodeSettings())
     used = review(
         snapshot(pool, machines=(a_machine(pool),), pods=(busy,), now=300),
         before,
         frozenset(),
         None,
-        Settings(),
+        NodeSettings(),
     )
     assert used.unneeded == {}
     again = snapshot(pool, machines=(a_machine(pool),), now=LATE)
-    assert review(again, used, frozenset(), None, Settings()).leave == ()
+    assert review(again, used, frozenset(), None, NodeSettings()).leave == ()
 
 
 @pytest.mark.parametrize(
@@ -133,10 +133,10 @@ def test_the_autoscaler_goes_by_what_it_is_told() -> None:
     )
     assert _after(empty, 59).leave == ()
     assert _after(empty, 60).leave == ("cpu-0",)
-    before = review(empty, NOTHING, frozenset(), None, Settings())
+    before = review(empty, NOTHING, frozenset(), None, NodeSettings())
     for now, leave in ((119.0, ()), (120.0, ("cpu-0",))):
-        assert review(replace(empty, now=now), before, frozenset(), 0.0, Settings()).leave == leave
-    slow = Settings(least_idle_seconds=90)
+        assert review(replace(empty, now=now), before, frozenset(), 0.0, NodeSettings()).leave == leave
+    slow = NodeSettings(least_idle_seconds=90)
     assert review(replace(empty, now=89), before, frozenset(), None, slow).leave == ()
     work = a_pod(cpu="3", node="cpu-0", phase="Running")
     other = a_pool("other", minimum=1)

@@ -13,11 +13,11 @@ from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
 from ebbtide.recording.values import UNKNOWN, Plain, Secret
 from ebbtide.recording.wire import fill_struct, properties
-from ebbtide_rehearsal.cloud.faults import API_ERROR, SLOW, Fault
+from ebbtide_rehearsal.cloud.faults import API_ERROR, SLOW, InjectedFault
 from ebbtide_rehearsal.cloud.protocol import serve
 from ebbtide_rehearsal.cloud.provider import (
     Call,
-    Change,
+    DiffResult,
     Failure,
     Made,
     Properties,
@@ -46,20 +46,20 @@ class RecordingProvider:
         """The project is needed."""
         return () if "project" in variables else (Failure("project", "is missing"),)
 
-    def change_config(self, old: Properties, new: Properties) -> Change:
+    def change_config(self, old: Properties, new: Properties) -> DiffResult:
         """Another project is another provider."""
-        return Change(("project",), ("project",)) if old != new else Change()
+        return DiffResult(("project",), ("project",)) if old != new else DiffResult()
 
     def check(self, call: Call, old: Properties, new: Properties) -> tuple[Properties, Sequence[Failure]]:
         """A name is given where there is none."""
         del call, old
         return {"name": "made-up", **new}, ()
 
-    def diff(self, call: Call, identity: str, old: Read, new: Properties) -> Change:
+    def diff(self, call: Call, identity: str, old: Read, new: Properties) -> DiffResult:
         """The name makes it another one."""
         del call, identity
         changed = tuple(key for key in new if new[key] != old.inputs.get(key))
-        return Change(changed, tuple(key for key in changed if key == "name"), delete_first=True)
+        return DiffResult(changed, tuple(key for key in changed if key == "name"), delete_first=True)
 
     def create(self, call: Call, inputs: Properties) -> Made:
         """It is made, unless it is called taken."""
@@ -184,7 +184,9 @@ def test_functions_and_configuration_are_answered(served: Served) -> None:
 def test_an_api_error_strikes_as_often_as_it_was_asked_for(served: Served) -> None:
     """The operation and type decide; a preview asks no API; afterwards all is well again."""
     stub = served.connect()
-    served.store.ask(Fault(API_ERROR, "create gcp:storage/*", 1, {"message": "googleapi: Error 503: busy"}))
+    served.store.ask(
+        InjectedFault(API_ERROR, "create gcp:storage/*", 1, {"message": "googleapi: Error 503: busy"})
+    )
     _create(stub, preview=True, name="logs")
     with pytest.raises(grpc.RpcError, match="Error 503: busy"):
         _create(stub, name="logs")
@@ -195,7 +197,7 @@ def test_an_api_error_strikes_as_often_as_it_was_asked_for(served: Served) -> No
 def test_a_slow_answer_takes_longer(served: Served) -> None:
     """It takes the configured seconds longer, once."""
     stub = served.connect()
-    served.store.ask(Fault(SLOW, "delete *", 1, {"seconds": 0.3}))
+    served.store.ask(InjectedFault(SLOW, "delete *", 1, {"seconds": 0.3}))
     request = provider_pb2.DeleteRequest(id="one/logs", urn=URN, properties=_struct(a=1))
     began = time.monotonic()
     stub.Delete(request)

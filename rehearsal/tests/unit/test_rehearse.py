@@ -7,7 +7,7 @@ import pytest
 
 from ebbtide.model import DeclarationError
 from ebbtide.preview.stack_files import read_stack
-from ebbtide_rehearsal.cloud.settings import Settings
+from ebbtide_rehearsal.cloud.settings import CloudSettings
 from ebbtide_rehearsal.rehearse import needs
 from ebbtide_rehearsal.scenarios import Scenario, built_in, read
 from tests.declarations import GKE
@@ -80,9 +80,9 @@ def test_a_fault_is_said_before_anything_is_built() -> None:
 
 def test_the_cloud_knows_what_it_was_told(tmp_path: Path) -> None:
     """Settings are written to a file, with the tools; a tool without an entry is an error."""
-    settings = Settings(60, {"pools": []}, {"etcd": "/bin/etcd"})
+    settings = CloudSettings(60, {"pools": []}, {"etcd": "/bin/etcd"})
     settings.write(tmp_path)
-    read_back = Settings.read(tmp_path)
+    read_back = CloudSettings.read(tmp_path)
     assert read_back == settings
     assert read_back.path("etcd") == Path("/bin/etcd")
     with pytest.raises(KeyError):

@@ -12,7 +12,7 @@ from ebbtide.catalog import CloudKind, machine_price
 from ebbtide.catalog.prices import own_prices
 from ebbtide.cli.entry_point import app
 from ebbtide.cloud_apis import connect
-from ebbtide_rehearsal.cloud.faults import API_ERROR, QUOTA, Fault
+from ebbtide_rehearsal.cloud.faults import API_ERROR, QUOTA, InjectedFault
 from ebbtide_rehearsal.cloud.nodes.machines import put
 from ebbtide_rehearsal.cloud.pools import register
 from rehearsal.tests.unit.node_pool import a_machine, a_pool
@@ -44,7 +44,7 @@ def test_a_new_project_is_told_what_to_request(clouds: RestClouds) -> None:
         "CPUS": 24,
         "SSD_TOTAL_GB": 500,
     }.items():
-        clouds.store.ask(Fault(QUOTA, name, details={"limit": limit}))
+        clouds.store.ask(InjectedFault(QUOTA, name, details={"limit": limit}))
     pool = a_pool(machine="n2-standard-8")
     register(clouds.store, pool)
     put(clouds.store, a_machine(pool))
@@ -78,7 +78,7 @@ def test_enough_is_reported_with_success(clouds: RestClouds) -> None:
         "request": None,
         "pools": ["system", "cpu"],
     }
-    clouds.store.ask(Fault(QUOTA, "lowPriorityCores", details={"limit": 80}))
+    clouds.store.ask(InjectedFault(QUOTA, "lowPriorityCores", details={"limit": 80}))
     done = _run("quota", "dev-aks")
     assert done.exit_code == 1
     assert "eastus lowPriorityCores 96 80 0 96" in " ".join(done.stdout.split())
@@ -86,7 +86,7 @@ def test_enough_is_reported_with_success(clouds: RestClouds) -> None:
 
 def test_a_refusal_is_an_error(clouds: RestClouds) -> None:
     """With the cloud's message and exit status 2."""
-    fault = Fault(
+    fault = InjectedFault(
         API_ERROR, "compute.*", 1, {"status": 403, "message": "Required 'compute.regions.get' permission."}
     )
     clouds.store.ask(fault)

@@ -11,7 +11,7 @@ from ebbtide.catalog.prices import Price, PriceKey, own_prices, price_file
 from ebbtide.cloud_apis import google
 from ebbtide.cloud_apis.errors import CloudApiError
 from ebbtide.cloud_apis.refresh import Refreshed, merged, refresh
-from ebbtide_rehearsal.cloud.faults import API_ERROR, Fault
+from ebbtide_rehearsal.cloud.faults import API_ERROR, InjectedFault
 from rehearsal.tests.unit.price_lists import ITEMS, SKUS
 from rehearsal.tests.unit.rest_clouds import RestClouds, rest_clouds
 
@@ -89,7 +89,7 @@ def test_azure_needs_no_credentials(clouds: RestClouds, monkeypatch: pytest.Monk
 )
 def test_a_refusal_ends_the_refresh(clouds: RestClouds, cloud: CloudKind, operation: str) -> None:
     """No price is kept as if it were current."""
-    clouds.store.ask(Fault(API_ERROR, operation, 1, {"status": 403, "message": "Disabled."}))
+    clouds.store.ask(InjectedFault(API_ERROR, operation, 1, {"status": 403, "message": "Disabled."}))
     with pytest.raises(CloudApiError, match=r"localhost refuses with status 403\. Disabled\."):
         clouds.prices(cloud).prices("eastus", ["Standard_D8as_v5", "e2-small"])
 

@@ -10,7 +10,7 @@ import requests
 from ebbtide.catalog import CloudKind
 from ebbtide.cloud_apis.errors import CloudApiError, CredentialsError
 from ebbtide.cloud_apis.interfaces import QuotaLimit
-from ebbtide_rehearsal.cloud.faults import API_ERROR, QUOTA, Fault
+from ebbtide_rehearsal.cloud.faults import API_ERROR, QUOTA, InjectedFault
 from ebbtide_rehearsal.cloud.nodes.machines import put
 from ebbtide_rehearsal.cloud.pools import NodePool, register
 from rehearsal.tests.unit.node_pool import a_gpu_pool, a_machine, a_pool
@@ -48,7 +48,7 @@ def test_usage_is_counted_from_the_machines_that_exist(clouds: RestClouds) -> No
         clouds, a_gpu_pool("far", machine="n1-highmem-8", region="us-east1", capacity="on-demand"), 3
     )
     _with_machines(clouds, a_pool("waiting"), 5, state="waiting")
-    clouds.store.ask(Fault(QUOTA, "GPUS_ALL_REGIONS", details={"limit": 16}))
+    clouds.store.ask(InjectedFault(QUOTA, "GPUS_ALL_REGIONS", details={"limit": 16}))
     source = clouds.quotas(_GKE, PROJECT)
     limits = source.limits("us-central1")
     assert limits["PREEMPTIBLE_CPUS"].usage == 16
@@ -63,7 +63,7 @@ def test_azure_counts_vcpus_by_family_over_pages(clouds: RestClouds) -> None:
     pool = a_pool(cloud="aks", region="eastus", machine="Standard_D8as_v5", capacity="on-demand")
     _with_machines(clouds, pool, 2)
     _with_machines(clouds, pool.having(name="spot", capacity="spot"), 1)
-    clouds.store.ask(Fault(QUOTA, "cores", details={"limit": 20}))
+    clouds.store.ask(InjectedFault(QUOTA, "cores", details={"limit": 20}))
     source = clouds.quotas(_AKS, SUBSCRIPTION)
     limits = source.limits("eastus")
     assert limits["cores"] == QuotaLimit(20, 16)
@@ -81,7 +81,9 @@ def test_a_refusal_has_the_clouds_message_and_what_to_do(
     clouds: RestClouds, monkeypatch: pytest.MonkeyPatch, cloud: CloudKind, status: int, advice: str
 ) -> None:
     """Retries end after a few attempts."""
-    clouds.store.ask(Fault(API_ERROR, _OPERATIONS[cloud], 6, {"status": status, "message": "Not so."}))
+    clouds.store.ask(
+        InjectedFault(API_ERROR, _OPERATIONS[cloud], 6, {"status": status, "message": "Not so."})
+    )
     if status != 403:
         monkeypatch.setattr("time.sleep", _no_sleep)
     with pytest.raises(CloudApiError, match=r"Not so\.") as refusal:
@@ -92,7 +94,7 @@ def test_a_refusal_has_the_clouds_message_and_what_to_do(
 @pytest.mark.parametrize("cloud", CloudKind)
 def test_too_many_requests_are_repeated(clouds: RestClouds, cloud: CloudKind) -> None:
     """One refusal with `Retry-After` does not reach the user."""
-    clouds.store.ask(Fault(API_ERROR, _OPERATIONS[cloud], 1, {"status": 429, "message": "Slower."}))
+    clouds.store.ask(InjectedFault(API_ERROR, _OPERATIONS[cloud], 1, {"status": 429, "message": "Slower."}))
     assert clouds.quotas(cloud, _ACCOUNTS[cloud]).limits(_REGIONS[cloud])
     assert not clouds.store.faults(API_ERROR)
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ebbtide_rehearsal.cloud.clock import Clock
-from ebbtide_rehearsal.cloud.faults import Fault
+from ebbtide_rehearsal.cloud.faults import InjectedFault
 from ebbtide_rehearsal.cloud.store import Resource, Store
 
 BUCKET = Resource("gcp", "b/one", "gcp:storage/bucket:Bucket", "urn", {"a": 1}, {"a": 1, "b": [None]})
@@ -44,7 +44,7 @@ def test_a_fault_strikes_as_often_as_it_was_asked_for(
 ) -> None:
     """It strikes the given number of times; one without a number strikes until it is removed."""
     store = Store(tmp_path_factory.mktemp("s") / "s")
-    store.ask(Fault("slow", "create *", times))
+    store.ask(InjectedFault("slow", "create *", times))
     struck = [store.strike("slow", "create pool") is not None for _ in range(attempts)]
     assert struck == [number < times for number in range(attempts)]
 
@@ -52,10 +52,12 @@ def test_a_fault_strikes_as_often_as_it_was_asked_for(
 def test_a_fault_strikes_only_what_it_is_meant_for_until_it_is_lifted(tmp_path: Path) -> None:
     """Kind and target decide; lifting ends it."""
     store = Store(tmp_path / "s")
-    number = store.ask(Fault("no-stock", "t4-*", details={"why": "sold out"}))
+    number = store.ask(InjectedFault("no-stock", "t4-*", details={"why": "sold out"}))
     assert store.strike("no-stock", "cpu") is None
     assert store.strike("reclaim", "t4-spot") is None
-    assert store.strike("no-stock", "cpu", "t4-spot") == Fault("no-stock", "t4-*", None, {"why": "sold out"})
+    assert store.strike("no-stock", "cpu", "t4-spot") == InjectedFault(
+        "no-stock", "t4-*", None, {"why": "sold out"}
+    )
     store.lift(number)
     assert store.strike("no-stock", "t4-spot") is None
 
@@ -63,7 +65,7 @@ def test_a_fault_strikes_only_what_it_is_meant_for_until_it_is_lifted(tmp_path: 
 def test_threads_that_strike_at_once_never_share_a_stroke(tmp_path: Path) -> None:
     """The fault strikes exactly its number of times over all threads."""
     store = Store(tmp_path / "s")
-    store.ask(Fault("api-error", times=5))
+    store.ask(InjectedFault("api-error", times=5))
     struck: list[bool] = []
 
     def strike() -> None:

@@ -15,7 +15,7 @@ from ebbtide.catalog import PINS
 from ebbtide_rehearsal.tools import Step, ToolError, all_items, ensure
 from ebbtide_rehearsal.tools import cache as cache_module
 from ebbtide_rehearsal.tools.cache import directory, key
-from ebbtide_rehearsal.tools.items import Change, Data, Tool
+from ebbtide_rehearsal.tools.items import Data, SourcePatch, Tool
 from ebbtide_rehearsal.tools.steps import Started, Waiting, Worked
 from rehearsal.tests.unit.machine import Machine, entries, machine_in, silent
 from tests.repository import ROOT
@@ -203,7 +203,7 @@ def test_other_flags_are_another_program() -> None:
         replace(tool, package=f"{tool.package}/other"),
         replace(tool, tags=("other",)),
         replace(tool, stamps=(*tool.stamps, ("a.b", "c"))),
-        replace(tool, changes=(Change("main.go", "a", "b"),)),
+        replace(tool, changes=(SourcePatch("main.go", "a", "b"),)),
     ]
     assert len({key(item) for item in (tool, *others)}) == len(others) + 1
     assert key(replace(tool, why="For fun.")) == key(tool)

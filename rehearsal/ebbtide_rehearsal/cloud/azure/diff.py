@@ -7,10 +7,10 @@ from ebbtide.providers.azure import RANDOMLY_NAMED
 from ebbtide.providers.property_path import plain_path
 from ebbtide_rehearsal.cloud.azure.resource_kind import ResourceKind
 from ebbtide_rehearsal.cloud.core import diff
-from ebbtide_rehearsal.cloud.provider import Change, Properties, Read
+from ebbtide_rehearsal.cloud.provider import DiffResult, Properties, Read
 
 
-def change(kind: ResourceKind, old: Read, new: Properties) -> Change:
+def change(kind: ResourceKind, old: Read, new: Properties) -> DiffResult:
     """Return the meaning of new inputs of a resource."""
 
     def needs_new(path: str, before: Any, after: Any) -> bool:

@@ -19,7 +19,7 @@ from ebbtide_rehearsal.cloud.azure.resource_kind import Request, ResourceKind
 from ebbtide_rehearsal.cloud.clusters import Clusters
 from ebbtide_rehearsal.cloud.core.provider import FakeProvider
 from ebbtide_rehearsal.cloud.core.resource_kind import ResourceKind as AnyKind
-from ebbtide_rehearsal.cloud.provider import Call, Change, Properties, Read, RefusedError
+from ebbtide_rehearsal.cloud.provider import Call, DiffResult, Properties, Read, RefusedError
 from ebbtide_rehearsal.cloud.store import Resource, Store
 
 _NOT_FOUND: Final = 404
@@ -49,7 +49,7 @@ class AzureProvider(FakeProvider[Request, Arm]):
         arm = replace(self.cloud, subscription=subscription, location=location)
         return AzureProvider(arm.store, arm.clusters, arm)
 
-    def diff(self, call: Call, identity: str, old: Read, new: Properties) -> Change:
+    def diff(self, call: Call, identity: str, old: Read, new: Properties) -> DiffResult:
         """See `Provider.diff`."""
         del identity
         return diff.change(_own(self.kind(call.type)), old, new)

@@ -5,7 +5,7 @@ from typing import Any
 
 from ebbtide.providers.property_path import differences, top_level
 from ebbtide.recording.values import Plain
-from ebbtide_rehearsal.cloud.provider import Change
+from ebbtide_rehearsal.cloud.provider import DiffResult
 
 
 def change(
@@ -15,7 +15,7 @@ def change(
     is_same: Callable[[str, Plain, Plain], bool],
     needs_new: Callable[[str, Plain, Plain], bool],
     keeps_name: bool,
-) -> Change:
+) -> DiffResult:
     """Return the top-level properties that differ, and those of them that need a new resource.
 
     Args:
@@ -31,4 +31,4 @@ def change(
             top = top_level(path)
             changed[top] = changed.get(top, False) or needs_new(path, before, after)
     replaces = tuple(top for top, is_replaced in changed.items() if is_replaced)
-    return Change(tuple(changed), replaces, delete_first=bool(replaces) and keeps_name)
+    return DiffResult(tuple(changed), replaces, delete_first=bool(replaces) and keeps_name)

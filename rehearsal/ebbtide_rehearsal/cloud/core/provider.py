@@ -9,7 +9,7 @@ from ebbtide_rehearsal.cloud.core.read_back import as_read
 from ebbtide_rehearsal.cloud.core.resource_kind import CloudT, RequestT, ResourceKind, first_refusal
 from ebbtide_rehearsal.cloud.provider import (
     Call,
-    Change,
+    DiffResult,
     Failure,
     Made,
     Properties,
@@ -50,9 +50,9 @@ class FakeProvider(ABC, Generic[RequestT, CloudT]):
         del variables
         return ()
 
-    def change_config(self, old: Properties, new: Properties) -> Change:
+    def change_config(self, old: Properties, new: Properties) -> DiffResult:
         """See `Provider.change_config`: nothing is replaced, since resources keep their own project or id."""
-        return Change(tuple(key for key in sorted({*old, *new}) if old.get(key) != new.get(key)))
+        return DiffResult(tuple(key for key in sorted({*old, *new}) if old.get(key) != new.get(key)))
 
     def check(self, call: Call, old: Properties, new: Properties) -> tuple[Properties, Sequence[Failure]]:
         """See `Provider.check`."""

@@ -8,10 +8,10 @@ from ebbtide.providers.property_path import plain_path
 from ebbtide.recording.values import Plain
 from ebbtide_rehearsal.cloud.core import diff
 from ebbtide_rehearsal.cloud.gcp.resource_kind import ResourceKind
-from ebbtide_rehearsal.cloud.provider import Change, Properties
+from ebbtide_rehearsal.cloud.provider import DiffResult, Properties
 
 
-def change(kind: ResourceKind, old: Properties, state: Properties, new: Properties) -> Change:
+def change(kind: ResourceKind, old: Properties, state: Properties, new: Properties) -> DiffResult:
     """Return the meaning of new inputs for a resource.
 
     Args:

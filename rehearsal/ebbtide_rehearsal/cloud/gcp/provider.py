@@ -16,7 +16,7 @@ from ebbtide_rehearsal.cloud.gcp.functions import FUNCTIONS
 from ebbtide_rehearsal.cloud.gcp.kinds import KINDS
 from ebbtide_rehearsal.cloud.gcp.request import GoogleCloud, Request, api_error
 from ebbtide_rehearsal.cloud.gcp.resource_kind import ResourceKind
-from ebbtide_rehearsal.cloud.provider import Call, Change, Failure, Properties, Read, RefusedError
+from ebbtide_rehearsal.cloud.provider import Call, DiffResult, Failure, Properties, Read, RefusedError
 from ebbtide_rehearsal.cloud.schema import misfits
 from ebbtide_rehearsal.cloud.store import Resource, Store
 
@@ -56,7 +56,7 @@ class Gcp(FakeProvider[Request, GoogleCloud]):
             if misfit.problem == "unknown" and misfit.path != "version"
         ]
 
-    def diff(self, call: Call, identity: str, old: Read, new: Properties) -> Change:
+    def diff(self, call: Call, identity: str, old: Read, new: Properties) -> DiffResult:
         """See `Provider.diff`."""
         del identity
         return diff.change(_own(self.kind(call.type)), old.inputs, old.state, new)

@@ -5,6 +5,6 @@
 """
 
 from ebbtide_rehearsal.cloud.nodes.loop import Nodes
-from ebbtide_rehearsal.cloud.nodes.settings import Settings
+from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
 
-__all__ = ["Nodes", "Settings"]
+__all__ = ["NodeSettings", "Nodes"]

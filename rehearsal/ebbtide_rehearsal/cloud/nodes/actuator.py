@@ -7,7 +7,7 @@ from typing import Any
 
 from ebbtide.kubernetes_api import Api, ApiError
 from ebbtide.kubernetes_api.parts import part, parts, text
-from ebbtide_rehearsal.cloud.nodes.cluster import TO_BE_DELETED, Node, Request
+from ebbtide_rehearsal.cloud.nodes.cluster import TO_BE_DELETED, Node, ProvisioningRequest
 from ebbtide_rehearsal.cloud.nodes.kubelet import End, condition, ended, now, with_conditions
 from ebbtide_rehearsal.cloud.nodes.machines import Machine
 from ebbtide_rehearsal.cloud.nodes.objects import Object
@@ -139,7 +139,7 @@ class Actuator:
         }
         self._create(f"/api/v1/namespaces/{pod.namespace}/events", body)
 
-    def set_condition(self, request: Request, raw: Object, new: RequestCondition) -> None:
+    def set_condition(self, request: ProvisioningRequest, raw: Object, new: RequestCondition) -> None:
         """Set a condition of a ProvisioningRequest."""
         updated = condition(new.kind, status=new.status, reason=new.reason, message=new.message)
         updated["observedGeneration"] = part(raw, "metadata").get("generation", 1)

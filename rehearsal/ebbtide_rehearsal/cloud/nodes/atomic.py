@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, Request
+from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, ProvisioningRequest
 from ebbtide_rehearsal.cloud.nodes.fitting import largest_first, schedule
 from ebbtide_rehearsal.cloud.nodes.free_capacity import unbooked
 from ebbtide_rehearsal.cloud.nodes.growing import offers, options, spread
 from ebbtide_rehearsal.cloud.nodes.preferences import best
-from ebbtide_rehearsal.cloud.nodes.settings import Settings
+from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
 from ebbtide_rehearsal.cloud.nodes.verdicts import CHECK, Order, RequestCondition, Verdict
 
 _ACCEPTED: Final = RequestCondition(
@@ -48,11 +48,11 @@ _OVER: Final = RequestCondition(
 
 
 def answer(
-    request: Request,
+    request: ProvisioningRequest,
     snapshot: ClusterSnapshot,
     since: float,
     backoff: Mapping[str, float],
-    settings: Settings,
+    settings: NodeSettings,
 ) -> Verdict:
     """Decide on a request.
 
@@ -81,7 +81,7 @@ def answer(
     return ordered(request, came=False) if chosen is None else Order(chosen.pool, spread(chosen, offered))
 
 
-def ordered(request: Request, *, came: bool) -> RequestCondition | None:
+def ordered(request: ProvisioningRequest, *, came: bool) -> RequestCondition | None:
     """Return a request's condition after an order; None if it has that condition already."""
     if came:
         return _BROUGHT

@@ -6,7 +6,7 @@ from typing import Literal
 from ebbtide.wording import several
 from ebbtide_rehearsal.cloud.nodes.actuator import Actuator
 from ebbtide_rehearsal.cloud.nodes.atomic import ordered
-from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, Request
+from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, ProvisioningRequest
 from ebbtide_rehearsal.cloud.nodes.fleet import Fleet, is_quota
 from ebbtide_rehearsal.cloud.nodes.free_capacity import booked
 from ebbtide_rehearsal.cloud.nodes.growing import BACKED_OFF, FULL, Growth, Stranded, grow, ignored, offers
@@ -15,7 +15,7 @@ from ebbtide_rehearsal.cloud.nodes.names import group
 from ebbtide_rehearsal.cloud.nodes.preferences import cooled
 from ebbtide_rehearsal.cloud.nodes.queueing import decide
 from ebbtide_rehearsal.cloud.nodes.reading import Reader
-from ebbtide_rehearsal.cloud.nodes.settings import Settings
+from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
 from ebbtide_rehearsal.cloud.nodes.shrinking import Review, idle_seconds, review
 from ebbtide_rehearsal.cloud.nodes.verdicts import ATOMIC, Order, RequestCondition
 from ebbtide_rehearsal.cloud.store import Store
@@ -25,7 +25,12 @@ class Autoscaler:
     """Cluster autoscaler of one cluster. Its state is lost with it, like that of a real one that restarts."""
 
     def __init__(
-        self, cloud: Literal["gke", "aks"], actuator: Actuator, fleet: Fleet, store: Store, settings: Settings
+        self,
+        cloud: Literal["gke", "aks"],
+        actuator: Actuator,
+        fleet: Fleet,
+        store: Store,
+        settings: NodeSettings,
     ) -> None:
         """Initialize without history."""
         self._cloud, self._actuator, self._fleet = cloud, actuator, fleet
@@ -55,7 +60,7 @@ class Autoscaler:
                         return True
         return False
 
-    def _tell(self, request: Request, reader: Reader, new: RequestCondition, now: float) -> None:
+    def _tell(self, request: ProvisioningRequest, reader: Reader, new: RequestCondition, now: float) -> None:
         self._since[request.uid] = now
         self._actuator.set_condition(request, reader.raw_request(request), new)
         self._store.say(
@@ -67,7 +72,7 @@ class Autoscaler:
             reason=new.reason,
         )
 
-    def _order(self, request: Request, order: Order, snapshot: ClusterSnapshot) -> bool:
+    def _order(self, request: ProvisioningRequest, order: Order, snapshot: ClusterSnapshot) -> bool:
         backoff = self._fleet.backoff.until
         if any(backoff.get(group(order.pool, zone), 0) > snapshot.now for zone in order.zones):
             return False

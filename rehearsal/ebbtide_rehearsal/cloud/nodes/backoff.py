@@ -8,7 +8,7 @@ on GKE. A success does not end a backoff: only time does.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ebbtide_rehearsal.cloud.nodes.settings import Settings
+from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Backoff:
         until: ends of the backoffs in simulated seconds, by node group.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: NodeSettings) -> None:
         self.until: dict[str, float] = {}
         self._settings = settings
         self._failures: dict[str, _Failure] = {}

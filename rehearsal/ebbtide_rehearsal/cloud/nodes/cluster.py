@@ -86,7 +86,7 @@ class PodSet:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ProvisioningRequest:
     """A ProvisioningRequest.
 
     Attributes:
@@ -145,7 +145,7 @@ class ClusterSnapshot:
     pods: Sequence[Pod]
     daemons: Sequence[Pod] = ()
     budgets: Sequence[Budget] = ()
-    requests: Sequence[Request] = ()
+    requests: Sequence[ProvisioningRequest] = ()
     classes: Mapping[str, Object] = field(default_factory=dict[str, Object])
     priorities: str = ""
     autoscaling: Autoscaling = field(default_factory=Autoscaling)

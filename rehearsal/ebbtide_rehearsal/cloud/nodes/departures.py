@@ -12,7 +12,7 @@ from ebbtide_rehearsal.cloud.nodes.message_ids import NOT_EVICTED
 from ebbtide_rehearsal.cloud.nodes.pods import Pod
 from ebbtide_rehearsal.cloud.nodes.processes import ProcessKubelet, is_process
 from ebbtide_rehearsal.cloud.nodes.reclaiming import comes_back, expired, surplus, victims
-from ebbtide_rehearsal.cloud.nodes.settings import Settings
+from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
 from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.control_plane.stages import KUBELET
 
@@ -23,7 +23,12 @@ class Departures:
     """Drains and removes machines."""
 
     def __init__(
-        self, actuator: Actuator, fleet: Fleet, processes: ProcessKubelet, store: Store, settings: Settings
+        self,
+        actuator: Actuator,
+        fleet: Fleet,
+        processes: ProcessKubelet,
+        store: Store,
+        settings: NodeSettings,
     ) -> None:
         """Remove machines of a cluster."""
         self._actuator, self._fleet, self._processes = actuator, fleet, processes

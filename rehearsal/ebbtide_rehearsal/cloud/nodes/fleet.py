@@ -13,7 +13,7 @@ from ebbtide_rehearsal.cloud.nodes.machines import Machine, all_machines, drop, 
 from ebbtide_rehearsal.cloud.nodes.message_ids import OUT_OF_RESOURCES, QUOTA_EXCEEDED
 from ebbtide_rehearsal.cloud.nodes.names import group, new_name
 from ebbtide_rehearsal.cloud.nodes.quotas import limit, shares, usage
-from ebbtide_rehearsal.cloud.nodes.settings import Settings
+from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
 from ebbtide_rehearsal.cloud.pools import NO_ZONE, NodePool
 from ebbtide_rehearsal.cloud.store import Store
 
@@ -28,7 +28,7 @@ class Fleet:
         backoff: backoffs of node groups whose machines did not come.
     """
 
-    def __init__(self, cluster: str, store: Store, settings: Settings) -> None:
+    def __init__(self, cluster: str, store: Store, settings: NodeSettings) -> None:
         """Use the machines of the cluster of an id."""
         self._cluster, self._store, self._settings = cluster, store, settings
         self.backoff = Backoff(settings)

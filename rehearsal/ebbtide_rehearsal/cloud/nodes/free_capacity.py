@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, Request
+from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, ProvisioningRequest
 from ebbtide_rehearsal.cloud.nodes.fitting import NodeInfo, largest_first, schedule
 from ebbtide_rehearsal.cloud.nodes.pods import Pod
 from ebbtide_rehearsal.cloud.nodes.templates import NOT_READY, UNINITIALIZED, node_info
@@ -55,7 +55,7 @@ def _booked_pods(snapshot: ClusterSnapshot) -> Iterator[Pod]:
             yield from request.pods
 
 
-def _running_pods(request: Request, snapshot: ClusterSnapshot) -> int:
+def _running_pods(request: ProvisioningRequest, snapshot: ClusterSnapshot) -> int:
     return sum(bool(pod.node) and f"{pod.namespace}/{pod.request}" == request.id for pod in snapshot.pods)
 
 

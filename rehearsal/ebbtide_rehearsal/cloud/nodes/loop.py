@@ -20,7 +20,7 @@ from ebbtide_rehearsal.cloud.nodes.pods import Pod
 from ebbtide_rehearsal.cloud.nodes.processes import ProcessKubelet, is_process
 from ebbtide_rehearsal.cloud.nodes.reading import Reader
 from ebbtide_rehearsal.cloud.nodes.reclaiming import missing_machines
-from ebbtide_rehearsal.cloud.nodes.settings import Settings
+from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
 from ebbtide_rehearsal.cloud.nodes.templates import UNINITIALIZED
 from ebbtide_rehearsal.cloud.pools import NodePool
 from ebbtide_rehearsal.cloud.store import Store
@@ -37,7 +37,7 @@ class Nodes:
         api: Api,
         store: Store,
         directory: Path,
-        settings: Settings,
+        settings: NodeSettings,
     ) -> None:
         """Run the node pools of a cluster.
 

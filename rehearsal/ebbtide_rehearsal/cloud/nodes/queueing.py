@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ebbtide_rehearsal.cloud.nodes.atomic import answer
-from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, Request
+from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, ProvisioningRequest
 from ebbtide_rehearsal.cloud.nodes.fitting import largest_first, obstacle, pack
 from ebbtide_rehearsal.cloud.nodes.machines import Machine, counted
 from ebbtide_rehearsal.cloud.nodes.names import resize_request
-from ebbtide_rehearsal.cloud.nodes.settings import Settings
+from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
 from ebbtide_rehearsal.cloud.nodes.templates import node_info
 from ebbtide_rehearsal.cloud.nodes.verdicts import ATOMIC, CHECK, QUEUED, Order, RequestCondition, Verdict
 from ebbtide_rehearsal.cloud.pools import NodePool
@@ -20,11 +20,11 @@ _CLASSES: Final = {"gke": (QUEUED, CHECK, ATOMIC), "aks": (CHECK, ATOMIC)}
 
 
 def decide(
-    request: Request,
+    request: ProvisioningRequest,
     snapshot: ClusterSnapshot,
     since: float,
     backoff: Mapping[str, float],
-    settings: Settings,
+    settings: NodeSettings,
 ) -> Verdict:
     """Decide on a request.
 
@@ -61,7 +61,7 @@ _REVOKED: Final = (
 
 
 def _booked(
-    request: Request, snapshot: ClusterSnapshot, since: float, settings: Settings
+    request: ProvisioningRequest, snapshot: ClusterSnapshot, since: float, settings: NodeSettings
 ) -> RequestCondition | None:
     """Decide on a provisioned request: its booking expires, and its capacity may be revoked."""
     if not nodes_of(request, snapshot.machines):
@@ -77,7 +77,9 @@ def _failed(reason: str, message: str) -> RequestCondition:
     return RequestCondition(kind="Failed", status=True, reason=reason, message=message)
 
 
-def _provision(request: Request, snapshot: ClusterSnapshot, since: float, settings: Settings) -> Verdict:
+def _provision(
+    request: ProvisioningRequest, snapshot: ClusterSnapshot, since: float, settings: NodeSettings
+) -> Verdict:
     mine = nodes_of(request, snapshot.machines)
     if mine:
         return _provisioned(request) if all(_up(machine, snapshot) for machine in mine) else None
@@ -99,7 +101,7 @@ def _provision(request: Request, snapshot: ClusterSnapshot, since: float, settin
 
 
 def _infeasible(
-    request: Request,
+    request: ProvisioningRequest,
     pools: Sequence[NodePool],
     orders: Sequence[Order],
     possible: Sequence[Order],
@@ -125,7 +127,7 @@ def _is_scheduled(pool: NodePool) -> bool:
     return pool.accelerator is not None or pool.machine.startswith("h4d-")
 
 
-def _provisioned(request: Request) -> RequestCondition:
+def _provisioned(request: ProvisioningRequest) -> RequestCondition:
     details = {"ResizeRequestName": resize_request(request.id)}
     done = "Provisioning Request was successfully provisioned."
     return RequestCondition(
@@ -133,7 +135,9 @@ def _provisioned(request: Request) -> RequestCondition:
     )
 
 
-def _order(request: Request, pool: NodePool, zone: str, snapshot: ClusterSnapshot) -> Order | None:
+def _order(
+    request: ProvisioningRequest, pool: NodePool, zone: str, snapshot: ClusterSnapshot
+) -> Order | None:
     """Return the order of a request's nodes from a pool, all in one zone; None if a pod fits no node."""
     empty, pods = node_info(pool, zone, snapshot.daemons), request.pods
     if any(obstacle(pod_set.pod, empty) for pod_set in request.sets):
@@ -142,7 +146,7 @@ def _order(request: Request, pool: NodePool, zone: str, snapshot: ClusterSnapsho
     return Order(pool, (zone,) * len(used))
 
 
-def _why_not(request: Request, pools: Sequence[NodePool], snapshot: ClusterSnapshot) -> str:
+def _why_not(request: ProvisioningRequest, pools: Sequence[NodePool], snapshot: ClusterSnapshot) -> str:
     obstacles = {
         pool.name: dict.fromkeys(
             text
@@ -157,7 +161,7 @@ def _why_not(request: Request, pools: Sequence[NodePool], snapshot: ClusterSnaps
     return f"{prefix}. Predicate checking errors: {errors}"
 
 
-def nodes_of(request: Request, machines: Sequence[Machine]) -> list[Machine]:
+def nodes_of(request: ProvisioningRequest, machines: Sequence[Machine]) -> list[Machine]:
     """Return the machines that were ordered for a request and stay."""
     return [machine for machine in machines if machine.request == request.id and not machine.leaves]
 
@@ -170,7 +174,7 @@ def _up(machine: Machine, snapshot: ClusterSnapshot) -> bool:
     return node is not None and node.open and shown
 
 
-def run_seconds(request: Request | None, pool: NodePool) -> float | None:
+def run_seconds(request: ProvisioningRequest | None, pool: NodePool) -> float | None:
     """Return a node's maximum run in simulated seconds; None for no limit.
 
     A request may ask for less than its pool allows (`maxRunDurationSeconds`).

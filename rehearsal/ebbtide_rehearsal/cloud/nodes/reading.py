@@ -6,7 +6,13 @@ from typing import Any, Final
 from ebbtide.kubernetes_api import Api
 from ebbtide.kubernetes_api.parts import part, parts, text
 from ebbtide_rehearsal.cloud.autoscaling import instructions
-from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, PodSet, Request, read_budget, read_node
+from ebbtide_rehearsal.cloud.nodes.cluster import (
+    ClusterSnapshot,
+    PodSet,
+    ProvisioningRequest,
+    read_budget,
+    read_node,
+)
 from ebbtide_rehearsal.cloud.nodes.fitting import ZONE
 from ebbtide_rehearsal.cloud.nodes.machines import machines
 from ebbtide_rehearsal.cloud.nodes.objects import Object
@@ -57,7 +63,7 @@ class Reader:
             autoscaling=instructions(self._store, self._cluster),
         )
 
-    def raw_request(self, request: Request) -> Object:
+    def raw_request(self, request: ProvisioningRequest) -> Object:
         """Return a ProvisioningRequest as of the last snapshot."""
         return self._requests[request.uid]
 
@@ -77,9 +83,9 @@ class Reader:
             if (zone := volumes.get(text(claim, "spec", "volumeName"), frozenset()))
         }
 
-    def _request(self, raw: Object) -> Request:
+    def _request(self, raw: Object) -> ProvisioningRequest:
         namespace = text(raw, "metadata", "namespace")
-        return Request(
+        return ProvisioningRequest(
             namespace=namespace,
             name=text(raw, "metadata", "name"),
             uid=text(raw, "metadata", "uid"),

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator
 from fnmatch import fnmatchcase
 
 from ebbtide.catalog import PREEMPTIBLE_SECONDS
-from ebbtide_rehearsal.cloud.faults import Fault
+from ebbtide_rehearsal.cloud.faults import InjectedFault
 from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot
 from ebbtide_rehearsal.cloud.nodes.machines import Machine
 from ebbtide_rehearsal.cloud.nodes.queueing import run_seconds
@@ -14,7 +14,7 @@ from ebbtide_rehearsal.cloud.pools import NodePool
 RECLAIMABLE = ("spot", "preemptible")
 
 
-def victims(fault: Fault, snapshot: ClusterSnapshot) -> list[Machine]:
+def victims(fault: InjectedFault, snapshot: ClusterSnapshot) -> list[Machine]:
     """Return the machines that a fault takes, oldest first.
 
     On-demand machines are never taken.

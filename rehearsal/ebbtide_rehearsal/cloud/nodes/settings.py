@@ -7,7 +7,7 @@ _REACTION: Final = 8  # seconds of the wall clock, on a busy machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class NodeSettings:
     """Durations by the clouds' defaults, in simulated seconds unless stated otherwise.
 
     Where the source is the cluster autoscaler, it is the table of parameters in its FAQ

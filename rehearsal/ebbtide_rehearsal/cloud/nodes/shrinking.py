@@ -10,7 +10,7 @@ from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, Node, share
 from ebbtide_rehearsal.cloud.nodes.fitting import NodeInfo, largest_first, schedule
 from ebbtide_rehearsal.cloud.nodes.machines import Machine, counted
 from ebbtide_rehearsal.cloud.nodes.pods import Pod
-from ebbtide_rehearsal.cloud.nodes.settings import Settings
+from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
 
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 SCALE_DOWN_DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
@@ -91,7 +91,7 @@ def _candidate(machine: Machine, snapshot: ClusterSnapshot) -> Node | None:
     return node if scaled and used < snapshot.autoscaling.utilization else None
 
 
-def idle_seconds(snapshot: ClusterSnapshot, settings: Settings) -> float:
+def idle_seconds(snapshot: ClusterSnapshot, settings: NodeSettings) -> float:
     """Return how long a node must be unneeded before it is removed, in simulated seconds."""
     return max(snapshot.autoscaling.idle_seconds, settings.least_idle_seconds)
 
@@ -101,7 +101,7 @@ def review(
     before: Review,
     booked: AbstractSet[str],
     last_growth: float | None,
-    settings: Settings,
+    settings: NodeSettings,
 ) -> Review:
     """Review all nodes.
 

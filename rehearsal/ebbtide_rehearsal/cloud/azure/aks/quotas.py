@@ -14,7 +14,7 @@ from ebbtide_rehearsal.cloud.azure.aks.pool_request import PoolRequest, PoolRule
 from ebbtide_rehearsal.cloud.azure.arm import CLOUD
 from ebbtide_rehearsal.cloud.azure.errors import refused
 from ebbtide_rehearsal.cloud.azure.network import AGENT_POOL
-from ebbtide_rehearsal.cloud.faults import Fault
+from ebbtide_rehearsal.cloud.faults import InjectedFault
 
 REGIONAL: Final = "cores"
 """Total Regional vCPUs; spot has `lowPriorityCores` alone."""
@@ -58,7 +58,7 @@ def _within(pool: PoolRequest) -> str | None:
     return None
 
 
-def _exceeded(pool: PoolRequest, fault: Fault, name: str, wanted: int, remaining: int) -> str:
+def _exceeded(pool: PoolRequest, fault: InjectedFault, name: str, wanted: int, remaining: int) -> str:
     pool.cloud.store.say(
         "quota-exceeded",
         f"Node pool {pool.name} wants {wanted} vCPUs, and the quota {name} has {remaining} left of "
