@@ -73,7 +73,7 @@ def with_requests(default: Mapping[str, str], named: Mapping[str, Mapping[str, s
 def movable(manifest: Object) -> Object:
     """Pods say that they may be moved, so that a system pool that has grown shrinks again.
 
-    No disruption budget goes with it: with one replica, a budget would keep its node for ever.
+    No disruption budget goes with it: with one replica, a budget would keep its node indefinitely.
     """
     if not has_pods(manifest):
         return manifest
@@ -114,7 +114,7 @@ def unawaited_claims(manifest: Object) -> Object:
     """Wait for claims neither at creation nor at deletion.
 
     A claim binds when its first pod exists, and is deleted when its last pod is gone: waiting for either,
-    before the next object is processed, can take for ever. It is gone when its namespace is, which is
+    before the next object is processed, may never happen. It is gone when its namespace is, which is
     waited for.
     """
     if not is_(manifest, "PersistentVolumeClaim"):

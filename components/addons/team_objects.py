@@ -72,7 +72,7 @@ def profile_map(declaration: Cluster, team: Team, *, created: bool) -> dict[str,
 
 def limits(declaration: Cluster, team: Team) -> dict[str, Any] | None:
     """Return the limit range: a container may request at most what the largest node offers. Quota is a sum
-    over nodes, so a pod that fits no node would be admitted and then wait for ever.
+    over nodes, so a pod that fits no node would be admitted and then wait indefinitely.
 
     A limit range with a maximum is also the default of containers without requests, so defaults are set, too:
     little is requested, and nothing is limited. Accelerators cannot be limited so: the range would refuse

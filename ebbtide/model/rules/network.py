@@ -47,7 +47,7 @@ def _unparsed(path: str, text: str) -> Fault:
     return Fault(
         path,
         f"{text} is not where a range begins: the bits after the prefix are not all zero.",
-        "The cluster could not be created, or would differ from what is declared for ever.",
+        "The cluster could not be created, or would permanently differ from what is declared.",
         f"Write {around}, or {text.partition('/')[0]}/32 for the one address.",
     )
 

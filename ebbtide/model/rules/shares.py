@@ -63,7 +63,7 @@ def _guarantees_fit(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(
                 f"teams[{holders[-1][0]}].guarantee.{pool.name}",
                 f"{promised} nodes of {pool.name} are guaranteed, and it has {most_nodes(pool)} at most.",
-                "Not every team could have what it is promised: admitted work would wait for ever.",
+                "Not every team could have what it is promised: admitted work would wait indefinitely.",
                 "Write smaller guarantees, or a larger nodes.max.",
             )
 
@@ -110,7 +110,7 @@ def _together_on_aks(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(
                 f"queues[{index}].together",
                 "GKE brings nodes all at once on queued pools alone.",
-                "Its autoscaler would leave the request unanswered, and the work would wait for ever.",
+                "Its autoscaler would leave the request unanswered, and the work would wait indefinitely.",
                 "Leave together out, and write capacity: queued on the pool.",
             )
 

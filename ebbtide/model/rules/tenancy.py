@@ -83,7 +83,7 @@ def _queues_name_pools(cluster: Cluster) -> Iterator[Fault]:
                 yield Fault(
                     path,
                     f"There is no pool {name}{did_you_mean(name, work)}",
-                    "Work in the queue would wait for ever.",
+                    "Work in the queue would wait indefinitely.",
                     _one_of(work, "Declare a work pool first."),
                 )
             elif roles[name]:
