@@ -17,8 +17,7 @@ import pulumi
 from pulumi.runtime import settings
 
 NEW_POOL_BESIDE: Final = (
-    "Declare a new pool beside it, under another name; when work has moved there, take {name} out of the "
-    "declaration."
+    "`ebbtide up {stack}` creates the new pool beside it, lets its work finish, and then deletes it."
 )
 """The way to replace a work pool: nothing that runs on it ends."""
 
@@ -81,7 +80,7 @@ class FixedInputs:
         name: the component's input that names the pool.
         rows: every such input that Ebbtide sets.
         implied: keys of inputs that change with others, which then say it all: the others, and these.
-        work_way: how to come by a work pool that is as declared; `{name}` stands for its name.
+        work_way: how to come by a work pool that is as declared; `{name}` and `{stack}` stand for the names.
         system_way: the same for the system pool.
     """
 
@@ -142,10 +141,11 @@ class FixedInputs:
         changes = self.changes(args.old_inputs or {}, new)
         if changes:
             name = new[self.name]
-            way = self.system_way if new.get("mode") == "System" else self.work_way
+            template = self.system_way if new.get("mode") == "System" else self.work_way
+            way = template.format(name=name, stack=pulumi.get_stack())
             raise FixedPoolError(
                 f"{self.cloud} cannot change the node pool {name} that way: {'; '.join(map(str, changes))}. "
-                "It would have to be deleted, with all that runs on it. " + way.format(name=name)
+                "It would have to be deleted, with all that runs on it. " + way
             )
 
     def refusing(self) -> pulumi.ResourceHookBinding:

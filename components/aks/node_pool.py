@@ -1,7 +1,8 @@
 """One node pool, from its declaration."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import pulumi
 from pulumi_azure_native import containerservice
@@ -12,11 +13,13 @@ from ..faults import checked_pool
 from ..inputs import given
 from ..overrides import overridden
 from ..ownership import Labels
+from ..rolling import Replacement, all_but, drain_input
 from .agent_pool import pool_inputs
 from .immutable import POOLS
 from .unaliased import without_aliases
 
 _TYPE: Final = "azure-native:containerservice:AgentPool"
+_LIMITS: Final = ("min_count", "max_count")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +35,9 @@ class NodePoolArgs:
         labels: labels of the bill, which Azure calls tags.
         deleted_with: the cluster, if its deletion deletes the pool.
         depends_on: the prerequisites of a node: the grants of the cluster's identity.
+        cloud_name: name in the cloud when the pool is created. Default: the pool's.
+        replaced_by: the replacement, to keep the pool as it is, without its autoscaler (see `rolling`).
+        Default: the pool is as declared.
     """
 
     pool: Pool
@@ -42,6 +48,8 @@ class NodePoolArgs:
     labels: Labels = field(default_factory=dict[str, pulumi.Input[str]])
     deleted_with: pulumi.Resource | None = None
     depends_on: tuple[pulumi.Resource, ...] = ()
+    cloud_name: str | None = None
+    replaced_by: Replacement | None = None
 
 
 class NodePool(pulumi.ComponentResource):
@@ -62,22 +70,33 @@ class NodePool(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: NodePoolArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         pool = checked_pool(args.pool, args.site)
-        inputs = overridden(
+        inputs: dict[str, Any] = overridden(
             _TYPE,
             pool_inputs(pool, args.site, subnet=args.subnet, labels=args.labels),
             pool.overrides,
         )
+        ignored = ["agentPoolName"]
+        own: Mapping[str, Any] = {
+            **POOLS.kept(pool.name, inputs["mode"], inputs),
+            **given({"overrides": pool.overrides or None}),
+            **drain_input(pool),
+        }
+        if args.replaced_by is not None:
+            inputs = {key: value for key, value in inputs.items() if key not in _LIMITS}
+            inputs |= {"enable_auto_scaling": False, "count": args.replaced_by.nodes}
+            ignored = all_but(_TYPE, frozenset({"enableAutoScaling", "count", "minCount", "maxCount"}))
+            own = args.replaced_by.inputs
         super().__init__(
             "ebbtide:aks:NodePool",
             name,
-            {**POOLS.kept(pool.name, inputs["mode"], inputs), **given({"overrides": pool.overrides or None})},
+            own,
             pulumi.ResourceOptions.merge(
                 opts, pulumi.ResourceOptions(hooks=POOLS.refusing(), transformations=[without_aliases])
             ),
         )
         self.resource = containerservice.AgentPool(
             name,
-            agent_pool_name=pool.name,
+            agent_pool_name=args.cloud_name or pool.name,
             resource_name_=args.cluster,
             resource_group_name=args.resource_group,
             **inputs,
@@ -88,6 +107,8 @@ class NodePool(pulumi.ComponentResource):
                 # The provider would delete the old pool first. Made first, one of the same name is refused,
                 # and nothing is lost.
                 delete_before_replace=False,
+                # A pool that `ebbtide up` has replaced keeps the name of its replacement.
+                ignore_changes=ignored,
             ),
         )
         self.pool_name = self.resource.name

@@ -1,5 +1,6 @@
 """One node pool, from its declaration."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, assert_never
 
@@ -31,6 +32,7 @@ from ..faults import checked_pool
 from ..inputs import given
 from ..overrides import overridden
 from ..ownership import Labels
+from ..rolling import Replacement, all_but, drain_input
 from .immutable import POOLS
 
 _TYPE: Final = "gcp:container/nodePool:NodePool"
@@ -65,6 +67,9 @@ class NodePoolArgs:
         one by one.
         depends_on: resources that a node needs to start: the network's egress, the grants of the
         account.
+        cloud_name: name in the cloud when the pool is created. Default: the pool's.
+        replaced_by: the replacement, to keep the pool as it is, without its autoscaler (see `rolling`).
+        Default: the pool is as declared.
     """
 
     pool: Pool
@@ -77,6 +82,8 @@ class NodePoolArgs:
     labels: Labels = field(default_factory=dict[str, pulumi.Input[str]])
     deleted_with: pulumi.Resource | None = None
     depends_on: tuple[pulumi.Resource, ...] = ()
+    cloud_name: str | None = None
+    replaced_by: Replacement | None = None
 
 
 class NodePool(pulumi.ComponentResource):
@@ -104,13 +111,18 @@ class NodePool(pulumi.ComponentResource):
         pool = checked_pool(args.pool, args.site)
         inputs = overridden(_TYPE, _inputs(pool, args), pool.overrides)
         ignored = _ignored(pool, placed=_placement(pool, args.site) is not None)
+        own: Mapping[str, Any] = {
+            **POOLS.kept(pool.name, "System" if pool.is_system else "User", inputs, ignored),
+            **given({"overrides": pool.overrides or None}),
+            **drain_input(pool),
+        }
+        if args.replaced_by is not None:
+            inputs.pop("autoscaling", None)
+            own, ignored = args.replaced_by.inputs, all_but(_TYPE, frozenset({"autoscaling"}))
         super().__init__(
             "ebbtide:gke:NodePool",
             name,
-            {
-                **POOLS.kept(pool.name, "System" if pool.is_system else "User", inputs, ignored),
-                **given({"overrides": pool.overrides or None}),
-            },
+            own,
             pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(hooks=POOLS.refusing())),
         )
         self.resource = container.NodePool(
@@ -129,7 +141,7 @@ class NodePool(pulumi.ComponentResource):
 
 def _inputs(pool: Pool, args: NodePoolArgs) -> dict[str, Any]:
     return {
-        "name": pool.name,
+        "name": args.cloud_name or pool.name,
         "cluster": args.cluster,
         "project": args.project,
         "location": args.site.location,
@@ -176,12 +188,13 @@ def _ignored(pool: Pool, *, placed: bool) -> list[str]:
     Where the count is fixed, ignoring the initial count would bring back that of an older stack, and the
     provider creates no pool with both. GKE returns no placement type
     (GoogleCloudPlatform/cluster-toolkit#6302): after a refresh, the pool would be replaced. Where a series
-    has gVNIC alone, an older pool has it without saying so, and would be replaced as well.
+    has gVNIC alone, an older pool has it without saying so, and would be replaced as well. A pool that
+    `ebbtide up` has replaced keeps the name of its replacement.
     """
     count = ["initialNodeCount"] if pool.nodes.count is None else []
     series = machine_series(pool.machine.type) if pool.machine else None
     gvnic = ["nodeConfig.gvnic"] if series is not None and series.gvnic_only else []
-    return count + gvnic + (["placementPolicy.type"] if placed else [])
+    return ["name", *count, *gvnic, *(["placementPolicy.type"] if placed else [])]
 
 
 def _autoscaling(pool: Pool) -> container.NodePoolAutoscalingArgsDict | None:

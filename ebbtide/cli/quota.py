@@ -14,8 +14,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ebbtide.catalog import CloudKind
+    from ebbtide.preview.stack_files import StackFiles
+    from ebbtide.recording.recording import Recording
     from ebbtide.review.quota_limits import QuotaCheck
     from ebbtide.review.quotas import Quota
+
+    Checks = dict[tuple[CloudKind, str], list[QuotaCheck]]
+    """Comparisons by cloud and account."""
 
 _FOUND: Final = 1
 _WORDS: Final = {"gke": "project", "aks": "subscription"}
@@ -45,28 +50,43 @@ def quota(
     import json  # noqa: PLC0415
 
     from ebbtide.preview.record_stack import record_stack  # noqa: PLC0415 - loads Pulumi
-    from ebbtide.reading import read_accounts, read_pools  # noqa: PLC0415
     from ebbtide.recording import lazy_packages  # noqa: PLC0415
-    from ebbtide.review.quotas import quotas  # noqa: PLC0415
 
     lazy_packages.install()
     files = stack_files(stack, config_file, cwd)
-    recording = record_stack(files)
-    needs = quotas(read_pools(recording))
-    checks: dict[tuple[CloudKind, str], list[QuotaCheck]] = {}
-    for cloud in dict.fromkeys(need.cloud for need in needs):
-        account = _account(cloud, read_accounts(recording, cloud, files.config))
-        checks[cloud, account] = _checks(cloud, account, [need for need in needs if need.cloud == cloud])
+    checks = quota_checks(files, record_stack(files))
     if format_ is PreviewFormat.JSON:
         rows = [_row(account, check) for (_, account), own in checks.items() for check in own]
         typer.echo(json.dumps(rows, indent=2))
     else:
-        for (cloud, account), own in checks.items():
-            _show(cloud, account, own)
-        if not checks:
-            typer.echo(f"The pools of {files.stack} count against no quota that Ebbtide knows.")
+        show_checks(files, checks)
     if any(check.request is not None for own in checks.values() for check in own):
         raise typer.Exit(_FOUND)
+
+
+def quota_checks(files: "StackFiles", recording: "Recording") -> "Checks":
+    """Compare a recorded stack's quotas with the limits of its project or subscription.
+
+    Raises:
+        EbbtideError: the project or subscription is unknown, or the cloud refuses or does not answer.
+    """
+    from ebbtide.reading import read_accounts, read_pools  # noqa: PLC0415
+    from ebbtide.review.quotas import quotas  # noqa: PLC0415
+
+    needs = quotas(read_pools(recording))
+    checks: Checks = {}
+    for cloud in dict.fromkeys(need.cloud for need in needs):
+        account = _account(cloud, read_accounts(recording, cloud, files.config))
+        checks[cloud, account] = _checks(cloud, account, [need for need in needs if need.cloud == cloud])
+    return checks
+
+
+def show_checks(files: "StackFiles", checks: "Checks") -> None:
+    """Print the table of each project or subscription, and what to request."""
+    for (cloud, account), own in checks.items():
+        _show(cloud, account, own)
+    if not checks:
+        typer.echo(f"The pools of {files.stack} count against no quota that Ebbtide knows.")
 
 
 def _account(cloud: "CloudKind", accounts: list[str]) -> str:

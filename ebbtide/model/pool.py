@@ -194,6 +194,9 @@ class Pool(Declared):
     its chips need, and they come and go together. It is fixed when the pool is created."""
     shutdown_grace: OptionalDuration = default(None)
     """GKE: time that a spot node's pods have to end when it is preempted: `0s`, `30s` or `120s`."""
+    drain_timeout: OptionalDuration = default(None)
+    """Time for work to finish when `ebbtide up` replaces the pool, before its pods are evicted: `30m`, `24h`.
+    Default: `24h`."""
     upgrade: Upgrade | None = None
     """Replacement of nodes during upgrades. Flex-start, queued, and spot on AKS have no such settings."""
     auto_repair: bool | None = None

@@ -15,6 +15,7 @@ from ebbtide.kubernetes_api import ApiError
 from ebbtide.operations import draining, inspection, messages
 from ebbtide.operations.errors import OperationError
 from ebbtide.operations.inspection import Inspection
+from ebbtide.operations.locks import unlocking
 from ebbtide.operations.progress import narration
 from ebbtide.operations.stack import Stack
 from ebbtide.operations.state import State
@@ -103,7 +104,7 @@ def _destroyed(stack: Stack, state: State, console: Console) -> Outcome:
             lambda: _print(console, "The engine finishes its current operations; this takes a while.")
         ) as interrupts,
     ):
-        errors = stack.destroy(watch)
+        errors = unlocking(lambda: stack.destroy(watch), stack.unlock, lambda line: _print(console, line))
     # An interrupted engine exits with status 0 (pulumi 3.259); only its state reveals the interruption.
     remaining = stack.state().resources
     if not errors and not remaining:

@@ -7,6 +7,7 @@ from typing import Final
 from pulumi.automation import errors
 
 from ebbtide.operations.errors import OperationError
+from ebbtide.operations.locks import LockedError, locks_of
 
 _KNOWN: Final[Mapping[str, str]] = {
     "incorrect passphrase": (
@@ -45,12 +46,13 @@ def explained(stack: str, diagnostics: list[str] | None = None) -> Generator[Non
     except errors.StackNotFoundError:
         raise OperationError(
             f"There is no stack {stack} in the backend that `pulumi` is logged in to: `pulumi stack ls "
-            "--all` lists the existing ones."
+            f"--all` lists the existing ones, and `pulumi stack init {stack}` creates it."
         ) from None
-    except errors.ConcurrentUpdateError:
-        raise OperationError(
+    except errors.ConcurrentUpdateError as error:
+        raise LockedError(
+            locks_of(str(error)),
             f"Another update of stack {stack} is in progress. Wait for its end; if it no longer runs, "
-            f"unlock the stack with `pulumi cancel --stack {stack}`."
+            f"unlock the stack with `pulumi cancel --stack {stack}`.",
         ) from None
     except errors.CommandError as error:
         output = _output(error)

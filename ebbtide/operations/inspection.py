@@ -77,6 +77,19 @@ def _current_volumes(cluster: Inspection, state: State) -> list[Volume] | None:
         return None
 
 
+def reach(outputs: Mapping[str, Any]) -> Api:
+    """Return a client of a stack's cluster.
+
+    Args:
+        outputs: the stack's outputs.
+
+    Raises:
+        KubeconfigError: the output `kubeconfig` is missing or cannot be used.
+        MissingClientError: the client is not installed.
+    """
+    return Api.of_kubeconfig(_parsed(outputs.get("kubeconfig")))
+
+
 def _parsed(kubeconfig: Any) -> Mapping[str, Any]:
     """Parse a kubeconfig, which may be JSON; empty if malformed."""
     try:

@@ -1,21 +1,30 @@
-"""Progress of a destroy: a live line on a terminal, a line per resource in a log."""
+"""Progress of an engine run: a live line on a terminal, a line per resource in a log."""
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from typing import Final
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ebbtide.operations.stack import Removal
 
+_WORDS: Final = {
+    "create": "created",
+    "update": "updated",
+    "delete": "gone",
+    "create-replacement": "created again",
+    "delete-replaced": "gone",
+}
+
 
 @contextmanager
-def narration(console: Console, total: int) -> Generator[Callable[[Removal], None]]:
-    """Return a callback for removals.
+def narration(console: Console, total: int | None) -> Generator[Callable[[Removal], None]]:
+    """Return a callback for steps of the engine.
 
     Args:
         console: the output.
-        total: the number of resources.
+        total: the number of resources; None if it is unknown.
     """
     if not console.is_terminal:
         yield lambda removal: _line(console, removal)
@@ -38,5 +47,9 @@ def narration(console: Console, total: int) -> Generator[Callable[[Removal], Non
 
 def _line(console: Console, removal: Removal) -> None:
     if removal.done:
-        console.print(f"gone: {removal.type} {removal.name}", markup=False, soft_wrap=True)
+        console.print(
+            f"{_WORDS.get(removal.operation, removal.operation)}: {removal.type} {removal.name}",
+            markup=False,
+            soft_wrap=True,
+        )
         console.file.flush()

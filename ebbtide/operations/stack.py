@@ -1,11 +1,13 @@
 """A stack of a project on disk, through the Automation API, with the user's own `pulumi`, backend and
 login.
 
-The program is not run: a destroy uses the engine's state alone, and needs neither language plugin nor the
-program's packages (pulumi 3.259, `pulumi destroy` without `--run-program`).
+Only an update runs the program: a destroy uses the engine's state alone, and needs neither language plugin
+nor the program's packages (pulumi 3.259, `pulumi destroy` without `--run-program`).
 """
 
+import json
 import re
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,11 +31,13 @@ class Removal:
         type: its type token.
         name: its logical name.
         done: true once it is removed.
+        operation: the engine's operation, such as `create`, of an update.
     """
 
     type: str
     name: str
     done: bool
+    operation: str = "delete"
 
 
 @dataclass(slots=True)
@@ -55,7 +59,7 @@ class _Events:
 
     def _step(self, metadata: StepEventMetadata, *, done: bool) -> None:
         if metadata.type != _STACK:
-            self.watch(Removal(metadata.type, _name(metadata.urn), done))
+            self.watch(Removal(metadata.type, _name(metadata.urn), done, metadata.op.value))
 
 
 class Stack:
@@ -134,6 +138,73 @@ class Stack:
         with explained(self.name, events.errors):
             self._stack.destroy(on_event=events.take, config_file=self._config_file, show_secrets=False)
         return events.errors
+
+    def up(self, watch: Callable[[Removal], None], config_file: Path | None = None) -> list[str]:
+        """Run the program and update the stack.
+
+        Args:
+            watch: as of `destroy`.
+            config_file: a file of the stack for this run alone; the stack's own if omitted.
+
+        Returns:
+            The errors; empty if the stack is as declared.
+
+        Raises:
+            OperationError: another update of the stack is in progress; nothing was changed.
+        """
+        events = _Events(watch)
+        file = str(config_file) if config_file else self._config_file
+        with explained(self.name, events.errors):
+            self._stack.up(on_event=events.take, config_file=file, show_secrets=False)
+        return events.errors
+
+    def remove(self, urns: list[str], watch: Callable[[Removal], None]) -> list[str]:
+        """Destroy some of the stack's resources; arguments, result and errors as of `destroy`."""
+        events = _Events(watch)
+        with explained(self.name, events.errors):
+            self._stack.destroy(
+                on_event=events.take, target=urns, config_file=self._config_file, show_secrets=False
+            )
+        return events.errors
+
+    def exported(self) -> dict[str, Any]:
+        """Return the document of `pulumi stack export`, with its secrets encrypted and a `deployment`.
+
+        Raises:
+            OperationError: the state is unreadable.
+        """
+        document: dict[str, Any] = json.loads(self.run("stack", "export"))
+        return {**document, "deployment": document.get("deployment") or {}}
+
+    def replace_state(self, document: Mapping[str, Any]) -> None:
+        """Write the stack's state (`pulumi stack import`).
+
+        Args:
+            document: as of `exported`.
+
+        Raises:
+            OperationError: the engine refuses it.
+        """
+        with tempfile.TemporaryDirectory(prefix="ebbtide-") as directory:
+            file = Path(directory, "state.json")
+            file.write_text(json.dumps(document), encoding="utf-8")
+            self.run("stack", "import", "--file", str(file))
+
+    def unlock(self) -> None:
+        """Remove the stack's locks (`pulumi cancel`)."""
+        self.run("cancel", "--yes")
+
+    def run(self, *command: str) -> str:
+        """Return the output of a `pulumi` command on the stack.
+
+        Raises:
+            OperationError: it fails.
+        """
+        workspace = self._stack.workspace
+        line = [*command, "--stack", self.name]
+        with explained(self.name):
+            done = workspace.pulumi_command.run(line, workspace.work_dir, workspace.env_vars)
+        return done.stdout
 
 
 def _name(urn: str) -> str:

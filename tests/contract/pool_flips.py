@@ -106,6 +106,7 @@ GKE_POOL = [
         *({"localSsdCount": count} for count in (2, 1)),
     ),
     work("Pool.image", GKE_CPU, "image", "ubuntu"),
+    work("Pool.drain_timeout", GKE_CPU, "drainTimeout", "30m"),
     work("Pool.labels", GKE_CPU, "labels", {"tier": "gold"}),
     work("Pool.taints", GKE_CPU, "taints", [{"key": "lab"}]),
     work("Taint.key", GKE_CPU, "taints", [{"key": "lab"}], [{"key": "other"}]),

@@ -26,8 +26,9 @@ def _readers(paths: Iterable[Path], *names: str) -> list[str]:
 
 
 def test_configuration_has_one_reader() -> None:
-    """Only `stacks/settings.py` reads `pulumi.Config`."""
-    assert _readers(_PROGRAM, "Config", "get_all_config") == [relative(_READER)]
+    """Only `stacks/settings.py` reads `pulumi.Config`; what `ebbtide up` adds for a run, in any program, is
+    read in `components/rolling.py`."""
+    assert _readers(_PROGRAM, "Config", "get_all_config") == [relative(_READER), "components/rolling.py"]
 
 
 def test_environment_has_no_reader() -> None:

@@ -129,8 +129,8 @@ def test_a_work_pool_is_replaced_by_a_new_one_beside_it() -> None:
     assert str(refused.value) == (
         "AKS cannot change the node pool cpu that way: machine (vmSize) from Standard_D8s_v5 to "
         "Standard_D16s_v5; maxPodsPerNode (maxPods) from none to 50. It would have to be deleted, with all "
-        "that runs on it. Declare a new pool beside it, under another name; when work has moved there, take "
-        "cpu out of the declaration."
+        "that runs on it. `ebbtide up stack` creates the new pool beside it, lets its work finish, and then "
+        "deletes it."
     )
 
 

@@ -1,0 +1,120 @@
+"""The `up` command. Its dependencies are imported on execution."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from ebbtide.cli.options import ConfigFile, Cwd, stack_files, stack_name, stack_names
+from ebbtide.invocation import command_line
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ebbtide.preview.stack_files import StackFiles
+    from ebbtide.recording.recording import Recording
+
+_FOUND: Final = 1
+_INTERRUPTED: Final = 130
+"""A shell's exit status after Ctrl-C (128 and the signal's number)."""
+
+
+def up(
+    stack: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="STACK",
+            help="Stack name, with its organization if it has one; by default the one in the name of "
+            "--config-file, or dev.",
+            autocompletion=stack_names,
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")] = False,
+    quotas: Annotated[
+        bool,
+        typer.Option("--quotas", help="First compare the stack's quotas with the cloud's limits."),
+    ] = False,
+    config_file: ConfigFile = None,
+    cwd: Cwd = Path(),
+) -> None:
+    """Update a stack, and replace pools without ending their work.
+
+    It checks the policy, shows what changes, and runs your own `pulumi up`, with your backend and login. A
+    pool whose change its cloud refuses is created anew beside the old one, which is deleted when its work has
+    finished. Interrupted, run it again. Exit status 1: the stack is not as declared, because you did not
+    confirm, the policy or a quota forbids it, or the engine failed.
+    """
+    try:
+        status = _updated(stack, config_file, cwd, yes=yes, quotas=quotas)
+    except KeyboardInterrupt:
+        again = command_line("up", stack_name(stack, config_file))
+        typer.echo(f"Interrupted. Continue with: {again}", err=True)
+        status = _INTERRUPTED
+    if status:
+        raise typer.Exit(status)
+
+
+def _updated(stack: str | None, config_file: Path | None, cwd: Path, *, yes: bool, quotas: bool) -> int:
+    from rich.console import Console  # noqa: PLC0415
+
+    from ebbtide.operations import rolling  # noqa: PLC0415
+    from ebbtide.operations.backend import Backend  # noqa: PLC0415
+    from ebbtide.operations.plan import plan_of  # noqa: PLC0415
+    from ebbtide.operations.up import Update  # noqa: PLC0415
+    from ebbtide.recording import lazy_packages  # noqa: PLC0415
+
+    lazy_packages.install()
+    name = stack_name(stack, config_file)
+    files = stack_files(name.rpartition("/")[2], config_file, cwd)
+    console = Console(highlight=False)
+    update = Update(Backend(files.root).opened(name, config_file), files, console)
+    document = update.stack.exported()
+    deployment = document["deployment"]
+    if begun := rolling.interrupted(deployment):
+        update.say(f"An earlier update was interrupted while it replaced {', '.join(begun)}; it continues.")
+    before = update.earlier({**document, "deployment": rolling.without_replacements(deployment)})
+    recording = update.recorded(before)
+    with files.prices():
+        plan = plan_of(recording, before, files, rolling.refused(recording))
+    for line in plan.lines:
+        update.say(line)
+    if plan.is_refused or (quotas and not _within_quotas(files, recording, console)):
+        return _FOUND
+    if not _confirmed(plan.question, name, config_file, cwd, yes=yes):
+        return _FOUND
+    outcome = update.run()
+    if outcome.interrupted:
+        return _INTERRUPTED
+    if outcome.errors:
+        return _FOUND
+    update.say(f"Stack {name} is as declared.")
+    return 0
+
+
+def _within_quotas(files: "StackFiles", recording: "Recording", console: "Console") -> bool:
+    """Compare the stack's quotas with the cloud's limits; a cloud that does not answer forbids nothing."""
+    from ebbtide.cli.quota import quota_checks, show_checks  # noqa: PLC0415
+    from ebbtide.errors import EbbtideError  # noqa: PLC0415
+
+    try:
+        checks = quota_checks(files, recording)
+    except EbbtideError as error:
+        console.print(f"The quotas are not compared with limits: {error}", markup=False, soft_wrap=True)
+        return True
+    show_checks(files, checks)
+    return all(check.request is None for own in checks.values() for check in own)
+
+
+def _confirmed(question: str, name: str, config_file: Path | None, cwd: Path, *, yes: bool) -> bool:
+    if yes:
+        return True
+    if sys.stdin.isatty():
+        return typer.confirm(question)
+    where = ["--cwd", str(cwd)] if cwd != Path() else []
+    of = ["--config-file", str(config_file)] if config_file else []
+    again = command_line("up", name, "--yes", *of, *where)
+    typer.echo(f"{question} There is no terminal to confirm, so nothing was changed. Continue with: {again}")
+    return False

@@ -1,0 +1,153 @@
+"""Drain of nodes whose pool is replaced: cordon, wait for work, evict.
+
+Pods that end by themselves (`restartPolicy` Never or OnFailure) have time to finish; services move at once.
+The time of the cordon is on the nodes, so that an interrupted drain does not begin again.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from ebbtide import clock
+from ebbtide.kubernetes_api import Api, ApiError, Object
+from ebbtide.kubernetes_api.parts import part, parts, text
+from ebbtide.wording import several
+
+SINCE: Final = "ebbtide.dev/draining-since"
+"""Annotation of a cordoned node: time of the cordon."""
+_MIRROR: Final = "kubernetes.io/config.mirror"
+"""Annotation of a static pod, which the API server cannot evict (Kubernetes docs, static pods)."""
+_OVER: Final = ("Succeeded", "Failed")
+_DISRUPTION: Final = timedelta(hours=1)
+"""Time that PodDisruptionBudgets may delay an eviction, as in upgrades of GKE (GKE docs, node pool upgrade
+strategies, 2026)."""
+_STEP: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class DrainedPool:
+    """A pool to drain.
+
+    Attributes:
+        name: its name in the declaration.
+        label: key of the cloud's label of its nodes.
+        value: its name in the cloud.
+        timeout: time for work to finish.
+    """
+
+    name: str
+    label: str
+    value: str
+    timeout: timedelta
+
+    @property
+    def selector(self) -> str:
+        """The label selector of its nodes."""
+        return f"{self.label}={self.value}"
+
+
+def nodes(api: Api, pool: DrainedPool) -> list[Object]:
+    """List a pool's nodes.
+
+    Raises:
+        ApiError: the API server does not answer or forbids it.
+    """
+    return api.items("/api/v1/nodes", labelSelector=pool.selector)
+
+
+def drain(api: Api, pools: Sequence[DrainedPool], watch: Callable[[str], None]) -> None:
+    """Drain pools until no pod is left, or until PodDisruptionBudgets have delayed it long enough.
+
+    Args:
+        api: the cluster.
+        pools: the pools.
+        watch: called with a description of what the drain waits for.
+
+    Raises:
+        ApiError: the API server does not answer or forbids it.
+    """
+    waiting = list(pools)
+    while waiting:
+        waiting = [pool for pool in waiting if not _drained(api, pool, watch)]
+        if waiting:
+            time.sleep(_STEP)
+
+
+def _drained(api: Api, pool: DrainedPool, watch: Callable[[str], None]) -> bool:
+    """Take the next step of a drain; true if none remains."""
+    members = nodes(api, pool)
+    begun = min((_cordoned(api, node) for node in members), default=clock.now())
+    names = {node["metadata"]["name"] for node in members}
+    pods = [pod for pod in _pods(api) if text(pod, "spec", "nodeName") in names and _counts(pod)]
+    end = begun + pool.timeout
+    if not pods or clock.now() >= end + _DISRUPTION:
+        return True
+    late = clock.now() >= end
+    for pod in pods:
+        if (late or text(pod, "spec", "restartPolicy") == "Always") and not _terminates(pod):
+            _evict(api, pod)
+    watch(_description(pool, pods, end, late=late))
+    return False
+
+
+def _description(pool: DrainedPool, pods: Sequence[Object], end: datetime, *, late: bool) -> str:
+    names = ", ".join(_names(pods))
+    until = "evicting" if late else f"they have until {end:%Y-%m-%d %H:%M} UTC"
+    return f"pool {pool.name}: {several(len(pods), 'pod')} on its old nodes ({names}); {until}"
+
+
+def _names(pods: Iterable[Object]) -> list[str]:
+    """Return the first names of pods, with their namespaces."""
+    names = sorted(f"{text(pod, 'metadata', 'namespace')}/{text(pod, 'metadata', 'name')}" for pod in pods)
+    return [*names[:3], *(["…"] if len(names) > 3 else [])]  # noqa: PLR2004 - a line's worth
+
+
+def _cordoned(api: Api, node: Object) -> datetime:
+    """Cordon a node and return the time of its cordon."""
+    annotated = text(node, "metadata", "annotations", SINCE)
+    since = annotated or clock.now().isoformat(timespec="seconds")
+    if not annotated or not part(node, "spec").get("unschedulable"):
+        change = {"metadata": {"annotations": {SINCE: since}}, "spec": {"unschedulable": True}}
+        try:
+            api.patch(f"/api/v1/nodes/{node['metadata']['name']}", change)
+        except ApiError as error:
+            if not error.not_found:
+                raise
+    return datetime.fromisoformat(since)
+
+
+def _pods(api: Api) -> list[Object]:
+    # From the API server's cache, as in `snapshot`.
+    return api.items("/api/v1/pods", resourceVersion="0")
+
+
+def _counts(pod: Object) -> bool:
+    """Check that a pod has to leave its node: pods of DaemonSets and static pods end with it."""
+    owners = parts(pod, "metadata", "ownerReferences")
+    of_node = any(owner.get("kind") in ("DaemonSet", "Node") for owner in owners)
+    mirror = bool(text(pod, "metadata", "annotations", _MIRROR))
+    return not of_node and not mirror and text(pod, "status", "phase") not in _OVER
+
+
+def _terminates(pod: Object) -> bool:
+    return bool(pod["metadata"].get("deletionTimestamp"))
+
+
+def _evict(api: Api, pod: Object) -> None:
+    """Evict a pod, unless a PodDisruptionBudget forbids it now (Kubernetes docs, API-initiated eviction)."""
+    name, namespace = text(pod, "metadata", "name"), text(pod, "metadata", "namespace")
+    body = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": name, "namespace": namespace},
+    }
+    try:
+        api.create(f"/api/v1/namespaces/{namespace}/pods/{name}/eviction", body)
+    except ApiError as error:
+        if not error.not_found and error.status != _TOO_MANY:
+            raise
+
+
+_TOO_MANY: Final = 429

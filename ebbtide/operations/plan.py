@@ -1,0 +1,95 @@
+"""The changes of an update in a few lines, before it is confirmed."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from ebbtide.operations import messages, rolling
+from ebbtide.preview.report import CostReport
+from ebbtide.preview.stack_files import StackFiles
+from ebbtide.recording.recording import Recording
+from ebbtide.review.build_report import review_of
+from ebbtide.review.earlier import Earlier
+from ebbtide.review.report import DifferenceReport, Review
+from ebbtide.review.summary import action_counts, change_of, dollars
+from ebbtide.wording import several
+
+_SHOWN: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The changes of an update.
+
+    Attributes:
+        lines: what changes, and what forbids it.
+        question: the confirmation prompt.
+        is_refused: true if the policy or the engine would refuse it.
+    """
+
+    lines: tuple[str, ...]
+    question: str
+    is_refused: bool
+
+
+def plan_of(recording: Recording, before: Earlier, files: StackFiles, replaced: Collection[str]) -> Plan:
+    """Return the changes of an update.
+
+    Args:
+        recording: the recorded program.
+        before: the deployed stack.
+        files: the stack's files.
+        replaced: logical names of the pools that are replaced beside the old ones.
+    """
+    declaration = files.source.declaration if files.source else None
+    review = review_of(
+        recording, before, warnings=files.warnings, policy=files.policy(), declaration=declaration
+    )
+    difference = review.difference
+    assert difference is not None  # noqa: S101 - there is an earlier version
+    own = {message.text for message in recording.refusals if message.urn and _name(message.urn) in replaced}
+    refusals = [text for text in difference.refusals if text not in own]
+    mandatory = [item for item in review.findings if item.level == "mandatory" and not item.exception]
+    errors = [message.text for message in review.preview.warnings if message.severity == "error"]
+    counted = difference.model_copy(
+        update={"changes": tuple(item for item in difference.changes if item.name not in replaced)}
+    )
+    counts = [f"{several(len(replaced), 'pool')} to replace"] if replaced else []
+    counts += [action_counts(counted)] if counted.changes or not replaced else []
+    lines = (
+        f"Stack {files.stack}: {', '.join(counts)}.",
+        *(f"  {line}" for line in _pools(recording, replaced)),
+        *(f"  {line}" for line in difference.consequences[:_SHOWN]),
+        *_cost(difference, review),
+        *(f"The policy forbids it: {item.message} [{item.rule}]" for item in mandatory),
+        *(f"The update would fail: {text}" for text in (*refusals, *errors)),
+    )
+    return Plan(lines, f"Update stack {files.stack}?", bool(mandatory or refusals or errors))
+
+
+def _pools(recording: Recording, replaced: Collection[str]) -> Iterator[str]:
+    for name in sorted(replaced):
+        pool = next(item for item in recording if item.name == name and not item.custom)
+        time = messages.age(rolling.timeout(recording, name))
+        yield (
+            f"Pool {rolling.declared_name(pool)} is replaced by a new one beside it: its work has {time} to "
+            "finish, then its pods are evicted."
+        )
+
+
+def _cost(difference: DifferenceReport, review: Review) -> Iterator[str]:
+    """Yield the cost without work and at the most, if one is known."""
+    after: CostReport = review.preview.cost
+    if not after.prices_from:
+        return
+    before = difference.cost_before
+    amounts = (("idle", before.idle, after.idle), ("maximum", before.maximum, after.maximum))
+    parts = [
+        f"{words} {dollars(new)}" + (f" ({change})" if (change := change_of(old, new)) else "")
+        for words, old, new in amounts
+    ]
+    yield f"Cost per hour: {', '.join(parts)}."
+
+
+def _name(urn: str) -> str:
+    return urn.rpartition("::")[2]

@@ -1,0 +1,237 @@
+"""Update a stack: run its program, and replace pools whose change their cloud refuses without ending work.
+
+A pool is replaced in steps: its replacement is created beside it, its work finishes or moves, the state is
+renamed, the drained pool is deleted. Every step follows from the state alone, so that an interrupted update
+continues where it was.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+from rich.console import Console
+
+from ebbtide.interrupts import deferred_interrupts
+from ebbtide.invocation import command_line
+from ebbtide.kubernetes_api import Api
+from ebbtide.operations import node_drain, pending, rolling
+from ebbtide.operations.advice import advice
+from ebbtide.operations.inspection import reach
+from ebbtide.operations.locks import unlocking
+from ebbtide.operations.progress import narration
+from ebbtide.operations.rolling import StatePool
+from ebbtide.operations.stack import Removal, Stack
+from ebbtide.placement.replacements import CONFIG, NAMESPACE, SUFFIX
+from ebbtide.preview.record_stack import record_stack
+from ebbtide.preview.stack_files import StackFiles
+from ebbtide.project import yaml_file
+from ebbtide.recording.recording import Recording
+from ebbtide.review.earlier import Earlier
+from ebbtide.review.state import recording_of
+
+_QUIET: Final = frozenset({"same", "read", "read-replacement", "replace"})
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The result of an update.
+
+    Attributes:
+        errors: the engine's errors; empty if the stack is as declared.
+        interrupted: true if Ctrl-C ended it.
+    """
+
+    errors: tuple[str, ...] = ()
+    interrupted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """An update of a stack.
+
+    Attributes:
+        stack: the stack.
+        files: the project's files for it.
+        console: the output.
+    """
+
+    stack: Stack
+    files: StackFiles
+    console: Console
+
+    def say(self, line: str) -> None:
+        """Print a line."""
+        self.console.print(line, markup=False, soft_wrap=True)
+
+    def earlier(self, document: Mapping[str, Any]) -> Earlier:
+        """Return the deployed stack, to compare the program with.
+
+        Args:
+            document: its state, as of `Stack.exported`.
+        """
+        text = json.dumps(document)
+        name, project = self.files.stack, self.files.project
+        return Earlier(
+            "state", recording_of(text, project=project, stack=name, file="The state"), deployed=True
+        )
+
+    def recorded(self, before: Earlier) -> Recording:
+        """Record the program with its hooks called as in an update of the deployed stack."""
+        return record_stack(self.files, before.updates, state=before.state)
+
+    def run(self) -> Outcome:
+        """Update the stack until it is as declared.
+
+        Raises:
+            OperationError: nothing was changed in this step; an earlier one is kept.
+            ApiError: the cluster of a replaced pool does not answer.
+        """
+        unlocking(lambda: pending.resolve(self.stack, self.say), self.stack.unlock, self.say)
+        while True:
+            document = self.stack.exported()
+            pools = rolling.pools(document["deployment"])
+            if drained := [pool for name, pool in pools.items() if name.endswith(rolling.OLD)]:
+                names = ", ".join(pool.cloud_name for pool in drained)
+                self.say(f"The drained pool {names} is deleted.")
+                if outcome := self._engine(lambda watch: self.stack.remove(_urns(drained), watch)):
+                    return outcome
+                continue
+            recording = self.recorded(self.earlier(document))
+            replaced = set(rolling.refused(recording)) & pools.keys()
+            following = {name.removesuffix(SUFFIX) for name in pools if name.endswith(SUFFIX)} & pools.keys()
+            if not replaced | following:
+                outcome = self._engine(self.stack.up)
+                return outcome or Outcome()
+            if outcome := self._replace(document, recording, replaced, following):
+                return outcome
+
+    def _replace(
+        self, document: dict[str, Any], recording: Recording, replaced: set[str], following: set[str]
+    ) -> Outcome | None:
+        """Take the next step of replacements; None if it is done.
+
+        If the pool itself is as declared again, it becomes the replacement of its replacement. If neither is,
+        the replacement takes the pool's name first, and is replaced in turn.
+        """
+        deployment = document["deployment"]
+        pools = rolling.pools(deployment)
+        undone, stale = following - replaced, self._stale(document, following)
+        absent = [pools[name] for name in replaced if pools[name].resource is None]
+        failed = [pools[f"{name}{SUFFIX}"] for name in undone | stale]
+        if unused := [*absent, *(pool for pool in failed if not pool.is_ready)]:
+            return self._engine(lambda watch: self.stack.remove(_urns(unused), watch))
+        if undone & stale:
+            self._rename(document, _merged(rolling.swapped, undone & stale))
+            return None
+        api = reach(self.stack.outputs())
+        if undone:
+            beside = [pools[f"{name}{SUFFIX}"] for name in undone]
+            return self._drain(api, beside, recording, _merged(rolling.withdrawn, undone))
+        if not stale and (outcome := self._declare_beside(api, pools, recording, replaced)):
+            return outcome
+        moving = sorted(stale or replaced)
+        return self._drain(api, [pools[name] for name in moving], recording, _merged(rolling.retired, moving))
+
+    def _stale(self, document: dict[str, Any], following: set[str]) -> set[str]:
+        """Return the pools whose replacement is not as declared."""
+        if not following:
+            return set()
+        deployment = rolling.renamed(document["deployment"], _merged(rolling.swapped, following))
+        before = self.earlier({**document, "deployment": deployment})
+        return set(rolling.refused(self.recorded(before))) & following
+
+    def _declare_beside(
+        self, api: Api, pools: Mapping[str, StatePool], recording: Recording, replaced: set[str]
+    ) -> Outcome | None:
+        """Create the replacements, and stop the autoscalers of the pools that they replace."""
+        taken = {pool.cloud_name for pool in pools.values()}
+        overlay: dict[str, dict[str, Any]] = {}
+        for name in sorted(replaced):
+            pool, beside = pools[name], pools.get(f"{name}{SUFFIX}")
+            drained = pool.drained(rolling.TIMEOUT)
+            overlay[pool.name] = {
+                "name": beside.cloud_name
+                if beside and beside.resource
+                else rolling.replacement_name(recording, name, taken),
+                "nodes": len(node_drain.nodes(api, drained)) if pool.count is None else pool.count,
+                "inputs": pool.component["inputs"],
+            }
+        self.say(
+            "Beside the present ones, the new pools are created: "
+            + ", ".join(f"{item['name']} for {name}" for name, item in overlay.items())
+            + "."
+        )
+        with TemporaryDirectory(prefix="ebbtide-") as directory:
+            file = Path(directory, self.files.config_file.name)
+            file.write_text(_with(self.files.config_file, overlay), encoding="utf-8")
+            return self._engine(lambda watch: self.stack.up(watch, file))
+
+    def _drain(
+        self, api: Api, pools: list[StatePool], recording: Recording, names: Mapping[str, str]
+    ) -> None:
+        """Drain pools, and rename them and their replacements."""
+        drained = [pool.drained(rolling.timeout(recording, pool.resource_name)) for pool in pools]
+        last: list[str] = []
+
+        def watch(line: str) -> None:
+            if self.console.is_terminal:
+                status.update(line)  # pyright: ignore[reportOptionalMemberAccess] - of a terminal
+            elif line not in last:
+                self.say(line)
+                self.console.file.flush()
+                last[:] = [line]
+
+        with self.console.status("") if self.console.is_terminal else nullcontext() as status:
+            node_drain.drain(api, drained, watch)
+        self._rename(self.stack.exported(), names)
+
+    def _rename(self, document: dict[str, Any], names: Mapping[str, str]) -> None:
+        deployment = rolling.renamed(document["deployment"], names)
+        self.stack.replace_state({**document, "deployment": deployment})
+
+    def _engine(self, run: Callable[[Callable[[Removal], None]], list[str]]) -> Outcome | None:
+        """Run the engine; None if it succeeds."""
+        with (
+            narration(self.console, None) as show,
+            deferred_interrupts(
+                lambda: self.say("The engine finishes its current operations; this takes a while.")
+            ) as interrupts,
+        ):
+
+            def watch(step: Removal) -> None:
+                if step.operation not in _QUIET and not step.type.startswith(("ebbtide:", "pulumi:")):
+                    show(step)
+
+            errors = unlocking(lambda: run(watch), self.stack.unlock, self.say)
+        if errors or interrupts.received:
+            self._explain(errors)
+            return Outcome(tuple(errors), interrupted=interrupts.received)
+        return None
+
+    def _explain(self, errors: Iterable[str]) -> None:
+        errors = tuple(errors)
+        for error in errors:
+            self.say(error)
+        for line in advice(self.stack.name, errors):
+            self.say(line)
+        self.say(f"Not everything is as declared. Continue with: {command_line('up', self.stack.name)}")
+
+
+def _merged(rename: Callable[[str], Mapping[str, str]], names: Iterable[str]) -> dict[str, str]:
+    """Return the renames of several pools together."""
+    return {old: new for name in names for old, new in rename(name).items()}
+
+
+def _urns(pools: Iterable[StatePool]) -> list[str]:
+    return [urn for pool in pools for urn in pool.urns]
+
+
+def _with(config_file: Path, overlay: Mapping[str, Any]) -> str:
+    """Return the content of a stack's file with the replacements of this run, as JSON, which is YAML."""
+    settings: Any = yaml_file.read(config_file).value or {}
+    config: dict[str, Any] = {**(settings.get("config") or {}), f"{NAMESPACE}:{CONFIG}": overlay}
+    return json.dumps({**settings, "config": config})
