@@ -4,7 +4,6 @@ The time of expiry is read from each stack's state, so that neither its file nor
 find it.
 """
 
-import json
 from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
@@ -16,10 +15,8 @@ from rich.console import Console
 from ebbtide.errors import EbbtideError
 from ebbtide.operations import state
 from ebbtide.operations.backend import Backend
-from ebbtide.operations.destroy import destroy
-from ebbtide.reading import read_clusters, read_pools
-from ebbtide.review.cost import charges, total
-from ebbtide.review.state import recording_of
+from ebbtide.operations.costs import idle_cost
+from ebbtide.operations.destroy import Options, destroy
 
 VERSION: Final = "ebbtide.dev/reap/v1"
 
@@ -99,7 +96,7 @@ def _expired(backend: Backend, name: str, now: datetime) -> ReapedStack | None:
         contents = state.read(exported["deployment"] or {})
         if contents.expires is None or contents.expires > now:
             return None
-        cost = _idle_cost(exported)
+        cost = idle_cost(exported)
     except EbbtideError as error:
         return ReapedStack(stack=name, outcome=Outcome.UNREADABLE, error=str(error))
     return ReapedStack(
@@ -109,15 +106,6 @@ def _expired(backend: Backend, name: str, now: datetime) -> ReapedStack | None:
         idle_usd_per_hour=cost,
         outcome=Outcome.EXPIRED,
     )
-
-
-def _idle_cost(exported: dict[str, Any]) -> float | None:
-    """Return the known cost without work, USD per hour; None if nothing has a price."""
-    stack, project = exported["deployment"]["resources"][0]["urn"].removeprefix("urn:pulumi:").split("::")[:2]
-    recording = recording_of(json.dumps(exported), project=project, stack=stack, file="The state")
-    items = charges(recording, read_clusters(recording), read_pools(recording))
-    amount = total(charge.idle for charge in items)
-    return round(amount.known, 4) if amount.prices else None
 
 
 def reap(backend: Backend, stacks: Iterable[ReapedStack], console: Console) -> Reaping:
@@ -139,7 +127,8 @@ def _reaped(backend: Backend, stack: ReapedStack, console: Console) -> ReapedSta
         return stack
     console.print(f"Stack {stack.stack}:", markup=False, soft_wrap=True)
     try:
-        done = destroy(backend.opened(stack.stack), f"Pulumi.{stack.stack}.yaml", console, lambda _: True)
+        options = Options(config_file=f"Pulumi.{stack.stack}.yaml", ask=lambda _: True)
+        done = destroy(backend.opened(stack.stack), options, console)
     except EbbtideError as error:
         console.print(str(error), markup=False, soft_wrap=True)
         return stack.model_copy(update={"outcome": Outcome.REFUSED, "error": str(error)})

@@ -24,6 +24,7 @@ from ebbtide_rehearsal.cloud.store import Store
 
 PROJECT: Final = "acme-ml"
 SUBSCRIPTION: Final = "00000000-0000-0000-0000-000000000000"
+SUBSCRIPTIONS: Final = (SUBSCRIPTION, "00000000-0000-0000-0000-000000000001")
 _LOGIN: Final = "1//a-refresh-token"
 _TOKEN: Final = "a token of Entra"  # noqa: S105 - of the fake cloud
 
@@ -97,7 +98,7 @@ def rest_clouds(
     monkeypatch.setenv("NO_PROXY", "localhost")
     store = Store(directory / "store")
     google = Google(store, {PROJECT}, {_LOGIN}, skus)
-    azure = Azure(store, {SUBSCRIPTION}, {_TOKEN}, items, page=2)
+    azure = Azure(store, SUBSCRIPTIONS, {_TOKEN}, items, page=2)
     with RestServer(store, (google, azure), context) as server:
         monkeypatch.setattr(
             "google.oauth2.credentials._GOOGLE_OAUTH2_TOKEN_ENDPOINT", f"{server.origin}/token"

@@ -64,12 +64,11 @@ def test_the_question() -> None:
 
 def test_what_is_guarded() -> None:
     """A permanent cluster needs a lifetime; any other error is the engine's message."""
-    message = messages.protected("prod", "Pulumi.prod.yaml", replace(STATE, protected=("train",)), ["…"])
+    message = messages.protected("prod", "Pulumi.prod.yaml", replace(STATE, protected=("train",)))
     assert message.startswith("Nothing was changed: train of stack prod is protected")
+    assert command_line("destroy", "prod", "--confirm-name", "prod") in message
     assert "`lifetime` in Pulumi.prod.yaml" in message
-    assert messages.protected("prod", "x", STATE, ["no such provider"]).endswith(
-        "stack prod.\nno such provider"
-    )
+    assert messages.refused("prod", ["no such provider"]).endswith("stack prod.\nno such provider")
 
 
 def test_what_remains() -> None:
