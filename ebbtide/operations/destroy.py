@@ -33,6 +33,7 @@ from ebbtide.operations.inspection import Inspection
 from ebbtide.operations.progress import narration
 from ebbtide.operations.stack import Stack
 from ebbtide.operations.state import State
+from ebbtide.review.state import StateError
 from ebbtide.wording import several
 
 
@@ -113,7 +114,10 @@ def destroy(stack: Stack, options: Options, console: Console) -> Outcome | None:
         console.print(f"Stack {stack.name} has nothing to destroy.", markup=False, soft_wrap=True)
         return Outcome(done=True)
     accounts.check(stack.name, state.accounts, options.config, options.declaration, os.environ)
-    cost = idle_cost(exported) if state.resources else None
+    try:
+        cost = idle_cost(exported) if state.resources else None
+    except StateError:
+        cost = None
     run = _Run(stack, options, state, clouds.reach(state.accounts), console, cost)
     cluster = inspection.inspect(stack.outputs(), state)
     for line in messages.findings(cluster, clock.now(), keeps_volumes=options.keep_volumes):

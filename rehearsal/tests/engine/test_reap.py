@@ -69,8 +69,9 @@ def test_the_expired_ones_go(project: Project) -> None:
     _stacks(project, contents)
     status, out, said = project.ebbtide("reap")
     assert (status, said) == (1, "")
-    names = [line.split()[0] for line in out.splitlines()[1:-1]]
+    names = [line.split()[0] for line in out.splitlines()[1:5]]
     assert names == ["broken", "old-3", "old-2", "old-1"]
+    assert "no state names a project or subscription. Name one with --google-project" in out
     assert "reap --yes" in out.splitlines()[-1]
 
     status, out, said = project.ebbtide("reap", "--yes", "--format", "json")
