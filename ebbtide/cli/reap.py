@@ -44,7 +44,7 @@ def reap(
     ] = False,
     cwd: Cwd = Path(),
 ) -> None:
-    """List the project's expired stacks and resources, or destroy them.
+    """List expired stacks and resources, or destroy them.
 
     The stacks are those of `pulumi stack ls`, with your backend and login; the expiry is in their state. Each
     is destroyed as by `ebbtide destroy`, and a failure does not stop the others. With credentials, the cloud

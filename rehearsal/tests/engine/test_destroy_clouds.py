@@ -1,7 +1,6 @@
 """`ebbtide destroy` on the real engine and the fake clouds' REST APIs: the stack's account, and leftovers."""
 
 import json
-import sys
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -96,7 +95,6 @@ def test_a_permanent_stack_is_destroyed_by_its_name(run: Commands, monkeypatch: 
     status, out, errors = run.run("destroy", "prod", "--confirm-name", "prod")
     assert (status, errors) == (0, "")
     assert "Stack prod is destroyed." in out
-    monkeypatch.setattr(type(sys.stdin), "isatty", lambda _: True, raising=False)
     monkeypatch.setattr("ebbtide.cli.destroy._Choices.is_interactive", True)
     assert run.run("destroy", "typed", typed="other\n")[0] == 2
     status, out, _ = run.run("destroy", "typed", typed="typed\n")

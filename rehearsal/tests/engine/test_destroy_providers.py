@@ -3,7 +3,7 @@ operation, which asks the same fake cloud what is left."""
 
 import copy
 import io
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,6 +64,14 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Made]:
             yield Made(stack, clouds)
 
 
+def _agree(_question: str, _lines: Iterable[str]) -> bool:
+    return True
+
+
+def _name(_question: str) -> str:
+    return "test"
+
+
 def _clusters(made: Made) -> list[Resource]:
     return made.clouds.store.resources("gcp", "gcp:container/cluster:Cluster")
 
@@ -77,7 +85,7 @@ def test_nothing_of_a_gke_cluster_is_left(made: Made) -> None:
     name = cluster.rpartition("/")[2]
     put_balancer(made.clouds, _BALANCER, uid_of(cluster)[:8], name)
     put_disk(made.clouds, "pvc-1", name)
-    outcome, out = made.destroy(ask_orphans=lambda _question, _lines: True)
+    outcome, out = made.destroy(ask_orphans=_agree)
     assert outcome == Outcome(done=True), out
     assert f"gone: forwarding rule {_BALANCER} in us-central1" in out
     assert f"Nothing of cluster {name} is left in project acme-ml." in out
@@ -90,15 +98,14 @@ def test_a_permanent_gke_cluster_ends_by_its_name(made: Made) -> None:
     """The protections of the engine and of Google's provider are lifted after the confirmation alone."""
     made.up(copy.deepcopy(GKE) | {"pools": copy.deepcopy(GKE["pools"][:1])})
     assert [cluster.inputs["deletionProtection"] for cluster in _clusters(made)] == [True]
-    outcome, out = made.destroy(ask_name=lambda _: "test")
+    outcome, out = made.destroy(ask_name=_name)
     assert outcome == Outcome(done=True), out
     assert not _clusters(made)
 
 
 def test_nothing_of_an_aks_cluster_is_left(made: Made) -> None:
     """Disks outside of the node resource group are known by its tags."""
-    declaration = copy.deepcopy(AKS) | _LIFETIME
-    made.up(declaration | {"pools": declaration["pools"][:1]})
+    made.up(copy.deepcopy(AKS) | _LIFETIME | {"pools": copy.deepcopy(AKS["pools"][:1])})
     (cluster,) = made.clouds.store.resources("azure-native", "azure-native:containerservice:ManagedCluster")
     _, _, subscription, _, group, *_ = cluster.id.split("/")
     tags = {"aks-managed-cluster-name": cluster.id.rpartition("/")[2], "aks-managed-cluster-rg": group}
@@ -109,7 +116,7 @@ def test_nothing_of_an_aks_cluster_is_left(made: Made) -> None:
     made.clouds.store.put(
         azure_resources.planted(f"{disk}-2", tags={**tags, "aks-managed-cluster-rg": "other"})
     )
-    outcome, out = made.destroy(ask_orphans=lambda _question, _lines: True)
+    outcome, out = made.destroy(ask_orphans=_agree)
     assert outcome == Outcome(done=True), out
     assert "gone: disk pvc-1 in eastus" in out
     assert f"is left in subscription {subscription}." in out

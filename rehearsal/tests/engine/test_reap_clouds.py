@@ -38,8 +38,8 @@ def _holds(run: Commands, stack: str, cluster: str) -> None:
 
 
 def test_resources_that_no_state_knows(run: Commands) -> None:
-    """Listed, and destroyed with --yes: not what any state has, or what expires later.
-    Disks need another option, and a failure does not stop the others."""
+    """They are listed, and destroyed with --yes whichever fails, disks with another option: not what any
+    state has, or what expires later."""
     put_cluster(run.clouds, "known", **_EXPIRED)
     _holds(run, "dev", "known")
     put_disk(run.clouds, "of-known", "known", labels=_EXPIRED)

@@ -96,7 +96,7 @@ def put_others(clouds: RestClouds) -> None:
 
 
 def test_gke_resources_of_a_cluster_alone(clouds: RestClouds) -> None:
-    """Not those of a longer name, of another location or project, or of none. They are deleted in the order
+    """Not those of a longer name, of another location or project, or of none; they are deleted in the order
     of their use."""
     inventory = clouds.inventory(ML.account)
     put_others(clouds)
