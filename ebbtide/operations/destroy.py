@@ -136,6 +136,8 @@ def destroy(stack: Stack, options: Options, console: Console) -> Outcome | None:
             run.print(line)
         return Outcome(done=False, error=unfinished[0])
     outcome = _destroyed(run, cluster)
+    if not (outcome.done or outcome.interrupted) and _freed(run, cluster, identities):
+        outcome = _destroyed(run, cluster)
     return _reported(run, cluster, identities) if outcome.done else outcome
 
 
@@ -236,10 +238,27 @@ def _destroyed(run: _Run, cluster: Inspection) -> Outcome:
     return Outcome(done=False, interrupted=interrupts.received, error=errors[0] if errors else so_far)
 
 
+def _freed(run: _Run, cluster: Inspection, identities: Iterable[ClusterIdentity]) -> bool:
+    """Delete what is left of a cluster that is gone, if the user confirms: it keeps the network in use.
+
+    Returns:
+        True if some of it was deleted, so that another attempt may succeed.
+    """
+    existing = {identity.id for identity in run.stack.state().identities}
+    freed = False
+    for identity in identities:
+        if identity.id not in existing:
+            leftovers, is_freed = _left(run, identity, cluster.names.retained)
+            freed = freed or is_freed
+            for line in orphans.lines(leftovers, cluster.names.retained) if leftovers.resources else ():
+                run.print(line)
+    return freed
+
+
 def _reported(run: _Run, cluster: Inspection, identities: Iterable[ClusterIdentity]) -> Outcome:
     """Report what remains, after the cloud was asked where that is possible."""
     state, kept = run.state, cluster.names.retained
-    leftovers = [_left(run, identity, kept) for identity in identities]
+    leftovers = [_left(run, identity, kept)[0] for identity in identities]
     is_known = bool(leftovers) and not any(item.reason for item in leftovers)
     is_gone = is_known and not any(item.resources for item in leftovers)
     for item in leftovers:
@@ -259,18 +278,16 @@ def _reported(run: _Run, cluster: Inspection, identities: Iterable[ClusterIdenti
     return Outcome(done=True, leftovers=bool(state.buckets or state.registries or disks or remains))
 
 
-def _left(run: _Run, cluster: ClusterIdentity, kept: frozenset[str]) -> orphans.Leftovers:
-    """Return what is left of a cluster, after the deletion that the user confirms."""
+def _left(run: _Run, cluster: ClusterIdentity, kept: frozenset[str]) -> tuple[orphans.Leftovers, bool]:
+    """Return what is left of a cluster after the deletion that the user confirms, and if any was deleted."""
     leftovers = orphans.left(run.clouds, cluster)
     doomed = [
         resource
         for resource in leftovers.resources
         if resource.id not in kept and not (run.options.keep_volumes and resource.holds_data)
     ]
-    if not doomed:
-        return leftovers
     question = f"Delete {several(len(doomed), 'resource')} that are left of cluster {cluster.name}?"
-    if run.options.ask_orphans(question, orphans.lines(leftovers, kept)):
-        orphans.delete(run.clouds.inventories[cluster.account], doomed, run.print)
-        return orphans.left(run.clouds, cluster)
-    return leftovers
+    if not doomed or not run.options.ask_orphans(question, orphans.lines(leftovers, kept)):
+        return leftovers, False
+    errors = orphans.delete(run.clouds.inventories[cluster.account], doomed, run.print)
+    return orphans.left(run.clouds, cluster), len(errors) < len(doomed)

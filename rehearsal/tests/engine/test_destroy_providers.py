@@ -17,12 +17,12 @@ from ebbtide.operations.stack import Stack as Opened
 from ebbtide_rehearsal.cloud.azure import AzureProvider
 from ebbtide_rehearsal.cloud.gcp import Gcp
 from ebbtide_rehearsal.cloud.rest import azure_resources
-from ebbtide_rehearsal.cloud.rest.google_resources import uid_of
+from ebbtide_rehearsal.cloud.rest.google_resources import planted, uid_of
 from ebbtide_rehearsal.cloud.store import Resource
 from rehearsal.tests.control_planes import FakeControlPlanes
 from rehearsal.tests.engine.running import Stack, running
 from rehearsal.tests.unit.rest_clouds import RestClouds, rest_clouds
-from rehearsal.tests.unit.test_rest_inventory import put_balancer, put_disk, put_others
+from rehearsal.tests.unit.test_rest_inventory import GLOBAL, put_balancer, put_disk, put_others
 from tests.declarations import AKS, GKE, Declaration
 
 pytestmark = pytest.mark.engine
@@ -68,6 +68,10 @@ def _agree(_question: str, _lines: Iterable[str]) -> bool:
     return True
 
 
+def _decline(_question: str, _lines: Iterable[str]) -> bool:
+    return False
+
+
 def _name(_question: str) -> str:
     return "test"
 
@@ -92,6 +96,26 @@ def test_nothing_of_a_gke_cluster_is_left(made: Made) -> None:
     assert "could not be told" not in out
     assert "The stack no longer costs at least $0." in out
     assert {resource.id for resource in made.clouds.store.resources()} == before
+
+
+@pytest.mark.parametrize("is_deleted", [False, True])
+def test_a_firewall_rule_keeps_the_network_in_use(made: Made, *, is_deleted: bool) -> None:
+    """It is listed as the deleted cluster's, and without it the engine's second attempt succeeds."""
+    made.up(copy.deepcopy(GKE) | _LIFETIME | {"pools": copy.deepcopy(GKE["pools"][:1])})
+    (cluster,) = _clusters(made)
+    (network,) = made.clouds.store.resources("gcp", "gcp:compute/network:Network")
+    rule = f"gke-{cluster.id.rpartition('/')[2]}-{uid_of(cluster.id)[:8]}-vms"
+    link = f"https://www.googleapis.com/compute/v1/{network.id}"
+    made.clouds.store.put(planted("firewalls", GLOBAL, rule, network=link))
+    outcome, out = made.destroy(ask_orphans=_agree if is_deleted else _decline)
+    assert outcome is not None
+    assert outcome.done == is_deleted, out
+    assert "already being used by" in out
+    expected = (
+        f"gone: firewall rule {rule} in global" if is_deleted else f"  firewall rule {rule} in global\n"
+    )
+    assert expected in out
+    assert not _clusters(made)
 
 
 def test_a_permanent_gke_cluster_ends_by_its_name(made: Made) -> None:
