@@ -31,12 +31,18 @@ def reap(
     ] = PreviewFormat.TEXT,
     google_project: Annotated[
         list[str] | None,
-        typer.Option(help="Project to look in, besides those of the stacks; repeatable.", show_default=False),
+        typer.Option(
+            metavar="ID",
+            help="Project to look in, besides those of the stacks; repeatable.",
+            show_default=False,
+        ),
     ] = None,
     azure_subscription: Annotated[
         list[str] | None,
         typer.Option(
-            help="Subscription to look in, besides those of the stacks; repeatable.", show_default=False
+            metavar="ID",
+            help="Subscription to look in, besides those of the stacks; repeatable.",
+            show_default=False,
         ),
     ] = None,
     delete_data: Annotated[
