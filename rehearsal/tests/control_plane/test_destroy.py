@@ -14,7 +14,7 @@ from ebbtide.invocation import command_line
 from ebbtide.placement import Profile
 from ebbtide.preview.stack_files import read_stack
 from ebbtide.workloads.jobs import job
-from ebbtide_rehearsal.cloud.settings import Settings
+from ebbtide_rehearsal.cloud.settings import CloudSettings
 from ebbtide_rehearsal.control_plane import RUNS_FOR
 from ebbtide_rehearsal.stage import Stage, stage
 from ebbtide_rehearsal.tools import all_items, ensure, narration
@@ -40,7 +40,6 @@ DECLARED: Mapping[str, Any] = {
     "teams": [{"name": "research", "queues": [{"queue": "cpu"}]}],
 }
 JOBS = "/apis/batch/v1/namespaces/research/jobs"
-_OF_RESEARCH = "/api/v1/namespaces/research"
 
 
 @pytest.fixture
@@ -49,7 +48,7 @@ def added() -> Iterator[Stage]:
     files = read_stack(ROOT, "dev").declaring(DECLARED)
     with narration(Console(stderr=True)) as say:
         tools = ensure(all_items(), say=say)
-    with stage(files, Settings(speed=60, declaration=DECLARED), tools) as made:
+    with stage(files, CloudSettings(speed=60, declaration=DECLARED), tools) as made:
         assert made.engine.up().errors == ()
         profile = Profile.load(made.engine.outputs()["placementProfile"])
         api = made.api()
@@ -67,32 +66,6 @@ def added() -> Iterator[Stage]:
                     seconds=120,
                 )
         yield made
-
-
-def _put_load_balancer_and_volume(on: Stage) -> None:
-    """Let a user of the team have both, the volume with a disk."""
-    api = on.api()
-    service = {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": {"name": "web"},
-        "spec": {"type": "LoadBalancer", "ports": [{"port": 80}]},
-    }
-    api.create(f"{_OF_RESEARCH}/services", service)
-    node = api.items("/api/v1/nodes")[0]["metadata"]["name"]
-    claim = {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        # As the scheduler writes it for the first pod.
-        "metadata": {"name": "data", "annotations": {"volume.kubernetes.io/selected-node": node}},
-        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "10Gi"}}},
-    }
-    api.create(f"{_OF_RESEARCH}/persistentvolumeclaims", claim)
-    wait(
-        lambda: api.get(f"{_OF_RESEARCH}/persistentvolumeclaims/data")["status"].get("phase"),
-        lambda phase: phase == "Bound",
-        seconds=60,
-    )
 
 
 def _destroy(on: Stage, *args: str) -> subprocess.Popen[str]:
@@ -117,15 +90,13 @@ def _ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
 
 
 def test_work_is_named_and_the_cluster_stays(added: Stage) -> None:
-    """Nothing changes without confirmation; Ctrl-C ends in good order; the next destroy continues, deletes
-    what users made, and leaves the cluster as it was."""
-    _put_load_balancer_and_volume(added)
+    """Nothing changes without confirmation; Ctrl-C ends in good order; the next destroy continues and leaves
+    the cluster as it was."""
     status, out, errors = _ended(_destroy(added))
     assert (status, errors) == (1, "")
     assert "Unfinished work: 2 pieces, 1 pod." in out
     assert "Job first in research: 1 pod on cpu-spot, for " in out
     assert "Job second in research: pending in queue cpu, for " in out
-    assert "  Service web in research\n  PersistentVolumeClaim data in research, 10Gi\n" in out
     assert f"Continue with: {command_line('destroy', added.engine.name, '--yes', '--cwd')}" in out
     assert {item["metadata"]["name"] for item in added.api().items(JOBS)} == {"first", "second"}
 
@@ -144,15 +115,3 @@ def test_work_is_named_and_the_cluster_stays(added: Stage) -> None:
     assert (status, errors) == (0, ""), out
     assert f"Stack {added.engine.name} is destroyed." in out
     assert added.leftovers() == []
-    assert "volume pvc-" not in out
-
-
-def test_volumes_are_kept_when_asked(added: Stage) -> None:
-    """They are named before and after, and so is the disk of each."""
-    _put_load_balancer_and_volume(added)
-    volume = added.api().get(f"{_OF_RESEARCH}/persistentvolumeclaims/data")["spec"]["volumeName"]
-    status, out, errors = _ended(_destroy(added, "--yes", "--keep-volumes"))
-    assert (status, errors) == (1, ""), out
-    assert "Kept, with the disks that they own:\n  PersistentVolumeClaim data in research, 10Gi\n" in out
-    assert f"  volume {volume} of claim research/data, 10Gi, disk {volume}" in out
-    assert added.api().get(f"/api/v1/persistentvolumes/{volume}")["status"]["phase"] == "Released"

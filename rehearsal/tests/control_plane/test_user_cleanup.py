@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,8 @@ from ebbtide.operations import user_cleanup, user_objects
 from ebbtide.operations.state import Item, State
 from ebbtide_rehearsal.control_plane import ControlPlane
 from rehearsal.tests.control_plane.cluster import Object, wait
+from rehearsal.tests.engine.projects import project_in
+from tests.unit.operations.objects import PROFILE
 
 pytestmark = pytest.mark.rehearsal
 
@@ -57,6 +60,14 @@ def api(control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> Iterato
                 )
                 api.patch(one, {"metadata": {"finalizers": []}})
                 api.delete(one)
+    for item in api.items("/api/v1/persistentvolumes"):
+        path = f"/api/v1/persistentvolumes/{item['metadata']['name']}"
+        api.patch(path, {"spec": {"persistentVolumeReclaimPolicy": "Delete"}})
+    for item in api.items("/api/v1/pods"):
+        api.delete(f"{_DEFAULT}/pods/{item['metadata']['name']}", gracePeriodSeconds=0)
+    for item in api.items("/api/v1/persistentvolumeclaims"):
+        api.delete(f"{_DEFAULT}/persistentvolumeclaims/{item['metadata']['name']}")
+    wait(control_plane.disks, lambda disks: not disks, seconds=60)
 
 
 def _object(version: str, kind: str, name: str, *, finalizers: Sequence[str] = (), **parts: Any) -> Object:
@@ -172,3 +183,36 @@ def test_only_what_ends_with_the_stack(api: Api) -> None:
     assert user_objects.list_objects(api, CloudKind.GKE, own) == []
     team = replace(own, teams=frozenset({"default"}))
     assert "Service web in default" in _names(user_objects.list_objects(api, CloudKind.GKE, team))
+
+
+@pytest.mark.parametrize("flags", [(), ("--keep-volumes",)])
+def test_destroy_deletes_them_before_the_cluster(
+    api: Api, control_plane: ControlPlane, kubeconfig: str, tmp_path: Path, flags: tuple[str, ...]
+) -> None:
+    """They are named first, and gone with their disks; with --keep-volumes the disk stays and is reported."""
+    volume = _put_volume(api)
+    api.patch(f"{_DEFAULT}/services/web", {"metadata": {"finalizers": []}})
+    project = project_in(tmp_path)
+    outputs = {"kubeconfig": kubeconfig, "placementProfile": PROFILE.output()}
+    project.holds(
+        "dev",
+        {"type": "pulumi:pulumi:Stack", "name": "tried-dev", "outputs": outputs},
+        {"type": "gcp:container/cluster:Cluster", "name": "train"},
+    )
+    listed = "  PersistentVolumeClaim data-db-0 in default, 10Gi\n"
+    status, out, errors = project.destroy("dev", *flags)
+    assert (status, errors) == (1, "")
+    assert "  Service web in default\n" in out
+    assert listed in out
+    assert len(control_plane.disks()) == 1
+    status, out, errors = project.destroy("dev", "--yes", *flags)
+    assert (status, errors) == (1 if flags else 0, ""), out
+    assert "Stack dev is destroyed." in out
+    services = {item["metadata"]["name"] for item in api.items(f"{_DEFAULT}/services")}
+    assert "web" not in services
+    if flags:
+        assert f"Kept, with the disks that they own:\n{listed}" in out
+        assert f"  volume {volume} of claim default/data-db-0, 10Gi, disk {volume}" in out
+        assert [disk.name for disk in control_plane.disks()] == [volume]
+    else:
+        assert control_plane.disks() == ()
