@@ -1,13 +1,17 @@
 """The `destroy` command. Its dependencies are imported on execution."""
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from ebbtide.cli.options import ConfigFile, Cwd, stack_name, stack_names
 from ebbtide.invocation import command_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _FOUND: Final = 1
 _INTERRUPTED: Final = 130
@@ -26,19 +30,33 @@ def destroy(
         ),
     ] = None,
     *,
-    yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Skip the confirmation before outcome work.")
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")] = False,
+    confirm_name: Annotated[
+        str | None,
+        typer.Option(
+            metavar="STACK", help="Name of the stack, to destroy a permanent one.", show_default=False
+        ),
+    ] = None,
+    keep_volumes: Annotated[
+        bool, typer.Option("--keep-volumes", help="Keep the disks of users' volumes.")
+    ] = False,
+    delete_orphans: Annotated[
+        bool, typer.Option("--delete-orphans", help="Delete what is left of the cluster in the cloud.")
     ] = False,
     config_file: ConfigFile = None,
     cwd: Cwd = Path(),
 ) -> None:
     """Destroy a stack after listing the work that would end.
 
-    It runs your own `pulumi destroy`, with your backend and login. Exit status 1: something remains, because
-    you did not confirm, the engine failed midway, or buckets and disks remain.
+    Users' load balancers and volumes are deleted first, then your own `pulumi destroy` runs, with your
+    backend and login; at the end the cloud is asked what is left of the cluster. A permanent stack is
+    confirmed by its name. Exit status 1: something remains, because you did not confirm, the engine failed
+    midway, or buckets and disks remain. Exit status 2: nothing was changed, as in another project or
+    subscription than the stack's.
     """
+    choices = _Choices(yes, confirm_name, keep_volumes, delete_orphans)
     try:
-        status = _destroyed(stack, config_file, cwd, yes=yes)
+        status = _destroyed(stack, config_file, cwd, choices)
     except KeyboardInterrupt:
         typer.echo("Interrupted; nothing was changed.", err=True)
         status = _INTERRUPTED
@@ -46,7 +64,44 @@ def destroy(
         raise typer.Exit(status)
 
 
-def _destroyed(stack: str | None, config_file: Path | None, cwd: Path, *, yes: bool) -> int:
+@dataclass(frozen=True, slots=True)
+class _Choices:
+    """The options of a destroy."""
+
+    yes: bool
+    confirm_name: str | None
+    keep_volumes: bool
+    delete_orphans: bool
+
+    @property
+    def is_interactive(self) -> bool:
+        """True if the user can be asked."""
+        return sys.stdin.isatty() and not self.yes
+
+    def flags(self) -> list[str]:
+        """Return the options but --yes, as written."""
+        return [
+            *(["--confirm-name", self.confirm_name] if self.confirm_name else []),
+            *(["--keep-volumes"] if self.keep_volumes else []),
+            *(["--delete-orphans"] if self.delete_orphans else []),
+        ]
+
+    def name(self, question: str) -> str | None:
+        """Return the given name, else the one that the user types; None without a terminal."""
+        if self.confirm_name is not None or not self.is_interactive:
+            return self.confirm_name
+        return typer.prompt(question)
+
+    def orphans(self, question: str, lines: "Iterable[str]") -> bool:
+        """Return whether to delete what is left in the cloud."""
+        if self.delete_orphans or not self.is_interactive:
+            return self.delete_orphans
+        for line in lines:
+            typer.echo(line)
+        return typer.confirm(question)
+
+
+def _destroyed(stack: str | None, config_file: Path | None, cwd: Path, choices: _Choices) -> int:
     from rich.console import Console  # noqa: PLC0415
 
     from ebbtide.operations import destroy as destroying  # noqa: PLC0415
@@ -57,27 +112,30 @@ def _destroyed(stack: str | None, config_file: Path | None, cwd: Path, *, yes: b
     files = read_stack(cwd, name.rpartition("/")[2], config_file=config_file)
 
     def ask(question: str) -> bool:
-        if yes:
-            return True
-        if sys.stdin.isatty():
-            return typer.confirm(question)
-        again = _again(name, config_file, cwd)
+        if choices.yes or choices.is_interactive:
+            return choices.yes or typer.confirm(question)
+        where = [*(["--config-file", str(config_file)] if config_file else [])]
+        where += ["--cwd", str(cwd)] if cwd != Path() else []
+        again = command_line("destroy", name, "--yes", *choices.flags(), *where)
         typer.echo(
             f"{question} There is no terminal to confirm, so nothing was changed. Continue with: {again}"
         )
         return False
 
+    options = destroying.Options(
+        config_file=files.config_file.name,
+        ask=ask,
+        ask_name=choices.name,
+        ask_orphans=choices.orphans,
+        config=files.config,
+        declaration=files.declaration() if files.source else {},
+        keep_volumes=choices.keep_volumes,
+    )
     outcome = destroying.destroy(
-        Backend(files.root).opened(name, config_file), files.config_file.name, Console(highlight=False), ask
+        Backend(files.root).opened(name, config_file), options, Console(highlight=False)
     )
     if outcome is None:
         return _FOUND
     if outcome.interrupted:
         return _INTERRUPTED
     return 0 if outcome.done and not outcome.leftovers else _FOUND
-
-
-def _again(stack: str, config_file: Path | None, cwd: Path) -> str:
-    where = ["--cwd", str(cwd)] if cwd != Path() else []
-    of = ["--config-file", str(config_file)] if config_file else []
-    return command_line("destroy", stack, "--yes", *of, *where)

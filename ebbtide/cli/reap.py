@@ -11,6 +11,7 @@ from ebbtide.cli.options import Cwd, PreviewFormat
 from ebbtide.invocation import command_line
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import datetime
 
     from rich.table import Table
@@ -28,60 +29,126 @@ def reap(
     format_: Annotated[
         PreviewFormat, typer.Option("--format", help="Text for people, or JSON.")
     ] = PreviewFormat.TEXT,
+    google_project: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ID",
+            help="Project to look in, besides those of the stacks; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    azure_subscription: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ID",
+            help="Subscription to look in, besides those of the stacks; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    delete_data: Annotated[
+        bool, typer.Option("--delete-data", help="Delete disks and snapshots that no stack has, too.")
+    ] = False,
     cwd: Cwd = Path(),
 ) -> None:
-    """List the project's expired stacks, or destroy them.
+    """List expired stacks and resources, or destroy them.
 
     The stacks are those of `pulumi stack ls`, with your backend and login; the expiry is in their state. Each
-    is destroyed as by `ebbtide destroy`, and a failure does not stop the others. Exit status 1: an expired
-    stack remains. Exit status 2: with --yes, none could be started.
+    is destroyed as by `ebbtide destroy`, and a failure does not stop the others. With credentials, the cloud
+    is asked for expired resources that no state of the backend knows. Exit status 1: an expired stack or
+    resource remains. Exit status 2: with --yes, none could be started.
     """
     from rich.console import Console  # noqa: PLC0415
 
     from ebbtide import clock  # noqa: PLC0415
+    from ebbtide.catalog import CloudKind  # noqa: PLC0415
+    from ebbtide.cloud_apis.interfaces import Account  # noqa: PLC0415
     from ebbtide.operations import reap as reaping  # noqa: PLC0415
+    from ebbtide.operations import unmanaged  # noqa: PLC0415
     from ebbtide.operations.backend import Backend  # noqa: PLC0415
     from ebbtide.project.source import project_directory  # noqa: PLC0415
 
+    again = _again(cwd, google_project or (), azure_subscription or (), deletes_data=delete_data)
     now = clock.now()
     backend = Backend(project_directory(cwd.resolve()))
-    report = reaping.expired(backend, now)
+    accounts = [
+        *(Account(CloudKind.GKE, name) for name in google_project or ()),
+        *(Account(CloudKind.AKS, name) for name in azure_subscription or ()),
+    ]
+    groups, notes = unmanaged.find(backend, accounts, now)
+    report = reaping.expired(backend, now, groups, notes)
     if yes:
         try:
             report = reaping.reap(
                 backend,
-                report.stacks,
+                report,
+                groups,
+                now,
                 Console(file=sys.stderr if format_ is PreviewFormat.JSON else sys.stdout, highlight=False),
+                deletes_data=delete_data,
             )
         except KeyboardInterrupt:
-            typer.echo(f"Interrupted. Continue with: {_again(cwd)}", err=True)
+            typer.echo(f"Interrupted. Continue with: {again}", err=True)
             raise typer.Exit(_INTERRUPTED) from None
     if format_ is PreviewFormat.JSON:
         typer.echo(report.model_dump_json(indent=2))
     else:
         _show(report, now)
-        if report.stacks and not yes:
-            typer.echo(f"Destroy them with: {_again(cwd)}")
+        if not yes and (report.stacks or report.resources):
+            typer.echo(f"Destroy them with: {again}")
     if yes and report.is_refused:
         raise typer.Exit(_REFUSED)
     if not report.is_done:
         raise typer.Exit(_FOUND)
 
 
-def _again(cwd: Path) -> str:
-    return command_line("reap", "--yes", *(["--cwd", str(cwd)] if cwd != Path() else []))
+def _again(
+    cwd: Path, projects: "Iterable[str]", subscriptions: "Iterable[str]", *, deletes_data: bool
+) -> str:
+    options = [
+        *(part for name in projects for part in ("--google-project", name)),
+        *(part for name in subscriptions for part in ("--azure-subscription", name)),
+        *(["--delete-data"] if deletes_data else []),
+        *(["--cwd", str(cwd)] if cwd != Path() else []),
+    ]
+    return command_line("reap", "--yes", *options)
 
 
 def _show(report: "Reaping", now: "datetime") -> None:
-    """Print a table of the expired stacks, and the reasons for which some remain."""
-    if not report.stacks:
-        typer.echo("No stack has expired.")
-        return
+    """Print tables of what has expired, and the reasons for which some remain."""
     output = console(sys.stdout)
-    output.print(_table(report, now))
-    for stack in report.stacks:
-        if stack.error:
-            output.print(f"{stack.stack}: {stack.error}", markup=False, soft_wrap=True)
+    if report.stacks:
+        output.print(_table(report, now))
+    else:
+        typer.echo("No stack has expired.")
+    if report.resources:
+        output.print("\nExpired resources that no state of the backend knows:", soft_wrap=True)
+        output.print(_resources(report))
+    for name, error in (
+        *((stack.stack, stack.error) for stack in report.stacks),
+        *((resource.name, resource.error) for resource in report.resources),
+    ):
+        if error:
+            output.print(f"{name}: {error}", markup=False, soft_wrap=True)
+    if any(resource.outcome == "kept" for resource in report.resources):
+        output.print("What holds data is kept without --delete-data.", markup=False, soft_wrap=True)
+    for note in report.notes:
+        output.print(note, markup=False, soft_wrap=True)
+
+
+def _resources(report: "Reaping") -> "Table":
+    from rich.table import Table  # noqa: PLC0415
+
+    from ebbtide.operations.messages import time  # noqa: PLC0415
+
+    table = Table(box=None, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
+    for heading in ("KIND", "NAME", "LOCATION", "EXPIRED AT"):
+        table.add_column(heading, overflow="fold")
+    table.add_column("$/H", justify="right")
+    table.add_column("STATE")
+    for item in report.resources:
+        cost = "?" if item.usd_per_hour is None else f"{item.usd_per_hour:.4f}"
+        table.add_row(item.kind, item.name, item.location, time(item.expires), cost, item.outcome)
+    return table
 
 
 def _table(report: "Reaping", now: "datetime") -> "Table":

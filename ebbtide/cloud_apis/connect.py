@@ -1,7 +1,7 @@
 """Clients with the user's credentials."""
 
 from ebbtide.catalog import CloudKind
-from ebbtide.cloud_apis.interfaces import PriceSource, QuotaSource
+from ebbtide.cloud_apis.interfaces import Account, Inventory, PriceSource, QuotaSource
 
 
 def quota_source(cloud: CloudKind, account: str) -> QuotaSource:
@@ -40,3 +40,22 @@ def price_source(cloud: CloudKind) -> PriceSource:
             from ebbtide.cloud_apis.azure import AzurePrices  # noqa: PLC0415
 
             return AzurePrices()
+
+
+def inventory(account: Account) -> Inventory:
+    """Return the resources of a project or subscription.
+
+    Raises:
+        CredentialsError: there are no credentials of the cloud.
+    """
+    match account.cloud:
+        case CloudKind.GKE:
+            from ebbtide.cloud_apis.google import google_session  # noqa: PLC0415
+            from ebbtide.cloud_apis.google_inventory import GoogleInventory  # noqa: PLC0415
+
+            return GoogleInventory(account, google_session())
+        case CloudKind.AKS:
+            from ebbtide.cloud_apis.azure import azure_credential  # noqa: PLC0415
+            from ebbtide.cloud_apis.azure_inventory import AzureInventory  # noqa: PLC0415
+
+            return AzureInventory(account, azure_credential())

@@ -1,4 +1,4 @@
-"""GET requests for JSON, with retries."""
+"""Requests for JSON, with retries of GET."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeVar, cast
@@ -44,22 +44,46 @@ def get_json(
     Raises:
         CloudApiError: the server refuses, does not answer, or answers something else.
     """
+    document = _document(send(session, "GET", url, parameters, advice))
+    if not isinstance(document, dict):
+        raise CloudApiError(
+            f"{urlsplit(url).hostname} does not answer with JSON. Check the network's proxy, then run this "
+            "again."
+        )
+    return cast("dict[str, Any]", document)
+
+
+def send(
+    session: requests.Session,
+    method: str,
+    url: str,
+    parameters: Mapping[str, str],
+    advice: Mapping[int, str],
+) -> requests.Response:
+    """Send a request without a body.
+
+    Args:
+        session: the session.
+        method: such as `DELETE`.
+        url: the address.
+        parameters: of the query.
+        advice: by HTTP status, a sentence that says what to do.
+
+    Raises:
+        CloudApiError: the server refuses or does not answer.
+    """
     host = urlsplit(url).hostname
     try:
-        response = session.get(url, params=parameters, timeout=_TIMEOUT)
+        response = session.request(method, url, params=parameters, timeout=_TIMEOUT)
     except requests.RequestException as error:
         raise CloudApiError(
             f"{host} does not answer ({type(error).__name__}). Check the network and its proxy, then run "
             "this again."
         ) from error
-    document = _document(response)
     if not response.ok:
-        raise CloudApiError(refusal(str(host), response.status_code, _message(document), advice))
-    if not isinstance(document, dict):
-        raise CloudApiError(
-            f"{host} does not answer with JSON. Check the network's proxy, then run this again."
-        )
-    return cast("dict[str, Any]", document)
+        status = response.status_code
+        raise CloudApiError(refusal(str(host), status, _message(_document(response)), advice), status)
+    return response
 
 
 def refusal(host: str, status: int, message: str, advice: Mapping[int, str]) -> str:

@@ -3,6 +3,7 @@
 A preview knows no clock: before the first `up` the time is the text `the-first-up`.
 """
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -33,6 +34,11 @@ def parsed(time: str) -> datetime | None:
         return datetime.strptime(time, _FORMAT).replace(tzinfo=UTC)
     except ValueError:
         return None
+
+
+def of_label(value: str) -> datetime | None:
+    """Parse the value of a label or tag; None if it is none, or not known yet."""
+    return parsed(re.sub(r"t(\d\d)-(\d\d)z$", r"T\1:\2Z", value))
 
 
 def expiry(first_up: str, hours: int) -> str:

@@ -1,5 +1,6 @@
 """The stacks of a project, in the backend that `pulumi` is logged in to."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -44,6 +45,17 @@ class Backend:
         with explained(name):
             state = self._workspace.export_stack(name)
         return {"version": state.version, "deployment": state.deployment}
+
+    def exported_by_all(self) -> Iterator[dict[str, Any]]:
+        """Yield the document of `pulumi stack export` of the stacks of all projects in the backend.
+
+        Raises:
+            OperationError: a state is unreadable.
+        """
+        with explained(""):
+            stacks = self._workspace.list_stacks(include_all=True)
+        for stack in stacks:
+            yield self.exported(stack.name)
 
     def opened(self, name: str, config_file: Path | None = None) -> Stack:
         """Open a stack.

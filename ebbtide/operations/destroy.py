@@ -1,25 +1,64 @@
-"""Destroy a stack: list running work, destroy through the engine, remove the stack, report leftovers.
+"""Destroy a stack: list what would end, delete what users made, destroy through the engine, report leftovers.
 
 Source of the order: docs/decisions/0008.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from rich.console import Console
 
 from ebbtide import clock
+from ebbtide.cloud_apis.interfaces import ClusterIdentity
 from ebbtide.interrupts import deferred_interrupts
 from ebbtide.invocation import command_line
 from ebbtide.kubernetes_api import ApiError
-from ebbtide.operations import draining, inspection, messages
+from ebbtide.operations import (
+    accounts,
+    clouds,
+    draining,
+    inspection,
+    messages,
+    orphans,
+    user_cleanup,
+    user_objects,
+)
+from ebbtide.operations import state as states
+from ebbtide.operations.clouds import Clouds
+from ebbtide.operations.costs import idle_cost
 from ebbtide.operations.errors import OperationError
 from ebbtide.operations.inspection import Inspection
 from ebbtide.operations.locks import unlocking
 from ebbtide.operations.progress import narration
 from ebbtide.operations.stack import Stack
 from ebbtide.operations.state import State
+from ebbtide.review.state import StateError
 from ebbtide.wording import several
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What a user chose.
+
+    Attributes:
+        config_file: the name of the stack's file.
+        ask: asks the user to confirm.
+        ask_name: prompts for the name that confirms the end of a permanent stack; None refuses such a stack.
+        ask_orphans: shows lines on what is left in the cloud, and asks the user to confirm its deletion.
+        config: the stack's configuration, by full key.
+        declaration: its declared cluster; empty without one.
+        keep_volumes: keep the disks of users' volumes.
+    """
+
+    config_file: str
+    ask: Callable[[str], bool]
+    ask_name: Callable[[str], str | None] = lambda _: None
+    ask_orphans: Callable[[str, Iterable[str]], bool] = lambda _question, _lines: False
+    config: Mapping[str, str] = field(default_factory=dict[str, str])
+    declaration: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    keep_volumes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,85 +78,219 @@ class Outcome:
     error: str = ""
 
 
-def destroy(stack: Stack, config_file: str, console: Console, ask: Callable[[str], bool]) -> Outcome | None:
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A destroy in progress."""
+
+    stack: Stack
+    options: Options
+    state: State
+    clouds: Clouds
+    console: Console
+    cost: float | None = None
+
+    def print(self, line: str) -> None:
+        """Print a line."""
+        self.console.print(line, markup=False, soft_wrap=True)
+
+
+def destroy(stack: Stack, options: Options, console: Console) -> Outcome | None:
     """Destroy a stack.
 
     Args:
         stack: the stack.
-        config_file: the name of the stack's file.
+        options: what the user chose.
         console: the output.
-        ask: asks the user to confirm.
 
     Returns:
         The result; None if the user declined, and nothing was changed.
 
     Raises:
-        OperationError: the engine refuses, or the stack does not exist; nothing was changed.
+        OperationError: the stack was made in another project or subscription, the engine refuses, or the
+            stack does not exist; nothing was changed.
     """
-    state = stack.state()
-    if not state.resources:
-        _print(console, f"Stack {stack.name} has nothing to destroy.")
+    exported = stack.exported()
+    state = states.read(exported["deployment"])
+    if not state.resources and not state.pending:
+        console.print(f"Stack {stack.name} has nothing to destroy.", markup=False, soft_wrap=True)
         return Outcome(done=True)
-    cluster = inspection.inspect(stack.outputs(), state)
-    if cluster.error:
-        _print(console, cluster.error)
-    for line in messages.running(cluster.work, clock.now()):
-        _print(console, line)
-    if refusals := stack.refusals():
-        raise OperationError(messages.protected(stack.name, config_file, state, refusals))
-    if not ask(messages.question(stack.name, state, cluster.work)):
-        return None
+    accounts.check(stack.name, state.accounts, options.config, options.declaration, os.environ)
     try:
-        _drain(cluster, state, console)
+        cost = idle_cost(exported) if state.resources else None
+    except StateError:
+        cost = None
+    run = _Run(stack, options, state, clouds.reach(state.accounts), console, cost)
+    cluster = inspection.inspect(stack.outputs(), state)
+    for line in messages.findings(cluster, clock.now(), keeps_volumes=options.keep_volumes):
+        run.print(line)
+    if not _confirmed(run, cluster):
+        return None
+    identities = orphans.identify(run.clouds, state.identities, cluster.names)
+    try:
+        _drain(run, cluster)
+        cluster, unfinished = _without_users_objects(run, cluster)
     except KeyboardInterrupt:
-        _print(console, messages.drained(stack.name, draining.queues(state)))
+        run.print(messages.drained(stack.name, draining.queues(state)))
         return Outcome(done=False, interrupted=True)
-    outcome = _destroyed(stack, state, console)
-    if not outcome.done:
-        return outcome
-    remains = inspection.remaining_volumes(cluster, state)
-    for line in messages.remains(state.buckets, remains, state.registries):
-        _print(console, line)
-    return Outcome(done=True, leftovers=bool(state.buckets or state.registries or remains))
+    if unfinished:
+        for line in messages.unfinished(stack.name, unfinished):
+            run.print(line)
+        return Outcome(done=False, error=unfinished[0])
+    outcome = _destroyed(run, cluster)
+    if not (outcome.done or outcome.interrupted) and _freed(run, cluster, identities):
+        outcome = _destroyed(run, cluster)
+    return _reported(run, cluster, identities) if outcome.done else outcome
 
 
-def _drain(cluster: Inspection, state: State, console: Console) -> None:
-    names = draining.queues(state)
+def _confirmed(run: _Run, cluster: Inspection) -> bool:
+    """Ask the user to confirm, for a permanent stack by its name.
+
+    Raises:
+        OperationError: the engine refuses, or the name of a permanent stack is not given.
+    """
+    stack, state, options = run.stack, run.state, run.options
+    refusals = stack.refusals()
+    if not state.protected:
+        if refusals:
+            raise OperationError(messages.refused(stack.name, refusals))
+        return options.ask(messages.question(stack.name, state, cluster.work))
+    others = [refusal for refusal in refusals if not _is_of_protection(refusal)]
+    if others:
+        raise OperationError(messages.refused(stack.name, others))
+    name = stack.name.rpartition("/")[2]
+    typed = options.ask_name(messages.question_of_name(name, state, cluster.work))
+    if typed is None:
+        raise OperationError(messages.protected(name, options.config_file, state))
+    if typed != name:
+        raise OperationError(f"Nothing was changed: {typed!r} is not the name of the stack, {name}.")
+    return True
+
+
+def _is_of_protection(refusal: str) -> bool:
+    """Check for the engine's refusal of a protected resource (pulumi 3.259, step_generator.go), and for the
+    line with which it ends."""
+    return "protected" in refusal or refusal == "preview failed"
+
+
+def _drain(run: _Run, cluster: Inspection) -> None:
+    names = draining.queues(run.state)
     if not names or not cluster.work or cluster.api is None:
         return
-    _print(console, "Queues are drained before deletion; pods end within their grace period.")
+    run.print("Queues are drained before deletion; pods end within their grace period.")
     try:
         remaining = draining.drain(cluster.api, names)
     except ApiError as error:
-        _print(console, f"The queues cannot be drained, and the engine may time out deleting them: {error}")
+        run.print(f"The queues cannot be drained, and the engine may time out deleting them: {error}")
         return
     if remaining:
-        _print(
-            console, f"{several(remaining, 'piece')} of work still reserve quota; the engine waits for them."
-        )
+        run.print(f"{several(remaining, 'piece')} of work still reserve quota; the engine waits for them.")
 
 
-def _destroyed(stack: Stack, state: State, console: Console) -> Outcome:
+def _without_users_objects(run: _Run, cluster: Inspection) -> tuple[Inspection, list[str]]:
+    """Delete what users made, or keep its volumes.
+
+    Returns:
+        The cluster as it is then, and the objects that still exist.
+    """
+    if cluster.api is None or not cluster.objects:
+        return cluster, []
+    objects = list(cluster.objects)
+    try:
+        if run.options.keep_volumes:
+            user_objects.retain(cluster.api, objects)
+            objects = [item for item in objects if not item.is_volume]
+        unfinished = user_cleanup.clean_up(cluster.api, objects, run.print)
+        retained = user_objects.cloud_names(cluster.api).retained
+        volumes = inspection.volumes_of(cluster.api)
+    except ApiError as error:
+        run.print(f"What users made could not be deleted, and may be left in the cloud: {error}")
+        return cluster, []
+    names = replace(cluster.names, retained=retained)
+    return replace(cluster, names=names, volumes=volumes), unfinished
+
+
+def _destroyed(run: _Run, cluster: Inspection) -> Outcome:
+    stack, state = run.stack, run.state
+    if state.protected:
+        stack.unprotect()
+    without_cluster = cluster.is_unanswered and state.owns_cluster
+    if without_cluster:
+        run.print(messages.without_cluster())
     with (
-        narration(console, state.resources) as watch,
+        narration(run.console, state.resources) as watch,
         deferred_interrupts(
-            lambda: _print(console, "The engine finishes its current operations; this takes a while.")
+            lambda: run.print("The engine finishes its current operations; this takes a while.")
         ) as interrupts,
     ):
-        errors = unlocking(lambda: stack.destroy(watch), stack.unlock, lambda line: _print(console, line))
+        errors = unlocking(
+            lambda: stack.destroy(watch, without_cluster=without_cluster), stack.unlock, run.print
+        )
     # An interrupted engine exits with status 0 (pulumi 3.259); only its state reveals the interruption.
     remaining = stack.state().resources
     if not errors and not remaining:
         # Without the flag the command also deletes the stack's file (pulumi 3.259, stack_remove.go).
         remove = f"pulumi stack rm {stack.name} --preserve-config"
-        _print(console, f"Stack {stack.name} is destroyed. `{remove}` removes its state and keeps its file.")
+        run.print(f"Stack {stack.name} is destroyed. `{remove}` removes its state and keeps its file.")
         return Outcome(done=True)
     for line in errors:
-        _print(console, line)
+        run.print(line)
     so_far = f"{remaining} of {several(state.resources, 'resource')} still exist"
-    _print(console, f"{so_far}. Continue with: {command_line('destroy', stack.name)}")
+    run.print(f"{so_far}. Continue with: {command_line('destroy', stack.name)}")
+    for line in messages.ways_through(stack.name, errors):
+        run.print(line)
     return Outcome(done=False, interrupted=interrupts.received, error=errors[0] if errors else so_far)
 
 
-def _print(console: Console, line: str) -> None:
-    console.print(line, markup=False, soft_wrap=True)
+def _freed(run: _Run, cluster: Inspection, identities: Iterable[ClusterIdentity]) -> bool:
+    """Delete what is left of a cluster that is gone, if the user confirms: it keeps the network in use.
+
+    Returns:
+        True if some of it was deleted, so that another attempt may succeed.
+    """
+    existing = {identity.id for identity in run.stack.state().identities}
+    freed = False
+    for identity in identities:
+        if identity.id not in existing:
+            leftovers, is_freed = _left(run, identity, cluster.names.retained)
+            freed = freed or is_freed
+            for line in orphans.lines(leftovers, cluster.names.retained) if leftovers.resources else ():
+                run.print(line)
+    return freed
+
+
+def _reported(run: _Run, cluster: Inspection, identities: Iterable[ClusterIdentity]) -> Outcome:
+    """Report what remains, after the cloud was asked where that is possible."""
+    state, kept = run.state, cluster.names.retained
+    leftovers = [_left(run, identity, kept)[0] for identity in identities]
+    is_known = bool(leftovers) and not any(item.reason for item in leftovers)
+    is_gone = is_known and not any(item.resources for item in leftovers)
+    for item in leftovers:
+        for line in orphans.lines(item, kept):
+            run.print(line)
+    if state.pending:
+        for line in messages.pending(run.stack.name, state.pending, is_gone=is_gone):
+            run.print(line)
+        if is_gone:
+            run.stack.forget_pending()
+    disks = [] if is_known else inspection.remaining_volumes(cluster, state)
+    for line in messages.remains(state.buckets, disks, state.registries):
+        run.print(line)
+    if run.cost:
+        run.print(f"The stack no longer costs at least ${run.cost:.2f}/h.")
+    remains = any(item.resources for item in leftovers)
+    return Outcome(done=True, leftovers=bool(state.buckets or state.registries or disks or remains))
+
+
+def _left(run: _Run, cluster: ClusterIdentity, kept: frozenset[str]) -> tuple[orphans.Leftovers, bool]:
+    """Return what is left of a cluster after the deletion that the user confirms, and if any was deleted."""
+    leftovers = orphans.left(run.clouds, cluster)
+    doomed = [
+        resource
+        for resource in leftovers.resources
+        if resource.id not in kept and not (run.options.keep_volumes and resource.holds_data)
+    ]
+    question = f"Delete {several(len(doomed), 'resource')} that are left of cluster {cluster.name}?"
+    if not doomed or not run.options.ask_orphans(question, orphans.lines(leftovers, kept)):
+        return leftovers, False
+    errors = orphans.delete(run.clouds.inventories[cluster.account], doomed, run.print)
+    return orphans.left(run.clouds, cluster), len(errors) < len(doomed)

@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from ebbtide.catalog import CloudKind
 from ebbtide.kubernetes_api import Api, ApiError, KubeconfigError, MissingClientError
-from ebbtide.operations import snapshot, volumes
+from ebbtide.operations import snapshot, user_objects, volumes
 from ebbtide.operations.state import State
+from ebbtide.operations.user_objects import CloudNames, UserObject
 from ebbtide.operations.volumes import Volume
 from ebbtide.operations.work import Work, work
 from ebbtide.placement import Profile, ProfileError
@@ -24,12 +26,18 @@ class Inspection:
         volumes: the cluster's volumes.
         error: the reason that the cluster is unreachable; empty if it was reached.
         api: the cluster; None if it is unreachable.
+        objects: objects of users that own cloud resources, in order of deletion.
+        names: names of the cluster's cloud resources.
+        is_unanswered: true if the API server does not answer.
     """
 
     work: tuple[Work, ...] = ()
     volumes: tuple[Volume, ...] = ()
     error: str = ""
     api: Api | None = None
+    objects: tuple[UserObject, ...] = ()
+    names: CloudNames = field(default_factory=CloudNames)
+    is_unanswered: bool = False
 
 
 def inspect(outputs: Mapping[str, Any], state: State) -> Inspection:
@@ -50,15 +58,20 @@ def inspect(outputs: Mapping[str, Any], state: State) -> Inspection:
     try:
         api = Api.of_kubeconfig(_parsed(outputs["kubeconfig"]))
         objects = snapshot.take(api)
+        owned = user_objects.list_objects(api, CloudKind(profile.cloud), state)
+        names = user_objects.cloud_names(api)
     except ApiError as error:
         doing = "does not answer" if error.unanswered else "denies access"
-        return Inspection(error=f"The cluster {doing}, and {_UNKNOWN_WORK}: {error}")
+        message = f"The cluster {doing}, and {_UNKNOWN_WORK}: {error}"
+        return Inspection(error=message, is_unanswered=error.unanswered)
     except (KubeconfigError, MissingClientError) as error:
         return Inspection(error=f"The cluster is unreachable, and {_UNKNOWN_WORK}: {error}")
     return Inspection(
         work=tuple(work(objects, profile, state)),
         volumes=tuple(map(volumes.read, objects.volumes)),
         api=api,
+        objects=tuple(owned),
+        names=names,
     )
 
 
@@ -67,12 +80,21 @@ def remaining_volumes(cluster: Inspection, state: State) -> list[Volume]:
     return volumes.remaining(cluster.volumes, _current_volumes(cluster, state), state)
 
 
+def volumes_of(api: Api) -> tuple[Volume, ...]:
+    """Return the current volumes of a cluster.
+
+    Raises:
+        ApiError: the API server does not answer or forbids it.
+    """
+    return tuple(map(volumes.read, snapshot.volumes(api)))
+
+
 def _current_volumes(cluster: Inspection, state: State) -> list[Volume] | None:
     """Return the current volumes; None if the cluster is unreachable."""
     if cluster.api is None or state.owns_cluster:
         return None
     try:
-        return list(map(volumes.read, snapshot.volumes(cluster.api)))
+        return list(volumes_of(cluster.api))
     except ApiError:
         return None
 

@@ -5,7 +5,9 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from ebbtide.invocation import command_line
+from ebbtide.operations.inspection import Inspection
 from ebbtide.operations.state import State
+from ebbtide.operations.user_objects import UserObject
 from ebbtide.operations.volumes import Volume
 from ebbtide.operations.work import Work
 from ebbtide.wording import several
@@ -57,16 +59,96 @@ def question(stack: str, state: State, work: Sequence[Work]) -> str:
     return f"Destroy {several(state.resources, 'resource')} of stack {stack}{ends}?"
 
 
-def protected(stack: str, config_file: str, state: State, refusals: Sequence[str]) -> str:
+def question_of_name(name: str, state: State, work: Sequence[Work]) -> str:
+    """Return the prompt for a permanent stack, which is confirmed by its name."""
+    ends = f", and end {several(len(work), 'piece')} of work" if work else ""
+    return (
+        f"Stack {name} is permanent. This would destroy {several(state.resources, 'resource')}{ends}. "
+        f"Type {name} to destroy it"
+    )
+
+
+def protected(name: str, config_file: str, state: State) -> str:
     """Return the message for protected resources: reason and fix."""
-    if state.protected:
-        resources = ", ".join(state.protected)
-        return (
-            f"Nothing was changed: {resources} of stack {stack} is protected, since the cluster has no "
-            f"lifetime. Write a `lifetime` in {config_file}, such as `lifetime: {{hours: 1}}`, "
-            f"run `pulumi up --stack {stack}`, then destroy it."
-        )
+    resources = ", ".join(state.protected)
+    again = command_line("destroy", name, "--confirm-name", name)
+    return (
+        f"Nothing was changed: {resources} of stack {name} is protected, since the cluster has no lifetime. "
+        f"Confirm with its name: {again}. Or write a `lifetime` in {config_file}, such as "
+        f"`lifetime: {{hours: 1}}`, run `pulumi up --stack {name}`, then destroy it."
+    )
+
+
+def refused(stack: str, refusals: Sequence[str]) -> str:
+    """Return the message for a destroy that the engine refuses."""
     return "\n".join((f"Nothing was changed: the engine refuses to destroy stack {stack}.", *refusals))
+
+
+def findings(cluster: Inspection, now: datetime, *, keeps_volumes: bool) -> Iterator[str]:
+    """List what ends with a stack: running work, and objects of users that own cloud resources."""
+    if cluster.error:
+        yield cluster.error
+    yield from running(cluster.work, now)
+    yield from users_objects(cluster.objects, keeps_volumes=keeps_volumes)
+
+
+def users_objects(objects: Sequence[UserObject], *, keeps_volumes: bool) -> Iterator[str]:
+    """List what users made and what owns cloud resources, one line each; empty if nothing."""
+    deleted = [item for item in objects if not (keeps_volumes and item.is_volume)]
+    kept = [item for item in objects if keeps_volumes and item.is_volume]
+    for heading, listed in (
+        ("Deleted first, with the load balancers and disks that they own:", deleted),
+        ("Kept, with the disks that they own:", kept),
+    ):
+        if listed:
+            yield heading
+        for item in listed[:_SHOWN]:
+            yield f"  {item}"
+        if len(listed) > _SHOWN:
+            yield f"  … and {len(listed) - _SHOWN} more."
+
+
+def unfinished(stack: str, objects: Sequence[str]) -> Iterator[str]:
+    """Return the reason for which nothing but users' objects was deleted."""
+    yield "The stack was not destroyed: controllers are still deleting what users made."
+    for item in objects:
+        yield f"  {item}"
+    yield f"Continue with: {command_line('destroy', stack)}"
+
+
+def without_cluster() -> str:
+    """Return the notice that Kubernetes objects are not deleted one by one."""
+    return (
+        "The cluster does not answer, and is deleted as a whole: its objects are dropped from the state "
+        "(PULUMI_K8S_DELETE_UNREACHABLE)."
+    )
+
+
+def ways_through(stack: str, errors: Sequence[str]) -> Iterator[str]:
+    """Return what to do about errors that another attempt does not cure."""
+    text = "\n".join(errors)
+    if "unreachable" in text or "connection refused" in text.lower():
+        yield (
+            "If the cluster is gone, drop its objects from the state with: "
+            f"PULUMI_K8S_DELETE_UNREACHABLE=true {command_line('destroy', stack)}"
+        )
+    if errors:
+        yield (
+            "A resource that no longer exists is dropped from the state with: "
+            f"pulumi state delete URN --stack {stack}. `pulumi stack --show-urns --stack {stack}` lists them."
+        )
+
+
+def pending(stack: str, names: Sequence[str], *, is_gone: bool) -> Iterator[str]:
+    """Return a notice about resources whose creation was interrupted."""
+    yield f"The creation of {', '.join(names)} was interrupted: the engine does not know what exists."
+    if is_gone:
+        yield "The cloud has nothing of their cluster, so they are dropped from the state."
+    else:
+        yield (
+            "Look for them in the cloud, then drop them from the state with: "
+            f"pulumi refresh --clear-pending-creates --stack {stack}"
+        )
 
 
 def drained(stack: str, queues: Iterable[str]) -> str:

@@ -4,7 +4,6 @@ The time of expiry is read from each stack's state, so that neither its file nor
 find it.
 """
 
-import json
 from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
@@ -13,13 +12,14 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict
 from rich.console import Console
 
+from ebbtide.cloud_apis.interfaces import Account, CloudResource
 from ebbtide.errors import EbbtideError
+from ebbtide.model import expiry
 from ebbtide.operations import state
 from ebbtide.operations.backend import Backend
-from ebbtide.operations.destroy import destroy
-from ebbtide.reading import read_clusters, read_pools
-from ebbtide.review.cost import charges, total
-from ebbtide.review.state import recording_of
+from ebbtide.operations.costs import cost_of, idle_cost
+from ebbtide.operations.destroy import Options, destroy
+from ebbtide.operations.unmanaged import Unmanaged, delete
 
 VERSION: Final = "ebbtide.dev/reap/v1"
 
@@ -33,6 +33,15 @@ class Outcome(StrEnum):
     REFUSED = "refused"
     FAILED = "failed"
     UNREADABLE = "unreadable"
+
+
+class ResourceOutcome(StrEnum):
+    """State of an expired resource that no stack has."""
+
+    EXPIRED = "expired"
+    DESTROYED = "destroyed"
+    KEPT = "kept"
+    FAILED = "failed"
 
 
 class _Part(BaseModel):
@@ -57,6 +66,29 @@ class ReapedStack(_Part):
     """Reason of the outcome; empty for none."""
 
 
+class ReapedResource(_Part):
+    """An expired cloud resource that no state of the backend knows."""
+
+    account: str
+    """Project or subscription."""
+    kind: str
+    """Kind, such as `cluster` or `disk`."""
+    name: str
+    """Its name."""
+    location: str
+    """Its zone or region, or `global`."""
+    id: str
+    """The cloud's id of it."""
+    expires: datetime
+    """Time of expiry."""
+    usd_per_hour: float | None = None
+    """Cost, USD per hour; null if no price is known."""
+    outcome: ResourceOutcome
+    """`expired` without --yes; `kept` if it holds data; `failed` if the cloud refused its deletion."""
+    error: str = ""
+    """Reason of the outcome; empty for none."""
+
+
 class Reaping(_Part):
     """The document of `ebbtide reap --format json`."""
 
@@ -64,16 +96,23 @@ class Reaping(_Part):
     """Version of the document."""
     stacks: tuple[ReapedStack, ...]
     """Expired and unreadable stacks, longest expired first."""
+    resources: tuple[ReapedResource, ...] = ()
+    """Expired cloud resources that no state of the backend knows, longest expired first."""
+    notes: tuple[str, ...] = ()
+    """What could not be asked, and why."""
 
     @property
     def is_refused(self) -> bool:
-        """True if there are expired stacks, and none of them was changed."""
-        return bool(self.stacks) and all(stack.outcome is Outcome.REFUSED for stack in self.stacks)
+        """True if there are expired stacks, and nothing was changed."""
+        is_changed = any(resource.outcome is ResourceOutcome.DESTROYED for resource in self.resources)
+        refused = bool(self.stacks) and all(stack.outcome is Outcome.REFUSED for stack in self.stacks)
+        return refused and not is_changed
 
     @property
     def is_done(self) -> bool:
-        """True if no expired stack remains."""
-        return all(stack.outcome is Outcome.DESTROYED for stack in self.stacks)
+        """True if no expired stack or resource remains."""
+        outcomes = [*(item.outcome for item in self.stacks), *(item.outcome for item in self.resources)]
+        return all(outcome in {Outcome.DESTROYED, ResourceOutcome.DESTROYED} for outcome in outcomes)
 
 
 def reap_schema() -> dict[str, Any]:
@@ -82,15 +121,47 @@ def reap_schema() -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
-def expired(backend: Backend, now: datetime) -> Reaping:
-    """Return the expired stacks of a project, and those whose state is unreadable.
+def expired(
+    backend: Backend, now: datetime, unmanaged: Iterable[Unmanaged] = (), notes: Iterable[str] = ()
+) -> Reaping:
+    """Return the expired stacks of a project, those whose state is unreadable, and expired resources.
 
     Args:
         backend: the project's backend.
         now: the time.
+        unmanaged: expired resources that no state knows.
+        notes: what could not be asked.
     """
     stacks = [stack for name in backend.stacks if (stack := _expired(backend, name, now))]
-    return Reaping(stacks=tuple(sorted(stacks, key=lambda stack: (stack.expires or now, stack.stack))))
+    return Reaping(
+        stacks=tuple(sorted(stacks, key=lambda stack: (stack.expires or now, stack.stack))),
+        resources=_listed(
+            _resource(group.account, item, now, ResourceOutcome.EXPIRED)
+            for group in unmanaged
+            for item in group.resources
+        ),
+        notes=tuple(notes),
+    )
+
+
+def _listed(resources: Iterable[ReapedResource]) -> tuple[ReapedResource, ...]:
+    return tuple(sorted(resources, key=lambda item: (item.expires, item.kind, item.name)))
+
+
+def _resource(
+    account: Account, item: CloudResource, now: datetime, outcome: ResourceOutcome, error: str = ""
+) -> ReapedResource:
+    return ReapedResource(
+        account=account.id,
+        kind=item.kind,
+        name=item.name,
+        location=item.location,
+        id=item.id,
+        expires=expiry.of_label(item.expires) or now,
+        usd_per_hour=cost_of(account.cloud, item),
+        outcome=outcome,
+        error=error,
+    )
 
 
 def _expired(backend: Backend, name: str, now: datetime) -> ReapedStack | None:
@@ -99,7 +170,7 @@ def _expired(backend: Backend, name: str, now: datetime) -> ReapedStack | None:
         contents = state.read(exported["deployment"] or {})
         if contents.expires is None or contents.expires > now:
             return None
-        cost = _idle_cost(exported)
+        cost = idle_cost(exported)
     except EbbtideError as error:
         return ReapedStack(stack=name, outcome=Outcome.UNREADABLE, error=str(error))
     return ReapedStack(
@@ -111,27 +182,44 @@ def _expired(backend: Backend, name: str, now: datetime) -> ReapedStack | None:
     )
 
 
-def _idle_cost(exported: dict[str, Any]) -> float | None:
-    """Return the known cost without work, USD per hour; None if nothing has a price."""
-    stack, project = exported["deployment"]["resources"][0]["urn"].removeprefix("urn:pulumi:").split("::")[:2]
-    recording = recording_of(json.dumps(exported), project=project, stack=stack, file="The state")
-    items = charges(recording, read_clusters(recording), read_pools(recording))
-    amount = total(charge.idle for charge in items)
-    return round(amount.known, 4) if amount.prices else None
-
-
-def reap(backend: Backend, stacks: Iterable[ReapedStack], console: Console) -> Reaping:
-    """Destroy stacks one by one, as `ebbtide destroy` does; a failure does not stop the others.
+def reap(
+    backend: Backend,
+    report: Reaping,
+    unmanaged: Iterable[Unmanaged],
+    now: datetime,
+    console: Console,
+    *,
+    deletes_data: bool = False,
+) -> Reaping:
+    """Destroy stacks one by one, as `ebbtide destroy` does, then resources, whichever of them fail.
 
     Args:
         backend: the project's backend.
-        stacks: the expired stacks.
+        report: the expired stacks.
+        unmanaged: expired resources that no state knows.
+        now: the time of the report.
         console: the output for progress.
+        deletes_data: true to delete disks and snapshots, too.
 
     Raises:
         KeyboardInterrupt: Ctrl-C was pressed; the engine has finished its current operations.
     """
-    return Reaping(stacks=tuple(_reaped(backend, stack, console) for stack in stacks))
+    stacks = tuple(_reaped(backend, stack, console) for stack in report.stacks)
+    resources = [
+        _resource(group.account, item, now, _outcome(error), error or "")
+        for group in unmanaged
+        for item, error in delete(
+            group, lambda line: console.print(line, markup=False, soft_wrap=True), deletes_data=deletes_data
+        )
+    ]
+    return report.model_copy(update={"stacks": stacks, "resources": _listed(resources)})
+
+
+def _outcome(error: str | None) -> ResourceOutcome:
+    """Return the outcome of a deletion: None is none at all, and an empty error a success."""
+    if error is None:
+        return ResourceOutcome.KEPT
+    return ResourceOutcome.FAILED if error else ResourceOutcome.DESTROYED
 
 
 def _reaped(backend: Backend, stack: ReapedStack, console: Console) -> ReapedStack:
@@ -139,7 +227,8 @@ def _reaped(backend: Backend, stack: ReapedStack, console: Console) -> ReapedSta
         return stack
     console.print(f"Stack {stack.stack}:", markup=False, soft_wrap=True)
     try:
-        done = destroy(backend.opened(stack.stack), f"Pulumi.{stack.stack}.yaml", console, lambda _: True)
+        options = Options(config_file=f"Pulumi.{stack.stack}.yaml", ask=lambda _: True)
+        done = destroy(backend.opened(stack.stack), options, console)
     except EbbtideError as error:
         console.print(str(error), markup=False, soft_wrap=True)
         return stack.model_copy(update={"outcome": Outcome.REFUSED, "error": str(error)})

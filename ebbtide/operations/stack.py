@@ -11,16 +11,18 @@ import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from pulumi import automation
 from pulumi.automation.events import EngineEvent, StepEventMetadata
 
 from ebbtide.operations import state
+from ebbtide.operations.cloud_state import GKE_CLUSTER
 from ebbtide.operations.failures import explained
 
 _COLOURS: Final = re.compile(r"<\{%.*?%\}>")
 _STACK: Final = "pulumi:pulumi:Stack"
+_UNREACHABLE: Final = "PULUMI_K8S_DELETE_UNREACHABLE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +91,48 @@ class Stack:
         Raises:
             OperationError: the engine cannot read it.
         """
+        return state.read(self.exported()["deployment"])
+
+    def exported(self) -> dict[str, Any]:
+        """Return the document of `pulumi stack export`, with its secrets encrypted.
+
+        Raises:
+            OperationError: the engine cannot read the state.
+        """
         with explained(self.name):
-            return state.read(self._stack.export_stack().deployment or {})
+            exported = self._stack.export_stack()
+        return {"version": exported.version, "deployment": exported.deployment or {}}
+
+    def unprotect(self) -> None:
+        """Remove the protection of all resources: the engine's, and that of GKE's provider.
+
+        The provider refuses to delete a cluster whose state has `deletionProtection`, which `pulumi state
+        unprotect` does not change (terraform-provider-google, resourceContainerClusterDelete).
+
+        Raises:
+            OperationError: the engine cannot write the state.
+        """
+        exported = self.exported()
+        for resource in exported["deployment"].get("resources") or ():
+            resource.pop("protect", None)
+            for properties in (resource.get("inputs"), resource.get("outputs")):
+                if resource["type"] == GKE_CLUSTER and properties and "deletionProtection" in properties:
+                    properties["deletionProtection"] = False
+        self._import(exported)
+
+    def forget_pending(self) -> None:
+        """Remove interrupted operations from the state: `pulumi stack import` keeps none (pulumi 3.259).
+
+        Raises:
+            OperationError: the engine cannot write the state.
+        """
+        self._import(self.exported())
+
+    def _import(self, exported: Mapping[str, Any]) -> None:
+        with explained(self.name):
+            self._stack.import_stack(
+                automation.Deployment(version=exported["version"], deployment=exported["deployment"])
+            )
 
     def configure(self, path: str, value: object) -> None:
         """Write a value to the stack's file, whose comments stay (`pulumi config set`).
@@ -122,11 +164,13 @@ class Stack:
             self._stack.preview_destroy(on_event=events.take, config_file=self._config_file)
         return events.errors
 
-    def destroy(self, watch: Callable[[Removal], None]) -> list[str]:
+    def destroy(self, watch: Callable[[Removal], None], *, without_cluster: bool = False) -> list[str]:
         """Destroy the stack.
 
         Args:
             watch: called for each resource when its removal begins and ends, from another thread.
+            without_cluster: true to drop Kubernetes objects of a cluster that does not answer from the state
+                (pulumi-kubernetes 4.34, `deleteUnreachable`).
 
         Returns:
             The errors; empty if everything was removed.
@@ -135,8 +179,15 @@ class Stack:
             OperationError: another update of the stack is in progress; nothing was changed.
         """
         events = _Events(watch)
-        with explained(self.name, events.errors):
-            self._stack.destroy(on_event=events.take, config_file=self._config_file, show_secrets=False)
+        environment = cast("dict[str, str]", self._stack.workspace.env_vars)
+        before = dict(environment)
+        environment.update({_UNREACHABLE: "true"} if without_cluster else {})
+        try:
+            with explained(self.name, events.errors):
+                self._stack.destroy(on_event=events.take, config_file=self._config_file, show_secrets=False)
+        finally:
+            environment.clear()
+            environment.update(before)
         return events.errors
 
     def up(self, watch: Callable[[Removal], None], config_file: Path | None = None) -> list[str]:

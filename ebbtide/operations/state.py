@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from ebbtide.kubernetes_api.parts import part, text
+from ebbtide.cloud_apis.interfaces import Account, ClusterIdentity
+from ebbtide.kubernetes_api.parts import part, parts, text
 from ebbtide.model import expiry
+from ebbtide.operations import cloud_state
 
-_CLUSTERS: Final = frozenset(
-    {"gcp:container/cluster:Cluster", "azure-native:containerservice:ManagedCluster"}
-)
 _BUCKETS: Final = frozenset({"gcp:storage/bucket:Bucket", "azure-native:storage:StorageAccount"})
 _REGISTRIES: Final = frozenset(
     {"gcp:artifactregistry/repository:Repository", "azure-native:containerregistry:Registry"}
@@ -45,6 +44,9 @@ class State:
         objects: the Kubernetes objects that the stack created.
         teams: namespaces with resources for a team.
         clusters: names of the clusters that the stack created.
+        identities: those clusters as the cloud knows them, and clusters whose creation was interrupted.
+        accounts: projects and subscriptions of its clusters and node pools.
+        pending: names of the resources whose creation was interrupted.
         first_up: time of the first `up`; None for a permanent cluster.
         expires: time of expiry, of several clusters the last; None for a permanent cluster.
     """
@@ -57,6 +59,9 @@ class State:
     objects: frozenset[Item]
     teams: frozenset[str]
     clusters: tuple[str, ...] = ()
+    identities: tuple[ClusterIdentity, ...] = ()
+    accounts: tuple[Account, ...] = ()
+    pending: tuple[str, ...] = ()
     first_up: datetime | None = None
     expires: datetime | None = None
 
@@ -93,8 +98,13 @@ def read(deployment: Mapping[str, Any]) -> State:
     clusters = tuple(
         _cloud_name(resource)
         for resource in resources
-        if resource["type"] in _CLUSTERS and not resource.get("external")
+        if resource["type"] in cloud_state.CLUSTERS and not resource.get("external")
     )
+    interrupted = [
+        part(operation, "resource")
+        for operation in parts(deployment, "pending_operations")
+        if operation.get("type") == "creating"
+    ]
     return State(
         resources=len(resources),
         protected=tuple(_name(resource) for resource in resources if resource.get("protect")),
@@ -104,6 +114,9 @@ def read(deployment: Mapping[str, Any]) -> State:
         objects=frozenset(objects),
         teams=frozenset(teams),
         clusters=clusters,
+        identities=tuple(dict.fromkeys(cloud_state.clusters([*resources, *interrupted]))),
+        accounts=cloud_state.accounts([*resources, *interrupted]),
+        pending=tuple(_name(resource) for resource in interrupted),
         first_up=min(_times(resources, _STASH, "output"), default=None),
         expires=max(_times(resources, expiry.COMPONENT, expiry.OUTPUT), default=None),
     )

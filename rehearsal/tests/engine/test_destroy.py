@@ -24,7 +24,7 @@ def test_what_is_guarded_stays(project: Project) -> None:
     status, _, errors = project.destroy("prod", "--yes")
     assert status == 2
     assert errors.startswith("Nothing was changed: train of stack prod is protected")
-    assert "Write a `lifetime` in Pulumi.prod.yaml" in errors
+    assert "write a `lifetime` in Pulumi.prod.yaml" in errors
     assert errors.endswith("run `pulumi up --stack prod`, then destroy it.\n")
     assert "acme:gke:Cluster" in project.pulumi("stack", "export", "--stack", "prod")
 

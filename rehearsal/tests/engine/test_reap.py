@@ -58,31 +58,42 @@ def _without_name(item: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_the_expired_ones_go(project: Project) -> None:
-    """Ten stacks, four expired, one of them broken: three go, the broken one is reported, six stay."""
+    """Eleven stacks, five expired, of which one is broken and one protected: three go, two are reported,
+    and six stay."""
     site = {"type": "acme:web:Site", "name": "site"}
     contents = {
         **{f"old-{number}": [*_life(-number), site] for number in (1, 2, 3)},
         "broken": [*_life(-24), _BROKEN],
+        "guarded": [*_life(-30), {**site, "protect": True}],
         **{f"new-{number}": [*_life(number), site] for number in (1, 2, 3, 4)},
         "permanent": [site],
     }
     _stacks(project, contents)
     status, out, said = project.ebbtide("reap")
     assert (status, said) == (1, "")
-    names = [line.split()[0] for line in out.splitlines()[1:-1]]
-    assert names == ["broken", "old-3", "old-2", "old-1"]
+    names = [line.split()[0] for line in out.splitlines()[1:6]]
+    assert names == ["guarded", "broken", "old-3", "old-2", "old-1"]
+    assert "no state names a project or subscription. Name one with --google-project" in out
     assert "reap --yes" in out.splitlines()[-1]
 
     status, out, said = project.ebbtide("reap", "--yes", "--format", "json")
     outcomes = {item["stack"]: item["outcome"] for item in json.loads(out)["stacks"]}
     assert (status, outcomes) == (
         1,
-        {"broken": "refused", "old-3": "destroyed", "old-2": "destroyed", "old-1": "destroyed"},
+        {
+            "guarded": "refused",
+            "broken": "refused",
+            "old-3": "destroyed",
+            "old-2": "destroyed",
+            "old-1": "destroyed",
+        },
     )
-    assert "acme" in next(item["error"] for item in json.loads(out)["stacks"] if item["error"])
+    errors = {item["stack"]: item["error"] for item in json.loads(out)["stacks"]}
+    assert "acme" in errors["broken"]
+    assert "site of stack guarded is protected" in errors["guarded"]
     listed = json.loads(project.pulumi("stack", "ls", "--json"))
     left = {stack["name"] for stack in listed if stack["resourceCount"]}
-    assert left == {"broken", "new-1", "new-2", "new-3", "new-4", "permanent"}
+    assert left == {"broken", "guarded", "new-1", "new-2", "new-3", "new-4", "permanent"}
     assert not any(stack["current"] for stack in listed)
 
 

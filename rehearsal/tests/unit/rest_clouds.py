@@ -15,13 +15,16 @@ from azure.core.credentials import AccessToken
 
 from ebbtide.catalog import CloudKind
 from ebbtide.cloud_apis.azure import AzurePrices, AzureQuotas
+from ebbtide.cloud_apis.azure_inventory import AzureInventory
 from ebbtide.cloud_apis.google import GoogleEndpoints, GooglePrices, GoogleQuotas, google_session
-from ebbtide.cloud_apis.interfaces import PriceSource, QuotaSource
+from ebbtide.cloud_apis.google_inventory import GoogleInventory
+from ebbtide.cloud_apis.interfaces import Account, Inventory, PriceSource, QuotaSource
 from ebbtide_rehearsal.cloud.rest import Azure, Google, RestServer
 from ebbtide_rehearsal.cloud.store import Store
 
 PROJECT: Final = "acme-ml"
 SUBSCRIPTION: Final = "00000000-0000-0000-0000-000000000000"
+SUBSCRIPTIONS: Final = (SUBSCRIPTION, "00000000-0000-0000-0000-000000000001")
 _LOGIN: Final = "1//a-refresh-token"
 _TOKEN: Final = "a token of Entra"  # noqa: S105 - of the fake cloud
 
@@ -52,13 +55,19 @@ class RestClouds:
     @property
     def google(self) -> GoogleEndpoints:
         """Addresses of Google's APIs."""
-        return GoogleEndpoints(self.origin, self.origin)
+        return GoogleEndpoints(self.origin, self.origin, self.origin)
 
     def quotas(self, cloud: CloudKind, account: str, token: str = _TOKEN) -> QuotaSource:
         """Return the quotas of a project or subscription, as `quota_source` does."""
         if cloud is CloudKind.GKE:
             return GoogleQuotas(account, google_session(), self.google)
         return AzureQuotas(account, _Credential(token), self.origin)
+
+    def inventory(self, account: Account) -> Inventory:
+        """Return the resources of a project or subscription, as `connect.inventory` does."""
+        if account.cloud is CloudKind.GKE:
+            return GoogleInventory(account, google_session(), self.google)
+        return AzureInventory(account, _Credential(_TOKEN), self.origin)
 
     def prices(self, cloud: CloudKind) -> PriceSource:
         """Return a price list, as `price_source` does."""
@@ -89,7 +98,7 @@ def rest_clouds(
     monkeypatch.setenv("NO_PROXY", "localhost")
     store = Store(directory / "store")
     google = Google(store, {PROJECT}, {_LOGIN}, skus)
-    azure = Azure(store, {SUBSCRIPTION}, {_TOKEN}, items, page=2)
+    azure = Azure(store, SUBSCRIPTIONS, {_TOKEN}, items, page=2)
     with RestServer(store, (google, azure), context) as server:
         monkeypatch.setattr(
             "google.oauth2.credentials._GOOGLE_OAUTH2_TOKEN_ENDPOINT", f"{server.origin}/token"

@@ -41,7 +41,8 @@ def test_a_cluster_that_does_not_answer() -> None:
         inspection = inspect({"kubeconfig": _kubeconfig(server), "placementProfile": PROFILE.output()}, STATE)
     assert inspection == Inspection(
         error="The cluster does not answer, and running work is unknown: The API server at "
-        f"{server} cannot be reached (Connection refused)"
+        f"{server} cannot be reached (Connection refused)",
+        is_unanswered=True,
     )
     assert remaining_volumes(inspection, STATE) == []
 

@@ -7,6 +7,7 @@ import pytest
 
 from ebbtide.invocation import command_line
 from ebbtide.operations import messages
+from ebbtide.operations.user_objects import UserObject
 from ebbtide.operations.volumes import Volume
 from ebbtide.operations.work import Work
 from tests.unit.operations.objects import NOW, STATE
@@ -64,12 +65,11 @@ def test_the_question() -> None:
 
 def test_what_is_guarded() -> None:
     """A permanent cluster needs a lifetime; any other error is the engine's message."""
-    message = messages.protected("prod", "Pulumi.prod.yaml", replace(STATE, protected=("train",)), ["…"])
+    message = messages.protected("prod", "Pulumi.prod.yaml", replace(STATE, protected=("train",)))
     assert message.startswith("Nothing was changed: train of stack prod is protected")
+    assert command_line("destroy", "prod", "--confirm-name", "prod") in message
     assert "`lifetime` in Pulumi.prod.yaml" in message
-    assert messages.protected("prod", "x", STATE, ["no such provider"]).endswith(
-        "stack prod.\nno such provider"
-    )
+    assert messages.refused("prod", ["no such provider"]).endswith("stack prod.\nno such provider")
 
 
 def test_what_remains() -> None:
@@ -88,3 +88,26 @@ def test_held_queues() -> None:
     message = messages.drained("dev", {"b", "a"})
     assert f"the queues a, b are drained. Continue with: {command_line('destroy', 'dev')}." in message
     assert "stopPolicy: None" in message
+
+
+def test_what_users_made() -> None:
+    """What is deleted and what is kept have a heading each, and a long list is cut."""
+    claim = UserObject(kind="PersistentVolumeClaim", namespace="research", name="data", uid="1", size="10Gi")
+    service = UserObject(kind="Service", namespace="research", name="web", uid="2")
+    assert list(messages.users_objects([service, claim], keeps_volumes=True)) == [
+        "Deleted first, with the load balancers and disks that they own:",
+        "  Service web in research",
+        "Kept, with the disks that they own:",
+        "  PersistentVolumeClaim data in research, 10Gi",
+    ]
+    assert len(list(messages.users_objects([service] * 30, keeps_volumes=False))) == 22
+    assert list(messages.users_objects([], keeps_volumes=False)) == []
+
+
+def test_ways_through() -> None:
+    """An unreachable cluster and a missing resource each have a command; without an error there is none."""
+    lines = list(messages.ways_through("dev", ["configured Kubernetes cluster is unreachable"]))
+    assert lines[0].endswith(f"PULUMI_K8S_DELETE_UNREACHABLE=true {command_line('destroy', 'dev')}")
+    assert "pulumi state delete URN --stack dev" in lines[1]
+    assert len(list(messages.ways_through("dev", ["the disk is in use"]))) == 1
+    assert list(messages.ways_through("dev", [])) == []

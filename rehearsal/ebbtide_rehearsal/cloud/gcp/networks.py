@@ -34,6 +34,13 @@ def users_of_network(cloud: GoogleCloud, identity: str) -> Iterator[str]:
         for network in inputs_of(resource).parts("networks"):
             if last(network.text("network")) == last(identity):
                 yield resource.id
+    for resource in cloud.store.resources("gcp"):  # such as firewall rules of the cluster's controllers
+        if resource.type.startswith("compute#") and _network_of(resource) == identity:
+            yield resource.id
+
+
+def _network_of(resource: Resource) -> str:
+    return resource_id(str(resource.state.get("network") or ""))
 
 
 def _network_in_use(cloud: GoogleCloud, network: Resource) -> str | None:

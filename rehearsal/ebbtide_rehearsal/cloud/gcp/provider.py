@@ -1,8 +1,9 @@
 """The fake of pulumi-gcp 10.2 and of the APIs behind it."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib import metadata
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from ebbtide.providers.property_path import merged
 from ebbtide.recording.values import UNKNOWN, Plain
@@ -21,6 +22,7 @@ from ebbtide_rehearsal.cloud.schema import misfits
 from ebbtide_rehearsal.cloud.store import Resource, Store
 
 _Kind = AnyKind[Request, GoogleCloud]
+_GUARDS: Final = ("deletionPolicy", "deletionProtection")
 
 
 class Gcp(FakeProvider[Request, GoogleCloud]):
@@ -126,6 +128,15 @@ class Gcp(FakeProvider[Request, GoogleCloud]):
             current = self.kind(call.type).current(self.cloud, resource)
             self.cloud.store.put(resource.having(**current))
         return super().read(call, identity, known)
+
+    def delete(self, call: Call, identity: str, known: Properties) -> None:
+        """See `Provider.delete`. What keeps a resource from deletion is the provider's own, in the engine's
+        state."""
+        resource = self.find(identity)
+        if resource is not None:
+            guards = {name: known[name] for name in _GUARDS if name in known}
+            self.cloud.store.put(replace(resource, inputs={**resource.inputs, **guards}))
+        super().delete(call, identity, known)
 
     def inputs_of(
         self, kind: _Kind, call: Call, resource: Resource, known: Properties, state: Mapping[str, Any]

@@ -29,6 +29,21 @@ class Request:
     names: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A response with another status than 200, or with headers.
+
+    Attributes:
+        status: HTTP status.
+        document: its document.
+        headers: its headers.
+    """
+
+    status: int
+    document: Mapping[str, Any]
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
 class RefusedRequestError(Exception):
     """A refused request.
 
@@ -55,13 +70,13 @@ class Route:
         operation: the cloud's own name, such as `compute.regions.get`: the target of injected faults.
         method: the HTTP method.
         path: matches the whole path; its groups are the request's names.
-        handle: returns the response's document.
+        handle: returns the response, or its document.
     """
 
     operation: str
     method: str
     path: re.Pattern[str]
-    handle: Callable[[Request], Mapping[str, Any]]
+    handle: Callable[[Request], Mapping[str, Any] | Response]
 
 
 class Api(Protocol):

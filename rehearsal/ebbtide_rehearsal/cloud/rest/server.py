@@ -11,10 +11,11 @@ from typing import Any, Final, Self
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from ebbtide_rehearsal.cloud.faults import API_ERROR
-from ebbtide_rehearsal.cloud.rest.routes import Api, RefusedRequestError, Request, Route
+from ebbtide_rehearsal.cloud.rest.routes import Api, RefusedRequestError, Request, Response, Route
 from ebbtide_rehearsal.cloud.store import Store
 
 _BUSY: Final = (429, 503)
+_NO_CONTENT: Final = 204
 
 
 class RestServer:
@@ -43,7 +44,7 @@ class RestServer:
                 self.raw_requestline = self.rfile.readline(65537)
                 if self.raw_requestline and self.parse_request():
                     status, document, headers = server.answer(self)
-                    content = json.dumps(document).encode()
+                    content = b"" if status == _NO_CONTENT else json.dumps(document).encode()
                     self.send_response(status)
                     for name, value in headers.items():
                         self.send_header(name, value)
@@ -80,10 +81,12 @@ class RestServer:
         try:
             route, names = self._route(request)
             self._injected(route)
-            return 200, route.handle(replace(request, names=names)), {}
+            answer = route.handle(replace(request, names=names))
         except RefusedRequestError as error:
             api = next((api for api in self._apis if api.owns(request.path)), self._apis[0])
             return error.status, api.refusal(error), error.headers
+        response = answer if isinstance(answer, Response) else Response(200, answer)
+        return response.status, response.document, response.headers
 
     def _request(self, handler: BaseHTTPRequestHandler) -> Request:
         address = urlsplit(handler.path)

@@ -1,0 +1,68 @@
+"""The project or subscription that a stack was made in, compared with the one that is configured now.
+
+A destroy with other credentials would find nothing to delete, and forget what exists.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from ebbtide.catalog import CloudKind
+from ebbtide.cloud_apis.interfaces import Account
+from ebbtide.kubernetes_api.parts import text
+from ebbtide.operations.errors import OperationError
+
+_KEYS: Final = {CloudKind.GKE: "gcp:project", CloudKind.AKS: "azure-native:subscriptionId"}
+_FIELDS: Final = {CloudKind.GKE: "project", CloudKind.AKS: "subscription"}
+_VARIABLES: Final = {
+    CloudKind.GKE: ("GOOGLE_PROJECT", "GOOGLE_CLOUD_PROJECT", "GCLOUD_PROJECT", "CLOUDSDK_CORE_PROJECT"),
+    CloudKind.AKS: ("ARM_SUBSCRIPTION_ID",),
+}
+"""Variables that the providers read (pulumi-gcp 10.2, pulumi-azure-native 3.29)."""
+
+
+def check(
+    stack: str,
+    accounts: Sequence[Account],
+    config: Mapping[str, str],
+    declaration: Mapping[str, Any],
+    environment: Mapping[str, str],
+) -> None:
+    """Check that configuration and environment name the account that a stack was made in, or none.
+
+    Args:
+        stack: the stack's name.
+        accounts: projects and subscriptions in its state.
+        config: its configuration, by full key.
+        declaration: its declared cluster; empty without one.
+        environment: the environment's variables.
+
+    Raises:
+        OperationError: another one is named; a line for each.
+    """
+    faults: list[str] = []
+    for cloud in dict.fromkeys(account.cloud for account in accounts):
+        own = [account for account in accounts if account.cloud is cloud]
+        for source, account in _named(cloud, config, declaration, environment):
+            if account.id not in {known.id for known in own}:
+                faults.append(
+                    f"Nothing was changed: stack {stack} was made in {own[0]}, and {source} names {account}. "
+                    f"Name {own[0].id} there, or nothing."
+                )
+    if faults:
+        raise OperationError("\n".join(faults))
+
+
+def _named(
+    cloud: CloudKind,
+    config: Mapping[str, str],
+    declaration: Mapping[str, Any],
+    environment: Mapping[str, str],
+) -> Iterator[tuple[str, Account]]:
+    field, is_of_cloud = _FIELDS[cloud], text(declaration, "cloud", "kind") == cloud.value
+    if is_of_cloud and (id_ := text(declaration, "cloud", field)):
+        yield f"`ebbtide:cluster.cloud.{field}`", Account(cloud, id_)
+    if id_ := config.get(_KEYS[cloud]):
+        yield f"`{_KEYS[cloud]}`", Account(cloud, id_)
+    for variable in _VARIABLES[cloud]:
+        if id_ := environment.get(variable):
+            yield variable, Account(cloud, id_)

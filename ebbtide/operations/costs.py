@@ -1,0 +1,35 @@
+"""Cost of a stack's resources, from its state."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from ebbtide.catalog import CloudKind, find_price
+from ebbtide.catalog.clouds import region_of
+from ebbtide.cloud_apis.interfaces import CloudResource
+from ebbtide.reading import read_clusters, read_pools
+from ebbtide.review.cost import charges, total
+from ebbtide.review.state import recording_of
+
+
+def idle_cost(exported: Mapping[str, Any]) -> float | None:
+    """Return the known cost of a stack without work, USD per hour; None if nothing has a price.
+
+    Args:
+        exported: the output of `pulumi stack export`.
+
+    Raises:
+        StateError: it is not an exported state.
+    """
+    stack, project = exported["deployment"]["resources"][0]["urn"].removeprefix("urn:pulumi:").split("::")[:2]
+    recording = recording_of(json.dumps(exported), project=project, stack=stack, file="The state")
+    items = charges(recording, read_clusters(recording), read_pools(recording))
+    amount = total(charge.idle for charge in items)
+    return round(amount.known, 4) if amount.prices else None
+
+
+def cost_of(cloud: CloudKind, resource: CloudResource) -> float | None:
+    """Return the cost of a resource, USD per hour; None if no price is known."""
+    place = "" if resource.location == "global" else region_of(resource.location)
+    price = find_price(cloud, place, resource.price_item) if resource.price_item else None
+    return None if price is None or price.on_demand is None else price.on_demand * resource.quantity

@@ -1,0 +1,138 @@
+"""Cloud resources of a deleted cluster: report what is left, and delete it on request."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from ebbtide.catalog import CloudKind
+from ebbtide.cloud_apis.errors import CloudApiError
+from ebbtide.cloud_apis.interfaces import CloudResource, ClusterIdentity, Inventory
+from ebbtide.operations.clouds import Clouds, commands
+from ebbtide.operations.costs import cost_of
+from ebbtide.operations.user_objects import CloudNames
+
+_CHECKED = {
+    CloudKind.GKE: "the cluster, disks, snapshots, load balancers, addresses, firewall rules and network "
+    "endpoint groups",
+    CloudKind.AKS: "the cluster, its node resource group, and disks, snapshots and addresses outside of it",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Leftovers:
+    """The resources of a cluster that are left.
+
+    Attributes:
+        cluster: the cluster.
+        resources: the resources.
+        reason: the reason that they are unknown; empty if the cloud was asked.
+    """
+
+    cluster: ClusterIdentity
+    resources: Sequence[CloudResource] = ()
+    reason: str = ""
+
+
+def identify(clouds: Clouds, clusters: Iterable[ClusterIdentity], names: CloudNames) -> list[ClusterIdentity]:
+    """Return clusters with all that tells their resources, while they exist.
+
+    Args:
+        clouds: access to the clouds.
+        clusters: the clusters of a stack.
+        names: the names that its cluster knows; the empty ones of a cluster that does not answer.
+    """
+    identified: list[ClusterIdentity] = []
+    for cluster in clusters:
+        known = replace(
+            cluster,
+            namespace_uid=names.namespace_uid,
+            handles=names.handles,
+            load_balancers=names.load_balancers,
+        )
+        inventory = clouds.inventories.get(cluster.account)
+        try:
+            identified.append(inventory.identify(known) if inventory else known)
+        except CloudApiError:
+            identified.append(known)
+    return identified
+
+
+def left(clouds: Clouds, cluster: ClusterIdentity) -> Leftovers:
+    """Ask the cloud what is left of a cluster."""
+    inventory = clouds.inventories.get(cluster.account)
+    if inventory is None:
+        return Leftovers(cluster, reason=clouds.reasons.get(cluster.account, "It was not asked."))
+    try:
+        return Leftovers(cluster, inventory.of_cluster(cluster))
+    except CloudApiError as error:
+        return Leftovers(cluster, reason=str(error))
+
+
+def delete(
+    inventory: Inventory, resources: Iterable[CloudResource], tell: Callable[[str], None]
+) -> dict[str, str]:
+    """Delete resources one by one; a failure does not stop the others.
+
+    Args:
+        inventory: their project or subscription.
+        resources: the resources, in order of deletion; one whose group is among them is deleted with it.
+        tell: called with a line for each.
+
+    Returns:
+        The errors, by the resource's id.
+    """
+    listed = list(resources)
+    groups = {resource.id for resource in listed}
+    errors: dict[str, str] = {}
+    for resource in listed:
+        if resource.group in groups:
+            continue
+        try:
+            inventory.delete(resource)
+            tell(f"gone: {resource.kind} {resource.name} in {resource.location}")
+        except CloudApiError as error:
+            errors[resource.id] = str(error)
+            tell(f"{resource.kind} {resource.name} is not deleted: {error}")
+    return errors
+
+
+def lines(leftovers: Leftovers, kept: frozenset[str]) -> Iterator[str]:
+    """Describe what is left of a cluster, or state that nothing is.
+
+    Args:
+        leftovers: what the cloud answered.
+        kept: ids of the disks and snapshots that are kept on purpose.
+    """
+    cluster = leftovers.cluster
+    if leftovers.reason:
+        yield f"What is left of cluster {cluster.name} in {cluster.account} is unknown: {leftovers.reason}"
+        yield f"List it with: {commands(cluster)}"
+        return
+    if leftovers.resources:
+        yield f"Left of cluster {cluster.name} in {cluster.account}:"
+        for resource in leftovers.resources:
+            yield f"  {line(cluster.account.cloud, resource)}{', kept' if resource.id in kept else ''}"
+        yield f"They cost {rate(cluster.account.cloud, leftovers.resources)}."
+        return
+    yield (
+        f"Nothing of cluster {cluster.name} is left in {cluster.account}. Checked: "
+        f"{_CHECKED[cluster.account.cloud]}."
+    )
+    if cluster.account.cloud is CloudKind.GKE and not cluster.uid:
+        yield (
+            "Its firewall rules and load balancers could not be told from those of another cluster of its "
+            "name, since the cluster was gone before."
+        )
+
+
+def line(cloud: CloudKind, resource: CloudResource) -> str:
+    """Describe a resource in a line."""
+    size = f", {resource.quantity:g} GiB" if resource.price_item.endswith("-gib") else ""
+    cost = cost_of(cloud, resource)
+    price = f", ${cost:.4f}/h" if cost else ""
+    return f"{resource.kind} {resource.name} in {resource.location}{size}{price}"
+
+
+def rate(cloud: CloudKind, resources: Iterable[CloudResource]) -> str:
+    """Return the cost of resources, as far as prices are known."""
+    known = [cost for resource in resources if (cost := cost_of(cloud, resource))]
+    return f"at least ${sum(known):.4f}/h" if known else "an unknown amount"

@@ -1,0 +1,128 @@
+"""Expired cloud resources that no state of the backend knows, such as those of a lost state."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from ebbtide.cloud_apis.errors import CloudApiError
+from ebbtide.cloud_apis.interfaces import Account, CloudResource, Inventory
+from ebbtide.errors import EbbtideError
+from ebbtide.kubernetes_api.parts import parts, text
+from ebbtide.model import expiry
+from ebbtide.operations import clouds, orphans, state
+from ebbtide.operations.backend import Backend
+from ebbtide.operations.errors import OperationError
+
+_NO_ACCOUNT: Final = (
+    "Resources that no state knows were not looked for: no state names a project or subscription. Name one "
+    "with --google-project or --azure-subscription."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Unmanaged:
+    """Resources of a project or subscription.
+
+    Attributes:
+        account: the project or subscription.
+        inventory: access to it.
+        resources: its expired resources that no state knows, in order of deletion.
+    """
+
+    account: Account
+    inventory: Inventory
+    resources: Sequence[CloudResource]
+
+
+def find(backend: Backend, accounts: Iterable[Account], now: datetime) -> tuple[list[Unmanaged], list[str]]:
+    """Find expired resources that no stack of the backend has in its state, of any of its projects.
+
+    Args:
+        backend: the backend.
+        accounts: projects and subscriptions to look in, besides those of the project's stacks.
+        now: the time.
+
+    Returns:
+        The resources, and sentences on what could not be asked.
+    """
+    try:
+        deployments: list[dict[str, Any]] = [
+            exported["deployment"] or {} for exported in backend.exported_by_all()
+        ]
+        contents = [state.read(backend.exported(name)["deployment"] or {}) for name in backend.stacks]
+    except EbbtideError as error:
+        return [], [
+            f"Resources that no state knows were not looked for, since a state is unreadable: {error}"
+        ]
+    known = {identity.lower() for deployment in deployments for identity in _ids(deployment)}
+    listed = dict.fromkeys([*accounts, *(account for stack in contents for account in stack.accounts)])
+    if not listed:
+        return [], [_NO_ACCOUNT]
+    found: list[Unmanaged] = []
+    notes: list[str] = []
+    for account in listed:
+        try:
+            access = clouds.reach([account])
+            reason = access.reasons.get(account, "")
+            if not reason:
+                inventory = access.inventories[account]
+                expired = [item for item in inventory.expiring() if _is_expired(item, now)]
+                found.append(Unmanaged(account, inventory, _unknown(expired, known)))
+        except (OperationError, CloudApiError) as error:
+            reason = str(error).removeprefix("Nothing was changed: ")
+        if reason:
+            notes.append(f"Resources that no state knows were not looked for in {account}: {reason}")
+    return found, notes
+
+
+def delete(
+    unmanaged: Unmanaged, tell: Callable[[str], None], *, deletes_data: bool
+) -> Iterator[tuple[CloudResource, str | None]]:
+    """Delete resources; a failure does not stop the others.
+
+    Args:
+        unmanaged: the resources.
+        tell: called with a line for each.
+        deletes_data: true to delete what holds data, too.
+
+    Returns:
+        Each resource with its error: empty if it is deleted, None if it is kept since it holds data.
+    """
+    chosen = [item for item in unmanaged.resources if deletes_data or not item.holds_data]
+    errors = orphans.delete(unmanaged.inventory, chosen, tell)
+    for item in unmanaged.resources:
+        yield item, (errors.get(item.id) or errors.get(item.group, "")) if item in chosen else None
+
+
+def _unknown(resources: Iterable[CloudResource], known: set[str]) -> list[CloudResource]:
+    """Return resources that are in no state, nor part of what is.
+
+    A node pool may be of another stack than its cluster.
+    """
+    return [
+        item
+        for item in resources
+        if not any(scope in known for scope in _scopes(item.id.lower()))
+        and (item.kind == "node pool" or item.cluster.lower() not in known)
+    ]
+
+
+def _scopes(identity: str) -> Iterator[str]:
+    """Yield an id, and on Azure that of its resource group."""
+    yield identity
+    if identity.startswith("/subscriptions/"):
+        yield "/".join(identity.split("/")[:5])
+
+
+def _is_expired(resource: CloudResource, now: datetime) -> bool:
+    moment = expiry.of_label(resource.expires)
+    return moment is not None and moment <= now
+
+
+def _ids(deployment: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the ids of a state's resources, and of clusters whose creation was interrupted."""
+    for resource in parts(deployment, "resources"):
+        yield text(resource, "id")
+    for cluster in state.read(deployment).identities:
+        yield cluster.id

@@ -1,0 +1,106 @@
+"""Deletion of users' load balancers and volumes before their cluster, and what to do if it does not end.
+
+A controller that is gone never removes its finalizer. It is gone if it has stopped renewing its lease
+(Kubernetes docs, leases); the fixed names of leases are those of GKE and AKS clusters.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from ebbtide import clock
+from ebbtide.kubernetes_api import Api, Object
+from ebbtide.kubernetes_api.parts import text, words
+from ebbtide.operations import user_objects
+from ebbtide.operations.user_objects import UserObject
+
+_TIMEOUT = 600.0  # seconds; a load balancer takes a few minutes
+_STEP = 1.0
+_LEASES: Final = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+_STALE: Final = timedelta(minutes=2)
+"""Leases are renewed every few seconds, and expire after 15 (client-go, leaderelection)."""
+
+_SERVICE: Final = ("cloud-controller-manager", "kube-controller-manager")
+_GLBC: Final = ("ingress-gce-lock", "ingress-gce-neg-lock")
+_STORAGE: Final = (
+    "pd-csi-storage-gke-io",
+    "disk-csi-azure-com",
+    "file-csi-azure-com",
+    "filestore-csi-storage-gke-io",
+)
+_CONTROLLERS: Final[Mapping[str, tuple[str, ...]]] = {
+    "service.kubernetes.io/load-balancer-cleanup": ("cloud-controller-manager",),
+    "gke.networking.io/l4-ilb-v1": _SERVICE,
+    "gke.networking.io/l4-ilb-v2": _GLBC,
+    "gke.networking.io/l4-netlb-v1": _SERVICE,
+    "gke.networking.io/l4-netlb-v2": _GLBC,
+    "gke.networking.io/l4-netlb-v3": _GLBC,
+    "networking.gke.io/ingress-finalizer": _GLBC,
+    "networking.gke.io/ingress-finalizer-V2": _GLBC,
+    "external-provisioner.volume.kubernetes.io/finalizer": _STORAGE,
+}
+"""Finalizers that may be removed, with the leases of their controllers."""
+
+
+def clean_up(api: Api, objects: Sequence[UserObject], tell: Callable[[str], None]) -> list[str]:
+    """Delete objects and wait for their controllers.
+
+    Args:
+        api: the cluster.
+        objects: the objects, in order of deletion.
+        tell: called with sentences for the user.
+
+    Returns:
+        The objects that still exist, each with its finalizers; empty if all are gone.
+
+    Raises:
+        ApiError: the API server does not answer or forbids it.
+    """
+    volumes = user_objects.volumes_of(api, objects)
+    user_objects.delete(api, objects)
+    left = _wait(api, objects, volumes)
+    if not left:
+        return []
+    renewed = _renewed(api)
+    for item, current in left:
+        for line in _release(api, item, current, renewed):
+            tell(line)
+    return [
+        f"{item}: {', '.join(words(current, 'metadata', 'finalizers')) or 'it is not deleted yet'}"
+        for item, current in user_objects.remaining(api, objects, volumes)
+    ]
+
+
+def _wait(
+    api: Api, objects: Sequence[UserObject], volumes: frozenset[str]
+) -> list[tuple[UserObject, Object]]:
+    end = time.monotonic() + _TIMEOUT
+    while left := user_objects.remaining(api, objects, volumes):
+        if time.monotonic() > end:
+            break
+        time.sleep(_STEP)
+    return left
+
+
+def _renewed(api: Api) -> set[str]:
+    """Return the leases that were renewed just now: their controllers run."""
+    now = clock.now()
+    leases = (api.find(_LEASES) or {}).get("items") or ()
+    return {
+        lease["metadata"]["name"]
+        for lease in leases
+        if (moment := text(lease, "spec", "renewTime")) and now - datetime.fromisoformat(moment) < _STALE
+    }
+
+
+def _release(api: Api, item: UserObject, current: Object, renewed: set[str]) -> list[str]:
+    """Remove the finalizers of controllers that are gone; return what was done."""
+    finalizers = words(current, "metadata", "finalizers")
+    dead = [name for name in finalizers if name in _CONTROLLERS and not renewed & {*_CONTROLLERS[name]}]
+    if not dead or not text(current, "metadata", "deletionTimestamp"):
+        return []
+    kept = [name for name in finalizers if name not in dead]
+    api.patch(item.path, {"metadata": {"finalizers": kept}})
+    done = f"{item}: its finalizer {', '.join(dead)} is removed, since its controller no longer runs."
+    return [f"{done} What it would have deleted in the cloud may be left."]

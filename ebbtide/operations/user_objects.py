@@ -1,0 +1,302 @@
+"""Kubernetes objects of users that own cloud resources, which would outlive the cluster: load balancers and
+volumes. Their controllers delete the cloud resources, while the cluster still runs.
+
+Sources: GKE docs, deleting-a-cluster (2026): load balancers may be left; Kubernetes docs, persistent-volumes,
+and finalizers of Services (KEP 980); kubernetes/ingress-gce, pkg/utils/common/finalizer.go.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ebbtide.catalog import CloudKind
+from ebbtide.kubernetes_api import Api, Object
+from ebbtide.kubernetes_api.parts import part, parts, text
+from ebbtide.operations.state import Item, State
+
+_GATEWAYS: Final = "/apis/gateway.networking.k8s.io/v1/gateways"
+_INGRESSES: Final = "/apis/networking.k8s.io/v1/ingresses"
+_SERVICES: Final = "/api/v1/services"
+_CLAIMS: Final = "/api/v1/persistentvolumeclaims"
+_VOLUMES: Final = "/api/v1/persistentvolumes"
+_CONTENTS: Final = "/apis/snapshot.storage.k8s.io/v1/volumesnapshotcontents"
+_LISTS: Final = {
+    "Gateway": _GATEWAYS,
+    "Ingress": _INGRESSES,
+    "Service": _SERVICES,
+    "PersistentVolumeClaim": _CLAIMS,
+    "PersistentVolume": _VOLUMES,
+}
+"""In the order of deletion: a Gateway's controller creates Services, and a claim's deletion its volume's."""
+
+_INGRESS_CLASSES: Final = {
+    CloudKind.GKE: {"", "gce", "gce-internal"},
+    CloudKind.AKS: {"azure-application-gateway", "azure-alb-external", "webapprouting.kubernetes.azure.com"},
+}
+"""Classes whose controllers create cloud resources; GKE's also serves an Ingress without a class."""
+
+_LOAD_BALANCER_NAME: Final = 32
+_RESOURCE_ANNOTATION: Final = re.compile(
+    r"service\.kubernetes\.io/(backend-service|firewall-rule|firewall-rule-for-hc|healthcheck|"
+    r"(tcp|udp|l3)-forwarding-rule)(-ipv6)?"
+    r"|ingress\.kubernetes\.io/(https-)?(forwarding-rule|target-proxy)|ingress\.kubernetes\.io/url-map"
+)
+"""Annotations with the name of a cloud resource (kubernetes/ingress-gce, pkg/annotations)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserObject:
+    """An object that owns a cloud resource.
+
+    Attributes:
+        kind: such as `Service`.
+        namespace: its namespace; empty for a PersistentVolume.
+        name: its name.
+        uid: its UID.
+        size: the capacity of a volume or claim, as a Kubernetes quantity.
+    """
+
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    size: str = ""
+
+    @property
+    def path(self) -> str:
+        """Its path in the API."""
+        group, _, plural = _LISTS[self.kind].rpartition("/")
+        return (
+            f"{group}/namespaces/{self.namespace}/{plural}/{self.name}"
+            if self.namespace
+            else (f"{group}/{plural}/{self.name}")
+        )
+
+    @property
+    def is_volume(self) -> bool:
+        """True for claims and volumes, which hold data."""
+        return self.kind.startswith("PersistentVolume")
+
+    def __str__(self) -> str:
+        place = f" in {self.namespace}" if self.namespace else ""
+        size = f", {self.size}" if self.size else ""
+        return f"{self.kind} {self.name}{place}{size}"
+
+
+@dataclass(frozen=True, slots=True)
+class CloudNames:
+    """Names that the cloud's resources of a cluster have.
+
+    Attributes:
+        namespace_uid: the UID of the namespace kube-system.
+        load_balancers: names of the parts of load balancers.
+        handles: ids of disks and snapshots.
+        retained: ids of those that are kept, by their reclaim policy.
+    """
+
+    namespace_uid: str = ""
+    load_balancers: frozenset[str] = frozenset()
+    handles: frozenset[str] = frozenset()
+    retained: frozenset[str] = frozenset()
+
+
+def list_objects(api: Api, cloud: CloudKind, state: State) -> list[UserObject]:
+    """List the objects of users that own cloud resources and would end with the stack, in order of deletion.
+
+    Objects of the stack are the engine's to delete, and those of add-ons are deleted with their namespace.
+
+    Args:
+        api: the cluster.
+        cloud: its cloud.
+        state: the stack's state.
+
+    Raises:
+        ApiError: the API server does not answer or forbids it.
+    """
+    volumes = {item["metadata"]["name"]: item for item in _items(api, _VOLUMES)}
+
+    def owns(kind: str, item: Object) -> bool:
+        match kind:
+            case "Service":
+                return text(item, "spec", "type") == "LoadBalancer"
+            case "Ingress":
+                return _class_of(item) in _INGRESS_CLASSES[cloud]
+            case "PersistentVolumeClaim":
+                return _is_deleted(volumes.get(text(item, "spec", "volumeName"), {}))
+            case "PersistentVolume":
+                return _is_deleted(item) and text(item, "status", "phase") in {"Released", "Failed"}
+            case _:
+                return True
+
+    return [
+        UserObject(
+            kind=kind,
+            namespace=text(item, "metadata", "namespace"),
+            name=item["metadata"]["name"],
+            uid=item["metadata"]["uid"],
+            size=text(item, "spec", "resources", "requests", "storage")
+            or text(item, "spec", "capacity", "storage"),
+        )
+        for kind, path in _LISTS.items()
+        for item in (volumes.values() if kind == "PersistentVolume" else _items(api, path))
+        if owns(kind, item) and _is_users(kind, item, state)
+    ]
+
+
+def cloud_names(api: Api) -> CloudNames:
+    """Return the names that tell a cluster's cloud resources.
+
+    Raises:
+        ApiError: the API server does not answer or forbids it.
+    """
+    names: set[str] = set()
+    for item in (*_items(api, _SERVICES), *_items(api, _INGRESSES)):
+        if text(item, "spec", "type") == "LoadBalancer":
+            names.add(f"a{item['metadata']['uid'].replace('-', '')}"[:_LOAD_BALANCER_NAME])
+        annotations = part(item, "metadata", "annotations")
+        names |= {str(value) for key, value in annotations.items() if _RESOURCE_ANNOTATION.fullmatch(key)}
+        names |= set(_backends(text(item, "metadata", "annotations", "ingress.kubernetes.io/backends")))
+    volumes = _items(api, _VOLUMES)
+    handles = {text(item, "spec", "csi", "volumeHandle"): _is_deleted(item) for item in volumes}
+    for item in _items(api, _CONTENTS):
+        policy = text(item, "spec", "deletionPolicy")
+        handles[text(item, "status", "snapshotHandle")] = policy == "Delete"
+    handles.pop("", None)
+    return CloudNames(
+        namespace_uid=text(api.find("/api/v1/namespaces/kube-system") or {}, "metadata", "uid"),
+        load_balancers=frozenset(names),
+        handles=frozenset(handles),
+        retained=frozenset(handle for handle, is_deleted in handles.items() if not is_deleted),
+    )
+
+
+def retain(api: Api, objects: Iterable[UserObject]) -> None:
+    """Let the volumes of claims be retained when the claims are deleted.
+
+    Raises:
+        ApiError: the API server does not answer or forbids it.
+    """
+    claims = {(item.namespace, item.name) for item in objects if item.kind == "PersistentVolumeClaim"}
+    volumes = {item.name for item in objects if item.kind == "PersistentVolume"}
+    for item in _items(api, _VOLUMES):
+        claim = part(item, "spec", "claimRef")
+        name = item["metadata"]["name"]
+        if name in volumes or (text(claim, "namespace"), text(claim, "name")) in claims:
+            api.patch(f"{_VOLUMES}/{name}", {"spec": {"persistentVolumeReclaimPolicy": "Retain"}})
+
+
+def delete(api: Api, objects: Sequence[UserObject]) -> None:
+    """Delete objects, and the pods that use their volumes with the workloads that own the pods.
+
+    Raises:
+        ApiError: the API server does not answer or forbids it.
+    """
+    for item in objects:
+        if not item.is_volume:
+            api.delete(item.path, propagationPolicy="Background")
+    claims = {(item.namespace, item.name) for item in objects if item.kind == "PersistentVolumeClaim"}
+    # A StatefulSet would create its claims anew, and a pod that runs keeps its claims (finalizer
+    # kubernetes.io/pvc-protection).
+    for pod in _items(api, "/api/v1/pods") if claims else ():
+        namespace = pod["metadata"]["namespace"]
+        mounted = {
+            text(volume, "persistentVolumeClaim", "claimName") for volume in parts(pod, "spec", "volumes")
+        }
+        if any((namespace, name) in claims for name in mounted):
+            for path in _with_owners(api, pod):
+                api.delete(path, propagationPolicy="Background")
+    for item in objects:
+        if item.is_volume:
+            api.delete(item.path)
+
+
+def remaining(
+    api: Api, objects: Iterable[UserObject], volumes: frozenset[str]
+) -> list[tuple[UserObject, Object]]:
+    """Return the objects that still exist, with what they are now.
+
+    Args:
+        api: the cluster.
+        objects: deleted objects.
+        volumes: names of the PersistentVolumes of deleted claims.
+
+    Raises:
+        ApiError: the API server does not answer or forbids it.
+    """
+    existing = [(item, current) for item in objects if (current := api.find(item.path)) is not None]
+    left = [(item, current) for item, current in existing if current["metadata"]["uid"] == item.uid]
+    for name in sorted(volumes):
+        volume = api.find(f"{_VOLUMES}/{name}")
+        if volume is not None and _is_deleted(volume):
+            item = UserObject(kind="PersistentVolume", namespace="", name=name, uid=volume["metadata"]["uid"])
+            left.append((item, volume))
+    return left
+
+
+def volumes_of(api: Api, objects: Iterable[UserObject]) -> frozenset[str]:
+    """Return the names of the PersistentVolumes of claims."""
+    claims = {item.uid for item in objects if item.kind == "PersistentVolumeClaim"}
+    return frozenset(
+        item["metadata"]["name"]
+        for item in _items(api, _VOLUMES)
+        if text(item, "spec", "claimRef", "uid") in claims
+    )
+
+
+def _with_owners(api: Api, pod: Object) -> Iterator[str]:
+    """Yield the path of a pod's topmost controller, and of the pod."""
+    namespace, item = pod["metadata"]["namespace"], pod
+    top = ""
+    while owner := next((o for o in parts(item, "metadata", "ownerReferences") if o.get("controller")), None):
+        path = _path_of(api, owner, namespace)
+        found = api.find(path) if path else None
+        if found is None:
+            break
+        top, item = path, found
+    if top:
+        yield top
+    yield f"/api/v1/namespaces/{namespace}/pods/{pod['metadata']['name']}"
+
+
+def _path_of(api: Api, owner: Any, namespace: str) -> str:
+    """Return the path of an owner in a namespace; empty for an owner outside of namespaces, as a node."""
+    version = str(owner["apiVersion"])
+    group = f"/apis/{version}" if "/" in version else f"/api/{version}"
+    for resource in parts(api.find(group) or {}, "resources"):
+        if resource["kind"] == owner["kind"] and resource.get("namespaced") and "/" not in resource["name"]:
+            return f"{group}/namespaces/{namespace}/{resource['name']}/{owner['name']}"
+    return ""
+
+
+def _is_users(kind: str, item: Object, state: State) -> bool:
+    """Check that an object ends with the stack, and is neither the stack's nor an add-on's."""
+    namespace = text(item, "metadata", "namespace") or text(item, "spec", "claimRef", "namespace")
+    is_own = Item(kind, text(item, "metadata", "namespace"), item["metadata"]["name"]) in state.objects
+    addons = state.namespaces - state.teams
+    return not is_own and namespace not in addons and (state.owns_cluster or namespace in state.namespaces)
+
+
+def _is_deleted(volume: Object) -> bool:
+    return text(volume, "spec", "persistentVolumeReclaimPolicy") == "Delete"
+
+
+def _class_of(ingress: Object) -> str:
+    annotations = part(ingress, "metadata", "annotations")
+    return str(
+        annotations.get("kubernetes.io/ingress.class") or part(ingress, "spec").get("ingressClassName") or ""
+    )
+
+
+def _backends(annotation: str) -> Iterable[str]:
+    """Return the names of backend services, which are the keys of a JSON object."""
+    try:
+        return dict(json.loads(annotation or "{}"))
+    except ValueError:
+        return ()
+
+
+def _items(api: Api, path: str) -> list[Object]:
+    """List objects; none of a kind that is not installed."""
+    return list((api.find(path) or {}).get("items") or ())

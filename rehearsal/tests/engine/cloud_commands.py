@@ -1,0 +1,49 @@
+"""Commands in this process, so that their clients reach the fake clouds' REST APIs."""
+
+from dataclasses import dataclass
+
+import pytest
+from typer.testing import CliRunner
+
+from ebbtide.cli.entry_point import app
+from ebbtide.cloud_apis import azure_inventory, connect, google_inventory
+from rehearsal.tests.engine.projects import Project
+from rehearsal.tests.unit.rest_clouds import RestClouds
+
+
+@dataclass(frozen=True, slots=True)
+class Commands:
+    """Commands on a project's stacks.
+
+    Attributes:
+        project: the project.
+        clouds: the fake clouds.
+    """
+
+    project: Project
+    clouds: RestClouds
+
+    def run(self, *args: str, typed: str | None = None) -> tuple[int, str, str]:
+        """Exit status, standard output and standard error.
+
+        Args:
+            args: the command line.
+            typed: what a user types, at a terminal; None without one.
+        """
+        done = CliRunner().invoke(app, [*args, "--cwd", str(self.project.root)], input=typed)
+        assert "Traceback" not in done.stderr, done.stderr
+        return done.exit_code, done.stdout, done.stderr
+
+
+def commands(project: Project, clouds: RestClouds, monkeypatch: pytest.MonkeyPatch) -> Commands:
+    """Return commands that run `pulumi` as the project's user does, and find the fake clouds."""
+    for name, value in project.environment.items():
+        monkeypatch.setenv(name, value)
+    for name in ("GOOGLE_PROJECT", "GOOGLE_CLOUD_PROJECT", "GCLOUD_PROJECT", "CLOUDSDK_CORE_PROJECT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv("ARM_SUBSCRIPTION_ID", raising=False)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(connect, "inventory", clouds.inventory)
+    for module in (google_inventory, azure_inventory):
+        monkeypatch.setattr(module, "_POLL", 0.0)
+    return Commands(project, clouds)

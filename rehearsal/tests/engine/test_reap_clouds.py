@@ -1,0 +1,126 @@
+"""`ebbtide reap` on the real engine and the fake clouds' REST APIs: expired resources that no state knows."""
+
+import json
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from ebbtide.catalog import CloudKind
+from ebbtide.cloud_apis import connect
+from ebbtide.cloud_apis.errors import CredentialsError
+from ebbtide.cloud_apis.interfaces import Account
+from ebbtide_rehearsal.cloud.faults import API_ERROR, Fault
+from ebbtide_rehearsal.cloud.gcp.request import NODE_POOL
+from ebbtide_rehearsal.cloud.rest import azure_resources
+from ebbtide_rehearsal.cloud.store import Resource
+from rehearsal.tests.engine.cloud_commands import Commands, commands
+from rehearsal.tests.engine.projects import project_in
+from rehearsal.tests.unit.rest_clouds import PROJECT, SUBSCRIPTION, rest_clouds
+from rehearsal.tests.unit.test_rest_inventory import FUTURE, GROUP, PAST, put_azure, put_cluster, put_disk
+
+pytestmark = pytest.mark.engine
+
+_EXPIRED = {"ebbtide-expires": PAST}
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Commands]:
+    """A project without a stack, and the fake clouds."""
+    with rest_clouds(tmp_path, monkeypatch) as clouds:
+        yield commands(project_in(tmp_path), clouds, monkeypatch)
+
+
+def _holds(run: Commands, stack: str, cluster: str) -> None:
+    """Let a stack without an expiry have a cluster in its state."""
+    outputs = {"project": PROJECT, "location": "us-central1-a", "name": cluster}
+    run.project.holds(stack, {"type": "gcp:container/cluster:Cluster", "name": "train", "outputs": outputs})
+
+
+def test_resources_that_no_state_knows(run: Commands) -> None:
+    """They are listed, and destroyed with --yes whichever fails, disks with another option: not what any
+    state has, or what expires later."""
+    put_cluster(run.clouds, "known", **_EXPIRED)
+    _holds(run, "dev", "known")
+    put_disk(run.clouds, "of-known", "known", labels=_EXPIRED)
+    put_cluster(run.clouds, "later", **{"ebbtide-expires": FUTURE})
+    put_cluster(run.clouds, "permanent")
+    shared = put_cluster(run.clouds, "shared")
+    before = {resource.id for resource in run.clouds.store.resources()}
+    pool = f"{shared}/nodePools/lost"
+    labels = {"nodeConfig": {"resourceLabels": _EXPIRED}}
+    run.clouds.store.put(Resource("gcp", pool, NODE_POOL, inputs=labels))
+    lost, stuck = (put_cluster(run.clouds, name, **_EXPIRED) for name in ("lost", "stuck"))
+    disk = put_disk(run.clouds, "of-lost", "lost", labels=_EXPIRED)
+
+    status, out, errors = run.run("reap")
+    assert (status, errors) == (1, "")
+    lines = [line.split()[:3] for line in out.splitlines()]
+    start = lines.index(["KIND", "NAME", "LOCATION"])
+    assert sorted(" ".join(line[:2]) for line in lines[start + 1 : start + 5]) == [
+        "cluster lost",
+        "cluster stuck",
+        "disk of-lost",
+        "node pool",
+    ]
+    assert all(len(line) <= 80 for line in out.splitlines() if "reap --yes" not in line)
+
+    fault = Fault(API_ERROR, "container.clusters.delete", 1, {"status": 400, "message": "Not so."})
+    run.clouds.store.ask(fault)
+    status, out, _ = run.run("reap", "--yes", "--format", "json")
+    outcomes = {item["id"]: item["outcome"] for item in json.loads(out)["resources"]}
+    assert status == 1
+    assert sorted(outcomes.values()) == ["destroyed", "destroyed", "failed", "kept"]
+    assert (outcomes[disk], outcomes[pool]) == ("kept", "destroyed")
+    assert {resource.id for resource in run.clouds.store.resources()} - before < {lost, stuck, disk}
+
+    status, out, _ = run.run("reap", "--yes", "--delete-data")
+    assert status == 0, out
+    assert {resource.id for resource in run.clouds.store.resources()} == before
+
+
+def test_the_states_of_other_projects_count(run: Commands, tmp_path: Path) -> None:
+    """Their clusters are known, and an unreadable one leaves all alone."""
+    put_cluster(run.clouds, "theirs", **_EXPIRED)
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "Pulumi.yaml").write_text("name: other\nruntime: {name: python, options: {virtualenv: none}}\n")
+    theirs = Commands(type(run.project)(other, run.project.state, run.project.environment), run.clouds)
+    _holds(theirs, "dev", "theirs")
+    status, out, _ = run.run("reap", "--yes", "--google-project", PROJECT)
+    assert (status, out) == (0, "No stack has expired.\n")
+    (file,) = run.project.state.glob(".pulumi/stacks/other/dev.json")
+    file.write_text("{")
+    status, out, _ = run.run("reap", "--yes", "--google-project", PROJECT)
+    assert "were not looked for, since a state is unreadable" in " ".join(out.split()), (status, out)
+    assert run.clouds.store.resources("gcp", "gcp:container/cluster:Cluster")
+
+
+def test_a_subscription_is_named(run: Commands) -> None:
+    """A resource group is deleted with what is in it, unless it holds data."""
+    run.clouds.store.put(azure_resources.planted(f"{GROUP}/old", tags=_EXPIRED))
+    put_azure(run.clouds, "old", "Microsoft.ContainerService/managedClusters/old", tags=_EXPIRED)
+    run.clouds.store.put(azure_resources.planted(f"{GROUP}/data", tags=_EXPIRED))
+    kept = put_azure(run.clouds, "data", "Microsoft.Storage/storageAccounts/kept", tags=_EXPIRED)
+    status, out, _ = run.run("reap", "--yes", "--azure-subscription", SUBSCRIPTION)
+    assert (status, "What holds data is kept without --delete-data." in out) == (1, True)
+    left = {resource.id for resource in run.clouds.store.resources("azure-native")}
+    assert left == {f"{GROUP}/data", kept}
+
+
+def test_without_access_it_is_said_in_a_line(run: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The expired stacks are listed all the same, and the exit status stays."""
+    status, out, errors = run.run("reap", "--google-project", "nowhere")
+    assert (status, errors) == (0, "")
+    start = (
+        "Resources that no state knows were not looked for in project nowhere: the credentials have no access"
+    )
+    assert out.splitlines()[1].startswith(start)
+
+    def refused(_account: Account) -> None:
+        raise CredentialsError("There are no valid credentials for Azure. Log in with `az login`.")
+
+    monkeypatch.setattr(connect, "inventory", refused)
+    _, out, _ = run.run("reap", "--azure-subscription", SUBSCRIPTION)
+    assert out.splitlines()[1].endswith("There are no valid credentials for Azure. Log in with `az login`.")
+    assert str(Account(CloudKind.AKS, SUBSCRIPTION)) in out

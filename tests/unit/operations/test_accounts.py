@@ -1,0 +1,78 @@
+"""Projects, subscriptions and clusters of a state, and those that are configured now."""
+
+from typing import Any
+
+import pytest
+
+from ebbtide.catalog import CloudKind
+from ebbtide.cloud_apis.interfaces import Account, ClusterIdentity
+from ebbtide.operations import accounts
+from ebbtide.operations.clouds import commands
+from ebbtide.operations.errors import OperationError
+from ebbtide.operations.state import read
+
+_GROUP = "/subscriptions/s-1/resourceGroups/ml"
+_AKS = f"{_GROUP}/providers/Microsoft.ContainerService/managedClusters/ml"
+_GKE_TYPE = "gcp:container/cluster:Cluster"
+_AKS_TYPE = "azure-native:containerservice:ManagedCluster"
+_OF_GKE, _OF_AKS = Account(CloudKind.GKE, "acme-ml"), Account(CloudKind.AKS, "s-1")
+
+
+def _resource(kind: str, **more: Any) -> dict[str, Any]:
+    return {"urn": f"urn:pulumi:dev::p::{kind}::train", "type": kind, **more}
+
+
+def test_clusters_of_a_state() -> None:
+    """Created ones, and one whose creation was interrupted; an existing one gives its account alone."""
+    gke = {"project": "acme-ml", "location": "us-central1-a", "name": "ml"}
+    aks = {"location": "eastus", "nodeResourceGroup": "MC_ml"}
+    pool = _resource("gcp:container/nodePool:NodePool", outputs={"project": "theirs"})
+    shared = _resource(_GKE_TYPE, external=True, outputs={**gke, "project": "theirs", "name": "shared"})
+    state = read(
+        {
+            "resources": [_resource(_AKS_TYPE, id=_AKS, outputs=aks), pool, shared],
+            "pending_operations": [
+                {"type": "creating", "resource": _resource(_GKE_TYPE, inputs=gke)},
+                {"type": "deleting", "resource": _resource(_GKE_TYPE, inputs={**gke, "name": "old"})},
+            ],
+        }
+    )
+    assert state.identities == (
+        ClusterIdentity(
+            account=_OF_AKS,
+            location="eastus",
+            name="ml",
+            resource_group="ml",
+            node_resource_group="MC_ml",
+        ),
+        ClusterIdentity(account=_OF_GKE, location="us-central1-a", name="ml"),
+    )
+    assert [identity.id for identity in state.identities] == [
+        _AKS,
+        "projects/acme-ml/locations/us-central1-a/clusters/ml",
+    ]
+    assert set(state.accounts) == {_OF_AKS, _OF_GKE, Account(CloudKind.GKE, "theirs")}
+    assert state.pending == ("train",)
+    listing = [commands(identity) for identity in state.identities]
+    assert listing[0] == "az resource list --subscription s-1 --resource-group MC_ml --output table"
+    assert "labels.goog-k8s-cluster-name=ml AND labels.goog-k8s-cluster-location=us-central1-a" in listing[1]
+
+
+def test_every_other_account_is_named_at_once() -> None:
+    """Of the clouds that the stack is in alone."""
+    declared = {"cloud": {"kind": "aks", "subscription": "s-2"}}
+    with pytest.raises(OperationError) as refusal:
+        accounts.check(
+            "dev",
+            [_OF_AKS, _OF_GKE],
+            {"gcp:project": "other", "azure-native:subscriptionId": "s-1"},
+            declared,
+            {"CLOUDSDK_CORE_PROJECT": "another", "GOOGLE_PROJECT": "acme-ml", "ARM_SUBSCRIPTION_ID": "s-1"},
+        )
+    lines = str(refusal.value).splitlines()
+    assert [line.partition(" names ")[2] for line in lines] == [
+        "subscription s-2. Name s-1 there, or nothing.",
+        "project other. Name acme-ml there, or nothing.",
+        "project another. Name acme-ml there, or nothing.",
+    ]
+    accounts.check("dev", [_OF_GKE], {}, declared, {"ARM_SUBSCRIPTION_ID": "s-2"})
