@@ -27,6 +27,7 @@ OF_COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
     "quota": ("gke", "clouds"),
     "reap": ("gke", "cluster"),
     "rehearse": ("gke", "rehearse"),
+    "status": ("gke", "cluster"),
 }
 """The extras of each command; aks does as well as gke."""
 

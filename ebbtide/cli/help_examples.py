@@ -24,6 +24,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "logs": "logs --profile profile.json --namespace vision --job train",
     "follow": "follow train --namespace vision",
     "rehearse": "rehearse dev --scenario spot-storm",
+    "status": "status dev --watch",
     "extend": "extend dev --hours 4",
     "reap": "reap --yes",
     "destroy": "destroy dev",

@@ -1,16 +1,15 @@
 """Inspection of a stack's cluster before it is destroyed."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ebbtide.kubernetes_api import Api, ApiError, KubeconfigError, MissingClientError
-from ebbtide.operations import snapshot, volumes
+from ebbtide.kubernetes_api import Api, ApiError
+from ebbtide.operations import access, snapshot, volumes
+from ebbtide.operations.errors import OperationError
 from ebbtide.operations.state import State
 from ebbtide.operations.volumes import Volume
 from ebbtide.operations.work import Work, work
-from ebbtide.placement import Profile, ProfileError
 
 _UNKNOWN_WORK = "running work is unknown"
 
@@ -39,22 +38,12 @@ def inspect(outputs: Mapping[str, Any], state: State) -> Inspection:
         outputs: the stack's outputs.
         state: the stack's state.
     """
-    if "kubeconfig" not in outputs:
-        return Inspection(error=f"The stack has no output `kubeconfig`: {_UNKNOWN_WORK}.")
     try:
-        profile = Profile.load(outputs.get("placementProfile") or {})
-    except ProfileError as error:
-        return Inspection(
-            error=f"The stack's output `placementProfile` is unreadable, and {_UNKNOWN_WORK}: {error}"
-        )
-    try:
-        api = Api.of_kubeconfig(_parsed(outputs["kubeconfig"]))
-        objects = snapshot.take(api)
-    except ApiError as error:
-        doing = "does not answer" if error.unanswered else "denies access"
-        return Inspection(error=f"The cluster {doing}, and {_UNKNOWN_WORK}: {error}")
-    except (KubeconfigError, MissingClientError) as error:
-        return Inspection(error=f"The cluster is unreachable, and {_UNKNOWN_WORK}: {error}")
+        api, profile = access.connected(outputs, _UNKNOWN_WORK)
+        with access.reaching(_UNKNOWN_WORK):
+            objects = snapshot.take(api)
+    except OperationError as error:
+        return Inspection(error=str(error))
     return Inspection(
         work=tuple(work(objects, profile, state)),
         volumes=tuple(map(volumes.read, objects.volumes)),
@@ -75,14 +64,3 @@ def _current_volumes(cluster: Inspection, state: State) -> list[Volume] | None:
         return list(map(volumes.read, snapshot.volumes(cluster.api)))
     except ApiError:
         return None
-
-
-def _parsed(kubeconfig: Any) -> Mapping[str, Any]:
-    """Parse a kubeconfig, which may be JSON; empty if malformed."""
-    try:
-        parsed = json.loads(kubeconfig) if isinstance(kubeconfig, str) else kubeconfig
-    except ValueError:
-        raise KubeconfigError("The output `kubeconfig` is not JSON") from None
-    if not isinstance(parsed, dict):
-        raise KubeconfigError("The output `kubeconfig` is no object")
-    return parsed  # pyright: ignore[reportUnknownVariableType] - JSON

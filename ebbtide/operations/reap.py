@@ -4,7 +4,6 @@ The time of expiry is read from each stack's state, so that neither its file nor
 find it.
 """
 
-import json
 from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
@@ -17,9 +16,7 @@ from ebbtide.errors import EbbtideError
 from ebbtide.operations import state
 from ebbtide.operations.backend import Backend
 from ebbtide.operations.destroy import destroy
-from ebbtide.reading import read_clusters, read_pools
-from ebbtide.review.cost import charges, total
-from ebbtide.review.state import recording_of
+from ebbtide.operations.rates import rates
 
 VERSION: Final = "ebbtide.dev/reap/v1"
 
@@ -99,25 +96,16 @@ def _expired(backend: Backend, name: str, now: datetime) -> ReapedStack | None:
         contents = state.read(exported["deployment"] or {})
         if contents.expires is None or contents.expires > now:
             return None
-        cost = _idle_cost(exported)
+        cost = rates(exported).idle
     except EbbtideError as error:
         return ReapedStack(stack=name, outcome=Outcome.UNREADABLE, error=str(error))
     return ReapedStack(
         stack=name,
         expires=contents.expires,
         clusters=contents.clusters,
-        idle_usd_per_hour=cost,
+        idle_usd_per_hour=round(cost.known, 4) if cost.prices else None,
         outcome=Outcome.EXPIRED,
     )
-
-
-def _idle_cost(exported: dict[str, Any]) -> float | None:
-    """Return the known cost without work, USD per hour; None if nothing has a price."""
-    stack, project = exported["deployment"]["resources"][0]["urn"].removeprefix("urn:pulumi:").split("::")[:2]
-    recording = recording_of(json.dumps(exported), project=project, stack=stack, file="The state")
-    items = charges(recording, read_clusters(recording), read_pools(recording))
-    amount = total(charge.idle for charge in items)
-    return round(amount.known, 4) if amount.prices else None
 
 
 def reap(backend: Backend, stacks: Iterable[ReapedStack], console: Console) -> Reaping:

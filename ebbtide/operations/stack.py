@@ -79,14 +79,23 @@ class Stack:
         with explained(self.name):
             return {name: output.value for name, output in self._stack.outputs().items()}
 
+    def exported(self) -> dict[str, Any]:
+        """Return the document of `pulumi stack export`, with secrets in plain text.
+
+        Raises:
+            OperationError: the engine cannot read the state.
+        """
+        with explained(self.name):
+            exported = self._stack.export_stack()
+        return {"version": exported.version, "deployment": exported.deployment or {}}
+
     def state(self) -> state.State:
         """Return the stack's state.
 
         Raises:
             OperationError: the engine cannot read it.
         """
-        with explained(self.name):
-            return state.read(self._stack.export_stack().deployment or {})
+        return state.read(self.exported()["deployment"])
 
     def configure(self, path: str, value: object) -> None:
         """Write a value to the stack's file, whose comments stay (`pulumi config set`).
