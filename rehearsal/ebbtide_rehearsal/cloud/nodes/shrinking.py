@@ -102,8 +102,8 @@ def idle_seconds(snapshot: ClusterSnapshot, settings: Settings, pool: NodePool |
     """Return how long a node of a pool must be unneeded before it is removed, in simulated seconds: as its
     ComputeClass requests, or else the cluster (GKE docs, reference/crds/computeclass,
     `autoscalingPolicy.consolidationDelayMinutes`, 2026)."""
-    specification = snapshot.classes.get(pool.labels.get(COMPUTE_CLASS, ""), {}) if pool else {}
-    minutes = part(specification, "autoscalingPolicy").get("consolidationDelayMinutes")
+    name = pool.labels.get(COMPUTE_CLASS, "") if pool else ""
+    minutes = part(snapshot.classes, name, "autoscalingPolicy").get("consolidationDelayMinutes")
     idle = snapshot.autoscaling.idle_seconds if minutes is None else minutes * _MINUTE
     return max(idle, settings.least_idle_seconds)
 
