@@ -46,6 +46,7 @@ class GoogleEndpoints:
 
     compute: str = "https://compute.googleapis.com"
     billing: str = "https://cloudbilling.googleapis.com"
+    container: str = "https://container.googleapis.com"
 
 
 def google_session() -> AuthorizedSession:

@@ -1,4 +1,4 @@
-"""GET requests for JSON, with retries."""
+"""Requests for JSON, GET ones with retries."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeVar, cast
@@ -44,9 +44,32 @@ def get_json(
     Raises:
         CloudApiError: the server refuses, does not answer, or answers something else.
     """
+    return _sent(session, "GET", url, advice, params=parameters)
+
+
+def post_json(
+    session: requests.Session, url: str, body: Mapping[str, Any], advice: Mapping[int, str]
+) -> dict[str, Any]:
+    """Post a JSON document, and return the JSON document of the response. It is not retried.
+
+    Args:
+        session: the session.
+        url: the address.
+        body: the document.
+        advice: as for `get_json`.
+
+    Raises:
+        CloudApiError: as for `get_json`.
+    """
+    return _sent(session, "POST", url, advice, json=body)
+
+
+def _sent(
+    session: requests.Session, method: str, url: str, advice: Mapping[int, str], **content: Any
+) -> dict[str, Any]:
     host = urlsplit(url).hostname
     try:
-        response = session.get(url, params=parameters, timeout=_TIMEOUT)
+        response = session.request(method, url, timeout=_TIMEOUT, **content)
     except requests.RequestException as error:
         raise CloudApiError(
             f"{host} does not answer ({type(error).__name__}). Check the network and its proxy, then run "

@@ -15,13 +15,17 @@ from azure.core.credentials import AccessToken
 
 from ebbtide.catalog import CloudKind
 from ebbtide.cloud_apis.azure import AzurePrices, AzureQuotas
+from ebbtide.cloud_apis.azure_power import AzurePower
 from ebbtide.cloud_apis.google import GoogleEndpoints, GooglePrices, GoogleQuotas, google_session
-from ebbtide.cloud_apis.interfaces import PriceSource, QuotaSource
+from ebbtide.cloud_apis.google_power import GooglePower
+from ebbtide.cloud_apis.interfaces import ClusterPower, PriceSource, QuotaSource
+from ebbtide.cloud_apis.node_pools import NodePoolSize
 from ebbtide_rehearsal.cloud.rest import Azure, Google, RestServer
 from ebbtide_rehearsal.cloud.store import Store
 
 PROJECT: Final = "acme-ml"
 SUBSCRIPTION: Final = "00000000-0000-0000-0000-000000000000"
+STACKS_SUBSCRIPTION: Final = "00000000-0000-0000-0000-000000000001"
 _LOGIN: Final = "1//a-refresh-token"
 _TOKEN: Final = "a token of Entra"  # noqa: S105 - of the fake cloud
 
@@ -52,13 +56,19 @@ class RestClouds:
     @property
     def google(self) -> GoogleEndpoints:
         """Addresses of Google's APIs."""
-        return GoogleEndpoints(self.origin, self.origin)
+        return GoogleEndpoints(self.origin, self.origin, self.origin)
 
     def quotas(self, cloud: CloudKind, account: str, token: str = _TOKEN) -> QuotaSource:
         """Return the quotas of a project or subscription, as `quota_source` does."""
         if cloud is CloudKind.GKE:
             return GoogleQuotas(account, google_session(), self.google)
         return AzureQuotas(account, _Credential(token), self.origin)
+
+    def power(self, cloud: CloudKind, cluster: str, pools: Sequence[NodePoolSize] = ()) -> ClusterPower:
+        """Return the power of a cluster, as `cluster_power` does."""
+        if cloud is CloudKind.GKE:
+            return GooglePower(cluster, pools, google_session(), self.google)
+        return AzurePower(cluster, _Credential(_TOKEN), self.origin)
 
     def prices(self, cloud: CloudKind) -> PriceSource:
         """Return a price list, as `price_source` does."""
@@ -73,6 +83,7 @@ def rest_clouds(
     monkeypatch: pytest.MonkeyPatch,
     skus: Sequence[Mapping[str, Any]] = (),
     items: Sequence[Mapping[str, Any]] = (),
+    store: Store | None = None,
 ) -> Generator[RestClouds]:
     """Serve the fake clouds, with application default credentials for Google in the environment.
 
@@ -81,15 +92,16 @@ def rest_clouds(
         monkeypatch: sets the environment.
         skus: Google's price catalog.
         items: Azure's retail prices.
+        store: their state; a new one by default.
     """
     authority, context = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("localhost").configure_cert(context)  # pyright: ignore[reportUnknownMemberType]
     authority.cert_pem.write_to_path(str(directory / "ca.pem"))
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(directory / "ca.pem"))
     monkeypatch.setenv("NO_PROXY", "localhost")
-    store = Store(directory / "store")
+    store = store or Store(directory / "store")
     google = Google(store, {PROJECT}, {_LOGIN}, skus)
-    azure = Azure(store, {SUBSCRIPTION}, {_TOKEN}, items, page=2)
+    azure = Azure(store, {SUBSCRIPTION, STACKS_SUBSCRIPTION}, {_TOKEN}, items, page=2)
     with RestServer(store, (google, azure), context) as server:
         monkeypatch.setattr(
             "google.oauth2.credentials._GOOGLE_OAUTH2_TOKEN_ENDPOINT", f"{server.origin}/token"

@@ -1,4 +1,4 @@
-"""Azure: usages of Compute, and the Retail Prices API, which is public.
+"""Azure: usages of Compute, and the Retail Prices API, which is public; AKS is in `azure_clusters`.
 
 Sources: azure-rest-api-specs, Compute `Usage_List`, and ARM's common errors (2026); Azure docs,
 cost-management retail-prices (2026): filters are case-sensitive, and pages continue at `NextPageLink`.
@@ -14,6 +14,7 @@ from ebbtide.catalog.tables import rows
 from ebbtide_rehearsal.cloud.nodes import quotas
 from ebbtide_rehearsal.cloud.nodes.machines import all_machines
 from ebbtide_rehearsal.cloud.regions import locations
+from ebbtide_rehearsal.cloud.rest.azure_clusters import AzureClusters
 from ebbtide_rehearsal.cloud.rest.routes import RefusedRequestError, Request, Route, bearer
 from ebbtide_rehearsal.cloud.store import Store
 
@@ -70,6 +71,7 @@ class Azure:
         self.routes = (
             Route("Microsoft.Compute/locations/usages/read", "GET", re.compile(_USAGES), self._usages),
             Route("retail/prices", "GET", re.compile("/api/retail/prices"), self._retail),
+            *AzureClusters(store, self._check).routes,
         )
 
     def owns(self, path: str) -> bool:
@@ -85,8 +87,8 @@ class Azure:
             }
         }
 
-    def _usages(self, request: Request) -> Mapping[str, Any]:
-        subscription, location = request.names["subscription"], request.names["location"]
+    def _check(self, request: Request) -> None:
+        subscription = request.names["subscription"]
         if bearer(request) not in self._tokens:
             raise RefusedRequestError(401, "The access token is invalid.")
         if not _VERSION.fullmatch(request.query.get("api-version", "")):
@@ -95,6 +97,10 @@ class Azure:
         if subscription not in self._subscriptions:
             message = f"The subscription '{subscription}' could not be found."
             raise RefusedRequestError(404, message, "SubscriptionNotFound")
+
+    def _usages(self, request: Request) -> Mapping[str, Any]:
+        self._check(request)
+        location = request.names["location"]
         if location not in locations(self._store, CloudKind.AKS).regions():
             message = f"No registered resource provider found for location '{location}'."
             raise RefusedRequestError(400, message, "NoRegisteredProviderFound")

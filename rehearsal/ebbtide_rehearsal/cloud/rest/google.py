@@ -1,4 +1,4 @@
-"""Google Cloud: OAuth tokens, quotas of Compute Engine, the price catalog.
+"""Google Cloud: OAuth tokens, quotas of Compute Engine, the price catalog; GKE is in `google_clusters`.
 
 Sources: Google's REST references (2026) of Compute Engine v1 (`projects.get`, `regions.get`), Cloud Billing
 v1 (`services.skus.list`) and OAuth 2.0 for installed applications.
@@ -14,6 +14,7 @@ from ebbtide.catalog.tables import rows
 from ebbtide_rehearsal.cloud.nodes import quotas
 from ebbtide_rehearsal.cloud.nodes.machines import all_machines
 from ebbtide_rehearsal.cloud.regions import locations
+from ebbtide_rehearsal.cloud.rest.google_clusters import GoogleClusters
 from ebbtide_rehearsal.cloud.rest.routes import RefusedRequestError, Request, Route, bearer
 from ebbtide_rehearsal.cloud.store import Store
 
@@ -78,6 +79,7 @@ class Google:
                 re.compile("/v1/services/(?P<service>[^/]+)/skus"),
                 self._sku_page,
             ),
+            *GoogleClusters(store, self._check).routes,
         )
 
     def owns(self, path: str) -> bool:
