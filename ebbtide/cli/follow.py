@@ -45,7 +45,7 @@ def follow(
         ),
     ] = "",
 ) -> None:
-    """Follow a Job, a sweep, a TrainJob or a pipeline run on the cluster to its end.
+    """Follow a Job, a TrainJob or a pipeline run to its end.
 
     Ctrl-C leaves it running. Exit status: 0 if it completed, 1 if it failed.
     """

@@ -25,6 +25,8 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "follow": "follow train --namespace vision",
     "rehearse": "rehearse dev --scenario spot-storm",
     "status": "status dev --watch",
+    "sleep": "sleep dev --wait",
+    "wake": "wake dev",
     "extend": "extend dev --hours 4",
     "reap": "reap --yes",
     "destroy": "destroy dev",

@@ -11,18 +11,28 @@ from ebbtide.review.state import recording_of
 
 
 @dataclass(frozen=True, slots=True)
+class Item:
+    """An item that is billed without any node: its name and its amount."""
+
+    name: str
+    amount: Amount
+
+
+@dataclass(frozen=True, slots=True)
 class Rates:
     """Prices of a stack, USD per hour.
 
     Attributes:
         idle: the amount without work.
-        fixed: the amount without nodes: control plane, addresses, gateways, disks of add-ons.
+        idle_of_nodes: the part of it for nodes.
+        items: what is billed without nodes: control plane, addresses, gateways, disks of add-ons.
         has_nat: true if the stack created a Cloud NAT gateway, which is billed by node.
         nodes: the amount of a node, by the pool's name in the cloud.
     """
 
     idle: Amount
-    fixed: Amount
+    idle_of_nodes: Amount
+    items: tuple[Item, ...]
     has_nat: bool
     nodes: Mapping[str, Amount]
 
@@ -33,7 +43,8 @@ class Rates:
     def at(self, counts: Mapping[str, int]) -> Amount:
         """Return the amount at node counts, by the pools' names in the cloud."""
         gateway = cloud_nat(sum(counts.values())) if self.has_nat else Amount()
-        return self.fixed + self.of_nodes(counts) + gateway
+        fixed = total(item.amount for item in self.items)
+        return fixed + self.of_nodes(counts) + gateway
 
     def of_nodes(self, counts: Mapping[str, int]) -> Amount:
         """Return the amount of nodes alone."""
@@ -54,7 +65,10 @@ def rates(exported: Mapping[str, Any]) -> Rates:
     items = charges(recording, read_clusters(recording), pools)
     return Rates(
         idle=total(charge.idle for charge in items),
-        fixed=total(charge.idle for charge in items if not charge.pool and charge.item != CLOUD_NAT),
+        idle_of_nodes=total(charge.idle for charge in items if charge.pool),
+        items=tuple(
+            Item(charge.item, charge.idle) for charge in items if not charge.pool and charge.item != CLOUD_NAT
+        ),
         has_nat=any(charge.item == CLOUD_NAT for charge in items),
         nodes={pool.name: node_price(pool) for pool in pools},
     )

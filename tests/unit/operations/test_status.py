@@ -11,7 +11,7 @@ from rich.console import Console
 from ebbtide.cli.status_tables import tables
 from ebbtide.kubernetes_api import Api
 from ebbtide.operations.queue_status import Queueing
-from ebbtide.operations.rates import Rates
+from ebbtide.operations.rates import Item, Rates
 from ebbtide.operations.snapshot import Snapshot
 from ebbtide.operations.status import Source, status
 from ebbtide.operations.status_report import Status
@@ -19,7 +19,11 @@ from ebbtide.review.cost import Amount
 from tests.unit.operations.objects import NOW, PROFILE, STATE, Object, condition, made, node, pod
 
 _PRICES = Rates(
-    idle=Amount(0.3), fixed=Amount(0.1), has_nat=False, nodes={"system": Amount(0.2), "spot": Amount(0.05)}
+    idle=Amount(0.3),
+    idle_of_nodes=Amount(0.2),
+    items=(Item("control plane", Amount(0.1)),),
+    has_nat=False,
+    nodes={"system": Amount(0.2), "spot": Amount(0.05)},
 )
 _SOURCE = Source("dev", replace(STATE, expires=NOW + timedelta(hours=3)), _PRICES, PROFILE, cast("Api", None))
 
