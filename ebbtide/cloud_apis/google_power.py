@@ -62,7 +62,8 @@ class GooglePower:
     def start(self, say: Callable[[str], None]) -> None:
         """Set the pools back to their sizes, those of the system first."""
         for pool in self.pools:
-            if pool.autoscaling and _is_autoscaled(self._pool(pool)):
+            state = self._pool(pool)
+            if _is_autoscaled(state) if pool.autoscaling else state.get("initialNodeCount") == pool.count:
                 continue
             say(f"node pool {pool.name} to {pool.count}" + (", autoscaled" if pool.autoscaling else ""))
             if pool.count:

@@ -36,7 +36,9 @@ def _no_sleep(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _ephemeral(cloud: CloudKind) -> Declaration:
     base = copy.deepcopy(_BASES[cloud])
-    return base | {"lifetime": {"hours": 8}, "pools": base["pools"][:3]}
+    system, work, *_ = base["pools"]
+    fixed = {**work, "name": "fixed", "nodes": {"count": 2}}
+    return base | {"lifetime": {"hours": 8}, "pools": [system, work, fixed]}
 
 
 def _power(stack: Stack, clouds: RestClouds) -> ClusterPower:
