@@ -54,9 +54,9 @@ stack, step by step, and what must come of it. [Rehearsing](rehearsing.md) says 
 
 _ERRORS: Final = """\
 Errors go to standard error as text: wrapped and in colour in a terminal (`NO_COLOR` turns colour off),
-plain in a pipe. With `--format json`, `preview`, `profile`, `reap`, `rehearse` and `review` also write this
-document where their own would be: to standard output, or to the file of `--out`. The exit status is 2
-either way. `ebbtide schema errors` prints its JSON Schema.
+plain in a pipe. With `--format json`, `preview`, `profile`, `reap`, `rehearse`, `review` and `status` also
+write this document where their own would be: to standard output, or to the file of `--out`. The exit
+status is 2 either way. `ebbtide schema errors` prints its JSON Schema.
 
 A stack's file is looked up for the position of each error. What is missing has the position of the part
 that it is missing in. A value that does not come from the file, such as a secret or one that the program

@@ -204,6 +204,7 @@ def _cloud(draw: st.DrawFn, cloud: str) -> Declaration:
         fields: dict[str, st.SearchStrategy[Any]] = {
             "project": st.sampled_from(_PROJECTS),
             "releaseChannel": st.sampled_from(["rapid", "regular", "stable", "extended"]),
+            "consolidation": st.sampled_from([{"profile": "balanced"}, {}]),
             "access": st.just({"networks": ["203.0.113.0/24"]}),
             "network": st.sampled_from([_NETWORK, _GKE_NETWORK]),
         }
@@ -211,6 +212,7 @@ def _cloud(draw: st.DrawFn, cloud: str) -> Declaration:
         fields = {
             "resourceGroup": st.sampled_from(["g", "rg_(train).dev", "g" * 90]),
             "tier": st.sampled_from(["free", "standard"]),
+            "consolidation": st.sampled_from([{"delayMinutes": 1}, {"afterAddMinutes": 0}, {}]),
             "upgradeChannel": st.sampled_from(["rapid", "stable", "patch", "node-image", "none"]),
             "access": st.just({"networks": ["203.0.113.0/24"]}),
             "network": st.sampled_from([_NETWORK, _AKS_NETWORK]),

@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 import pulumi
 from pulumi_azure_native import authorization, containerservice
 
-from ebbtide.model import Aks
+from ebbtide.model import Aks, AksConsolidation
 from ebbtide.model import Cluster as Declaration
 from ebbtide.model.fallback import queues_falling_back
 from ebbtide.model.physical_names import DNS_PREFIX, fitting
@@ -168,7 +168,7 @@ def _inputs(args: ClusterArgs, pool: Mapping[str, Any]) -> dict[str, Any]:
         "security_profile": _security(cloud),
         "disk_encryption_set_id": cloud.keys.disks,
         "network_profile": _network(cloud),
-        "auto_scaler_profile": _autoscaler(declaration),
+        "auto_scaler_profile": _autoscaler(declaration, cloud.consolidation),
         "storage_profile": _storage(declaration),
         "addon_profiles": _addon_profiles(args),
         "agent_pool_profiles": [dict(pool)],
@@ -207,14 +207,15 @@ def _access(cloud: Aks) -> containerservice.ManagedClusterAPIServerAccessProfile
 
 
 def _autoscaler(
-    declaration: Declaration,
+    declaration: Declaration, consolidation: AksConsolidation
 ) -> containerservice.ManagedClusterPropertiesAutoScalerProfileArgsDict:
     return {
         # Where several pools would do, the one that is left least empty; or the preferred one, where a queue
         # falls back. `priority` reads a ConfigMap in the cluster, and picks at random without it.
         "expander": "priority" if queues_falling_back(declaration) else "least-waste",
-        # The stories' ten minutes; AKS's own default, declared since the idle bill depends on it.
-        "scale_down_unneeded_time": "10m",
+        # AKS's own default where none is declared, since the idle bill depends on it.
+        "scale_down_unneeded_time": f"{consolidation.delay_minutes}m",
+        **_after_add(consolidation),
         # A kube-system pod that has strayed onto a work node would otherwise keep it alive: AKS's default is
         # `true` (azure-aks-docs, cluster-autoscaler). Work pools are tainted, so what strays there is what
         # tolerates everything, and those that must not move have a disruption budget.
@@ -222,6 +223,14 @@ def _autoscaler(
         # DaemonSets run on every node, needed or not, and are a large share of a small one.
         "ignore_daemonsets_utilization": True,
     }
+
+
+def _after_add(
+    consolidation: AksConsolidation,
+) -> containerservice.ManagedClusterPropertiesAutoScalerProfileArgsDict:
+    if consolidation.after_add_minutes is None:
+        return {}
+    return {"scale_down_delay_after_add": f"{consolidation.after_add_minutes}m"}
 
 
 def _storage(declaration: Declaration) -> containerservice.ManagedClusterStorageProfileArgsDict:

@@ -46,8 +46,8 @@ class Cluster(pulumi.ComponentResource):
     endpoint with IAM.
 
     Its default pool is removed, since a cluster's inline pool can never be changed apart from it.
-    Autoscaling removes nodes early (OPTIMIZE_UTILIZATION). A permanent cluster is guarded against deletion,
-    an ephemeral one never.
+    Autoscaling removes nodes early (OPTIMIZE_UTILIZATION) unless declared otherwise. A permanent cluster is
+    guarded against deletion, an ephemeral one never.
     Sources: GKE docs, hardening and dns-endpoint (2026); pulumi-gcp 10.2.0.
     """
 
@@ -112,7 +112,10 @@ def _inputs(args: ClusterArgs) -> dict[str, Any]:
             "enable_insecure_binding_system_unauthenticated": False,
         },
         "workload_identity_config": {"workload_pool": f"{cloud.project}.svc.id.goog"},
-        "cluster_autoscaling": {"enabled": False, "autoscaling_profile": "OPTIMIZE_UTILIZATION"},
+        "cluster_autoscaling": {
+            "enabled": False,
+            "autoscaling_profile": cloud.consolidation.profile.replace("-", "_").upper(),
+        },
         "addons_config": {
             "gcs_fuse_csi_driver_config": {"enabled": True},
             "gce_persistent_disk_csi_driver_config": {"enabled": True},

@@ -29,6 +29,8 @@ from ebbtide.cli.reap import reap
 from ebbtide.cli.rehearse import rehearse
 from ebbtide.cli.review import review
 from ebbtide.cli.schema import schema
+from ebbtide.cli.sleep import sleep, wake
+from ebbtide.cli.status import status
 from ebbtide.cli.up import up
 
 if TYPE_CHECKING:
@@ -65,8 +67,8 @@ def root(
 ) -> None:
     """ML clusters on GKE and AKS from one declaration.
 
-    Only `quota`, `prices`, `up`, `extend`, `reap`, `destroy`, `follow` and --submit need access to a
-    backend, a cloud or a cluster.
+    Only `quota`, `prices`, `up`, `status`, `sleep`, `wake`, `extend`, `reap`, `destroy`, `follow` and
+    --submit need access to a backend, a cloud or a cluster.
     """
 
 
@@ -168,7 +170,22 @@ def _write_text(document: "Preview", out: Path | None, *, tree: bool, values: bo
 
 _COMMANDS = cast(
     "list[Callable[..., None]]",
-    [review, machines, quota, schema, profile, *workloads.COMMANDS, rehearse, up, extend, reap, destroy],
+    [
+        review,
+        machines,
+        quota,
+        schema,
+        profile,
+        *workloads.COMMANDS,
+        rehearse,
+        up,
+        status,
+        sleep,
+        wake,
+        extend,
+        reap,
+        destroy,
+    ],
 )
 for _command in _COMMANDS:
     app.command(epilog=help_examples.epilog(_command.__name__))(_reporting(_command))

@@ -27,6 +27,9 @@ OF_COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
     "quota": ("gke", "clouds"),
     "reap": ("gke", "cluster"),
     "rehearse": ("gke", "rehearse"),
+    "sleep": ("gke", "cluster", "clouds"),
+    "status": ("gke", "cluster"),
+    "wake": ("gke", "cluster", "clouds"),
 }
 """The extras of each command; aks does as well as gke."""
 

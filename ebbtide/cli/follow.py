@@ -21,12 +21,17 @@ Context = Annotated[
 
 
 def follow(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The Job's name.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME", help="Name of a Job, a TrainJob or a pipeline run's Workflow, or the run's id."
+        ),
+    ],
     *,
     namespace: Annotated[
         str,
         typer.Option(
-            "--namespace", "-n", help="The Job's namespace; by default the context's.", show_default=False
+            "--namespace", "-n", help="Its namespace; by default the context's.", show_default=False
         ),
     ] = "",
     context: Context = "",
@@ -40,7 +45,7 @@ def follow(
         ),
     ] = "",
 ) -> None:
-    """Follow a Job or a sweep on the cluster to its end.
+    """Follow a Job, a TrainJob or a pipeline run to its end.
 
     Ctrl-C leaves it running. Exit status: 0 if it completed, 1 if it failed.
     """
@@ -108,7 +113,7 @@ def _follow(api: "Api", name: str, namespace: str, context: str, profile: "Profi
                 api, name, namespace, lambda state: say(telling.line(state)), say
             )
     except KeyboardInterrupt:
-        typer.echo(f"Job {name} goes on. Follow it again: {_again(name, namespace, context)}", err=True)
+        typer.echo(f"{name} goes on. Follow it again: {_again(name, namespace, context)}", err=True)
         raise SystemExit(INTERRUPTED) from None
     typer.echo(telling.ending(look, progress, profile))
     if progress.phase is not Phase.COMPLETED:

@@ -18,6 +18,7 @@ class SchemaOf(StrEnum):
     POLICY = "policy"
     PREVIEW = "preview"
     REVIEW = "review"
+    STATUS = "status"
     REAP = "reap"
     ERRORS = "errors"
 
@@ -28,6 +29,7 @@ _SCHEMAS: Final = {
     SchemaOf.POLICY: ("ebbtide.review.policy", "policy_schema"),
     SchemaOf.PREVIEW: ("ebbtide.preview.report", "preview_schema"),
     SchemaOf.REVIEW: ("ebbtide.review.report", "review_schema"),
+    SchemaOf.STATUS: ("ebbtide.operations.status_report", "status_schema"),
     SchemaOf.REAP: ("ebbtide.operations.reap", "reap_schema"),
     SchemaOf.ERRORS: ("ebbtide.project.diagnostics", "report_schema"),
 }
@@ -44,7 +46,8 @@ def schema(
     """Print a JSON Schema, for editors and programs.
 
     DOCUMENT is `stack` for a stack's file, `declaration` or `policy` for the values of `ebbtide:cluster` and
-    `ebbtide:policy` in it, and `preview`, `review`, `reap` or `errors` for documents of `--format json`.
+    `ebbtide:policy` in it, and `preview`, `review`, `status`, `reap` or `errors` for documents of `--format
+    json`.
     """
     import json  # noqa: PLC0415
 

@@ -135,7 +135,7 @@ class AzureInventory:
             version = self._version(session, resource)
             try:
                 response = send(
-                    session, "DELETE", f"{self.endpoint}{resource.id}", {"api-version": version}, self._advice
+                    session, "DELETE", f"{self.endpoint}{resource.id}", self._advice, {"api-version": version}
                 )
             except CloudApiError as error:
                 if error.status == HTTPStatus.NOT_FOUND:
@@ -147,7 +147,7 @@ class AzureInventory:
                 if time.monotonic() > end:
                     raise CloudApiError(f"The deletion of {resource.name} has not ended after an hour.")
                 time.sleep(_POLL)
-                response = send(session, "GET", url, {}, self._advice)
+                response = send(session, "GET", url, self._advice)
                 url = response.headers.get("Location", url)
 
     def _version(self, session: requests.Session, resource: CloudResource) -> str:

@@ -1,7 +1,10 @@
 """Clients with the user's credentials."""
 
+from collections.abc import Sequence
+
 from ebbtide.catalog import CloudKind
-from ebbtide.cloud_apis.interfaces import Account, Inventory, PriceSource, QuotaSource
+from ebbtide.cloud_apis.interfaces import Account, ClusterPower, Inventory, PriceSource, QuotaSource
+from ebbtide.cloud_apis.node_pools import NodePoolSize
 
 
 def quota_source(cloud: CloudKind, account: str) -> QuotaSource:
@@ -59,3 +62,28 @@ def inventory(account: Account) -> Inventory:
             from ebbtide.cloud_apis.azure_inventory import AzureInventory  # noqa: PLC0415
 
             return AzureInventory(account, azure_credential())
+
+
+def cluster_power(cloud: CloudKind, cluster: str, pools: Sequence[NodePoolSize]) -> ClusterPower:
+    """Return the power of a cluster.
+
+    Args:
+        cloud: the cloud.
+        cluster: the cluster's id in the cloud: `projects/*/locations/*/clusters/*`, or that of Azure.
+        pools: on Google Cloud the sizes of the node pools when it runs, those of the system first; AKS
+            stores them itself.
+
+    Raises:
+        CredentialsError: there are no credentials of the cloud.
+    """
+    match cloud:
+        case CloudKind.GKE:
+            from ebbtide.cloud_apis.google import google_session  # noqa: PLC0415
+            from ebbtide.cloud_apis.google_power import GooglePower  # noqa: PLC0415
+
+            return GooglePower(cluster, pools, google_session())
+        case CloudKind.AKS:
+            from ebbtide.cloud_apis.azure import azure_credential  # noqa: PLC0415
+            from ebbtide.cloud_apis.azure_power import AzurePower  # noqa: PLC0415
+
+            return AzurePower(cluster, azure_credential())

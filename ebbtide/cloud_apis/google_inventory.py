@@ -137,7 +137,7 @@ class GoogleInventory:
         is_cluster = "/clusters/" in resource.id
         base = f"{self.endpoints.container}/v1" if is_cluster else f"{self.endpoints.compute}/compute/v1"
         try:
-            operation = send(self.session, "DELETE", f"{base}/{resource.id}", {}, self._advice()).json()
+            operation = send(self.session, "DELETE", f"{base}/{resource.id}", self._advice()).json()
         except CloudApiError as error:
             if error.status == HTTPStatus.NOT_FOUND:
                 return

@@ -1,4 +1,4 @@
-"""Requests for JSON, with retries of GET."""
+"""Requests with JSON, and retries of GET."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeVar, cast
@@ -44,7 +44,28 @@ def get_json(
     Raises:
         CloudApiError: the server refuses, does not answer, or answers something else.
     """
-    document = _document(send(session, "GET", url, parameters, advice))
+    return _json(send(session, "GET", url, advice, parameters), url)
+
+
+def post_json(
+    session: requests.Session, url: str, body: Mapping[str, Any], advice: Mapping[int, str]
+) -> dict[str, Any]:
+    """Post a JSON document, and return the JSON document of the response. It is not retried.
+
+    Args:
+        session: the session.
+        url: the address.
+        body: the document.
+        advice: as for `get_json`.
+
+    Raises:
+        CloudApiError: as for `get_json`.
+    """
+    return _json(send(session, "POST", url, advice, body=body), url)
+
+
+def _json(response: requests.Response, url: str) -> dict[str, Any]:
+    document = _document(response)
     if not isinstance(document, dict):
         raise CloudApiError(
             f"{urlsplit(url).hostname} does not answer with JSON. Check the network's proxy, then run this "
@@ -57,24 +78,27 @@ def send(
     session: requests.Session,
     method: str,
     url: str,
-    parameters: Mapping[str, str],
     advice: Mapping[int, str],
+    parameters: Mapping[str, str] | None = None,
+    *,
+    body: Mapping[str, Any] | None = None,
 ) -> requests.Response:
-    """Send a request without a body.
+    """Send a request.
 
     Args:
         session: the session.
         method: such as `DELETE`.
         url: the address.
-        parameters: of the query.
         advice: by HTTP status, a sentence that says what to do.
+        parameters: of the query.
+        body: a JSON document.
 
     Raises:
         CloudApiError: the server refuses or does not answer.
     """
     host = urlsplit(url).hostname
     try:
-        response = session.request(method, url, params=parameters, timeout=_TIMEOUT)
+        response = session.request(method, url, params=parameters, json=body, timeout=_TIMEOUT)
     except requests.RequestException as error:
         raise CloudApiError(
             f"{host} does not answer ({type(error).__name__}). Check the network and its proxy, then run "

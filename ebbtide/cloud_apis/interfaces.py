@@ -1,6 +1,6 @@
 """Interfaces of the clients, the same for every cloud."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -27,6 +27,48 @@ class QuotaSource(Protocol):
     def limits(self, region: str) -> Mapping[str, QuotaLimit]:
         """Return the limits of a region, or of the whole project for `global`, by the cloud's name of the
         quota.
+
+        Raises:
+            CloudApiError: the cloud refuses or does not answer.
+        """
+        ...
+
+
+class ClusterPower(Protocol):
+    """The machines of a cluster, which can be stopped and started together."""
+
+    def refusal(self) -> str:
+        """Return the reason for which the cluster can never be stopped, a sentence; empty if it can.
+
+        Raises:
+            CloudApiError: the cloud refuses or does not answer.
+        """
+        ...
+
+    def is_stopped(self) -> bool:
+        """Return whether the cluster is stopped.
+
+        Raises:
+            CloudApiError: the cloud refuses or does not answer.
+        """
+        ...
+
+    def stop(self, say: Callable[[str], None]) -> None:
+        """Stop the machines, and return once that is done. What is stopped already stays so.
+
+        Args:
+            say: is called with each step, a few words.
+
+        Raises:
+            CloudApiError: the cloud refuses or does not answer.
+        """
+        ...
+
+    def start(self, say: Callable[[str], None]) -> None:
+        """Start the machines, and return once the cloud has done so. What runs already stays so.
+
+        Args:
+            say: is called with each step, a few words.
 
         Raises:
             CloudApiError: the cloud refuses or does not answer.

@@ -4,7 +4,17 @@ with all its faults."""
 from ebbtide.model import addons
 from ebbtide.model.addons import *  # noqa: F403 - every add-on that is declared there
 from ebbtide.model.capacity import Capacity, FlexStart, OnDemand, Preemptible, Queued, Reservation, Spot
-from ebbtide.model.cloud import Aks, AksAccess, AksNetwork, Existing, Gke, GkeAccess, GkeNetwork
+from ebbtide.model.cloud import (
+    Aks,
+    AksAccess,
+    AksConsolidation,
+    AksNetwork,
+    Existing,
+    Gke,
+    GkeAccess,
+    GkeConsolidation,
+    GkeNetwork,
+)
 from ebbtide.model.cluster import Cluster, Lifetime
 from ebbtide.model.declare import advice, check_pool, declaration_schema, declare
 from ebbtide.model.faults import DeclarationError, Fault
@@ -32,6 +42,7 @@ __all__ = [
     "Accelerator",
     "Aks",
     "AksAccess",
+    "AksConsolidation",
     "AksKeys",
     "AksNetwork",
     "Capacity",
@@ -43,6 +54,7 @@ __all__ = [
     "FlexStart",
     "Gke",
     "GkeAccess",
+    "GkeConsolidation",
     "GkeKeys",
     "GkeNetwork",
     "GpuSharingConfig",

@@ -50,6 +50,17 @@ class GkeNetwork(Declared):
     """Name of the subnet's secondary range for services."""
 
 
+class GkeConsolidation(Declared):
+    """Removal of nodes without work by GKE's autoscaler."""
+
+    profile: Literal["balanced", "optimize-utilization"] = "optimize-utilization"
+    """The cluster's autoscaling profile: `balanced` keeps spare nodes, `optimize-utilization` removes nodes
+    sooner. Google publishes no times of either."""
+    delay_minutes: Annotated[int, Field(strict=True, ge=1)] | None = None
+    """Minutes without work until a node of a queue with `fallback` is removed, which the queue's ComputeClass
+    sets. Nodes of other pools follow the profile. Default: GKE's own."""
+
+
 class Gke(Declared):
     """Google Kubernetes Engine."""
 
@@ -72,6 +83,7 @@ class Gke(Declared):
     """Network tags of the nodes of every pool, for the firewall rules and routes of their network."""
     maintenance: Maintenance | None = None
     """Times of upgrades of the cluster and its nodes. Default: at any time."""
+    consolidation: GkeConsolidation = GkeConsolidation()
     regions: tuple[Region, ...] = ()
     """Regions, zones and hardware that are newer than Ebbtide's tables."""
     overrides: Overrides = Field(default_factory=Overrides)
@@ -117,6 +129,16 @@ class AksNetwork(Declared):
     """Resource id of an existing subnet for the nodes."""
 
 
+class AksConsolidation(Declared):
+    """Removal of nodes without work by the cluster autoscaler."""
+
+    delay_minutes: Annotated[int, Field(strict=True, ge=1)] = 10
+    """Minutes without work until a node is removed: `scale-down-unneeded-time`."""
+    after_add_minutes: Annotated[int, Field(strict=True, ge=0)] | None = None
+    """Minutes without removals after a node was added: `scale-down-delay-after-add`. Default: AKS's own,
+    10."""
+
+
 class Aks(Declared):
     """Azure Kubernetes Service."""
 
@@ -140,6 +162,7 @@ class Aks(Declared):
     """Keys of one's own for what is at rest. Default: Microsoft's."""
     maintenance: Maintenance | None = None
     """Times of the upgrades of `upgradeChannel`. Default: at any time."""
+    consolidation: AksConsolidation = AksConsolidation()
     regions: tuple[Region, ...] = ()
     """Regions, zones and hardware that are newer than Ebbtide's tables."""
     overrides: Overrides = Field(default_factory=Overrides)

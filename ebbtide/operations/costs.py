@@ -1,15 +1,12 @@
 """Cost of a stack's resources, from its state."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from ebbtide.catalog import CloudKind, find_price
 from ebbtide.catalog.clouds import region_of
 from ebbtide.cloud_apis.interfaces import CloudResource
-from ebbtide.reading import read_clusters, read_pools
-from ebbtide.review.cost import charges, total
-from ebbtide.review.state import recording_of
+from ebbtide.operations.rates import rates
 
 
 def idle_cost(exported: Mapping[str, Any]) -> float | None:
@@ -21,10 +18,7 @@ def idle_cost(exported: Mapping[str, Any]) -> float | None:
     Raises:
         StateError: it is not an exported state.
     """
-    stack, project = exported["deployment"]["resources"][0]["urn"].removeprefix("urn:pulumi:").split("::")[:2]
-    recording = recording_of(json.dumps(exported), project=project, stack=stack, file="The state")
-    items = charges(recording, read_clusters(recording), read_pools(recording))
-    amount = total(charge.idle for charge in items)
+    amount = rates(exported).idle
     return round(amount.known, 4) if amount.prices else None
 
 

@@ -1,18 +1,17 @@
 """Inspection of a stack's cluster before it is destroyed."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from ebbtide.catalog import CloudKind
-from ebbtide.kubernetes_api import Api, ApiError, KubeconfigError, MissingClientError
-from ebbtide.operations import snapshot, user_objects, volumes
+from ebbtide.kubernetes_api import Api, ApiError
+from ebbtide.operations import access, snapshot, user_objects, volumes
+from ebbtide.operations.errors import OperationError
 from ebbtide.operations.state import State
 from ebbtide.operations.user_objects import CloudNames, UserObject
 from ebbtide.operations.volumes import Volume
 from ebbtide.operations.work import Work, work
-from ebbtide.placement import Profile, ProfileError
 
 _UNKNOWN_WORK = "running work is unknown"
 
@@ -47,25 +46,16 @@ def inspect(outputs: Mapping[str, Any], state: State) -> Inspection:
         outputs: the stack's outputs.
         state: the stack's state.
     """
-    if "kubeconfig" not in outputs:
-        return Inspection(error=f"The stack has no output `kubeconfig`: {_UNKNOWN_WORK}.")
     try:
-        profile = Profile.load(outputs.get("placementProfile") or {})
-    except ProfileError as error:
-        return Inspection(
-            error=f"The stack's output `placementProfile` is unreadable, and {_UNKNOWN_WORK}: {error}"
-        )
-    try:
-        api = Api.of_kubeconfig(_parsed(outputs["kubeconfig"]))
-        objects = snapshot.take(api)
-        owned = user_objects.list_objects(api, CloudKind(profile.cloud), state)
-        names = user_objects.cloud_names(api)
-    except ApiError as error:
-        doing = "does not answer" if error.unanswered else "denies access"
-        message = f"The cluster {doing}, and {_UNKNOWN_WORK}: {error}"
-        return Inspection(error=message, is_unanswered=error.unanswered)
-    except (KubeconfigError, MissingClientError) as error:
-        return Inspection(error=f"The cluster is unreachable, and {_UNKNOWN_WORK}: {error}")
+        api, profile = access.connected(outputs, _UNKNOWN_WORK)
+        with access.reaching(_UNKNOWN_WORK):
+            objects = snapshot.take(api)
+            owned = user_objects.list_objects(api, CloudKind(profile.cloud), state)
+            names = user_objects.cloud_names(api)
+    except access.UnansweredError as error:
+        return Inspection(error=str(error), is_unanswered=True)
+    except OperationError as error:
+        return Inspection(error=str(error))
     return Inspection(
         work=tuple(work(objects, profile, state)),
         volumes=tuple(map(volumes.read, objects.volumes)),
@@ -97,27 +87,3 @@ def _current_volumes(cluster: Inspection, state: State) -> list[Volume] | None:
         return list(volumes_of(cluster.api))
     except ApiError:
         return None
-
-
-def reach(outputs: Mapping[str, Any]) -> Api:
-    """Return a client of a stack's cluster.
-
-    Args:
-        outputs: the stack's outputs.
-
-    Raises:
-        KubeconfigError: the output `kubeconfig` is missing or cannot be used.
-        MissingClientError: the client is not installed.
-    """
-    return Api.of_kubeconfig(_parsed(outputs.get("kubeconfig")))
-
-
-def _parsed(kubeconfig: Any) -> Mapping[str, Any]:
-    """Parse a kubeconfig, which may be JSON; empty if malformed."""
-    try:
-        parsed = json.loads(kubeconfig) if isinstance(kubeconfig, str) else kubeconfig
-    except ValueError:
-        raise KubeconfigError("The output `kubeconfig` is not JSON") from None
-    if not isinstance(parsed, dict):
-        raise KubeconfigError("The output `kubeconfig` is no object")
-    return parsed  # pyright: ignore[reportUnknownVariableType] - JSON

@@ -93,16 +93,6 @@ class Stack:
         """
         return state.read(self.exported()["deployment"])
 
-    def exported(self) -> dict[str, Any]:
-        """Return the document of `pulumi stack export`, with its secrets encrypted.
-
-        Raises:
-            OperationError: the engine cannot read the state.
-        """
-        with explained(self.name):
-            exported = self._stack.export_stack()
-        return {"version": exported.version, "deployment": exported.deployment or {}}
-
     def unprotect(self) -> None:
         """Remove the protection of all resources: the engine's, and that of GKE's provider.
 
@@ -118,7 +108,7 @@ class Stack:
             for properties in (resource.get("inputs"), resource.get("outputs")):
                 if resource["type"] == GKE_CLUSTER and properties and "deletionProtection" in properties:
                     properties["deletionProtection"] = False
-        self._import(exported)
+        self.replace_state(exported)
 
     def forget_pending(self) -> None:
         """Remove interrupted operations from the state: `pulumi stack import` keeps none (pulumi 3.259).
@@ -126,13 +116,7 @@ class Stack:
         Raises:
             OperationError: the engine cannot write the state.
         """
-        self._import(self.exported())
-
-    def _import(self, exported: Mapping[str, Any]) -> None:
-        with explained(self.name):
-            self._stack.import_stack(
-                automation.Deployment(version=exported["version"], deployment=exported["deployment"])
-            )
+        self.replace_state(self.exported())
 
     def configure(self, path: str, value: object) -> None:
         """Write a value to the stack's file, whose comments stay (`pulumi config set`).

@@ -18,9 +18,8 @@ from rich.console import Console
 from ebbtide.interrupts import deferred_interrupts
 from ebbtide.invocation import command_line
 from ebbtide.kubernetes_api import Api
-from ebbtide.operations import node_drain, pending, rolling
+from ebbtide.operations import access, node_drain, pending, rolling
 from ebbtide.operations.advice import advice
-from ebbtide.operations.inspection import reach
 from ebbtide.operations.locks import unlocking
 from ebbtide.operations.progress import narration
 from ebbtide.operations.rolling import StatePool
@@ -127,7 +126,7 @@ class Update:
         if undone & stale:
             self._rename(document, _merged(rolling.swapped, undone & stale))
             return None
-        api = reach(self.stack.outputs())
+        api, _ = access.connected(self.stack.outputs(), "no pool can be replaced")
         if undone:
             beside = [pools[f"{name}{SUFFIX}"] for name in undone]
             return self._drain(api, beside, recording, _merged(rolling.withdrawn, undone))

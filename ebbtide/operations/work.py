@@ -59,11 +59,9 @@ def work(look: Snapshot, profile: Profile, state: State) -> list[Work]:
     queues = {(local.namespace, local.name) for queue in profile.queues for local in queue.local_queues}
     teams = {namespace for namespace, _ in queues} | state.teams
     addons = state.namespaces - teams
-    pool_of = _pools(look.nodes, profile)
-    owners = {
-        obj["metadata"]["uid"]: (kind, obj) for kind, objects in look.controllers.items() for obj in objects
-    }
-    roots: dict[Item, Object] = {}
+    pool_of = pools_of_nodes(look.nodes, profile)
+    owners = roots(look)
+    top: dict[Item, Object] = {}
     pods: dict[Item, list[Object]] = {}
 
     def is_deleted(namespace: str) -> bool:
@@ -78,7 +76,7 @@ def work(look: Snapshot, profile: Profile, state: State) -> list[Work]:
             continue
         item, root = _root("Pod", pod, owners)
         if is_users(item) and item.kind not in {"DaemonSet", "Node"}:
-            roots.setdefault(item, root)
+            top.setdefault(item, root)
             pods.setdefault(item, []).append(pod)
     waiting = dict(_pending(look.workloads, owners))
     for kind in _WAIT_FOR_KUEUE:
@@ -86,7 +84,7 @@ def work(look: Snapshot, profile: Profile, state: State) -> list[Work]:
             item, root = _root(kind, obj, owners)
             queued = (item.namespace, waiting.get(item, "")) in queues
             if not _ended(obj) and is_users(item) and (queued or is_deleted(item.namespace)):
-                roots.setdefault(item, root)
+                top.setdefault(item, root)
     running = [
         Work(
             kind=item.kind,
@@ -97,12 +95,30 @@ def work(look: Snapshot, profile: Profile, state: State) -> list[Work]:
             pools=tuple(sorted({name for pod in pods.get(item, ()) if (name := _on(pod, pool_of))})),
             queue="" if pods.get(item) else waiting.get(item, ""),
         )
-        for item, root in roots.items()
+        for item, root in top.items()
     ]
     return sorted(running, key=lambda obj: (obj.since, obj.namespace, obj.name))
 
 
-def _pools(nodes: Iterable[Object], profile: Profile) -> dict[str, str]:
+def roots(look: Snapshot) -> dict[str, tuple[str, Object]]:
+    """Map the uids of a cluster's controllers to their kind and object."""
+    return {
+        obj["metadata"]["uid"]: (kind, obj) for kind, objects in look.controllers.items() for obj in objects
+    }
+
+
+def root_of(kind: str, obj: Object, owners: Mapping[str, tuple[str, Object]]) -> Item:
+    """Return the top owner of an object.
+
+    Args:
+        kind: the object's kind.
+        obj: the object.
+        owners: the cluster's controllers, as `roots` returns them.
+    """
+    return _root(kind, obj, owners)[0]
+
+
+def pools_of_nodes(nodes: Iterable[Object], profile: Profile) -> dict[str, str]:
     """Map each node to its pool, without pools of other owners."""
     pools: dict[str, str] = {}
     for node in nodes:

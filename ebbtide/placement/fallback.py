@@ -4,8 +4,7 @@ from typing import Any, assert_never
 
 import yaml
 
-from ebbtide.catalog import CloudKind
-from ebbtide.model import Cluster, Queue
+from ebbtide.model import Aks, Cluster, Gke, GkeConsolidation, Queue
 from ebbtide.model.fallback import queues_falling_back
 
 Manifest = dict[str, Any]
@@ -18,10 +17,12 @@ _STEP = 10
 _ANY_OTHER = 1
 
 
-def compute_class(queue: Queue) -> Manifest:
+def compute_class(queue: Queue, consolidation: GkeConsolidation) -> Manifest:
     """Return the ComputeClass of a queue with fallback: a rule for each pool, since the pools of one rule
     have no order. No pool is created besides the declared ones, work is not moved, and while no pool has
     stock it waits (GKE docs, about-custom-compute-classes and reference/crds/computeclass, 2026)."""
+    delay = consolidation.delay_minutes
+    policy = {"autoscalingPolicy": {"consolidationDelayMinutes": delay}} if delay is not None else {}
     return {
         "apiVersion": "cloud.google.com/v1",
         "kind": "ComputeClass",
@@ -31,6 +32,7 @@ def compute_class(queue: Queue) -> Manifest:
             "whenUnsatisfiable": "DoNotScaleUp",
             "nodePoolAutoCreation": {"enabled": False},
             "activeMigration": {"optimizeRulePriority": False},
+            **policy,
         },
     }
 
@@ -70,10 +72,10 @@ def expander_map(cluster: Cluster) -> Manifest:
 def fallback_objects(cluster: Cluster) -> tuple[Manifest, ...]:
     """All of them: on GKE a ComputeClass for each queue that falls back, on AKS one ConfigMap for all."""
     queues = queues_falling_back(cluster)
-    match cluster.site.cloud:
-        case CloudKind.GKE:
-            return tuple(compute_class(queue) for queue in queues)
-        case CloudKind.AKS:
+    match cluster.cloud:
+        case Gke(consolidation=consolidation):
+            return tuple(compute_class(queue, consolidation) for queue in queues)
+        case Aks():
             return (expander_map(cluster),) if queues else ()
         case _:
-            assert_never(cluster.site.cloud)
+            assert_never(cluster.cloud)

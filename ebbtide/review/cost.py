@@ -105,8 +105,13 @@ def gpu_hour(pool: PoolFacts) -> Amount | None:
     """Return the price of a node of a pool per accelerator; None for a pool without any."""
     if pool.accelerator is None:
         return None
-    node = _node(pool, pool.capacity)
+    node = node_price(pool)
     return Amount(node.known / pool.accelerator.count, node.unknown, node.prices)
+
+
+def node_price(pool: PoolFacts) -> Amount:
+    """Return the amount of a node of a pool, with its accelerators and its boot disk."""
+    return _node(pool, pool.capacity)
 
 
 def cloud_nat(nodes: int) -> Amount:
@@ -150,7 +155,7 @@ def _control_planes(recording: Recording) -> Iterator[Charge]:
 
 
 def _pool(pool: PoolFacts) -> Charge:
-    node = _node(pool, pool.capacity)
+    node = node_price(pool)
     return Charge(
         item=f"pool {pool.name}",
         pool=pool.name,

@@ -29,16 +29,18 @@ class Look:
     """Snapshot of a Job's objects.
 
     Attributes:
-        job: the Job.
+        job: the Job, or other work in the terms of a Job.
         pods: its existing pods.
         workload: its Workload of Kueue; None for none.
         events: events of a pod without a node.
+        label: label of the pods for a query of their logs, `key=value`; empty for a Job.
     """
 
     job: Object
     pods: Sequence[Object] = ()
     workload: Object | None = None
     events: Sequence[Object] = ()
+    label: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

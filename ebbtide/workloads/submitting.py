@@ -1,4 +1,4 @@
-"""Jobs handed to a cluster, and followed to their end."""
+"""Jobs submitted to a cluster, and work followed to its end."""
 
 import http
 import time
@@ -9,6 +9,7 @@ from ebbtide.invocation import command_line
 from ebbtide.kubernetes_api import Api, ApiError
 from ebbtide.workloads.cluster import ClusterError, explained
 from ebbtide.workloads.following import Look, Progress, progress
+from ebbtide.workloads.kinds import JOB, Kind, kind_of, lost
 from ebbtide.workloads.objects import Object, waits
 
 JOB_UID: Final = "kueue.x-k8s.io/job-uid"
@@ -98,16 +99,16 @@ def _refusal(error: ApiError, kind: str, name: str, namespace: str) -> str:
             return f"The cluster refuses {kind} {name}, and nothing was created: {error.message}"
 
 
-def look(api: Api, name: str, namespace: str) -> Look:
-    """Take a snapshot of a Job.
+def look(api: Api, name: str, namespace: str, kind: Kind = JOB) -> Look:
+    """Take a snapshot of work.
 
     Raises:
-        ApiError: the Job does not exist, it or its pods are forbidden, or there is no answer.
+        ApiError: it does not exist, it or its pods are forbidden, or there is no answer.
     """
-    job = api.get(f"/apis/batch/v1/namespaces/{namespace}/jobs/{name}")
-    uid = job["metadata"]["uid"]
+    item = api.get(f"{kind.path.format(namespace)}/{name}")
+    job, uid = kind.as_job(item), item["metadata"]["uid"]
     core = f"/api/v1/namespaces/{namespace}"
-    selector = f"batch.kubernetes.io/controller-uid={uid}"
+    selector = kind.pod_label(item)
     # From the API server's memory (resourceVersion 0): a large sweep's pods need not be read from disk.
     pods: list[Object] = api.get(f"{core}/pods", labelSelector=selector, resourceVersion="0")["items"]
     workload: Object | None = None
@@ -119,7 +120,8 @@ def look(api: Api, name: str, namespace: str) -> Look:
     if waiting is not None:
         of = f"involvedObject.uid={waiting['metadata']['uid']}"
         events = (_find(api, f"{core}/events", fieldSelector=of) or {}).get("items", [])
-    return Look(job=job, pods=pods, workload=workload, events=events)
+    label = "" if kind is JOB else selector
+    return Look(job=job, pods=pods, workload=workload, events=events, label=label)
 
 
 def _find(api: Api, path: str, **query: str) -> Object | None:
@@ -139,14 +141,14 @@ def follow(
     say: Callable[[Progress], Any],
     silent: Callable[[str], Any],
 ) -> tuple[Look, Progress]:
-    """Follow a Job to its end.
+    """Follow a Job, a TrainJob or a pipeline run to its end.
 
     An API server that does not answer for a while, as during an upgrade, ends nothing.
 
     Args:
         api: the cluster's.
-        name: the Job's.
-        namespace: the Job's.
+        name: its name, or the id of a pipeline run.
+        namespace: its namespace.
         say: is told how far it is, at each look.
         silent: is told when the API server does not answer.
 
@@ -154,17 +156,18 @@ def follow(
         The last look at it, and how far it was.
 
     Raises:
-        ClusterError: there is no such Job, or no more; one may not see it; the API server stays silent.
+        ClusterError: there is no such work, or no more; one may not see it; the API server stays silent.
     """
+    kind, name = kind_of(api, name, namespace)
     current: Progress | None = None
     heard = time.monotonic()
     while True:
         begun = time.monotonic()
         try:
-            snapshot = look(api, name, namespace)
+            snapshot = look(api, name, namespace, kind)
         except ApiError as error:
             if not error.unanswered:
-                raise ClusterError(_lost(error, name, namespace, known=current is not None)) from None
+                raise ClusterError(lost(error, kind, name, namespace, known=current is not None)) from None
             if current is None or begun - heard > _PATIENCE:
                 raise ClusterError(explained(error)) from None
             silent(explained(error))
@@ -175,22 +178,3 @@ def follow(
             if current.over:
                 return snapshot, current
         time.sleep(max(_PAUSE, _SHARE * (time.monotonic() - begun)))
-
-
-def _lost(error: ApiError, name: str, namespace: str, *, known: bool) -> str:
-    match error.status:
-        case http.HTTPStatus.NOT_FOUND if known:
-            return f"Job {name} is gone before its end was seen: somebody has deleted it."
-        case http.HTTPStatus.NOT_FOUND:
-            logs = command_line("logs", "--namespace", namespace, "--job", name)
-            return (
-                f"There is no Job {name} in namespace {namespace}: it may have ended and been deleted after "
-                f"its time to live. Its logs: `{logs}`."
-            )
-        case http.HTTPStatus.FORBIDDEN:
-            return (
-                f"You may not follow Jobs in namespace {namespace}: have yourself made a member of its team. "
-                f"({error.message})"
-            )
-        case _:
-            return explained(error)

@@ -65,14 +65,14 @@ def ending(look: Look, current: Progress, profile: Profile | None = None) -> str
         current: its progress.
         profile: the cluster's profile, for the logs.
     """
-    name = look.job["metadata"]["name"]
+    name = f"{look.job.get('kind', 'Job')} {look.job['metadata']['name']}"
     length = seconds_since_made(look.job)
     took = "" if length is None else f" after {_minutes(length)}"
     through = _hardships(current)
     if current.phase is Phase.COMPLETED:
-        return f"Job {name} completed{took}" + (f"; {through}" if through else "") + "."
+        return f"{name} completed{took}" + (f"; {through}" if through else "") + "."
     why = f": {current.reason.rstrip('.')}" if current.reason else ""
-    lines = [f"Job {name} failed{took}{why}." + (f" {through[0].upper()}{through[1:]}." if through else "")]
+    lines = [f"{name} failed{took}{why}." + (f" {through[0].upper()}{through[1:]}." if through else "")]
     return "\n".join([*lines, *_failures(look), *_logs(look, profile)])
 
 
@@ -131,12 +131,13 @@ def _points(job: Object) -> list[dict[str, Any]]:
 
 def _logs(look: Look, profile: Profile | None) -> list[str]:
     metadata = look.job["metadata"]
+    option, value = ("label", look.label) if look.label else ("job", metadata["name"])
     if profile is None:
-        command = command_line("logs", "--namespace", metadata["namespace"], "--job", metadata["name"])
+        command = command_line("logs", "--namespace", metadata["namespace"], f"--{option}", value)
         return [f"Logs: `{command}`, with the cluster's profile."]
     try:
-        query = log_query(profile, namespace=metadata["namespace"], job=metadata["name"])
-        link = log_link(profile, namespace=metadata["namespace"], job=metadata["name"])
+        query = log_query(profile, namespace=metadata["namespace"], **{option: value})
+        link = log_link(profile, namespace=metadata["namespace"], **{option: value})
     except WorkloadError as error:  # the Job's end is reported all the same
         return [f"Logs: {error}"]
     return [f"Logs: {link}"] if link else ["Logs, by this query:", query]

@@ -43,6 +43,12 @@ TENANCY = [
         [{"namespace": "default"}],
     ),
     flip("Queue.fallback", STEADY, "queues.0.fallback", True),  # noqa: FBT003 - a value of the declaration
+    flip(
+        "GkeConsolidation.delay_minutes",
+        with_value(STEADY, "queues.0.fallback", True),  # noqa: FBT003 - a value of the declaration
+        "cloud.consolidation.delayMinutes",
+        2,
+    ),
     flip("Queue.fallback", AKS_STEADY, "queues.0.fallback", True),  # noqa: FBT003 - a value of the declaration
     Flip(
         "Queue.together",

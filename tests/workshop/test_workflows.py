@@ -19,7 +19,7 @@ from tests.repository import ROOT, makefile_targets, relative
 _DIRECTORY = ROOT / ".github"
 _WORKFLOWS = sorted((_DIRECTORY / "workflows").glob("*.yml"))
 _ACTIONS = sorted((_DIRECTORY / "actions").glob("*/action.yml"))
-_DEPLOY = {"up.yml", "destroy.yml", "reap.yml"}
+_DEPLOY = {"up.yml", "destroy.yml", "reap.yml", "sleep.yml"}
 """The workflows that may ask for an identity."""
 
 
@@ -93,7 +93,7 @@ def test_commands_exist() -> None:
     makes = [shlex.split(line)[1:] for line in lines if line.startswith("make ")]
     assert {target for targets in makes for target in targets} <= set(makefile_targets())
     ours = [shlex.split(line) for line in lines if re.match(r"(\S*/)?ebbtide ", line)]
-    assert {words[1] for words in ours} == {"destroy", "reap", "review"}
+    assert {words[1] for words in ours} == {"destroy", "reap", "review", "sleep", "wake"}
     for _, name, *words in ours:
         command = get_command(app).commands[name]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType, reportUnknownMemberType]
         options = {option for parameter in command.params for option in parameter.opts}  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]

@@ -143,6 +143,7 @@ _GKE_CLUSTER: Final = _rows(
         # Pools that GKE makes by itself have no placement, no queue and no limit of cost.
         "clusterAutoscaling.enabled",
     ),
+    cloud__consolidation=("clusterAutoscaling.autoscalingProfile",),
     teams=("workloadIdentityConfig", "authenticatorGroupsConfig"),
     lifetime=("deletionProtection", "deletionPolicy"),
     owner=tuple(f"resourceLabels.{label}" for label in _BILLING),
@@ -173,6 +174,10 @@ _AKS_CLUSTER: Final = _rows(
         "networkProfile.dnsServiceIP",
     ),
     pools=("agentPoolProfiles", "nodeProvisioningProfile"),
+    cloud__consolidation=(
+        "autoScalerProfile.scaleDownUnneededTime",
+        "autoScalerProfile.scaleDownDelayAfterAdd",
+    ),
     queues=("autoScalerProfile.expander",),
     teams=("oidcIssuerProfile", "securityProfile.workloadIdentity", "storageProfile.blobCSIDriver"),
     addons__logs=("addonProfiles.omsagent", "addonProfiles.omsAgent"),

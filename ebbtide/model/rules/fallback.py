@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from ebbtide.catalog import CLOUD_SPECS, COMPUTE_CLASS, PINS, CloudKind, resource_name
 from ebbtide.model.capacity import Queued, Spot
+from ebbtide.model.cloud import Gke
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.fallback import fallback_of
 from ebbtide.model.faults import Fault
@@ -32,6 +33,17 @@ def _placed(cluster: Cluster) -> Iterator[tuple[str, Queue, int, Pool]]:
         for index, name in enumerate(queue.pools):
             if name in known:
                 yield f"queues[{number}].pools[{index}]", queue, index, known[name]
+
+
+def _delay_of_a_class(cluster: Cluster) -> Iterator[Fault]:
+    cloud = cluster.cloud
+    if isinstance(cloud, Gke) and cloud.consolidation.delay_minutes is not None and not any(_queues(cluster)):
+        yield Fault(
+            "cloud.consolidation.delayMinutes",
+            "No queue has fallback: true, and the delay is set in the ComputeClass of such a queue.",
+            "It would have no effect: GKE has no such setting for other pools.",
+            "Leave it out, or set fallback on a queue. consolidation.profile is for all pools.",
+        )
 
 
 def _something_to_fall_back_to(cluster: Cluster) -> Iterator[Fault]:
@@ -219,6 +231,12 @@ RULES: tuple[ClusterRule, ...] = (
         "azure-native 3.29.0, ManagedCluster.autoScalerProfile.expander",
         _not_ours,
         CloudKind.AKS,
+    ),
+    ClusterRule(
+        "a delay needs a ComputeClass",
+        "GKE docs, reference/crds/computeclass, autoscalingPolicy (2026)",
+        _delay_of_a_class,
+        CloudKind.GKE,
     ),
     ClusterRule(
         "falling back needs a newer GKE",

@@ -9,6 +9,7 @@ from ebbtide_rehearsal.cloud.store import Resource, Store
 
 _CLOUD: Final = "nodes"
 _TYPE: Final = "node-pool"
+_STOPPED: Final = "stopped-node-pool"
 
 NO_ZONE: Final = "0"
 """The zone of nodes that are in none: Azure labels them with a fault domain (cloud-provider-azure docs,
@@ -111,6 +112,22 @@ def register(store: Store, pool: NodePool) -> None:
 def forget(store: Store, cluster: str, name: str) -> None:
     """Remove a node pool: its nodes are drained and removed."""
     store.remove(_CLOUD, f"{cluster}/{name}")
+
+
+def stop(store: Store, cluster: str) -> None:
+    """Take the nodes of all pools of a cluster away, until `start`."""
+    for pool in pools(store, cluster):
+        store.put(Resource(_CLOUD, f"{pool.id}/stopped", _STOPPED, state=asdict(pool)))
+        forget(store, cluster, pool.name)
+
+
+def start(store: Store, cluster: str) -> None:
+    """Bring the pools of a stopped cluster back, with their initial nodes."""
+    for resource in store.resources(_CLOUD, _STOPPED):
+        pool = _pool(resource.state)
+        if pool.cluster == cluster:
+            store.remove(_CLOUD, resource.id)
+            register(store, pool)
 
 
 def pools(store: Store, cluster: str) -> list[NodePool]:

@@ -49,7 +49,9 @@ _SPEC: Final = {
         nodePoolAutoCreation=_object(enabled=_BOOLEAN),
         activeMigration=_object(optimizeRulePriority=_BOOLEAN, ensureAllDaemonSetPodsRunning=_BOOLEAN),
         autoscalingPolicy=_object(
-            consolidationDelayMinutes=_WHOLE, consolidationThreshold=_WHOLE, gpuConsolidationThreshold=_WHOLE
+            consolidationDelayMinutes={**_WHOLE, "minimum": 1},
+            consolidationThreshold=_WHOLE,
+            gpuConsolidationThreshold=_WHOLE,
         ),
         description=_TEXT,
         priorityDefaults=_ANYTHING,

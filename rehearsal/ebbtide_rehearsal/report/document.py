@@ -80,6 +80,9 @@ class Report(_Part):
     """In order."""
     jobs: tuple[JobsReport, ...]
     """Submitted Jobs while the scenario expects something, where their counts change."""
+    minutes_to_zero: dict[str, float]
+    """Simulated minutes from the end of the last Job until the autoscaler had removed the last node of each
+    pool."""
     cost: dict[str, float]
     """Simulated cost of each pool's nodes, in US dollars."""
     other_costs: dict[str, float]

@@ -61,6 +61,9 @@ def _blocks(report: Report) -> Iterator[RenderableType]:
             costs.add_row(item, f"${dollars:.3f}")
         costs.add_row(Text("total", style="bold"), Text(total_words(report), style="bold"))
         yield Padding(costs, _INDENT)
+    if report.minutes_to_zero:
+        yield Text("\nMinutes from the last Job to no node", style="bold")
+        yield Padding(Text(zero_words(report)), _INDENT)
     yield Text(f"\n{verdict(report)}", style="green" if report.met else "bold red")
 
 
@@ -68,6 +71,11 @@ def cost_rows(report: Report) -> list[tuple[str, float]]:
     """Return the costs of pools, then the others."""
     pools = ((f"nodes of {pool}", dollars) for pool, dollars in sorted(report.cost.items()))
     return [*pools, *report.other_costs.items()]
+
+
+def zero_words(report: Report) -> str:
+    """Format the time to no node, as `cpu-spot 10.5, t4-spot 11.0`."""
+    return ", ".join(f"{pool} {minutes:.1f}" for pool, minutes in sorted(report.minutes_to_zero.items()))
 
 
 def total_words(report: Report) -> str:

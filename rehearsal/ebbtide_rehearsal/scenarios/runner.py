@@ -7,6 +7,7 @@ from typing import Final
 
 from ebbtide_rehearsal.report.cost import ledger
 from ebbtide_rehearsal.report.document import EventReport, MoneyReport, Report, StepReport
+from ebbtide_rehearsal.report.scale_down import minutes_to_zero
 from ebbtide_rehearsal.scenarios.execution import Play
 from ebbtide_rehearsal.scenarios.model import Destroy, Scenario, Step
 from ebbtide_rehearsal.scenarios.progress import Finished, Started, Watch, Worked
@@ -60,6 +61,7 @@ def _report(
             if e.at >= opened
         ),
         jobs=tuple(jobs.model_copy(update={"at": jobs.at - start}) for jobs in playing.jobs),
+        minutes_to_zero=minutes_to_zero(events, playing.jobs),
         cost=dict(costs.pools),
         other_costs=dict(costs.others),
         total_cost=costs.total[-1][1],

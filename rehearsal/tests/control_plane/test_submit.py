@@ -235,7 +235,7 @@ def test_an_interrupt_leaves_the_job(control_plane: ControlPlane, ebbtide: Ebbti
     status, _, errors = _ended(started)
     assert (status, errors) == (
         130,
-        f"Job train goes on. Follow it again: {command_line('follow', 'train', '-n', place)}\n",
+        f"train goes on. Follow it again: {command_line('follow', 'train', '-n', place)}\n",
     )
     _tell(control_plane, waiting, **{RUNS_FOR: "1"})
     again = ebbtide.start(*errors[errors.index(" follow ") :].split())
@@ -271,7 +271,7 @@ def test_what_is_refused(control_plane: ControlPlane, ebbtide: Ebbtide) -> None:
         f"`{command_line('follow', 'train', '-n', place)}`, delete"
     )
     assert ebbtide.refused("follow", "tarin", "-n", place).startswith(
-        f"There is no Job tarin in namespace {place}"
+        f"There is no Job, TrainJob or pipeline run tarin in namespace {place}"
     )
 
 

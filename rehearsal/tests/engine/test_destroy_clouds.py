@@ -10,7 +10,7 @@ import pytest
 from ebbtide.cloud_apis import connect
 from ebbtide.cloud_apis.errors import CredentialsError
 from ebbtide.cloud_apis.interfaces import Account
-from ebbtide_rehearsal.cloud.faults import API_ERROR, Fault
+from ebbtide_rehearsal.cloud.faults import API_ERROR, InjectedFault
 from rehearsal.tests.engine.cloud_commands import Commands, commands
 from rehearsal.tests.engine.projects import project_in
 from rehearsal.tests.unit.rest_clouds import PROJECT, SUBSCRIPTION, rest_clouds
@@ -61,7 +61,7 @@ def test_another_account_is_refused(run: Commands, monkeypatch: pytest.MonkeyPat
         status, _, errors = run.run("destroy", "dev", "--yes")
         assert (status, f"{made}GOOGLE_CLOUD_PROJECT names project other." in errors) == (2, True)
     refused = {"status": 403, "message": "Required 'container.clusters.list' permission."}
-    run.clouds.store.ask(Fault(API_ERROR, "container.clusters.list", 1, refused))
+    run.clouds.store.ask(InjectedFault(API_ERROR, "container.clusters.list", 1, refused))
     status, _, errors = run.run("destroy", "dev", "--yes")
     assert (status, "the credentials have no access to project acme-ml" in errors) == (2, True)
     assert _state(run, "dev") == before
@@ -140,7 +140,7 @@ def test_a_failure_does_not_stop_the_other_deletions(run: Commands) -> None:
     run.project.holds("dev", _gke())
     for name in ("pvc-1", "pvc-2"):
         put_disk(run.clouds, name, "ml")
-    fault = Fault(API_ERROR, "compute.delete", 1, {"status": 400, "message": "Not so."})
+    fault = InjectedFault(API_ERROR, "compute.delete", 1, {"status": 400, "message": "Not so."})
     run.clouds.store.ask(fault)
     status, out, _ = run.run("destroy", "dev", "--yes", "--delete-orphans")
     assert status == 1

@@ -10,7 +10,7 @@ from ebbtide.catalog import CloudKind
 from ebbtide.cloud_apis import connect
 from ebbtide.cloud_apis.errors import CredentialsError
 from ebbtide.cloud_apis.interfaces import Account
-from ebbtide_rehearsal.cloud.faults import API_ERROR, Fault
+from ebbtide_rehearsal.cloud.faults import API_ERROR, InjectedFault
 from ebbtide_rehearsal.cloud.gcp.request import NODE_POOL
 from ebbtide_rehearsal.cloud.rest import azure_resources
 from ebbtide_rehearsal.cloud.store import Resource
@@ -65,7 +65,7 @@ def test_resources_that_no_state_knows(run: Commands) -> None:
     ]
     assert all(len(line) <= 80 for line in out.splitlines() if "reap --yes" not in line)
 
-    fault = Fault(API_ERROR, "container.clusters.delete", 1, {"status": 400, "message": "Not so."})
+    fault = InjectedFault(API_ERROR, "container.clusters.delete", 1, {"status": 400, "message": "Not so."})
     run.clouds.store.ask(fault)
     status, out, _ = run.run("reap", "--yes", "--format", "json")
     outcomes = {item["id"]: item["outcome"] for item in json.loads(out)["resources"]}

@@ -20,7 +20,7 @@ import yaml
 from ebbtide_rehearsal.cloud.azure import AzureProvider
 from ebbtide_rehearsal.cloud.clusters import Endpoint
 from ebbtide_rehearsal.cloud.credential_plugins import write_credential_plugins
-from ebbtide_rehearsal.cloud.faults import API_ERROR, Fault
+from ebbtide_rehearsal.cloud.faults import API_ERROR, InjectedFault
 from ebbtide_rehearsal.cloud.gcp import Gcp
 from ebbtide_rehearsal.cloud.protocol import serve
 from ebbtide_rehearsal.cloud.store import Store
@@ -291,7 +291,7 @@ def test_a_pool_that_cannot_be_created(gke: Site) -> None:
         "googleapi: Error 403: Insufficient regional quota to satisfy request: resource CPUS., forbidden"
     )
     target = "create gcp:container/nodePool:NodePool train-cpu.next"
-    fault = gke.store.ask(Fault(API_ERROR, target, details={"message": message}))
+    fault = gke.store.ask(InjectedFault(API_ERROR, target, details={"message": message}))
     _changed(gke, capacity="on-demand")
     status, out = gke.up()
     assert status == 1, out

@@ -16,9 +16,12 @@ from azure.core.credentials import AccessToken
 from ebbtide.catalog import CloudKind
 from ebbtide.cloud_apis.azure import AzurePrices, AzureQuotas
 from ebbtide.cloud_apis.azure_inventory import AzureInventory
+from ebbtide.cloud_apis.azure_power import AzurePower
 from ebbtide.cloud_apis.google import GoogleEndpoints, GooglePrices, GoogleQuotas, google_session
 from ebbtide.cloud_apis.google_inventory import GoogleInventory
-from ebbtide.cloud_apis.interfaces import Account, Inventory, PriceSource, QuotaSource
+from ebbtide.cloud_apis.google_power import GooglePower
+from ebbtide.cloud_apis.interfaces import Account, ClusterPower, Inventory, PriceSource, QuotaSource
+from ebbtide.cloud_apis.node_pools import NodePoolSize
 from ebbtide_rehearsal.cloud.rest import Azure, Google, RestServer
 from ebbtide_rehearsal.cloud.store import Store
 
@@ -69,6 +72,12 @@ class RestClouds:
             return GoogleInventory(account, google_session(), self.google)
         return AzureInventory(account, _Credential(_TOKEN), self.origin)
 
+    def power(self, cloud: CloudKind, cluster: str, pools: Sequence[NodePoolSize] = ()) -> ClusterPower:
+        """Return the power of a cluster, as `cluster_power` does."""
+        if cloud is CloudKind.GKE:
+            return GooglePower(cluster, pools, google_session(), self.google)
+        return AzurePower(cluster, _Credential(_TOKEN), self.origin)
+
     def prices(self, cloud: CloudKind) -> PriceSource:
         """Return a price list, as `price_source` does."""
         if cloud is CloudKind.GKE:
@@ -82,6 +91,7 @@ def rest_clouds(
     monkeypatch: pytest.MonkeyPatch,
     skus: Sequence[Mapping[str, Any]] = (),
     items: Sequence[Mapping[str, Any]] = (),
+    store: Store | None = None,
 ) -> Generator[RestClouds]:
     """Serve the fake clouds, with application default credentials for Google in the environment.
 
@@ -90,13 +100,14 @@ def rest_clouds(
         monkeypatch: sets the environment.
         skus: Google's price catalog.
         items: Azure's retail prices.
+        store: their state; a new one by default.
     """
     authority, context = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("localhost").configure_cert(context)  # pyright: ignore[reportUnknownMemberType]
     authority.cert_pem.write_to_path(str(directory / "ca.pem"))
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(directory / "ca.pem"))
     monkeypatch.setenv("NO_PROXY", "localhost")
-    store = Store(directory / "store")
+    store = store or Store(directory / "store")
     google = Google(store, {PROJECT}, {_LOGIN}, skus)
     azure = Azure(store, SUBSCRIPTIONS, {_TOKEN}, items, page=2)
     with RestServer(store, (google, azure), context) as server:

@@ -149,6 +149,16 @@ def test_the_autoscaler_goes_by_what_it_is_told() -> None:
         )
 
 
+def test_a_compute_class_has_a_delay_of_its_own() -> None:
+    """Its nodes leave after that, the others after the cluster's."""
+    fast, slow = a_pool("fast", labels={"cloud.google.com/compute-class": "cpu"}), a_pool("slow")
+    classes = {"cpu": {"autoscalingPolicy": {"consolidationDelayMinutes": 1}}}
+    cluster = replace(snapshot(fast, slow, machines=(a_machine(fast), a_machine(slow))), classes=classes)
+    assert _after(cluster, 59).leave == ()
+    assert _after(cluster, 60).leave == ("fast-0",)
+    assert _after(cluster, 600).leave == ("fast-0", "slow-0")
+
+
 def test_system_pods_hold_unless_the_autoscaler_is_told_otherwise() -> None:
     """A pod of kube-system without a disruption budget."""
     pool, other = a_gpu_pool(), a_pool(minimum=1)

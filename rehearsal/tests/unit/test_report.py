@@ -11,11 +11,14 @@ from rich.console import Console
 
 from ebbtide.recording.recording import Recording
 from ebbtide.review.cost import cloud_nat
+from ebbtide_rehearsal.cloud.nodes.shrinking import UNNEEDED
 from ebbtide_rehearsal.cloud.store import Event
 from ebbtide_rehearsal.report import page, render
 from ebbtide_rehearsal.report.cost import Rates, ledger, rates
 from ebbtide_rehearsal.report.document import EventReport, JobsReport, MoneyReport, Report, StepReport
 from ebbtide_rehearsal.report.progress import narration
+from ebbtide_rehearsal.report.render import zero_words
+from ebbtide_rehearsal.report.scale_down import minutes_to_zero
 from ebbtide_rehearsal.report.series import pools
 from ebbtide_rehearsal.scenarios.progress import Finished, Started, Worked
 from tests.html_pages import NAMESPACES, parsed
@@ -51,6 +54,7 @@ def _report(**more: Any) -> Report:
             EventReport(at=e.at, kind=e.kind, text=e.text, facts=dict(e.facts)) for e in _TIMELINE
         ),
         "jobs": (JobsReport(at=_HOUR / 2, waiting=3, running=0, ended=0),),
+        "minutes_to_zero": {"spot": 10.5},
         "cost": dict(costs.pools),
         "other_costs": dict(costs.others),
         "total_cost": costs.total[-1][1],
@@ -60,6 +64,29 @@ def _report(**more: Any) -> Report:
         "memory_mib": 700,
     }
     return Report(**{**facts, **more})
+
+
+def test_minutes_to_zero_are_counted_from_the_last_job() -> None:
+    """Of the pools that the autoscaler emptied, not of those that were deleted or used again."""
+    jobs = (
+        JobsReport(at=60, waiting=0, running=1, ended=1),
+        JobsReport(at=120, waiting=0, running=0, ended=2),
+    )
+    idle = f"{UNNEEDED} 10 min"
+    events = [
+        *(
+            _event(at, "node-added", node=node, pool=pool)
+            for at, (node, pool) in enumerate(("ac", "bc", "dg", "eh"))
+        ),
+        _event(100, "node-removed", node="a", pool="c", why=idle),
+        _event(750, "node-removed", node="b", pool="c", why=idle),
+        _event(760, "node-removed", node="d", pool="g", why=idle),
+        _event(800, "node-added", node="f", pool="g"),
+        _event(900, "node-removed", node="e", pool="h", why="its pool was deleted"),
+    ]
+    assert minutes_to_zero(events, jobs) == {"c": 10.5}
+    assert minutes_to_zero(events, jobs[:1]) == {}
+    assert "c 10.5" in zero_words(_report(minutes_to_zero={"c": 10.5}))
 
 
 def test_costs_of_a_timeline_by_hand() -> None:

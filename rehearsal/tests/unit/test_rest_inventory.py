@@ -13,7 +13,7 @@ from ebbtide.cloud_apis import azure_inventory, google_inventory
 from ebbtide.cloud_apis.errors import CloudApiError
 from ebbtide.cloud_apis.interfaces import Account, ClusterIdentity
 from ebbtide_rehearsal.cloud.azure.locks import lock
-from ebbtide_rehearsal.cloud.faults import API_ERROR, Fault
+from ebbtide_rehearsal.cloud.faults import API_ERROR, InjectedFault
 from ebbtide_rehearsal.cloud.gcp.request import CLUSTER, NODE_POOL
 from ebbtide_rehearsal.cloud.rest import azure_resources
 from ebbtide_rehearsal.cloud.rest.google_resources import planted, uid_of
@@ -183,7 +183,7 @@ def test_what_is_in_use_is_refused_with_the_clouds_message(clouds: RestClouds) -
 def test_a_refused_list_is_no_empty_list(clouds: RestClouds, operation: str, status: int) -> None:
     """What was not listed may exist."""
     inventory = clouds.inventory(ML.account)
-    clouds.store.ask(Fault(API_ERROR, operation, 1, {"status": status, "message": "Not so."}))
+    clouds.store.ask(InjectedFault(API_ERROR, operation, 1, {"status": status, "message": "Not so."}))
     with pytest.raises(CloudApiError, match=r"Not so\.") as refusal:
         inventory.of_cluster(ML)
     assert refusal.value.status == status

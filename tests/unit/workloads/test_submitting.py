@@ -147,7 +147,7 @@ def _followed(*answers: Any) -> list[str]:
     def say(state: Progress) -> None:
         heard.append(line(state))
 
-    submitting.follow(_FakeApi(*answers), "train", "vision", say, heard.append)
+    submitting.follow(_FakeApi(answers[0], *answers), "train", "vision", say, heard.append)
     return heard
 
 

@@ -16,7 +16,7 @@ from ebbtide_rehearsal.cloud.nodes.preferences import cooled
 from ebbtide_rehearsal.cloud.nodes.queueing import decide
 from ebbtide_rehearsal.cloud.nodes.reading import Reader
 from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
-from ebbtide_rehearsal.cloud.nodes.shrinking import Review, idle_seconds, review
+from ebbtide_rehearsal.cloud.nodes.shrinking import UNNEEDED, Review, idle_seconds, review
 from ebbtide_rehearsal.cloud.nodes.verdicts import ATOMIC, Order, RequestCondition
 from ebbtide_rehearsal.cloud.store import Store
 
@@ -163,5 +163,6 @@ class Autoscaler:
         by_name = {machine.name: machine for machine in snapshot.machines}
         for name in self._review.leave:
             self._actuator.mark_to_be_deleted(snapshot.nodes[name])
-            why = f"it was not needed for {idle_seconds(snapshot, self._settings) / 60:.0f} min"
+            idle = idle_seconds(snapshot, self._settings, snapshot.pool(by_name[name]))
+            why = f"{UNNEEDED} {idle / 60:.0f} min"
             self._fleet.keep(by_name[name].having(state="draining", since=snapshot.now, why=why))

@@ -5,13 +5,20 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
+from ebbtide.catalog import COMPUTE_CLASS
+from ebbtide.kubernetes_api.parts import part
 from ebbtide_rehearsal.cloud.nodes import message_ids
 from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, Node, share
 from ebbtide_rehearsal.cloud.nodes.fitting import NodeInfo, largest_first, schedule
 from ebbtide_rehearsal.cloud.nodes.machines import Machine, counted
 from ebbtide_rehearsal.cloud.nodes.pods import Pod
 from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
+from ebbtide_rehearsal.cloud.pools import NodePool
 
+UNNEEDED = "it was not needed for"
+"""Beginning of the reason for which the autoscaler removes a node."""
+
+_MINUTE = 60
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 SCALE_DOWN_DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 
@@ -91,9 +98,14 @@ def _candidate(machine: Machine, snapshot: ClusterSnapshot) -> Node | None:
     return node if scaled and used < snapshot.autoscaling.utilization else None
 
 
-def idle_seconds(snapshot: ClusterSnapshot, settings: NodeSettings) -> float:
-    """Return how long a node must be unneeded before it is removed, in simulated seconds."""
-    return max(snapshot.autoscaling.idle_seconds, settings.least_idle_seconds)
+def idle_seconds(snapshot: ClusterSnapshot, settings: NodeSettings, pool: NodePool | None) -> float:
+    """Return how long a node of a pool must be unneeded before it is removed, in simulated seconds: as its
+    ComputeClass requests, or else the cluster (GKE docs, reference/crds/computeclass,
+    `autoscalingPolicy.consolidationDelayMinutes`, 2026)."""
+    name = pool.labels.get(COMPUTE_CLASS, "") if pool else ""
+    minutes = part(snapshot.classes, name, "autoscalingPolicy").get("consolidationDelayMinutes")
+    idle = snapshot.autoscaling.idle_seconds if minutes is None else minutes * _MINUTE
+    return max(idle, settings.least_idle_seconds)
 
 
 def review(
@@ -117,7 +129,6 @@ def review(
     leave: list[str] = []
     held: list[Hold] = []
     settled = last_growth is None or snapshot.now - last_growth >= snapshot.autoscaling.settle_seconds
-    idle = idle_seconds(snapshot, settings)
     machines = [machine for machine in snapshot.machines if _candidate(machine, snapshot)]
     machines.sort(key=lambda machine: (len(_movable(snapshot, machine.name)), machine.name))
     homes: dict[str, NodeInfo] = _homes(snapshot)
@@ -125,6 +136,7 @@ def review(
         if not _spare(machine, snapshot, unneeded):
             continue
         name, pods = machine.name, _movable(snapshot, machine.name)
+        idle = idle_seconds(snapshot, settings, snapshot.pool(machine))
         unused[name] = before.unused.get(name, snapshot.now)
         holding = _holds(snapshot, snapshot.nodes[name], pods)
         if not holding:

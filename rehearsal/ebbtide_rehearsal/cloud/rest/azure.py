@@ -1,4 +1,4 @@
-"""Azure: usages of Compute, and the Retail Prices API, which is public; resources are in another module.
+"""Azure: usages of Compute, and the Retail Prices API, which is public; resources and AKS are in other modules.
 
 Sources: azure-rest-api-specs, Compute `Usage_List`, and ARM's common errors (2026); Azure docs,
 cost-management retail-prices (2026): filters are case-sensitive, and pages continue at `NextPageLink`.
@@ -15,6 +15,7 @@ from ebbtide_rehearsal.cloud.nodes import quotas
 from ebbtide_rehearsal.cloud.nodes.machines import all_machines
 from ebbtide_rehearsal.cloud.regions import locations
 from ebbtide_rehearsal.cloud.rest.azure_resources import AzureResources
+from ebbtide_rehearsal.cloud.rest.azure_clusters import AzureClusters
 from ebbtide_rehearsal.cloud.rest.routes import RefusedRequestError, Request, Route, bearer
 from ebbtide_rehearsal.cloud.store import Store
 
@@ -72,6 +73,7 @@ class Azure:
             Route("Microsoft.Compute/locations/usages/read", "GET", re.compile(_USAGES), self._usages),
             Route("retail/prices", "GET", re.compile("/api/retail/prices"), self._retail),
             *AzureResources(store, self._check, self._listed).routes(),
+            *AzureClusters(store, self._check).routes,
         )
 
     def owns(self, path: str) -> bool:

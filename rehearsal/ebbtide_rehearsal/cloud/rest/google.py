@@ -1,4 +1,4 @@
-"""Google Cloud: OAuth tokens, quotas of Compute Engine, the price catalog; resources are in another module.
+"""Google Cloud: OAuth tokens, quotas of Compute Engine, price catalog; resources and GKE are in other modules.
 
 Sources: Google's REST references (2026) of Compute Engine v1 (`projects.get`, `regions.get`), Cloud Billing
 v1 (`services.skus.list`) and OAuth 2.0 for installed applications.
@@ -15,6 +15,7 @@ from ebbtide_rehearsal.cloud.nodes import quotas
 from ebbtide_rehearsal.cloud.nodes.machines import all_machines
 from ebbtide_rehearsal.cloud.regions import locations
 from ebbtide_rehearsal.cloud.rest.google_resources import GoogleResources
+from ebbtide_rehearsal.cloud.rest.google_clusters import GoogleClusters
 from ebbtide_rehearsal.cloud.rest.routes import RefusedRequestError, Request, Route, bearer
 from ebbtide_rehearsal.cloud.store import Store
 
@@ -80,6 +81,7 @@ class Google:
                 self._sku_page,
             ),
             *GoogleResources(store, self._check).routes(),
+            *GoogleClusters(store, self._check).routes,
         )
 
     def owns(self, path: str) -> bool:

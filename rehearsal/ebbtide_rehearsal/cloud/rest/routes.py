@@ -15,7 +15,7 @@ class Request:
         path: decoded, without the query.
         query: its parameters.
         headers: by lower-case name.
-        body: the parameters of a form; empty without one.
+        body: the parameters of a form, or a JSON object; empty without one.
         origin: scheme, host and port that it was sent to.
         names: the variable parts of the path.
     """
@@ -24,7 +24,7 @@ class Request:
     path: str
     query: Mapping[str, str]
     headers: Mapping[str, str]
-    body: Mapping[str, str]
+    body: Mapping[str, Any]
     origin: str
     names: Mapping[str, str] = field(default_factory=dict[str, str])
 

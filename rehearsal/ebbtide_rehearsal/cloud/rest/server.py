@@ -91,12 +91,13 @@ class RestServer:
     def _request(self, handler: BaseHTTPRequestHandler) -> Request:
         address = urlsplit(handler.path)
         body = handler.rfile.read(int(handler.headers.get("Content-Length") or 0)).decode()
+        is_json = body and handler.headers.get("Content-Type", "").startswith("application/json")
         return Request(
             handler.command,
             unquote(address.path),
             dict(parse_qsl(address.query, keep_blank_values=True)),
             {name.lower(): value for name, value in handler.headers.items()},
-            dict(parse_qsl(body)),
+            json.loads(body) if is_json else dict(parse_qsl(body)),
             self.origin,
         )
 

@@ -1,0 +1,108 @@
+"""The `sleep` and `wake` commands. Their dependencies are imported on execution."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from ebbtide.cli.options import ConfigFile, Cwd, stack_name, stack_names
+from ebbtide.errors import EbbtideError
+from ebbtide.invocation import command_line
+
+if TYPE_CHECKING:
+    from ebbtide.operations.sleep import Sleeper
+
+_FOUND: Final = 1
+_INTERRUPTED: Final = 130
+
+_Stack = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="STACK",
+        help="Stack name, with its organization if it has one; by default the one in the name of "
+        "--config-file, or dev.",
+        autocompletion=stack_names,
+        show_default=False,
+    ),
+]
+
+
+class SleepOptionsError(EbbtideError):
+    """Options that exclude each other."""
+
+    rule = "sleep-options"
+
+
+def sleep(
+    stack: _Stack = None,
+    *,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until running work has ended.")] = False,
+    now: Annotated[
+        bool, typer.Option("--now", help="End running work; work of queues runs again when the stack wakes.")
+    ] = False,
+    config_file: ConfigFile = None,
+    cwd: Cwd = Path(),
+) -> None:
+    """Stop a stack's machines and keep its waiting work.
+
+    Queues are held, then AKS stops the cluster, and on GKE all node pools go to zero. An interrupted command
+    continues with the same call. Exit status 1: work runs, and neither --wait nor --now is given; nothing
+    was changed.
+    """
+    from ebbtide.operations import sleep as sleeping  # noqa: PLC0415
+
+    if wait and now:
+        raise SleepOptionsError("--wait keeps running work and --now ends it: give one of them.")
+    running = sleeping.Running.WAIT if wait else sleeping.Running.END if now else sleeping.Running.REFUSE
+    options = [option for option, given in (("--wait", wait), ("--now", now)) if given]
+    with _resumable("sleep", stack_name(stack, config_file), options, config_file, cwd):
+        done = sleeping.sleep(_opened(stack, config_file, cwd), running, typer.echo)
+    if not done:
+        raise typer.Exit(_FOUND)
+
+
+def wake(stack: _Stack = None, *, config_file: ConfigFile = None, cwd: Cwd = Path()) -> None:
+    """Start a sleeping stack's machines and release its queues.
+
+    An interrupted command continues with the same call. In a region without capacity the cloud may be unable
+    to start the machines.
+    """
+    from ebbtide.operations import sleep as sleeping  # noqa: PLC0415
+
+    with _resumable("wake", stack_name(stack, config_file), [], config_file, cwd):
+        sleeping.wake(_opened(stack, config_file, cwd), typer.echo)
+
+
+def _opened(stack: str | None, config_file: Path | None, cwd: Path) -> "Sleeper":
+    from ebbtide.cloud_apis import connect  # noqa: PLC0415
+    from ebbtide.operations.backend import Backend  # noqa: PLC0415
+    from ebbtide.operations.sleep import sleeper  # noqa: PLC0415
+    from ebbtide.preview.stack_files import read_stack  # noqa: PLC0415
+
+    name = stack_name(stack, config_file)
+    files = read_stack(cwd, name.rpartition("/")[2], config_file=config_file)
+    opened = Backend(files.root).opened(name, config_file)
+    with files.prices():
+        return sleeper(
+            name,
+            opened.exported(),
+            opened.outputs(),
+            lambda cluster: connect.cluster_power(cluster.cloud, cluster.id, cluster.pools),
+        )
+
+
+@contextmanager
+def _resumable(
+    command: str, stack: str, options: list[str], config_file: Path | None, cwd: Path
+) -> Generator[None]:
+    """Turn Ctrl-C into the command that continues."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        where = ["--cwd", str(cwd)] if cwd != Path() else []
+        of = ["--config-file", str(config_file)] if config_file else []
+        again = command_line(command, stack, *options, *of, *where)
+        typer.echo(f"Interrupted. Continue with: {again}", err=True)
+        raise typer.Exit(_INTERRUPTED) from None

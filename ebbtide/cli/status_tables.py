@@ -1,0 +1,128 @@
+"""Tables of a stack's status, for a terminal of 80 columns."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Final
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from ebbtide.operations.messages import age, time
+from ebbtide.operations.status_report import PoolStatus, QueueStatus, Status, WaitingWork, WorkStatus
+from ebbtide.wording import several
+
+_SHOWN: Final = 10
+"""Rows of work, and waiting work of a queue."""
+
+
+def tables(status: Status) -> RenderableType:
+    """Return the tables of a status: pools, work, queues, and sentences about cost and expiry."""
+    return Group(
+        Text(f"Stack {status.stack}, cluster {status.cluster}, {time(status.time)}"),
+        Text(),
+        _pools(status.pools, status.time),
+        Text(),
+        *_work(status.work, status.time),
+        *_queues(status.queues, status.time),
+        *map(Text, _cost(status)),
+        Text(_expiry(status)),
+    )
+
+
+def _table(*columns: str, right: Sequence[str] = ()) -> Table:
+    table = Table(box=None, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
+    for column in columns:
+        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    return table
+
+
+def _pools(pools: Sequence[PoolStatus], now: datetime) -> Table:
+    counts = ("READY", "COMING", "CORDONED", *(("NOT READY",) if any(p.not_ready for p in pools) else ()))
+    right = (*counts, "MAX", "$/H")
+    table = _table("POOL", "CAPACITY", *counts, "MAX", "OLDEST", "$/H", right=right)
+    for pool in pools:
+        numbers = [pool.ready, pool.coming, pool.cordoned]
+        if "NOT READY" in counts:
+            numbers.append(pool.not_ready)
+        table.add_row(
+            Text(pool.name, style="" if pool.nodes else "dim"),
+            pool.capacity,
+            *(str(number or "-") for number in numbers),
+            str(pool.maximum),
+            age(now - pool.oldest) if pool.oldest else "",
+            "?" if pool.usd_per_hour is None else f"{pool.usd_per_hour:.2f}" if pool.nodes else "",
+        )
+    return table
+
+
+def _work(work: Sequence[WorkStatus], now: datetime) -> Iterator[RenderableType]:
+    if not work:
+        yield Text("No work runs.")
+        yield Text()
+        return
+    table = _table("WORK", "NAMESPACE", "PODS", "ON", "FOR", right=("PODS",))
+    for item in work[:_SHOWN]:
+        on = ", ".join(item.pools) or ("no node of the stack" if item.pods else "no pod")
+        table.add_row(
+            Text(f"{item.kind} {item.name}"), item.namespace, str(item.pods), on, age(now - item.since)
+        )
+    yield table
+    if len(work) > _SHOWN:
+        yield Text(f"… and {len(work) - _SHOWN} more, created later.")
+    yield Text()
+
+
+def _queues(queues: Sequence[QueueStatus], now: datetime) -> Iterator[RenderableType]:
+    if not queues:
+        return
+    table = _table("QUEUE", "STATE", "ADMITTED", "WAITING", right=("ADMITTED", "WAITING"))
+    for queue in queues:
+        table.add_row(
+            Text(queue.name), "held" if queue.held else "open", str(queue.admitted), str(len(queue.waiting))
+        )
+    yield table
+    for queue in queues:
+        for item in queue.waiting[:_SHOWN]:
+            yield from _reason(queue, item, now)
+        if len(queue.waiting) > _SHOWN:
+            yield Text(f"… and {len(queue.waiting) - _SHOWN} more in {queue.name}.")
+    yield Text()
+
+
+def _reason(queue: QueueStatus, item: WaitingWork, now: datetime) -> Iterator[RenderableType]:
+    yield Text(
+        f"{item.kind} {item.name} in {item.namespace} waits in {queue.name} for {age(now - item.since)}"
+        + (":" if item.reason else ".")
+    )
+    if item.reason:
+        yield Padding(Text(item.reason), (0, 0, 0, 2))
+
+
+def _cost(status: Status) -> Iterator[str]:
+    cost = status.cost
+    least = "at least " if cost.unknown else ""
+    yield (
+        f"Cost: {least}${cost.usd_per_hour:.2f} per hour now, ${cost.always_usd_per_hour:.2f} of it without "
+        "any node."
+    )
+    yield (
+        f"Since 00:00 UTC: at least ${cost.usd_since_midnight:.2f}, from the ages of the nodes that exist; "
+        "nodes that are gone are not included."
+    )
+    if cost.unknown:
+        yield f"Without a known price: {', '.join(cost.unknown)}."
+    if dates := sorted({cost.prices_of[0], cost.prices_of[-1]} if cost.prices_of else ()):
+        yield f"Prices of {' to '.join(dates)}."
+
+
+def _expiry(status: Status) -> str:
+    if status.expires is None:
+        return "The cluster is permanent."
+    if status.expires <= status.time:
+        return f"Expired at {time(status.expires)}, {age(status.time - status.expires)} ago."
+    left = status.expires - status.time
+    hours, minutes = divmod(int(left.total_seconds()) // 60, 60)
+    remaining = f"{several(hours, 'hour')} {minutes} min" if hours else several(minutes, "minute")
+    return f"Expires at {time(status.expires)}, in {remaining}."

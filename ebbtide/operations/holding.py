@@ -1,0 +1,90 @@
+"""Hold of the queues of a stack that sleeps: with stop policy Hold a ClusterQueue admits nothing, and work
+that is admitted goes on; with HoldAndDrain that is evicted, and waits (Kueue docs, ClusterQueue, stop policy,
+0.19).
+
+An annotation marks the queues that were held here, so that waking leaves a queue that a user held.
+"""
+
+import time
+from collections.abc import Iterable
+from typing import Final
+
+from ebbtide.kubernetes_api import Api, ApiError
+from ebbtide.kubernetes_api.parts import part, text
+from ebbtide.operations.draining import reserves_quota
+from ebbtide.operations.state import State
+
+_QUEUES: Final = "/apis/kueue.x-k8s.io/v1beta2/clusterqueues"
+_WORKLOADS: Final = "/apis/kueue.x-k8s.io/v1beta2/workloads"
+ASLEEP: Final = "ebbtide.dev/asleep"
+"""Annotation of a ClusterQueue that is held while its stack sleeps."""
+_TIMEOUT: Final = 900.0  # seconds until system nodes and Kueue's webhooks run; nodes come in 1 to 5 minutes
+_STEP: Final = 5.0
+
+
+def queues(state: State) -> frozenset[str]:
+    """Return the names of the ClusterQueues that the stack created."""
+    return frozenset(item.name for item in state.objects if item.kind == "ClusterQueue")
+
+
+def hold(api: Api, names: Iterable[str], *, drain: bool) -> None:
+    """Hold queues. One that a user holds stays as it is, unless it is to be drained.
+
+    Args:
+        api: the cluster.
+        names: names of the ClusterQueues.
+        drain: true to evict admitted work.
+
+    Raises:
+        ApiError: the API server does not answer or forbids it.
+    """
+    policy = "HoldAndDrain" if drain else "Hold"
+    for name in sorted(names):
+        queue = api.find(f"{_QUEUES}/{name}")
+        if queue is None:
+            continue
+        before = text(queue, "spec", "stopPolicy") or "None"
+        if before == policy or (before != "None" and not drain):
+            continue
+        known = part(queue, "metadata", "annotations").get(ASLEEP, before)
+        body = {"metadata": {"annotations": {ASLEEP: known}}, "spec": {"stopPolicy": policy}}
+        api.patch(f"{_QUEUES}/{name}", body)
+
+
+def release(api: Api, names: Iterable[str]) -> None:
+    """Give held queues their earlier stop policy back, once Kueue's webhooks answer.
+
+    Args:
+        api: the cluster.
+        names: names of the ClusterQueues.
+
+    Raises:
+        ApiError: the API server forbids it, or does not answer for 15 minutes.
+    """
+    end = time.monotonic() + _TIMEOUT
+    for name in sorted(names):
+        while True:
+            try:
+                _release(api, f"{_QUEUES}/{name}")
+                break
+            except ApiError as error:
+                if not error.unanswered or time.monotonic() > end:
+                    raise
+            time.sleep(_STEP)
+
+
+def _release(api: Api, path: str) -> None:
+    queue = api.find(path)
+    before = part(queue or {}, "metadata", "annotations").get(ASLEEP)
+    if before is not None:
+        api.patch(path, {"metadata": {"annotations": {ASLEEP: None}}, "spec": {"stopPolicy": before}})
+
+
+def reserving(api: Api, names: frozenset[str]) -> int:
+    """Return the number of workloads that reserve quota of the queues.
+
+    Raises:
+        ApiError: the API server does not answer or forbids it.
+    """
+    workloads = api.find(_WORKLOADS) or {}
+    return sum(reserves_quota(workload, names) for workload in workloads.get("items") or ())

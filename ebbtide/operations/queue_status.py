@@ -1,0 +1,129 @@
+"""The status of queues: which work waits, and why."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from ebbtide.kubernetes_api import Api, Object
+from ebbtide.kubernetes_api.parts import parts, text
+from ebbtide.operations.snapshot import Snapshot
+from ebbtide.operations.status_report import QueueStatus, WaitingWork
+from ebbtide.operations.work import root_of, roots
+from ebbtide.placement import Profile
+from ebbtide.workloads.objects import condition
+from ebbtide.workloads.reasons import queued_for
+
+_KUEUE: Final = "/apis/kueue.x-k8s.io/v1beta2"
+_REQUESTS: Final = "/apis/autoscaling.x-k8s.io/v1/provisioningrequests"
+_STATES: Final = ("Failed", "CapacityRevoked", "BookingExpired", "Provisioned", "Accepted")
+"""Conditions of a ProvisioningRequest, the latest first (cluster-autoscaler,
+apis/provisioningrequest/autoscaling.x-k8s.io/v1/types.go, 1.34)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Queueing:
+    """Objects of Kueue, and its ProvisioningRequests.
+
+    Attributes:
+        cluster_queues: the ClusterQueues.
+        local_queues: the LocalQueues.
+        requests: the ProvisioningRequests, each owned by a Workload.
+    """
+
+    cluster_queues: tuple[Object, ...] = ()
+    local_queues: tuple[Object, ...] = ()
+    requests: tuple[Object, ...] = ()
+
+
+def take_queueing(api: Api) -> Queueing:
+    """Read the objects of Kueue. A kind that is not installed has no objects.
+
+    Raises:
+        ApiError: the API server does not answer or forbids it.
+    """
+
+    def items(path: str) -> tuple[Object, ...]:
+        listed: Any = (api.find(path, resourceVersion="0") or {}).get("items")
+        return tuple(listed or ())
+
+    return Queueing(items(f"{_KUEUE}/clusterqueues"), items(f"{_KUEUE}/localqueues"), items(_REQUESTS))
+
+
+def queue_statuses(queueing: Queueing, snapshot: Snapshot, profile: Profile) -> tuple[QueueStatus, ...]:
+    """Return the status of the profile's queues.
+
+    Args:
+        queueing: Kueue's objects.
+        snapshot: the cluster's objects.
+        profile: the stack's profile.
+    """
+    held = {_name(queue) for queue in queueing.cluster_queues if _is_held(queue)}
+    leads_to = {
+        (text(queue, "metadata", "namespace"), _name(queue)): text(queue, "spec", "clusterQueue")
+        for queue in queueing.local_queues
+    }
+    owners = roots(snapshot)
+    requests = _by_workload(queueing.requests)
+    unfinished = [item for item in snapshot.workloads if not condition(item, "Finished")]
+    statuses: list[QueueStatus] = []
+    for queue in profile.queues:
+        local = {(item.namespace, item.name) for item in queue.local_queues}
+        own = [item for item in unfinished if _local_queue(item) in local]
+        waiting = [
+            _waiting(item, owners, requests.get(item["metadata"]["uid"]))
+            for item in own
+            if not condition(item, "Admitted")
+        ]
+        statuses.append(
+            QueueStatus(
+                name=queue.name,
+                held=any(leads_to.get(item) in held for item in local),
+                admitted=len(own) - len(waiting),
+                waiting=tuple(sorted(waiting, key=lambda item: (item.since, item.namespace, item.name))),
+            )
+        )
+    return tuple(statuses)
+
+
+def _waiting(
+    workload: Object, owners: Mapping[str, tuple[str, Object]], request: Object | None
+) -> WaitingWork:
+    item = root_of("Workload", workload, owners)
+    reasons = [queued_for(workload).rstrip("."), *([_state(request)] if request else [])]
+    return WaitingWork(
+        kind=item.kind,
+        namespace=item.namespace,
+        name=item.name,
+        since=datetime.fromisoformat(workload["metadata"]["creationTimestamp"]),
+        reason="; ".join(filter(None, reasons)),
+    )
+
+
+def _state(request: Object) -> str:
+    """Return the state of a ProvisioningRequest, with its message."""
+    for kind in _STATES:
+        if reached := condition(request, kind):
+            message = str(reached.get("message") or "").rstrip(".")
+            return f"ProvisioningRequest {kind}" + (f": {message}" if message else "")
+    return "ProvisioningRequest not accepted yet"
+
+
+def _by_workload(requests: Iterable[Object]) -> dict[str, Object]:
+    """Map uids of Workloads to their newest ProvisioningRequest: each retry creates one."""
+    newest = sorted(requests, key=lambda item: item["metadata"]["creationTimestamp"])
+    return {
+        owner["uid"]: request for request in newest for owner in parts(request, "metadata", "ownerReferences")
+    }
+
+
+def _is_held(queue: Object) -> bool:
+    return text(queue, "spec", "stopPolicy") not in {"", "None"}
+
+
+def _local_queue(workload: Object) -> tuple[str, str]:
+    return text(workload, "metadata", "namespace"), text(workload, "spec", "queueName")
+
+
+def _name(item: Object) -> str:
+    return str(item["metadata"]["name"])

@@ -1,0 +1,74 @@
+"""Prices of a deployed stack: of its nodes, and of what is paid without any."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ebbtide.reading import read_clusters, read_pools
+from ebbtide.review.cost import CLOUD_NAT, Amount, charges, cloud_nat, node_price, total
+from ebbtide.review.state import recording_of
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An item that is billed without any node: its name and its amount."""
+
+    name: str
+    amount: Amount
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Prices of a stack, USD per hour.
+
+    Attributes:
+        idle: the amount without work.
+        idle_of_nodes: the part of it for nodes.
+        items: what is billed without nodes: control plane, addresses, gateways, disks of add-ons.
+        has_nat: true if the stack created a Cloud NAT gateway, which is billed by node.
+        nodes: the amount of a node, by the pool's name in the cloud.
+    """
+
+    idle: Amount
+    idle_of_nodes: Amount
+    items: tuple[Item, ...]
+    has_nat: bool
+    nodes: Mapping[str, Amount]
+
+    def without_nodes(self) -> Amount:
+        """Return the amount without nodes."""
+        return self.at({})
+
+    def at(self, counts: Mapping[str, int]) -> Amount:
+        """Return the amount at node counts, by the pools' names in the cloud."""
+        gateway = cloud_nat(sum(counts.values())) if self.has_nat else Amount()
+        fixed = total(item.amount for item in self.items)
+        return fixed + self.of_nodes(counts) + gateway
+
+    def of_nodes(self, counts: Mapping[str, int]) -> Amount:
+        """Return the amount of nodes alone."""
+        return total(
+            self.nodes.get(name, Amount(unknown=(f"pool {name}",))) * count for name, count in counts.items()
+        )
+
+
+def rates(exported: Mapping[str, Any]) -> Rates:
+    """Return the prices of a stack, from the document of `pulumi stack export`.
+
+    Raises:
+        StateError: the document is not an exported state.
+    """
+    stack, project = exported["deployment"]["resources"][0]["urn"].removeprefix("urn:pulumi:").split("::")[:2]
+    recording = recording_of(json.dumps(exported), project=project, stack=stack, file="The state")
+    pools = read_pools(recording)
+    items = charges(recording, read_clusters(recording), pools)
+    return Rates(
+        idle=total(charge.idle for charge in items),
+        idle_of_nodes=total(charge.idle for charge in items if charge.pool),
+        items=tuple(
+            Item(charge.item, charge.idle) for charge in items if not charge.pool and charge.item != CLOUD_NAT
+        ),
+        has_nat=any(charge.item == CLOUD_NAT for charge in items),
+        nodes={pool.name: node_price(pool) for pool in pools},
+    )

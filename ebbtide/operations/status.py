@@ -1,0 +1,184 @@
+"""The status of a stack: nodes, work, queues and cost, from its state and its cluster's API."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum, auto
+from typing import Any, Final
+
+from ebbtide.kubernetes_api import Api, Object
+from ebbtide.kubernetes_api.parts import part, text
+from ebbtide.operations import access, state
+from ebbtide.operations.queue_status import Queueing, queue_statuses, take_queueing
+from ebbtide.operations.rates import Rates, rates
+from ebbtide.operations.snapshot import Snapshot, take
+from ebbtide.operations.status_report import CostStatus, PoolStatus, Status, WorkStatus
+from ebbtide.operations.work import pools_of_nodes, work
+from ebbtide.placement import PoolProfile, Profile
+from ebbtide.placement.aks_marks import AGENT_POOL
+from ebbtide.placement.gke_marks import NODE_POOL
+from ebbtide.review.cost import Amount
+from ebbtide.workloads.objects import condition
+
+UNKNOWN: Final = "its status is unknown"
+_START: Final = timedelta(minutes=15)
+"""Time that a node takes to become ready, at most: GKE's and AKS' autoscalers give up after as long
+(cluster-autoscaler, `max-node-provision-time`)."""
+_HOUR: Final = timedelta(hours=1)
+
+
+class _NodeState(Enum):
+    READY = auto()
+    COMING = auto()
+    CORDONED = auto()
+    NOT_READY = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A stack whose status is read repeatedly: its state is read once.
+
+    Attributes:
+        name: the stack's name.
+        state: its state.
+        rates: its prices.
+        profile: its profile.
+        api: its cluster.
+    """
+
+    name: str
+    state: state.State
+    rates: Rates
+    profile: Profile
+    api: Api
+
+
+def source(name: str, exported: Mapping[str, Any], outputs: Mapping[str, Any]) -> Source:
+    """Return the source of a stack's status.
+
+    Args:
+        name: the stack's name.
+        exported: the document of `pulumi stack export`.
+        outputs: the stack's outputs.
+
+    Raises:
+        OperationError: an output is missing or unusable.
+    """
+    api, profile = access.connected(outputs, UNKNOWN)
+    return Source(name, state.read(exported["deployment"]), rates(exported), profile, api)
+
+
+def read(of: Source, now: datetime) -> Status:
+    """Read the status.
+
+    Args:
+        of: the stack.
+        now: the time.
+
+    Raises:
+        OperationError: the cluster does not answer, or denies access.
+    """
+    with access.reaching(UNKNOWN):
+        snapshot, queueing = take(of.api), take_queueing(of.api)
+        system = of.api.get("/api/v1/namespaces/kube-system")
+    return status(of, snapshot, queueing, _created(system), now)
+
+
+def status(of: Source, snapshot: Snapshot, queueing: Queueing, created: datetime, now: datetime) -> Status:
+    """Derive the status.
+
+    Args:
+        of: the stack.
+        snapshot: the cluster's objects.
+        queueing: Kueue's objects.
+        created: the cluster's creation time.
+        now: the time.
+    """
+    profile = of.profile
+    own = pools_of_nodes(snapshot.nodes, profile)
+    nodes = [node for node in snapshot.nodes if node["metadata"]["name"] in own]
+    queues = queue_statuses(queueing, snapshot, profile)
+    waiting = {(item.kind, item.namespace, item.name) for queue in queues for item in queue.waiting}
+    return Status(
+        stack=of.name,
+        cluster=profile.cluster,
+        time=now,
+        expires=of.state.expires,
+        pools=tuple(
+            _pool(pool, [node for node in nodes if own[node["metadata"]["name"]] == pool.name], of.rates, now)
+            for pool in profile.pools
+        ),
+        work=tuple(
+            WorkStatus(
+                kind=item.kind,
+                namespace=item.namespace,
+                name=item.name,
+                since=item.since,
+                pods=item.pods,
+                pools=item.pools,
+            )
+            for item in work(snapshot, profile, of.state)
+            if (item.kind, item.namespace, item.name) not in waiting
+        ),
+        queues=queues,
+        cost=_cost(nodes, of.rates, created, now),
+    )
+
+
+def _pool(pool: PoolProfile, nodes: list[Object], prices: Rates, now: datetime) -> PoolStatus:
+    states = Counter(_state(node, now) for node in nodes)
+    cost = _nodes_amount(nodes, prices)
+    return PoolStatus(
+        name=pool.name,
+        capacity=pool.capacity,
+        machine=pool.machine,
+        ready=states[_NodeState.READY],
+        coming=states[_NodeState.COMING],
+        cordoned=states[_NodeState.CORDONED],
+        not_ready=states[_NodeState.NOT_READY],
+        maximum=pool.max_nodes,
+        oldest=min(map(_created, nodes), default=None),
+        usd_per_hour=None if cost.unknown and not cost.prices else round(cost.known, 4),
+    )
+
+
+def _state(node: Object, now: datetime) -> _NodeState:
+    if part(node, "spec").get("unschedulable"):
+        return _NodeState.CORDONED
+    if condition(node, "Ready"):
+        return _NodeState.READY
+    return _NodeState.COMING if now - _created(node) < _START else _NodeState.NOT_READY
+
+
+def _created(item: Object) -> datetime:
+    return datetime.fromisoformat(item["metadata"]["creationTimestamp"])
+
+
+def _cloud_pool(node: Object) -> str:
+    """Return the cloud's name of a node's pool."""
+    labels = part(node, "metadata", "labels")
+    return text(labels, NODE_POOL) or text(labels, AGENT_POOL)
+
+
+def _nodes_amount(nodes: Iterable[Object], prices: Rates) -> Amount:
+    return prices.of_nodes(Counter(map(_cloud_pool, nodes)))
+
+
+def _cost(nodes: list[Object], prices: Rates, created: datetime, now: datetime) -> CostStatus:
+    """Return the cost now and since midnight, which has Cloud NAT at its price without nodes."""
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+
+    def hours(since: datetime) -> float:
+        return max(0.0, (now - max(since, midnight)) / _HOUR)
+
+    total, always = prices.at(Counter(map(_cloud_pool, nodes))), prices.without_nodes()
+    of_nodes = sum(_nodes_amount([node], prices).known * hours(_created(node)) for node in nodes)
+    return CostStatus(
+        usd_per_hour=round(total.known, 4),
+        always_usd_per_hour=round(always.known, 4),
+        usd_since_midnight=round(of_nodes + always.known * hours(created), 4),
+        midnight=midnight,
+        unknown=total.unknown,
+        prices_of=tuple(sorted({price.as_of for price in total.prices if price.as_of})),
+    )

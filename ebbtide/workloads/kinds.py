@@ -1,0 +1,157 @@
+"""Kinds of work that are followed: Jobs, TrainJobs, and pipeline runs, which are Workflows of Argo.
+
+Each is read in the terms of a Job, so that progress and end are derived once.
+"""
+
+import http
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ebbtide.invocation import command_line
+from ebbtide.kubernetes_api import Api, ApiError
+from ebbtide.workloads.cluster import ClusterError, explained
+from ebbtide.workloads.objects import Object
+
+_RUN: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""Ids of runs of Kubeflow Pipelines."""
+RUN_LABEL: Final = "pipeline/runid"
+"""Label of a run's Workflow and pods (kubeflow/pipelines, backend/src/common/util/consts.go, 2.17)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of work.
+
+    Attributes:
+        name: for users, as `TrainJob`.
+        path: the path of its objects, with a placeholder for the namespace.
+        pod_label: returns the label of its pods, `key=value`.
+        as_job: returns an object in the terms of a Job.
+    """
+
+    name: str
+    path: str
+    pod_label: Callable[[Object], str]
+    as_job: Callable[[Object], Object]
+
+
+def _unchanged(item: Object) -> Object:
+    return item
+
+
+def _run(workflow: Object) -> Object:
+    """Return a Workflow in the terms of a Job: its pods are the completions, its failed pods are tries.
+
+    Source: Argo Workflows 4.0, pkg/apis/workflow/v1alpha1/workflow_types.go, `WorkflowStatus`.
+    """
+    status: Object = workflow.get("status") or {}
+    every: dict[str, Object] = status.get("nodes") or {}
+    nodes = [node for node in every.values() if node.get("type") == "Pod"]
+    phases = [node.get("phase") for node in nodes]
+    conditions: list[Object] = []
+    end = {"status": "True", "lastTransitionTime": status.get("finishedAt")}
+    match status.get("phase"):
+        case "Succeeded":
+            conditions.append({"type": "Complete", **end})
+        case "Failed" | "Error":
+            conditions.append({"type": "Failed", "message": status.get("message") or "", **end})
+        case _:
+            pass
+    return {
+        "kind": "Pipeline run",
+        "metadata": workflow["metadata"],
+        "spec": {"completions": len(nodes) or 1, "suspend": bool(workflow["spec"].get("suspend"))},
+        "status": {
+            "succeeded": phases.count("Succeeded"),
+            "failed": phases.count("Failed") + phases.count("Error"),
+            "conditions": conditions,
+        },
+    }
+
+
+JOB: Final = Kind(
+    "Job",
+    "/apis/batch/v1/namespaces/{}/jobs",
+    lambda job: f"batch.kubernetes.io/controller-uid={job['metadata']['uid']}",
+    _unchanged,
+)
+TRAIN_JOB: Final = Kind(
+    "TrainJob",
+    "/apis/trainer.kubeflow.org/v1alpha1/namespaces/{}/trainjobs",
+    # The JobSet of a TrainJob has its name (kubeflow/trainer 2.3, pkg/runtime/framework/plugins/jobset).
+    lambda job: f"jobset.sigs.k8s.io/jobset-name={job['metadata']['name']}",
+    _unchanged,
+)
+PIPELINE_RUN: Final = Kind(
+    "pipeline run",
+    "/apis/argoproj.io/v1alpha1/namespaces/{}/workflows",
+    lambda workflow: f"workflows.argoproj.io/workflow={workflow['metadata']['name']}",
+    _run,
+)
+_KINDS: Final = (JOB, TRAIN_JOB, PIPELINE_RUN)
+
+
+def kind_of(api: Api, name: str, namespace: str) -> tuple[Kind, str]:
+    """Return the kind of work with a name, and the name of its object.
+
+    Args:
+        api: the cluster's.
+        name: of a Job, a TrainJob or a Workflow, or the id of a pipeline run.
+        namespace: its namespace.
+
+    Raises:
+        ClusterError: there is none, one may not see Jobs, or there is no answer.
+    """
+    try:
+        if _RUN.fullmatch(name):
+            path = PIPELINE_RUN.path.format(namespace)
+            runs: list[Any] = (api.find(path, labelSelector=f"{RUN_LABEL}={name}") or {}).get("items") or []
+            if runs:
+                return PIPELINE_RUN, runs[0]["metadata"]["name"]
+        for kind in _KINDS:
+            if _exists(api, kind, name, namespace):
+                return kind, name
+    except ApiError as error:
+        raise ClusterError(lost(error, JOB, name, namespace, known=False)) from None
+    raise ClusterError(
+        lost(ApiError(http.HTTPStatus.NOT_FOUND, ""), JOB, name, namespace, known=False)
+    ) from None
+
+
+def _exists(api: Api, kind: Kind, name: str, namespace: str) -> bool:
+    try:
+        return api.find(f"{kind.path.format(namespace)}/{name}") is not None
+    except ApiError as error:
+        if error.forbidden and kind is not JOB:
+            return False
+        raise
+
+
+def lost(error: ApiError, kind: Kind, name: str, namespace: str, *, known: bool) -> str:
+    """Return the message for work that cannot be read.
+
+    Args:
+        error: the refusal.
+        kind: its kind.
+        name: its name.
+        namespace: its namespace.
+        known: true if it was read before.
+    """
+    match error.status:
+        case http.HTTPStatus.NOT_FOUND if known:
+            return f"The {kind.name} {name} is gone before its end was seen: it was deleted."
+        case http.HTTPStatus.NOT_FOUND:
+            logs = command_line("logs", "--namespace", namespace, "--job", name)
+            return (
+                f"There is no Job, TrainJob or pipeline run {name} in namespace {namespace}: it may have "
+                f"ended and been deleted after its time to live. A Job's logs: `{logs}`."
+            )
+        case http.HTTPStatus.FORBIDDEN:
+            return (
+                f"You may not follow {kind.name}s in namespace {namespace}: have yourself made a member of "
+                f"its team. ({error.message})"
+            )
+        case _:
+            return explained(error)

@@ -1,0 +1,133 @@
+"""Sleep and wake of a stack's machines: the real engine, and the clouds' REST APIs from the same store."""
+
+import copy
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ebbtide.catalog import CloudKind
+from ebbtide.cloud_apis import azure_power, google_power
+from ebbtide.cloud_apis.errors import CloudApiError
+from ebbtide.cloud_apis.interfaces import ClusterPower
+from ebbtide.operations.power import own_cluster
+from ebbtide_rehearsal.cloud.azure import AzureProvider
+from ebbtide_rehearsal.cloud.faults import API_ERROR, InjectedFault
+from ebbtide_rehearsal.cloud.gcp import Gcp
+from ebbtide_rehearsal.cloud.pools import all_pools
+from ebbtide_rehearsal.cloud.store import Store
+from rehearsal.tests.control_planes import FakeControlPlanes
+from rehearsal.tests.engine.any_objects import AnyObjects
+from rehearsal.tests.engine.running import Stack, running
+from rehearsal.tests.unit.rest_clouds import RestClouds, rest_clouds
+from tests.declarations import AKS, GKE, Declaration
+
+pytestmark = pytest.mark.engine
+
+_BASES: dict[CloudKind, Declaration] = {CloudKind.GKE: GKE, CloudKind.AKS: AKS}
+
+
+@pytest.fixture(autouse=True)
+def _no_sleep(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (azure_power, google_power):
+        monkeypatch.setattr(module, "_STEP", 0.0)
+
+
+def _ephemeral(cloud: CloudKind) -> Declaration:
+    base = copy.deepcopy(_BASES[cloud])
+    system, work, *_ = base["pools"]
+    fixed = {**work, "name": "fixed", "nodes": {"count": 2}}
+    return base | {"lifetime": {"hours": 8}, "pools": [system, work, fixed]}
+
+
+def _power(stack: Stack, clouds: RestClouds) -> ClusterPower:
+    deployment = {"resources": stack.state()}
+    cluster = own_cluster("test", deployment)
+    return clouds.power(cluster.cloud, cluster.id, cluster.pools)
+
+
+def _sizes(store: Store) -> dict[str, tuple[int, int, int, bool]]:
+    return {
+        pool.name: (pool.minimum, pool.maximum, pool.initial, pool.autoscaled) for pool in all_pools(store)
+    }
+
+
+def _nodes_at_least(store: Store) -> int:
+    return sum(pool.initial if not pool.autoscaled else pool.minimum for pool in all_pools(store))
+
+
+@pytest.mark.parametrize("cloud", CloudKind)
+def test_machines_stop_and_start(cloud: CloudKind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of them stop, and come back as they were declared; to the engine nothing has changed. Stopping what
+    is stopped, and starting what runs, does nothing."""
+    store, planes = Store(tmp_path / "cloud.sqlite"), FakeControlPlanes()
+    provider = Gcp(store, planes) if cloud is CloudKind.GKE else AzureProvider(store, planes)
+    with running(tmp_path / "engine", store, provider, AnyObjects()) as stack:
+        stack.declare(_ephemeral(cloud))
+        stack.up()
+        before = _sizes(store)
+        assert _nodes_at_least(store) > 0
+        with rest_clouds(tmp_path, monkeypatch, store=store) as clouds:
+            power, steps = _power(stack, clouds), list[str]()
+            assert power.refusal() == ""
+            assert not power.is_stopped()
+            power.stop(steps.append)
+            assert power.is_stopped()
+            assert _nodes_at_least(store) == 0
+            assert not any(pool.autoscaled for pool in all_pools(store))
+            told = len(steps)
+            power.stop(steps.append)
+            assert len(steps) == told > 0
+            assert stack.preview().changed == {}
+            power.start(steps.append)
+            assert not power.is_stopped()
+            assert _sizes(store) == before
+            told = len(steps)
+            power.start(steps.append)
+            assert len(steps) == told
+        assert stack.preview().changed == {}
+        stack.refresh()
+        assert stack.preview().changed == {}
+
+
+@pytest.mark.parametrize("cloud", CloudKind)
+def test_an_interrupted_stop_continues(
+    cloud: CloudKind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cloud refuses once, on the way; the same call again completes it."""
+    store, planes = Store(tmp_path / "cloud.sqlite"), FakeControlPlanes()
+    provider = Gcp(store, planes) if cloud is CloudKind.GKE else AzureProvider(store, planes)
+    operation = {
+        CloudKind.GKE: "container.nodePools.setSize",
+        CloudKind.AKS: "Microsoft.ContainerService/managedClusters/stop/action",
+    }[cloud]
+    details: dict[str, Any] = {"status": 409, "message": "Another operation is in progress"}
+    with running(tmp_path / "engine", store, provider, AnyObjects()) as stack:
+        stack.declare(_ephemeral(cloud))
+        stack.up()
+        with rest_clouds(tmp_path, monkeypatch, store=store) as clouds:
+            power = _power(stack, clouds)
+            store.ask(InjectedFault(API_ERROR, operation, 1, details))
+            with pytest.raises(CloudApiError, match="Another operation is in progress"):
+                power.stop(lambda _: None)
+            assert not power.is_stopped()
+            power.stop(lambda _: None)
+            assert power.is_stopped()
+
+
+def test_clusters_that_are_never_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """AKS with node auto-provisioning: known before anything is asked of it, and refused by the cloud."""
+    store, planes = Store(tmp_path / "cloud.sqlite"), FakeControlPlanes()
+    with running(tmp_path / "engine", store, AzureProvider(store, planes), AnyObjects()) as stack:
+        stack.declare(_ephemeral(CloudKind.AKS))
+        stack.up()
+        cluster = next(item for item in store.resources() if item.type.endswith(":ManagedCluster"))
+        provisioning = {**cluster.inputs, "nodeProvisioningProfile": {"mode": "Auto"}}
+        store.put(replace(cluster, inputs=provisioning))
+        with rest_clouds(tmp_path, monkeypatch, store=store) as clouds:
+            power = _power(stack, clouds)
+            assert "node auto-provisioning" in power.refusal()
+            with pytest.raises(CloudApiError, match="node auto provisioning"):
+                power.stop(lambda _: None)
+            assert not power.is_stopped()

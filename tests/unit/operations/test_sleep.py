@@ -1,0 +1,235 @@
+"""Sleep and wake of a stack, with a cluster and a cloud that are given."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ebbtide.catalog import CloudKind
+from ebbtide.kubernetes_api import JSON, MERGE_PATCH, Api, ApiError
+from ebbtide.kubernetes_api.parts import part
+from ebbtide.operations import access, holding
+from ebbtide.operations.errors import OperationError
+from ebbtide.operations.power import OwnCluster, own_cluster
+from ebbtide.operations.rates import Item as Billed
+from ebbtide.operations.rates import Rates
+from ebbtide.operations.sleep import Running, Sleeper, sleep, wake
+from ebbtide.operations.state import Item
+from ebbtide.placement import Profile
+from ebbtide.review.cost import Amount
+from tests.unit.operations.objects import PROFILE, STATE, Object, condition, made, node, pod
+
+_KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
+_QUEUE = f"{_KUEUE}/clusterqueues/cpu"
+_ADMITTED = {**condition("QuotaReserved"), "admission": {"clusterQueue": "cpu"}}
+
+
+class _Cluster(Api):
+    """A cluster of objects by path. Work that is drained ends.
+
+    Attributes:
+        objects: objects and lists, by path.
+        silent: the number of patches that are not answered.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self.silent = 0
+        self.objects: dict[str, Any] = {_QUEUE: {"metadata": {"name": "cpu"}, "spec": {}}}
+
+    def runs(self, *, is_queued: bool = True) -> None:
+        """Let a Job run on a pool."""
+        job = made("train")
+        self.objects["/api/v1/nodes"] = {"items": [node("n", "spot")]}
+        self.objects["/api/v1/pods"] = {"items": [pod("train-0", owner=("Job", job))]}
+        self.objects["/apis/batch/v1/jobs"] = {"items": [job]}
+        if is_queued:
+            self.objects[f"{_KUEUE}/workloads"] = {"items": [made("w", owner=("Job", job), status=_ADMITTED)]}
+
+    def ends(self) -> None:
+        """End the Job."""
+        for path in ("/api/v1/pods", f"{_KUEUE}/workloads"):
+            self.objects.pop(path, None)
+
+    def get(self, path: str, *, accept: str = JSON, **query: str) -> Object:  # noqa: ARG002 - as its base
+        if path not in self.objects:
+            raise ApiError(404, "not found")
+        return self.objects[path]
+
+    def patch(self, path: str, body: Any, kind: str = MERGE_PATCH, **query: str) -> Object:  # noqa: ARG002
+        if self.silent:
+            self.silent -= 1
+            raise ApiError(500, "failed calling webhook")
+        before = self.objects[path]
+        annotations = {**part(before, "metadata", "annotations"), **body["metadata"]["annotations"]}
+        kept = {key: value for key, value in annotations.items() if value is not None}
+        self.objects[path] = {
+            "metadata": {**before["metadata"], "annotations": kept},
+            "spec": {**before["spec"], **body["spec"]},
+        }
+        if body["spec"]["stopPolicy"] == "HoldAndDrain":
+            self.ends()
+        return self.objects[path]
+
+    @property
+    def policy(self) -> str:
+        """The stop policy of the queue."""
+        return self.objects[_QUEUE]["spec"].get("stopPolicy", "None")
+
+
+class _Power:
+    """The power of a cluster."""
+
+    def __init__(self, refusal: str = "") -> None:
+        self.stopped, self._refusal = False, refusal
+
+    def refusal(self) -> str:
+        return self._refusal
+
+    def is_stopped(self) -> bool:
+        return self.stopped
+
+    def stop(self, say: Callable[[str], None]) -> None:
+        say("machines stop")
+        self.stopped = True
+
+    def start(self, say: Callable[[str], None]) -> None:
+        say("machines start")
+        self.stopped = False
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> _Cluster:
+    """A cluster without work, with one queue."""
+    made_cluster = _Cluster()
+
+    def connected(_outputs: object, _consequence: str) -> tuple[Api, Profile]:
+        return made_cluster, PROFILE
+
+    monkeypatch.setattr(access, "connected", connected)
+    monkeypatch.setattr(holding, "_STEP", 0.0)
+    return made_cluster
+
+
+def _sleeper(power: _Power, cloud: CloudKind = CloudKind.GKE) -> Sleeper:
+    queue = Item("ClusterQueue", "", "cpu")
+    prices = Rates(
+        idle=Amount(0.4),
+        idle_of_nodes=Amount(0.2),
+        items=(Billed("control plane", Amount(0.1)), Billed("address", Amount(0.05))),
+        has_nat=False,
+        nodes={},
+    )
+    state = replace(STATE, owns_cluster=True, objects=STATE.objects | {queue})
+    return Sleeper("dev", state, OwnCluster(cloud, "id", "train", ()), power, prices, {})
+
+
+def _said(power: _Power, running: Running = Running.REFUSE, **options: Any) -> tuple[bool, str]:
+    lines: list[str] = []
+    done = sleep(_sleeper(power, **options), running, lines.append)
+    return done, "\n".join(lines)
+
+
+def test_an_idle_stack_sleeps_and_wakes(cluster: _Cluster) -> None:
+    """Its queues are held before its machines stop, and released after they start; the amounts are named."""
+    power = _Power()
+    done, said = _said(power)
+    assert (done, power.stopped, cluster.policy) == (True, True, "Hold")
+    assert said.index("The queues are held") < said.index("machines stop")
+    assert "it saves $0.20 per hour" in said
+    assert "Still billed, $0.15 per hour: control plane, address." in said
+    assert "Stack dev is asleep." in _said(power)[1]
+    lines: list[str] = []
+    cluster.silent = 2
+    wake(_sleeper(power), lines.append)
+    assert (power.stopped, cluster.policy) == (False, "None")
+    assert holding.ASLEEP not in cluster.objects[_QUEUE]["metadata"]["annotations"]
+    assert lines[-1] == "Stack dev is awake."
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_stopped_aks_cluster_has_no_control_plane() -> None:
+    """It is not among what is still billed."""
+    assert "Still billed, $0.05 per hour: address." in _said(_Power(), cloud=CloudKind.AKS)[1]
+
+
+def test_running_work_is_asked_for(cluster: _Cluster) -> None:
+    """It is named, and nothing changes; --now evicts it."""
+    cluster.runs()
+    power = _Power()
+    done, said = _said(power)
+    assert (done, power.stopped, cluster.policy) == (False, False, "None")
+    assert "Job train in research: 1 pod on spot" in said
+    assert "sleep dev --wait" in said
+    assert "sleep dev --now" in said
+    done, _ = _said(power, Running.END)
+    assert (done, power.stopped, cluster.policy) == (True, True, "HoldAndDrain")
+
+
+def test_running_work_is_waited_for(cluster: _Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing else is admitted meanwhile, and the machines stop after its end."""
+    cluster.runs()
+    waits: list[str] = []
+
+    def pass_time(_seconds: float) -> None:
+        waits.append(cluster.policy)
+        if len(waits) == 3:
+            cluster.ends()
+
+    monkeypatch.setattr("ebbtide.operations.sleep.time.sleep", pass_time)
+    power = _Power()
+    assert _said(power, Running.WAIT)[0]
+    assert waits == ["Hold"] * 3
+    assert power.stopped
+
+
+def test_a_queue_that_a_user_holds_stays_held(cluster: _Cluster) -> None:
+    """Waking releases what sleeping held."""
+    cluster.objects[_QUEUE]["spec"] = {"stopPolicy": "Hold"}
+    power = _Power()
+    assert _said(power)[0]
+    wake(_sleeper(power), lambda _: None)
+    assert cluster.policy == "Hold"
+
+
+def test_a_cluster_that_cannot_sleep(cluster: _Cluster) -> None:
+    """It is refused before anything is touched."""
+    power = _Power("It has node auto-provisioning.")
+    with pytest.raises(OperationError, match="cannot sleep, and nothing was changed"):
+        _said(power)
+    assert (power.stopped, cluster.policy) == (False, "None")
+
+
+def test_only_a_cluster_of_ones_own_is_stopped() -> None:
+    """An existing cluster has other users."""
+    existing = {"type": "gcp:container/cluster:Cluster", "id": "c", "external": True}
+    with pytest.raises(OperationError, match="no cluster of its own"):
+        own_cluster("dev", {"resources": [existing]})
+
+
+def test_pools_go_back_to_their_declared_sizes() -> None:
+    """Those of the system first; nodes are counted in each zone, but for totals."""
+    cluster = {"type": "gcp:container/cluster:Cluster", "id": "projects/p/locations/l/clusters/c"}
+
+    def size(name: str, **inputs: Any) -> dict[str, Any]:
+        return {
+            "type": "gcp:container/nodePool:NodePool",
+            "id": f"{cluster['id']}/nodePools/{name}",
+            "inputs": inputs,
+            "outputs": {"nodeLocations": ["a", "b", "c"]},
+        }
+
+    pools = own_cluster(
+        "dev",
+        {
+            "resources": [
+                cluster,
+                size("spot", autoscaling={"totalMinNodeCount": 0, "totalMaxNodeCount": 9, "__defaults": []}),
+                size("fixed", nodeCount=2),
+                size("system", autoscaling={"totalMinNodeCount": 4, "totalMaxNodeCount": 9}),
+            ]
+        },
+    ).pools
+    assert [(pool.name, pool.count) for pool in pools] == [("fixed", 2), ("system", 2), ("spot", 0)]
+    assert pools[2].autoscaling == {"totalMinNodeCount": 0, "totalMaxNodeCount": 9}

@@ -1,0 +1,146 @@
+"""The status of a stack, from the objects of its cluster."""
+
+import re
+from dataclasses import replace
+from datetime import timedelta
+from io import StringIO
+from typing import Any, cast
+
+from rich.console import Console
+
+from ebbtide.cli.status_tables import tables
+from ebbtide.kubernetes_api import Api
+from ebbtide.operations.queue_status import Queueing
+from ebbtide.operations.rates import Item, Rates
+from ebbtide.operations.snapshot import Snapshot
+from ebbtide.operations.status import Source, status
+from ebbtide.operations.status_report import Status
+from ebbtide.review.cost import Amount
+from tests.unit.operations.objects import NOW, PROFILE, STATE, Object, condition, made, node, pod
+
+_PRICES = Rates(
+    idle=Amount(0.3),
+    idle_of_nodes=Amount(0.2),
+    items=(Item("control plane", Amount(0.1)),),
+    has_nat=False,
+    nodes={"system": Amount(0.2), "spot": Amount(0.05)},
+)
+_SOURCE = Source("dev", replace(STATE, expires=NOW + timedelta(hours=3)), _PRICES, PROFILE, cast("Api", None))
+
+
+def _node(name: str, pool: str, minutes: int, *, ready: str = "True", cordoned: bool = False) -> Object:
+    made_node = made(name, minutes=minutes, status={"conditions": [{"type": "Ready", "status": ready}]})
+    labels = {**node(name, pool)["metadata"]["labels"], "cloud.google.com/gke-nodepool": pool}
+    made_node["metadata"]["labels"] = labels
+    return {**made_node, "spec": {"unschedulable": cordoned}}
+
+
+def _workload(job: Object, **status: Any) -> Object:
+    return made("w-" + job["metadata"]["name"], owner=("Job", job), spec={"queueName": "ours"}, status=status)
+
+
+def _status(snapshot: Snapshot, *, queueing: Queueing | None = None, hours: float = 5) -> Status:
+    return status(_SOURCE, snapshot, queueing or Queueing(), NOW - timedelta(hours=hours), NOW)
+
+
+def _text(of: Status) -> str:
+    output = StringIO()
+    Console(file=output, width=80).print(tables(of))
+    return output.getvalue()
+
+
+def test_nodes_are_counted_once() -> None:
+    """Each is ready, coming, cordoned or no longer ready."""
+    nodes = (
+        _node("s", "system", 600),
+        _node("a", "spot", 30),
+        _node("b", "spot", 2, ready="False"),
+        _node("c", "spot", 40, ready="Unknown"),
+        _node("d", "spot", 50, ready="Unknown", cordoned=True),
+        {"metadata": {"name": "theirs"}},
+    )
+    system, spot = _status(Snapshot(nodes=nodes)).pools
+    assert (system.ready, system.nodes, system.maximum) == (1, 1, 2)
+    assert (spot.ready, spot.coming, spot.cordoned, spot.not_ready) == (1, 1, 1, 1)
+    assert spot.oldest == NOW - timedelta(minutes=50)
+    assert (spot.capacity, spot.usd_per_hour) == ("spot", 0.2)
+
+
+def test_the_cost_is_of_the_nodes_that_exist() -> None:
+    """Now: each node's price and what is always paid. Since midnight: each for as long as it exists, from
+    midnight on."""
+    nodes = (_node("s", "system", 60 * 30), _node("a", "spot", 60))
+    cost = _status(Snapshot(nodes=nodes)).cost
+    assert (cost.usd_per_hour, cost.always_usd_per_hour) == (0.35, 0.1)
+    assert cost.usd_since_midnight == round(12 * 0.2 + 1 * 0.05 + 5 * 0.1, 4)
+    assert cost.midnight == NOW.replace(hour=0)
+
+
+def test_a_pool_without_a_price() -> None:
+    """Its nodes are named as not included."""
+    unpriced = replace(_SOURCE, rates=replace(_PRICES, nodes={}))
+    report = status(unpriced, Snapshot(nodes=(_node("a", "spot", 5),)), Queueing(), NOW, NOW)
+    assert report.cost.unknown == ("pool spot",)
+    assert report.pools[1].usd_per_hour is None
+    assert "at least $0.10 per hour now" in _text(report)
+
+
+def test_who_waits_for_what() -> None:
+    """The reason is Kueue's, the admission check's and the ProvisioningRequest's; work that waits is no
+    running work."""
+    runs, full, queued = made("runs"), made("full", minutes=9), made("queued")
+    check = {"name": "dws", "state": "Pending", "message": "waiting for capacity"}
+    workload = _workload(queued, **condition("QuotaReserved"), admissionChecks=[check])
+    request = made("r", owner=("Workload", workload), status=condition("Accepted"))
+    missing = {
+        "type": "QuotaReserved",
+        "status": "False",
+        "message": "insufficient unused quota for cpu in flavor spot",
+    }
+    report = _status(
+        Snapshot(
+            nodes=(_node("n", "spot", 30),),
+            pods=(pod("runs-0", owner=("Job", runs)),),
+            controllers={"Job": (runs, full, queued)},
+            workloads=(
+                _workload(runs, **condition("Admitted")),
+                _workload(full, conditions=[missing]),
+                workload,
+            ),
+        ),
+        queueing=Queueing(requests=(request,)),
+    )
+    (queue,) = report.queues
+    assert (queue.name, queue.admitted, queue.held) == ("cpu", 1, False)
+    assert [(item.name, item.reason) for item in queue.waiting] == [
+        ("full", "insufficient unused quota for cpu in flavor spot"),
+        ("queued", "its quota is reserved; dws: waiting for capacity; ProvisioningRequest Accepted"),
+    ]
+    assert [(item.name, item.pools) for item in report.work] == [("runs", ("spot",))]
+
+
+def test_a_queue_that_is_held() -> None:
+    """By its ClusterQueue, to which a LocalQueue of the team leads."""
+    local = made("ours", spec={"clusterQueue": "research.cpu"})
+    for policy, is_held in (("Hold", True), ("HoldAndDrain", True), ("None", False)):
+        cluster_queue = {"metadata": {"name": "research.cpu"}, "spec": {"stopPolicy": policy}}
+        queueing = Queueing(cluster_queues=(cluster_queue,), local_queues=(local,))
+        assert _status(Snapshot(), queueing=queueing).queues[0].held is is_held
+
+
+def test_the_tables_fit_a_terminal() -> None:
+    """Eighty columns, whatever the names."""
+    long = made("a-name-of-fifty-characters-that-a-sweep-could-have-1")
+    report = _status(
+        Snapshot(
+            nodes=(_node("n", "spot", 90), _node("s", "system", 5)),
+            pods=tuple(pod(f"p-{index}", owner=("Job", long)) for index in range(3)),
+            controllers={"Job": (long,)},
+        )
+    )
+    lines = _text(report).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert re.search(
+        r"^spot +spot +1 +- +- +2 +1 hour +0\.05$", "\n".join(map(str.rstrip, lines)), re.MULTILINE
+    )
+    assert lines[-1].startswith("Expires at 2026-11-21 15:00 UTC, in 3 hours 0 min.")
