@@ -36,11 +36,6 @@ class ApiServer:
     evicted: list[str] = field(default_factory=list[str])
     guarded: set[str] = field(default_factory=set[str])
 
-    def add_node(self, name: str, **labels: str) -> None:
-        """Add a node; an underscore in a label's key is a slash."""
-        keys = {key.replace("__", "/").replace("_", "."): value for key, value in labels.items()}
-        self.nodes[name] = {"metadata": {"name": name, "labels": keys}, "spec": {}}
-
     def add_pod(self, name: str, node: str, *, restart: str = "Never", owner: str = "Job") -> None:
         """Add a running pod."""
         self.pods[name] = {
