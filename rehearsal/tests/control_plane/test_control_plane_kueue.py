@@ -13,6 +13,10 @@ from components.addons.kueue import NAMESPACE
 from components.addons.kueue_values import VISIBILITY_PORT, values
 from ebbtide.kubernetes_api import ApiError
 from ebbtide.model import Cluster, declare
+from ebbtide.operations import holding
+from ebbtide.operations.queue_status import queue_statuses, take_queueing
+from ebbtide.operations.snapshot import take
+from ebbtide.operations.status_report import WaitingWork
 from ebbtide.placement.derive import profile
 from ebbtide.placement.kueue import QUEUES_LABEL, layers
 from ebbtide.placement.marks import marks
@@ -116,6 +120,36 @@ def test_a_queued_job_runs(kueue: ControlPlane, declaration: Cluster) -> None:
     node(api, "t4", labels=labels, taints=taints, resources={"nvidia.com/gpu": "1"})
     _provision(kueue, request)
     wait(lambda: api.get(f"{jobs}/trained"), lambda item: bool(condition(item, "Complete")))
+
+
+def test_a_held_queue_keeps_its_work(kueue: ControlPlane, declaration: Cluster) -> None:
+    """As while a stack sleeps: a new Job waits with Kueue's reason, and gets quota once the queue is
+    released."""
+    api = kueue.api
+    jobs, workloads = "/apis/batch/v1/namespaces/default/jobs", "/apis/kueue.x-k8s.io/v1beta2/workloads"
+    names = frozenset(
+        item["metadata"]["name"] for item in api.items("/apis/kueue.x-k8s.io/v1beta2/clusterqueues")
+    )
+    holding.hold(api, names, drain=False)
+    try:
+        api.create(jobs, _work("asleep"))
+
+        def waiting() -> list[WaitingWork]:
+            queues = queue_statuses(take_queueing(api), take(api), profile(declaration))
+            assert all(queue.held for queue in queues)
+            return [item for queue in queues for item in queue.waiting if item.name == "asleep"]
+
+        (item,) = wait(waiting, lambda items: bool(items and items[0].reason))
+        assert (item.kind, item.namespace) == ("Job", "default")
+        assert item.reason == "ClusterQueue dws is inactive"
+        assert holding.reserving(api, names) == 0
+    finally:
+        holding.release(api, names)
+    wait(lambda: holding.reserving(api, names), lambda count: count == 1)
+    api.delete(f"{jobs}/asleep", propagationPolicy="Background")
+    wait(
+        lambda: api.items(workloads), lambda items: not any("asleep" in i["metadata"]["name"] for i in items)
+    )
 
 
 def test_a_changed_flavor_keeps_what_it_admitted(kueue: ControlPlane, declaration: Cluster) -> None:
