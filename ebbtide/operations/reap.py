@@ -177,7 +177,7 @@ def _expired(backend: Backend, name: str, now: datetime) -> ReapedStack | None:
         stack=name,
         expires=contents.expires,
         clusters=contents.clusters,
-        idle_usd_per_hour=round(cost.known, 4) if cost.prices else None,
+        idle_usd_per_hour=cost,
         outcome=Outcome.EXPIRED,
     )
 

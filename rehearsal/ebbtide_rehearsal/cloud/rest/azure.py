@@ -1,4 +1,4 @@
-"""Azure: usages of Compute, and the Retail Prices API, which is public; resources and AKS are in other modules.
+"""Azure: usages of Compute, and the Retail Prices API, which is public; other modules have the rest.
 
 Sources: azure-rest-api-specs, Compute `Usage_List`, and ARM's common errors (2026); Azure docs,
 cost-management retail-prices (2026): filters are case-sensitive, and pages continue at `NextPageLink`.
@@ -14,8 +14,8 @@ from ebbtide.catalog.tables import rows
 from ebbtide_rehearsal.cloud.nodes import quotas
 from ebbtide_rehearsal.cloud.nodes.machines import all_machines
 from ebbtide_rehearsal.cloud.regions import locations
-from ebbtide_rehearsal.cloud.rest.azure_resources import AzureResources
 from ebbtide_rehearsal.cloud.rest.azure_clusters import AzureClusters
+from ebbtide_rehearsal.cloud.rest.azure_resources import AzureResources
 from ebbtide_rehearsal.cloud.rest.routes import RefusedRequestError, Request, Route, bearer
 from ebbtide_rehearsal.cloud.store import Store
 

@@ -1,4 +1,4 @@
-"""Google Cloud: OAuth tokens, quotas of Compute Engine, price catalog; resources and GKE are in other modules.
+"""Google Cloud: OAuth tokens, quotas of Compute Engine, the price catalog; other modules have the rest.
 
 Sources: Google's REST references (2026) of Compute Engine v1 (`projects.get`, `regions.get`), Cloud Billing
 v1 (`services.skus.list`) and OAuth 2.0 for installed applications.
@@ -14,8 +14,8 @@ from ebbtide.catalog.tables import rows
 from ebbtide_rehearsal.cloud.nodes import quotas
 from ebbtide_rehearsal.cloud.nodes.machines import all_machines
 from ebbtide_rehearsal.cloud.regions import locations
-from ebbtide_rehearsal.cloud.rest.google_resources import GoogleResources
 from ebbtide_rehearsal.cloud.rest.google_clusters import GoogleClusters
+from ebbtide_rehearsal.cloud.rest.google_resources import GoogleResources
 from ebbtide_rehearsal.cloud.rest.routes import RefusedRequestError, Request, Route, bearer
 from ebbtide_rehearsal.cloud.store import Store
 
