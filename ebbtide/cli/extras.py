@@ -69,7 +69,8 @@ def _missing_modules(error: BaseException | None) -> Iterator[str]:
     while error is not None and id(error) not in visited:
         visited.add(id(error))
         if isinstance(error, ModuleNotFoundError) and error.name:
-            yield error.name
+            # Pulumi brings google.protobuf, which is missing with it.
+            yield "pulumi" if error.name.startswith("google") and not _exists("pulumi") else error.name
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 

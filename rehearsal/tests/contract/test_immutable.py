@@ -82,8 +82,9 @@ def test_a_change_that_would_delete_the_pool_is_refused(
     assert error.startswith("GKE cannot change the node pool work that way: ")
     assert message in error
     assert error.endswith(
-        "It would have to be deleted, with all that runs on it. `ebbtide up stack` creates the new pool "
-        "beside it, lets its work finish, and then deletes it."
+        "It would have to be deleted, with all that runs on it. "
+        f"`ebbtide up {pulumi.get_stack()}` creates the new pool beside it, lets its work finish, and then "
+        "deletes it."
     )
 
 

@@ -59,8 +59,8 @@ def _nodes_at_least(store: Store) -> int:
 
 @pytest.mark.parametrize("cloud", CloudKind)
 def test_machines_stop_and_start(cloud: CloudKind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All of them stop, and come back as they were declared; to the engine nothing has changed. Stopping what
-    is stopped, and starting what runs, does nothing."""
+    """All of them stop, and come back as they were declared; to the engine nothing has changed, and a second
+    stop or start does nothing."""
     store, planes = Store(tmp_path / "cloud.sqlite"), FakeControlPlanes()
     provider = Gcp(store, planes) if cloud is CloudKind.GKE else AzureProvider(store, planes)
     with running(tmp_path / "engine", store, provider, AnyObjects()) as stack:

@@ -115,13 +115,17 @@ def test_an_interrupted_build_leaves_nothing(machine: Machine, monkeypatch: pyte
     """Neither half a program nor a compiler that goes on."""
     machine.go()
     monkeypatch.setenv("FAKE_GO_MODE", "hang")
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # pytest-xdist ignores it
 
     def interrupted(step: Step) -> None:
         if isinstance(step, Worked):
             signal.pthread_kill(main_thread().ident or 0, signal.SIGINT)
 
-    with pytest.raises(KeyboardInterrupt):
-        ensure(["etcd"], say=interrupted)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            ensure(["etcd"], say=interrupted)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert entries() == set()
     _assert_ended(machine)
 

@@ -67,8 +67,8 @@ def test_nodes_are_counted_once() -> None:
 
 
 def test_the_cost_is_of_the_nodes_that_exist() -> None:
-    """Now: each node's price and what is always paid. Since midnight: each for as long as it exists, from
-    midnight on."""
+    """The cost now is each node's price and what is always paid, and since midnight each for as long as it
+    exists."""
     nodes = (_node("s", "system", 60 * 30), _node("a", "spot", 60))
     cost = _status(Snapshot(nodes=nodes)).cost
     assert (cost.usd_per_hour, cost.always_usd_per_hour) == (0.35, 0.1)

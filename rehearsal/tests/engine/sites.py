@@ -1,0 +1,142 @@
+"""A project with a stack on a fake cloud, for commands that a user types."""
+
+import base64
+import copy
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Generator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+import yaml
+
+from ebbtide_rehearsal.cloud.azure import AzureProvider
+from ebbtide_rehearsal.cloud.clusters import Endpoint
+from ebbtide_rehearsal.cloud.credential_plugins import write_credential_plugins
+from ebbtide_rehearsal.cloud.gcp import Gcp
+from ebbtide_rehearsal.cloud.protocol import serve
+from ebbtide_rehearsal.cloud.store import Store
+from rehearsal.tests.control_planes import FakeControlPlanes
+from rehearsal.tests.engine.api_servers import ApiServer, api_server
+from rehearsal.tests.engine.terminal import Terminal, terminal_in
+from tests.declarations import AKS, GKE, Declaration, pool
+from tests.repository import ROOT
+
+
+class _ControlPlanes(FakeControlPlanes):
+    """Control planes whose API server is the test's."""
+
+    def __init__(self, api: ApiServer) -> None:
+        super().__init__()
+        self._api = api
+
+    def create(self, identity: str, cloud: Literal["gke", "aks"]) -> Endpoint:
+        """Give the cluster the address of the API server."""
+        super().create(identity, cloud)
+        authority = base64.b64encode(self._api.authority.read_bytes()).decode()
+        self.running[identity] = Endpoint(self._api.origin, authority)
+        return self.running[identity]
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A project whose stack `dev` is on a fake cloud."""
+
+    terminal: Terminal
+    store: Store
+    api: ApiServer
+
+    def declare(self, declaration: Declaration, **policy: Any) -> None:
+        """Write the stack's file, with limits of a policy; what the engine has put there stays."""
+        file = self.terminal.root / "Pulumi.dev.yaml"
+        settings: dict[str, Any] = yaml.safe_load(file.read_text() if file.exists() else "{}")
+        settings["config"] = {"ebbtide:cluster": declaration, "ebbtide:policy": {"limits": policy}}
+        file.write_text(yaml.safe_dump(settings), encoding="utf-8")
+
+    def declared(self) -> Declaration:
+        """The declaration in the stack's file."""
+        file = self.terminal.root / "Pulumi.dev.yaml"
+        return yaml.safe_load(file.read_text())["config"]["ebbtide:cluster"]
+
+    def start(self, command: str = "up", *, confirmed: bool = True) -> subprocess.Popen[str]:
+        """Start a command on the stack: `ebbtide up dev --yes`."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "ebbtide", command, "dev", *(["--yes"] if confirmed else [])],
+            cwd=self.terminal.root,
+            env=self.terminal.environment | {"COLUMNS": "80"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def up(self) -> tuple[int, str]:
+        """Exit status and output of `ebbtide up dev --yes`."""
+        process = self.start()
+        out, _ = process.communicate(timeout=300)
+        assert "Traceback" not in out, out
+        return process.returncode, out
+
+    def state(self) -> list[dict[str, Any]]:
+        """The resources in the state."""
+        return json.loads(self.terminal.run("pulumi stack export --stack dev"))["deployment"]["resources"]
+
+    def autoscaled(self) -> dict[str, bool]:
+        """Whether the autoscaler sets the size of each work pool."""
+        resources = [item for item in self.store.resources("nodes") if "autoscaled" in item.state]
+        pools = {item.id.rpartition("/")[2]: bool(item.state["autoscaled"]) for item in resources}
+        return {name: autoscaled for name, autoscaled in pools.items() if name != "system"}
+
+    def pools(self) -> set[str]:
+        """Names in the cloud of the node pools."""
+        resources = self.store.resources("nodes")
+        return {item.id.rpartition("/")[2] for item in resources if "autoscaled" in item.state}
+
+
+def site_on(cloud: str, directory: Path, request: pytest.FixtureRequest) -> Generator[Site]:
+    root = directory / "checkout"
+    for name in ("components", "ebbtide", "stacks"):
+        shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("Pulumi.yaml", "__main__.py"):
+        shutil.copy(ROOT / name, root)
+    store = Store(directory / "cloud.sqlite")
+    with api_server(directory) as api:
+        planes = _ControlPlanes(api)
+        provider = Gcp(store, planes) if cloud == "gke" else AzureProvider(store, planes)
+        server, port = serve(provider, store)
+        try:
+            terminal = terminal_in(directory, root, f"{provider.package}:{port}", request.node)
+            write_credential_plugins(directory / "plugins", "token")
+            path = os.pathsep.join((str(directory / "plugins"), terminal.environment["PATH"]))
+            trusted = {"PATH": path, "SSL_CERT_FILE": str(api.authority)}
+            site = Site(Terminal(root, terminal.environment | trusted), store, api)
+            declared = copy.deepcopy(GKE if cloud == "gke" else AKS) | {"lifetime": {"hours": 8}}
+            declared["pools"] = [pool(declared, name) for name in ("system", "cpu")]
+            site.declare(declared)
+            site.terminal.run("pulumi stack init dev")
+            yield site
+        finally:
+            server.stop(grace=None).wait()
+
+
+def with_work(site: Site) -> None:
+    """Create the stack, with a pod of a Job, a service and a DaemonSet on a node of the pool `cpu`."""
+    assert site.up()[0] == 0
+    labels = {"cloud.google.com/gke-nodepool": "cpu", "kubernetes.azure.com/agentpool": "cpu"}
+    site.api.nodes["n1"] = {"metadata": {"name": "n1", "labels": labels}, "spec": {}}
+    site.api.add_pod("train", "n1")
+    site.api.add_pod("web", "n1", restart="Always", owner="ReplicaSet")
+    site.api.add_pod("agent", "n1", restart="Always", owner="DaemonSet")
+
+
+def kill(process: subprocess.Popen[str]) -> None:
+    """Kill a command with the engine and all that they have started."""
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
