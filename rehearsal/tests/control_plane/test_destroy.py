@@ -1,5 +1,6 @@
 """`ebbtide destroy` on the real engine: work on an existing cluster is named, and the cluster stays."""
 
+import json
 import os
 import signal
 import subprocess
@@ -7,10 +8,12 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import jsonschema
 import pytest
 from rich.console import Console
 
 from ebbtide.invocation import command_line
+from ebbtide.operations.status_report import status_schema
 from ebbtide.placement import Profile
 from ebbtide.preview.stack_files import read_stack
 from ebbtide.workloads.jobs import job
@@ -69,10 +72,15 @@ def added() -> Iterator[Stage]:
 
 
 def _destroy(on: Stage, *args: str) -> subprocess.Popen[str]:
-    """Start the command as a user would, in the rehearsal's environment; a session of its own is what a
+    """Start `ebbtide destroy`."""
+    return _ebbtide(on, "destroy", *args)
+
+
+def _ebbtide(on: Stage, command: str, *args: str) -> subprocess.Popen[str]:
+    """Start a command as a user would, in the rehearsal's environment; a session of its own is what a
     terminal sends Ctrl-C to."""
     return subprocess.Popen(
-        [sys.executable, "-m", "ebbtide", "destroy", on.engine.name, "--cwd", str(on.engine.project), *args],
+        [sys.executable, "-m", "ebbtide", command, on.engine.name, "--cwd", str(on.engine.project), *args],
         cwd=ROOT,
         env={**os.environ, **on.engine.environment, "COLUMNS": "80"},
         stdin=subprocess.DEVNULL,
@@ -89,9 +97,33 @@ def _ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
     return process.returncode, out, errors
 
 
+def _shows_its_status(on: Stage) -> None:
+    """Check `ebbtide status`: one Job runs and one waits, with Kueue's reason; what it costs is not zero."""
+    status, out, errors = _ended(_ebbtide(on, "status"))
+    assert (status, errors) == (0, "")
+    lines = out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert any(line.split()[:3] == ["cpu-spot", "spot", "1"] for line in lines), out
+    assert any(line.split()[:5] == ["Job", "first", "research", "1", "cpu-spot"] for line in lines), out
+    assert any(line.startswith("Job second in research waits in cpu for ") for line in lines), out
+    assert "insufficient unused quota" in " ".join(out.split())
+    status, out, errors = _ended(_ebbtide(on, "status", "--format", "json"))
+    document = json.loads(out)
+    jsonschema.validate(document, status_schema())
+    assert (status, errors, document["version"]) == (0, "", "ebbtide.dev/status/v1")
+    assert document["cost"]["usd_per_hour"] > document["cost"]["always_usd_per_hour"] >= 0
+    assert document["cost"]["usd_since_midnight"] > 0
+    watching = _ebbtide(on, "status", "--watch")
+    assert watching.stdout is not None
+    assert watching.stdout.readline().startswith(f"Stack {on.engine.name}, cluster ")
+    os.killpg(watching.pid, signal.SIGINT)
+    assert _ended(watching)[0] == 0
+
+
 def test_work_is_named_and_the_cluster_stays(added: Stage) -> None:
     """Nothing changes without confirmation; Ctrl-C ends in good order; the next destroy continues and leaves
-    the cluster as it was."""
+    the cluster as it was. Before, its status is shown."""
+    _shows_its_status(added)
     status, out, errors = _ended(_destroy(added))
     assert (status, errors) == (1, "")
     assert "Unfinished work: 2 pieces, 1 pod." in out

@@ -26,8 +26,8 @@ REHEARSE = [sys.executable, "-m", "ebbtide", "rehearse"]
 PS = shutil.which("ps") or "ps"
 
 
-SHORT = ("queued-gpus", "spot-storm")
-"""What `make rehearse` plays; `make rehearse-all` plays all of them."""
+SHORT = ("spot-storm",)
+"""What `make rehearse` plays besides its stack; `make rehearse-all` plays all of them."""
 
 
 def _cases(files: Mapping[str, Path]) -> Iterator[ParameterSet]:

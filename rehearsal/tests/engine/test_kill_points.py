@@ -20,7 +20,7 @@ _STEP = re.compile(r"^(created|updated|deleted|gone|replaced): ")
 _BUSY = "googleapi: Error 503: The service is currently unavailable., backendError"
 _SHARE = 0.1
 """Share of the commands' API calls that fail: one call of a command, in this share of its steps."""
-_MOST = 200
+_MOST = 60
 """Runs of a command until it must have ended."""
 
 
@@ -34,6 +34,7 @@ def _ended(site: Site, command: str, chance: random.Random) -> Counter[str]:
     """Run a command again and again, killed after one step each, until it succeeds; count the kills and the
     failures by the resource type of the step."""
     counts: Counter[str] = Counter()
+    output = ""
     for _ in range(_MOST):
         fault = None
         if chance.random() < _SHARE:
@@ -53,8 +54,9 @@ def _ended(site: Site, command: str, chance: random.Random) -> Counter[str]:
             counts["failed"] += 1
         if fault is not None:
             site.store.lift(fault)
-        assert "Traceback" not in "".join(lines), "".join(lines)
-    raise AssertionError(f"{command} does not end: {counts}")
+        output = "".join(lines)
+        assert "Traceback" not in output, output
+    raise AssertionError(f"{command} does not end: {counts}, {output}")
 
 
 def test_every_step_may_be_the_last(site: Site, request: pytest.FixtureRequest) -> None:
