@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from pulumi import automation
 
+from ebbtide.operations import sidecars
 from ebbtide.operations.failures import explained
 from ebbtide.operations.stack import Stack
 
@@ -32,9 +33,17 @@ class Backend:
         """
         with explained(""):
             self._workspace = automation.LocalWorkspace(work_dir=str(root), env_vars=_ENVIRONMENT)
-            stacks = self._workspace.list_stacks()
+            stacks = self._listed()
         self._selected = next((stack.name for stack in stacks if stack.current), None)
         self.stacks = tuple(stack.name for stack in stacks if stack.resource_count != 0)
+
+    def _listed(self) -> list[automation.StackSummary]:
+        try:
+            return self._workspace.list_stacks()
+        except automation.CommandError as error:
+            if "EOF" not in str(error) or not sidecars.repaired(self._workspace.who_am_i().url or ""):
+                raise
+        return self._workspace.list_stacks()
 
     def exported(self, name: str) -> dict[str, Any]:
         """Return the document of `pulumi stack export`, with its secrets encrypted.
