@@ -10,9 +10,13 @@ from ebbtide.operations import sidecars
 from ebbtide.operations.failures import explained
 from ebbtide.operations.stack import Stack
 
-_ENVIRONMENT: Final = {"PULUMI_FALLBACK_TO_STATE_SECRETS_MANAGER": "true"}
-"""A stack's secrets provider is in its state. Without this, a stack without a file is given a new one, under
-whatever passphrase is set, even the wrong one, without an error (run with pulumi 3.259)."""
+_ENVIRONMENT: Final = {
+    # A stack's secrets provider is in its state. Without this, a stack without a file is given a new one,
+    # under whatever passphrase is set, even the wrong one, without an error (run with pulumi 3.259).
+    "PULUMI_FALLBACK_TO_STATE_SECRETS_MANAGER": "true",
+    # With it, `pulumi destroy --preview-only` fails (run with pulumi 3.259); updates have `--yes`.
+    "PULUMI_SKIP_CONFIRMATIONS": "false",
+}
 
 
 class Backend:

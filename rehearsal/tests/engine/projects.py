@@ -82,6 +82,7 @@ def project_in(directory: Path) -> Project:
         "PULUMI_HOME": str(directory / "home"),
         "PULUMI_BACKEND_URL": state.as_uri(),
         "PULUMI_CONFIG_PASSPHRASE": "tried",
+        "PULUMI_SKIP_CONFIRMATIONS": "true",  # as in a workflow
         "PULUMI_SKIP_UPDATE_CHECK": "true",
     }
     return Project(root, state, os.environ | settings)

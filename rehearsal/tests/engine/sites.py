@@ -139,4 +139,5 @@ def with_work(site: Site) -> None:
 def kill(process: subprocess.Popen[str]) -> None:
     """Kill a command with the engine and all that they have started."""
     os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
+    with process:
+        process.communicate()

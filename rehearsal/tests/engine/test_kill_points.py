@@ -49,7 +49,9 @@ def _ended(site: Site, command: str, chance: random.Random) -> Counter[str]:
                 counts["killed"] += 1
                 break
         else:
-            if process.wait() == 0:
+            with process:
+                status = process.wait()
+            if status == 0:
                 return counts
             counts["failed"] += 1
         if fault is not None:
