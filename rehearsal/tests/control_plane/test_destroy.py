@@ -122,7 +122,7 @@ def _shows_its_status(on: Stage) -> None:
 
 def test_work_is_named_and_the_cluster_stays(added: Stage) -> None:
     """Nothing changes without confirmation; Ctrl-C ends in good order; the next destroy continues and leaves
-    the cluster as it was. Before, its status is shown."""
+    the cluster as it was, whose status was shown before."""
     _shows_its_status(added)
     status, out, errors = _ended(_destroy(added))
     assert (status, errors) == (1, "")
