@@ -40,7 +40,7 @@ from ebbtide.wording import several
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What a user chose.
+    """Choices of a user.
 
     Attributes:
         config_file: the name of the stack's file.

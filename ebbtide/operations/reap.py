@@ -99,7 +99,7 @@ class Reaping(_Part):
     resources: tuple[ReapedResource, ...] = ()
     """Expired cloud resources that no state of the backend knows, longest expired first."""
     notes: tuple[str, ...] = ()
-    """What could not be asked, and why."""
+    """Sources that could not be asked, with the reasons."""
 
     @property
     def is_refused(self) -> bool:

@@ -91,9 +91,9 @@ class CostStatus(_Part):
     """Cost at the list prices of the dated price table, or the stack's own prices."""
 
     usd_per_hour: float
-    """What the existing nodes cost now, with what is always paid, USD per hour."""
+    """Cost of the existing nodes and of all that is always paid, USD per hour."""
     always_usd_per_hour: float
-    """What is paid without nodes: control plane, addresses, gateways, disks of add-ons."""
+    """Cost without nodes: control plane, addresses, gateways, disks of add-ons."""
     usd_since_midnight: float
     """The cost since midnight, at least: from the creation times of the nodes that exist. Nodes that are
     gone are not included."""

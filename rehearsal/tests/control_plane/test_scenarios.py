@@ -27,7 +27,7 @@ PS = shutil.which("ps") or "ps"
 
 
 SHORT = ("spot-storm",)
-"""What `make rehearse` plays besides its stack; `make rehearse-all` plays all of them."""
+"""Scenarios that `make rehearse` plays besides its stack; `make rehearse-all` plays all of them."""
 
 
 def _cases(files: Mapping[str, Path]) -> Iterator[ParameterSet]:

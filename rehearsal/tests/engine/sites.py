@@ -89,7 +89,7 @@ class Site:
         return json.loads(self.terminal.run("pulumi stack export --stack dev"))["deployment"]["resources"]
 
     def autoscaled(self) -> dict[str, bool]:
-        """Whether the autoscaler sets the size of each work pool."""
+        """Tell of each work pool if the autoscaler sets its size."""
         resources = [item for item in self.store.resources("nodes") if "autoscaled" in item.state]
         pools = {item.id.rpartition("/")[2]: bool(item.state["autoscaled"]) for item in resources}
         return {name: autoscaled for name, autoscaled in pools.items() if name != "system"}

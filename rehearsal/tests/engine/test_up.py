@@ -178,7 +178,7 @@ def test_a_pool_that_cannot_be_created(gke: Site) -> None:
 
 @pytest.mark.long
 def test_a_creation_that_was_not_recorded(gke: Site) -> None:
-    """What the cloud has is imported, and what it does not have is created."""
+    """A resource that the cloud has is imported, and any other is created."""
     assert gke.up()[0] == 0
     (file,) = gke.terminal.root.parent.glob("state/.pulumi/stacks/*/dev.json")
     document = json.loads(file.read_text(encoding="utf-8"))

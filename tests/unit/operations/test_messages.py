@@ -91,7 +91,7 @@ def test_held_queues() -> None:
 
 
 def test_what_users_made() -> None:
-    """What is deleted and what is kept have a heading each, and a long list is cut."""
+    """Deleted and kept resources have a heading each, and a long list is cut."""
     claim = UserObject(kind="PersistentVolumeClaim", namespace="research", name="data", uid="1", size="10Gi")
     service = UserObject(kind="Service", namespace="research", name="web", uid="2")
     assert list(messages.users_objects([service, claim], keeps_volumes=True)) == [
