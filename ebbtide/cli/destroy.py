@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from ebbtide.cli.options import ConfigFile, Cwd, stack_name, stack_names
+from ebbtide.cli.options import BackendStack, ConfigFile, Cwd, stack_name
 from ebbtide.invocation import command_line
 
 if TYPE_CHECKING:
@@ -19,16 +19,7 @@ _INTERRUPTED: Final = 130
 
 
 def destroy(
-    stack: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="STACK",
-            help="Stack name, with its organization if it has one; by default the one in the name of "
-            "--config-file, or dev.",
-            autocompletion=stack_names,
-            show_default=False,
-        ),
-    ] = None,
+    stack: BackendStack = None,
     *,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")] = False,
     confirm_name: Annotated[

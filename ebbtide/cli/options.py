@@ -36,6 +36,17 @@ Stack = Annotated[
         show_default=False,
     ),
 ]
+BackendStack = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="STACK",
+        help="Stack name, with its organization if it has one; by default the one in the name of "
+        "--config-file, or dev.",
+        autocompletion=stack_names,
+        show_default=False,
+    ),
+]
+"""A stack in the backend, which may have organizations."""
 ConfigFile = Annotated[
     Path | None,
     typer.Option(

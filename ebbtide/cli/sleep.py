@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from ebbtide.cli.options import ConfigFile, Cwd, stack_name, stack_names
+from ebbtide.cli.options import BackendStack, ConfigFile, Cwd, stack_name
 from ebbtide.errors import EbbtideError
 from ebbtide.invocation import command_line
 
@@ -17,17 +17,6 @@ if TYPE_CHECKING:
 _FOUND: Final = 1
 _INTERRUPTED: Final = 130
 
-_Stack = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="STACK",
-        help="Stack name, with its organization if it has one; by default the one in the name of "
-        "--config-file, or dev.",
-        autocompletion=stack_names,
-        show_default=False,
-    ),
-]
-
 
 class SleepOptionsError(EbbtideError):
     """Options that exclude each other."""
@@ -36,7 +25,7 @@ class SleepOptionsError(EbbtideError):
 
 
 def sleep(
-    stack: _Stack = None,
+    stack: BackendStack = None,
     *,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until running work has ended.")] = False,
     now: Annotated[
@@ -63,7 +52,7 @@ def sleep(
         raise typer.Exit(_FOUND)
 
 
-def wake(stack: _Stack = None, *, config_file: ConfigFile = None, cwd: Cwd = Path()) -> None:
+def wake(stack: BackendStack = None, *, config_file: ConfigFile = None, cwd: Cwd = Path()) -> None:
     """Start a sleeping stack's machines and release its queues.
 
     An interrupted command continues with the same call. In a region without capacity the cloud may be unable

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from ebbtide.cli.options import ConfigFile, Cwd, PreviewFormat, stack_name, stack_names
+from ebbtide.cli.options import BackendStack, ConfigFile, Cwd, PreviewFormat, stack_name
 from ebbtide.errors import EbbtideError
 
 if TYPE_CHECKING:
@@ -25,16 +25,7 @@ class WatchError(EbbtideError):
 
 
 def status(
-    stack: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="STACK",
-            help="Stack name, with its organization if it has one; by default the one in the name of "
-            "--config-file, or dev.",
-            autocompletion=stack_names,
-            show_default=False,
-        ),
-    ] = None,
+    stack: BackendStack = None,
     *,
     watch: Annotated[
         bool, typer.Option("--watch", "-w", help="Refresh every 5 seconds until Ctrl-C.")

@@ -50,7 +50,7 @@ class Backend:
         return self._workspace.list_stacks()
 
     def exported(self, name: str) -> dict[str, Any]:
-        """Return the document of `pulumi stack export`, with its secrets encrypted.
+        """Return the document of `pulumi stack export`, with secrets in plain text.
 
         Raises:
             OperationError: the state is unreadable.
