@@ -1,14 +1,14 @@
 """Creations that a killed engine has begun and not recorded.
 
 The engine keeps them as pending operations and creates the resources again, which fails where the cloud has
-them. Here they enter the state under the ids that follow from their inputs, and a refresh keeps what the
-cloud has (`pulumi refresh --import-pending-creates` of 3.259 leaves them pending). The rest is created again.
+them. Here they enter the state under the ids that follow from their inputs, marked by an error, and a refresh
+asks the cloud (`pulumi refresh --import-pending-creates` of 3.259 leaves them pending). It is asked again
+until it answers. Resources whose id does not follow from their inputs are created again.
 """
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ebbtide.operations.errors import OperationError
 from ebbtide.operations.stack import Stack
 from ebbtide.recording.assumed_values import is_assumed
 from ebbtide.recording.assumption_tables import Question
@@ -19,49 +19,51 @@ _KUBERNETES = "kubernetes:"
 _INTERRUPTED = "The creation was interrupted."
 
 
-def resolve(stack: Stack, say: Callable[[str], object]) -> None:
+def resolve(stack: Stack, say: Callable[[str], object]) -> list[str]:
     """Resolve a stack's pending creations.
 
     Args:
         stack: the stack.
         say: called with each of them.
 
+    Returns:
+        The errors; empty if the state agrees with the cloud. Otherwise the next call asks again.
+
     Raises:
         OperationError: another update of the stack is in progress.
     """
     document = stack.exported()
     deployment: dict[str, Any] = document["deployment"]
-    if not deployment.get("pending_operations"):
-        return
-    resources: list[Mapping[str, Any]] = deployment.get("resources") or []
-    creations = _creations(deployment)
-    adopted: list[dict[str, Any]] = [
-        {**resource, "id": identity, "outputs": {}, "initErrors": [_INTERRUPTED]}
-        for resource in creations
-        if (identity := _id(resource, deployment)) is not None
-    ]
-    forgotten: dict[str, Any] = {**deployment, "pending_operations": []}
-    stack.replace_state({**document, "deployment": {**forgotten, "resources": [*resources, *adopted]}})
-    if adopted:
-        targets = [part for resource in adopted for part in ("--target", str(resource["urn"]))]
-        try:
-            stack.run("refresh", "--yes", "--skip-preview", "--non-interactive", *targets)
-        except OperationError:
-            stack.replace_state({**document, "deployment": forgotten})
-    remaining: list[Mapping[str, Any]] = stack.exported()["deployment"].get("resources") or []
-    existing = {item["urn"] for item in remaining}
-    for resource in creations:
-        if resource["urn"] in existing:
-            say(f"An earlier update was interrupted while it created {_name(resource)}; the cloud has it.")
+    resources: list[Mapping[str, Any]] = list(deployment.get("resources") or [])
+    if deployment.get("pending_operations"):
+        for resource in _creations(deployment):
+            if (identity := _id(resource, deployment)) is not None:
+                resources.append({**resource, "id": identity, "outputs": {}, "initErrors": [_INTERRUPTED]})
+            else:
+                say(f"An earlier update was interrupted while it created {_name(resource['urn'])}.")
+        deployment = {**deployment, "pending_operations": [], "resources": resources}
+        stack.replace_state({**document, "deployment": deployment})
+    adopted = [str(item["urn"]) for item in resources if item.get("initErrors") == [_INTERRUPTED]]
+    if not adopted:
+        return []
+    if errors := stack.refresh(adopted):
+        return errors
+    existing = {item["urn"] for item in stack.exported()["deployment"].get("resources") or ()}
+    for urn in adopted:
+        if urn in existing:
+            say(f"An earlier update was interrupted while it created {_name(urn)}; the cloud has it.")
         else:
-            say(f"An earlier update was interrupted before it created {_name(resource)}.")
+            say(f"An earlier update was interrupted before it created {_name(urn)}.")
+    return []
 
 
 def _creations(deployment: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the resources that were being created; those that were being replaced are in the state."""
+    present = {item["urn"] for item in deployment.get("resources") or ()}
     return [
         operation["resource"]
-        for operation in deployment.get("pending_operations") or ()
-        if operation.get("type") == "creating"
+        for operation in deployment["pending_operations"]
+        if operation.get("type") == "creating" and operation["resource"]["urn"] not in present
     ]
 
 
@@ -74,10 +76,10 @@ def _id(resource: Mapping[str, Any], deployment: Mapping[str, Any]) -> str | Non
     inputs: dict[str, Any] = resource.get("inputs") or {}
     none: dict[str, Any] = {}
     settings: dict[str, Any] = next((item["inputs"] for item in resources if item["urn"] == provider), none)
-    question = Question(token=resource["type"], inputs=inputs, provider=settings, name=_name(resource))
+    question = Question(token=resource["type"], inputs=inputs, provider=settings, name=_name(resource["urn"]))
     identity = ASSUMPTIONS.answer(question).id
     return None if is_assumed(identity) else identity
 
 
-def _name(resource: Mapping[str, Any]) -> str:
-    return str(resource["urn"]).rpartition("::")[2]
+def _name(urn: str) -> str:
+    return urn.rpartition("::")[2]

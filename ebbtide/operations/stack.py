@@ -193,6 +193,15 @@ class Stack:
             self._stack.up(on_event=events.take, config_file=file, show_secrets=False)
         return events.errors
 
+    def refresh(self, urns: list[str]) -> list[str]:
+        """Compare some of the stack's resources with the cloud; result and errors as of `destroy`."""
+        events = _Events(_unwatched)
+        with explained(self.name, events.errors):
+            self._stack.refresh(
+                on_event=events.take, target=urns, config_file=self._config_file, show_secrets=False
+            )
+        return events.errors
+
     def remove(self, urns: list[str], watch: Callable[[Removal], None]) -> list[str]:
         """Destroy some of the stack's resources; arguments, result and errors as of `destroy`."""
         events = _Events(watch)

@@ -89,7 +89,11 @@ class Update:
             OperationError: nothing was changed in this step; an earlier one is kept.
             ApiError: the cluster of a replaced pool does not answer.
         """
-        unlocking(lambda: pending.resolve(self.stack, self.say), self.stack.unlock, self.say)
+        if errors := unlocking(
+            lambda: pending.resolve(self.stack, self.say), self.stack.unlock, self.say
+        ):
+            self._explain(errors)
+            return Outcome(tuple(errors))
         while True:
             document = self.stack.exported()
             pools = rolling.pools(document["deployment"])
