@@ -43,7 +43,7 @@ test: lint types pytest ## Everything that needs nothing but Python.
 rehearse: $(VENV)/.dev ## A stack on the real engine and a real Kubernetes, then scenarios: STACK=dev.
 	@$(BIN)/ebbtide rehearse $(STACK)
 	@$(BIN)/python -m ebbtide_rehearsal.tools $(TESTS_NEED) >/dev/null
-	$(BIN)/pytest -m "(engine or rehearsal) and not long" -n 2 --dist loadfile $(RERUN) rehearsal/tests $(ARGS)
+	$(BIN)/pytest -m "(engine or rehearsal) and not long" -n 3 --dist loadfile $(RERUN) rehearsal/tests $(ARGS)
 
 rehearse-all: $(VENV)/.dev policies ## Every scenario and everything else that wants a real control plane: about an hour.
 	$(BIN)/pytest -m "engine or rehearsal" $(RERUN) rehearsal/tests $(ARGS)

@@ -65,6 +65,7 @@ REHEARSED: Final = Rehearsed(
                 # The default is at the root of the file system, which only a container owns.
                 ("sigs.k8s.io/kueue/pkg/visibility.certDir", "visibility"),
             ),
+            unoptimized="all",
         ),
     ),
     programs=(KUEUE,),

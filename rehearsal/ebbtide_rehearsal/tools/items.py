@@ -82,7 +82,8 @@ class Tool:
         when: the condition for it.
         stamps: linker variables (`-X`) with their values.
         tags: build tags.
-        unoptimized: a pattern of packages to compile without optimization: generated code that runs seldom.
+        unoptimized: a pattern of packages to compile without optimization, a quarter faster: code that runs
+            seldom, or controllers of a few objects.
         changes: source patches.
         on_path: acceptance of a program on PATH; None for never, since users do not install it for this.
         plugin: for a Pulumi provider, its package: the plugin that Pulumi has installed for the version of

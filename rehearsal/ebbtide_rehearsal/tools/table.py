@@ -72,6 +72,7 @@ TOOLS: Final = (
         why="Fakes the kubelets of nodes without a machine.",
         minutes=2,
         stamps=(("sigs.k8s.io/kwok/pkg/consts.Version", PINS["kwok"].version),),
+        unoptimized="all",
     ),
     Tool(
         name="helm",

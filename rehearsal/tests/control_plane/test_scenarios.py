@@ -57,6 +57,7 @@ def test_a_stack_without_a_scenario_is_tried_on_every_pool(tmp_path: Path) -> No
     _played(tmp_path / "report.json", "dev-aks")
 
 
+@pytest.mark.long
 def test_an_expectation_that_is_not_met_is_said_and_the_cluster_goes(tmp_path: Path) -> None:
     """Exit status 1, a message about the miss, and the cluster is destroyed."""
     scenario = tmp_path / "missed.yaml"

@@ -20,7 +20,7 @@ from ebbtide_rehearsal.cloud.azure import AzureProvider
 from ebbtide_rehearsal.cloud.clusters import Endpoint
 from ebbtide_rehearsal.cloud.credential_plugins import write_credential_plugins
 from ebbtide_rehearsal.cloud.gcp import Gcp
-from ebbtide_rehearsal.cloud.protocol import serve
+from ebbtide_rehearsal.cloud.protocol import Servicer, serve
 from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.control_planes import FakeControlPlanes
 from rehearsal.tests.engine.api_servers import ApiServer, api_server
@@ -100,7 +100,9 @@ class Site:
         return {item.id.rpartition("/")[2] for item in resources if "autoscaled" in item.state}
 
 
-def site_on(cloud: str, directory: Path, request: pytest.FixtureRequest) -> Generator[Site]:
+def site_on(
+    cloud: str, directory: Path, request: pytest.FixtureRequest, servicer: type[Servicer] = Servicer
+) -> Generator[Site]:
     root = directory / "checkout"
     for name in ("components", "ebbtide", "stacks"):
         shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -110,7 +112,7 @@ def site_on(cloud: str, directory: Path, request: pytest.FixtureRequest) -> Gene
     with api_server(directory) as api:
         planes = _ControlPlanes(api)
         provider = Gcp(store, planes) if cloud == "gke" else AzureProvider(store, planes)
-        server, port = serve(provider, store)
+        server, port = serve(provider, store, servicer)
         try:
             terminal = terminal_in(directory, root, f"{provider.package}:{port}", request.node)
             write_credential_plugins(directory / "plugins", "token")

@@ -1,0 +1,104 @@
+"""SIGKILL at every step of `ebbtide up`, of a pool's replacement and of `ebbtide destroy`, while a tenth of the
+cloud's API calls fail: every command continues where the killed one was, and in the end nothing is left.
+"""
+
+import random
+import re
+from collections import Counter
+from collections.abc import Callable, Generator
+from pathlib import Path
+
+import grpc
+import pytest
+
+from ebbtide_rehearsal.cloud.protocol import Servicer
+from ebbtide_rehearsal.cloud.provider import Call
+from ebbtide_rehearsal.cloud.refusal import refuse
+from rehearsal.tests.engine.sites import Site, kill, site_on, with_work
+from tests.declarations import pool
+
+pytestmark = pytest.mark.engine
+
+_STEP = re.compile(r"(created|updated|gone|created again|replaced): |Beside |The drained pool |pool ")
+_NUMBERS = re.compile(r"\d+")
+_FAILING = 0.1
+_MOST = 40
+"""Runs of a command without a new step."""
+
+
+class _Unreliable(Servicer):
+    """A provider whose cloud fails a share of the calls."""
+
+    _random = random.Random(1)  # noqa: S311 - for a test
+
+    def _strike(self, operation: str, call: Call, context: grpc.ServicerContext) -> None:
+        if not call.preview and self._random.random() < _FAILING:
+            refuse(context, f"googleapi: Error 503: {operation}: The service is unavailable., backendError")
+        super()._strike(operation, call, context)
+
+
+@pytest.fixture(params=[pytest.param("gke", id="gke"), pytest.param("aks", id="aks", marks=pytest.mark.long)])
+def site(tmp_path: Path, request: pytest.FixtureRequest) -> Generator[Site]:
+    """A cluster with a system pool and a pool of spot machines, not yet created."""
+    yield from site_on(request.param, tmp_path, request, _Unreliable)
+
+
+def _ended(
+    site: Site, command: str, stride: int, reach: Callable[[str], object] = lambda _: None
+) -> Counter[str]:
+    """Run a command until it succeeds, killed at the first line of a step that earlier runs did not reach;
+    count its ends.
+
+    Args:
+        site: the stack.
+        command: `up` or `destroy`.
+        stride: 1 to kill at every step, 2 at every second one.
+        reach: called with the line of each new step.
+    """
+    ends: Counter[str] = Counter()
+    reached: set[str] = set()
+    barren = 0
+    while barren < _MOST:
+        process = site.start(command)
+        assert process.stdout is not None
+        before, lines = len(reached), list[str]()
+        for line in process.stdout:
+            lines.append(line)
+            step = _NUMBERS.sub("", line)
+            if _STEP.match(line) and step not in reached:
+                reached.add(step)
+                reach(line)
+                if (len(reached) - 1) % stride == 0:
+                    kill(process)
+                    ends["killed"] += 1
+                    break
+        else:
+            with process:
+                status = process.wait()
+            if status == 0:
+                return ends
+            ends["failed"] += 1
+        assert "Traceback" not in "".join(lines), "".join(lines)
+        barren = 0 if len(reached) > before else barren + 1
+    raise AssertionError(f"{command} does not end: {ends}\n{''.join(lines)}")
+
+
+@pytest.mark.parametrize("stride", [8, pytest.param(1, marks=pytest.mark.long)])
+def test_every_step_may_be_the_last(site: Site, stride: int, request: pytest.FixtureRequest) -> None:
+    """The cloud is empty after the destroy, and no lock or pending operation needs a person."""
+    ends = {"up": _ended(site, "up", stride)}
+    with_work(site)
+    declared = site.declared()
+    pool(declared, "cpu").update(capacity="on-demand")
+    site.declare(declared)
+    ends["replacement"] = _ended(
+        site, "up", stride, lambda line: site.api.pods.clear() if line.startswith("pool ") else None
+    )
+    assert "cpu" not in site.pools()
+    ends["destroy"] = _ended(site, "destroy", stride)
+    assert [resource for resource in site.store.resources() if resource.urn] == []
+    assert "pending_operations" not in site.terminal.run("pulumi stack export --stack dev")
+    for phase, counts in ends.items():
+        summary = f"{counts['killed']} kills, {counts['failed']} failures"
+        request.node.user_properties.append((f"{request.node.callspec.id}, {phase}", summary))
+    assert all(counts["killed"] for counts in ends.values())
