@@ -48,7 +48,7 @@ def up(
 def _updated(stack: str | None, config_file: Path | None, cwd: Path, *, yes: bool, quotas: bool) -> int:
     from rich.console import Console  # noqa: PLC0415
 
-    from ebbtide.operations import rolling  # noqa: PLC0415
+    from ebbtide.operations import access, rolling, state  # noqa: PLC0415
     from ebbtide.operations.backend import Backend  # noqa: PLC0415
     from ebbtide.operations.plan import plan_of  # noqa: PLC0415
     from ebbtide.operations.up import Update  # noqa: PLC0415
@@ -73,7 +73,8 @@ def _updated(stack: str | None, config_file: Path | None, cwd: Path, *, yes: boo
         return ExitStatus.FOUND
     if not _confirmed(plan.question, name, config_file, cwd, yes=yes):
         return ExitStatus.FOUND
-    outcome = update.run()
+    with access.reaching_own("pools are not replaced", name, state.read(deployment)):
+        outcome = update.run()
     if outcome.interrupted:
         return ExitStatus.INTERRUPTED
     if outcome.errors:
