@@ -90,7 +90,7 @@ class Checkout:
     def run(self, command: str = "up", *args: str, confirmed: bool = True) -> tuple[int, str]:
         """Exit status and output of a command on the stack."""
         process = self.start(command, *args, confirmed=confirmed)
-        out, _ = process.communicate(timeout=300)
+        out, _ = process.communicate(timeout=900)
         assert "Traceback" not in out, out
         return process.returncode, out
 
