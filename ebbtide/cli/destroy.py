@@ -3,19 +3,16 @@
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ebbtide.cli.exit_status import ExitStatus
 from ebbtide.cli.options import BackendStack, ConfigFile, Cwd, stack_name
 from ebbtide.invocation import command_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-_FOUND: Final = 1
-_INTERRUPTED: Final = 130
-"""A shell's exit status after Ctrl-C (128 and the signal's number)."""
 
 
 def destroy(
@@ -50,7 +47,7 @@ def destroy(
         status = _destroyed(stack, config_file, cwd, choices)
     except KeyboardInterrupt:
         typer.echo("Interrupted; nothing was changed.", err=True)
-        status = _INTERRUPTED
+        status = ExitStatus.INTERRUPTED
     if status:
         raise typer.Exit(status)
 
@@ -126,7 +123,7 @@ def _destroyed(stack: str | None, config_file: Path | None, cwd: Path, choices: 
         Backend(files.root).opened(name, config_file), options, Console(highlight=False)
     )
     if outcome is None:
-        return _FOUND
+        return ExitStatus.FOUND
     if outcome.interrupted:
-        return _INTERRUPTED
-    return 0 if outcome.done and not outcome.leftovers else _FOUND
+        return ExitStatus.INTERRUPTED
+    return 0 if outcome.done and not outcome.leftovers else ExitStatus.FOUND

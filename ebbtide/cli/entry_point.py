@@ -19,6 +19,7 @@ from ebbtide import __version__
 from ebbtide.cli import help_examples, workloads
 from ebbtide.cli.consoles import console, write
 from ebbtide.cli.destroy import destroy
+from ebbtide.cli.exit_status import ExitStatus
 from ebbtide.cli.extend import extend
 from ebbtide.cli.machines import machines
 from ebbtide.cli.options import ConfigFile, Cwd, Out, PreviewFormat, Stack, stack_files
@@ -39,9 +40,6 @@ if TYPE_CHECKING:
 
 _P = ParamSpec("_P")
 
-FOUND = 1
-WRONG = 2
-BROKEN = 3
 
 app = typer.Typer(
     name="ebbtide",
@@ -100,7 +98,7 @@ def _reporting(command: Callable[_P, None]) -> Callable[_P, None]:
                 except OSError as unwritable:
                     if str(unwritable) != str(error):
                         typer.echo(message_of(unwritable), err=True)
-            raise typer.Exit(BROKEN if explained.is_internal else WRONG) from None
+            raise typer.Exit(ExitStatus.BROKEN if explained.is_internal else ExitStatus.WRONG) from None
 
     return run
 
@@ -154,7 +152,7 @@ def preview(
         _write_text(document, out, tree=tree, values=values)
     is_refused = any(finding.is_refused for finding in document.findings)
     if is_refused or any(message.severity == "error" for message in document.warnings):
-        raise typer.Exit(FOUND)
+        raise typer.Exit(ExitStatus.FOUND)
 
 
 def _write_text(document: "Preview", out: Path | None, *, tree: bool, values: bool) -> None:

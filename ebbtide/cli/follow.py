@@ -1,18 +1,16 @@
 """The `follow` command and the `--submit` option. Dependencies are imported on execution."""
 
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ebbtide.cli.exit_status import ExitStatus
 from ebbtide.invocation import command_line
 
 if TYPE_CHECKING:
     from ebbtide.kubernetes_api import Api
     from ebbtide.placement import Profile
 
-FAILED: Final = 1
-INTERRUPTED: Final = 130
-"""A shell's exit status after Ctrl-C (128 and the signal's number): the Job's result is unknown."""
 
 Context = Annotated[
     str,
@@ -94,7 +92,7 @@ def submit(manifest: dict[str, Any], *dependents: dict[str, Any], profile: "Prof
     except KeyboardInterrupt:
         again = _again(metadata["name"], metadata["namespace"], context)
         typer.echo(f"Interrupted while the Job was being made; whether it is there, says: {again}", err=True)
-        raise SystemExit(INTERRUPTED) from None
+        raise SystemExit(ExitStatus.INTERRUPTED) from None
     typer.echo(f"Job {metadata['name']} is made, in namespace {metadata['namespace']}.")
     _follow(api, metadata["name"], metadata["namespace"], context, profile)
 
@@ -114,10 +112,10 @@ def _follow(api: "Api", name: str, namespace: str, context: str, profile: "Profi
             )
     except KeyboardInterrupt:
         typer.echo(f"{name} goes on. Follow it again: {_again(name, namespace, context)}", err=True)
-        raise SystemExit(INTERRUPTED) from None
+        raise SystemExit(ExitStatus.INTERRUPTED) from None
     typer.echo(telling.ending(look, progress, profile))
     if progress.phase is not Phase.COMPLETED:
-        raise SystemExit(FAILED)
+        raise SystemExit(ExitStatus.FOUND)
 
 
 def _again(name: str, namespace: str, context: str) -> str:

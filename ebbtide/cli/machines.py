@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ebbtide.cli.consoles import console
+from ebbtide.cli.exit_status import ExitStatus
 from ebbtide.cli.options import PreviewFormat
 from ebbtide.errors import EbbtideError
 
@@ -65,7 +66,7 @@ def machines(
     else:
         typer.echo(f"No machine type{f' with {gpu}' if gpu else ''} in {region}.")
     if not offers:
-        raise typer.Exit(1)
+        raise typer.Exit(ExitStatus.FOUND)
 
 
 def _clouds(gpu: str, cloud: CloudName | None, region: str) -> "list[CloudKind]":

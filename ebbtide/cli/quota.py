@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from ebbtide.cli.consoles import console
+from ebbtide.cli.exit_status import ExitStatus
 from ebbtide.cli.options import ConfigFile, Cwd, PreviewFormat, Stack, stack_files
 from ebbtide.errors import EbbtideError
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     Checks = dict[tuple[CloudKind, str], list[QuotaCheck]]
     """Comparisons by cloud and account."""
 
-_FOUND: Final = 1
 _WORDS: Final = {"gke": "project", "aks": "subscription"}
 
 
@@ -61,7 +61,7 @@ def quota(
     else:
         show_checks(files, checks)
     if any(check.request is not None for own in checks.values() for check in own):
-        raise typer.Exit(_FOUND)
+        raise typer.Exit(ExitStatus.FOUND)
 
 
 def quota_checks(files: "StackFiles", recording: "Recording") -> "Checks":

@@ -2,11 +2,12 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ebbtide.cli.consoles import console
+from ebbtide.cli.exit_status import ExitStatus
 from ebbtide.cli.options import Cwd, PreviewFormat
 from ebbtide.invocation import command_line
 
@@ -17,10 +18,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from ebbtide.operations.reap import Reaping
-
-_FOUND: Final = 1
-_REFUSED: Final = 2
-_INTERRUPTED: Final = 130
 
 
 def reap(
@@ -88,7 +85,7 @@ def reap(
             )
         except KeyboardInterrupt:
             typer.echo(f"Interrupted. Continue with: {again}", err=True)
-            raise typer.Exit(_INTERRUPTED) from None
+            raise typer.Exit(ExitStatus.INTERRUPTED) from None
     if format_ is PreviewFormat.JSON:
         typer.echo(report.model_dump_json(indent=2))
     else:
@@ -96,9 +93,9 @@ def reap(
         if not yes and (report.stacks or report.resources):
             typer.echo(f"Destroy them with: {again}")
     if yes and report.is_refused:
-        raise typer.Exit(_REFUSED)
+        raise typer.Exit(ExitStatus.WRONG)
     if not report.is_done:
-        raise typer.Exit(_FOUND)
+        raise typer.Exit(ExitStatus.FOUND)
 
 
 def _again(

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ebbtide.cli.consoles import console, write
+from ebbtide.cli.exit_status import ExitStatus
 from ebbtide.cli.options import ConfigFile, Cwd, Stack, stack_files
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from ebbtide_rehearsal.report.document import Report
-
-_FOUND = 1
 
 
 class RehearsalFormat(StrEnum):
@@ -125,7 +124,7 @@ def rehearse(  # noqa: PLR0913 - one parameter an option
         )
     _write(report, format_, out, screen)
     if not report.met:
-        raise typer.Exit(_FOUND)
+        raise typer.Exit(ExitStatus.FOUND)
 
 
 def _write(report: "Report", format_: RehearsalFormat, out: Path | None, screen: "Console") -> None:

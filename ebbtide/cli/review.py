@@ -3,17 +3,16 @@
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ebbtide.cli.consoles import console, write
+from ebbtide.cli.exit_status import ExitStatus
 from ebbtide.cli.options import ConfigFile, Cwd, Out, Stack, stack_files
 
 if TYPE_CHECKING:
     from ebbtide.review.report import Review
-
-_FOUND: Final = 1
 
 
 class ReviewFormat(StrEnum):
@@ -64,7 +63,7 @@ def review(
         document = review_of(after, before, warnings=files.warnings, policy=policy, declaration=declaration)
     _write(document, format_, out)
     if document.verdict == "fail":
-        raise typer.Exit(_FOUND)
+        raise typer.Exit(ExitStatus.FOUND)
 
 
 def _write(document: "Review", format_: ReviewFormat, out: Path | None) -> None:

@@ -3,19 +3,17 @@
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ebbtide.cli.exit_status import ExitStatus
 from ebbtide.cli.options import BackendStack, ConfigFile, Cwd, stack_name
 from ebbtide.errors import EbbtideError
 from ebbtide.invocation import command_line
 
 if TYPE_CHECKING:
     from ebbtide.operations.sleep import Sleeper
-
-_FOUND: Final = 1
-_INTERRUPTED: Final = 130
 
 
 class SleepOptionsError(EbbtideError):
@@ -49,7 +47,7 @@ def sleep(
     with _resumable("sleep", stack_name(stack, config_file), options, config_file, cwd):
         done = sleeping.sleep(_opened(stack, config_file, cwd), running, typer.echo)
     if not done:
-        raise typer.Exit(_FOUND)
+        raise typer.Exit(ExitStatus.FOUND)
 
 
 def wake(stack: BackendStack = None, *, config_file: ConfigFile = None, cwd: Cwd = Path()) -> None:
@@ -94,4 +92,4 @@ def _resumable(
         of = ["--config-file", str(config_file)] if config_file else []
         again = command_line(command, stack, *options, *of, *where)
         typer.echo(f"Interrupted. Continue with: {again}", err=True)
-        raise typer.Exit(_INTERRUPTED) from None
+        raise typer.Exit(ExitStatus.INTERRUPTED) from None

@@ -2,10 +2,11 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ebbtide.cli.exit_status import ExitStatus
 from ebbtide.cli.options import BackendStack, ConfigFile, Cwd, stack_files, stack_name
 from ebbtide.invocation import command_line
 
@@ -14,10 +15,6 @@ if TYPE_CHECKING:
 
     from ebbtide.preview.stack_files import StackFiles
     from ebbtide.recording.recording import Recording
-
-_FOUND: Final = 1
-_INTERRUPTED: Final = 130
-"""A shell's exit status after Ctrl-C (128 and the signal's number)."""
 
 
 def up(
@@ -43,7 +40,7 @@ def up(
     except KeyboardInterrupt:
         again = command_line("up", stack_name(stack, config_file))
         typer.echo(f"Interrupted. Continue with: {again}", err=True)
-        status = _INTERRUPTED
+        status = ExitStatus.INTERRUPTED
     if status:
         raise typer.Exit(status)
 
@@ -51,7 +48,7 @@ def up(
 def _updated(stack: str | None, config_file: Path | None, cwd: Path, *, yes: bool, quotas: bool) -> int:
     from rich.console import Console  # noqa: PLC0415
 
-    from ebbtide.operations import rolling  # noqa: PLC0415
+    from ebbtide.operations import access, rolling, state  # noqa: PLC0415
     from ebbtide.operations.backend import Backend  # noqa: PLC0415
     from ebbtide.operations.plan import plan_of  # noqa: PLC0415
     from ebbtide.operations.up import Update  # noqa: PLC0415
@@ -73,14 +70,15 @@ def _updated(stack: str | None, config_file: Path | None, cwd: Path, *, yes: boo
     for line in plan.lines:
         update.say(line)
     if plan.is_refused or (quotas and not _within_quotas(files, recording, console)):
-        return _FOUND
+        return ExitStatus.FOUND
     if not _confirmed(plan.question, name, config_file, cwd, yes=yes):
-        return _FOUND
-    outcome = update.run()
+        return ExitStatus.FOUND
+    with access.reaching_own("pools are not replaced", name, state.read(deployment)):
+        outcome = update.run()
     if outcome.interrupted:
-        return _INTERRUPTED
+        return ExitStatus.INTERRUPTED
     if outcome.errors:
-        return _FOUND
+        return ExitStatus.FOUND
     update.say(f"Stack {name} is as declared.")
     return 0
 

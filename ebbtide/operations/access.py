@@ -5,8 +5,10 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from ebbtide.invocation import command_line
 from ebbtide.kubernetes_api import Api, ApiError, KubeconfigError, MissingClientError
 from ebbtide.operations.errors import OperationError
+from ebbtide.operations.state import State
 from ebbtide.placement import Profile, ProfileError
 
 
@@ -32,6 +34,32 @@ def reaching(consequence: str) -> Generator[None]:
         raise OperationError(f"The cluster denies access, and {consequence}: {error}") from None
     except (KubeconfigError, MissingClientError) as error:
         raise OperationError(f"The cluster is unreachable, and {consequence}: {error}") from None
+
+
+@contextmanager
+def reaching_own(consequence: str, stack: str, state: State) -> Generator[None]:
+    """Do the same for the cluster of a stack, which may be asleep.
+
+    Args:
+        consequence: as for `reaching`.
+        stack: the stack's name.
+        state: its state.
+
+    Raises:
+        OperationError: as from `reaching`, with the command that wakes the stack.
+    """
+    try:
+        with reaching(consequence):
+            yield
+    except UnansweredError as error:
+        if not state.may_be_stopped:
+            raise
+        raise UnansweredError(f"{error}. {asleep(stack)}") from None
+
+
+def asleep(stack: str) -> str:
+    """Return what to do about a cluster that does not answer since it sleeps."""
+    return f"If it sleeps, wake it first with: {command_line('wake', stack)}"
 
 
 def connected(outputs: Mapping[str, Any], consequence: str) -> tuple[Api, Profile]:

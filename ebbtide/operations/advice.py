@@ -14,6 +14,10 @@ class _Cause(NamedTuple):
 
 _CAUSES: Final = (
     _Cause(
+        r"Power State\(Stopped\)|Kubernetes cluster is unreachable",
+        "The cluster is stopped or does not answer. If it sleeps, wake it first with: {wake}",
+    ),
+    _Cause(
         "SERVICE_DISABLED|has not been used in project|MissingSubscriptionRegistration|not registered to use",
         "An API is not enabled. Enable it (`gcloud services enable NAME`, or `az provider register "
         "--namespace NAME`), wait a few minutes, and run the same command again.",
@@ -63,7 +67,7 @@ def advice(stack: str, errors: Iterable[str]) -> Iterator[str]:
         next((cause for cause in _CAUSES if re.search(cause.pattern, error, re.IGNORECASE)), None)
         for error in errors
     )
-    quota = command_line("quota", stack)
+    quota, wake = (command_line(command, stack) for command in ("quota", "wake"))
     for cause in dict.fromkeys(causes):
         if cause is not None:
-            yield cause.advice.format(quota=quota)
+            yield cause.advice.format(quota=quota, wake=wake)

@@ -8,7 +8,7 @@ from pulumi import automation
 
 from ebbtide.operations import sidecars
 from ebbtide.operations.failures import explained
-from ebbtide.operations.stack import Stack
+from ebbtide.operations.stack import Stack, exported
 
 _ENVIRONMENT: Final = {
     # A stack's secrets provider is in its state. Without this, a stack without a file is given a new one,
@@ -50,17 +50,18 @@ class Backend:
         return self._workspace.list_stacks()
 
     def exported(self, name: str) -> dict[str, Any]:
-        """Return the document of `pulumi stack export`, with secrets in plain text.
+        """See `Stack.exported`: neither the stack's file nor its passphrase is needed.
+
+        Args:
+            name: the stack's name.
 
         Raises:
             OperationError: the state is unreadable.
         """
-        with explained(name):
-            state = self._workspace.export_stack(name)
-        return {"version": state.version, "deployment": state.deployment}
+        return exported(self._workspace, name)
 
     def exported_by_all(self) -> Iterator[dict[str, Any]]:
-        """Yield the document of `pulumi stack export` of the stacks of all projects in the backend.
+        """Yield the documents of `Stack.exported` of the stacks of all projects in the backend.
 
         Raises:
             OperationError: a state is unreadable.

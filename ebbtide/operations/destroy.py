@@ -16,8 +16,10 @@ from ebbtide.interrupts import deferred_interrupts
 from ebbtide.invocation import command_line
 from ebbtide.kubernetes_api import ApiError
 from ebbtide.operations import (
+    access,
     accounts,
     clouds,
+    deleted_clusters,
     draining,
     inspection,
     messages,
@@ -28,6 +30,7 @@ from ebbtide.operations import (
 from ebbtide.operations import state as states
 from ebbtide.operations.clouds import Clouds
 from ebbtide.operations.costs import idle_cost
+from ebbtide.operations.deleted_clusters import DeletedClusters
 from ebbtide.operations.errors import OperationError
 from ebbtide.operations.inspection import Inspection
 from ebbtide.operations.locks import unlocking
@@ -120,12 +123,15 @@ def destroy(stack: Stack, options: Options, console: Console) -> Outcome | None:
     except StateError:
         cost = None
     run = _Run(stack, options, state, clouds.reach(state.accounts), console, cost)
-    cluster = inspection.inspect(stack.outputs(), state)
+    cluster = _inspected(run)
     for line in messages.findings(cluster, clock.now(), keeps_volumes=options.keep_volumes):
         run.print(line)
+    if cluster.is_unanswered and state.may_be_stopped:
+        run.print(access.asleep(stack.name))
     if not _confirmed(run, cluster):
         return None
-    identities = orphans.identify(run.clouds, state.identities, cluster.names)
+    known = deleted_clusters.merged(state.identities, state.deleted.identities)
+    identities = orphans.identify(run.clouds, known, cluster.names)
     try:
         _drain(run, cluster)
         cluster, unfinished = _without_users_objects(run, cluster)
@@ -136,10 +142,35 @@ def destroy(stack: Stack, options: Options, console: Console) -> Outcome | None:
         for line in messages.unfinished(stack.name, unfinished):
             run.print(line)
         return Outcome(done=False, error=unfinished[0])
+    _record(run, cluster, identities)
     outcome = _destroyed(run, cluster)
     if not (outcome.done or outcome.interrupted) and _freed(run, cluster, identities):
         outcome = _destroyed(run, cluster)
     return _reported(run, cluster, identities) if outcome.done else outcome
+
+
+def _inspected(run: _Run) -> Inspection:
+    """Inspect the cluster, unless an earlier destroy has deleted it."""
+    state = run.state
+    if state.deleted.identities and not state.owns_cluster:
+        names = ", ".join(cluster.name for cluster in state.deleted.identities)
+        run.print(f"An earlier destroy has deleted cluster {names}; this one continues.")
+        cluster = Inspection()
+    else:
+        cluster = inspection.inspect(run.stack.outputs(), state)
+    retained = cluster.names.retained | state.deleted.retained
+    return replace(cluster, names=replace(cluster.names, retained=retained))
+
+
+def _record(run: _Run, cluster: Inspection, identities: Iterable[ClusterIdentity]) -> None:
+    """Record the clusters in the state: after a failure, the next destroy asks for what is left of them."""
+    record = DeletedClusters(tuple(identities), cluster.names.retained)
+    # `pulumi stack import` drops pending operations, which the report needs.
+    if record.identities and record != run.state.deleted and not run.state.pending:
+        document = run.stack.exported()
+        changed = {**document, "deployment": deleted_clusters.with_record(document["deployment"], record)}
+        if changed != document:
+            unlocking(lambda: run.stack.replace_state(changed), run.stack.unlock, run.print)
 
 
 def _confirmed(run: _Run, cluster: Inspection) -> bool:

@@ -44,9 +44,9 @@ def identify(clouds: Clouds, clusters: Iterable[ClusterIdentity], names: CloudNa
     for cluster in clusters:
         known = replace(
             cluster,
-            namespace_uid=names.namespace_uid,
-            handles=names.handles,
-            load_balancers=names.load_balancers,
+            namespace_uid=names.namespace_uid or cluster.namespace_uid,
+            handles=names.handles | cluster.handles,
+            load_balancers=names.load_balancers | cluster.load_balancers,
         )
         inventory = clouds.inventories.get(cluster.account)
         try:

@@ -167,7 +167,7 @@ def _resource(
 def _expired(backend: Backend, name: str, now: datetime) -> ReapedStack | None:
     try:
         exported = backend.exported(name)
-        contents = state.read(exported["deployment"] or {})
+        contents = state.read(exported["deployment"])
         if contents.expires is None or contents.expires > now:
             return None
         cost = idle_cost(exported)

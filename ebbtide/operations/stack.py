@@ -217,8 +217,7 @@ class Stack:
         Raises:
             OperationError: the state is unreadable.
         """
-        document: dict[str, Any] = json.loads(self.run("stack", "export"))
-        return {**document, "deployment": document.get("deployment") or {}}
+        return exported(self._stack.workspace, self.name)
 
     def replace_state(self, document: Mapping[str, Any]) -> None:
         """Write the stack's state (`pulumi stack import`).
@@ -244,11 +243,19 @@ class Stack:
         Raises:
             OperationError: it fails.
         """
-        workspace = self._stack.workspace
-        line = [*command, "--stack", self.name]
-        with explained(self.name):
-            done = workspace.pulumi_command.run(line, workspace.work_dir, workspace.env_vars)
-        return done.stdout
+        return _run(self._stack.workspace, self.name, *command)
+
+
+def exported(workspace: automation.Workspace, name: str) -> dict[str, Any]:
+    """Return the document of a stack; see `Stack.exported`."""
+    document: dict[str, Any] = json.loads(_run(workspace, name, "stack", "export"))
+    return {**document, "deployment": document.get("deployment") or {}}
+
+
+def _run(workspace: automation.Workspace, name: str, *command: str) -> str:
+    with explained(name):
+        line = [*command, "--stack", name]
+        return workspace.pulumi_command.run(line, workspace.work_dir, workspace.env_vars).stdout
 
 
 def _name(urn: str) -> str:

@@ -2,14 +2,16 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
+from ebbtide.catalog import CloudKind
 from ebbtide.cloud_apis.interfaces import Account, ClusterIdentity
 from ebbtide.kubernetes_api.parts import part, parts, text
 from ebbtide.model import expiry
-from ebbtide.operations import cloud_state
+from ebbtide.operations import cloud_state, deleted_clusters
+from ebbtide.operations.deleted_clusters import STACK, DeletedClusters
 
 _BUCKETS: Final = frozenset({"gcp:storage/bucket:Bucket", "azure-native:storage:StorageAccount"})
 _REGISTRIES: Final = frozenset(
@@ -46,6 +48,7 @@ class State:
         clusters: names of the clusters that the stack created.
         identities: those clusters as the cloud knows them, and clusters whose creation was interrupted.
         accounts: projects and subscriptions of its clusters and node pools.
+        deleted: clusters that an earlier destroy has begun to delete.
         pending: names of the resources whose creation was interrupted.
         first_up: time of the first `up`; None for a permanent cluster.
         expires: time of expiry, of several clusters the last; None for a permanent cluster.
@@ -61,6 +64,7 @@ class State:
     clusters: tuple[str, ...] = ()
     identities: tuple[ClusterIdentity, ...] = ()
     accounts: tuple[Account, ...] = ()
+    deleted: DeletedClusters = field(default_factory=DeletedClusters)
     pending: tuple[str, ...] = ()
     first_up: datetime | None = None
     expires: datetime | None = None
@@ -70,6 +74,11 @@ class State:
         """The namespaces that the stack created."""
         return frozenset(item.name for item in self.objects if item.kind == "Namespace")
 
+    @property
+    def may_be_stopped(self) -> bool:
+        """True if the stack created a cluster whose cloud can stop its API server, which AKS does."""
+        return any(cluster.account.cloud is CloudKind.AKS for cluster in self.identities)
+
 
 def read(deployment: Mapping[str, Any]) -> State:
     """Parse the output of `pulumi stack export`.
@@ -78,9 +87,7 @@ def read(deployment: Mapping[str, Any]) -> State:
         deployment: its `deployment`.
     """
     resources: list[Mapping[str, Any]] = [
-        resource
-        for resource in deployment.get("resources") or ()
-        if resource["type"] != "pulumi:pulumi:Stack"
+        resource for resource in deployment.get("resources") or () if resource["type"] != STACK
     ]
     objects: set[Item] = set()
     teams: set[str] = set()
@@ -105,6 +112,8 @@ def read(deployment: Mapping[str, Any]) -> State:
         for operation in parts(deployment, "pending_operations")
         if operation.get("type") == "creating"
     ]
+    deleted = deleted_clusters.recorded(deployment)
+    accounts = cloud_state.accounts([*resources, *interrupted])
     return State(
         resources=len(resources),
         protected=tuple(_name(resource) for resource in resources if resource.get("protect")),
@@ -115,10 +124,11 @@ def read(deployment: Mapping[str, Any]) -> State:
         teams=frozenset(teams),
         clusters=clusters,
         identities=tuple(dict.fromkeys(cloud_state.clusters([*resources, *interrupted]))),
-        accounts=cloud_state.accounts([*resources, *interrupted]),
+        accounts=tuple(dict.fromkeys([*accounts, *(cluster.account for cluster in deleted.identities)])),
+        deleted=deleted,
         pending=tuple(_name(resource) for resource in interrupted),
         first_up=min(_times(resources, _STASH, "output"), default=None),
-        expires=max(_times(resources, expiry.COMPONENT, expiry.OUTPUT), default=None),
+        expires=_expiry(deployment, resources),
     )
 
 
@@ -139,6 +149,12 @@ def _times(resources: Sequence[Mapping[str, Any]], types: str, output: str) -> l
         if str(resource["urn"]).rpartition("::")[0].endswith(types)
     )
     return [time for time in times if time is not None]
+
+
+def _expiry(deployment: Mapping[str, Any], resources: Sequence[Mapping[str, Any]]) -> datetime | None:
+    """Return the time of expiry: that of the stack's output, if a destroy has deleted the component."""
+    times = _times(resources, expiry.COMPONENT, expiry.OUTPUT)
+    return max(times or _times(parts(deployment, "resources"), STACK, expiry.OUTPUT), default=None)
 
 
 def _name(resource: Mapping[str, Any]) -> str:

@@ -79,7 +79,7 @@ def read(of: Source, now: datetime) -> Status:
     Raises:
         OperationError: the cluster does not answer, or denies access.
     """
-    with access.reaching(UNKNOWN):
+    with access.reaching_own(UNKNOWN, of.name, of.state):
         snapshot, queueing = take(of.api), take_queueing(of.api)
         system = of.api.get("/api/v1/namespaces/kube-system")
     return status(of, snapshot, queueing, _created(system), now)

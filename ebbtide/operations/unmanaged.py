@@ -47,10 +47,8 @@ def find(backend: Backend, accounts: Iterable[Account], now: datetime) -> tuple[
         The resources, and sentences on what could not be asked.
     """
     try:
-        deployments: list[dict[str, Any]] = [
-            exported["deployment"] or {} for exported in backend.exported_by_all()
-        ]
-        contents = [state.read(backend.exported(name)["deployment"] or {}) for name in backend.stacks]
+        deployments: list[dict[str, Any]] = [exported["deployment"] for exported in backend.exported_by_all()]
+        contents = [state.read(backend.exported(name)["deployment"]) for name in backend.stacks]
     except EbbtideError as error:
         return [], [
             f"Resources that no state knows were not looked for, since a state is unreadable: {error}"

@@ -1,6 +1,18 @@
-"""The programs that tests of the `pulumi` command line ran, in the summary."""
+"""The programs that tests of the `pulumi` command line ran, in the summary; and Ctrl-C."""
+
+import signal
+from collections.abc import Iterator
 
 import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def interruptible() -> Iterator[None]:
+    """Restore the handling of SIGINT: processes in the background of a shell ignore it, and so do their
+    children."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

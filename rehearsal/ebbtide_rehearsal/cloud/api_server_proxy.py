@@ -1,7 +1,9 @@
-"""A reverse proxy in front of an API server: strict field validation and injected failures.
+"""A reverse proxy in front of an API server: strict field validation, injected failures and stopped clusters.
 
-Both apply to the Kubernetes provider's requests alone, by their user agent. The provider asks for warnings
-about unknown fields, which it does not show; unknown fields of built-in kinds it drops beforehand. Source:
+A stopped AKS cluster has no control plane (azure-aks-docs, start-stop-cluster, 2026): connections are closed
+without a response. The rest applies to the Kubernetes provider's requests alone, by their user agent. The
+provider asks for warnings about unknown fields, which it does not show; unknown fields of built-in kinds it
+drops beforehand. Source:
 pulumi-kubernetes@f47bc2d6, provider/pkg/version/version.go (`UserAgent`), pkg/await/await.go (`Creation`),
 pkg/provider/provider.go (`normalizeInputs`).
 """
@@ -19,6 +21,7 @@ from yarl import URL
 
 from ebbtide_rehearsal.cloud.api_failures import Failure, failure
 from ebbtide_rehearsal.cloud.faults import API_ERROR, SLOW
+from ebbtide_rehearsal.cloud.pools import is_stopped
 from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.control_plane import ControlPlane
 from ebbtide_rehearsal.control_plane.discovery import Discovery
@@ -49,14 +52,15 @@ class ApiServerProxy:
         host: name and port, as `localhost:40123`; its certificate is the API server's.
     """
 
-    def __init__(self, plane: ControlPlane, store: Store) -> None:
+    def __init__(self, plane: ControlPlane, store: Store, cluster: str) -> None:
         """Start it.
 
         Args:
             plane: the control plane.
-            store: the fake cloud's store, for injected failures.
+            store: the fake cloud's store, for injected failures and stopped clusters.
+            cluster: id of its cluster.
         """
-        self._plane, self._store = plane, store
+        self._plane, self._store, self._cluster = plane, store, cluster
         self._discovery = Discovery(plane.api)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="API server proxy", daemon=True)
@@ -96,6 +100,10 @@ class ApiServerProxy:
         await self._client.close()
 
     async def _forward(self, request: web.Request) -> web.StreamResponse:
+        if await asyncio.to_thread(is_stopped, self._store, self._cluster):
+            if request.transport is not None:
+                request.transport.abort()
+            return web.Response()
         url = URL(f"{self._plane.server}{request.raw_path}", encoded=True)
         if request.headers.get("User-Agent", "").startswith(_PROVIDER):
             if request.method in _VALIDATED:

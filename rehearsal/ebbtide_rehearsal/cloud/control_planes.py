@@ -86,7 +86,7 @@ class ControlPlanes:
                 target=controller.run, args=(ending,), name=f"node pools of {identity}", daemon=True
             )
             authority = base64.b64encode(plane.plan.certificates.authority.read_bytes()).decode()
-            proxy = ApiServerProxy(plane, self._store)
+            proxy = ApiServerProxy(plane, self._store, identity)
             endpoint = Endpoint(proxy.host, authority)
             self._running[identity] = _Running(plane, proxy, endpoint, thread, ending)
             thread.start()

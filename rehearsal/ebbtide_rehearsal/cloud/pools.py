@@ -121,6 +121,11 @@ def stop(store: Store, cluster: str) -> None:
         forget(store, cluster, pool.name)
 
 
+def is_stopped(store: Store, cluster: str) -> bool:
+    """Return whether a cluster is stopped, with its control plane."""
+    return any(_pool(resource.state).cluster == cluster for resource in store.resources(_CLOUD, _STOPPED))
+
+
 def start(store: Store, cluster: str) -> None:
     """Bring the pools of a stopped cluster back, with their initial nodes."""
     for resource in store.resources(_CLOUD, _STOPPED):

@@ -38,14 +38,14 @@ class EventReport(_Part):
 
 
 class JobsReport(_Part):
-    """Counts of submitted Jobs at a time."""
+    """Counts of submitted Jobs and pipeline runs at a time."""
 
     at: float
     """Simulated seconds."""
     waiting: int
     """Suspended, or without a running pod."""
     running: int
-    """With a running pod."""
+    """With a running pod; of pipeline runs, those that have not ended."""
     ended: int
     """Succeeded or failed."""
 
@@ -79,7 +79,7 @@ class Report(_Part):
     events: tuple[EventReport, ...]
     """In order."""
     jobs: tuple[JobsReport, ...]
-    """Submitted Jobs while the scenario expects something, where their counts change."""
+    """Submitted Jobs and pipeline runs while the scenario expects something, where their counts change."""
     minutes_to_zero: dict[str, float]
     """Simulated minutes from the end of the last Job until the autoscaler had removed the last node of each
     pool."""

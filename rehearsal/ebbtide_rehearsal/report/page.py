@@ -9,7 +9,7 @@ from jinja2 import Environment
 
 from ebbtide.html.environment import environment
 from ebbtide_rehearsal.report.document import Report
-from ebbtide_rehearsal.report.render import clock, cost_rows, total_words, verdict
+from ebbtide_rehearsal.report.render import clock, cost_rows, total_words, verdict, zero_words
 from ebbtide_rehearsal.report.series import Series, end, pools
 
 _WIDTH: Final = 1000
@@ -59,6 +59,7 @@ def render(report: Report) -> str:
             ticks=_ticks(last),
             costs=cost_rows(report),
             total=total_words(report),
+            to_zero=zero_words(report),
             end=last,
             missed=sum(bool(step.misses) for step in report.steps),
             reclaims=sum(event.kind == "node-reclaimed" for event in report.events),

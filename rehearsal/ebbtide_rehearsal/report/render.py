@@ -61,7 +61,7 @@ def _blocks(report: Report) -> Iterator[RenderableType]:
             costs.add_row(item, f"${dollars:.3f}")
         costs.add_row(Text("total", style="bold"), Text(total_words(report), style="bold"))
         yield Padding(costs, _INDENT)
-    if report.minutes_to_zero:
+    if report.jobs:
         yield Text("\nMinutes from the last Job to no node", style="bold")
         yield Padding(Text(zero_words(report)), _INDENT)
     yield Text(f"\n{verdict(report)}", style="green" if report.met else "bold red")
@@ -74,7 +74,9 @@ def cost_rows(report: Report) -> list[tuple[str, float]]:
 
 
 def zero_words(report: Report) -> str:
-    """Format the time to no node, as `cpu-spot 10.5, t4-spot 11.0`."""
+    """Format the minutes to no node by pool, as `cpu-spot 10.5, t4-spot 11.0`; without any, the reason."""
+    if not report.minutes_to_zero:
+        return "not measured: work was left, or no pool was emptied before the cluster was deleted"
     return ", ".join(f"{pool} {minutes:.1f}" for pool, minutes in sorted(report.minutes_to_zero.items()))
 
 

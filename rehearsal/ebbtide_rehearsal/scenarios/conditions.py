@@ -210,13 +210,13 @@ def _jobs(condition: Condition, snapshot: Observation) -> Iterator[str]:
     yield from _miss(condition.failures_counted, failures, "failures counted against retries")
 
 
-_ENDED = {"Succeeded": "succeeded", "Failed": "failed", "Error": "failed"}
+ENDED_RUNS = {"Succeeded": "succeeded", "Failed": "failed", "Error": "failed"}
 """Argo's phases of a run that has ended."""
 
 
 def _pipelines(condition: Condition, snapshot: Observation) -> Iterator[str]:
     if condition.pipelines:
-        states = [_ENDED.get(phase, "running") for phase in snapshot.runs]
+        states = [ENDED_RUNS.get(phase, "running") for phase in snapshot.runs]
         for state in ("succeeded", "failed", "running"):
             yield from _miss(getattr(condition.pipelines, state), states.count(state), f"pipelines {state}")
     for step in condition.steps:

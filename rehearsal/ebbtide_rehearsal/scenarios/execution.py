@@ -17,7 +17,7 @@ from ebbtide_rehearsal.engine import Outcome
 from ebbtide_rehearsal.report.cost import Rates, rates
 from ebbtide_rehearsal.report.document import JobsReport
 from ebbtide_rehearsal.scenarios.argo import WORKFLOWS, spec_patch
-from ebbtide_rehearsal.scenarios.conditions import Condition, Observation, misses
+from ebbtide_rehearsal.scenarios.conditions import ENDED_RUNS, Condition, Observation, misses
 from ebbtide_rehearsal.scenarios.model import (
     Delete,
     Destroy,
@@ -202,14 +202,15 @@ class Play:
         return misses(condition, observation)
 
     def _count(self, observation: Observation) -> None:
-        """Keep and tell the counts of Jobs and nodes."""
+        """Keep and tell the counts of Jobs, pipeline runs and nodes."""
         open_ = [job for job in observation.jobs if not job.succeeded and not job.failed]
         running = sum(job.name in observation.running for job in open_)
+        ended_runs = sum(phase in ENDED_RUNS for phase in observation.runs)
         jobs = JobsReport(
             at=self.stage.store.clock.now(),
             waiting=len(open_) - running,
-            running=running,
-            ended=len(observation.jobs) - len(open_),
+            running=running + len(observation.runs) - ended_runs,
+            ended=len(observation.jobs) - len(open_) + ended_runs,
         )
         if not self.jobs or jobs.model_copy(update={"at": self.jobs[-1].at}) != self.jobs[-1]:
             self.jobs.append(jobs)

@@ -1,14 +1,18 @@
-"""The real kubectl and helm, on objects that stand in files."""
+"""The real kubectl and helm on objects that stand in files, and Ebbtide's command line on a cluster."""
 
 import json
+import os
 import subprocess
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from ebbtide.placement import Profile
 from ebbtide_rehearsal.control_plane import ControlPlane, Tools
+from tests.repository import ROOT
 
 Object = dict[str, Any]
 
@@ -43,3 +47,35 @@ def rendered(tools: Tools, values: Object, namespace: str, directory: Path) -> l
     chart = tools.path("kueue-chart")
     text = run(tools.path("helm"), "template", "kueue", chart, "-n", namespace, "-f", file)
     return [item for item in yaml.safe_load_all(text) if item]
+
+
+class Ebbtide:
+    """The command line, as the user of a kubeconfig."""
+
+    def __init__(self, kubeconfig: Path, profile: Profile) -> None:
+        self._kubeconfig, self._profile = kubeconfig, profile
+
+    def start(self, *args: str) -> subprocess.Popen[str]:
+        """Start a command."""
+        environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": "/nonexistent",
+            "KUBECONFIG": str(self._kubeconfig),
+        }
+        return subprocess.Popen(
+            [sys.executable, "-m", "ebbtide", *args],
+            cwd=ROOT,
+            env=environment | {"EBBTIDE_PROFILE": self._profile.json(), "COLUMNS": "80"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def refused(self, *args: str) -> str:
+        """Return the error message of a refused command."""
+        started = self.start(*args)
+        out, error = started.communicate(timeout=60)
+        assert (started.returncode, out) == (2, ""), error
+        assert "Traceback" not in error
+        assert len(error.splitlines()) == 1
+        return error.rstrip()

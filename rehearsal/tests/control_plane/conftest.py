@@ -1,7 +1,6 @@
 """The tools, found or built once, and control planes."""
 
 import json
-import signal
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -15,15 +14,6 @@ from ebbtide_rehearsal.control_plane import NAMES, ControlPlane, ControlPlaneSet
 from ebbtide_rehearsal.tools import Tools as EngineTools
 from ebbtide_rehearsal.tools import ensure, narration
 from rehearsal.tests.control_plane.cluster import Object, wait
-
-
-@pytest.fixture(scope="session", autouse=True)
-def interruptible() -> Iterator[None]:
-    """Restore the handling of SIGINT: processes in the background of a shell ignore it, and so do their
-    children."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session")
@@ -64,7 +54,7 @@ def store(tmp_path: Path) -> Store:
 @pytest.fixture
 def kubeconfig(control_plane: ControlPlane, store: Store) -> Iterator[str]:
     """The administrator's, through the proxy that a stack's provider has."""
-    proxy = ApiServerProxy(control_plane, store)
+    proxy = ApiServerProxy(control_plane, store, "tried")
     written = yaml.safe_load(control_plane.plan.kubeconfig.read_text())
     written["clusters"][0]["cluster"]["server"] = f"https://{proxy.host}"
     yield json.dumps(written)

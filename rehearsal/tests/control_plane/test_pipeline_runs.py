@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from kfp import compiler
+from kfp import compiler, dsl
 from rich.console import Console
 
 from components.addons.retry import CONFIG, retrying
@@ -27,6 +27,7 @@ from ebbtide_rehearsal.scenarios.argo import WORKFLOWS, start
 from ebbtide_rehearsal.tools import ensure, narration
 from rehearsal.tests.control_plane.argo import GROUP, controllers, install_kinds
 from rehearsal.tests.control_plane.cluster import Object, namespace, wait
+from rehearsal.tests.control_plane.commands import Ebbtide
 from rehearsal.tests.control_plane.node_pools import Running, running, work_pool
 from tests.examples.workloads import EXAMPLES, module
 from tests.repository import declaration
@@ -224,6 +225,41 @@ def test_training_goes_on(control_plane: ControlPlane, argo_tools: Tools, tmp_pa
         assert trained["metadata"]["labels"]["step"] == "train"
         assert any("from the line." in line for line in on.cloud.messages("pod-log"))
         wait(lambda: on.cloud.nodes("preemptible-gpu-pool"), lambda names: not names, seconds=60)
+
+
+@dsl.component(base_image="python:3.12")
+def leave(code: int) -> None:
+    """Exit with a code."""
+    raise SystemExit(code)
+
+
+@dsl.pipeline(name="left")
+def left(code: int) -> None:
+    """A step that exits with a code."""
+    leave(code=code).set_caching_options(enable_caching=False)
+
+
+def test_runs_are_followed(control_plane: ControlPlane, argo_tools: Tools, tmp_path: Path) -> None:
+    """To their end: status 0 of one that completes; of one that fails status 1, the step's exit code, and its
+    logs."""
+    story = "aks-spot"
+    cluster = profile(declare(declaration(EXAMPLES / story / f"Pulumi.{story}.yaml")))
+    ebbtide = Ebbtide(control_plane.plan.kubeconfig, cluster)
+    with pipelines(control_plane, argo_tools, tmp_path, story) as on:
+        for code in (0, 3):
+            run = on.submit(left, code=code)
+            followed = ebbtide.start("follow", run, "-n", on.namespace)
+            out, errors = followed.communicate(timeout=240)
+            lines = out.splitlines()
+            assert (followed.returncode, errors) == (min(code, 1), ""), out
+            assert any(line.startswith("running") for line in lines), out
+            if code == 0:
+                assert lines[-1].startswith(f"Pipeline run {run} completed after "), out
+                continue
+            end = next(at for at, line in enumerate(lines) if line.startswith(f"Pipeline run {run} failed"))
+            (step,) = on.pods(run)["leave"]
+            assert lines[end + 1] == f"  pod {step['metadata']['name']}: exit code 3", out
+            assert lines[end + 2].startswith("Logs"), out
 
 
 def test_merged_on_spot_nodes(control_plane: ControlPlane, argo_tools: Tools, tmp_path: Path) -> None:

@@ -1,10 +1,8 @@
 """`ebbtide job --submit`, `ebbtide sweep --submit` and `ebbtide follow` on a real API server."""
 
 import json
-import os
 import signal
 import subprocess
-import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +16,7 @@ from ebbtide.placement.derive import profile
 from ebbtide.placement.marks import marks
 from ebbtide_rehearsal.control_plane import EXIT_CODE, RUNS_FOR, ControlPlane
 from rehearsal.tests.control_plane.cluster import Object, namespace, node, wait
+from rehearsal.tests.control_plane.commands import Ebbtide
 from tests.repository import ROOT, declaration
 
 pytestmark = pytest.mark.rehearsal
@@ -27,42 +26,10 @@ _POOL = "cpu-spot"
 _JOB = ("job", "train", "--image", "busybox", "--pool", _POOL, "--cpu", "1", "--fail-on", "42")
 
 
-class Ebbtide:
-    """The command line, as the user of the kubeconfig."""
-
-    def __init__(self, kubeconfig: Path) -> None:
-        self._kubeconfig = kubeconfig
-
-    def start(self, *args: str) -> subprocess.Popen[str]:
-        """Start a command."""
-        environment = {
-            "PATH": os.environ["PATH"],
-            "HOME": "/nonexistent",
-            "KUBECONFIG": str(self._kubeconfig),
-        }
-        return subprocess.Popen(
-            [sys.executable, "-m", "ebbtide", *args],
-            cwd=ROOT,
-            env=environment | {"EBBTIDE_PROFILE": profile(_DEV).json(), "COLUMNS": "80"},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    def refused(self, *args: str) -> str:
-        """Return the error message of a refused command."""
-        started = self.start(*args)
-        out, error = started.communicate(timeout=60)
-        assert (started.returncode, out) == (2, ""), error
-        assert "Traceback" not in error
-        assert len(error.splitlines()) == 1
-        return error.rstrip()
-
-
 @pytest.fixture(scope="module")
 def ebbtide(control_plane: ControlPlane) -> Ebbtide:
     """As the cluster's administrator."""
-    return Ebbtide(control_plane.plan.kubeconfig)
+    return Ebbtide(control_plane.plan.kubeconfig, profile(_DEV))
 
 
 @contextmanager
@@ -288,9 +255,9 @@ def test_users_without_rights(control_plane: ControlPlane, tmp_path: Path) -> No
         access["users"][0]["user"] = {"token": given}
         file = tmp_path / "kubeconfig"
         file.write_text(json.dumps(access))
-        assert Ebbtide(file).refused(*_JOB, "--submit").startswith(expected)
+        assert Ebbtide(file, profile(_DEV)).refused(*_JOB, "--submit").startswith(expected)
     assert (
-        Ebbtide(file)
+        Ebbtide(file, profile(_DEV))
         .refused("follow", "train", "--context", "nowhere")
         .startswith("No kubeconfig has a context nowhere that can be used")
     )

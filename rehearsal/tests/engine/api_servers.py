@@ -3,7 +3,7 @@
 import json
 import ssl
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -14,6 +14,10 @@ from urllib.parse import parse_qs, urlsplit
 import trustme
 
 Object = dict[str, Any]
+
+
+def _no() -> bool:
+    return False
 
 
 @dataclass
@@ -27,6 +31,7 @@ class ApiServer:
         pods: the pods, by name.
         evicted: names of evicted pods, in order.
         guarded: names of pods whose eviction a PodDisruptionBudget refuses.
+        is_stopped: tells whether the cluster is stopped: connections are closed without a response then.
     """
 
     origin: str
@@ -35,6 +40,7 @@ class ApiServer:
     pods: dict[str, Object] = field(default_factory=dict[str, Object])
     evicted: list[str] = field(default_factory=list[str])
     guarded: set[str] = field(default_factory=set[str])
+    is_stopped: Callable[[], bool] = _no
 
     def add_pod(self, name: str, node: str, *, restart: str = "Never", owner: str = "Job") -> None:
         """Add a running pod."""
@@ -91,6 +97,9 @@ def api_server(directory: Path) -> Generator[ApiServer]:
         protocol_version = "HTTP/1.1"
 
         def _handle(self) -> None:
+            if api.is_stopped():
+                self.close_connection = True
+                return
             address = urlsplit(self.path)
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             status, document = api.answer(

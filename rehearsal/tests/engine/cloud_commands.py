@@ -1,14 +1,19 @@
 """Commands in this process, so that their clients reach the fake clouds' REST APIs."""
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from ebbtide.cli.entry_point import app
 from ebbtide.cloud_apis import azure_inventory, connect, google_inventory
+from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.engine.projects import Project
-from rehearsal.tests.unit.rest_clouds import RestClouds
+from rehearsal.tests.engine.sites import Site, site_on
+from rehearsal.tests.unit.rest_clouds import RestClouds, rest_clouds
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +48,25 @@ def commands(project: Project, clouds: RestClouds, monkeypatch: pytest.MonkeyPat
         monkeypatch.delenv(name, raising=False)
     monkeypatch.delenv("ARM_SUBSCRIPTION_ID", raising=False)
     monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setattr(connect, "inventory", clouds.inventory)
+    for name, client in (
+        ("inventory", clouds.inventory),
+        ("cluster_power", clouds.power),
+        ("quota_source", clouds.quotas),
+    ):
+        monkeypatch.setattr(connect, name, client)
     for module in (google_inventory, azure_inventory):
         monkeypatch.setattr(module, "_POLL", 0.0)
     return Commands(project, clouds)
+
+
+@contextmanager
+def commands_on(
+    cloud: str, directory: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Generator[tuple[Site, Commands]]:
+    """A site, and commands in this process on its stack, which find its cloud's REST APIs."""
+    with (
+        rest_clouds(directory, monkeypatch, store=Store(directory / "cloud.sqlite")) as clouds,
+        contextmanager(site_on)(cloud, directory, request) as site,
+    ):
+        project = Project(site.terminal.root, directory / "state", site.terminal.environment)
+        yield site, commands(project, clouds, monkeypatch)

@@ -20,6 +20,7 @@ from ebbtide_rehearsal.cloud.azure import AzureProvider
 from ebbtide_rehearsal.cloud.clusters import Endpoint
 from ebbtide_rehearsal.cloud.credential_plugins import write_credential_plugins
 from ebbtide_rehearsal.cloud.gcp import Gcp
+from ebbtide_rehearsal.cloud.pools import is_stopped
 from ebbtide_rehearsal.cloud.protocol import Servicer, serve
 from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.control_planes import FakeControlPlanes
@@ -30,27 +31,32 @@ from tests.repository import ROOT
 
 
 class _ControlPlanes(FakeControlPlanes):
-    """Control planes whose API server is the test's."""
+    """Control planes whose API server is the test's, and silent while the cluster is stopped."""
 
-    def __init__(self, api: ApiServer) -> None:
+    def __init__(self, api: ApiServer, store: Store) -> None:
         super().__init__()
-        self._api = api
+        self._api, self._store = api, store
 
     def create(self, identity: str, cloud: Literal["gke", "aks"]) -> Endpoint:
         """Give the cluster the address of the API server."""
         super().create(identity, cloud)
+        self._api.is_stopped = lambda: is_stopped(self._store, identity)
         authority = base64.b64encode(self._api.authority.read_bytes()).decode()
         self.running[identity] = Endpoint(self._api.origin, authority)
         return self.running[identity]
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
-    """A project whose stack `dev` is on a fake cloud."""
+class Checkout:
+    """A project whose stack `dev` is on a fake cloud.
+
+    Attributes:
+        terminal: a shell in it.
+        store: the cloud's.
+    """
 
     terminal: Terminal
     store: Store
-    api: ApiServer
 
     def declare(self, declaration: Declaration, **policy: Any) -> None:
         """Write the stack's file, with limits of a policy; what the engine has put there stays."""
@@ -64,10 +70,10 @@ class Site:
         file = self.terminal.root / "Pulumi.dev.yaml"
         return yaml.safe_load(file.read_text())["config"]["ebbtide:cluster"]
 
-    def start(self, command: str = "up", *, confirmed: bool = True) -> subprocess.Popen[str]:
+    def start(self, command: str = "up", *args: str, confirmed: bool = True) -> subprocess.Popen[str]:
         """Start a command on the stack: `ebbtide up dev --yes`."""
         return subprocess.Popen(
-            [sys.executable, "-m", "ebbtide", command, "dev", *(["--yes"] if confirmed else [])],
+            [sys.executable, "-m", "ebbtide", command, "dev", *(["--yes"] if confirmed else []), *args],
             cwd=self.terminal.root,
             env=self.terminal.environment | {"COLUMNS": "80"},
             stdin=subprocess.DEVNULL,
@@ -79,8 +85,12 @@ class Site:
 
     def up(self) -> tuple[int, str]:
         """Exit status and output of `ebbtide up dev --yes`."""
-        process = self.start()
-        out, _ = process.communicate(timeout=300)
+        return self.run()
+
+    def run(self, command: str = "up", *args: str, confirmed: bool = True) -> tuple[int, str]:
+        """Exit status and output of a command on the stack."""
+        process = self.start(command, *args, confirmed=confirmed)
+        out, _ = process.communicate(timeout=900)
         assert "Traceback" not in out, out
         return process.returncode, out
 
@@ -100,17 +110,34 @@ class Site:
         return {item.id.rpartition("/")[2] for item in resources if "autoscaled" in item.state}
 
 
-def site_on(
-    cloud: str, directory: Path, request: pytest.FixtureRequest, servicer: type[Servicer] = Servicer
-) -> Generator[Site]:
+@dataclass(frozen=True, slots=True)
+class Site(Checkout):
+    """The same, with a cluster of nodes and pods alone.
+
+    Attributes:
+        api: its API server.
+    """
+
+    api: ApiServer
+
+
+def checkout_in(directory: Path) -> Path:
+    """Copy the program into a directory, and return the project's."""
     root = directory / "checkout"
     for name in ("components", "ebbtide", "stacks"):
         shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("Pulumi.yaml", "__main__.py"):
         shutil.copy(ROOT / name, root)
+    return root
+
+
+def site_on(
+    cloud: str, directory: Path, request: pytest.FixtureRequest, servicer: type[Servicer] = Servicer
+) -> Generator[Site]:
+    root = checkout_in(directory)
     store = Store(directory / "cloud.sqlite")
     with api_server(directory) as api:
-        planes = _ControlPlanes(api)
+        planes = _ControlPlanes(api, store)
         provider = Gcp(store, planes) if cloud == "gke" else AzureProvider(store, planes)
         server, port = serve(provider, store, servicer)
         try:
@@ -143,3 +170,14 @@ def kill(process: subprocess.Popen[str]) -> None:
     os.killpg(process.pid, signal.SIGKILL)
     with process:
         process.communicate()
+
+
+def until(process: subprocess.Popen[str], text: str) -> str:
+    """Read a command's output until a line has a text."""
+    assert process.stdout is not None
+    lines: list[str] = []
+    for line in process.stdout:
+        lines.append(line)
+        if text in line:
+            return "".join(lines)
+    raise AssertionError("".join(lines))

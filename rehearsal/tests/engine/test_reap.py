@@ -146,3 +146,14 @@ def test_a_lifetime_is_extended(project: Project) -> None:
     permanent = _DECLARED.replace("    lifetime: {hours: 49} # two days\n", "")
     (project.root / "Pulumi.prod.yaml").write_text(permanent, encoding="utf-8")
     assert "its cluster is permanent" in project.ebbtide("extend", "prod", "--hours", "4")[2]
+
+
+def test_an_expiry_is_read_without_the_passphrase(project: Project) -> None:
+    """Also of a state with secrets, which stay encrypted."""
+    secret = {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270", "ciphertext": "v1:x:y"}
+    site = {"type": "acme:web:Site", "name": "site", "outputs": {"kubeconfig": secret}}
+    _stacks(project, {"old": [*_life(-1), site]})
+    without = {name: value for name, value in project.environment.items() if "PASSPHRASE" not in name}
+    status, out, errors = Project(project.root, project.state, without).ebbtide("reap")
+    assert (status, errors) == (1, "")
+    assert [line.split()[0] for line in out.splitlines() if line.endswith(" expired")] == ["old"]

@@ -1,7 +1,8 @@
 """`ebbtide up` on the real engine, with the real language host and fake clouds."""
 
 import json
-import subprocess
+import os
+import signal
 import time
 from collections.abc import Generator
 from pathlib import Path
@@ -9,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from ebbtide.cli.exit_status import ExitStatus
 from ebbtide_rehearsal.cloud.faults import API_ERROR, InjectedFault
-from rehearsal.tests.engine.sites import Site, kill, site_on, with_work
+from rehearsal.tests.engine.sites import Site, kill, site_on, until, with_work
 from tests.declarations import pool
 
 pytestmark = pytest.mark.engine
@@ -33,17 +35,6 @@ def _changed(site: Site, **fields: Any) -> None:
     declared = site.declared()
     pool(declared, "cpu").update(fields)
     site.declare(declared)
-
-
-def _until(process: subprocess.Popen[str], text: str) -> str:
-    """Read a command's output until a line has a text."""
-    assert process.stdout is not None
-    lines: list[str] = []
-    for line in process.stdout:
-        lines.append(line)
-        if text in line:
-            return "".join(lines)
-    raise AssertionError("".join(lines))
 
 
 def test_a_stack_is_created_and_stays(gke: Site) -> None:
@@ -74,7 +65,7 @@ def test_a_pool_is_replaced_beside_the_old_one(site: Site) -> None:
     before = {item["urn"] for item in site.state()}
     _changed(site, capacity="on-demand")
     with site.start() as process:
-        out = _until(process, "research/train")
+        out = until(process, "research/train")
         assert "Pool cpu is replaced by a new one beside it: its work has 1 day" in out
         assert site.api.nodes["n1"]["spec"] == {"unschedulable": True}
         assert site.autoscaled() == {"cpu": False, **dict.fromkeys(site.pools() - {"cpu", "system"}, True)}
@@ -88,6 +79,22 @@ def test_a_pool_is_replaced_beside_the_old_one(site: Site) -> None:
     assert "Stack dev: no change." in site.up()[1]
 
 
+def test_an_interrupted_update_continues(gke: Site) -> None:
+    """Ctrl-C lets the engine finish what it does; the next update creates the rest."""
+    process = gke.start()
+    until(process, "created: ")
+    os.killpg(process.pid, signal.SIGINT)
+    out, _ = process.communicate(timeout=300)
+    assert process.returncode == ExitStatus.INTERRUPTED, out
+    assert "The engine finishes its current operations; this takes a while." in out
+    assert "Continue with: " in out
+    assert "Traceback" not in out
+    status, out = gke.up()
+    assert status == 0, out
+    assert gke.pools() == {"system", "cpu"}
+    assert "Stack dev: no change." in gke.up()[1]
+
+
 @pytest.mark.long
 def test_a_killed_update_continues(site: Site) -> None:
     """Killed with its engine while the new pool is created, while work ends, and while the old pool is
@@ -96,15 +103,15 @@ def test_a_killed_update_continues(site: Site) -> None:
     before = {item["urn"] for item in site.state()}
     _changed(site, capacity="on-demand")
     process = site.start()
-    _until(process, "Beside the present ones")
+    until(process, "Beside the present ones")
     time.sleep(2)
     kill(process)
     process = site.start()
-    _until(process, "research/train")
+    until(process, "research/train")
     kill(process)
     del site.api.pods["train"]
     process = site.start()
-    _until(process, "is deleted.")
+    until(process, "is deleted.")
     time.sleep(1)
     kill(process)
     status, out = site.up()
@@ -121,7 +128,7 @@ def test_a_declaration_that_changes_meanwhile(gke: Site) -> None:
     with_work(gke)
     _changed(gke, capacity="on-demand")
     process = gke.start()
-    _until(process, "research/train")
+    until(process, "research/train")
     kill(process)
     (new,) = gke.pools() - {"system", "cpu"}
 
@@ -141,7 +148,7 @@ def test_a_declaration_that_changes_meanwhile(gke: Site) -> None:
     gke.api.add_pod("train", "n1")
     _changed(gke, capacity="on-demand")
     process = gke.start()
-    _until(process, "research/train")
+    until(process, "research/train")
     kill(process)
     del gke.api.pods["train"]
     _changed(gke, capacity="preemptible")

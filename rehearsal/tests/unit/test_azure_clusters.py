@@ -114,7 +114,12 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
 }
 """What is asked for over a good cluster, by the rule that it breaks, and what AKS says."""
 
-ELSEWHERE = {"no new pool through the cluster", "an issuer stays", "clusters within the quota"}
+ELSEWHERE = {
+    "a cluster that runs",
+    "no new pool through the cluster",
+    "an issuer stays",
+    "clusters within the quota",
+}
 
 
 def test_every_rule_has_a_case() -> None:
@@ -194,6 +199,25 @@ def test_the_system_pool_changes_through_the_cluster(tmp_path: Path) -> None:
     off: dict[str, Any] = {"oidcIssuerProfile": {"enabled": False}, "securityProfile": {}}
     with pytest.raises(RefusedError, match="OIDC issuer feature cannot be disabled"):
         change(SYSTEM, **off)
+
+
+def test_a_stopped_cluster_can_be_deleted_alone(tmp_path: Path) -> None:
+    """Changes of it and of its pools are refused, and the deletion of a pool."""
+    azure = Azure(tmp_path).with_network()
+    made = azure.make_cluster()
+    pool = azure.make("containerservice:AgentPool", **POOL)
+    cluster = azure.store.get("azure-native", made.id)
+    assert cluster is not None
+    azure.store.put(cluster.having(powerState={"code": "Stopped"}))
+    stopped = r"Power State\(Stopped\), .* cannot be performed"
+    with pytest.raises(RefusedError, match=stopped):
+        azure.change("containerservice:ManagedCluster", made, MANAGED_CLUSTER, **MANAGED_CLUSTER)
+    with pytest.raises(RefusedError, match=stopped):
+        azure.make("containerservice:AgentPool", **POOL | {"agentPoolName": "second"})
+    with pytest.raises(RefusedError, match=stopped):
+        azure.remove("containerservice:AgentPool", pool.id)
+    azure.remove("containerservice:ManagedCluster", made.id)
+    assert azure.planes.running == {}
 
 
 def test_a_list_of_networks_that_is_left_out_leaves_the_old_one(tmp_path: Path) -> None:

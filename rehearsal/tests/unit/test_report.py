@@ -86,7 +86,22 @@ def test_minutes_to_zero_are_counted_from_the_last_job() -> None:
     ]
     assert minutes_to_zero(events, jobs) == {"c": 10.5}
     assert minutes_to_zero(events, jobs[:1]) == {}
-    assert "c 10.5" in zero_words(_report(minutes_to_zero={"c": 10.5}))
+    assert zero_words(_report(minutes_to_zero={"c": 10.5, "a": 2})) == "a 2.0, c 10.5"
+
+
+def test_minutes_to_zero_are_on_every_report_with_jobs() -> None:
+    """In the terminal and on the page, whose tile has the slowest pool; without a number, the reason."""
+    for minutes, value, note in (
+        ({"spot": 10.5, "gpu": 11.25}, "11.2 min", "gpu 11.2, spot 10.5"),
+        ({}, "?", "not measured: work was left"),
+    ):
+        report, out = _report(minutes_to_zero=minutes), io.StringIO()
+        render.write(report, Console(file=out, width=100))
+        assert note in out.getvalue().partition("Minutes from the last Job to no node")[2]
+        text = page.render(report)
+        tile = text.partition("Last Job to no node")[2].partition("</div>")[0]
+        assert f">{value}<" in tile
+        assert note in tile
 
 
 def test_costs_of_a_timeline_by_hand() -> None:

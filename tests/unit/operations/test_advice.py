@@ -26,6 +26,11 @@ from ebbtide.operations.advice import advice
             'Apply failed with 1 conflict: conflict with "helm" using apps/v1: .spec',
             "Another program manages",
         ),
+        (
+            'Message="managed cluster is in Provisioning State(Succeeded) and Power State(Stopped)"',
+            "wake dev",
+        ),
+        ("configured Kubernetes cluster is unreachable: unable to load schema", "wake dev"),
         ("googleapi: Error 409: Already exists: projects/p/.../nodePools/cpu.", "not in the stack"),
     ],
 )

@@ -42,7 +42,7 @@ def test_the_longest_expired_comes_first() -> None:
         late=_exported("train-late", "2026-11-22T20:00Z"),
         early=_exported("train-early", "2026-11-22T08:00Z"),
         new=_exported("train-new", "2026-11-22T20:01Z"),
-        fresh={"version": 3, "deployment": None},
+        fresh={"version": 3, "deployment": {}},
         torn="The state is torn.",
     )
     report = expired(cast("Backend", states), _NOW)

@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
+from ebbtide.catalog import CloudKind
+from ebbtide.cloud_apis.interfaces import Account, ClusterIdentity
 from ebbtide.operations import volumes
+from ebbtide.operations.deleted_clusters import OUTPUT, STACK, DeletedClusters, merged, with_record
 from ebbtide.operations.state import Item, State, read
 from ebbtide.operations.volumes import Volume
 from tests.unit.operations.objects import STATE
@@ -111,3 +114,28 @@ def test_the_expiry_in_a_state() -> None:
     assert state.expires == datetime(2026, 11, 22, 21, tzinfo=UTC)
     begun = read({"resources": [_resource(component, "a")]})
     assert (begun.first_up, begun.expires) == (None, None)
+
+
+def test_clusters_that_an_earlier_destroy_has_deleted() -> None:
+    """Recorded in the outputs of the stack, with its expiry: the cluster's own resources are gone by then."""
+    account = Account(CloudKind.GKE, "acme-ml")
+    cluster = ClusterIdentity(
+        account=account, location="us-central1-a", name="train", uid="f" * 64, handles=frozenset({"disk"})
+    )
+    record = DeletedClusters((cluster,), frozenset({"disk"}))
+    network = _resource("gcp:compute/network:Network", "train")
+    root = _resource(STACK, "p-dev", outputs={"expires": "2026-11-22T20:00Z"})
+    state = read(with_record({"resources": [root, network]}, record))
+    assert (state.deleted, state.accounts, state.identities) == (record, (account,), ())
+    assert state.expires == datetime(2026, 11, 22, 20, tzinfo=UTC)
+    (merged_cluster,) = merged([replace(cluster, uid="", handles=frozenset())], record.identities)
+    assert merged_cluster == cluster
+
+
+@pytest.mark.parametrize("output", ["no record", {"identities": [{"name": "train"}]}, {"others": 1}])
+def test_another_record_is_none(output: Any) -> None:
+    """Of an output that a user or a later version of Ebbtide wrote."""
+    assert (
+        read({"resources": [_resource(STACK, "p-dev", outputs={OUTPUT: output})]}).deleted
+        == DeletedClusters()
+    )

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from ebbtide_rehearsal.cloud.azure.aks.power import message, power
 from ebbtide_rehearsal.cloud.azure.arm import CLOUD
 from ebbtide_rehearsal.cloud.azure.network import AGENT_POOL
 from ebbtide_rehearsal.cloud.azure.values import inner
@@ -97,12 +98,6 @@ class AzureClusters:
     def _settled(self, request: Request, wanted: str, doing: str) -> Resource:
         """Return a cluster in a power state; another is refused (MicrosoftDocs/azure-docs#85161)."""
         cluster = self._cluster(request)
-        power = cluster.state["powerState"]["code"]
-        if power != wanted:
-            raise RefusedRequestError(
-                400,
-                f"managed cluster is in Provisioning State({cluster.state['provisioningState']}) and Power "
-                f"State({power}), {doing} cannot be performed",
-                "BadRequest",
-            )
+        if power(cluster.state) != wanted:
+            raise RefusedRequestError(400, message(cluster.state, doing), "BadRequest")
         return cluster

@@ -6,6 +6,7 @@ from ebbtide.recording.answers_azure import RESOURCES
 from ebbtide_rehearsal.cloud.azure import ids
 from ebbtide_rehearsal.cloud.azure.aks import pools
 from ebbtide_rehearsal.cloud.azure.aks.pool_request import PoolRequest
+from ebbtide_rehearsal.cloud.azure.aks.power import SOURCE, refusal_if_stopped
 from ebbtide_rehearsal.cloud.azure.arm import Arm
 from ebbtide_rehearsal.cloud.azure.network import AGENT_POOL
 from ebbtide_rehearsal.cloud.azure.resource_kind import Request, ResourceKind, Rule
@@ -30,8 +31,14 @@ def _apply(request: Request, pool: Resource) -> None:
         pools.settle(_request(request), request.urn, pool.inputs, pool.state)
 
 
+def _of_stopped(request: Request) -> str | None:
+    return refusal_if_stopped(_request(request).cluster_state, "creating or updating agent pools")
+
+
 def _before_delete(arm: Arm, pool: Resource) -> str | None:
-    message = pools.last_pool(arm, pool)
+    cluster = arm.find(pool.id.rpartition("/agentPools/")[0])
+    stopped = refusal_if_stopped(cluster.state, "deleting agent pools") if cluster else None
+    message = stopped or pools.last_pool(arm, pool)
     if message is None:
         with arm.operations.on(pool.id, "Deleting"):
             pools.end(arm, pool)
@@ -44,6 +51,7 @@ KINDS: Final = (
         api_version="2025-09-01",
         parent=CLUSTER,
         rules=(
+            Rule("a cluster that runs", SOURCE, _of_stopped),
             Rule(
                 "the rules of node pools",
                 "aks/pools.py, RULES",

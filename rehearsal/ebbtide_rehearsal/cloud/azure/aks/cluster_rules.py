@@ -10,6 +10,7 @@ from ebbtide_rehearsal.cloud import faults
 from ebbtide_rehearsal.cloud.azure import ids
 from ebbtide_rehearsal.cloud.azure.aks.agent_pools import CLUSTER
 from ebbtide_rehearsal.cloud.azure.aks.pools import pool_id
+from ebbtide_rehearsal.cloud.azure.aks.power import SOURCE, refusal_if_stopped
 from ebbtide_rehearsal.cloud.azure.arm import CLOUD
 from ebbtide_rehearsal.cloud.azure.errors import (
     NOT_FOUND,
@@ -196,6 +197,10 @@ def _workspace_is_there(request: Request) -> str | None:
     )
 
 
+def _runs(request: Request) -> str | None:
+    return None if request.old is None else refusal_if_stopped(request.old.state, "updating")
+
+
 def _quota(request: Request) -> str | None:
     quotas = request.cloud.store.faults(faults.QUOTA).values()
     fault = next((identity_id for identity_id in quotas if identity_id.strikes(QUOTA)), None)
@@ -214,6 +219,7 @@ def _quota(request: Request) -> str | None:
 
 
 RULES: Final = (
+    Rule("a cluster that runs", SOURCE, _runs),
     Rule("a region of AKS", "Azure/AKS#5099; catalog/data/locations.csv", _region_exists),
     Rule("a version", "dspace-group/simphera-reference-architecture-azure#29", _version),
     Rule("references by resource ids", "hashicorp/terraform-provider-azurerm#1166", _references),

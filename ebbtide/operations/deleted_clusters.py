@@ -1,0 +1,73 @@
+"""The record of the clusters that a destroy deletes, in the outputs of the stack's state.
+
+The engine keeps these outputs until the last resource is gone. A destroy that fails after the cluster was
+deleted can be repeated, and still ask the cloud what is left: nothing else tells the id that GKE gave the
+cluster, or the names of its load balancers and disks.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic import TypeAdapter, ValidationError
+
+from ebbtide.cloud_apis.interfaces import ClusterIdentity
+from ebbtide.kubernetes_api.parts import part, parts
+
+STACK: Final = "pulumi:pulumi:Stack"
+OUTPUT: Final = "ebbtideDeletedClusters"
+
+
+@dataclass(frozen=True, slots=True)
+class DeletedClusters:
+    """The clusters that a destroy deletes or has deleted.
+
+    Attributes:
+        identities: the clusters, with all that tells their resources.
+        retained: ids of the disks and snapshots that are kept.
+    """
+
+    identities: tuple[ClusterIdentity, ...] = ()
+    retained: frozenset[str] = frozenset()
+
+
+_ADAPTER: Final = TypeAdapter(DeletedClusters)
+
+
+def recorded(deployment: Mapping[str, Any]) -> DeletedClusters:
+    """Return the record of an earlier destroy; empty without one.
+
+    Args:
+        deployment: the `deployment` of `pulumi stack export`.
+    """
+    for resource in parts(deployment, "resources"):
+        if resource["type"] == STACK:
+            try:
+                return _ADAPTER.validate_python(part(resource, "outputs").get(OUTPUT) or {})
+            except ValidationError:
+                return DeletedClusters()
+    return DeletedClusters()
+
+
+def with_record(deployment: Mapping[str, Any], clusters: DeletedClusters) -> dict[str, Any]:
+    """Return a state with a record; without a resource of the stack itself it stays as it is.
+
+    Args:
+        deployment: as of `recorded`.
+        clusters: the record.
+    """
+    output = _ADAPTER.dump_python(clusters, mode="json")
+    resources: list[Mapping[str, Any]] = [
+        {**resource, "outputs": {**part(resource, "outputs"), OUTPUT: output}}
+        if resource["type"] == STACK
+        else resource
+        for resource in parts(deployment, "resources")
+    ]
+    return {**deployment, "resources": resources}
+
+
+def merged(
+    clusters: Iterable[ClusterIdentity], record: Iterable[ClusterIdentity]
+) -> tuple[ClusterIdentity, ...]:
+    """Return the clusters of a state and of a record, each once: the record knows more of a cluster."""
+    return tuple({cluster.id: cluster for cluster in (*clusters, *record)}.values())

@@ -1,0 +1,36 @@
+"""The power state of a cluster, and what AKS refuses because of it.
+
+A stopped cluster can be started and deleted, and nothing else (azure-aks-docs, start-stop-cluster, 2026). The
+words are those for a second stop (MicrosoftDocs/azure-docs#85161).
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ebbtide_rehearsal.cloud.azure.errors import refused
+from ebbtide_rehearsal.cloud.azure.values import inner
+
+SOURCE: Final = "azure-aks-docs, start-stop-cluster (2026); MicrosoftDocs/azure-docs#85161"
+
+
+def power(cluster: Mapping[str, Any]) -> str:
+    """Return the power state of a cluster's state: `Running` or `Stopped`."""
+    return str(inner(cluster, "powerState").get("code") or "Running")
+
+
+def message(cluster: Mapping[str, Any], doing: str) -> str:
+    """Format AKS's message on an operation that the power state forbids.
+
+    Args:
+        cluster: the cluster's state.
+        doing: the operation, such as `starting`.
+    """
+    return (
+        f"managed cluster is in Provisioning State({cluster['provisioningState']}) and Power "
+        f"State({power(cluster)}), {doing} cannot be performed"
+    )
+
+
+def refusal_if_stopped(cluster: Mapping[str, Any], doing: str) -> str | None:
+    """Return the refusal of an operation on a stopped cluster; None on a running one."""
+    return refused("BadRequest", message(cluster, doing)) if power(cluster) == "Stopped" else None
