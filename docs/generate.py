@@ -44,8 +44,9 @@ config:
     teams: null
 ```
 
-Other lists replace the base's. `ebbtide preview` names the base and the changes; an error has the position in
-the file that its value comes from. [Pulumi.pr.yaml](../Pulumi.pr.yaml) and
+Other lists replace the base's. `ebbtide:policy` and `ebbtide:prices` of that file hold too, and the stack's
+own change them likewise. `ebbtide preview` names the base and the changes; an error has the position in the
+file that its value comes from. [Pulumi.pr.yaml](../Pulumi.pr.yaml) and
 [Pulumi.prod.yaml](../Pulumi.prod.yaml) extend [Pulumi.dev.yaml](../Pulumi.dev.yaml)."""
 
 _SCENARIOS: Final = """\
@@ -106,7 +107,8 @@ config:
 An exception names a pool, a cluster or a resource by its name, or `stack` for a rule on the whole stack, as
 the cost. It is shown with its reason. `current-exceptions` reports exceptions that have expired or excuse
 nothing. A limit that cannot be checked, since a price is unknown, is reported as advice. A stack whose
-declaration extends another file does not take that file's policy.
+declaration extends another file takes that file's policy, and its own `ebbtide:policy` changes that in the
+same manner: mappings are merged, `null` removes a field, and lists, as `exceptions`, are replaced.
 
 `ebbtide schema policy` prints the JSON Schema. What a preview cannot decide is not reported: values that
 only a cloud knows, and the content of charts and kustomizations."""

@@ -1,7 +1,7 @@
-"""Boot disk types that a node can have."""
+"""Boot disks that a node can have, and the items of the price table that they are billed as."""
 
 from functools import cache
-from typing import assert_never
+from typing import Final, assert_never
 
 from ebbtide.catalog.clouds import CloudKind
 from ebbtide.catalog.tables import rows
@@ -50,6 +50,23 @@ def boot_disk_types(cloud: CloudKind, family: str = "") -> tuple[str, ...]:
             return _AKS
         case _:
             assert_never(cloud)
+
+
+_PREMIUM: Final = {
+    f"disk-premium-p{tier}-{gib}gib": gib
+    for tier, gib in {4: 32, 6: 64, 10: 128, 15: 256, 20: 512, 30: 1024, 40: 2048}.items()
+}
+"""GiB of Azure's premium disks (Azure docs, disks-types, 2026); a disk is billed as the next larger one."""
+
+
+def disk_items(cloud: CloudKind) -> tuple[str, ...]:
+    """Return the items of the price table that boot disks are billed as: a GiB of a type, or a size."""
+    return tuple(f"{name}-gib" for name in _PERSISTENT) if cloud is CloudKind.GKE else tuple(_PREMIUM)
+
+
+def premium_disk(size_gib: int) -> str | None:
+    """Return the item of an Azure premium disk; None for one that is larger than all."""
+    return next((item for item, gib in _PREMIUM.items() if gib >= size_gib), None)
 
 
 _NO_TEMPORARY_DISK = frozenset({"Dasv5", "Dsv5", "Esv5"})

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from ebbtide.catalog.clouds import CloudKind
+from ebbtide.catalog.disks import disk_items
 from ebbtide.catalog.tables import number, rows
 from ebbtide.errors import EbbtideError
 
@@ -150,8 +151,7 @@ def _faults(row: Mapping[str, str]) -> Iterator[str]:
     clouds = [cloud.value for cloud in CloudKind]
     if row["cloud"] not in clouds:
         yield f"No cloud {row['cloud']} is known. Write {' or '.join(clouds)}."
-    machines = {machine["machine_type"] for machine in rows("machines") if machine["cloud"] == row["cloud"]}
-    items = machines | {name for kind, _, name in _prices() if kind == row["cloud"]}
+    items = _items(row["cloud"])
     if items and row["item"] not in items:
         near = get_close_matches(row["item"], items, 1)
         yield f"No item {row['item']} is priced{f'; did you mean {near[0]}?' if near else '.'}"
@@ -160,6 +160,15 @@ def _faults(row: Mapping[str, str]) -> Iterator[str]:
             yield f"{name} is {text}. Write a number of USD per hour that is not negative."
     if not row["as_of"]:
         yield "as_of is empty. Write the date of the price, as 2026-11."
+
+
+@cache
+def _items(cloud: str) -> frozenset[str]:
+    """Return the items that can have a price; none of an unknown cloud."""
+    if cloud not in {kind.value for kind in CloudKind}:
+        return frozenset()
+    priced = (name for kind, _, name in _prices() if kind == cloud)
+    return frozenset((*regional_items(CloudKind(cloud)), *priced))
 
 
 def _is_rate(text: str) -> bool:
@@ -219,7 +228,9 @@ def priced_regions(cloud: CloudKind, item: str) -> list[str]:
 
 def regional_items(cloud: CloudKind) -> list[str]:
     """Return the items whose prices differ between regions: machine types, accelerators, disks."""
-    return sorted({name for kind, region, name in _prices() if kind == cloud.value and region != GLOBAL})
+    machines = (machine["machine_type"] for machine in rows("machines") if machine["cloud"] == cloud.value)
+    priced = (name for kind, region, name in _prices() if kind == cloud.value and region != GLOBAL)
+    return sorted({*machines, *priced, *disk_items(cloud)})
 
 
 def regions_with_prices(cloud: CloudKind) -> list[str]:

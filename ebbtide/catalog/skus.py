@@ -14,9 +14,16 @@ _SHARED_CORE: Final = {"e2-micro": 0.25, "e2-small": 0.5, "e2-medium": 1.0}
 build/gcp.yml)."""
 
 
+_BY_ACCELERATOR: Final = frozenset({"a4", "ct5lp", "ct6e"})
+"""Families billed by the accelerator alone, with the vCPUs, memory and local SSDs of the machine: a GPU slice
+of A4, a chip of a TPU (SKUs that price parsers found in the catalog, public project files of 2026-09)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Skus:
     """Descriptions of a component's SKUs, without the region in words that follows (`running in Americas`).
+
+    Several are alternatives: the price catalog names some SKUs differently in different regions.
 
     Attributes:
         on_demand: on-demand.
@@ -24,14 +31,20 @@ class Skus:
         flex: flex-start, which the price catalog calls DWS Defined Duration; empty likewise.
     """
 
-    on_demand: str
-    spot: str
-    flex: str
+    on_demand: tuple[str, ...]
+    spot: tuple[str, ...]
+    flex: tuple[str, ...]
 
 
 @cache
 def _skus() -> dict[str, Skus]:
-    return {row["component"]: Skus(row["on_demand"], row["spot"], row["flex"]) for row in rows("skus")}
+    def descriptions(cell: str) -> tuple[str, ...]:
+        return tuple(filter(None, cell.split("|")))
+
+    return {
+        row["component"]: Skus(*(descriptions(row[capacity]) for capacity in ("on_demand", "spot", "flex")))
+        for row in rows("skus")
+    }
 
 
 def components(item: str) -> dict[Skus, float]:
@@ -46,13 +59,14 @@ def components(item: str) -> dict[Skus, float]:
     machine = find_machine(CloudKind.GKE, item)
     if machine is None:
         return {_skus()[item]: 1.0} if item in _skus() else {}
-    ssds = local_ssds(item)
-    quantities = {
-        f"core:{machine.family}": _SHARED_CORE.get(item, float(machine.vcpus)),
-        f"ram:{machine.family}": machine.memory_gib,
-        f"gpu:{machine.accelerator}": float(machine.accelerator_count),
-        "local-ssd": float((ssds.own or 0) * LOCAL_SSD_GIB) if ssds else 0.0,
-    }
+    quantities = {f"gpu:{machine.accelerator}": float(machine.accelerator_count)}
+    if machine.family not in _BY_ACCELERATOR:
+        ssds = local_ssds(item)
+        quantities |= {
+            f"core:{machine.family}": _SHARED_CORE.get(item, float(machine.vcpus)),
+            f"ram:{machine.family}": machine.memory_gib,
+            "local-ssd": float((ssds.own or 0) * LOCAL_SSD_GIB) if ssds else 0.0,
+        }
     if any(count and name not in _skus() for name, count in quantities.items()):
         return {}
     return {_skus()[name]: count for name, count in quantities.items() if count}

@@ -35,7 +35,7 @@ def prices_refresh(
     ] = None,
     region: Annotated[
         list[str] | None,
-        typer.Option(help="Regions of the price table; may be repeated.", show_default=False),
+        typer.Option(help="A region, of the price table or not; may be repeated.", show_default=False),
     ] = None,
     out: Out = None,
     config_file: ConfigFile = None,
@@ -59,8 +59,26 @@ def prices_refresh(
     keys = _table_keys(cloud, region or []) if files is None else _stack_keys(files)
     with files.prices() if files else nullcontext():
         refreshed = refresh(keys, price_source)
+        if is_table and not any(change.new for change in refreshed):
+            raise PriceSelectionError(
+                f"The price list has nothing in {', '.join(sorted({key[1] for key in keys}))}, so no file "
+                "was written. Choose another region, or write rows of your own."
+            )
         write(price_file(merged(refreshed)), out)
     _show(refreshed)
+    if out and (advice := _advice(out, files)):
+        console(sys.stderr).print(advice, markup=False, soft_wrap=True)
+
+
+def _advice(out: Path, files: "StackFiles | None") -> str:
+    """Return how to use the written file; empty if the stack's file names it."""
+    if files is None:
+        return f"To use it, write `ebbtide:prices: {out.name}` under `config:` of a stack's file beside it."
+    root, written = files.root.resolve(), out.resolve()
+    if files.prices_file and (root / files.prices_file).resolve() == written:
+        return ""
+    name = written.relative_to(root) if written.is_relative_to(root) else written
+    return f"To use it, write `ebbtide:prices: {name}` under `config:` in {files.config_file}."
 
 
 def _stack_keys(files: "StackFiles") -> "set[PriceKey]":
@@ -115,9 +133,15 @@ def _show(refreshed: "Iterable[Refreshed]") -> None:
                 )
             )
             output.print()
-        if staying := [_staying(change) for change in changes if change.new is None]:
+        if staying := [_staying(change) for change in changes if change.old and not change.new]:
             output.print(f"{cloud} {region}: unchanged, not in the list")
             output.print(_table("$/H", "SOURCE", rows=staying))
+            output.print()
+        if unknown := [change.key[2] for change in changes if not (change.old or change.new)]:
+            output.print(
+                f"{cloud} {region}: unknown, in neither the list nor the table: {', '.join(unknown)}"
+            )
+            output.print("Costs with them are a minimum. Write rows of your own for them into the file.")
             output.print()
 
 

@@ -1,5 +1,6 @@
 """The `quota` command. Its dependencies are imported on execution."""
 
+import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -109,9 +110,10 @@ def _checks(cloud: "CloudKind", account: str, needs: "Sequence[Quota]") -> "list
     from ebbtide.review.quota_limits import check_quotas  # noqa: PLC0415
 
     source = quota_source(cloud, account)
-    return check_quotas(
-        needs, {region: source.limits(region) for region in dict.fromkeys(need.region for need in needs)}
-    )
+    names: dict[str, list[str]] = {}
+    for need in needs:
+        names.setdefault(need.region, []).append(need.name)
+    return check_quotas(needs, {region: source.limits(region, own) for region, own in names.items()})
 
 
 def _row(account: str, check: "QuotaCheck") -> dict[str, object]:
@@ -122,9 +124,10 @@ def _row(account: str, check: "QuotaCheck") -> dict[str, object]:
         "region": quota.region,
         "name": quota.name,
         "needed": quota.amount,
-        "limit": limit.limit if limit else None,
-        "usage": limit.usage if limit else None,
+        "limit": None if limit.limit == math.inf else limit.limit,
+        "usage": limit.usage,
         "verdict": check.verdict,
+        "reason": limit.reason,
         "request": check.request,
         "pools": quota.pools,
     }
@@ -142,8 +145,8 @@ def _show(cloud: "CloudKind", account: str, checks: "Sequence[QuotaCheck]") -> N
     for heading in ("NEEDED", "LIMIT", "IN USE", "REQUEST"):
         table.add_column(heading, justify="right", no_wrap=True)
     for check in checks:
-        limit = (f"{check.limit.limit:g}", f"{check.limit.usage:g}") if check.limit else ("?", "?")
-        request = str(check.request or ("?" if check.limit is None else ""))
+        limit = map(_number, (check.limit.limit, check.limit.usage))
+        request = "?" if check.verdict == "unknown" else str(check.request or "")
         table.add_row(check.quota.region, check.quota.name, str(check.quota.amount), *limit, request)
     output.print(table)
     output.print()
@@ -160,6 +163,15 @@ def _remarks(cloud: "CloudKind", account: str, checks: "Sequence[QuotaCheck]") -
             else "https://portal.azure.com/#view/Microsoft_Azure_Capacity/QuotaMenuBlade/~/myQuotas"
         )
         lines += ["What is in use counts too, this stack's own nodes among it. Request at", page]
-    if unknown := [check.quota.name for check in checks if check.limit is None]:
-        lines += ["The API lists no limit of these, so it is unknown; see the console:", ", ".join(unknown)]
+    known = [check for check in checks if check.verdict != "unknown"]
+    if unused := ", ".join(check.quota.name for check in known if check.limit.usage is None):
+        lines.append(f"The usage is unknown of {unused}: the Cloud Quotas API has limits alone.")
+    unknown = [check for check in checks if check.verdict == "unknown"]
+    for reason in dict.fromkeys(check.limit.reason for check in unknown):
+        names = ", ".join(check.quota.name for check in unknown if check.limit.reason == reason)
+        lines.append(f"Unknown: {names}. {reason or 'The API lists no limit; see the console.'}")
     return lines or ["Every limit is high enough."]
+
+
+def _number(value: float | None) -> str:
+    return "?" if value is None else "none" if value == math.inf else f"{value:g}"

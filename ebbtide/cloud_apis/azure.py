@@ -40,8 +40,8 @@ class AzureQuotas:
     credential: TokenCredential
     endpoint: str = _MANAGEMENT
 
-    def limits(self, region: str) -> dict[str, QuotaLimit]:
-        """Return the limits of a region; Azure has none over all regions."""
+    def limits(self, region: str, names: Collection[str]) -> dict[str, QuotaLimit]:  # noqa: ARG002 - all are listed
+        """See `QuotaSource.limits`; Azure has none over all regions."""
         if region == GLOBAL:
             return {}
         client = ComputeManagementClient(

@@ -1,15 +1,18 @@
-"""Google Cloud: Compute Engine's quotas and the price catalog, over their REST APIs.
+"""Google Cloud: quotas of Compute Engine and the price catalog, over their REST APIs.
 
 google-auth's own session, and not google-cloud-compute: importing that takes 6 s of CPU and 35 MB of disk
 (measured with 1.57.0, 2026-11), for two GET requests.
 
-Sources: Compute Engine API v1, `projects.get` and `regions.get`; Cloud Billing API v1, `services.skus.list`
-(Google's REST reference, 2026).
+Sources: Compute Engine API v1, `projects.get` and `regions.get`; Cloud Quotas API v1, `quotaInfos.get`; Cloud
+Billing API v1, `services.skus.list` (Google's REST reference, 2026). Ids of quotas, as
+`GPUS-PER-GPU-FAMILY-per-project-region`: public project files of 2026-05 to 2026-09.
 """
 
 import logging
+import math
 import re
-from collections.abc import Callable, Collection
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -34,8 +37,15 @@ _HOURS_OF_MONTH: Final = 730
 PAGE_SIZE = 5000
 """SKUs of a page, at most (Cloud Billing API v1)."""
 
-_USAGE: Final = {"on_demand": "OnDemand", "spot": "Preemptible", "flex": "OnDemand"}
+_USAGE: Final = {"OnDemand", "Preemptible"}
+"""Usage types of SKUs without a commitment. Descriptions tell spot from on-demand: the catalog lists spot
+SKUs of A4 as on-demand ones (public price parsers, 2026-09)."""
 
+_REGION: Final = re.compile(r"( running)?( in .+)?$")
+"""The region in words at the end of a description, as `running in Americas`."""
+
+_COMPUTE: Final = "compute.googleapis.com"
+_REFUSED: Final = (403, 404)
 
 _CONSOLE: Final = "https://console.cloud.google.com/apis/library"
 
@@ -44,9 +54,10 @@ _CONSOLE: Final = "https://console.cloud.google.com/apis/library"
 class GoogleEndpoints:
     """Addresses of the APIs."""
 
-    compute: str = "https://compute.googleapis.com"
+    compute: str = f"https://{_COMPUTE}"
     billing: str = "https://cloudbilling.googleapis.com"
     container: str = "https://container.googleapis.com"
+    quotas: str = "https://cloudquotas.googleapis.com"
 
 
 def google_session() -> AuthorizedSession:
@@ -77,16 +88,21 @@ def _default_credentials() -> Credentials:
 
 @dataclass(frozen=True, slots=True)
 class GoogleQuotas:
-    """Quotas of a project. Metrics that Compute Engine's API does not list, as those of the newest GPUs, are
-    missing.
+    """Quotas of a project: those that Compute Engine lists, and single ones of the Cloud Quotas API.
+
+    Compute Engine does not list those of the newest GPUs and TPUs, and Cloud Quotas reports no usage.
     """
 
     project: str
     session: AuthorizedSession
     endpoints: GoogleEndpoints = GoogleEndpoints()
 
-    def limits(self, region: str) -> dict[str, QuotaLimit]:
-        """Return the limits of a region, or of the whole project for `global`."""
+    def limits(self, region: str, names: Collection[str]) -> dict[str, QuotaLimit]:
+        """See `QuotaSource.limits`."""
+        listed = self._listed(region)
+        return listed | {name: self._single(region, name) for name in names if name not in listed}
+
+    def _listed(self, region: str) -> dict[str, QuotaLimit]:
         path = "" if region == GLOBAL else f"/regions/{region}"
         url = f"{self.endpoints.compute}/compute/v1/projects/{self.project}{path}"
         advice = {
@@ -96,6 +112,44 @@ class GoogleQuotas:
         }
         quotas = get_json(self.session, url, {}, advice).get("quotas", [])
         return {quota["metric"]: QuotaLimit(quota["limit"], quota["usage"]) for quota in quotas}
+
+    def _single(self, region: str, name: str) -> QuotaLimit:
+        """Return a limit from the Cloud Quotas API; unknown without access, which is a right of its own."""
+        metric, _, family = name.partition(":")
+        scope = "per-project" if region == GLOBAL else "per-project-region"
+        url = (
+            f"{self.endpoints.quotas}/v1/projects/{self.project}/locations/global/services/{_COMPUTE}"
+            f"/quotaInfos/{metric.replace('_', '-')}-{scope}"
+        )
+        page = f"{_CONSOLE}/cloudquotas.googleapis.com?project={self.project}"
+        advice = {
+            403: f"Enable the Cloud Quotas API ({page}) and ask an owner for roles/cloudquotas.viewer.",
+            404: "The project has no such quota.",
+        }
+        try:
+            answer = get_json(self.session, url, {}, advice)
+        except CloudApiError as error:
+            if error.status in _REFUSED:
+                return QuotaLimit(reason=str(error))
+            raise
+        dimensions = {"region": region}
+        if family:  # GPUS_PER_GPU_FAMILY:NVIDIA_H100 has the dimension gpu_family
+            dimensions[metric.partition("_PER_")[2].lower()] = family
+        return _limit_of(answer.get("dimensionsInfos", []), dimensions)
+
+
+def _limit_of(infos: Sequence[dict[str, Any]], dimensions: Mapping[str, str]) -> QuotaLimit:
+    """Return the limit with the most of the dimensions, and none of other values.
+
+    A limit of 0 is omitted from JSON, and -1 is no limit.
+    """
+    matching = [info for info in infos if info.get("dimensions", {}).items() <= dimensions.items()]
+    if not matching:
+        values = ", ".join(f"{name} {value}" for name, value in dimensions.items())
+        return QuotaLimit(reason=f"The Cloud Quotas API lists no limit for {values}.")
+    closest = max(matching, key=lambda info: len(info.get("dimensions", {})))
+    value = int(closest.get("details", {}).get("value", 0))
+    return QuotaLimit(math.inf if value < 0 else value)
 
 
 @dataclass
@@ -114,26 +168,28 @@ class GooglePrices:
             parts = components(item)
             rates = {
                 capacity: _total(
-                    [(self._rate(getattr(skus, capacity), usage, region), n) for skus, n in parts.items()]
+                    [(self._rate(getattr(skus, capacity), region), n) for skus, n in parts.items()]
                 )
-                for capacity, usage in _USAGE.items()
+                for capacity in ("on_demand", "spot", "flex")
             }
             if any(rate is not None for rate in rates.values()):
                 known[item] = Price(**rates, note="", as_of=today, source=self.name)
         return known
 
-    def _rate(self, description: str, usage: str, region: str) -> float | None:
-        """Return the rate of the one SKU of that description in a region; None if rates differ."""
-        pattern = re.compile(re.escape(description) + r"( running)?( in .+)?")
-        rates = {
-            _unit_price(sku)
-            for sku in self._skus
-            if description
-            and sku["category"]["usageType"] == usage
-            and region in sku["serviceRegions"]
-            and pattern.fullmatch(sku["description"])
-        }
+    def _rate(self, descriptions: Sequence[str], region: str) -> float | None:
+        """Return the rate of the one SKU of such a description in a region; None if rates differ."""
+        rates = set[float | None]().union(*(self._rates[region, words] for words in descriptions))
         return rates.pop() if len(rates) == 1 else None
+
+    @cached_property
+    def _rates(self) -> defaultdict[tuple[str, str], set[float | None]]:
+        """Rates by region and description."""
+        rates = defaultdict[tuple[str, str], set[float | None]](set)
+        for sku in self._skus:
+            if sku["category"]["usageType"] in _USAGE:
+                for region in sku["serviceRegions"]:
+                    rates[region, _REGION.sub("", sku["description"])].add(_unit_price(sku))
+        return rates
 
     @cached_property
     def _skus(self) -> list[dict[str, Any]]:

@@ -13,20 +13,25 @@ class QuotaLimit:
     """A quota's limit in a region.
 
     Attributes:
-        limit: the limit.
-        usage: the part of it that is in use, by anything in the project or subscription.
+        limit: the limit; infinite if there is none, None if it is unknown.
+        usage: the part of it that is in use, by anything in the project or subscription; None if unknown.
+        reason: why the limit is unknown, a sentence; empty if the cloud does not list it.
     """
 
-    limit: float
-    usage: float
+    limit: float | None = None
+    usage: float | None = None
+    reason: str = ""
 
 
 class QuotaSource(Protocol):
     """Quotas of a project or subscription."""
 
-    def limits(self, region: str) -> Mapping[str, QuotaLimit]:
-        """Return the limits of a region, or of the whole project for `global`, by the cloud's name of the
-        quota.
+    def limits(self, region: str, names: Collection[str]) -> Mapping[str, QuotaLimit]:
+        """Return the limits of a region, or of the whole project for `global`, by name of the quota.
+
+        Args:
+            region: the region, or `global`.
+            names: the needed quotas, by the cloud's names; there may be others beside them.
 
         Raises:
             CloudApiError: the cloud refuses or does not answer.

@@ -100,5 +100,5 @@ def declaration_schema() -> dict[str, Any]:
 _EXTENDS: Final = (
     "File of a stack whose declaration this one changes: mappings are merged, null removes a field; pools, "
     "queues and teams are merged by name, and {name: t4-spot, $patch: delete} removes one; other lists are "
-    "replaced."
+    "replaced. Its policy and prices hold too."
 )

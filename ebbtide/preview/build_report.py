@@ -67,6 +67,7 @@ def preview_of(
     """
     pools, clusters = read_pools(recording), read_clusters(recording)
     cost = charges(recording, clusters, pools)
+    of_pools = (charge for charge in cost if charge.pool)
     findings = check(recording, clusters, pools, cost, policy or Policy(), today)
     queues = read_queues(recording, pools)
     fallbacks = read_fallbacks(recording, pools, queues)
@@ -77,7 +78,7 @@ def preview_of(
         extends=declaration.bases if declaration else (),
         changes_to_base=declaration.changes if declaration else (),
         clusters=tuple(map(_cluster, clusters)),
-        pools=tuple(map(_pool, pools, queues, fallbacks)),
+        pools=tuple(map(_pool, pools, queues, fallbacks, of_pools)),
         queues=tuple(_queue(queue, pools, queues) for queue in read_cluster_queues(recording)),
         cost=_cost(cost),
         quotas=tuple(_view(CloudQuotaReport, quota) for quota in quotas(pools)),
@@ -110,7 +111,9 @@ def _view(part: type[_P], facts: object, **more: object) -> _P:
     return part.model_validate(fields | more, from_attributes=True)
 
 
-def _pool(pool: PoolFacts, queues: tuple[str, ...], falls_back_to: tuple[str, ...]) -> PoolReport:
+def _pool(
+    pool: PoolFacts, queues: tuple[str, ...], falls_back_to: tuple[str, ...], charge: Charge
+) -> PoolReport:
     machine = find_machine(pool.cloud, pool.machine)
     return _view(
         PoolReport,
@@ -121,6 +124,7 @@ def _pool(pool: PoolFacts, queues: tuple[str, ...], falls_back_to: tuple[str, ..
         queues=queues,
         falls_back_to=falls_back_to,
         overrides=masked(dict(pool.overrides)),
+        charge=_charge(charge),
     )
 
 
@@ -149,19 +153,15 @@ def _cost(items: Sequence[Charge]) -> CostReport:
         idle=_amount(idle),
         maximum=_amount(maximum),
         on_demand=_amount(on_demand),
-        charges=tuple(
-            _view(
-                ChargeReport,
-                charge,
-                idle=_amount(charge.idle),
-                maximum=_amount(charge.maximum),
-                on_demand=_amount(charge.on_demand),
-            )
-            for charge in items
-        ),
+        charges=tuple(map(_charge, items)),
         prices_from=dates[0][:7] if dates else "",
         prices_to=dates[-1][:7] if dates else "",
     )
+
+
+def _charge(charge: Charge) -> ChargeReport:
+    amounts = {name: _amount(getattr(charge, name)) for name in ("idle", "maximum", "on_demand")}
+    return _view(ChargeReport, charge, **amounts)
 
 
 def _amount(amount: Amount) -> AmountReport:

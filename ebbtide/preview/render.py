@@ -145,7 +145,6 @@ def _pools(preview: Preview, width: int, *, admission: bool) -> Iterator[Rendera
     pools = preview.pools
     if not pools:
         return
-    charges = {charge.pool: charge for charge in preview.cost.charges if charge.pool}
     table = _Table(
         {
             "POOL": [pool.name for pool in pools],
@@ -154,8 +153,8 @@ def _pools(preview: Preview, width: int, *, admission: bool) -> Iterator[Rendera
             "GIB": [number_words(pool.memory_gib) for pool in pools],
             "CAPACITY": [pool.capacity for pool in pools],
             "NODES": [nodes_words(pool.nodes) for pool in pools],
-            "IDLE $/H": [amount_words(charges[pool.name].idle) for pool in pools],
-            "MAX $/H": [amount_words(charges[pool.name].maximum) for pool in pools],
+            "IDLE $/H": [amount_words(pool.charge.idle) for pool in pools],
+            "MAX $/H": [amount_words(pool.charge.maximum) for pool in pools],
         },
         width,
         movable=("CAPACITY", "GIB", "VCPU", "MACHINE"),

@@ -64,6 +64,32 @@ class TaintReport(_Part):
     """True if the cloud adds it by itself."""
 
 
+class AmountReport(_Part):
+    """An amount, USD per hour, before discounts and tax."""
+
+    usd: float
+    """The sum of the known prices."""
+    unknown: tuple[str, ...] = ()
+    """Items without a known price; the sum is then a lower bound."""
+
+
+class ChargeReport(_Part):
+    """A charge."""
+
+    item: str
+    """The billed item, as `control plane`."""
+    pool: str
+    """The pool that it is of; empty for the cluster."""
+    idle: AmountReport
+    """The charge without work."""
+    maximum: AmountReport
+    """The charge at the maximum node counts."""
+    on_demand: AmountReport
+    """`maximum` at on-demand prices."""
+    note: str
+    """A condition, as of a free tier; empty for none."""
+
+
 class PoolReport(_Part):
     """A node pool, as its resource has it."""
 
@@ -123,15 +149,8 @@ class PoolReport(_Part):
     """The pool's resource; the cluster's where the pool is part of it."""
     inline: bool
     """True if the pool is part of its cluster's resource."""
-
-
-class AmountReport(_Part):
-    """An amount, USD per hour, before discounts and tax."""
-
-    usd: float
-    """The sum of the known prices."""
-    unknown: tuple[str, ...] = ()
-    """Items without a known price; the sum is then a lower bound."""
+    charge: ChargeReport
+    """The charge of its nodes."""
 
 
 class QuotaReport(_Part):
@@ -164,23 +183,6 @@ class QueueReport(_Part):
     """Its quotas, in order of preference; CPU and accelerators alone."""
     gpu_hours: dict[str, AmountReport]
     """Price of an accelerator with its share of the node, by pool."""
-
-
-class ChargeReport(_Part):
-    """A charge."""
-
-    item: str
-    """The billed item, as `control plane`."""
-    pool: str
-    """The pool that it is of; empty for the cluster."""
-    idle: AmountReport
-    """The charge without work."""
-    maximum: AmountReport
-    """The charge at the maximum node counts."""
-    on_demand: AmountReport
-    """`maximum` at on-demand prices."""
-    note: str
-    """A condition, as of a free tier; empty for none."""
 
 
 class CostReport(_Part):

@@ -18,7 +18,7 @@ from typing import Any, Final, Self
 from ebbtide.catalog.prices import own_prices
 from ebbtide.preview.stack_config import MergedConfig, StackFileError, merged_config
 from ebbtide.project import yaml_file
-from ebbtide.project.extends import Declaration, ExtendsError, extended
+from ebbtide.project.extends import Declaration, ExtendsError, extended, inherited
 from ebbtide.project.misplaced import MisplacedKey, misplaced_keys
 from ebbtide.project.position import positions_below
 from ebbtide.project.source import DECLARATION, Source, parsed
@@ -52,7 +52,8 @@ class StackFiles:
         secret_keys: the keys whose values are secret.
         warnings: settings that a preview without the `pulumi` command cannot apply.
         source: the position of the declaration, for its errors; None without a declaration.
-        policy_source: the position of the policy, for its errors; None without a policy.
+        policy_source: the policy with its positions, for its errors; None without a policy.
+        prices_file: the file with own prices, relative to `root`; empty for none.
         misplaced: unused keys of the stack's file.
     """
 
@@ -66,6 +67,7 @@ class StackFiles:
     warnings: tuple[str, ...] = ()
     source: Source | None = None
     policy_source: Source | None = None
+    prices_file: str = ""
     misplaced: tuple[MisplacedKey, ...] = ()
 
     @property
@@ -94,7 +96,7 @@ class StackFiles:
             PolicyError: it has faults.
         """
         try:
-            return policy_of(parsed(self.config[KEY]) if KEY in self.config else None)
+            return policy_of(self.policy_source.declaration.value if self.policy_source else None)
         except PolicyError as error:
             error.source = self.policy_source
             raise
@@ -105,8 +107,7 @@ class StackFiles:
         Raises:
             PriceFileError: on entry: the file has faults.
         """
-        name = self.config.get(_PRICES)
-        return own_prices(self.root / name) if name else nullcontext()
+        return own_prices(self.root / self.prices_file) if self.prices_file else nullcontext()
 
     def declaring(self, declaration: Mapping[str, Any]) -> Self:
         """Return these files with the declaration replaced."""
@@ -163,6 +164,7 @@ def read_stack(directory: Path, stack: str, *, config_file: Path | None = None) 
     documents = {config_file: document, project_file: project_document}
     optional = [str(key) for key in misplaced if key.field not in _REQUIRED]
     warnings = optional if DECLARATION in merged.values else []
+    source, policy, prices_file = _settings(merged, documents, root, misplaced)
     if stack_settings.get("environment"):
         warnings.append(
             f"{config_file.name} takes values from a Pulumi ESC environment, which only Pulumi Cloud can "
@@ -177,30 +179,54 @@ def read_stack(directory: Path, stack: str, *, config_file: Path | None = None) 
         config=merged.values,
         secret_keys=merged.secret_keys,
         warnings=tuple(warnings),
-        source=_source(DECLARATION, merged, documents, root, misplaced),
-        policy_source=_source(KEY, merged, documents, root),
+        source=source,
+        policy_source=policy,
+        prices_file=prices_file,
         misplaced=misplaced,
     )
 
 
-def _source(
-    key: str,
+def _settings(
     config: MergedConfig,
     documents: Mapping[Path, Document],
     root: Path,
-    misplaced: tuple[MisplacedKey, ...] = (),
-) -> Source | None:
-    """Return the position of a configuration value; None without one."""
+    misplaced: tuple[MisplacedKey, ...],
+) -> tuple[Source | None, Source | None, str]:
+    """Return declaration, policy and file of prices, each with what it takes from the declaration's bases."""
+    written = _written(DECLARATION, config, documents)
+    try:
+        declaration = extended(written.value, root, written.positions) if written else None
+    except ExtendsError as error:
+        raise StackFileError(str(error)) from error
+    bases = declaration.bases if declaration else ()
+    policy = inherited(KEY, _written(KEY, config, documents), bases, root)
+    prices = inherited(_PRICES, _written(_PRICES, config, documents), bases, root)
+    if declaration and bases:
+        declaration = _with_changes(declaration, policy=policy, prices=prices)
+    return (
+        Source(declaration=declaration, misplaced=misplaced) if declaration else None,
+        Source(declaration=policy) if policy else None,
+        str(prices.value or "") if prices else "",
+    )
+
+
+def _written(key: str, config: MergedConfig, documents: Mapping[Path, Document]) -> Declaration | None:
+    """Return a configuration value with its positions; None without one."""
     if key not in config.values:
         return None
     file, prefix = config.origins[key]
-    value, positions = parsed(config.values[key]), positions_below(file, documents[file].positions, prefix)
-    if key != DECLARATION:
-        return Source(declaration=Declaration(value, positions))
-    try:
-        return Source(declaration=extended(value, root, positions), misplaced=misplaced)
-    except ExtendsError as error:
-        raise StackFileError(str(error)) from error
+    return Declaration(parsed(config.values[key]), positions_below(file, documents[file].positions, prefix))
+
+
+def _with_changes(declaration: Declaration, **settings: Declaration | None) -> Declaration:
+    """Return a declaration whose changes to its base include those of other settings."""
+    changes = (
+        f"{name}.{path}" if path else name
+        for name, setting in settings.items()
+        if setting
+        for path in setting.changes
+    )
+    return replace(declaration, changes=(*declaration.changes, *changes))
 
 
 def _project_file(directory: Path) -> Path:

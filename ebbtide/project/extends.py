@@ -3,10 +3,10 @@
 `extends: Pulumi.dev.yaml` takes the declaration of that file; the fields beside `extends` change it, in the
 manner of Kubernetes' strategic merge patch: mappings are merged, `null` removes a field, pools, queues and
 teams are merged by name, `{name: t4-spot, $patch: delete}` removes one, and any other list replaces the
-base's.
+base's. The policy and the prices of that file are taken with it, and changed in the same manner.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, cast
@@ -132,15 +132,46 @@ def _extended(own: Declaration, directory: Path, above: tuple[str, ...]) -> Decl
         chain = " extends ".join((*above, name))
         raise ExtendsError(f"{where}{chain}: a file cannot extend itself. Remove one of these extends.")
     base = _extended(_base(name, directory, where), directory, (*above, name))
-    merge = _Merge()
     fields = {key: node for key, node in change.fields.items() if key != EXTENDS}
-    merged = replace(change, fields=merge.fields(_tree(base).fields or {}, fields, ""))
-    return Declaration(
-        _plain(merged),
-        dict(_positions(merged, ())),
-        (name, *base.bases),
-        (*_changes(merged, ""), *merge.removed),
-    )
+    return replace(_merged(base, replace(change, fields=fields)), bases=(name, *base.bases))
+
+
+def inherited(key: str, own: Declaration | None, bases: Sequence[str], directory: Path) -> Declaration | None:
+    """Return another setting of a stack's file, with what it takes from the declaration's bases.
+
+    Args:
+        key: its configuration key.
+        own: the setting in the stack's own file; None without one.
+        bases: the bases, the nearest first.
+        directory: the directory of `Pulumi.yaml`.
+
+    Returns:
+        The setting; None if no file has it.
+    """
+    base = None
+    for name in reversed(bases):
+        file = directory / name
+        match (document := read(file)).value:
+            case {"config": {**settings}} if key in settings:
+                positions = positions_below(_shown(file), document.positions, ("config", key))
+                base = _merged(base, _tree(Declaration(settings[key], positions)))
+            case _:
+                pass
+    if own is None:
+        return base and replace(base, changes=())
+    return _merged(base, _tree(own)) if bases else own
+
+
+def _merged(base: Declaration | None, change: _Node) -> Declaration:
+    """Merge a change into its base."""
+    merge = _Merge()
+    root = _tree(base) if base else None
+    if root is not None and root.fields is not None and change.fields is not None:
+        merged = replace(change, fields=merge.fields(root.fields, change.fields, ""))
+    else:
+        merged = replace(change, is_change=True)
+    changes = (*_changes(merged, ""), *merge.removed)
+    return Declaration(_plain(merged), dict(_positions(merged, ())), changes=changes)
 
 
 def _base(name: str, directory: Path, where: str) -> Declaration:
@@ -150,8 +181,7 @@ def _base(name: str, directory: Path, where: str) -> Declaration:
         document = read(file)
     except YamlFileError as error:
         raise ExtendsError(f"{where}extends {name}, which cannot be used. {error}") from error
-    if file.is_relative_to(Path.cwd()):
-        file = file.relative_to(Path.cwd())
+    file = _shown(file)
     match document.value:
         case {"config": {"ebbtide:cluster": dict() as value}}:
             return Declaration(value, positions_below(file, document.positions, ("config", DECLARATION)))
@@ -162,6 +192,11 @@ def _base(name: str, directory: Path, where: str) -> Declaration:
                 f"{where}extends {name}, which declares no cluster. Write a stack's file, or one with the "
                 "fields of a declaration."
             )
+
+
+def _shown(file: Path) -> Path:
+    """Return a path for messages."""
+    return file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file
 
 
 def _tree(declaration: Declaration) -> _Node:

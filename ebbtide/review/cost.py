@@ -10,6 +10,7 @@ from typing import Final
 
 from ebbtide.catalog import CloudKind, Footprint, Price, find_machine, find_price, node_items
 from ebbtide.catalog.clouds import is_gke_zone, region_of
+from ebbtide.catalog.disks import premium_disk
 from ebbtide.model.addons import ADD_ONS
 from ebbtide.reading.aks import CLUSTER as AKS_CLUSTER
 from ebbtide.reading.facts import ClusterFacts, PoolFacts
@@ -22,9 +23,6 @@ CLOUD_NAT: Final = "Cloud NAT"
 """The charge of GKE's gateway, which depends on the number of nodes."""
 
 _ADDRESS: Final = "gcp:compute/address:Address"
-_AZURE_DISKS: Final = {4: 32, 6: 64, 10: 128, 15: 256, 20: 512, 30: 1024}
-"""GiB of premium disks by tier (Azure docs, disks-types, 2026); a disk is billed as the next larger tier."""
-
 _OUTBOUND: Final[Mapping[str, tuple[str, ...]]] = {
     "loadBalancer": ("load balancer", "lb-rule", "public-ip"),
     "managedNATGateway": ("NAT gateway", "nat", "public-ip"),
@@ -188,10 +186,8 @@ def _disk(pool: PoolFacts, region: str) -> Amount:
     size = pool.disk.size_gib
     if pool.cloud is CloudKind.GKE:
         return _item(pool.cloud, region, f"{pool.disk.type}-gib", size or 0)
-    tier = next((tier for tier, gib in _AZURE_DISKS.items() if size and gib >= size), None)
-    if tier is None:
-        return Amount(unknown=("boot disk",))
-    return _item(pool.cloud, region, f"disk-premium-p{tier}-{_AZURE_DISKS[tier]}gib")
+    item = premium_disk(size) if size else None
+    return _item(pool.cloud, region, item) if item else Amount(unknown=("boot disk",))
 
 
 def _outbound(recording: Recording, pools: Sequence[PoolFacts]) -> Iterator[Charge]:

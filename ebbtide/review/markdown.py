@@ -19,7 +19,6 @@ from ebbtide.review.summary import (
     action_counts,
     change_of,
     changed_lines,
-    charges_by_pool,
     dollars,
     finding_counts,
     never_zero,
@@ -237,7 +236,6 @@ def _rules(review: Review) -> _Section:
 
 def _pools(review: Review) -> _Section:
     pools = review.preview.pools
-    charges = charges_by_pool(review.preview.cost)
     return _Section(
         title=several(len(pools), "pool"),
         head=(
@@ -251,8 +249,8 @@ def _pools(review: Review) -> _Section:
                 _text(accelerator_words(pool)),
                 pool.capacity,
                 nodes_words(pool.nodes),
-                _text(amount_words(charge.idle if (charge := charges.get(pool.name)) else None)),
-                _text(amount_words(charge.maximum if charge else None)),
+                _text(amount_words(pool.charge.idle)),
+                _text(amount_words(pool.charge.maximum)),
             )
             for pool in pools
         ),

@@ -25,7 +25,6 @@ from ebbtide.review.summary import (
     action_counts,
     change_of,
     changed_lines,
-    charges_by_pool,
     dollars,
     finding_counts,
     never_zero,
@@ -43,7 +42,6 @@ def render(review: Review) -> str:
     """Render a review as an HTML page."""
     preview, difference = review.preview, review.difference
     cost = preview.cost
-    charges = charges_by_pool(cost)
     queues = [
         (queue, flavor, *quota_words(queue, flavor))
         for queue in preview.queues
@@ -69,9 +67,8 @@ def render(review: Review) -> str:
             prices=price_dates(cost),
             unknown=without_price(cost),
             never_zero=never_zero(preview),
-            charges=charges,
             others=[charge for charge in cost.charges if not charge.pool],
-            most=max((charge.on_demand.usd for charge in charges.values()), default=0),
+            most=max((pool.charge.on_demand.usd for pool in preview.pools), default=0),
             queues=queues,
             quotas=quota_rows(review),
             pictures={"wide": picture.wide(preview.pools), "narrow": picture.narrow(preview.pools)},

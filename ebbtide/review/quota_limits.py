@@ -24,30 +24,31 @@ class QuotaCheck:
 
     Attributes:
         quota: the quota and the needed amount.
-        limit: its limit and usage; None if the API does not list it.
+        limit: its limit and usage.
     """
 
     quota: Quota
-    limit: QuotaLimit | None
+    limit: QuotaLimit
 
     @property
     def verdict(self) -> Verdict:
         """Compare the limit with the need: `too low` for the stack alone, `in use` with the current usage.
 
-        The usage may be the stack's own.
+        The usage may be the stack's own; an unknown one is not counted.
         """
-        if self.limit is None:
+        if self.limit.limit is None:
             return "unknown"
         if self.limit.limit < self.quota.amount:
             return "too low"
-        return "in use" if self.limit.limit - self.limit.usage < self.quota.amount else "enough"
+        free = self.limit.limit - (self.limit.usage or 0)
+        return "in use" if free < self.quota.amount else "enough"
 
     @property
     def request(self) -> int | None:
         """The limit that is enough beside the current usage; None if the present one is, or is unknown."""
-        if self.limit is None or self.verdict == "enough":
+        if self.verdict in ("unknown", "enough"):
             return None
-        return math.ceil(self.quota.amount + self.limit.usage)
+        return math.ceil(self.quota.amount + (self.limit.usage or 0))
 
 
 def check_quotas(needs: Sequence[Quota], limits: Limits) -> list[QuotaCheck]:
@@ -58,7 +59,8 @@ def check_quotas(needs: Sequence[Quota], limits: Limits) -> list[QuotaCheck]:
         limits: for each region of the needs.
     """
     return [
-        QuotaCheck(quota, limits.get(quota.region, {}).get(quota.name)) for quota in _granted(needs, limits)
+        QuotaCheck(quota, limits.get(quota.region, {}).get(quota.name, QuotaLimit()))
+        for quota in _granted(needs, limits)
     ]
 
 

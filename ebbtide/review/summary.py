@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any, Final
 
-from ebbtide.preview.report import AmountReport, ChargeReport, CostReport, Preview
+from ebbtide.preview.report import AmountReport, CostReport, Preview
 from ebbtide.preview.words import amount_words
 from ebbtide.review.report import DifferenceReport, FindingReport, Review
 
@@ -69,11 +69,6 @@ def price_dates(cost: CostReport) -> str:
 def without_price(cost: CostReport) -> tuple[str, ...]:
     """Return the items of a cost without a known price."""
     return tuple(dict.fromkeys((*cost.idle.unknown, *cost.maximum.unknown, *cost.on_demand.unknown)))
-
-
-def charges_by_pool(cost: CostReport) -> dict[str, ChargeReport]:
-    """Return the charges of pools by their names."""
-    return {charge.pool: charge for charge in cost.charges if charge.pool}
 
 
 def never_zero(preview: Preview) -> list[str]:

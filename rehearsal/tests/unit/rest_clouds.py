@@ -58,7 +58,7 @@ class RestClouds:
     @property
     def google(self) -> GoogleEndpoints:
         """Addresses of Google's APIs."""
-        return GoogleEndpoints(self.origin, self.origin, self.origin)
+        return GoogleEndpoints(*[self.origin] * 4)
 
     def quotas(self, cloud: CloudKind, account: str, token: str = _TOKEN) -> QuotaSource:
         """Return the quotas of a project or subscription, as `quota_source` does."""

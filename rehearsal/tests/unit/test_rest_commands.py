@@ -75,6 +75,7 @@ def test_enough_is_reported_with_success(clouds: RestClouds) -> None:
         "limit": 0,
         "usage": 0,
         "verdict": "enough",
+        "reason": "",
         "request": None,
         "pools": ["system", "cpu"],
     }
@@ -105,12 +106,33 @@ def test_a_stacks_prices_are_refreshed(tmp_path: Path) -> None:
     shown = " ".join(done.stderr.split())
     assert re.search(r" Standard_NC4as_T4_v3 0\.526 0\.\d+ -> 0\.2209 \? ", shown)
     assert "aks eastus: unchanged, not in the list ITEM $/H SOURCE Standard_D4as_v5 0.172 " in shown
-    assert "disk-premium-p6-64gib ? unknown" in shown
+    assert "disk-premium-p6-64gib 0.01399 Azure Retail" in shown
+    assert f"To use it, write `ebbtide:prices: {file}` under `config:` in " in shown
     assert "aks global: unchanged, not in the list ITEM $/H SOURCE control-plane:aks-free 0 " in shown
     with own_prices(file):
         price = machine_price(CloudKind.AKS, "eastus", "Standard_NC4as_T4_v3")
     assert price
     assert (price.on_demand, price.spot, price.source) == (0.526, 0.2209, "Azure Retail Prices API")
+
+
+@pytest.mark.usefixtures("clouds")
+def test_a_region_outside_of_the_table_is_priced_by_the_list_alone(tmp_path: Path) -> None:
+    """What neither has is unknown, and named once; a region without any price writes no file."""
+    file = tmp_path / "prices.csv"
+    done = _run("prices", "refresh", "--region", "us-east5", "--out", str(file))
+    assert done.exit_code == 0
+    shown = " ".join(done.stderr.split())
+    assert " ct6e-standard-4t ? -> 10.8 ? ? -> 5.4 " in shown
+    assert "gke us-east5: unknown, in neither the list nor the table: a2-highgpu-1g, " in shown
+    assert "To use it, write `ebbtide:prices: prices.csv`" in shown
+    with own_prices(file):
+        assert machine_price(CloudKind.GKE, "us-east5", "ct6e-standard-4t")
+    file.unlink()
+    done = _run("prices", "refresh", "--region", "asia-east1", "--out", str(file))
+    assert (done.exit_code, file.exists()) == (2, False)
+    assert "The price list has nothing in asia-east1, so no file was written." in " ".join(
+        done.stderr.split()
+    )
 
 
 @pytest.mark.usefixtures("clouds")

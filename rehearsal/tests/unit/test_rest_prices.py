@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ebbtide.catalog import CloudKind
-from ebbtide.catalog.prices import Price, PriceKey, own_prices, price_file
+from ebbtide.catalog.prices import Price, PriceKey, machine_price, own_prices, price_file
 from ebbtide.cloud_apis import google
 from ebbtide.cloud_apis.errors import CloudApiError
 from ebbtide.cloud_apis.refresh import Refreshed, merged, refresh
@@ -44,7 +44,22 @@ def test_google_prices_are_sums_of_skus(clouds: RestClouds) -> None:
     assert {price.as_of for price in prices.values()} == {datetime.now(UTC).date().isoformat()}
 
 
-@pytest.mark.parametrize("item", ["pd-balanced-gib", "pd-ssd-gib", "n2-standard-8", "a4-highgpu-8g", "nat"])
+def test_newer_machines_are_priced_under_the_names_of_the_catalog(clouds: RestClouds) -> None:
+    """A3 Mega has another one in the Americas, and a spot SKU of A4 counts as on-demand."""
+    prices = clouds.prices(_GKE).prices("us-central1", ["a3-megagpu-8g", "a4-highgpu-8g"])
+    known = (
+        machine_price(_GKE, "us-central1", "a3-megagpu-8g"),
+        machine_price(_GKE, "us-central1", "a4-highgpu-8g"),
+    )
+    assert known[0]
+    assert prices["a3-megagpu-8g"].on_demand == pytest.approx(known[0].on_demand, abs=0.01)
+    assert known[1]
+    assert _rates(prices["a4-highgpu-8g"]) == (128.88, known[1].spot, None)
+    tpu = clouds.prices(_GKE).prices("us-east5", ["ct6e-standard-4t"])["ct6e-standard-4t"]
+    assert _rates(tpu) == (10.8, None, 5.4)
+
+
+@pytest.mark.parametrize("item", ["pd-balanced-gib", "pd-ssd-gib", "n2-standard-8", "g4-standard-48", "nat"])
 def test_what_the_list_does_not_settle_is_unknown(clouds: RestClouds, item: str) -> None:
     """Two rates, an unknown unit, a SKU that is not listed, and an item without SKUs are no price."""
     assert clouds.prices(_GKE).prices("us-central1", [item]) == {}

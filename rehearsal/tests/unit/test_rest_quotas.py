@@ -1,5 +1,6 @@
 """Quotas, read by the clouds' own client libraries from the fake clouds' REST APIs."""
 
+import re
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ _GKE, _AKS = CloudKind.GKE, CloudKind.AKS
 _ACCOUNTS = {_GKE: PROJECT, _AKS: SUBSCRIPTION}
 _REGIONS = {_GKE: "us-central1", _AKS: "eastus"}
 _OPERATIONS = {_GKE: "compute.regions.get", _AKS: "Microsoft.Compute/locations/usages/read"}
+_QUOTA_INFO = "cloudquotas.projects.locations.services.quotaInfos.get"
 
 
 @pytest.fixture
@@ -50,12 +52,59 @@ def test_usage_is_counted_from_the_machines_that_exist(clouds: RestClouds) -> No
     _with_machines(clouds, a_pool("waiting"), 5, state="waiting")
     clouds.store.ask(InjectedFault(QUOTA, "GPUS_ALL_REGIONS", details={"limit": 16}))
     source = clouds.quotas(_GKE, PROJECT)
-    limits = source.limits("us-central1")
+    limits = source.limits("us-central1", [])
     assert limits["PREEMPTIBLE_CPUS"].usage == 16
     assert limits["PREEMPTIBLE_NVIDIA_T4_GPUS"].usage == 8
     assert limits["SSD_TOTAL_GB"].usage == 100
     assert limits["N2_CPUS"].usage == limits["NVIDIA_T4_GPUS"].usage == 0
-    assert source.limits("global")["GPUS_ALL_REGIONS"] == QuotaLimit(16, 11)
+    assert source.limits("global", ["GPUS_ALL_REGIONS"])["GPUS_ALL_REGIONS"] == QuotaLimit(16, 11)
+
+
+_FAMILY = "GPUS_PER_GPU_FAMILY:NVIDIA_H200"
+
+
+def test_newer_accelerators_have_limits_of_the_cloud_quotas_api(clouds: RestClouds) -> None:
+    """By family or by a name of their own, where Compute Engine lists none; their usage is unknown."""
+    clouds.store.ask(InjectedFault(QUOTA, _FAMILY, details={"limit": 8}))
+    clouds.store.ask(InjectedFault(QUOTA, "PREEMPTIBLE_NVIDIA_B200_GPUS", details={"limit": 0}))
+    names = [_FAMILY, "PREEMPTIBLE_NVIDIA_B200_GPUS", "TPUS_PER_TPU_FAMILY:CT6E", "CPUS"]
+    limits = clouds.quotas(_GKE, PROJECT).limits("us-central1", names)
+    assert limits[_FAMILY] == QuotaLimit(8)
+    assert limits["PREEMPTIBLE_NVIDIA_B200_GPUS"] == QuotaLimit(0)
+    assert limits["TPUS_PER_TPU_FAMILY:CT6E"].limit
+    assert limits["CPUS"].usage == 0
+    assert _FAMILY not in clouds.quotas(_GKE, PROJECT).limits("us-central1", [])
+
+
+@pytest.mark.parametrize(
+    ("status", "name", "reason"),
+    [
+        (403, _FAMILY, r"Not so\. Enable the Cloud Quotas API"),
+        (0, "GPUS_PER_GPU_FAMILY:NVIDIA_X", "lists no limit for region us-central1, gpu_family NVIDIA_X"),
+        (0, "NVIDIA_X_GPUS", "The project has no such quota"),
+    ],
+)
+def test_a_limit_that_cannot_be_read_is_unknown_with_its_reason(
+    clouds: RestClouds, status: int, name: str, reason: str
+) -> None:
+    """The other limits are compared all the same."""
+    if status:
+        details = {"status": status, "message": "Not so."}
+        clouds.store.ask(InjectedFault(API_ERROR, _QUOTA_INFO, details=details))
+    limits = clouds.quotas(_GKE, PROJECT).limits("us-central1", [name])
+    assert limits[name].limit is None
+    assert re.search(reason, limits[name].reason)
+    assert limits["CPUS"].limit
+
+
+def test_a_quota_info_that_fails_for_another_reason_is_an_error(
+    clouds: RestClouds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An outage says nothing of the limit."""
+    monkeypatch.setattr("time.sleep", _no_sleep)
+    clouds.store.ask(InjectedFault(API_ERROR, _QUOTA_INFO, 6, {"status": 503, "message": "Later."}))
+    with pytest.raises(CloudApiError, match=r"Later\."):
+        clouds.quotas(_GKE, PROJECT).limits("us-central1", [_FAMILY])
 
 
 def test_azure_counts_vcpus_by_family_over_pages(clouds: RestClouds) -> None:
@@ -65,11 +114,11 @@ def test_azure_counts_vcpus_by_family_over_pages(clouds: RestClouds) -> None:
     _with_machines(clouds, pool.having(name="spot", capacity="spot"), 1)
     clouds.store.ask(InjectedFault(QUOTA, "cores", details={"limit": 20}))
     source = clouds.quotas(_AKS, SUBSCRIPTION)
-    limits = source.limits("eastus")
+    limits = source.limits("eastus", ["cores"])
     assert limits["cores"] == QuotaLimit(20, 16)
     assert limits["standardDASv5Family"].usage == 16
     assert limits["lowPriorityCores"].usage == 8
-    assert source.limits("global") == {}
+    assert source.limits("global", []) == {}
 
 
 @pytest.mark.parametrize("cloud", CloudKind)
@@ -87,7 +136,7 @@ def test_a_refusal_has_the_clouds_message_and_what_to_do(
     if status != 403:
         monkeypatch.setattr("time.sleep", _no_sleep)
     with pytest.raises(CloudApiError, match=r"Not so\.") as refusal:
-        clouds.quotas(cloud, _ACCOUNTS[cloud]).limits(_REGIONS[cloud])
+        clouds.quotas(cloud, _ACCOUNTS[cloud]).limits(_REGIONS[cloud], [])
     assert advice in str(refusal.value)
 
 
@@ -95,7 +144,7 @@ def test_a_refusal_has_the_clouds_message_and_what_to_do(
 def test_too_many_requests_are_repeated(clouds: RestClouds, cloud: CloudKind) -> None:
     """One refusal with `Retry-After` does not reach the user."""
     clouds.store.ask(InjectedFault(API_ERROR, _OPERATIONS[cloud], 1, {"status": 429, "message": "Slower."}))
-    assert clouds.quotas(cloud, _ACCOUNTS[cloud]).limits(_REGIONS[cloud])
+    assert clouds.quotas(cloud, _ACCOUNTS[cloud]).limits(_REGIONS[cloud], [])
     assert not clouds.store.faults(API_ERROR)
 
 
@@ -103,9 +152,9 @@ def test_too_many_requests_are_repeated(clouds: RestClouds, cloud: CloudKind) ->
 def test_what_does_not_exist_is_refused(clouds: RestClouds, cloud: CloudKind) -> None:
     """An unknown project or subscription, and an unknown region, have the cloud's message."""
     with pytest.raises(CloudApiError, match="nowhere"):
-        clouds.quotas(cloud, _ACCOUNTS[cloud]).limits("nowhere")
+        clouds.quotas(cloud, _ACCOUNTS[cloud]).limits("nowhere", [])
     with pytest.raises(CloudApiError, match=r"(?s)else.*Check the stack's"):
-        clouds.quotas(cloud, "else").limits(_REGIONS[cloud])
+        clouds.quotas(cloud, "else").limits(_REGIONS[cloud], [])
 
 
 def test_credentials_that_are_refused_name_the_login(
@@ -113,7 +162,7 @@ def test_credentials_that_are_refused_name_the_login(
 ) -> None:
     """So do missing ones."""
     with pytest.raises(CredentialsError, match="`az login`"):
-        clouds.quotas(_AKS, SUBSCRIPTION, token="another").limits("eastus")  # noqa: S106 - of the fake cloud
+        clouds.quotas(_AKS, SUBSCRIPTION, token="another").limits("eastus", [])  # noqa: S106 - of the fake cloud
     log_in(tmp_path, monkeypatch, "an expired one")
     with pytest.raises(CredentialsError, match="`gcloud auth application-default login`"):
         clouds.quotas(_GKE, PROJECT)

@@ -9,7 +9,7 @@ from ebbtide.catalog.tables import rows
 
 
 def _quantities(item: str) -> dict[str, float]:
-    return {skus.on_demand: quantity for skus, quantity in components(item).items()}
+    return {skus.on_demand[0]: quantity for skus, quantity in components(item).items()}
 
 
 def test_a_machine_is_the_sum_of_its_components() -> None:
@@ -28,7 +28,29 @@ def test_a_machine_is_the_sum_of_its_components() -> None:
     assert _quantities("gpu:nvidia-tesla-t4") == {"Nvidia Tesla T4 GPU": 1}
 
 
-@pytest.mark.parametrize("item", ["a4-highgpu-8g", "ct6e-standard-1t", "nat", "gpu:nvidia-b200", ""])
+def test_newer_machines_are_billed_by_their_accelerators() -> None:
+    """A slice of A4 and the chip of a TPU have vCPUs, memory and disks in them."""
+    assert _quantities("a4-highgpu-8g") == {"A4 Nvidia B200 (1 gpu slice)": 8}
+    assert _quantities("ct6e-standard-4t") == {"TpuV6e": 4}
+    assert _quantities("g4-standard-48") == {
+        "G4 Instance Core": 48,
+        "G4 Instance Ram": 180,
+        "RTX 6000 96GB": 1,
+    }
+    assert _quantities("a3-ultragpu-8g") == {
+        "A3Ultra Instance Core": 224,
+        "A3Ultra Instance Ram": 2952,
+        "H200 141GB GPU": 8,
+        "SSD backed Local Storage": 12000,
+    }
+
+
+def test_every_machine_of_the_catalog_has_its_skus() -> None:
+    """A new one needs rows, or `prices refresh` cannot price it."""
+    assert not [name for name in machine_names(CloudKind.GKE) if not components(name)]
+
+
+@pytest.mark.parametrize("item", ["nat", "gpu:nvidia-x", "Standard_D4s_v5", ""])
 def test_an_item_with_an_unknown_component_has_none(item: str) -> None:
     """A sum without its accelerators would be too low."""
     assert components(item) == {}

@@ -40,6 +40,62 @@ def test_errors_of_a_policy_have_their_line(tmp_path: Path) -> None:
     assert (error.path, error.suggestion) == ("levels.spot-sistem", "Write spot-system.")
 
 
+_BASES = {
+    "company": """\
+config:
+  ebbtide:cluster: {owner: vision}
+  ebbtide:policy: {levels: {spot-system: disabled}, limits: {regions: [us-central1]}}
+  ebbtide:prices: prices.csv
+""",
+    "team": """\
+config:
+  ebbtide:cluster: {extends: Pulumi.company.yaml}
+  ebbtide:policy: {limits: {maximumUsdPerHour: 60}}
+""",
+}
+
+
+def _extending(directory: Path, config: str = "") -> StackFiles:
+    for name, text in _BASES.items():
+        (directory / f"Pulumi.{name}.yaml").write_text(text)
+    return _stack(directory, f"  ebbtide:cluster: {{extends: Pulumi.team.yaml}}\n{config}")
+
+
+def _changes(files: StackFiles) -> tuple[str, ...]:
+    assert files.source
+    return files.source.declaration.changes
+
+
+def test_a_stack_takes_the_policy_and_the_prices_of_its_bases(tmp_path: Path) -> None:
+    """Of all of them; what the stack's own file says of them is a change to the base."""
+    files = _extending(tmp_path)
+    policy = files.policy()
+    assert policy.levels == {"spot-system": "disabled"}
+    assert (policy.limits.regions, policy.limits.maximum_usd_per_hour) == (("us-central1",), 60)
+    assert (files.prices_file, _changes(files)) == ("prices.csv", ())
+
+    own = "  ebbtide:policy: {limits: {regions: null, idleUsdPerHour: 1}}\n  ebbtide:prices: own.csv\n"
+    files = _extending(tmp_path, own)
+    limits = files.policy().limits
+    assert (limits.regions, limits.idle_usd_per_hour, limits.maximum_usd_per_hour) == (None, 1, 60)
+    assert files.prices_file == "own.csv"
+    assert set(_changes(files)) == {"policy.limits.regions", "policy.limits.idleUsdPerHour", "prices"}
+
+    files = _extending(tmp_path, "  ebbtide:policy: null\n  ebbtide:prices: null\n")
+    assert (files.policy(), files.prices_file) == (policy_of(None), "")
+
+
+def test_errors_of_an_inherited_policy_are_in_the_bases_file(tmp_path: Path) -> None:
+    """The stack's own file does not have the line."""
+    _extending(tmp_path)
+    (tmp_path / "Pulumi.team.yaml").write_text(_BASES["team"].replace("maximum", "most"))
+    files = read_stack(tmp_path, "dev")
+    with pytest.raises(PolicyError) as caught:
+        files.policy()
+    (error,) = explain(caught.value, files.source).report.errors
+    assert (error.file, error.line) == (str(tmp_path / "Pulumi.team.yaml"), 3)
+
+
 def test_a_misspelt_key_is_refused(tmp_path: Path) -> None:
     """It would have no effect."""
     with pytest.raises(StackFileError, match="Write `ebbtide:policy:`"):

@@ -2,7 +2,14 @@
 
 import pytest
 
-from ebbtide.preview.report import AcceleratorReport, AmountReport, DiskReport, NodesReport, PoolReport
+from ebbtide.preview.report import (
+    AcceleratorReport,
+    AmountReport,
+    ChargeReport,
+    DiskReport,
+    NodesReport,
+    PoolReport,
+)
 from ebbtide.preview.words import (
     accelerator_words,
     amount_words,
@@ -12,6 +19,7 @@ from ebbtide.preview.words import (
     type_words,
 )
 
+_NOTHING = AmountReport(usd=0, unknown=())
 _POOL = PoolReport(
     name="pool",
     cluster="train",
@@ -38,6 +46,9 @@ _POOL = PoolReport(
     overrides={},
     urn="",
     inline=False,
+    charge=ChargeReport(
+        item="pool", pool="pool", idle=_NOTHING, maximum=_NOTHING, on_demand=_NOTHING, note=""
+    ),
 )
 
 

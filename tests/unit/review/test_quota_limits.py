@@ -1,5 +1,7 @@
 """Needed quotas beside a cloud's limits."""
 
+import math
+
 import pytest
 
 from ebbtide.catalog import CloudKind
@@ -20,13 +22,17 @@ def _need(name: str, amount: int, *pools: str, region: str = "us-central1") -> Q
         (QuotaLimit(15, 0), "too low", 16),
         (QuotaLimit(0, 0), "too low", 16),
         (QuotaLimit(15, 2.5), "too low", 19),
+        (QuotaLimit(16), "enough", None),
+        (QuotaLimit(15), "too low", 16),
+        (QuotaLimit(math.inf), "enough", None),
+        (QuotaLimit(reason="No access."), "unknown", None),
         (None, "unknown", None),
     ],
 )
 def test_the_request_is_enough_beside_the_usage(
     limit: QuotaLimit | None, verdict: Verdict, request_: int | None
 ) -> None:
-    """A limit that is not listed is unknown, and never zero."""
+    """A limit that is not listed is unknown, and never zero; an unknown usage is not counted."""
     limits = {"us-central1": {"N2_CPUS": limit}} if limit else {}
     (check,) = check_quotas([_need("N2_CPUS", 16, "cpu")], limits)
     assert (check.verdict, check.request) == (verdict, request_)
@@ -38,7 +44,7 @@ def test_limits_are_of_the_region() -> None:
     limits = {"us-central1": {"A": QuotaLimit(1, 0)}, "global": {"A": QuotaLimit(2, 0)}}
     assert [check.limit for check in check_quotas(needs, limits)] == [
         QuotaLimit(1, 0),
-        None,
+        QuotaLimit(),
         QuotaLimit(2, 0),
     ]
 

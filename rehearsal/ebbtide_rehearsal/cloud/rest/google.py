@@ -1,7 +1,8 @@
 """Google Cloud: OAuth tokens, quotas of Compute Engine, the price catalog; other modules have the rest.
 
-Sources: Google's REST references (2026) of Compute Engine v1 (`projects.get`, `regions.get`), Cloud Billing
-v1 (`services.skus.list`) and OAuth 2.0 for installed applications.
+Sources: Google's REST references (2026) of Compute Engine v1 (`projects.get`, `regions.get`), Cloud Quotas v1
+(`quotaInfos.get`), Cloud Billing v1 (`services.skus.list`) and OAuth 2.0 for installed applications. Quotas
+that Compute Engine does not list, and their ids: public project files of 2026-05 to 2026-09.
 """
 
 import re
@@ -22,7 +23,11 @@ from ebbtide_rehearsal.cloud.store import Store
 _COMPUTE: Final = r"/compute/v1/projects/(?P<project>[^/]+)"
 _INVALID_GRANT: Final = "invalid_grant"
 _COMPUTE_ENGINE: Final = "6F81-5844-456A"
+_SERVICE: Final = "compute.googleapis.com"
 _LARGEST_PAGE: Final = 5000
+_UNLISTED: Final = re.compile("FAMILY|_H100_MEGA_|_H200_|_B200_|_RTX_PRO_6000_|_TPU_V6E")
+"""Quotas of the Cloud Quotas API alone."""
+
 _OTHERS: Final = ("DISKS_TOTAL_GB", "IN_USE_ADDRESSES", "INSTANCES", "SSD_TOTAL_GB", "STATIC_ADDRESSES")
 _OF_PROJECT: Final = ("CPUS_ALL_REGIONS", "FIREWALLS", quotas.OF_PROJECT, "NETWORKS", "SNAPSHOTS")
 _REASONS: Final = {
@@ -35,10 +40,21 @@ _REASONS: Final = {
 }
 
 
-def _metrics() -> list[str]:
-    """Return the regional quotas that Compute Engine lists: not those of the Cloud Quotas API alone."""
-    listed = {row[kind] for row in rows("quotas") for kind in ("on_demand", "spot") if row["cloud"] == "gke"}
-    return sorted({*_OTHERS, *(name for name in listed if name and "FAMILY" not in name.upper())})
+def _names() -> list[str]:
+    """Return the regional quotas."""
+    named = {row[kind] for row in rows("quotas") for kind in ("on_demand", "spot") if row["cloud"] == "gke"}
+    return sorted({*_OTHERS, *filter(None, named)})
+
+
+def _metric(name: str) -> str:
+    """Return the metric of a quota: GPUS_PER_GPU_FAMILY of GPUS_PER_GPU_FAMILY:NVIDIA_H100."""
+    return name.partition(":")[0]
+
+
+def _family(name: str) -> dict[str, str]:
+    """Return the dimension of a family: gpu_family of GPUS_PER_GPU_FAMILY:NVIDIA_H100."""
+    metric, _, family = name.partition(":")
+    return {metric.partition("_PER_")[2].lower(): family} if family else {}
 
 
 class Google:
@@ -73,6 +89,15 @@ class Google:
                 "GET",
                 re.compile(_COMPUTE + "/regions/(?P<region>[^/]+)"),
                 self._region,
+            ),
+            Route(
+                "cloudquotas.projects.locations.services.quotaInfos.get",
+                "GET",
+                re.compile(
+                    "/v1/projects/(?P<project>[^/]+)/locations/global/services/(?P<service>[^/]+)"
+                    "/quotaInfos/(?P<quota>[^/]+)"
+                ),
+                self._quota_info,
             ),
             Route(
                 "cloudbilling.services.skus.list",
@@ -131,7 +156,7 @@ class Google:
             "kind": "compute#region",
             "name": region,
             "status": "UP",
-            "quotas": self._quotas(region, _metrics()),
+            "quotas": self._quotas(region, [name for name in _names() if not _UNLISTED.search(name)]),
             "selfLink": f"https://www.googleapis.com/compute/v1/projects/{project}/regions/{region}",
         }
 
@@ -142,6 +167,37 @@ class Google:
             {"metric": name, "limit": quotas.limit(self._store, name), "usage": float(used.get(name, 0))}
             for name in names
         ]
+
+    def _quota_info(self, request: Request) -> Mapping[str, Any]:
+        """Return a quota: its default limit of 0, and the limit that each region has been granted."""
+        self._check(request)
+        service, quota = request.names["service"], request.names["quota"]
+        names = [
+            name for name in _names() if f"{_metric(name).replace('_', '-')}-per-project-region" == quota
+        ]
+        if service != _SERVICE or not names:
+            raise RefusedRequestError(404, f"Quota info {quota} of service {service} was not found.")
+        infos: list[dict[str, Any]] = []
+        for name in names:
+            limit = int(quotas.limit(self._store, name))
+            infos.append({"dimensions": _family(name), "details": {}, "applicableLocations": []})
+            infos += [
+                {
+                    "dimensions": {"region": region, **_family(name)},
+                    "details": {"value": str(limit)} if limit else {},
+                    "applicableLocations": [region],
+                }
+                for region in locations(self._store, CloudKind.GKE).regions()
+            ]
+        return {
+            "name": request.path.removeprefix("/v1/"),
+            "quotaId": quota,
+            "metric": f"{_SERVICE}/{_metric(names[0]).lower()}",
+            "service": _SERVICE,
+            "containerType": "PROJECT",
+            "dimensions": list(infos[-1]["dimensions"]),
+            "dimensionsInfos": infos,
+        }
 
     def _sku_page(self, request: Request) -> Mapping[str, Any]:
         self._check(request)
