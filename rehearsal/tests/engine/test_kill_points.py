@@ -83,7 +83,7 @@ def _ended(
     raise AssertionError(f"{command} does not end: {ends}\n{''.join(lines)}")
 
 
-@pytest.mark.parametrize("stride", [8, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("stride", [8, pytest.param(1, marks=[pytest.mark.long, pytest.mark.timeout(3600)])])
 def test_every_step_may_be_the_last(site: Site, stride: int, request: pytest.FixtureRequest) -> None:
     """The cloud is empty after the destroy, and no lock or pending operation needs a person."""
     ends = {"up": _ended(site, "up", stride)}
