@@ -1,8 +1,8 @@
 """The policy pack, run by the real `pulumi preview --policy-pack` on stacks that pass and that do not.
 
 The pack runs in its own environment, `policies/.venv` (`make policies`). Pulumi's own language host starts it
-there. The newest host that can be built from a Go module is older than that, and does not know policy packs:
-then the engine starts the pack as an executable, which does what the host would do.
+there. The newest host that can be built from a tagged Go module, 3.79 of 2023, starts the stack's program in
+its place: then the engine starts the pack as an executable, which does what a newer host does.
 """
 
 import shutil
@@ -17,12 +17,13 @@ from ebbtide_rehearsal.cloud.gcp import Gcp
 from ebbtide_rehearsal.cloud.protocol import serve
 from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.control_planes import FakeControlPlanes
-from rehearsal.tests.engine.terminal import Terminal, terminal_in
+from rehearsal.tests.engine.terminal import HOST, Terminal, terminal_in
 from tests.repository import ROOT, declaration
 
 pytestmark = [pytest.mark.engine, pytest.mark.long]
 
-_PYTHON = ROOT / "policies" / ".venv" / "bin" / "python"
+_PACK = ROOT / "policies"
+_PYTHON = _PACK / ".venv" / "bin" / "python"
 
 
 @pytest.fixture
@@ -42,10 +43,17 @@ def terminal(tmp_path: Path, request: pytest.FixtureRequest) -> Generator[Termin
         server.stop(grace=None).wait()
 
 
+def _is_built(directory: Path) -> bool:
+    """True for the language host that is built; false for the one of the user's `pulumi`."""
+    return (directory / "bin" / HOST).is_file()
+
+
 def _pack(directory: Path) -> Path:
-    """The pack as an executable."""
+    """The pack, or an executable that starts it, for a host that does not."""
+    if not _is_built(directory):
+        return _PACK
     program = directory / "policy-pack"
-    program.write_text(f'#!/bin/sh\nexec "{_PYTHON}" -u -m pulumi.policy "$1" "{ROOT / "policies"}"\n')
+    program.write_text(f'#!/bin/sh\nexec "{_PYTHON}" -u -m pulumi.policy "$1" "{_PACK}"\n')
     program.chmod(0o755)
     return program
 
@@ -91,3 +99,13 @@ def test_the_engine_runs_the_rules(terminal: Terminal, tmp_path: Path) -> None:
     status, text = _preview(terminal, {"levels": {"spot-sistem": "advisory"}}, option)
     assert status != 0
     assert "did you mean spot-system?" in text
+
+
+def test_the_host_that_is_built_does_not_start_a_pack(terminal: Terminal, tmp_path: Path) -> None:
+    """With a newer one in the table of tools, the executable is not needed any more."""
+    if not _is_built(tmp_path):
+        pytest.skip("The host is the one of the user's pulumi.")
+    terminal.run("pulumi login file://~ && pulumi stack init dev")
+    status, text = _preview(terminal, {}, f"--policy-pack={_PACK}")
+    assert status != 0
+    assert f'policy pack "{_PACK}" failed to start' in text
