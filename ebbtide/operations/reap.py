@@ -9,10 +9,10 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict
 from rich.console import Console
 
 from ebbtide.cloud_apis.interfaces import Account, CloudResource
+from ebbtide.documents import DocumentPart
 from ebbtide.errors import EbbtideError
 from ebbtide.model import expiry
 from ebbtide.operations import state
@@ -44,11 +44,7 @@ class ResourceOutcome(StrEnum):
     FAILED = "failed"
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-
-class ReapedStack(_Part):
+class ReapedStack(DocumentPart):
     """An expired stack."""
 
     stack: str
@@ -66,7 +62,7 @@ class ReapedStack(_Part):
     """Reason of the outcome; empty for none."""
 
 
-class ReapedResource(_Part):
+class ReapedResource(DocumentPart):
     """An expired cloud resource that no state of the backend knows."""
 
     account: str
@@ -89,7 +85,7 @@ class ReapedResource(_Part):
     """Reason of the outcome; empty for none."""
 
 
-class Reaping(_Part):
+class Reaping(DocumentPart):
     """The document of `ebbtide reap --format json`."""
 
     version: str = VERSION

@@ -13,7 +13,6 @@ from ebbtide.preview.report import (
     AssumptionReport,
     ChargeReport,
     CloudQuotaReport,
-    ClusterReport,
     CostReport,
     Counts,
     FindingReport,
@@ -26,7 +25,6 @@ from ebbtide.preview.report import (
 )
 from ebbtide.project.extends import Declaration
 from ebbtide.reading import (
-    ClusterFacts,
     PoolFacts,
     QueueFacts,
     read_cluster_queues,
@@ -76,7 +74,9 @@ def preview_of(
         stack=recording.stack,
         extends=declaration.bases if declaration else (),
         changes_to_base=declaration.changes if declaration else (),
-        clusters=tuple(map(_cluster, clusters)),
+        clusters=tuple(
+            cluster.model_copy(update={"overrides": masked(cluster.overrides)}) for cluster in clusters
+        ),
         pools=tuple(map(_pool, pools, queues, fallbacks)),
         queues=tuple(_queue(queue, pools, queues) for queue in read_cluster_queues(recording)),
         cost=_cost(cost),
@@ -120,7 +120,7 @@ def _pool(pool: PoolFacts, queues: tuple[str, ...], falls_back_to: tuple[str, ..
         admits=admits(pool),
         queues=queues,
         falls_back_to=falls_back_to,
-        overrides=masked(dict(pool.overrides)),
+        overrides=masked(pool.overrides),
     )
 
 
@@ -166,10 +166,6 @@ def _cost(items: Sequence[Charge]) -> CostReport:
 
 def _amount(amount: Amount) -> AmountReport:
     return AmountReport(usd=round(amount.known, 6), unknown=amount.unknown)
-
-
-def _cluster(cluster: ClusterFacts) -> ClusterReport:
-    return _view(ClusterReport, cluster, overrides=masked(dict(cluster.overrides)))
 
 
 def _kind(resource: Resource) -> Literal["resource", "component", "provider", "read"]:

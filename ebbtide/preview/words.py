@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Final
 
-from ebbtide.preview.report import AmountReport, NodesReport, PoolReport, QueueReport, ResourceReport
+from ebbtide.preview.report import AmountReport, PoolReport, QueueReport, ResourceReport
+from ebbtide.reading.facts import NodeFacts
 
 
 def type_words(token: str) -> str:
@@ -39,7 +40,7 @@ def urn_name(urn: str) -> str:
     return urn.rpartition("::")[2]
 
 
-def nodes_words(nodes: NodesReport) -> str:
+def nodes_words(nodes: NodeFacts) -> str:
     """Format node counts: `0 to 4`, or `3` for a fixed number."""
     if nodes.fixed is not None:
         return str(nodes.fixed)
