@@ -11,8 +11,8 @@ from io import StringIO
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from ebbtide.catalog.clouds import CloudKind
 from ebbtide.catalog.tables import number, rows
+from ebbtide.cloud_kind import CloudKind
 from ebbtide.errors import EbbtideError
 
 GLOBAL = "global"
