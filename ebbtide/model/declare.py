@@ -8,13 +8,13 @@ from pydantic import ValidationError
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.completion import complete, complete_pool
 from ebbtide.model.faults import DeclarationError, Fault
-from ebbtide.model.paths import position
 from ebbtide.model.pool import Pool
 from ebbtide.model.rules import PoolIn, Severity, cluster_faults, pool_faults
 from ebbtide.model.rules.overrides import unchecked
 from ebbtide.model.shape.findings import Finding, findings
 from ebbtide.model.shape.salvage import rests_on, salvage
 from ebbtide.model.site import Site
+from ebbtide.paths import position
 
 
 def declare(written: object, *, default_name: str | None = None) -> Cluster:

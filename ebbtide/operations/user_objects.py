@@ -251,10 +251,10 @@ def _with_owners(api: Api, pod: Object) -> Iterator[str]:
     top = ""
     while owner := next((o for o in parts(item, "metadata", "ownerReferences") if o.get("controller")), None):
         path = _path_of(api, owner, namespace)
-        found = api.find(path) if path else None
-        if found is None:
+        owning = api.find(path) if path else None
+        if owning is None:
             break
-        top, item = path, found
+        top, item = path, owning
     if top:
         yield top
     yield f"/api/v1/namespaces/{namespace}/pods/{pod['metadata']['name']}"

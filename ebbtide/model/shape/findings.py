@@ -10,7 +10,6 @@ from pydantic_core import ErrorDetails
 
 from ebbtide.model.add_on import AddOn
 from ebbtide.model.faults import Fault, did_you_mean
-from ebbtide.model.paths import path_text
 from ebbtide.model.pool import Taint
 from ebbtide.model.shape.places import (
     Location,
@@ -22,6 +21,7 @@ from ebbtide.model.shape.places import (
     words_of,
 )
 from ebbtide.model.shape.unknown_keys import unknown_key
+from ebbtide.paths import path_text
 
 UNREADABLE = "The declaration cannot be read as it stands."
 

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from ebbtide.kubernetes_api import Api
+from ebbtide.placement import NodeTaint
 from ebbtide_rehearsal.cloud.faults import RECLAIM, InjectedFault
 from ebbtide_rehearsal.cloud.nodes import Nodes, NodeSettings
-from ebbtide_rehearsal.cloud.pools import NodePool, Taint, register
+from ebbtide_rehearsal.cloud.pools import NodePool, register
 from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.control_plane.cluster import Object, pod
 
@@ -31,7 +32,7 @@ def work_pool(name: str, **changes: Any) -> NodePool:
         region="us-central1",
         zones=("us-central1-a",),
         labels={"pool": name, "cloud.google.com/gke-nodepool": name},
-        taints=(Taint("pool", name, "NoSchedule"),),
+        taints=(NodeTaint("pool", name, "NoSchedule"),),
         allocatable={"cpu": "3920m", "memory": "13Gi"},
         accelerator=None,
         accelerator_resource="",

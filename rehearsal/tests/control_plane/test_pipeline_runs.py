@@ -16,8 +16,9 @@ from rich.console import Console
 from components.addons.retry import CONFIG, retrying
 from ebbtide.kubernetes_api import Api
 from ebbtide.model import declare
+from ebbtide.placement import NodeTaint
 from ebbtide.placement.derive import profile
-from ebbtide_rehearsal.cloud.pools import NodePool, Taint
+from ebbtide_rehearsal.cloud.pools import NodePool
 from ebbtide_rehearsal.control_plane import RUNS, ControlPlane, Tools
 from ebbtide_rehearsal.control_plane.processes import Processes
 from ebbtide_rehearsal.inventory import inventory
@@ -111,7 +112,7 @@ def _pools(story: str) -> list[NodePool]:
             machine=pool.machine,
             capacity=pool.capacity,
             labels={**pool.labels, "cloud.google.com/gke-nodepool": pool.name},
-            taints=tuple(Taint(taint.key, taint.value, taint.effect) for taint in pool.taints),
+            taints=tuple(NodeTaint(taint.key, taint.value, taint.effect) for taint in pool.taints),
             allocatable={"cpu": f"{pool.cpu_m}m", "memory": f"{pool.memory_mib}Mi"},
             accelerator=(pool.accelerator.type, pool.accelerator.count) if pool.accelerator else None,
             accelerator_resource=pool.accelerator.resource if pool.accelerator else "",

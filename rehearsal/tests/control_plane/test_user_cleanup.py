@@ -55,11 +55,11 @@ def api(control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> Iterato
         for item in api.items(path):
             if item["metadata"]["name"] != "kubernetes":
                 group, _, plural = path.rpartition("/")
-                one = (
+                item_path = (
                     f"{group}/namespaces/{item['metadata']['namespace']}/{plural}/{item['metadata']['name']}"
                 )
-                api.patch(one, {"metadata": {"finalizers": []}})
-                api.delete(one)
+                api.patch(item_path, {"metadata": {"finalizers": []}})
+                api.delete(item_path)
     for item in api.items("/api/v1/persistentvolumes"):
         path = f"/api/v1/persistentvolumes/{item['metadata']['name']}"
         api.patch(path, {"spec": {"persistentVolumeReclaimPolicy": "Delete"}})
@@ -143,16 +143,16 @@ def test_users_load_balancers_and_volumes_end_first(
         "spec": {"renewTime": moment},
     }
     api.create(_LEASES, lease)
-    said: list[str] = []
-    assert user_cleanup.clean_up(api, objects, said.append) == [f"Service web in default: {_SERVICE}"]
-    assert said == []
+    lines: list[str] = []
+    assert user_cleanup.clean_up(api, objects, lines.append) == [f"Service web in default: {_SERVICE}"]
+    assert lines == []
     assert control_plane.disks() == ()
     assert api.find("/apis/apps/v1/namespaces/default/statefulsets/db") is None
 
     api.delete(f"{_LEASES}/cloud-controller-manager")
     monkeypatch.setattr(user_cleanup, "_TIMEOUT", 0.5)
-    assert user_cleanup.clean_up(api, objects, said.append) == []
-    assert said[0].startswith(f"Service web in default: its finalizer {_SERVICE} is removed")
+    assert user_cleanup.clean_up(api, objects, lines.append) == []
+    assert lines[0].startswith(f"Service web in default: its finalizer {_SERVICE} is removed")
     left = {item["metadata"]["name"] for item in api.items(f"{_DEFAULT}/services")}
     assert {"inside", "of-the-stack"} <= left
     assert "web" not in left

@@ -138,7 +138,7 @@ def test_the_command_shows_what_was_found(machine: Machine, capsys: pytest.Captu
     assert [row.split()[0] for row in rows[1:]] == list(all_items())
     assert f"[{len(all_items())}/{len(all_items())}]" in output.err
     version = all_items()["kube-apiserver"].version
-    building = f"kube-apiserver {version}: building, about 2 minutes from scratch on 2 cores"
+    building = f"kube-apiserver {version}: building, 2 minutes from scratch on 2 cores"
     assert building in output.err
 
 

@@ -134,11 +134,11 @@ def _said(power: _Power, running: Running = Running.REFUSE, **options: Any) -> t
 def test_an_idle_stack_sleeps_and_wakes(cluster: _Cluster) -> None:
     """Its queues are held before its machines stop, and released after they start; the amounts are named."""
     power = _Power()
-    done, said = _said(power)
+    done, output = _said(power)
     assert (done, power.stopped, cluster.policy) == (True, True, "Hold")
-    assert said.index("The queues are held") < said.index("machines stop")
-    assert "it saves $0.20 per hour" in said
-    assert "Still billed, $0.15 per hour: control plane, address." in said
+    assert output.index("The queues are held") < output.index("machines stop")
+    assert "it saves $0.20 per hour" in output
+    assert "Still billed, $0.15 per hour: control plane, address." in output
     assert "Stack dev is asleep." in _said(power)[1]
     lines: list[str] = []
     cluster.silent = 2
@@ -158,11 +158,11 @@ def test_running_work_is_asked_for(cluster: _Cluster) -> None:
     """It is named, and nothing changes; --now evicts it."""
     cluster.runs()
     power = _Power()
-    done, said = _said(power)
+    done, output = _said(power)
     assert (done, power.stopped, cluster.policy) == (False, False, "None")
-    assert "Job train in research: 1 pod on spot" in said
-    assert "sleep dev --wait" in said
-    assert "sleep dev --now" in said
+    assert "Job train in research: 1 pod on spot" in output
+    assert "sleep dev --wait" in output
+    assert "sleep dev --now" in output
     done, _ = _said(power, Running.END)
     assert (done, power.stopped, cluster.policy) == (True, True, "HoldAndDrain")
 

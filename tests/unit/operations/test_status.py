@@ -143,4 +143,4 @@ def test_the_tables_fit_a_terminal() -> None:
     assert re.search(
         r"^spot +spot +1 +- +- +2 +1 hour +0\.05$", "\n".join(map(str.rstrip, lines)), re.MULTILINE
     )
-    assert lines[-1].startswith("Expires at 2026-11-21 15:00 UTC, in 3 hours 0 min.")
+    assert lines[-1].startswith("Expires at 2026-11-21 15:00 UTC, in 3 h 0 min.")

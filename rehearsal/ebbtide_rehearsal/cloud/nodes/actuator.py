@@ -7,6 +7,7 @@ from typing import Any
 
 from ebbtide.kubernetes_api import Api, ApiError
 from ebbtide.kubernetes_api.parts import part, parts, text
+from ebbtide.placement import NodeTaint
 from ebbtide_rehearsal.cloud.nodes.cluster import TO_BE_DELETED, Node, ProvisioningRequest
 from ebbtide_rehearsal.cloud.nodes.kubelet import End, condition, ended, now, with_conditions
 from ebbtide_rehearsal.cloud.nodes.machines import Machine
@@ -14,7 +15,7 @@ from ebbtide_rehearsal.cloud.nodes.objects import Object
 from ebbtide_rehearsal.cloud.nodes.pods import Pod
 from ebbtide_rehearsal.cloud.nodes.templates import UNINITIALIZED, node
 from ebbtide_rehearsal.cloud.nodes.verdicts import RequestCondition
-from ebbtide_rehearsal.cloud.pools import NodePool, Taint
+from ebbtide_rehearsal.cloud.pools import NodePool
 from ebbtide_rehearsal.control_plane.stages import FAKE, KUBELET, RUNS_FOR
 
 NODES = "/api/v1/nodes"
@@ -68,7 +69,7 @@ class Actuator:
 
     def mark_to_be_deleted(self, node: Node) -> None:
         """Taint a node that the autoscaler removes."""
-        self._taints(node, {*node.taints, Taint(TO_BE_DELETED, str(int(time.time())), "NoSchedule")})
+        self._taints(node, {*node.taints, NodeTaint(TO_BE_DELETED, str(int(time.time())), "NoSchedule")})
 
     def clean_to_be_deleted(self, node: Node) -> None:
         """Remove the taint of `mark_to_be_deleted`."""
@@ -148,7 +149,7 @@ class Actuator:
             status["provisioningClassDetails"] = dict(new.details)
         self._patch(_REQUESTS.format(request.namespace, request.name), {"status": status})
 
-    def _taints(self, node: Node, taints: set[Taint]) -> None:
+    def _taints(self, node: Node, taints: set[NodeTaint]) -> None:
         """Set a node's taints, unless they were changed since the node was read."""
         wanted = [
             {"key": taint.key, "value": taint.value, "effect": taint.effect}
