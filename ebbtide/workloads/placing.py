@@ -288,4 +288,4 @@ def _misfits(pool: PoolProfile, task: Task, cloud: str, *, run: bool = True) -> 
                 f"max_run is {durations.in_one_unit(requested)}, and {node} lives "
                 f"{durations.in_one_unit(limit)} at most: save checkpoints, and write no more than that."
             )
-    return problems.found
+    return problems.all

@@ -73,7 +73,7 @@ def retry_disruptions(
             wait = seconds("backoff", backoff)
         with problems.collecting():
             until = seconds("longest", longest)
-        if not problems.found:
+        if not problems.all:
             begun = _begun(attempts, wait, factor, until)
             problems.check(
                 begun == attempts,

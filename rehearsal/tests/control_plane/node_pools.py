@@ -9,7 +9,7 @@ from typing import Any
 from ebbtide.kubernetes_api import Api
 from ebbtide.placement import NodeTaint
 from ebbtide_rehearsal.cloud.faults import RECLAIM, InjectedFault
-from ebbtide_rehearsal.cloud.nodes import Nodes, NodeSettings
+from ebbtide_rehearsal.cloud.nodes import NodeLoop, NodeSettings
 from ebbtide_rehearsal.cloud.pools import NodePool, register
 from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.control_plane.cluster import Object, pod
@@ -86,7 +86,7 @@ def running(
     for pool in pools:
         register(store, pool)
     ending = threading.Event()
-    controllers = Nodes(CLUSTER, pools[0].cloud, api, store, directory, settings)
+    controllers = NodeLoop(CLUSTER, pools[0].cloud, api, store, directory, settings)
     thread = threading.Thread(target=controllers.run, args=(ending,), daemon=True)
     thread.start()
     try:

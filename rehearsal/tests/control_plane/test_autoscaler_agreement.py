@@ -21,7 +21,7 @@ from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot
 from ebbtide_rehearsal.cloud.nodes.growing import grow, offers
 from ebbtide_rehearsal.cloud.nodes.names import group
 from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
-from ebbtide_rehearsal.cloud.nodes.shrinking import Review, review
+from ebbtide_rehearsal.cloud.nodes.shrinking import ScaleDownReview, review
 from ebbtide_rehearsal.cloud.pools import NodePool
 from ebbtide_rehearsal.control_plane import RUNS_FOR, ControlPlane
 from rehearsal.tests.control_plane.autoscaler_trial import Trial, aks_pool, join, pending_pods
@@ -262,7 +262,7 @@ def test_scale_downs(
     busy = Idle(goes=False, requests=LARGE)
     _run(api, place, "busy", busy, nodeSelector={"kubernetes.io/hostname": names[1]})
     snapshot = mine.reader.snapshot()
-    before = review(snapshot, Review({}, {}, (), ()), frozenset(), None, NodeSettings())
+    before = review(snapshot, ScaleDownReview({}, {}, (), ()), frozenset(), None, NodeSettings())
     leaving = review(
         replace(snapshot, now=snapshot.now + 10), before, frozenset(), None, NodeSettings()
     ).leave

@@ -12,7 +12,7 @@ from ebbtide import clock
 from ebbtide.catalog import CloudKind
 from ebbtide.kubernetes_api import Api
 from ebbtide.operations import user_cleanup, user_objects
-from ebbtide.operations.state import Item, State
+from ebbtide.operations.state import ObjectReference, State
 from ebbtide_rehearsal.control_plane import ControlPlane
 from rehearsal.tests.control_plane.cluster import Object, wait
 from rehearsal.tests.engine.projects import project_in
@@ -26,7 +26,12 @@ STATE = State(
     owns_cluster=True,
     buckets=(),
     registries=(),
-    objects=frozenset({Item("Service", "default", "of-the-stack"), Item("Namespace", "", "kueue-system")}),
+    objects=frozenset(
+        {
+            ObjectReference("Service", "default", "of-the-stack"),
+            ObjectReference("Namespace", "", "kueue-system"),
+        }
+    ),
     teams=frozenset(),
 )
 _DEFAULT = "/api/v1/namespaces/default"
@@ -179,7 +184,7 @@ def test_only_what_ends_with_the_stack(api: Api) -> None:
     """On another stack's cluster, that is what is in the stack's namespaces; add-ons are the engine's."""
     shared = replace(STATE, owns_cluster=False)
     assert user_objects.list_objects(api, CloudKind.GKE, shared) == []
-    own = replace(shared, objects=frozenset({Item("Namespace", "", "default")}))
+    own = replace(shared, objects=frozenset({ObjectReference("Namespace", "", "default")}))
     assert user_objects.list_objects(api, CloudKind.GKE, own) == []
     team = replace(own, teams=frozenset({"default"}))
     assert "Service web in default" in _names(user_objects.list_objects(api, CloudKind.GKE, team))

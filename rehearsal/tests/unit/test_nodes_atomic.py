@@ -140,6 +140,6 @@ def test_a_look_brings_no_node() -> None:
     assert _decide(_request(2, "Accepted", "Failed", kind=CHECK), cluster) is None
 
 
-def test_nobody_answers_for_another_cloud() -> None:
+def test_requests_of_another_cloud_are_ignored() -> None:
     """AKS ignores requests of GKE's queued class."""
     assert _decide(_request(1, kind=QUEUED), snapshot(POOL)) is None

@@ -8,16 +8,16 @@ import pytest
 from ebbtide_rehearsal.cloud.autoscaling import Autoscaling
 from ebbtide_rehearsal.cloud.nodes.cluster import Budget, ClusterSnapshot
 from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
-from ebbtide_rehearsal.cloud.nodes.shrinking import SAFE_TO_EVICT, Review, review
+from ebbtide_rehearsal.cloud.nodes.shrinking import SAFE_TO_EVICT, ScaleDownReview, review
 from rehearsal.tests.unit.node_pool import a_gpu_pool, a_machine, a_pod, a_pool, snapshot
 
-NOTHING = Review({}, {}, (), ())
+NOTHING = ScaleDownReview({}, {}, (), ())
 LATE = 600.0
 
 
 def _after(
     cluster: ClusterSnapshot, seconds: float = LATE, *, booked: frozenset[str] = frozenset()
-) -> Review:
+) -> ScaleDownReview:
     """Return the review after some time without changes."""
     first = review(cluster, NOTHING, booked, None, NodeSettings())
     return review(replace(cluster, now=cluster.now + seconds), first, booked, None, NodeSettings())

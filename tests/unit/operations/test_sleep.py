@@ -12,10 +12,9 @@ from ebbtide.kubernetes_api.parts import part
 from ebbtide.operations import access, holding
 from ebbtide.operations.errors import OperationError
 from ebbtide.operations.power import OwnCluster, own_cluster
-from ebbtide.operations.rates import Item as Billed
-from ebbtide.operations.rates import Rates
+from ebbtide.operations.rates import BilledItem, Rates
 from ebbtide.operations.sleep import Running, Sleeper, sleep, wake
-from ebbtide.operations.state import Item
+from ebbtide.operations.state import ObjectReference
 from ebbtide.placement import Profile
 from ebbtide.review.cost import Amount
 from tests.unit.operations.objects import PROFILE, STATE, Object, condition, made, node, pod
@@ -113,11 +112,11 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> _Cluster:
 
 
 def _sleeper(power: _Power, cloud: CloudKind = CloudKind.GKE) -> Sleeper:
-    queue = Item("ClusterQueue", "", "cpu")
+    queue = ObjectReference("ClusterQueue", "", "cpu")
     prices = Rates(
         idle=Amount(0.4),
         idle_of_nodes=Amount(0.2),
-        items=(Billed("control plane", Amount(0.1)), Billed("address", Amount(0.05))),
+        items=(BilledItem("control plane", Amount(0.1)), BilledItem("address", Amount(0.05))),
         has_nat=False,
         nodes={},
     )

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ebbtide.operations import volumes
-from ebbtide.operations.state import Item, State, read
+from ebbtide.operations.state import ObjectReference, State, read
 from ebbtide.operations.volumes import Volume
 from tests.unit.operations.objects import STATE
 
@@ -51,9 +51,9 @@ def test_a_state() -> None:
         registries=("images",),
         objects=frozenset(
             {
-                Item("Namespace", "", "research"),
-                Item("ConfigMap", "default", "profile"),
-                Item("Deployment", "kueue-system", "kueue"),
+                ObjectReference("Namespace", "", "research"),
+                ObjectReference("ConfigMap", "default", "profile"),
+                ObjectReference("Deployment", "kueue-system", "kueue"),
             }
         ),
         teams=frozenset({"research", "default"}),

@@ -9,7 +9,7 @@ from ebbtide.kubernetes_api import Api, ApiError
 from ebbtide.kubernetes_api.parts import part, parts, text
 from ebbtide.placement import NodeTaint
 from ebbtide_rehearsal.cloud.nodes.cluster import TO_BE_DELETED, Node, ProvisioningRequest
-from ebbtide_rehearsal.cloud.nodes.kubelet import End, condition, ended, now, with_conditions
+from ebbtide_rehearsal.cloud.nodes.kubelet import End, ended, new_condition, now, with_conditions
 from ebbtide_rehearsal.cloud.nodes.machines import Machine
 from ebbtide_rehearsal.cloud.nodes.objects import Object
 from ebbtide_rehearsal.cloud.nodes.pods import Pod
@@ -92,7 +92,7 @@ class Actuator:
     def stop_kubelet(self, node: Node, reason: str, message: str) -> None:
         """Set a node's last reported status, not ready, and stop its kubelet."""
         self._patch(f"{NODES}/{node.name}", {"metadata": {"annotations": {KUBELET: None}}})
-        new = condition("Ready", status=False, reason=reason, message=message)
+        new = new_condition("Ready", status=False, reason=reason, message=message)
         self._patch(f"{NODES}/{node.name}/status", {"status": {"conditions": with_conditions(node.raw, new)}})
 
     def restart_kubelet(self, node: Node) -> None:
@@ -142,7 +142,7 @@ class Actuator:
 
     def set_condition(self, request: ProvisioningRequest, raw: Object, new: RequestCondition) -> None:
         """Set a condition of a ProvisioningRequest."""
-        updated = condition(new.kind, status=new.status, reason=new.reason, message=new.message)
+        updated = new_condition(new.kind, status=new.status, reason=new.reason, message=new.message)
         updated["observedGeneration"] = part(raw, "metadata").get("generation", 1)
         status: dict[str, Any] = {"conditions": with_conditions(raw, updated)}
         if new.details:
