@@ -16,6 +16,8 @@ from typing import Any, Final, cast
 import pulumi
 from pulumi.runtime import settings
 
+from ebbtide.paths import value_at
+
 NEW_POOL_BESIDE: Final = (
     "`ebbtide up {stack}` creates the new pool beside it, lets its work finish, and then deletes it."
 )
@@ -104,7 +106,7 @@ class FixedInputs:
             inputs: its inputs under the SDK's names; values may be outputs.
             ignored: the provider's paths of inputs whose changes are ignored.
         """
-        values = {row.key: _at(inputs, row.python) for row in self.rows if not row.is_within(ignored)}
+        values = {row.key: value_at(inputs, row.python) for row in self.rows if not row.is_within(ignored)}
         kept = {key: value for key, value in values.items() if value is not None}
         return {self.name: name, "mode": mode, **kept}
 
@@ -175,13 +177,6 @@ _bindings: ContextVar[tuple[Any, dict[str, pulumi.ResourceHookBinding]]] = Conte
 """The engine's client and the hooks that it knows, by cloud. They end with a run's context: a hook refers
 to every resource of its program.
 """
-
-
-def _at(inputs: Mapping[str, Any], path: str) -> Any:
-    value: Any = inputs
-    for key in path.split("."):
-        value = cast("Mapping[str, Any]", value).get(key) if isinstance(value, Mapping) else None
-    return value
 
 
 def _differ(old: Any, new: Any) -> bool:

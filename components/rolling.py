@@ -6,14 +6,14 @@ the pool as it is, without its autoscaler, and the replacement beside it. Both h
 taints, so that queues and work accept the nodes of both.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import Field, dataclass, replace
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import pulumi
 
 from ebbtide.model import Pool
-from ebbtide.placement.replacements import CONFIG, NAMESPACE
+from ebbtide.placement.replacements import CONFIG, NAMESPACE, SUFFIX
 from ebbtide.provider_schema import properties
 
 
@@ -33,10 +33,48 @@ class Replacement:
     inputs: Mapping[str, Any]
 
 
-def replacements() -> Mapping[str, Replacement]:
-    """Return the replacements of this run, by pool; none in a run without that configuration."""
+class _NodePoolArgs(Protocol):
+    """Arguments of either cloud's node pool: a dataclass with `cloud_name` and `replaced_by`, too."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    @property
+    def pool(self) -> Pool: ...
+
+
+_Args = TypeVar("_Args", bound=_NodePoolArgs)
+_NodePool = TypeVar("_NodePool")
+
+
+def node_pools(
+    component: Callable[[str, _Args, pulumi.ResourceOptions], _NodePool],
+    name: str,
+    pools: Iterable[_Args],
+    opts: pulumi.ResourceOptions,
+) -> dict[str, _NodePool]:
+    """Create the node pools of a cluster; a pool that this run replaces has its replacement beside it.
+
+    Args:
+        component: the cloud's component.
+        name: prefix of the pools' resource names.
+        pools: the arguments of each pool.
+        opts: of each pool.
+
+    Returns:
+        The pools by their declared names; of a replaced pool its replacement.
+    """
     configured: Mapping[str, Mapping[str, Any]] = pulumi.Config(NAMESPACE).get_object(CONFIG) or {}
-    return {pool: Replacement(**item) for pool, item in configured.items()}
+    created: dict[str, _NodePool] = {}
+    for args in pools:
+        pool, resource_name = args.pool.name, f"{name}-{args.pool.name}"
+        if pool not in configured:
+            created[pool] = component(resource_name, args, opts)
+            continue
+        replacement = Replacement(**configured[pool])
+        component(resource_name, replace(args, replaced_by=replacement), opts)
+        beside = replace(args, cloud_name=replacement.name)
+        created[pool] = component(f"{resource_name}{SUFFIX}", beside, opts)
+    return created
 
 
 def drain_input(pool: Pool) -> dict[str, Any]:

@@ -12,7 +12,8 @@ from ebbtide.catalog import CloudKind
 from ebbtide.model import declaration_schema
 from ebbtide.model.rules import RULES, Severity
 from ebbtide.project.diagnostics import OTHER_RULES, report_schema
-from ebbtide.review.benchmarks import BENCHMARKS, Item, Property
+from ebbtide.review.benchmarks import BENCHMARKS, Item
+from ebbtide.review.expectations import RequiredProperty
 from ebbtide.review.rules import RULES as POLICY_RULES
 from ebbtide.review.rules.benchmarks import RULES as BENCHMARK_RULES
 from ebbtide.review.settings import Policy
@@ -286,7 +287,7 @@ def _decided(item: Item) -> str:
     return "; ".join([*([_named(item.default)] if item.default else []), *([option] if item.option else [])])
 
 
-def _named(decides: Property) -> str:
+def _named(decides: RequiredProperty) -> str:
     return f"`{decides.type}` `{decides.path}`: {decides.expected.text}"
 
 

@@ -5,9 +5,9 @@ from typing import Any, Final
 
 import yaml
 
+from ebbtide import durations
 from ebbtide.catalog import PINS
 from ebbtide.model import Cluster, FlexStart, Kueue
-from ebbtide.model.base import duration_text
 from ebbtide.model.queues import queues_of
 from ebbtide.placement.kueue import QUEUES_LABEL
 
@@ -74,7 +74,7 @@ def configuration(declaration: Cluster) -> dict[str, Any]:
     pod of the cluster while it is away. Work without a queue's name is left alone. Ephemeral storage is not
     counted: no flavor has any, and a Job that requests some would never be admitted.
     """
-    timeout = duration_text(wait_for_pods(declaration))
+    timeout = durations.in_seconds(wait_for_pods(declaration))
     return {
         "apiVersion": "config.kueue.x-k8s.io/v1beta2",
         "kind": "Configuration",

@@ -8,7 +8,7 @@ from pulumi_azure_native import containerservice
 
 from ebbtide.model import Aks, Team
 from ebbtide.model import Cluster as Declaration
-from ebbtide.model.registries import keeps_registry, registry_name
+from ebbtide.placement.registries import keeps_registry, registry_name
 
 from ..addons.backing import Backing, MakeBacking
 from .registry import Registry, RegistryArgs

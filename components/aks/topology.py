@@ -1,7 +1,7 @@
 """The whole of an AKS cluster, from its declaration."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pulumi
 from pulumi_azure_native import resources
@@ -10,14 +10,13 @@ from pulumi_kubernetes import Provider as KubernetesProvider
 from ebbtide.model import Aks, Reservation
 from ebbtide.model import Cluster as Declaration
 from ebbtide.model.members import members_of
-from ebbtide.placement.replacements import SUFFIX
 
 from .. import kubernetes
 from ..addons.logs import LogCollection, LogCollectionArgs, LogStore, LogStoreArgs
 from ..clouds import require_cloud
 from ..lifetime import expires
 from ..ownership import Labels, billing_labels
-from ..rolling import replacements
+from ..rolling import node_pools
 from .cluster import Cluster, ClusterArgs
 from .identity import Identity, IdentityArgs
 from .kubeconfig import kubeconfig
@@ -94,9 +93,10 @@ class Topology(pulumi.ComponentResource):
                 parent=self, depends_on=[base.cluster.resource] if base.cluster else None
             ),
         )
-        self.pools = {
-            pool.name: _pool(
-                f"{name}-{pool.name}",
+        self.pools = node_pools(
+            NodePool,
+            name,
+            (
                 NodePoolArgs(
                     pool=pool,
                     site=declaration.site,
@@ -106,11 +106,11 @@ class Topology(pulumi.ComponentResource):
                     labels=self.labels,
                     deleted_with=base.cluster.resource if base.cluster else None,
                     depends_on=base.depends_on,
-                ),
-                pulumi.ResourceOptions(parent=self),
-            )
-            for pool in (declaration.work_pools if base.cluster else declaration.pools)
-        }
+                )
+                for pool in (declaration.work_pools if base.cluster else declaration.pools)
+            ),
+            pulumi.ResourceOptions(parent=self),
+        )
         self.kubernetes = kubernetes.provider(
             f"{name}-kubernetes",
             self.kubeconfig,
@@ -120,15 +120,6 @@ class Topology(pulumi.ComponentResource):
             ),
         )
         self.register_outputs({"cluster_name": self.cluster_name, "kubeconfig": self.kubeconfig})
-
-
-def _pool(name: str, args: NodePoolArgs, inside: pulumi.ResourceOptions) -> NodePool:
-    """Create a pool; in a run that replaces it, its replacement beside it."""
-    replacement = replacements().get(args.pool.name)
-    if replacement is None:
-        return NodePool(name, args, inside)
-    NodePool(name, replace(args, replaced_by=replacement), inside)
-    return NodePool(f"{name}{SUFFIX}", replace(args, cloud_name=replacement.name), inside)
 
 
 def _own(name: str, declaration: Declaration, cloud: Aks, parent: Topology) -> _Base:

@@ -5,7 +5,7 @@ from pulumi_gcp import container
 
 from ebbtide.model import Cluster as Declaration
 from ebbtide.model import Gke, Team
-from ebbtide.model.registries import keeps_registry, registry_name
+from ebbtide.placement.registries import keeps_registry, registry_name
 
 from ..addons.artifact_store import ArtifactStore
 from ..addons.artifacts import IDENTITY, ArtifactBucket, ArtifactBucketArgs

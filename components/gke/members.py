@@ -28,7 +28,7 @@ class MembersArgs:
     cloud: Gke
 
 
-def condition(name: str, location: str) -> str:
+def iam_condition(name: str, location: str) -> str:
     """Return the IAM condition that restricts a role to one cluster.
 
     IAM has a role of GKE on a project, and no narrower. The name of the cluster that it asks about has
@@ -54,7 +54,7 @@ class Members(pulumi.ComponentResource):
                 condition={
                     "title": f"cluster {cluster}",
                     "description": f"Members of teams on {cluster}, {cloud.location}",
-                    "expression": condition(cluster, cloud.location),
+                    "expression": iam_condition(cluster, cloud.location),
                 },
                 opts=pulumi.ResourceOptions(parent=self),
             )

@@ -7,6 +7,7 @@ from typing import Any, Final, assert_never
 import pulumi
 from pulumi_gcp import container
 
+from ebbtide import durations
 from ebbtide.catalog import machine_series
 from ebbtide.model import (
     Accelerator,
@@ -21,7 +22,6 @@ from ebbtide.model import (
     Spot,
     Taint,
 )
-from ebbtide.model.base import duration_text
 from ebbtide.model.completion import machine_of
 from ebbtide.model.gpus import has_gpus
 from ebbtide.model.tpus import slice_nodes
@@ -237,7 +237,7 @@ def _node_config(pool: Pool, args: NodePoolArgs) -> container.NodePoolNodeConfig
             "spot": True if isinstance(capacity, Spot) else None,
             "preemptible": True if isinstance(capacity, Preemptible) else None,
             "flex_start": True if isinstance(capacity, FlexStart | Queued) else None,
-            "max_run_duration": duration_text(run) if run else None,
+            "max_run_duration": durations.in_seconds(run) if run else None,
             "reservation_affinity": _reservation(pool),
             "disk_size_gb": pool.disk.size_gib,
             "disk_type": pool.disk.type,

@@ -1,7 +1,7 @@
 """The whole of a GKE cluster, from its declaration."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pulumi
 from pulumi_kubernetes import Provider as KubernetesProvider
@@ -9,13 +9,12 @@ from pulumi_kubernetes import Provider as KubernetesProvider
 from ebbtide.model import Cluster as Declaration
 from ebbtide.model import Gke
 from ebbtide.model.members import members_of
-from ebbtide.placement.replacements import SUFFIX
 
 from .. import kubernetes
 from ..clouds import require_cloud
 from ..lifetime import expires
 from ..ownership import Labels, billing_labels
-from ..rolling import replacements
+from ..rolling import node_pools
 from .cluster import Cluster, ClusterArgs
 from .identity import Identity, IdentityArgs
 from .keys import KeyGrants, KeyGrantsArgs
@@ -77,9 +76,10 @@ class Topology(pulumi.ComponentResource):
         self.cluster_name = base.cluster_name
         self.kubeconfig = base.kubeconfig
         depends_on = (*base.depends_on, *(base.key_grants.disks if base.key_grants else ()))
-        self.pools = {
-            pool.name: _pool(
-                f"{name}-{pool.name}",
+        self.pools = node_pools(
+            NodePool,
+            name,
+            (
                 NodePoolArgs(
                     pool=pool,
                     site=declaration.site,
@@ -91,11 +91,11 @@ class Topology(pulumi.ComponentResource):
                     disk_key=cloud.keys.disks,
                     network_tags=cloud.network_tags,
                     depends_on=depends_on,
-                ),
-                pulumi.ResourceOptions(parent=self),
-            )
-            for pool in declaration.pools
-        }
+                )
+                for pool in declaration.pools
+            ),
+            pulumi.ResourceOptions(parent=self),
+        )
         system = [self.pools[pool.name].resource for pool in declaration.pools if pool.is_system]
         self.kubernetes = kubernetes.provider(
             f"{name}-kubernetes",
@@ -103,15 +103,6 @@ class Topology(pulumi.ComponentResource):
             pulumi.ResourceOptions(parent=self, depends_on=system),
         )
         self.register_outputs({"cluster_name": self.cluster_name, "kubeconfig": self.kubeconfig})
-
-
-def _pool(name: str, args: NodePoolArgs, inside: pulumi.ResourceOptions) -> NodePool:
-    """Create a pool; in a run that replaces it, its replacement beside it."""
-    replacement = replacements().get(args.pool.name)
-    if replacement is None:
-        return NodePool(name, args, inside)
-    NodePool(name, replace(args, replaced_by=replacement), inside)
-    return NodePool(f"{name}{SUFFIX}", replace(args, cloud_name=replacement.name), inside)
 
 
 def _own(name: str, declaration: Declaration, cloud: Gke, parent: Topology) -> _Base:

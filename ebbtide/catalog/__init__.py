@@ -8,7 +8,7 @@ The data files stand in `data/`: `machines.csv`, `attachable.csv`, `prices.csv`,
 from ebbtide.catalog.accelerators import chips_of, is_tpu, one_host_topology, resource_name, short_for
 from ebbtide.catalog.allocatable import Resources, allocatable
 from ebbtide.catalog.cloud_specs import CLOUD_SPECS, COMPUTE_CLASS, FALLBACK, POOL_LABEL, CloudSpec
-from ebbtide.catalog.clouds import GKE_REGION_ZONES, PREEMPTIBLE_SECONDS, CloudKind
+from ebbtide.catalog.clouds import GKE_REGION_ZONES, PREEMPTIBLE_SECONDS
 from ebbtide.catalog.disks import (
     LARGEST_EPHEMERAL_GIB,
     boot_disk_types,
@@ -32,6 +32,7 @@ from ebbtide.catalog.prices import Price, find_price, machine_price, node_items
 from ebbtide.catalog.quotas import quota_names
 from ebbtide.catalog.retirements import Retirement, retired_names, retirement
 from ebbtide.catalog.versions import PINS, Pin
+from ebbtide.cloud_kind import CloudKind
 
 __all__ = [
     "CLOUD_SPECS",

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import assert_never
 
-from ebbtide.catalog.clouds import CloudKind
+from ebbtide.cloud_kind import CloudKind
 
 _GIB = 1024
 _EVICTION_MIB = 100

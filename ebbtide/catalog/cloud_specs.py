@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from ebbtide.catalog.clouds import CloudKind
+from ebbtide.cloud_kind import CloudKind
 
 COMPUTE_CLASS: Final = "cloud.google.com/compute-class"
 """Key of the label and taint of a ComputeClass' nodes (GKE docs, about-custom-compute-classes, 2026)."""
@@ -22,6 +22,9 @@ class CloudSpec:
 
     Attributes:
         provider_module: Python package of the Pulumi provider.
+        account: kind of the account that is billed, as the declaration names it.
+        account_config: key of the account in the provider's configuration.
+        quota_page: page for quota requests, with `{account}`.
         fallback_key: label key that selects all pools of a fallback queue; its value is the queue's name.
         allowed_labels: label keys under a reserved prefix that a pool may declare.
         allowed_taints: taint keys under a reserved prefix that a pool may declare: those that placement
@@ -44,6 +47,9 @@ class CloudSpec:
     """
 
     provider_module: str
+    account: str
+    account_config: str
+    quota_page: str
     fallback_key: str
     allowed_labels: frozenset[str]
     allowed_taints: frozenset[str]
@@ -68,6 +74,9 @@ CLOUD_SPECS: Final[Mapping[CloudKind, CloudSpec]] = {
     # GKE docs: authorized-networks, spot-vms, about-custom-compute-classes, flexible-pod-cidr (2026).
     CloudKind.GKE: CloudSpec(
         provider_module="pulumi_gcp",
+        account="project",
+        account_config="gcp:project",
+        quota_page="https://console.cloud.google.com/iam-admin/quotas?project={account}",
         fallback_key=COMPUTE_CLASS,
         allowed_labels=frozenset({COMPUTE_CLASS}),
         allowed_taints=frozenset(
@@ -98,6 +107,9 @@ CLOUD_SPECS: Final[Mapping[CloudKind, CloudSpec]] = {
     # azure-aks-docs: use-system-pools, spot-node-pool, api-server-authorized-ip-ranges (2026).
     CloudKind.AKS: CloudSpec(
         provider_module="pulumi_azure_native",
+        account="subscription",
+        account_config="azure-native:subscriptionId",
+        quota_page="https://portal.azure.com/#view/Microsoft_Azure_Capacity/QuotaMenuBlade/~/myQuotas",
         fallback_key=FALLBACK,
         allowed_labels=frozenset({FALLBACK}),
         allowed_taints=frozenset({"kubernetes.azure.com/scalesetpriority", POOL_LABEL}),

@@ -1,7 +1,6 @@
 """The clouds that Ebbtide declares clusters on."""
 
 import re
-from enum import StrEnum
 
 _ZONE = re.compile(r"^(?P<region>[a-z]+-[a-z]+[0-9]+)-(?:ai[0-9]+)?[a-z]$")
 """A zone, or an AI zone such as `us-central1-ai1a`, in which GKE makes nodes as well (Compute docs, ai-zones,
@@ -12,13 +11,6 @@ GKE_REGION_ZONES = 3
 
 PREEMPTIBLE_SECONDS = 24 * 3600
 """A preemptible VM lives 24 hours at most (Compute Engine docs, preemptible)."""
-
-
-class CloudKind(StrEnum):
-    """The managed Kubernetes of a cloud, by the name that the declaration gives it."""
-
-    GKE = "gke"
-    AKS = "aks"
 
 
 def region_of(location: str) -> str:

@@ -3,8 +3,8 @@
 from functools import cache
 from typing import Final, assert_never
 
-from ebbtide.catalog.clouds import CloudKind
 from ebbtide.catalog.tables import rows
+from ebbtide.cloud_kind import CloudKind
 
 _PERSISTENT = ("pd-balanced", "pd-standard", "pd-ssd", "hyperdisk-balanced")
 _HYPERDISK = ("hyperdisk-balanced",)

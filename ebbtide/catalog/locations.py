@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Protocol
 
-from ebbtide.catalog.clouds import GKE_REGION_ZONES, CloudKind, is_gke_zone, region_of
+from ebbtide.catalog.clouds import GKE_REGION_ZONES, is_gke_zone, region_of
 from ebbtide.catalog.tables import rows
+from ebbtide.cloud_kind import CloudKind
 
 
 class Region(Protocol):

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ebbtide.catalog.accelerators import short_for
-from ebbtide.catalog.clouds import CloudKind, region_of
+from ebbtide.catalog.clouds import region_of
 from ebbtide.catalog.locations import Locations
 from ebbtide.catalog.machines import (
     Machine,
@@ -16,6 +16,7 @@ from ebbtide.catalog.machines import (
     machine_names,
 )
 from ebbtide.catalog.prices import Price, node_items, priced_regions
+from ebbtide.cloud_kind import CloudKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from functools import cache
 
-from ebbtide.catalog.clouds import CloudKind
 from ebbtide.catalog.machines import Machine
 from ebbtide.catalog.tables import rows
+from ebbtide.cloud_kind import CloudKind
 
 
 @dataclass(frozen=True, slots=True)

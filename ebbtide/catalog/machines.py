@@ -6,8 +6,8 @@ from functools import cache
 
 from ebbtide.catalog import prices
 from ebbtide.catalog.allocatable import Resources, allocatable
-from ebbtide.catalog.clouds import CloudKind
 from ebbtide.catalog.tables import rows
+from ebbtide.cloud_kind import CloudKind
 
 
 @dataclass(frozen=True, slots=True)

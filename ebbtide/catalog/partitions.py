@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from functools import cache
 
-from ebbtide.catalog.clouds import CloudKind
 from ebbtide.catalog.tables import rows
+from ebbtide.cloud_kind import CloudKind
 
 
 @cache

@@ -11,9 +11,9 @@ from io import StringIO
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from ebbtide.catalog.clouds import CloudKind
 from ebbtide.catalog.disks import disk_items
 from ebbtide.catalog.tables import number, rows
+from ebbtide.cloud_kind import CloudKind
 from ebbtide.errors import EbbtideError
 
 GLOBAL = "global"

@@ -2,8 +2,8 @@
 
 from functools import cache
 
-from ebbtide.catalog.clouds import CloudKind
 from ebbtide.catalog.tables import rows
+from ebbtide.cloud_kind import CloudKind
 
 
 @cache

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from functools import cache
 
-from ebbtide.catalog.clouds import CloudKind
 from ebbtide.catalog.tables import rows
+from ebbtide.cloud_kind import CloudKind
 
 
 @dataclass(frozen=True, slots=True)

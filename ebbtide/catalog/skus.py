@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from ebbtide.catalog.clouds import CloudKind
 from ebbtide.catalog.local_ssds import LOCAL_SSD_GIB, local_ssds
 from ebbtide.catalog.machines import find_machine
 from ebbtide.catalog.tables import rows
+from ebbtide.cloud_kind import CloudKind
 
 _SHARED_CORE: Final = {"e2-micro": 0.25, "e2-small": 0.5, "e2-medium": 1.0}
 """Billed vCPUs of machines that share a core (Cyclenerd/google-cloud-pricing-cost-calculator@dac31281,

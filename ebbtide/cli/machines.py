@@ -1,7 +1,6 @@
 """The `machines` command. Its dependencies are imported on execution."""
 
 import sys
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -9,20 +8,13 @@ import typer
 from ebbtide.cli.consoles import console
 from ebbtide.cli.exit_status import ExitStatus
 from ebbtide.cli.options import PreviewFormat
+from ebbtide.cloud_kind import CloudKind
 from ebbtide.errors import EbbtideError
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from ebbtide.catalog import CloudKind
     from ebbtide.catalog.machine_offers import MachineOffer
-
-
-class CloudName(StrEnum):
-    """Clouds, as a declaration names them."""
-
-    GKE = "gke"
-    AKS = "aks"
 
 
 class MachineSearchError(EbbtideError):
@@ -37,7 +29,7 @@ def machines(
         str, typer.Option(help="Accelerator type or its short name, as t4.", show_default=False)
     ] = "",
     cloud: Annotated[
-        CloudName | None, typer.Option(help="Cloud; by default both.", show_default=False)
+        CloudKind | None, typer.Option(help="Cloud; by default both.", show_default=False)
     ] = None,
     region: Annotated[
         str, typer.Option(help="Region that offers them, with its prices.", show_default=False)
@@ -69,17 +61,17 @@ def machines(
         raise typer.Exit(ExitStatus.FOUND)
 
 
-def _clouds(gpu: str, cloud: CloudName | None, region: str) -> "list[CloudKind]":
+def _clouds(gpu: str, cloud: CloudKind | None, region: str) -> "list[CloudKind]":
     """Return the clouds to search.
 
     Raises:
         MachineSearchError: none of them has the region or the accelerator.
     """
-    from ebbtide.catalog import CloudKind, Locations, short_for  # noqa: PLC0415
+    from ebbtide.catalog import Locations, short_for  # noqa: PLC0415
     from ebbtide.catalog.machine_offers import accelerator_types  # noqa: PLC0415
     from ebbtide.model.faults import did_you_mean  # noqa: PLC0415
 
-    clouds = [CloudKind(cloud.value)] if cloud else list(CloudKind)
+    clouds = [cloud] if cloud else list(CloudKind)
     if region:
         regions = {name: kind for kind in CloudKind for name in Locations(kind).regions()}
         if region not in regions:

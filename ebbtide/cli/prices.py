@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ebbtide.cli.consoles import console, write
-from ebbtide.cli.machines import CloudName
 from ebbtide.cli.options import ConfigFile, Cwd, Out, Stack, stack_files
+from ebbtide.cloud_kind import CloudKind
 from ebbtide.errors import EbbtideError
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def prices_refresh(
     stack: Stack = None,
     *,
     cloud: Annotated[
-        CloudName | None, typer.Option(help="A cloud's whole price table, in place of a stack's prices.")
+        CloudKind | None, typer.Option(help="A cloud's whole price table, in place of a stack's prices.")
     ] = None,
     region: Annotated[
         list[str] | None,
@@ -96,9 +96,9 @@ def _stack_keys(files: "StackFiles") -> "set[PriceKey]":
     return keys
 
 
-def _table_keys(cloud: CloudName | None, regions: list[str]) -> "set[PriceKey]":
+def _table_keys(cloud: CloudKind | None, regions: list[str]) -> "set[PriceKey]":
     """Return the prices of the table in regions, by default in all of a cloud's."""
-    from ebbtide.catalog import CloudKind, Locations  # noqa: PLC0415
+    from ebbtide.catalog import Locations  # noqa: PLC0415
     from ebbtide.catalog.prices import regional_items, regions_with_prices  # noqa: PLC0415
     from ebbtide.model.faults import did_you_mean  # noqa: PLC0415
 
@@ -108,12 +108,12 @@ def _table_keys(cloud: CloudName | None, regions: list[str]) -> "set[PriceKey]":
         if name not in known
         else f"{name} is a region of {known[name].upper()}: omit --cloud."
         for name in regions
-        if name not in known or (cloud and known[name] != cloud.value)
+        if name not in known or (cloud and known[name] != cloud)
     ]
     if faults:
         raise PriceSelectionError("\n".join(faults))
     if cloud and not regions:
-        regions = regions_with_prices(CloudKind(cloud.value))
+        regions = regions_with_prices(cloud)
     return {(known[name].value, name, item) for name in regions for item in regional_items(known[name])}
 
 

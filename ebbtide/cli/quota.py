@@ -3,7 +3,7 @@
 import math
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     Checks = dict[tuple[CloudKind, str], list[QuotaCheck]]
     """Comparisons by cloud and account."""
-
-_WORDS: Final = {"gke": "project", "aks": "subscription"}
 
 
 class AccountError(EbbtideError):
@@ -91,14 +89,16 @@ def show_checks(files: "StackFiles", checks: "Checks") -> None:
 
 
 def _account(cloud: "CloudKind", accounts: list[str]) -> str:
-    word = _WORDS[cloud]
+    from ebbtide.catalog import CLOUD_SPECS  # noqa: PLC0415
+
+    word = CLOUD_SPECS[cloud].account
     if len(accounts) > 1:
         raise AccountError(
             f"The stack uses {len(accounts)} {word}s, {', '.join(accounts)}; their quotas cannot be compared "
             "together. Declare each in a stack of its own."
         )
     if not accounts:
-        key = "gcp:project" if cloud == "gke" else "azure-native:subscriptionId"
+        key = CLOUD_SPECS[cloud].account_config
         raise AccountError(
             f"The stack names no {word}, so that its quotas are not known. Set {key} in its configuration."
         )
@@ -137,8 +137,10 @@ def _show(cloud: "CloudKind", account: str, checks: "Sequence[QuotaCheck]") -> N
     """Print the table of a project or subscription, and what to request."""
     from rich.table import Table  # noqa: PLC0415
 
+    from ebbtide.catalog import CLOUD_SPECS  # noqa: PLC0415
+
     output = console(sys.stdout)
-    output.print(f"{cloud}: {_WORDS[cloud]} {account}", soft_wrap=True)
+    output.print(f"{cloud}: {CLOUD_SPECS[cloud].account} {account}", soft_wrap=True)
     table = Table(box=None, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("REGION", no_wrap=True)
     table.add_column("QUOTA", overflow="fold")
@@ -155,13 +157,11 @@ def _show(cloud: "CloudKind", account: str, checks: "Sequence[QuotaCheck]") -> N
 
 
 def _remarks(cloud: "CloudKind", account: str, checks: "Sequence[QuotaCheck]") -> list[str]:
+    from ebbtide.catalog import CLOUD_SPECS  # noqa: PLC0415
+
     lines: list[str] = []
     if any(check.request is not None for check in checks):
-        page = (
-            f"https://console.cloud.google.com/iam-admin/quotas?project={account}"
-            if cloud == "gke"
-            else "https://portal.azure.com/#view/Microsoft_Azure_Capacity/QuotaMenuBlade/~/myQuotas"
-        )
+        page = CLOUD_SPECS[cloud].quota_page.format(account=account)
         lines += ["What is in use counts too, this stack's own nodes among it. Request at", page]
     known = [check for check in checks if check.verdict != "unknown"]
     if unused := ", ".join(check.quota.name for check in known if check.limit.usage is None):

@@ -151,7 +151,8 @@ def _resources(report: "Reaping") -> "Table":
 def _table(report: "Reaping", now: "datetime") -> "Table":
     from rich.table import Table  # noqa: PLC0415
 
-    from ebbtide.operations.messages import age, time  # noqa: PLC0415
+    from ebbtide import durations  # noqa: PLC0415
+    from ebbtide.operations.messages import time  # noqa: PLC0415
 
     table = Table(box=None, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("STACK", no_wrap=True)
@@ -164,7 +165,7 @@ def _table(report: "Reaping", now: "datetime") -> "Table":
         table.add_row(
             stack.stack,
             time(stack.expires) if stack.expires else "?",
-            age(now - stack.expires) if stack.expires else "",
+            durations.rounded(now - stack.expires) if stack.expires else "",
             ", ".join(stack.clusters),
             "?" if cost is None else f"{cost:.2f}",
             stack.outcome,

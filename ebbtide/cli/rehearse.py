@@ -99,7 +99,7 @@ def rehearse(  # noqa: PLR0913 - one parameter an option
 
     if tools:
         with narration(screen) as say:
-            screen.print(table(rehearsing.tools(say).found.values()))
+            screen.print(table(rehearsing.tools(say).by_name.values()))
         return
     files = stack_files(stack, config_file, cwd)
     rehearsing.check_directories(tuple(manifests or ()), tuple(charts or ()))

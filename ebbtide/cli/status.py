@@ -13,7 +13,7 @@ from ebbtide.errors import EbbtideError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ebbtide.operations.status import Source
+    from ebbtide.operations.status import StatusSource
 
 _PAUSE: Final = 5.0  # seconds between two readings
 
@@ -61,20 +61,20 @@ def status(
             _show(source, console(sys.stdout))
 
 
-def _read(source: "Source"):  # noqa: ANN202 - its type is imported on execution
+def _read(source: "StatusSource"):  # noqa: ANN202 - its type is imported on execution
     from ebbtide import clock  # noqa: PLC0415
     from ebbtide.operations.status import read  # noqa: PLC0415
 
     return read(source, clock.now())
 
 
-def _show(source: "Source", output: "Console") -> None:
+def _show(source: "StatusSource", output: "Console") -> None:
     from ebbtide.cli.status_tables import tables  # noqa: PLC0415
 
     output.print(tables(_read(source)))
 
 
-def _watch(source: "Source", output: "Console") -> None:
+def _watch(source: "StatusSource", output: "Console") -> None:
     """Refresh the tables in place until Ctrl-C. A cluster that stops answering is reported, and read again.
 
     Raises:

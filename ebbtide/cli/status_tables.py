@@ -9,9 +9,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ebbtide.operations.messages import age, time
+from ebbtide import durations
+from ebbtide.operations.messages import time
 from ebbtide.operations.status_report import PoolStatus, QueueStatus, Status, WaitingWork, WorkStatus
-from ebbtide.wording import several
 
 _SHOWN: Final = 10
 """Rows of work, and waiting work of a queue."""
@@ -51,7 +51,7 @@ def _pools(pools: Sequence[PoolStatus], now: datetime) -> Table:
             pool.capacity,
             *(str(number or "-") for number in numbers),
             str(pool.maximum),
-            age(now - pool.oldest) if pool.oldest else "",
+            durations.rounded(now - pool.oldest) if pool.oldest else "",
             "?" if pool.usd_per_hour is None else f"{pool.usd_per_hour:.2f}" if pool.nodes else "",
         )
     return table
@@ -66,7 +66,11 @@ def _work(work: Sequence[WorkStatus], now: datetime) -> Iterator[RenderableType]
     for item in work[:_SHOWN]:
         on = ", ".join(item.pools) or ("no node of the stack" if item.pods else "no pod")
         table.add_row(
-            Text(f"{item.kind} {item.name}"), item.namespace, str(item.pods), on, age(now - item.since)
+            Text(f"{item.kind} {item.name}"),
+            item.namespace,
+            str(item.pods),
+            on,
+            durations.rounded(now - item.since),
         )
     yield table
     if len(work) > _SHOWN:
@@ -92,10 +96,8 @@ def _queues(queues: Sequence[QueueStatus], now: datetime) -> Iterator[Renderable
 
 
 def _reason(queue: QueueStatus, item: WaitingWork, now: datetime) -> Iterator[RenderableType]:
-    yield Text(
-        f"{item.kind} {item.name} in {item.namespace} waits in {queue.name} for {age(now - item.since)}"
-        + (":" if item.reason else ".")
-    )
+    waits = f"waits in {queue.name} for {durations.rounded(now - item.since)}"
+    yield Text(f"{item.kind} {item.name} in {item.namespace} {waits}" + (":" if item.reason else "."))
     if item.reason:
         yield Padding(Text(item.reason), (0, 0, 0, 2))
 
@@ -121,8 +123,5 @@ def _expiry(status: Status) -> str:
     if status.expires is None:
         return "The cluster is permanent."
     if status.expires <= status.time:
-        return f"Expired at {time(status.expires)}, {age(status.time - status.expires)} ago."
-    left = status.expires - status.time
-    hours, minutes = divmod(int(left.total_seconds()) // 60, 60)
-    remaining = f"{several(hours, 'hour')} {minutes} min" if hours else several(minutes, "minute")
-    return f"Expires at {time(status.expires)}, in {remaining}."
+        return f"Expired at {time(status.expires)}, {durations.rounded(status.time - status.expires)} ago."
+    return f"Expires at {time(status.expires)}, in {durations.elapsed(status.expires - status.time)}."

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ebbtide.catalog import CloudKind
+from ebbtide.catalog import CLOUD_SPECS, CloudKind
 from ebbtide.catalog.prices import Price
 
 
@@ -114,7 +114,7 @@ class Account:
     id: str
 
     def __str__(self) -> str:
-        return f"{'project' if self.cloud is CloudKind.GKE else 'subscription'} {self.id}"
+        return f"{CLOUD_SPECS[self.cloud].account} {self.id}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

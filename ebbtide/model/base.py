@@ -3,10 +3,10 @@
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Generic, Self, TypeVar, overload
 
-import durationpy
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
 from pydantic.alias_generators import to_camel
 
+from ebbtide import durations
 from ebbtide.model.faults import DeclarationError
 
 _Read = TypeVar("_Read")
@@ -75,23 +75,10 @@ class Declared(_Model):
     )
 
 
-def _duration(value: object) -> object:
-    if isinstance(value, str):
-        value = durationpy.from_str(value)
-    if isinstance(value, timedelta) and not value.microseconds:
-        return value
-    raise ValueError("a duration is written with its unit, in whole seconds")
-
-
-def duration_text(value: timedelta) -> str:
-    """Format a duration as the clouds do: whole seconds, `604800s`."""
-    return f"{int(value.total_seconds())}s"
-
-
 Duration = Annotated[
     timedelta,
-    BeforeValidator(_duration, json_schema_input_type=str),
-    PlainSerializer(duration_text, return_type=str),
+    BeforeValidator(durations.parse, json_schema_input_type=str),
+    PlainSerializer(durations.in_seconds, return_type=str),
 ]
 """A duration written with its unit: `30s`, `90m`, `12h`, `7d`."""
 

@@ -8,13 +8,13 @@ from pydantic import ValidationError
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.completion import complete, complete_pool
 from ebbtide.model.faults import DeclarationError, Fault
-from ebbtide.model.paths import position
 from ebbtide.model.pool import Pool
 from ebbtide.model.rules import PoolIn, Severity, cluster_faults, pool_faults
 from ebbtide.model.rules.overrides import unchecked
-from ebbtide.model.shape.findings import Finding, findings
+from ebbtide.model.shape.findings import ShapeFinding, findings
 from ebbtide.model.shape.salvage import rests_on, salvage
 from ebbtide.model.site import Site
+from ebbtide.paths import position
 
 
 def declare(written: object, *, default_name: str | None = None) -> Cluster:
@@ -54,7 +54,7 @@ def _read(written: object) -> Cluster | list[Fault]:
     return list(cluster_faults(cluster, Severity.REFUSED)) or cluster
 
 
-def _besides(shape_findings: Sequence[Finding], written: object) -> Iterator[Fault]:
+def _besides(shape_findings: Sequence[ShapeFinding], written: object) -> Iterator[Fault]:
     """Faults that the rules find in what is left without the faults of shape, and that do not rest on
     them."""
     cluster = salvage(Cluster, written, shape_findings)

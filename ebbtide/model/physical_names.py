@@ -11,7 +11,7 @@ _GOOGLE = "hashicorp/terraform-provider-google-beta 7.45"
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class NameLimit:
     """Syntax of the names of a resource type.
 
     Attributes:
@@ -35,33 +35,35 @@ class Limit:
         return within and allowed and not (self.reserved and re.search(self.reserved, name))
 
 
-SERVICE_ACCOUNT = Limit(6, 30, "a-z0-9-", f"{_GOOGLE}, services/resourcemanager: account_id")
-BUCKET = Limit(
+SERVICE_ACCOUNT = NameLimit(6, 30, "a-z0-9-", f"{_GOOGLE}, services/resourcemanager: account_id")
+BUCKET = NameLimit(
     3,
     63,
     "a-z0-9-",
     "Cloud Storage docs, buckets (2026): a name with dots needs a verified domain",
     reserved="^goog|google|g00gle",
 )
-FILESTORE = Limit(1, 63, "a-z0-9-", "Filestore v1 API, instances.create (2026): instanceId")
-REPOSITORY = Limit(1, 63, "a-z0-9-", "Artifact Registry docs, repositories/create-repos (2026)")
-ROUTER_NAT = Limit(2, 63, "a-z0-9-", f"{_GOOGLE}, services/compute, router_nat: ValidateRFC1035Name(2, 63)")
-IDENTITY = Limit(3, 128, "A-Za-z0-9_-", f"{_ARM}, Microsoft.ManagedIdentity")
-FEDERATED_CREDENTIAL = Limit(
+FILESTORE = NameLimit(1, 63, "a-z0-9-", "Filestore v1 API, instances.create (2026): instanceId")
+REPOSITORY = NameLimit(1, 63, "a-z0-9-", "Artifact Registry docs, repositories/create-repos (2026)")
+ROUTER_NAT = NameLimit(
+    2, 63, "a-z0-9-", f"{_GOOGLE}, services/compute, router_nat: ValidateRFC1035Name(2, 63)"
+)
+IDENTITY = NameLimit(3, 128, "A-Za-z0-9_-", f"{_ARM}, Microsoft.ManagedIdentity")
+FEDERATED_CREDENTIAL = NameLimit(
     3, 120, "A-Za-z0-9_-", "azure-rest-api-specs, Microsoft.ManagedIdentity (2024-11)"
 )
-RESOURCE_GROUP = Limit(1, 90, "A-Za-z0-9_.()-", f"{_ARM}, Microsoft.Resources")
-DNS_PREFIX = Limit(1, 54, "A-Za-z0-9-", "azure-rest-api-specs, Microsoft.ContainerService: dnsPrefix")
-VIRTUAL_NETWORK = Limit(2, 64, "A-Za-z0-9_.-", f"{_ARM}, Microsoft.Network")
-WORKSPACE = Limit(4, 63, "A-Za-z0-9-", f"{_ARM}, Microsoft.OperationalInsights")
-STORAGE_ACCOUNT = Limit(3, 24, "a-z0-9", f"{_ARM}, Microsoft.Storage")
-CONTAINER_REGISTRY = Limit(5, 50, "A-Za-z0-9", f"{_ARM}, Microsoft.ContainerRegistry")
-PERSISTENT_VOLUME = Limit(
+RESOURCE_GROUP = NameLimit(1, 90, "A-Za-z0-9_.()-", f"{_ARM}, Microsoft.Resources")
+DNS_PREFIX = NameLimit(1, 54, "A-Za-z0-9-", "azure-rest-api-specs, Microsoft.ContainerService: dnsPrefix")
+VIRTUAL_NETWORK = NameLimit(2, 64, "A-Za-z0-9_.-", f"{_ARM}, Microsoft.Network")
+WORKSPACE = NameLimit(4, 63, "A-Za-z0-9-", f"{_ARM}, Microsoft.OperationalInsights")
+STORAGE_ACCOUNT = NameLimit(3, 24, "a-z0-9", f"{_ARM}, Microsoft.Storage")
+CONTAINER_REGISTRY = NameLimit(5, 50, "A-Za-z0-9", f"{_ARM}, Microsoft.ContainerRegistry")
+PERSISTENT_VOLUME = NameLimit(
     1, 253, "a-z0-9-", "kubernetes.io, overview/working-with-objects/names (2026): DNS subdomain"
 )
 
 
-def fitting(name: str, limit: Limit) -> str:
+def fitting(name: str, limit: NameLimit) -> str:
     """Return a name within a limit: the name itself, or its beginning with a hash of the whole.
 
     A name that is merely cut off lets two clusters of one project collide.

@@ -6,13 +6,11 @@ A destroy with other credentials would find nothing to delete, and forget what e
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ebbtide.catalog import CloudKind
+from ebbtide.catalog import CLOUD_SPECS, CloudKind
 from ebbtide.cloud_apis.interfaces import Account
 from ebbtide.kubernetes_api.parts import text
 from ebbtide.operations.errors import OperationError
 
-_KEYS: Final = {CloudKind.GKE: "gcp:project", CloudKind.AKS: "azure-native:subscriptionId"}
-_FIELDS: Final = {CloudKind.GKE: "project", CloudKind.AKS: "subscription"}
 _VARIABLES: Final = {
     CloudKind.GKE: ("GOOGLE_PROJECT", "GOOGLE_CLOUD_PROJECT", "GCLOUD_PROJECT", "CLOUDSDK_CORE_PROJECT"),
     CloudKind.AKS: ("ARM_SUBSCRIPTION_ID",),
@@ -58,11 +56,12 @@ def _named(
     declaration: Mapping[str, Any],
     environment: Mapping[str, str],
 ) -> Iterator[tuple[str, Account]]:
-    field, is_of_cloud = _FIELDS[cloud], text(declaration, "cloud", "kind") == cloud.value
+    field, key = CLOUD_SPECS[cloud].account, CLOUD_SPECS[cloud].account_config
+    is_of_cloud = text(declaration, "cloud", "kind") == cloud.value
     if is_of_cloud and (id_ := text(declaration, "cloud", field)):
         yield f"`ebbtide:cluster.cloud.{field}`", Account(cloud, id_)
-    if id_ := config.get(_KEYS[cloud]):
-        yield f"`{_KEYS[cloud]}`", Account(cloud, id_)
+    if id_ := config.get(key):
+        yield f"`{key}`", Account(cloud, id_)
     for variable in _VARIABLES[cloud]:
         if id_ := environment.get(variable):
             yield variable, Account(cloud, id_)

@@ -65,7 +65,7 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class DestroyOutcome:
     """The result of a destroy.
 
     Attributes:
@@ -97,7 +97,7 @@ class _Run:
         self.console.print(line, markup=False, soft_wrap=True)
 
 
-def destroy(stack: Stack, options: Options, console: Console) -> Outcome | None:
+def destroy(stack: Stack, options: Options, console: Console) -> DestroyOutcome | None:
     """Destroy a stack.
 
     Args:
@@ -116,7 +116,7 @@ def destroy(stack: Stack, options: Options, console: Console) -> Outcome | None:
     state = states.read(exported["deployment"])
     if not state.resources and not state.pending:
         console.print(f"Stack {stack.name} has nothing to destroy.", markup=False, soft_wrap=True)
-        return Outcome(done=True)
+        return DestroyOutcome(done=True)
     accounts.check(stack.name, state.accounts, options.config, options.declaration, os.environ)
     try:
         cost = idle_cost(exported) if state.resources else None
@@ -137,11 +137,11 @@ def destroy(stack: Stack, options: Options, console: Console) -> Outcome | None:
         cluster, unfinished = _without_users_objects(run, cluster)
     except KeyboardInterrupt:
         run.print(messages.drained(stack.name, draining.queues(state)))
-        return Outcome(done=False, interrupted=True)
+        return DestroyOutcome(done=False, interrupted=True)
     if unfinished:
         for line in messages.unfinished(stack.name, unfinished):
             run.print(line)
-        return Outcome(done=False, error=unfinished[0])
+        return DestroyOutcome(done=False, error=unfinished[0])
     _record(run, cluster, identities)
     outcome = _destroyed(run, cluster)
     if not (outcome.done or outcome.interrupted) and _freed(run, cluster, identities):
@@ -240,7 +240,7 @@ def _without_users_objects(run: _Run, cluster: Inspection) -> tuple[Inspection, 
     return replace(cluster, names=names, volumes=volumes), unfinished
 
 
-def _destroyed(run: _Run, cluster: Inspection) -> Outcome:
+def _destroyed(run: _Run, cluster: Inspection) -> DestroyOutcome:
     stack, state = run.stack, run.state
     if state.protected:
         stack.unprotect()
@@ -262,14 +262,14 @@ def _destroyed(run: _Run, cluster: Inspection) -> Outcome:
         # Without the flag the command also deletes the stack's file (pulumi 3.259, stack_remove.go).
         remove = f"pulumi stack rm {stack.name} --preserve-config"
         run.print(f"Stack {stack.name} is destroyed. `{remove}` removes its state and keeps its file.")
-        return Outcome(done=True)
+        return DestroyOutcome(done=True)
     for line in errors:
         run.print(line)
     so_far = f"{remaining} of {several(state.resources, 'resource')} still exist"
     run.print(f"{so_far}. Continue with: {command_line('destroy', stack.name)}")
     for line in messages.ways_through(stack.name, errors):
         run.print(line)
-    return Outcome(done=False, interrupted=interrupts.received, error=errors[0] if errors else so_far)
+    return DestroyOutcome(done=False, interrupted=interrupts.received, error=errors[0] if errors else so_far)
 
 
 def _freed(run: _Run, cluster: Inspection, identities: Iterable[ClusterIdentity]) -> bool:
@@ -289,7 +289,7 @@ def _freed(run: _Run, cluster: Inspection, identities: Iterable[ClusterIdentity]
     return freed
 
 
-def _reported(run: _Run, cluster: Inspection, identities: Iterable[ClusterIdentity]) -> Outcome:
+def _reported(run: _Run, cluster: Inspection, identities: Iterable[ClusterIdentity]) -> DestroyOutcome:
     """Report what remains, after the cloud was asked where that is possible."""
     state, kept = run.state, cluster.names.retained
     leftovers = [_left(run, identity, kept)[0] for identity in identities]
@@ -309,7 +309,7 @@ def _reported(run: _Run, cluster: Inspection, identities: Iterable[ClusterIdenti
     if run.cost:
         run.print(f"The stack no longer costs at least ${run.cost:.2f}/h.")
     remains = any(item.resources for item in leftovers)
-    return Outcome(done=True, leftovers=bool(state.buckets or state.registries or disks or remains))
+    return DestroyOutcome(done=True, leftovers=bool(state.buckets or state.registries or disks or remains))
 
 
 def _left(run: _Run, cluster: ClusterIdentity, kept: frozenset[str]) -> tuple[orphans.Leftovers, bool]:

@@ -1,9 +1,10 @@
 """Messages about a stack to be destroyed."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
+from ebbtide import durations
 from ebbtide.invocation import command_line
 from ebbtide.operations.inspection import Inspection
 from ebbtide.operations.state import State
@@ -13,7 +14,6 @@ from ebbtide.operations.work import Work
 from ebbtide.wording import several
 
 _SHOWN: Final = 20
-_DAY, _HOUR, _MINUTE = timedelta(days=1), timedelta(hours=1), timedelta(minutes=1)
 
 
 def running(work: Sequence[Work], now: datetime) -> Iterator[str]:
@@ -37,15 +37,7 @@ def _line(work: Work, now: datetime) -> str:
         status = f"{several(work.pods, 'pod')}, on none of its pools"
     else:
         status = "no pod"
-    return f"{work.kind} {work.name} in {work.namespace}: {status}, for {age(now - work.since)}"
-
-
-def age(lasted: timedelta) -> str:
-    """Format a duration in its largest unit."""
-    for unit, name in ((_DAY, "day"), (_HOUR, "hour"), (_MINUTE, "minute")):
-        if lasted >= unit:
-            return several(lasted // unit, name)
-    return "less than a minute"
+    return f"{work.kind} {work.name} in {work.namespace}: {status}, for {durations.rounded(now - work.since)}"
 
 
 def time(moment: datetime) -> str:

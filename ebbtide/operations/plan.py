@@ -4,7 +4,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from ebbtide.operations import messages, rolling
+from ebbtide import durations
+from ebbtide.operations import rolling
 from ebbtide.preview.report import CostReport
 from ebbtide.preview.stack_files import StackFiles
 from ebbtide.recording.recording import Recording
@@ -70,7 +71,7 @@ def plan_of(recording: Recording, before: Earlier, files: StackFiles, replaced: 
 def _pools(recording: Recording, replaced: Collection[str]) -> Iterator[str]:
     for name in sorted(replaced):
         pool = next(item for item in recording if item.name == name and not item.custom)
-        time = messages.age(rolling.timeout(recording, name))
+        time = durations.rounded(rolling.timeout(recording, name))
         yield (
             f"Pool {rolling.declared_name(pool)} is replaced by a new one beside it: its work has {time} to "
             "finish, then its pods are evicted."

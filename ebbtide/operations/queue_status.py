@@ -22,7 +22,7 @@ apis/provisioningrequest/autoscaling.x-k8s.io/v1/types.go, 1.34)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Queueing:
+class QueueObjects:
     """Objects of Kueue, and its ProvisioningRequests.
 
     Attributes:
@@ -36,7 +36,7 @@ class Queueing:
     requests: tuple[Object, ...] = ()
 
 
-def take_queueing(api: Api) -> Queueing:
+def take_queueing(api: Api) -> QueueObjects:
     """Read the objects of Kueue. A kind that is not installed has no objects.
 
     Raises:
@@ -47,10 +47,10 @@ def take_queueing(api: Api) -> Queueing:
         listed: Any = (api.find(path, resourceVersion="0") or {}).get("items")
         return tuple(listed or ())
 
-    return Queueing(items(f"{_KUEUE}/clusterqueues"), items(f"{_KUEUE}/localqueues"), items(_REQUESTS))
+    return QueueObjects(items(f"{_KUEUE}/clusterqueues"), items(f"{_KUEUE}/localqueues"), items(_REQUESTS))
 
 
-def queue_statuses(queueing: Queueing, snapshot: Snapshot, profile: Profile) -> tuple[QueueStatus, ...]:
+def queue_statuses(queueing: QueueObjects, snapshot: Snapshot, profile: Profile) -> tuple[QueueStatus, ...]:
     """Return the status of the profile's queues.
 
     Args:

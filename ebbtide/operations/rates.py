@@ -11,7 +11,7 @@ from ebbtide.review.state import recording_of
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class BilledItem:
     """An item that is billed without any node: its name and its amount."""
 
     name: str
@@ -32,7 +32,7 @@ class Rates:
 
     idle: Amount
     idle_of_nodes: Amount
-    items: tuple[Item, ...]
+    items: tuple[BilledItem, ...]
     has_nat: bool
     nodes: Mapping[str, Amount]
 
@@ -67,7 +67,9 @@ def rates(exported: Mapping[str, Any]) -> Rates:
         idle=total(charge.idle for charge in items),
         idle_of_nodes=total(charge.idle for charge in items if charge.pool),
         items=tuple(
-            Item(charge.item, charge.idle) for charge in items if not charge.pool and charge.item != CLOUD_NAT
+            BilledItem(charge.item, charge.idle)
+            for charge in items
+            if not charge.pool and charge.item != CLOUD_NAT
         ),
         has_nat=any(charge.item == CLOUD_NAT for charge in items),
         nodes={pool.name: node_price(pool) for pool in pools},

@@ -9,10 +9,10 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict
 from rich.console import Console
 
 from ebbtide.cloud_apis.interfaces import Account, CloudResource
+from ebbtide.documents import DocumentPart
 from ebbtide.errors import EbbtideError
 from ebbtide.model import expiry
 from ebbtide.operations import state
@@ -24,7 +24,7 @@ from ebbtide.operations.unmanaged import Unmanaged, delete
 VERSION: Final = "ebbtide.dev/reap/v1"
 
 
-class Outcome(StrEnum):
+class ReapOutcome(StrEnum):
     """State of an expired stack."""
 
     EXPIRED = "expired"
@@ -44,11 +44,7 @@ class ResourceOutcome(StrEnum):
     FAILED = "failed"
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-
-class ReapedStack(_Part):
+class ReapedStack(DocumentPart):
     """An expired stack."""
 
     stack: str
@@ -59,14 +55,14 @@ class ReapedStack(_Part):
     """Clusters that it created."""
     idle_usd_per_hour: float | None = None
     """Cost without work, USD per hour, at least; null if no price is known."""
-    outcome: Outcome
+    outcome: ReapOutcome
     """`expired` without --yes; `leftovers` if buckets, registries or disks remain; `refused` if nothing was
     changed; `failed` if some of it remains; `unreadable` if its state is."""
     error: str = ""
     """Reason of the outcome; empty for none."""
 
 
-class ReapedResource(_Part):
+class ReapedResource(DocumentPart):
     """An expired cloud resource that no state of the backend knows."""
 
     account: str
@@ -89,7 +85,7 @@ class ReapedResource(_Part):
     """Reason of the outcome; empty for none."""
 
 
-class Reaping(_Part):
+class Reaping(DocumentPart):
     """The document of `ebbtide reap --format json`."""
 
     version: str = VERSION
@@ -105,14 +101,14 @@ class Reaping(_Part):
     def is_refused(self) -> bool:
         """True if there are expired stacks, and nothing was changed."""
         is_changed = any(resource.outcome is ResourceOutcome.DESTROYED for resource in self.resources)
-        refused = bool(self.stacks) and all(stack.outcome is Outcome.REFUSED for stack in self.stacks)
+        refused = bool(self.stacks) and all(stack.outcome is ReapOutcome.REFUSED for stack in self.stacks)
         return refused and not is_changed
 
     @property
     def is_done(self) -> bool:
         """True if no expired stack or resource remains."""
         outcomes = [*(item.outcome for item in self.stacks), *(item.outcome for item in self.resources)]
-        return all(outcome in {Outcome.DESTROYED, ResourceOutcome.DESTROYED} for outcome in outcomes)
+        return all(outcome in {ReapOutcome.DESTROYED, ResourceOutcome.DESTROYED} for outcome in outcomes)
 
 
 def reap_schema() -> dict[str, Any]:
@@ -172,13 +168,13 @@ def _expired(backend: Backend, name: str, now: datetime) -> ReapedStack | None:
             return None
         cost = idle_cost(exported)
     except EbbtideError as error:
-        return ReapedStack(stack=name, outcome=Outcome.UNREADABLE, error=str(error))
+        return ReapedStack(stack=name, outcome=ReapOutcome.UNREADABLE, error=str(error))
     return ReapedStack(
         stack=name,
         expires=contents.expires,
         clusters=contents.clusters,
         idle_usd_per_hour=cost,
-        outcome=Outcome.EXPIRED,
+        outcome=ReapOutcome.EXPIRED,
     )
 
 
@@ -223,7 +219,7 @@ def _outcome(error: str | None) -> ResourceOutcome:
 
 
 def _reaped(backend: Backend, stack: ReapedStack, console: Console) -> ReapedStack:
-    if stack.outcome is Outcome.UNREADABLE:
+    if stack.outcome is ReapOutcome.UNREADABLE:
         return stack
     console.print(f"Stack {stack.stack}:", markup=False, soft_wrap=True)
     try:
@@ -231,11 +227,11 @@ def _reaped(backend: Backend, stack: ReapedStack, console: Console) -> ReapedSta
         done = destroy(backend.opened(stack.stack), options, console)
     except EbbtideError as error:
         console.print(str(error), markup=False, soft_wrap=True)
-        return stack.model_copy(update={"outcome": Outcome.REFUSED, "error": str(error)})
+        return stack.model_copy(update={"outcome": ReapOutcome.REFUSED, "error": str(error)})
     assert done is not None  # noqa: S101 - the confirmation is given
     if done.interrupted:
         raise KeyboardInterrupt
     if not done.done:
-        return stack.model_copy(update={"outcome": Outcome.FAILED, "error": done.error})
-    outcome = Outcome.LEFTOVERS if done.leftovers else Outcome.DESTROYED
+        return stack.model_copy(update={"outcome": ReapOutcome.FAILED, "error": done.error})
+    outcome = ReapOutcome.LEFTOVERS if done.leftovers else ReapOutcome.DESTROYED
     return stack.model_copy(update={"outcome": outcome})

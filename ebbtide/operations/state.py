@@ -25,7 +25,7 @@ _TENANT: Final = "ebbtide:addons:Tenant$"
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class ObjectReference:
     """A Kubernetes object: its kind and location."""
 
     kind: str
@@ -59,7 +59,7 @@ class State:
     owns_cluster: bool
     buckets: tuple[str, ...]
     registries: tuple[str, ...]
-    objects: frozenset[Item]
+    objects: frozenset[ObjectReference]
     teams: frozenset[str]
     clusters: tuple[str, ...] = ()
     identities: tuple[ClusterIdentity, ...] = ()
@@ -89,7 +89,7 @@ def read(deployment: Mapping[str, Any]) -> State:
     resources: list[Mapping[str, Any]] = [
         resource for resource in deployment.get("resources") or () if resource["type"] != STACK
     ]
-    objects: set[Item] = set()
+    objects: set[ObjectReference] = set()
     teams: set[str] = set()
     for resource in resources:
         kubernetes = _object(resource)
@@ -166,11 +166,11 @@ def _cloud_name(resource: Mapping[str, Any]) -> str:
     return text(resource, "outputs", "name") or text(resource, "id") or _name(resource)
 
 
-def _object(resource: Mapping[str, Any]) -> tuple[Item, bool] | None:
+def _object(resource: Mapping[str, Any]) -> tuple[ObjectReference, bool] | None:
     """Return a resource's Kubernetes object, and if the stack owns only some of its fields."""
     match = _KUBERNETES.match(resource["type"])
     metadata = part(resource, "outputs", "metadata")
     if match is None or not metadata:
         return None
-    item = Item(match["kind"], text(metadata, "namespace"), text(metadata, "name"))
+    item = ObjectReference(match["kind"], text(metadata, "namespace"), text(metadata, "name"))
     return item, bool(match["patch"])

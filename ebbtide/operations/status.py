@@ -10,7 +10,7 @@ from typing import Any, Final
 from ebbtide.kubernetes_api import Api, Object
 from ebbtide.kubernetes_api.parts import part, text
 from ebbtide.operations import access, state
-from ebbtide.operations.queue_status import Queueing, queue_statuses, take_queueing
+from ebbtide.operations.queue_status import QueueObjects, queue_statuses, take_queueing
 from ebbtide.operations.rates import Rates, rates
 from ebbtide.operations.snapshot import Snapshot, take
 from ebbtide.operations.status_report import CostStatus, PoolStatus, Status, WorkStatus
@@ -36,7 +36,7 @@ class _NodeState(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class StatusSource:
     """A stack whose status is read repeatedly: its state is read once.
 
     Attributes:
@@ -54,7 +54,7 @@ class Source:
     api: Api
 
 
-def source(name: str, exported: Mapping[str, Any], outputs: Mapping[str, Any]) -> Source:
+def source(name: str, exported: Mapping[str, Any], outputs: Mapping[str, Any]) -> StatusSource:
     """Return the source of a stack's status.
 
     Args:
@@ -66,10 +66,10 @@ def source(name: str, exported: Mapping[str, Any], outputs: Mapping[str, Any]) -
         OperationError: an output is missing or unusable.
     """
     api, profile = access.connected(outputs, UNKNOWN)
-    return Source(name, state.read(exported["deployment"]), rates(exported), profile, api)
+    return StatusSource(name, state.read(exported["deployment"]), rates(exported), profile, api)
 
 
-def read(of: Source, now: datetime) -> Status:
+def read(of: StatusSource, now: datetime) -> Status:
     """Read the status.
 
     Args:
@@ -85,7 +85,9 @@ def read(of: Source, now: datetime) -> Status:
     return status(of, snapshot, queueing, _created(system), now)
 
 
-def status(of: Source, snapshot: Snapshot, queueing: Queueing, created: datetime, now: datetime) -> Status:
+def status(
+    of: StatusSource, snapshot: Snapshot, queueing: QueueObjects, created: datetime, now: datetime
+) -> Status:
     """Derive the status.
 
     Args:

@@ -3,16 +3,12 @@
 from datetime import datetime
 from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict
+from ebbtide.documents import DocumentPart
 
 VERSION: Final = "ebbtide.dev/status/v1"
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-
-class PoolStatus(_Part):
+class PoolStatus(DocumentPart):
     """A node pool. Each of its nodes is in one of the four counts."""
 
     name: str
@@ -42,7 +38,7 @@ class PoolStatus(_Part):
         return self.ready + self.coming + self.cordoned + self.not_ready
 
 
-class WorkStatus(_Part):
+class WorkStatus(DocumentPart):
     """Work that users created and that has not ended."""
 
     kind: str
@@ -59,7 +55,7 @@ class WorkStatus(_Part):
     """The pools of those pods; empty if none has a node of the stack."""
 
 
-class WaitingWork(_Part):
+class WaitingWork(DocumentPart):
     """Work that waits in a queue."""
 
     kind: str
@@ -74,7 +70,7 @@ class WaitingWork(_Part):
     """The reason in the words of Kueue, the admission checks and the ProvisioningRequest; empty for none."""
 
 
-class QueueStatus(_Part):
+class QueueStatus(DocumentPart):
     """A queue of the declaration."""
 
     name: str
@@ -87,7 +83,7 @@ class QueueStatus(_Part):
     """Work that is not admitted, oldest first."""
 
 
-class CostStatus(_Part):
+class CostStatus(DocumentPart):
     """Cost at the list prices of the dated price table, or the stack's own prices."""
 
     usd_per_hour: float
@@ -105,7 +101,7 @@ class CostStatus(_Part):
     """Dates of the prices."""
 
 
-class Status(_Part):
+class Status(DocumentPart):
     """The document of `ebbtide status --format json`."""
 
     version: str = VERSION

@@ -36,7 +36,7 @@ _QUIET: Final = frozenset({"same", "read", "read-replacement", "replace"})
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class UpOutcome:
     """The result of an update.
 
     Attributes:
@@ -82,18 +82,16 @@ class Update:
         """Record the program with its hooks called as in an update of the deployed stack."""
         return record_stack(self.files, before.updates, state=before.state)
 
-    def run(self) -> Outcome:
+    def run(self) -> UpOutcome:
         """Update the stack until it is as declared.
 
         Raises:
             OperationError: nothing was changed in this step; an earlier one is kept.
             ApiError: the cluster of a replaced pool does not answer.
         """
-        if errors := unlocking(
-            lambda: pending.resolve(self.stack, self.say), self.stack.unlock, self.say
-        ):
+        if errors := unlocking(lambda: pending.resolve(self.stack, self.say), self.stack.unlock, self.say):
             self._explain(errors)
-            return Outcome(tuple(errors))
+            return UpOutcome(tuple(errors))
         while True:
             document = self.stack.exported()
             pools = rolling.pools(document["deployment"])
@@ -108,13 +106,13 @@ class Update:
             following = {name.removesuffix(SUFFIX) for name in pools if name.endswith(SUFFIX)} & pools.keys()
             if not replaced | following:
                 outcome = self._engine(self.stack.up)
-                return outcome or Outcome()
+                return outcome or UpOutcome()
             if outcome := self._replace(document, recording, replaced, following):
                 return outcome
 
     def _replace(
         self, document: dict[str, Any], recording: Recording, replaced: set[str], following: set[str]
-    ) -> Outcome | None:
+    ) -> UpOutcome | None:
         """Take the next step of replacements; None if it is done.
 
         If the pool itself is as declared again, it becomes the replacement of its replacement. If neither is,
@@ -149,7 +147,7 @@ class Update:
 
     def _declare_beside(
         self, api: Api, pools: Mapping[str, StatePool], recording: Recording, replaced: set[str]
-    ) -> Outcome | None:
+    ) -> UpOutcome | None:
         """Create the replacements, and stop the autoscalers of the pools that they replace."""
         taken = {pool.cloud_name for pool in pools.values()}
         overlay: dict[str, dict[str, Any]] = {}
@@ -196,7 +194,7 @@ class Update:
         deployment = rolling.renamed(document["deployment"], names)
         self.stack.replace_state({**document, "deployment": deployment})
 
-    def _engine(self, run: Callable[[Callable[[Removal], None]], list[str]]) -> Outcome | None:
+    def _engine(self, run: Callable[[Callable[[Removal], None]], list[str]]) -> UpOutcome | None:
         """Run the engine; None if it succeeds."""
         with (
             narration(self.console, None) as show,
@@ -212,7 +210,7 @@ class Update:
             errors = unlocking(lambda: run(watch), self.stack.unlock, self.say)
         if errors or interrupts.received:
             self._explain(errors)
-            return Outcome(tuple(errors), interrupted=interrupts.received)
+            return UpOutcome(tuple(errors), interrupted=interrupts.received)
         return None
 
     def _explain(self, errors: Iterable[str]) -> None:

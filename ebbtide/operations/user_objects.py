@@ -14,7 +14,7 @@ from typing import Any, Final
 from ebbtide.catalog import CloudKind
 from ebbtide.kubernetes_api import Api, Object
 from ebbtide.kubernetes_api.parts import part, parts, text
-from ebbtide.operations.state import Item, State
+from ebbtide.operations.state import ObjectReference, State
 
 _GATEWAYS: Final = "/apis/gateway.networking.k8s.io/v1/gateways"
 _INGRESSES: Final = "/apis/networking.k8s.io/v1/ingresses"
@@ -251,10 +251,10 @@ def _with_owners(api: Api, pod: Object) -> Iterator[str]:
     top = ""
     while owner := next((o for o in parts(item, "metadata", "ownerReferences") if o.get("controller")), None):
         path = _path_of(api, owner, namespace)
-        found = api.find(path) if path else None
-        if found is None:
+        owning = api.find(path) if path else None
+        if owning is None:
             break
-        top, item = path, found
+        top, item = path, owning
     if top:
         yield top
     yield f"/api/v1/namespaces/{namespace}/pods/{pod['metadata']['name']}"
@@ -273,7 +273,9 @@ def _path_of(api: Api, owner: Any, namespace: str) -> str:
 def _is_users(kind: str, item: Object, state: State) -> bool:
     """Check that an object ends with the stack, and is neither the stack's nor an add-on's."""
     namespace = text(item, "metadata", "namespace") or text(item, "spec", "claimRef", "namespace")
-    is_own = Item(kind, text(item, "metadata", "namespace"), item["metadata"]["name"]) in state.objects
+    is_own = (
+        ObjectReference(kind, text(item, "metadata", "namespace"), item["metadata"]["name"]) in state.objects
+    )
     addons = state.namespaces - state.teams
     return not is_own and namespace not in addons and (state.owns_cluster or namespace in state.namespaces)
 

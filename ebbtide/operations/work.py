@@ -12,7 +12,7 @@ from typing import Any, Final
 from ebbtide.kubernetes_api import Object
 from ebbtide.kubernetes_api.parts import part, parts, text
 from ebbtide.operations.snapshot import Snapshot
-from ebbtide.operations.state import Item, State
+from ebbtide.operations.state import ObjectReference, State
 from ebbtide.placement import Profile
 
 _CLOUDS_OWN: Final = ("kube-", "gke-", "gmp-", "aks-", "azure-", "calico-", "tigera-", "gatekeeper-")
@@ -61,13 +61,13 @@ def work(look: Snapshot, profile: Profile, state: State) -> list[Work]:
     addons = state.namespaces - teams
     pool_of = pools_of_nodes(look.nodes, profile)
     owners = roots(look)
-    top: dict[Item, Object] = {}
-    pods: dict[Item, list[Object]] = {}
+    top: dict[ObjectReference, Object] = {}
+    pods: dict[ObjectReference, list[Object]] = {}
 
     def is_deleted(namespace: str) -> bool:
         return state.owns_cluster or namespace in state.namespaces
 
-    def is_users(item: Item) -> bool:
+    def is_users(item: ObjectReference) -> bool:
         return item not in state.objects and item.namespace not in addons and not _is_clouds(item.namespace)
 
     for pod in look.pods:
@@ -107,7 +107,7 @@ def roots(look: Snapshot) -> dict[str, tuple[str, Object]]:
     }
 
 
-def root_of(kind: str, obj: Object, owners: Mapping[str, tuple[str, Object]]) -> Item:
+def root_of(kind: str, obj: Object, owners: Mapping[str, tuple[str, Object]]) -> ObjectReference:
     """Return the top owner of an object.
 
     Args:
@@ -141,14 +141,14 @@ def _runs(pod: Object) -> bool:
     return text(pod, "status", "phase") not in _OVER and not critical
 
 
-def _root(kind: str, obj: Object, owners: Mapping[str, tuple[str, Object]]) -> tuple[Item, Object]:
+def _root(kind: str, obj: Object, owners: Mapping[str, tuple[str, Object]]) -> tuple[ObjectReference, Object]:
     """Return the top owner of an object, and the object that determines its age."""
     while True:
         owner = _controller(obj)
         if owner is None:
-            return Item(kind, _namespace(obj), obj["metadata"]["name"]), obj
+            return ObjectReference(kind, _namespace(obj), obj["metadata"]["name"]), obj
         if owner["uid"] not in owners:
-            return Item(owner["kind"], _namespace(obj), owner["name"]), obj
+            return ObjectReference(owner["kind"], _namespace(obj), owner["name"]), obj
         kind, obj = owners[owner["uid"]]
 
 
@@ -159,7 +159,7 @@ def _controller(obj: Object) -> Mapping[str, Any] | None:
 
 def _pending(
     workloads: Iterable[Object], owners: Mapping[str, tuple[str, Object]]
-) -> Iterator[tuple[Item, str]]:
+) -> Iterator[tuple[ObjectReference, str]]:
     """Map each workload that Kueue has not admitted to its queue."""
     for workload in workloads:
         if not _is(workload, "Admitted") and not _ended(workload):

@@ -11,10 +11,10 @@ from ebbtide.placement.profile import (
     LocalQueueProfile,
     LogsProfile,
     MatchExpression,
+    NodeTaint,
     PoolProfile,
     Profile,
     QueueProfile,
-    TaintProfile,
     Toleration,
 )
 
@@ -23,10 +23,10 @@ __all__ = [
     "LocalQueueProfile",
     "LogsProfile",
     "MatchExpression",
+    "NodeTaint",
     "PoolProfile",
     "Profile",
     "ProfileError",
     "QueueProfile",
-    "TaintProfile",
     "Toleration",
 ]

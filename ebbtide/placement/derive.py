@@ -22,7 +22,6 @@ from ebbtide.model import (
 from ebbtide.model.gpus import most_requested, shares
 from ebbtide.model.nodes import NONE, most_nodes, offered
 from ebbtide.model.queues import queues_of
-from ebbtide.model.registries import image_prefix
 from ebbtide.model.tenants import tenants_of
 from ebbtide.model.tpus import slice_nodes
 from ebbtide.placement.marks import Marks, marks
@@ -33,14 +32,15 @@ from ebbtide.placement.profile import (
     LocalQueueProfile,
     LogsProfile,
     MatchExpression,
+    NodeTaint,
     PoolProfile,
     Profile,
     QueueProfile,
     RegistryProfile,
-    TaintProfile,
     Toleration,
 )
 from ebbtide.placement.queue_policy import requires_queue
+from ebbtide.placement.registries import image_prefix
 
 
 def toleration(taint: Taint) -> Toleration:
@@ -95,9 +95,7 @@ def pool_profile(pool: Pool, site: Site, queues: tuple[Queue, ...], addons: Addo
         max_run_seconds=max_run_seconds(pool),
         accelerator=_accelerator(pool, accelerator, site) if accelerator else None,
         labels=derived.all_labels,
-        taints=tuple(
-            TaintProfile(taint.key, taint.value, taint.effect.value) for taint in derived.all_taints
-        ),
+        taints=tuple(NodeTaint(taint.key, taint.value, taint.effect.value) for taint in derived.all_taints),
         tolerations=tuple(toleration(taint) for taint in derived.all_taints),
         affinity=affinity(derived),
         queues=tuple(queue.name for queue in queues if pool.name in queue.pools),

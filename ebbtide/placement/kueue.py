@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ebbtide.placement.priorities import PRIORITIES
-from ebbtide.placement.queueing import Check, ClusterQueue, Cohort, LocalQueue, Queueing
+from ebbtide.placement.queueing import Check, ClusterQueue, Cohort, LocalQueueObject, Queueing
 from ebbtide.placement.quotas import Flavor, covered, quantity
 
 API_VERSION = "kueue.x-k8s.io/v1beta2"
@@ -107,7 +107,7 @@ def cluster_queue_object(queue: ClusterQueue) -> Manifest:
     return _object("ClusterQueue", queue.name, spec)
 
 
-def local_queue_object(queue: LocalQueue) -> Manifest:
+def local_queue_object(queue: LocalQueueObject) -> Manifest:
     """Return the LocalQueue that a namespace's work names."""
     return _object("LocalQueue", queue.name, {"clusterQueue": queue.cluster_queue}, namespace=queue.namespace)
 

@@ -25,8 +25,8 @@ UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
-class TaintProfile:
-    """A taint that a pool's nodes carry."""
+class NodeTaint:
+    """A taint of a node, as Kubernetes has it; `value` may be empty."""
 
     key: str
     value: str
@@ -122,7 +122,7 @@ class PoolProfile:
     max_run_seconds: int | None
     accelerator: AcceleratorProfile | None
     labels: dict[str, str]
-    taints: tuple[TaintProfile, ...]
+    taints: tuple[NodeTaint, ...]
     tolerations: tuple[Toleration, ...]
     affinity: tuple[MatchExpression, ...]
     queues: tuple[str, ...]
@@ -318,7 +318,7 @@ def _pool(data: Mapping[str, Any]) -> PoolProfile:
     plain["accelerator"] = (
         AcceleratorProfile(**_known(AcceleratorProfile, data["accelerator"])) if data["accelerator"] else None
     )
-    plain["taints"] = tuple(TaintProfile(**_known(TaintProfile, item)) for item in data["taints"])
+    plain["taints"] = tuple(NodeTaint(**_known(NodeTaint, item)) for item in data["taints"])
     plain["tolerations"] = tuple(Toleration(**_known(Toleration, item)) for item in data["tolerations"])
     plain["affinity"] = tuple(
         MatchExpression(item["key"], item["operator"], tuple(item["values"])) for item in data["affinity"]

@@ -51,7 +51,7 @@ class ClusterQueue:
 
 
 @dataclass(frozen=True, slots=True)
-class LocalQueue:
+class LocalQueueObject:
     """A queue's name in a namespace."""
 
     name: str
@@ -85,7 +85,7 @@ class Queueing:
     checks: tuple[Check, ...] = ()
     cohorts: tuple[Cohort, ...] = ()
     cluster_queues: tuple[ClusterQueue, ...] = ()
-    local_queues: tuple[LocalQueue, ...] = ()
+    local_queues: tuple[LocalQueueObject, ...] = ()
 
     def flavors_in(self, namespace: str) -> tuple[Flavor, ...]:
         """Every flavor that work of a namespace may have."""
@@ -198,7 +198,7 @@ def queueing(cluster: Cluster) -> Queueing:
     flavors = _in_order((item for group in by_queue.values() for item in group), cluster)
     shared = {tenant.name for tenant in local_queue_tenants(cluster)}
     cluster_queues: dict[str, ClusterQueue] = {}
-    local_queues: list[LocalQueue] = []
+    local_queues: list[LocalQueueObject] = []
     for tenant in tenants:
         used = [queue for queue in queues if tenant.queues_used(queue.name)]
         guaranteed = _guarantees(tenant, used)
@@ -218,7 +218,7 @@ def queueing(cluster: Cluster) -> Queueing:
                 checks=_checks_of(queue, mine),
             )
             local_queues += [
-                LocalQueue(use.as_ or use.queue, tenant.namespace_name, name)
+                LocalQueueObject(use.as_ or use.queue, tenant.namespace_name, name)
                 for use in tenant.queues_used(queue.name)
             ]
     return Queueing(

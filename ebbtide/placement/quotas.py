@@ -4,13 +4,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ebbtide import quantities
 from ebbtide.catalog import CLOUD_SPECS, resource_name
 from ebbtide.model import Cluster, Pool, Queue, Queued, Taint
 from ebbtide.model.gpus import shares
 from ebbtide.model.nodes import most_nodes, offered
 from ebbtide.placement.derive import toleration
 from ebbtide.placement.marks import marks
-from ebbtide.placement.profile import TaintProfile, Toleration
+from ebbtide.placement.profile import NodeTaint, Toleration
 
 CPU = "cpu"
 MEMORY = "memory"
@@ -46,7 +47,7 @@ class Flavor:
 
     name: str
     labels: Mapping[str, str]
-    taints: tuple[TaintProfile, ...]
+    taints: tuple[NodeTaint, ...]
     tolerations: tuple[Toleration, ...]
     offers: tuple[Offer, ...]
     queued: bool
@@ -92,7 +93,7 @@ def _flavor(
     return Flavor(
         name=name,
         labels=labels,
-        taints=tuple(TaintProfile(taint.key, taint.value, taint.effect.value) for taint in unique),
+        taints=tuple(NodeTaint(taint.key, taint.value, taint.effect.value) for taint in unique),
         tolerations=tuple(toleration(taint) for taint in unique),
         offers=tuple(_offer(pool, cluster) for pool in pools),
         queued=any(isinstance(pool.capacity, Queued) for pool in pools),
@@ -134,22 +135,13 @@ def covered(flavors: Iterable[Flavor]) -> tuple[str, ...]:
     return tuple(resources)
 
 
-def _scaled(amount: int, base: int, units: tuple[str, ...]) -> str:
-    """Return an amount in the largest unit that divides it."""
-    unit = 0
-    while amount and unit < len(units) - 1 and amount % base == 0:
-        amount //= base
-        unit += 1
-    return f"{amount}{units[unit]}" if amount else "0"
-
-
 def quantity(resource: str, amount: int) -> str:
-    """Return an amount in Kubernetes' own format, so that declared and actual values are equal."""
+    """Format an amount in Kubernetes' canonical form, so that declared and actual values are equal."""
     match resource:
         case "cpu":
-            return _scaled(amount, 1000, ("m", ""))
+            return quantities.cpu(amount)
         case "memory":
-            return _scaled(amount, 1024, ("Mi", "Gi", "Ti"))
+            return quantities.memory(amount)
         case _:
             return str(amount)
 

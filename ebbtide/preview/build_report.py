@@ -13,7 +13,6 @@ from ebbtide.preview.report import (
     AssumptionReport,
     ChargeReport,
     CloudQuotaReport,
-    ClusterReport,
     CostReport,
     Counts,
     FindingReport,
@@ -26,7 +25,6 @@ from ebbtide.preview.report import (
 )
 from ebbtide.project.extends import Declaration
 from ebbtide.reading import (
-    ClusterFacts,
     PoolFacts,
     QueueFacts,
     read_cluster_queues,
@@ -77,7 +75,9 @@ def preview_of(
         stack=recording.stack,
         extends=declaration.bases if declaration else (),
         changes_to_base=declaration.changes if declaration else (),
-        clusters=tuple(map(_cluster, clusters)),
+        clusters=tuple(
+            cluster.model_copy(update={"overrides": masked(cluster.overrides)}) for cluster in clusters
+        ),
         pools=tuple(map(_pool, pools, queues, fallbacks, of_pools)),
         queues=tuple(_queue(queue, pools, queues) for queue in read_cluster_queues(recording)),
         cost=_cost(cost),
@@ -123,7 +123,7 @@ def _pool(
         admits=admits(pool),
         queues=queues,
         falls_back_to=falls_back_to,
-        overrides=masked(dict(pool.overrides)),
+        overrides=masked(pool.overrides),
         charge=_charge(charge),
     )
 
@@ -166,10 +166,6 @@ def _charge(charge: Charge) -> ChargeReport:
 
 def _amount(amount: Amount) -> AmountReport:
     return AmountReport(usd=round(amount.known, 6), unknown=amount.unknown)
-
-
-def _cluster(cluster: ClusterFacts) -> ClusterReport:
-    return _view(ClusterReport, cluster, overrides=masked(dict(cluster.overrides)))
 
 
 def _kind(resource: Resource) -> Literal["resource", "component", "provider", "read"]:

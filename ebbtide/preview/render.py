@@ -275,7 +275,7 @@ def _totals(preview: Preview) -> Iterator[RenderableType]:
 
 def _minimum(pool: PoolReport) -> str:
     """Return name and minimum of a work pool that does not scale to zero; empty for others."""
-    minimum = pool.nodes.fixed or pool.nodes.minimum
+    minimum = pool.nodes.idle
     return f"{pool.name} ({minimum})" if minimum and pool.role == "work" else ""
 
 

@@ -2,69 +2,14 @@
 
 from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict
-
-from ebbtide.reading.facts import CapacityKind, Role
+from ebbtide.documents import DocumentPart
+from ebbtide.reading.facts import ClusterFacts, PoolFacts
 from ebbtide.recording.recording import Severity
 
 VERSION: Final = "ebbtide.dev/preview/v1"
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-
-class AcceleratorReport(_Part):
-    """The accelerators of one node."""
-
-    type: str
-    """As the cloud names it, such as `nvidia-tesla-t4`."""
-    count: int
-    """Number per node."""
-    sharing: str = ""
-    """Partitioning and sharing of GPUs, as `1g.5gb` or `time-sharing by 8`; empty for none."""
-    topology: str = ""
-    """Topology of a TPU slice of several nodes, as `4x4`; empty for others."""
-    requestable: int
-    """Number that the pods of a node can request; of shared GPUs, the shares."""
-
-
-class NodesReport(_Part):
-    """Node counts, in total over the zones of the pool."""
-
-    minimum: int | None
-    """The fewest that the autoscaler leaves; null where the number is fixed."""
-    maximum: int | None
-    """The most that it makes; null where the number is fixed."""
-    fixed: int | None
-    """A number without autoscaling; null where there is autoscaling."""
-    at_birth: int | None
-    """Initial node count; null if the cloud starts at the minimum."""
-
-
-class DiskReport(_Part):
-    """The boot disk of a node."""
-
-    size_gib: int | None
-    """GiB; null where the cloud decides."""
-    type: str | None
-    """As the cloud names it; null where the cloud decides."""
-
-
-class TaintReport(_Part):
-    """A taint that nodes carry."""
-
-    key: str
-    """Its key."""
-    value: str
-    """Its value; empty where it has none."""
-    effect: str
-    """`NoSchedule`, `PreferNoSchedule` or `NoExecute`."""
-    automatic: bool
-    """True if the cloud adds it by itself."""
-
-
-class AmountReport(_Part):
+class AmountReport(DocumentPart):
     """An amount, USD per hour, before discounts and tax."""
 
     usd: float
@@ -73,7 +18,7 @@ class AmountReport(_Part):
     """Items without a known price; the sum is then a lower bound."""
 
 
-class ChargeReport(_Part):
+class ChargeReport(DocumentPart):
     """A charge."""
 
     item: str
@@ -90,70 +35,24 @@ class ChargeReport(_Part):
     """A condition, as of a free tier; empty for none."""
 
 
-class PoolReport(_Part):
-    """A node pool, as its resource has it."""
+class PoolReport(PoolFacts):
+    """A node pool, with what the machine, its taints and Kueue's queues add."""
 
-    name: str
-    """Name in the cloud."""
-    cluster: str
-    """Name of its cluster."""
-    cloud: str
-    """`gke` or `aks`."""
-    location: str
-    """Zone or region of the cluster; empty where nothing recorded says."""
-    role: Role
-    """`system` for the pool that runs what tolerates nothing."""
-    machine: str
-    """Machine type."""
     vcpus: int | None
     """vCPUs of a node; null for an unknown machine type."""
     memory_gib: float | None
     """Memory of a node, GiB; null for an unknown machine type."""
-    accelerator: AcceleratorReport | None
-    """Accelerators of a node; null for a CPU pool."""
-    capacity: CapacityKind
-    """Capacity type."""
-    reservation: str
-    """The reservation that they come from, or `any`; empty where there is none."""
-    max_price: float | None
-    """The most to pay for a spot machine, USD per hour; null for up to the list price."""
-    nodes: NodesReport
-    """Node counts."""
-    zones: tuple[str, ...]
-    """Zones of the nodes; empty for the cluster's."""
-    disk: DiskReport
-    """Boot disk of a node."""
-    local_disks: str = ""
-    """Disks of the machine itself that a node uses, in words; empty for none."""
-    settings: tuple[str, ...] = ()
-    """Other settings of its nodes, in words, as `gVNIC`."""
-    labels: dict[str, str]
-    """Kubernetes labels that the resource declares."""
-    taints: tuple[TaintReport, ...]
-    """Taints that nodes carry."""
     admits: str
-    """Work that may run there, in words."""
+    """Pods that the scheduler admits, in words."""
     queues: tuple[str, ...]
-    """Kueue's local queues that lead there, as `namespace/name`."""
+    """Kueue's local queues that lead to it, as `namespace/name`."""
     falls_back_to: tuple[str, ...]
-    """The pools whose nodes are taken when this one's cloud has no stock, the next one first."""
-    max_run_seconds: int | None
-    """Maximum lifetime of a node; null for no limit."""
-    billing: dict[str, str]
-    """Labels of the bill, which Azure calls tags."""
-    network_tags: tuple[str, ...] = ()
-    """Network tags of nodes on Google Cloud."""
-    overrides: dict[str, Any]
-    """Inputs of the pool's resource that the declaration overrides, by path."""
-    urn: str
-    """The pool's resource; the cluster's where the pool is part of it."""
-    inline: bool
-    """True if the pool is part of its cluster's resource."""
+    """Alternative pools while the cloud has no stock of this one's machines, the next one first."""
     charge: ChargeReport
     """The charge of its nodes."""
 
 
-class QuotaReport(_Part):
+class QuotaReport(DocumentPart):
     """A ClusterQueue's quota of a resource of a flavor."""
 
     flavor: str
@@ -168,7 +67,7 @@ class QuotaReport(_Part):
     """The most to borrow; null for no limit."""
 
 
-class QueueReport(_Part):
+class QueueReport(DocumentPart):
     """A ClusterQueue."""
 
     name: str
@@ -185,7 +84,7 @@ class QueueReport(_Part):
     """Price of an accelerator with its share of the node, by pool."""
 
 
-class CostReport(_Part):
+class CostReport(DocumentPart):
     """Cost at list prices, without charges by use: traffic, stored objects and images, logs."""
 
     idle: AmountReport
@@ -202,7 +101,7 @@ class CostReport(_Part):
     """Date of the newest price in it."""
 
 
-class CloudQuotaReport(_Part):
+class CloudQuotaReport(DocumentPart):
     """A cloud's quota that the stack needs at the maximum node counts."""
 
     cloud: str
@@ -217,24 +116,7 @@ class CloudQuotaReport(_Part):
     """The pools that count against it."""
 
 
-class ClusterReport(_Part):
-    """A cluster, as its resource has it."""
-
-    name: str
-    """Name in the cloud."""
-    cloud: str
-    """`gke` or `aks`."""
-    location: str
-    """Zone or region."""
-    settings: tuple[str, ...]
-    """Remarks for a reviewer, of a few words each."""
-    overrides: dict[str, Any]
-    """Inputs of the cluster's resource that the declaration overrides, by path."""
-    urn: str
-    """The cluster's resource."""
-
-
-class ResourceReport(_Part):
+class ResourceReport(DocumentPart):
     """A resource that the program registers."""
 
     urn: str
@@ -287,7 +169,7 @@ class ResourceReport(_Part):
     """Property paths of the outputs that stand for the cloud's answer, and `id`."""
 
 
-class MessageReport(_Part):
+class MessageReport(DocumentPart):
     """Something that the program said."""
 
     severity: Severity
@@ -298,7 +180,7 @@ class MessageReport(_Part):
     """The resource that it is about, if any."""
 
 
-class AssumptionReport(_Part):
+class AssumptionReport(DocumentPart):
     """Answers that no cloud gave."""
 
     of: str
@@ -309,7 +191,7 @@ class AssumptionReport(_Part):
     """Assumed values by property path; `[secret]` replaces values that cannot be shown."""
 
 
-class Counts(_Part):
+class Counts(DocumentPart):
     """Resources, counted by what becomes of them."""
 
     resources: int
@@ -334,7 +216,7 @@ class Counts(_Part):
     """By type token."""
 
 
-class FindingReport(_Part):
+class FindingReport(DocumentPart):
     """A broken policy rule."""
 
     rule: str
@@ -360,7 +242,7 @@ class FindingReport(_Part):
         return self.level == "mandatory" and not self.exception
 
 
-class Preview(_Part):
+class Preview(DocumentPart):
     """Resources that a stack's program would create, without a request to any cloud."""
 
     version: Literal["ebbtide.dev/preview/v1"] = VERSION
@@ -373,7 +255,7 @@ class Preview(_Part):
     """Files that the stack's declaration extends, the nearest first."""
     changes_to_base: tuple[str, ...] = ()
     """Paths of the declaration that the stack's own file sets or removes; empty without a base."""
-    clusters: tuple[ClusterReport, ...]
+    clusters: tuple[ClusterFacts, ...]
     """Clusters that the stack makes."""
     pools: tuple[PoolReport, ...]
     """Node pools, system pools first."""

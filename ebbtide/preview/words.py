@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import Any, Final
 
-from ebbtide.preview.report import AmountReport, NodesReport, PoolReport, QueueReport, ResourceReport
+from ebbtide import durations
+from ebbtide.preview.report import AmountReport, PoolReport, QueueReport, ResourceReport
+from ebbtide.reading.facts import NodeFacts
 
 
 def type_words(token: str) -> str:
@@ -39,7 +40,7 @@ def urn_name(urn: str) -> str:
     return urn.rpartition("::")[2]
 
 
-def nodes_words(nodes: NodesReport) -> str:
+def nodes_words(nodes: NodeFacts) -> str:
     """Format node counts: `0 to 4`, or `3` for a fixed number."""
     if nodes.fixed is not None:
         return str(nodes.fixed)
@@ -61,7 +62,7 @@ def capacity_limit(pool: PoolReport) -> str:
     if pool.reservation:
         details.append(f"reservation {pool.reservation.rpartition('reservations/')[2]}")
     if pool.max_run_seconds is not None:
-        details.append(f"up to {_duration(pool.max_run_seconds)}")
+        details.append(f"up to {durations.in_words(pool.max_run_seconds)}")
     if pool.max_price is not None:
         details.append(f"at most {pool.max_price} USD/h")
     return ", ".join(details)
@@ -99,14 +100,6 @@ def overrides_words(overrides: Mapping[str, Any]) -> str:
     """Overridden inputs: `overrides: nodeConfig.gvnic.enabled = true`; empty where there are none."""
     written = ", ".join(f"{path} = {json.dumps(value)}" for path, value in overrides.items())
     return f"overrides: {written}" if written else ""
-
-
-def _duration(seconds: int) -> str:
-    length = timedelta(seconds=seconds)
-    if length.days and not length.seconds:
-        return f"{length.days} day{'s' * (length.days != 1)}"
-    hours, rest = divmod(seconds, 3600)
-    return f"{hours} hour{'s' * (hours != 1)}" if not rest else f"{seconds} s"
 
 
 def marks(resource: ResourceReport) -> list[tuple[str, str]]:

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from textwrap import fill
 from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict
-
+from ebbtide.documents import DocumentPart
 from ebbtide.model.faults import DeclarationError, Fault
 from ebbtide.project.misplaced import MisplacedKey
 from ebbtide.project.source import Position, Source
@@ -36,13 +35,7 @@ OTHER_RULES: Final = {
 """Ids of checks outside docs/rules.md, with their requirements."""
 
 
-class _Part(BaseModel):
-    """A part of the document; frozen."""
-
-    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True, extra="forbid")
-
-
-class Diagnostic(_Part):
+class Diagnostic(DocumentPart):
     """One error."""
 
     path: str | None = None
@@ -68,7 +61,7 @@ class Diagnostic(_Part):
         return ": ".join(part for part in (position, self.path) if part)
 
 
-class Report(_Part):
+class Report(DocumentPart):
     """All errors of a command."""
 
     version: Literal["ebbtide.dev/errors/v1"] = "ebbtide.dev/errors/v1"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from ebbtide.errors import EbbtideError
-from ebbtide.model.paths import Key, path_text
+from ebbtide.paths import Key, path_text
 from ebbtide.project.position import Position, Positions, positions_below
 from ebbtide.project.yaml_file import YamlFileError, read
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Final
 
 from ebbtide.model.cluster import Cluster
-from ebbtide.model.paths import Key
 from ebbtide.model.pool import Pool
 from ebbtide.model.shape.places import aliases_of
+from ebbtide.paths import Key
 from ebbtide.project.yaml_file import Document
 
 NAMESPACE: Final = "ebbtide"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from ebbtide.model.paths import Key
+from ebbtide.paths import Key
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from ebbtide.model.paths import Key, path_keys
+from ebbtide.paths import Key, path_keys
 from ebbtide.project.extends import DECLARATION, Declaration, ExtendsError, extended
 from ebbtide.project.misplaced import MisplacedKey, misplaced_keys
 from ebbtide.project.position import Position, positions_below

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import yaml
 
 from ebbtide.errors import EbbtideError
-from ebbtide.model.paths import Key
+from ebbtide.paths import Key
 from ebbtide.project.yaml_syntax import explain_syntax
 
 

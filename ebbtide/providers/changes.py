@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from ebbtide.paths import is_within
 from ebbtide.providers import azure, google, kubernetes
 from ebbtide.providers.constraints import constraints_of
 from ebbtide.providers.property_path import differences, plain_path, with_defaults
@@ -62,7 +63,7 @@ def _changes(
         old, new = with_defaults(old, defaults), with_defaults(new, defaults)
     for path, before, after in differences(old, new):
         plain = plain_path(path)
-        if _is_below(path, ignored) or _is_hidden(before, after):
+        if any(is_within(path, parent) for parent in ignored) or _is_hidden(before, after):
             continue
         if package == "gcp":
             if google.is_same(token, plain, before, after) or google.is_kept(token, plain, after):
@@ -92,13 +93,6 @@ def is_deleted_first(token: str, old: Mapping[str, Any], new: Mapping[str, Any])
             return kubernetes.keeps_name(old, new)
         case _:
             return False
-
-
-def _is_below(path: str, ignored: Collection[str]) -> bool:
-    return any(
-        path == ignored_path or path.startswith((f"{ignored_path}.", f"{ignored_path}["))
-        for ignored_path in ignored
-    )
 
 
 def _is_hidden(before: Plain, after: Plain) -> bool:

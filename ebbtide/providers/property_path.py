@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 from typing import Any, Final
 
+from ebbtide.paths import child_path, path_keys, path_text
 from ebbtide.recording.values import UNKNOWN, Plain
 
 _INDEX: Final = re.compile(r"\[\d+\]")
@@ -22,9 +23,9 @@ def top_level(path: str) -> str:
 
 def ancestors(path: str) -> Iterator[str]:
     """Yield the paths above a path, without the path itself."""
-    while "." in path:
-        path = path.rpartition(".")[0]
-        yield path
+    keys = path_keys(path)
+    for length in range(len(keys) - 1, 0, -1):
+        yield path_text(keys[:length])
 
 
 def values_at(values: Plain, path: str, where: str = "") -> Iterator[tuple[str, Any]]:
@@ -49,10 +50,10 @@ def differences(old: Plain, new: Plain, path: str = "") -> Iterator[tuple[str, P
     """
     if isinstance(old, dict) and isinstance(new, dict):
         for key in dict.fromkeys((*old, *new)):
-            yield from differences(old.get(key), new.get(key), f"{path}.{key}" if path else key)
+            yield from differences(old.get(key), new.get(key), child_path(path, key))
     elif isinstance(old, list) and isinstance(new, list):
         for index, (before, after) in enumerate(zip_longest(old, new)):
-            yield from differences(before, after, f"{path}[{index}]")
+            yield from differences(before, after, child_path(path, index))
     elif new is UNKNOWN or old != new:
         yield path, old, new
 

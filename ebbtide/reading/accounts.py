@@ -3,12 +3,10 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from ebbtide.catalog import CloudKind
+from ebbtide.catalog import CLOUD_SPECS, CloudKind
 from ebbtide.recording.recording import Recording, Resource
 
 _PREFIXES: Final = {CloudKind.GKE: "gcp:container/", CloudKind.AKS: "azure-native:containerservice"}
-_FIELDS: Final = {CloudKind.GKE: "project", CloudKind.AKS: "subscriptionId"}
-_CONFIG: Final = {CloudKind.GKE: "gcp:project", CloudKind.AKS: "azure-native:subscriptionId"}
 
 
 def read_accounts(recording: Recording, cloud: CloudKind, config: Mapping[str, str]) -> list[str]:
@@ -19,13 +17,15 @@ def read_accounts(recording: Recording, cloud: CloudKind, config: Mapping[str, s
         cloud: the cloud.
         config: the stack's configuration, for resources that name none themselves.
     """
+    key = CLOUD_SPECS[cloud].account_config
+    field = key.partition(":")[2]
     providers = {resource.urn: resource for resource in recording}
 
     def accounts(resource: Resource) -> Iterator[object]:
         provider = providers.get(resource.provider or "")
-        yield resource.inputs.get(_FIELDS[cloud])
-        yield provider.inputs.get(_FIELDS[cloud]) if provider else None
-        yield config.get(_CONFIG[cloud])
+        yield resource.inputs.get(field)
+        yield provider.inputs.get(field) if provider else None
+        yield config.get(key)
 
     own = (resource for resource in recording if resource.type.startswith(_PREFIXES[cloud]))
     first = (next((str(value) for value in accounts(resource) if value), "") for resource in own)

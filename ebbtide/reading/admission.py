@@ -1,10 +1,10 @@
 """Pod admission to a pool, derived from its taints."""
 
-from collections.abc import Iterable
 from typing import Final
 
 from ebbtide.catalog import CloudKind
-from ebbtide.reading.facts import PoolFacts, TaintFacts
+from ebbtide.reading.facts import PoolFacts
+from ebbtide.wording import and_list
 
 _SOFT: Final = "PreferNoSchedule"
 _DEVICES: Final = {"nvidia.com/gpu", "google.com/tpu"}
@@ -21,13 +21,8 @@ def admits(pool: PoolFacts) -> str:
     requested = [taint.key for taint in hard if pool.cloud is CloudKind.GKE and taint.key in _DEVICES]
     tolerated = [taint for taint in hard if taint.key not in requested]
     needs = [
-        *([f"request {_joined(requested)}"] if requested else []),
-        *([f"tolerate {_joined(tolerated)}"] if tolerated else []),
+        *([f"request {and_list(requested)}"] if requested else []),
+        *([f"tolerate {and_list(tolerated)}"] if tolerated else []),
     ]
     sentence = f"only pods that {' and '.join(needs)}" if needs else "any pod"
-    return f"{sentence}, rather those that tolerate {_joined(soft)}" if soft else sentence
-
-
-def _joined(items: Iterable[str | TaintFacts]) -> str:
-    *rest, last = map(str, items)
-    return f"{', '.join(rest)} and {last}" if rest else last
+    return f"{sentence}, rather those that tolerate {and_list(soft)}" if soft else sentence

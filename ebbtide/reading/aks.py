@@ -119,7 +119,8 @@ def _pool(
 def _accelerator(inputs: Inputs, machine: Machine) -> AcceleratorFacts:
     profile = inputs.text("gpuInstanceProfile")
     shares = partitions(CloudKind.AKS, machine.accelerator).get(profile, 1)
-    return AcceleratorFacts(machine.accelerator, machine.accelerator_count, profile, shares)
+    count = machine.accelerator_count
+    return AcceleratorFacts(machine.accelerator, count, count * shares, profile)
 
 
 def _capacity(inputs: Inputs) -> CapacityKind:

@@ -1,76 +1,74 @@
-"""Facts about a node pool, in common terms for both clouds."""
+"""Facts about a node pool, in common terms for both clouds; parts of the preview's document."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from dataclasses import dataclass as plain_dataclass
+from typing import Any, Literal, TypeAlias
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
 
 from ebbtide.catalog import CloudKind
-from ebbtide.recording.values import Plain
+from ebbtide.documents import CONFIG, DocumentPart
 
 CapacityKind: TypeAlias = Literal["on-demand", "spot", "preemptible", "flex-start", "queued", "reservation"]
 Role: TypeAlias = Literal["system", "work"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, config=CONFIG)
 class AcceleratorFacts:
-    """The accelerators of one node.
-
-    Attributes:
-        type: as the cloud names it.
-        count: how many a node has.
-        sharing: how GPUs are divided and shared, in words; empty where they are not.
-        shares: how many of the resource that pods request one counts as.
-        topology: of a TPU slice of several nodes; empty for others.
-    """
+    """The accelerators of one node."""
 
     type: str
+    """As the cloud names it, such as `nvidia-tesla-t4`."""
     count: int
+    """Number per node."""
+    requestable: int
+    """Number that the pods of a node can request; of shared GPUs, the shares."""
     sharing: str = ""
-    shares: int = 1
+    """Partitioning and sharing of GPUs, as `1g.5gb` or `time-sharing by 8`; empty for none."""
     topology: str = ""
-
-    @property
-    def requestable(self) -> int:
-        """Number that the pods of a node can request; of shared GPUs, the shares."""
-        return self.count * self.shares
+    """Topology of a TPU slice of several nodes, as `4x4`; empty for others."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, config=CONFIG)
 class DiskFacts:
-    """The boot disk of one node; None for the cloud's default."""
+    """The boot disk of a node."""
 
     size_gib: int | None
+    """GiB; null for the cloud's default."""
     type: str | None
+    """As the cloud names it; null for the cloud's default."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, config=CONFIG)
 class TaintFacts:
-    """A taint in Kubernetes' spelling; `automatic` if the cloud adds it."""
+    """A taint of nodes, as Kubernetes has it."""
 
     key: str
+    """Its key."""
     value: str
+    """Its value; empty where it has none."""
     effect: str
+    """`NoSchedule`, `PreferNoSchedule` or `NoExecute`."""
     automatic: bool = False
+    """True if the cloud adds it by itself."""
 
     def __str__(self) -> str:
         return f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, config=CONFIG)
 class NodeFacts:
-    """The node counts of a pool, over all zones.
-
-    Attributes:
-        minimum: the autoscaler's minimum; None for a fixed count.
-        maximum: the autoscaler's maximum; None for a fixed count.
-        fixed: the count without autoscaling.
-        at_birth: the initial count; None if the cloud starts at the minimum.
-    """
+    """Node counts, in total over the zones of the pool."""
 
     minimum: int | None = None
+    """The autoscaler's minimum; null for a fixed count."""
     maximum: int | None = None
+    """The autoscaler's maximum; null for a fixed count."""
     fixed: int | None = None
+    """The count without autoscaling; null with it."""
     at_birth: int | None = None
+    """Initial node count; null if the cloud starts at the minimum."""
 
     @property
     def idle(self) -> int:
@@ -83,64 +81,59 @@ class NodeFacts:
         return self.fixed if self.fixed is not None else self.maximum or self.idle
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PoolFacts:
-    """A node pool as declared by its resource.
+class PoolFacts(DocumentPart):
+    """A node pool, as its resource has it."""
 
-    Attributes:
-        urn: the resource; for an inline pool, the cluster.
-        inline: true if it is part of the cluster's resource.
-        cloud: the cloud.
-        name: the name in the cloud.
-        cluster: the cluster's name.
-        location: zone or region of the cluster; empty if not recorded, as for a pool of an existing AKS
-            cluster.
-        role: `system` for the pool of pods without tolerations: a mode on AKS; on GKE a pool without taints
-            that never scales to zero.
-        machine: machine type.
-        accelerator: per node, declared or part of the machine type; None for a CPU pool.
-        capacity: the provisioning model.
-        reservation: the reservation of its machines, or `any`; empty for none.
-        max_price: maximum price of a spot machine, USD per hour; None for up to the list price.
-        nodes: node counts.
-        zones: zones of its nodes; empty for the cluster's zones.
-        disk: boot disk of a node.
-        local_disks: local disks of the machine that a node uses, in words; empty for none.
-        settings: further settings of its nodes, in words.
-        labels: declared Kubernetes labels.
-        taints: declared and automatic taints.
-        max_run_seconds: maximum lifetime of a node; None for no limit.
-        billing: billing labels, which Azure calls tags.
-        network_tags: network tags of nodes on Google Cloud.
-        overrides: inputs of the resource that the declaration overrides, by path.
-    """
-
-    urn: str
-    inline: bool = False
-    cloud: CloudKind
     name: str
+    """Name in the cloud."""
     cluster: str
+    """Name of its cluster."""
+    cloud: CloudKind
+    """`gke` or `aks`."""
     location: str = ""
+    """Zone or region of the cluster; empty if not recorded, as for a pool of an existing AKS cluster."""
     role: Role
+    """`system` for the pool of pods without tolerations: a mode on AKS; on GKE a pool without taints that
+    never scales to zero."""
     machine: str
+    """Machine type."""
     accelerator: AcceleratorFacts | None
+    """Accelerators of a node, declared or part of the machine type; null for a CPU pool."""
     capacity: CapacityKind
+    """Capacity type."""
     reservation: str = ""
+    """The reservation of its machines, or `any`; empty for none."""
     max_price: float | None = None
+    """Maximum price of a spot machine, USD per hour; null for up to the list price."""
     nodes: NodeFacts
+    """Node counts."""
     zones: tuple[str, ...] = ()
+    """Zones of the nodes; empty for the cluster's."""
     disk: DiskFacts
+    """Boot disk of a node."""
     local_disks: str = ""
+    """Local disks of the machine that a node uses, in words; empty for none."""
     settings: tuple[str, ...] = ()
-    labels: Mapping[str, str]
+    """Other settings of its nodes, in words, as `gVNIC`."""
+    labels: dict[str, str]
+    """Kubernetes labels that the resource declares."""
     taints: tuple[TaintFacts, ...]
+    """Declared and automatic taints."""
     max_run_seconds: int | None = None
-    billing: Mapping[str, str]
+    """Maximum lifetime of a node; null for no limit."""
+    billing: dict[str, str]
+    """Billing labels, which Azure calls tags."""
     network_tags: tuple[str, ...] = ()
-    overrides: Mapping[str, Plain] = field(default_factory=dict[str, Plain])
+    """Network tags of nodes on Google Cloud."""
+    overrides: dict[str, Any] = Field(default_factory=dict)
+    """Inputs of the pool's resource that the declaration overrides, by path."""
+    urn: str
+    """The pool's resource; the cluster's for an inline pool."""
+    inline: bool = False
+    """True if the pool is part of its cluster's resource."""
 
 
-@dataclass(frozen=True, slots=True)
+@plain_dataclass(frozen=True, slots=True)
 class QueueFacts:
     """A ClusterQueue.
 
@@ -159,7 +152,7 @@ class QueueFacts:
     quotas: Mapping[str, Mapping[str, "QuotaFacts"]]
 
 
-@dataclass(frozen=True, slots=True)
+@plain_dataclass(frozen=True, slots=True)
 class QuotaFacts:
     """A ClusterQueue's quota of a resource.
 
@@ -174,22 +167,18 @@ class QuotaFacts:
     borrowing_limit: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterFacts:
-    """A cluster as declared by its resource.
+class ClusterFacts(DocumentPart):
+    """A cluster, as its resource has it."""
 
-    Attributes:
-        urn: the resource.
-        cloud: the cloud.
-        name: the name in the cloud.
-        location: zone or region.
-        settings: remarks for a reviewer, of a few words each.
-        overrides: inputs of the resource that the declaration overrides, by path.
-    """
-
-    urn: str
-    cloud: CloudKind
     name: str
+    """Name in the cloud."""
+    cloud: CloudKind
+    """`gke` or `aks`."""
     location: str
+    """Zone or region."""
     settings: tuple[str, ...] = ()
-    overrides: Mapping[str, Plain] = field(default_factory=dict[str, Plain])
+    """Remarks for a reviewer, of a few words each."""
+    overrides: dict[str, Any] = Field(default_factory=dict)
+    """Inputs of the cluster's resource that the declaration overrides, by path."""
+    urn: str
+    """The cluster's resource."""

@@ -153,12 +153,14 @@ def _pool(
 def _accelerator(inputs: Inputs, machine: str) -> AcceleratorFacts | None:
     """Return the attached accelerator, or else the machine type's."""
     for attached in inputs.parts("nodeConfig.guestAccelerators"):
-        return AcceleratorFacts(attached.text("type"), attached.number("count") or 1, *_sharing(attached))
+        count, (sharing, shares) = attached.number("count") or 1, _sharing(attached)
+        return AcceleratorFacts(attached.text("type"), count, count * shares, sharing)
     machine_type = find_machine(CloudKind.GKE, machine)
     if machine_type is None or not machine_type.accelerator:
         return None
     topology = inputs.text("placementPolicy.tpuTopology")
-    return AcceleratorFacts(machine_type.accelerator, machine_type.accelerator_count, topology=topology)
+    count = machine_type.accelerator_count
+    return AcceleratorFacts(machine_type.accelerator, count, count, topology=topology)
 
 
 def _sharing(attached: Inputs) -> tuple[str, int]:

@@ -1,7 +1,6 @@
 """The node pools of a recording, on any cloud."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
 
 from ebbtide.reading import aks, gke
@@ -23,10 +22,14 @@ def read_clusters(recording: Recording) -> tuple[ClusterFacts, ...]:
     """Every cluster that the program would make, in the order of registration."""
     maintenance = [aks.read_maintenance(resource) for resource in recording.of_type(aks.MAINTENANCE)]
     return tuple(
-        replace(
-            cluster,
-            settings=(*cluster.settings, *(words for name, words in maintenance if name == cluster.name)),
-            overrides=_overrides(recording[cluster.urn], recording, "overrides"),
+        cluster.model_copy(
+            update={
+                "settings": (
+                    *cluster.settings,
+                    *(words for name, words in maintenance if name == cluster.name),
+                ),
+                "overrides": _overrides(recording[cluster.urn], recording, "overrides"),
+            }
         )
         for cluster in (
             _CLUSTERS[resource.type](resource)
@@ -42,7 +45,7 @@ _CLUSTERS: Final = {gke.CLUSTER: gke.read_cluster, aks.CLUSTER: aks.read_cluster
 def _with_overrides(pool: PoolFacts, recording: Recording) -> PoolFacts:
     resource = recording[pool.urn]
     name = "poolOverrides" if pool.inline else "overrides"
-    return replace(pool, overrides=_overrides(resource, recording, name))
+    return pool.model_copy(update={"overrides": _overrides(resource, recording, name)})
 
 
 def _overrides(resource: Resource, recording: Recording, name: str) -> dict[str, Plain]:
@@ -64,7 +67,7 @@ def _pools(recording: Recording) -> Iterator[PoolFacts]:
                 yield from gke.read_inline_pools(resource)
             case aks.AGENT_POOL:
                 pool = aks.read_agent_pool(resource)
-                yield replace(pool, location=locations.get(pool.cluster, ""))
+                yield pool.model_copy(update={"location": locations.get(pool.cluster, "")})
             case aks.CLUSTER:
                 yield from aks.read_inline_pools(resource)
             case _:

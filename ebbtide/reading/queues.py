@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from ebbtide import quantities
 from ebbtide.reading.facts import PoolFacts, QueueFacts, QuotaFacts
 from ebbtide.reading.inputs import Inputs
 from ebbtide.recording.recording import Recording
@@ -99,11 +100,9 @@ def _quotas(item: Inputs) -> Iterator[tuple[str, Inputs]]:
 
 
 def _amount(resource: Inputs, path: str) -> float | None:
-    """Parse a quantity without unit, or in thousandths, as Ebbtide writes those of CPU and accelerators."""
+    """Parse a quantity; None if it is absent."""
     text = resource.text(path)
-    if not text:
-        return None
-    return float(text[:-1]) / 1000 if text.endswith("m") else float(text)
+    return float(quantities.parse(text)) if text else None
 
 
 _BYTES: Final = {"memory", "ephemeral-storage"}

@@ -1,10 +1,10 @@
 """Recorded values: JSON, extended with secret and unknown values."""
 
-import json
-import re
 from collections.abc import Iterator
 from enum import Enum
 from typing import Any, Final, TypeAlias, final
+
+from ebbtide.paths import child_path, path_keys
 
 
 class Unknown(Enum):
@@ -79,24 +79,20 @@ def revealed(value: Plain) -> Plain:
     return value
 
 
-_STEP: Final = re.compile(r'\["((?:[^"\\]|\\.)*)"\]|\[(\d+)\]|([^.\[\]]+)')
-_PLAIN_KEY: Final = re.compile(r"^[A-Za-z_$][\w$-]*$")
-
-
 def at(value: Plain, path: str) -> Plain:
     """Return the value at a Pulumi property path: `nodeConfig.taints[0].key`, `labels["ebbtide.dev/pool"]`.
 
     None if it does not exist. Secrets are traversed; everything below an unknown value is unknown.
     """
-    for quoted, index, key in _STEP.findall(path):
+    for key in path_keys(path):
         if isinstance(value, Secret):
             value = value.value
         if value is UNKNOWN:
             return UNKNOWN
-        if index:
-            value = value[int(index)] if isinstance(value, list) and int(index) < len(value) else None
+        if isinstance(key, int):
+            value = value[key] if isinstance(value, list) and key < len(value) else None
         elif isinstance(value, dict):
-            value = value.get(key or json.loads(f'"{quoted}"'))
+            value = value.get(key)
         else:
             return None
     return value
@@ -106,12 +102,9 @@ def leaves(value: Plain, path: str = "") -> Iterator[tuple[str, Plain]]:
     """Yield every scalar in a value with its property path; secrets are leaves."""
     if isinstance(value, dict):
         for key, item in value.items():
-            if not _PLAIN_KEY.match(key):
-                yield from leaves(item, f"{path}[{json.dumps(key, ensure_ascii=False)}]")
-            else:
-                yield from leaves(item, f"{path}.{key}" if path else key)
+            yield from leaves(item, child_path(path, key))
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            yield from leaves(item, f"{path}[{index}]")
+            yield from leaves(item, child_path(path, index))
     else:
         yield path, value

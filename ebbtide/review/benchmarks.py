@@ -4,40 +4,21 @@ The numbers are those of CIS GKE Benchmark 1.9.0 and CIS AKS Benchmark 1.8.0, as
 of aquasecurity/kube-bench@a73ce378 (2026-06) list them; the subjects are in words of our own.
 """
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-
-@dataclass(frozen=True, slots=True)
-class Expected:
-    """A value that a property must have.
-
-    Attributes:
-        text: the value, for readers.
-        holds: whether a value is one; None stands for a property that is not set.
-    """
-
-    text: str
-    holds: Callable[[Any], bool]
-
-
-@dataclass(frozen=True, slots=True)
-class Property:
-    """A property of every resource of a type that a stack creates.
-
-    Attributes:
-        type: the resource's type, as Pulumi names it; `Job` for a Job that Ebbtide makes.
-        path: its property path.
-        expected: its value.
-        unless: property paths; a resource for which one is true is exempt.
-    """
-
-    type: str
-    path: str
-    expected: Expected
-    unless: tuple[str, ...] = ()
+from ebbtide.review.expectations import (
+    NO_PODS,
+    NO_SECRETS,
+    NOT_SET,
+    SET,
+    Expected,
+    RequiredProperty,
+    is_,
+    one_of,
+    without,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,43 +35,10 @@ class Item:
 
     number: str
     subject: str
-    default: Property | None = None
+    default: RequiredProperty | None = None
     option: str = ""
     note: str = ""
 
-
-def is_(value: Any) -> Expected:
-    """Expect one value."""
-    text = value if isinstance(value, str) else json.dumps(value)
-    return Expected(f"`{text}`", lambda actual: actual == value)
-
-
-def one_of(*values: str) -> Expected:
-    """Expect one of several values."""
-    return Expected(" or ".join(f"`{value}`" for value in values), lambda actual: actual in values)
-
-
-def without(*words: str) -> Expected:
-    """Expect rules of a Role that name none of some verbs and resources."""
-
-    def holds(rules: Any) -> bool:
-        named = {word for rule in rules for part in ("verbs", "resources") for word in rule[part]}
-        return bool(rules) and named.isdisjoint(words)
-
-    return Expected("without " + ", ".join(f"`{word}`" for word in words), holds)
-
-
-def _reads_no_secrets(rules: Any) -> bool:
-    verbs = {verb for rule in rules if "secrets" in rule["resources"] for verb in rule["verbs"]}
-    return verbs.isdisjoint({"get", "list", "watch", "*"})
-
-
-def _creates_no_pods(rules: Any) -> bool:
-    return all("create" not in rule["verbs"] for rule in rules if "pods" in rule["resources"])
-
-
-SET: Final = Expected("set", lambda actual: actual is not None)
-NOT_SET: Final = Expected("not set; off is the cloud's default", lambda actual: actual in (None, False))
 
 _WRITERS: Final = tuple(
     f"roles/{name}"
@@ -111,40 +59,40 @@ _RESTRICTED: Final = "`podSecurity: restricted` on a team's namespace refuses it
 _UPSTREAM: Final = "ClusterRoles come from the cloud and from the add-ons."
 
 
-def _gke(path: str, expected: Expected) -> Property:
-    return Property(_CLUSTER, path, expected)
+def _gke(path: str, expected: Expected) -> RequiredProperty:
+    return RequiredProperty(_CLUSTER, path, expected)
 
 
-def _pool(path: str, expected: Expected) -> Property:
-    return Property(_POOL, path, expected)
+def _pool(path: str, expected: Expected) -> RequiredProperty:
+    return RequiredProperty(_POOL, path, expected)
 
 
-def _aks(path: str, expected: Expected) -> Property:
-    return Property(_AKS, path, expected)
+def _aks(path: str, expected: Expected) -> RequiredProperty:
+    return RequiredProperty(_AKS, path, expected)
 
 
-def _rules(expected: Expected) -> Property:
-    return Property(_ROLE, "rules", expected)
+def _rules(expected: Expected) -> RequiredProperty:
+    return RequiredProperty(_ROLE, "rules", expected)
 
 
-def _job(path: str, expected: Expected) -> Property:
-    return Property("Job", f"spec.template.spec.{path}", expected)
+def _job(path: str, expected: Expected) -> RequiredProperty:
+    return RequiredProperty("Job", f"spec.template.spec.{path}", expected)
 
 
-_NAMESPACE: Final = Property(
+_NAMESPACE: Final = RequiredProperty(
     "kubernetes:core/v1:Namespace",
     'metadata.labels["pod-security.kubernetes.io/enforce"]',
     one_of("baseline", "restricted"),
 )
-_POLICIES: Final = Property(
+_POLICIES: Final = RequiredProperty(
     "kubernetes:networking.k8s.io/v1:NetworkPolicy", "spec.policyTypes[0]", is_("Ingress")
 )
-_NO_LOAD_BALANCER: Final = Property(
+_NO_LOAD_BALANCER: Final = RequiredProperty(
     "kubernetes:core/v1:ResourceQuota", 'spec.hard["services.loadbalancers"]', is_("0")
 )
 _TOKENS: Final = _job("automountServiceAccountToken", is_(value=False))
 _PRIVILEGED: Final = "Except in `gpu-operator`, and in existing namespaces without `podSecurity`."
-_SECRETS: Final = _rules(Expected("no reading of `secrets`", _reads_no_secrets))
+_SECRETS: Final = _rules(NO_SECRETS)
 _SECCOMP: Final = _job("securityContext.seccompProfile.type", is_("RuntimeDefault"))
 _ESCALATION: Final = _job("containers[0].securityContext.allowPrivilegeEscalation", is_(value=False))
 _WILDCARDS: Final = _rules(without("*"))
@@ -215,7 +163,7 @@ GKE: Final = (
     Item(
         "5.1.2",
         "who may push images",
-        Property(
+        RequiredProperty(
             "gcp:artifactregistry/repositoryIamMember:RepositoryIamMember",
             "role",
             one_of("roles/artifactregistry.writer", "roles/artifactregistry.reader"),
@@ -225,7 +173,7 @@ GKE: Final = (
     Item(
         "5.1.3",
         "nodes only read images",
-        Property(
+        RequiredProperty(
             "gcp:projects/iAMMember:IAMMember",
             "role",
             Expected("none that writes images", lambda role: role not in _WRITERS),
@@ -252,7 +200,7 @@ GKE: Final = (
     Item(
         "5.5.2",
         "auto-repair",
-        Property(
+        RequiredProperty(
             _POOL,
             "management.autoRepair",
             is_(value=True),
@@ -333,7 +281,7 @@ AKS: Final = (
     Item(
         "4.1.4",
         "create pods",
-        _rules(Expected("no creating of `pods`", _creates_no_pods)),
+        _rules(NO_PODS),
         option="teams[].interactive",
         note="Members create Jobs; `interactive` lets them create pods.",
     ),
@@ -369,20 +317,20 @@ AKS: Final = (
     Item(
         "5.1.2",
         "who may push images",
-        Property("azure-native:containerregistry:Registry", "adminUserEnabled", is_(value=False)),
+        RequiredProperty("azure-native:containerregistry:Registry", "adminUserEnabled", is_(value=False)),
         note="A team's members, to its own `registry`, with the role AcrPush.",
     ),
     Item(
         "5.1.3",
         "nodes only read images",
-        Property("azure-native:containerregistry:Registry", "adminUserEnabled", is_(value=False)),
+        RequiredProperty("azure-native:containerregistry:Registry", "adminUserEnabled", is_(value=False)),
         note="The nodes' identity has the role AcrPull.",
     ),
     Item("5.1.4", "only approved registries", note="Azure Policy is not set up."),
     Item(
         "5.2.1",
         "service accounts of your own",
-        Property(
+        RequiredProperty(
             "kubernetes:core/v1:ServiceAccount",
             'metadata.annotations["azure.workload.identity/client-id"]',
             SET,
@@ -396,7 +344,7 @@ AKS: Final = (
         note="By default it is reached from anywhere, and guarded by Entra.",
     ),
     Item("5.4.2", "no public endpoint", option="cloud.access.private"),
-    Item("5.4.3", "private nodes", Property(_AKS_POOL, "enableNodePublicIP", is_(value=False))),
+    Item("5.4.3", "private nodes", RequiredProperty(_AKS_POOL, "enableNodePublicIP", is_(value=False))),
     Item("5.4.4", "network policies are enforced", _aks("networkProfile.networkPolicy", is_("cilium"))),
     Item(
         "5.4.5", "TLS on load balancers", _NO_LOAD_BALANCER, note="Teams' namespaces admit no load balancers."

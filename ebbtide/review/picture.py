@@ -135,7 +135,7 @@ def _pool(pool: PoolReport, columns: _Columns, y: int) -> Box:
     nodes = f"{nodes_words(pool.nodes)} {'node' if pool.nodes.fixed == 1 else 'nodes'}, {pool.capacity}"
     machine = () if columns.machines else (pool.machine, accelerator_words(pool))
     lines = [pool.name, nodes, *(line for line in machine if line)]
-    drawn = _most(pool) <= _DRAWN
+    drawn = pool.nodes.most <= _DRAWN
     kind = {"spot": "spot", "preemptible": "spot", "queued": "queued", "flex-start": "queued"}
     height = _height(lines) + (_NODE + 9 if drawn else 0)
     return Box(
@@ -150,20 +150,12 @@ def _pool(pool: PoolReport, columns: _Columns, y: int) -> Box:
     )
 
 
-def _least(pool: PoolReport) -> int:
-    return pool.nodes.minimum or 0 if pool.nodes.fixed is None else pool.nodes.fixed
-
-
-def _most(pool: PoolReport) -> int:
-    return max(_least(pool), pool.nodes.maximum or 0)
-
-
 def _nodes(pool: PoolReport, left: int, y: int) -> tuple[str, str]:
     """Return the squares of the minimum, and those above it."""
     squares = [
-        f"M{left + number * (_NODE + 2)} {y}h{_NODE}v{_NODE}h-{_NODE}z" for number in range(_most(pool))
+        f"M{left + number * (_NODE + 2)} {y}h{_NODE}v{_NODE}h-{_NODE}z" for number in range(pool.nodes.most)
     ]
-    return "".join(squares[: _least(pool)]), "".join(squares[_least(pool) :])
+    return "".join(squares[: pool.nodes.idle]), "".join(squares[pool.nodes.idle :])
 
 
 def _machine(pool: PoolReport, box: Box, columns: _Columns) -> Box | None:

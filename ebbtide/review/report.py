@@ -2,18 +2,13 @@
 
 from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict
-
+from ebbtide.documents import DocumentPart
 from ebbtide.preview.report import CloudQuotaReport, CostReport, FindingReport, Preview
 
 VERSION: Final = "ebbtide.dev/review/v1"
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-
-class FieldChangeReport(_Part):
+class FieldChangeReport(DocumentPart):
     """A changed input of a resource."""
 
     path: str
@@ -26,7 +21,7 @@ class FieldChangeReport(_Part):
     """True if this change forces the replacement."""
 
 
-class ChangeReport(_Part):
+class ChangeReport(DocumentPart):
     """A resource that the update changes."""
 
     action: Literal["create", "update", "replace", "delete"]
@@ -43,7 +38,7 @@ class ChangeReport(_Part):
     """Changed inputs; empty for a created or deleted resource."""
 
 
-class DifferenceReport(_Part):
+class DifferenceReport(DocumentPart):
     """Changes from an earlier version of the stack."""
 
     against: str
@@ -60,7 +55,7 @@ class DifferenceReport(_Part):
     """Cloud quotas of the earlier version."""
 
 
-class Review(_Part):
+class Review(DocumentPart):
     """A preview of a stack, its difference from an earlier version, and policy findings."""
 
     version: Literal["ebbtide.dev/review/v1"] = VERSION

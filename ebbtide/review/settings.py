@@ -11,8 +11,8 @@ from pydantic import Field, ValidationError
 
 from ebbtide.model.base import Declared, Name
 from ebbtide.model.faults import DeclarationError, Fault
-from ebbtide.model.paths import path_text, position
 from ebbtide.model.shape.findings import shape_faults
+from ebbtide.paths import path_text, position
 
 KEY: Final = "ebbtide:policy"
 """The configuration key of a stack's policy."""

@@ -76,7 +76,7 @@ def never_zero(preview: Preview) -> list[str]:
     return [
         f"{pool.name} ({minimum})"
         for pool in preview.pools
-        if pool.role == "work" and (minimum := pool.nodes.fixed or pool.nodes.minimum)
+        if pool.role == "work" and (minimum := pool.nodes.idle)
     ]
 
 

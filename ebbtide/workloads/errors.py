@@ -55,6 +55,6 @@ class Problems:
             raise self.error()
 
     @property
-    def found(self) -> tuple[str, ...]:
+    def all(self) -> tuple[str, ...]:
         """The problems, in order."""
         return tuple(self._problems)

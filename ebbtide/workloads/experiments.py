@@ -91,7 +91,7 @@ def experiment(  # noqa: PLR0913 - the fields of an Experiment
     check_spaces(parameters, problems)
     _check_objective(objective_metric_name, objective_type, objective_goal, additional_metric_names, problems)
     _check_counts(max_trial_count, parallel_trial_count, max_failed_trial_count, problems)
-    if _check_algorithm(algorithm_name, settings, problems) and not problems.found:
+    if _check_algorithm(algorithm_name, settings, problems) and not problems.all:
         _check_search(algorithm_name, settings, parameters, max_trial_count, problems)
     _check_references(task, parameters, problems)
     problems.check(

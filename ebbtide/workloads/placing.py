@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from ebbtide import durations
 from ebbtide.placement import PoolProfile, Profile, ProfileError, QueueProfile
 from ebbtide.placement.profile import PRIORITY_LABEL, QUEUE_LABEL
-from ebbtide.workloads.amounts import MEBIBYTE, in_words
+from ebbtide.workloads.amounts import MEBIBYTE
 from ebbtide.workloads.errors import Problems, WorkloadError
 from ebbtide.workloads.shared_memory import check_shared_memory
 from ebbtide.workloads.tasks import Sidecar, Task
@@ -284,7 +285,7 @@ def _misfits(pool: PoolProfile, task: Task, cloud: str, *, run: bool = True) -> 
         requested = task.max_run_seconds
         if limit is not None and requested is not None and requested > limit:
             problems.add(
-                f"max_run is {in_words(requested)}, and {node} lives {in_words(limit)} at most: save "
-                "checkpoints, and write no more than that."
+                f"max_run is {durations.in_one_unit(requested)}, and {node} lives "
+                f"{durations.in_one_unit(limit)} at most: save checkpoints, and write no more than that."
             )
-    return problems.found
+    return problems.all

@@ -71,7 +71,7 @@ def sweep(
     """
     task, problems = Task(**fields), Problems()
     _check_grid(grid, problems)
-    every = [] if problems.found else points(grid)
+    every = [] if problems.all else points(grid)
     # A `$(` would be read as a reference to a variable (Kubernetes docs, dependent environment variables).
     text = _json(every).replace("$(", "$$(")
     problems.check(

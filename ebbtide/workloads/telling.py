@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final, assert_never
 
+from ebbtide import durations
 from ebbtide.invocation import command_line
 from ebbtide.placement import Profile
 from ebbtide.wording import several
@@ -22,7 +23,6 @@ from ebbtide.workloads.sweeps import POINTS
 
 _SHOWN: Final = 10
 """Maximum number of failed indexes that are listed."""
-_MINUTE: Final = 60
 
 
 def line(current: Progress) -> str:
@@ -67,17 +67,13 @@ def ending(look: Look, current: Progress, profile: Profile | None = None) -> str
     """
     name = f"{look.job.get('kind', 'Job')} {look.job['metadata']['name']}"
     length = seconds_since_made(look.job)
-    took = "" if length is None else f" after {_minutes(length)}"
+    took = "" if length is None else f" after {durations.elapsed(length)}"
     through = _hardships(current)
     if current.phase is Phase.COMPLETED:
         return f"{name} completed{took}" + (f"; {through}" if through else "") + "."
     why = f": {current.reason.rstrip('.')}" if current.reason else ""
     lines = [f"{name} failed{took}{why}." + (f" {through[0].upper()}{through[1:]}." if through else "")]
     return "\n".join([*lines, *_failures(look), *_logs(look, profile)])
-
-
-def _minutes(length: int) -> str:
-    return f"{length} s" if length < _MINUTE else f"{length // _MINUTE} min {length % _MINUTE} s"
 
 
 def _failures(look: Look) -> list[str]:

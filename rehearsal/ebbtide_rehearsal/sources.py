@@ -75,7 +75,7 @@ def link_charts(project: Path, tools: Tools, directories: Sequence[Path]) -> Non
         address: tools.path(data)
         for add_on in rehearsed().values()
         for address, data in add_on.charts.items()
-        if data in tools.found
+        if data in tools.by_name
     }
     for directory in directories:
         charts |= {chart.parent.name: chart.parent.resolve() for chart in directory.glob("*/Chart.yaml")}
@@ -102,7 +102,7 @@ def mirror(root: Path, tools: Tools, directories: Sequence[Path]) -> Mapping[str
     trees: defaultdict[Revision, list[tuple[str, Path]]] = defaultdict(list)
     for add_on in rehearsed().values():
         for data, (revision, path) in add_on.directories.items():
-            if data in tools.found:
+            if data in tools.by_name:
                 trees[revision].append((path, tools.path(data)))
     for directory in directories:
         for address, source in indexed(directory).items():

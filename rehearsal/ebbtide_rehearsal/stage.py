@@ -18,7 +18,7 @@ from ebbtide_rehearsal.cloud.azure import DIRECTORY
 from ebbtide_rehearsal.cloud.clusters import CLUSTER
 from ebbtide_rehearsal.cloud.existing import introduce
 from ebbtide_rehearsal.cloud.regions import REGIONS
-from ebbtide_rehearsal.cloud.running import Cloud
+from ebbtide_rehearsal.cloud.running import RunningCloud
 from ebbtide_rehearsal.cloud.settings import CloudSettings
 from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.control_plane.processes import Processes
@@ -44,7 +44,7 @@ class Stage:
     """
 
     directory: Path
-    cloud: Cloud
+    cloud: RunningCloud
     engine: Engine
     before: frozenset[str]
     tools: Tools
@@ -156,8 +156,8 @@ def stage(
                 }
             )
         )
-        with_tools = replace(settings, tools={name: str(tool.path) for name, tool in tools.found.items()})
-        cloud = ending.enter_context(Cloud(directory, with_tools))
+        with_tools = replace(settings, tools={name: str(tool.path) for name, tool in tools.by_name.items()})
+        cloud = ending.enter_context(RunningCloud(directory, with_tools))
         engine = Engine(
             files,
             pulumi=tools.path("pulumi"),

@@ -11,7 +11,8 @@ from ebbtide.placement.derive import profile
 from ebbtide.preview.build_report import preview_of
 from ebbtide.recording.recording import Recording
 from ebbtide.recording.values import at
-from ebbtide.review.benchmarks import BENCHMARKS, Item, Property
+from ebbtide.review.benchmarks import BENCHMARKS, Item
+from ebbtide.review.expectations import RequiredProperty
 from ebbtide.workloads.jobs import job
 from tests.declarations import BASES, Declaration
 from tests.running import full, manifest
@@ -55,7 +56,7 @@ def test_a_default_is_what_every_resource_has(
     benchmark: str, item: Item, recordings: Mapping[str, Recording]
 ) -> None:
     """The type occurs, and none of its resources has another value."""
-    cloud, decides = CLOUDS[benchmark], cast("Property", item.default)
+    cloud, decides = CLOUDS[benchmark], cast("RequiredProperty", item.default)
     values = [at(dict(inputs), decides.path) for inputs in inputs_of(recordings[cloud], cloud, decides.type)]
     assert values, decides.type
     assert [value for value in values if not decides.expected.holds(value)] == []

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ebbtide.model import physical_names
-from ebbtide.model.physical_names import Limit, account_name, fitting
+from ebbtide.model.physical_names import NameLimit, account_name, fitting
 from ebbtide.recording.recording import Recording, Resource
 from tests.declarations import BASES, Declaration, changed
 from tests.synth import synth
@@ -168,12 +168,12 @@ def test_names_fit_for_every_valid_declaration(cloud: str, data: st.DataObject) 
 _FITTED = [
     limit
     for limit in vars(physical_names).values()
-    if isinstance(limit, Limit) and re.fullmatch(f"[{limit.characters}]", "-")
+    if isinstance(limit, NameLimit) and re.fullmatch(f"[{limit.characters}]", "-")
 ]
 
 
 @given(st.sampled_from(_FITTED), st.from_regex(r"[a-z][-a-z0-9_.:]{0,130}[a-z0-9]", fullmatch=True))
-def test_any_name_is_made_to_fit(limit: Limit, name: str) -> None:
+def test_any_name_is_made_to_fit(limit: NameLimit, name: str) -> None:
     """A name that fits stays; another one is within the limit, and ends in a hash of the whole."""
     fitted = fitting(name, limit)
     assert limit.holds(fitted)

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from ebbtide.model import declare
-from ebbtide.model.registries import image_prefix, registry_name
 from ebbtide.placement import Profile, ProfileError
 from ebbtide.placement.derive import profile
+from ebbtide.placement.registries import image_prefix, registry_name
 from ebbtide.recording.recording import Recording, Resource
 from tests.declarations import BASES, Declaration, changed
 from tests.running import manifest

@@ -74,8 +74,8 @@ from kfp import local
 folder, name, pipeline, results, runs = sys.argv[1:]
 sys.path.insert(0, folder)
 local.init(local.SubprocessRunner(use_venv=False), pipeline_root=results)
-found = getattr(importlib.import_module(name), pipeline)
-ended = [found(**arguments) for arguments in json.loads(runs)]
+loaded = getattr(importlib.import_module(name), pipeline)
+ended = [loaded(**arguments) for arguments in json.loads(runs)]
 print("\\n" + json.dumps([dict(run.outputs) for run in ended], default=str))
 """
 

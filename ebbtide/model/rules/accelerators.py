@@ -16,7 +16,8 @@ from ebbtide.catalog import (
 from ebbtide.model.faults import Fault, did_you_mean
 from ebbtide.model.pool import Accelerator
 from ebbtide.model.rules.rule import PoolIn, PoolRule
-from ebbtide.model.rules.words import called, either
+from ebbtide.model.rules.words import called
+from ebbtide.wording import or_list
 
 _NO_POOL = "The node pool could not be created."
 _DECLARE = "Write a known type, or declare the accelerators with the machine."
@@ -43,7 +44,7 @@ def _carriers(cloud: CloudKind, accelerator: str) -> str:
     """Machine types that carry an accelerator type, a few of them where there are many."""
     own = _built_in(cloud).get(accelerator, [])
     if own:
-        return either(own) if len(own) <= _SOME else f"one of {', '.join(own[:_SOME])} and so on"
+        return or_list(own) if len(own) <= _SOME else f"one of {', '.join(own[:_SOME])} and so on"
     return "one of the n1 series, such as n1-standard-8"
 
 
@@ -70,9 +71,9 @@ def _is_known(pool: PoolIn) -> Iterator[Fault]:
     own = [pool.machine.accelerator] if pool.machine and pool.machine.accelerator else []
     meant = short_for(accelerator.type, own) or short_for(accelerator.type, _known_types(cloud))
     near = (
-        f"; did you mean {either(meant)}?" if meant else did_you_mean(accelerator.type, _known_types(cloud))
+        f"; did you mean {or_list(meant)}?" if meant else did_you_mean(accelerator.type, _known_types(cloud))
     )
-    fix = f"Write type: {either(meant)}." if meant else _DECLARE
+    fix = f"Write type: {or_list(meant)}." if meant else _DECLARE
     yield Fault(
         pool.at("accelerator.type"),
         f"No accelerator {accelerator.type} is known on {called(cloud)}{near}",
@@ -127,9 +128,9 @@ def _count_fits(pool: PoolIn) -> Iterator[Fault]:
             if counts and count not in counts:
                 yield Fault(
                     pool.at("accelerator.count"),
-                    f"{machine.name} can carry {either(counts)} of {kind}, not {count}.",
+                    f"{machine.name} can carry {or_list(counts)} of {kind}, not {count}.",
                     _NO_POOL,
-                    f"Write count: {either(counts)}.",
+                    f"Write count: {or_list(counts)}.",
                 )
             elif not counts:
                 yield Fault(

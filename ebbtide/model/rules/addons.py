@@ -9,7 +9,8 @@ from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
 from ebbtide.model.pool import Pool, TaintEffect
 from ebbtide.model.rules.rule import ClusterRule, PoolIn, Severity, pools_of
-from ebbtide.model.rules.words import both, called
+from ebbtide.model.rules.words import called
+from ebbtide.wording import and_list
 
 _PIPELINES = "kubeflow/pipelines 2.17.0"
 _KATIB = "kubeflow/katib 0.19.0"
@@ -32,7 +33,7 @@ def _somewhere_untainted(cluster: Cluster) -> Iterator[Fault]:
         if hard:
             yield Fault(
                 pool.at(f"taints[{hard[0]}]"),
-                f"The pods of {both(makers)} tolerate no taint, and every pool has one.",
+                f"The pods of {and_list(makers)} tolerate no taint, and every pool has one.",
                 "They would stay pending, and nothing would run.",
                 "Leave taints out here, or write taints: [] on a work pool that they may use.",
             )
@@ -147,7 +148,7 @@ def _data_on_spot(cluster: Cluster) -> Iterator[Fault]:
         if isinstance(pool.pool.capacity, Spot | Preemptible):
             yield Fault(
                 pool.at("capacity"),
-                f"The databases of {both(keepers)} stand on nodes that are taken back.",
+                f"The databases of {and_list(keepers)} stand on nodes that are taken back.",
                 "Each time, pipelines and experiments stand still until another node is there.",
                 "Leave capacity out, unless that is worth the lower price.",
             )
@@ -165,7 +166,7 @@ def _data_in_one_zone(cluster: Cluster) -> Iterator[Fault]:
         if _spread(pool):
             yield Fault(
                 pool.at("zones"),
-                f"The system pool spans zones, and a disk of {both(keepers)} stands in one of them.",
+                f"The system pool spans zones, and a disk of {and_list(keepers)} stands in one of them.",
                 "When the node there goes, its database waits for another in that zone.",
                 "Write zones: with a single zone.",
             )

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from ebbtide.catalog import CLOUD_SPECS, CloudKind, boot_disk_types
 from ebbtide.model.faults import Fault, did_you_mean
 from ebbtide.model.rules.rule import PoolIn, PoolRule
-from ebbtide.model.rules.words import called, either
+from ebbtide.model.rules.words import called
+from ebbtide.wording import or_list
 
 _NO_POOL = "The node pool could not be created."
 
@@ -17,7 +18,7 @@ def _image(pool: PoolIn) -> Iterator[Fault]:
             pool.at("image"),
             f"{called(pool.site.cloud)} has no image {pool.pool.image}.",
             _NO_POOL,
-            f"Write {either(images)}, or leave image out for {images[0]}.",
+            f"Write {or_list(images)}, or leave image out for {images[0]}.",
         )
 
 
@@ -33,7 +34,7 @@ def _disk_type(pool: PoolIn) -> Iterator[Fault]:
     else:
         problem = f"{called(cloud)} has no disk type {written}{did_you_mean(written, of_cloud)}"
     yield Fault(
-        pool.at("disk.type"), problem, _NO_POOL, f"Write {either(types)}, or leave it out for {types[0]}."
+        pool.at("disk.type"), problem, _NO_POOL, f"Write {or_list(types)}, or leave it out for {types[0]}."
     )
 
 

@@ -12,7 +12,7 @@ from ebbtide.model.cloud import Aks, Cloud, Gke
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
 from ebbtide.model.rules.rule import ClusterRule, Severity, pools_of
-from ebbtide.model.rules.words import both
+from ebbtide.wording import and_list
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def _service_account(cluster: Cluster) -> Iterator[Fault]:
     pools = [pool for pool in pools_of(cluster) if pool.pool.service_account is None]
     if not isinstance(cloud, Gke) or cloud.existing is None or not pools:
         return
-    names = both([pool.pool.name for pool in pools])
+    names = and_list([pool.pool.name for pool in pools])
     has = "has" if len(pools) == 1 else "have"
     email = f"gke-nodes@{account_host(cloud.project)}"
     yield Fault(

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 
+from ebbtide import durations
 from ebbtide.catalog import CloudKind, machine_series
 from ebbtide.model.base import Declared
 from ebbtide.model.capacity import FlexStart, OnDemand, Preemptible, Queued, Reservation, Spot
@@ -13,7 +14,6 @@ from ebbtide.model.faults import Fault
 from ebbtide.model.gpus import accelerators_of, has_tpus
 from ebbtide.model.nodes import most_nodes
 from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule, Severity
-from ebbtide.model.rules.words import span
 
 _SCHEDULED = (FlexStart, Queued)
 _ALL = (OnDemand, Spot, Preemptible, FlexStart, Queued, Reservation)
@@ -69,12 +69,12 @@ def _run_duration(pool: PoolIn) -> str | None:
     capacity = pool.pool.capacity
     run = capacity.max_run_duration if isinstance(capacity, FlexStart | Queued) else None
     within = run is None or _SHORTEST_RUN <= run <= _LONGEST_RUN
-    return None if within or run is None else span(run)
+    return None if within or run is None else durations.in_one_unit(run)
 
 
 def _grace(pool: PoolIn) -> str | None:
     grace = pool.pool.shutdown_grace
-    return span(grace) if grace is not None else None
+    return durations.in_one_unit(grace) if grace is not None else None
 
 
 def _grace_out_of_range(pool: PoolIn) -> str | None:

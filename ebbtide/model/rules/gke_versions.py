@@ -17,20 +17,20 @@ class Needed:
 
     Attributes:
         what: what it is, in a sentence.
-        field: field by which it is asked for.
-        asked: whether a pool asks for it.
+        field: field that requests it.
+        is_requested: true if a pool requests it.
         pin: name of the version in the catalog's `PINS`.
     """
 
     what: str
     field: str
-    asked: Callable[[PoolIn], bool]
+    is_requested: Callable[[PoolIn], bool]
     pin: str
 
     def check(self, pool: PoolIn) -> Iterator[Fault]:
         """Return a fault if the pool uses the feature and its version is pinned to an earlier one."""
         pinned, least = pool.site.kubernetes_version, PINS[self.pin].version
-        if pinned is not None and self.asked(pool) and is_earlier(pinned, least):
+        if pinned is not None and self.is_requested(pool) and is_earlier(pinned, least):
             yield Fault(
                 pool.at(self.field),
                 f"GKE has {self.what} from {least} on, and kubernetesVersion is {pinned}.",
@@ -54,19 +54,19 @@ NEEDED = (
     Needed(
         what="queued provisioning and flex-start",
         field="capacity",
-        asked=lambda pool: _scheduled(pool) and not has_tpus(pool.pool, pool.site),
+        is_requested=lambda pool: _scheduled(pool) and not has_tpus(pool.pool, pool.site),
         pin="gke-queued-provisioning",
     ),
     Needed(
         what="queued provisioning and flex-start for TPUs",
         field="capacity",
-        asked=lambda pool: _scheduled(pool) and has_tpus(pool.pool, pool.site),
+        is_requested=lambda pool: _scheduled(pool) and has_tpus(pool.pool, pool.site),
         pin="gke-tpu-flex-start",
     ),
     Needed(
         what="a longer shutdown of spot nodes",
         field="shutdownGrace",
-        asked=lambda pool: pool.pool.shutdown_grace is not None,
+        is_requested=lambda pool: pool.pool.shutdown_grace is not None,
         pin="gke-shutdown-grace",
     ),
 )

@@ -7,10 +7,10 @@ from ebbtide.catalog import CLOUD_SPECS, CloudKind
 from ebbtide.model.capacity import Queued, Spot
 from ebbtide.model.faults import Fault
 from ebbtide.model.gpus import accelerators_of
-from ebbtide.model.paths import path_text
 from ebbtide.model.pool import TaintEffect
 from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule, Severity
 from ebbtide.model.rules.syntax import Syntax, Texts, pool_rules
+from ebbtide.paths import path_text
 
 DNS_LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
 """A DNS-1123 label."""

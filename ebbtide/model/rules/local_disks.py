@@ -6,7 +6,7 @@ from ebbtide.catalog import CloudKind, LocalSsds, has_temporary_disk, local_ssds
 from ebbtide.model.faults import Fault
 from ebbtide.model.pool import Pool
 from ebbtide.model.rules.rule import PoolIn, PoolRule
-from ebbtide.model.rules.words import either
+from ebbtide.wording import or_list
 
 _NO_POOL = "The node pool could not be created."
 _DOCS = "GKE docs, local-ssd (2026); catalog/data/local_ssds.csv"
@@ -53,7 +53,7 @@ def _count(pool: PoolIn) -> Iterator[Fault]:
         elif known is not None and count is not None and count not in known.counts:
             yield Fault(
                 pool.at(f"{field}.localSsdCount"),
-                f"{name} has {either(known.counts)} local SSDs, not {count}.",
+                f"{name} has {or_list(known.counts)} local SSDs, not {count}.",
                 _NO_POOL,
                 "Leave localSsdCount out." if known.fixed else f"Write localSsdCount: {_choice(known)}.",
             )
@@ -65,7 +65,7 @@ def _other(name: str) -> str:
 
 
 def _choice(known: LocalSsds | None) -> str:
-    return either(known.counts) if known else "1, for example"
+    return or_list(known.counts) if known else "1, for example"
 
 
 def _temporary(pool: PoolIn) -> Iterator[Fault]:

@@ -10,7 +10,7 @@ from ebbtide.model.cloud import Aks, Gke
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault, did_you_mean
 from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule, Severity
-from ebbtide.model.rules.words import both, either
+from ebbtide.wording import and_list, or_list
 
 _GKE_REGION = re.compile(r"[a-z]+-[a-z]+[0-9]+")
 _AKS_REGION = re.compile(r"[a-z]+[0-9]*")
@@ -28,7 +28,7 @@ def _gke_location(cluster: Cluster) -> Iterator[Fault]:
     if zones := locations.zones(region):
         yield Fault(
             _PATH,
-            f"{region} has no zone {location}: it has {both(zones)}.",
+            f"{region} has no zone {location}: it has {and_list(zones)}.",
             _NO_CLUSTER,
             f"Write one of them, or {region} for a regional cluster. Add the zone to cloud.regions "
             f"{_BEHIND}.",
@@ -155,7 +155,7 @@ def _gke_zones(pool: PoolIn) -> Iterator[Fault]:
                 path,
                 f"{region} has no zone {zone}.",
                 _NO_POOL,
-                f"Write {either(zones)}. Add the zone to cloud.regions {_BEHIND}.",
+                f"Write {or_list(zones)}. Add the zone to cloud.regions {_BEHIND}.",
             )
 
 
@@ -181,7 +181,7 @@ def _aks_zones(pool: PoolIn) -> Iterator[Fault]:
             f"AKS has no zone {zone} in {region}.",
             _NO_POOL,
             "Write zones by their number: "
-            + either([f'"{known}"' for known in zones or ("1", "2", "3")])
+            + or_list([f'"{known}"' for known in zones or ("1", "2", "3")])
             + ".",
         )
 

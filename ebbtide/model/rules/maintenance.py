@@ -4,13 +4,13 @@ import re
 from collections.abc import Iterator
 from datetime import timedelta
 
+from ebbtide import durations
 from ebbtide.catalog import CloudKind
 from ebbtide.model.cloud import Aks
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
 from ebbtide.model.maintenance import DAYS
 from ebbtide.model.rules.rule import ClusterRule
-from ebbtide.model.rules.words import span
 
 _PATH = "cloud.maintenance"
 _GKE_DOCS = "GKE docs, maintenance-windows-and-exclusions (2026)"
@@ -38,7 +38,7 @@ def _window(cluster: Cluster) -> Iterator[Fault]:
     if not _LEAST <= window.duration <= _MOST:
         yield Fault(
             f"{_PATH}.window.duration",
-            f"A window of {span(window.duration)} is not from 4 to 24 hours long.",
+            f"A window of {durations.in_one_unit(window.duration)} is not from 4 to 24 hours long.",
             "No upgrade would be made in it, or the cloud refuses it.",
             "Write 4h to 24h.",
         )
@@ -59,10 +59,11 @@ def _gke_window(cluster: Cluster) -> Iterator[Fault]:
     window = maintenance.window
     days = 4 * len(set(window.days)) if window.days else 32
     if _LEAST <= window.duration <= _MOST and days * window.duration < _LEAST_IN_MONTH:
-        least = span(_LEAST_IN_MONTH / days)
+        least = durations.in_one_unit(_LEAST_IN_MONTH / days)
         yield Fault(
             f"{_PATH}.window.duration",
-            f"The window is open for {span(days * window.duration)} in 32 days, and GKE wants 48 hours.",
+            f"The window is open for {durations.in_one_unit(days * window.duration)} in 32 days, and GKE "
+            "wants 48 hours.",
             _NO_CLUSTER,
             f"Write duration: {least} or longer, or more days.",
         )
@@ -83,7 +84,7 @@ def _aks_window(cluster: Cluster) -> Iterator[Fault]:
     if window.duration.seconds % 3600:
         yield Fault(
             f"{_PATH}.window.duration",
-            f"AKS has no window of {span(window.duration)}: it counts whole hours.",
+            f"AKS has no window of {durations.in_one_unit(window.duration)}: it counts whole hours.",
             _NO_CLUSTER,
             "Write whole hours, such as 4h.",
         )

@@ -6,7 +6,8 @@ from ebbtide.catalog import CloudKind, Offering
 from ebbtide.catalog.clouds import region_of
 from ebbtide.model.faults import Fault
 from ebbtide.model.rules.rule import PoolIn, PoolRule, Severity
-from ebbtide.model.rules.words import both, called, either
+from ebbtide.model.rules.words import called
+from ebbtide.wording import and_list, or_list
 
 _SOME = 4
 
@@ -36,7 +37,7 @@ def _is_offered(pool: PoolIn) -> Iterator[Fault]:
     if missing:
         yield Fault(
             pool.at("zones" if pool.pool.zones else "machine"),
-            f"{_hardware(offering, pool)} is not listed in {both(missing)} by Ebbtide's table of "
+            f"{_hardware(offering, pool)} is not listed in {and_list(missing)} by Ebbtide's table of "
             f"{offering.as_of}.",
             f"Where the table is right, {called(pool.site.cloud)} refuses the node pool after the rest of "
             "the stack is created.",
@@ -59,7 +60,7 @@ def _fix(offering: Offering, pool: PoolIn) -> str:
     if zones and pool.site.cloud is CloudKind.GKE:
         return f"Write zones: [{', '.join(zones)}]. {known}"
     listed = _nearest(offering.locations, region)
-    return f"Write a location that has it, such as {either(listed)}. {known}"
+    return f"Write a location that has it, such as {or_list(listed)}. {known}"
 
 
 def _nearest(listed: Sequence[str], region: str) -> list[str]:

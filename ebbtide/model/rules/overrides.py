@@ -10,11 +10,11 @@ from ebbtide.catalog import CLOUD_SPECS, CloudKind
 from ebbtide.invocation import pip_install
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault, did_you_mean
-from ebbtide.model.paths import path_keys, path_text
 from ebbtide.model.rules.derived_inputs import CLUSTERS, POOLS, Overridable
 from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule
-from ebbtide.model.rules.words import either
 from ebbtide.model.shape.findings import described
+from ebbtide.paths import path_keys, path_text
+from ebbtide.wording import or_list
 
 if TYPE_CHECKING:
     from ebbtide.provider_schema import Property
@@ -182,7 +182,7 @@ def _unknown_word(at: _At, value: str, words: list[str]) -> Fault:
         at.path,
         f"{at.shown} cannot be {value}{did_you_mean(value, words)}",
         _REFUSED,
-        f"Write {either(words)}.",
+        f"Write {or_list(words)}.",
     )
 
 
@@ -192,7 +192,7 @@ def _unknown(at: _At, key: str, known: Mapping[str, "Property"]) -> Fault:
     if near != ".":
         fix = f"Write {near.removeprefix('; did you mean ').removesuffix('?')}."
     elif homes:
-        near, fix = ".", f"Write it under {either(homes)}."
+        near, fix = ".", f"Write it under {or_list(homes)}."
     elif len(known) <= _TOO_MANY:
         fix = f"Write one of {', '.join(known)}, or leave it out."
     else:

@@ -10,7 +10,8 @@ from ebbtide.model.gpus import pools_left_to_us
 from ebbtide.model.nodes import daemons, most_nodes, offered
 from ebbtide.model.pool import Pool
 from ebbtide.model.rules.rule import ClusterRule, Severity, pools_of
-from ebbtide.model.rules.words import both, dollars
+from ebbtide.model.rules.words import dollars
+from ebbtide.wording import and_list
 
 
 def _workloads(cluster: Cluster) -> list[tuple[str, Footprint, int]]:
@@ -31,7 +32,7 @@ def what_runs_there(cluster: Cluster) -> tuple[str, Resources]:
         for _ in range(copies):
             need += item.requests
     own = [] if existing else ["the cluster's own pods"]
-    return both([*own, *(title for title, _, _ in workloads)] or ["nothing"]), need
+    return and_list([*own, *(title for title, _, _ in workloads)] or ["nothing"]), need
 
 
 def largest_pod(cluster: Cluster) -> Resources:

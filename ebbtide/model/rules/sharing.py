@@ -9,8 +9,8 @@ from ebbtide.model.faults import Fault
 from ebbtide.model.gpus import cloud_installs, shares
 from ebbtide.model.pool import Accelerator
 from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule, Severity, pools_of
-from ebbtide.model.rules.words import called, either
-from ebbtide.wording import several
+from ebbtide.model.rules.words import called
+from ebbtide.wording import or_list, several
 
 _NO_POOL = "The node pool could not be created."
 _MIG_DOCS = (
@@ -36,7 +36,7 @@ def _can_be_divided(pool: PoolIn) -> Iterator[Fault]:
     elsewhere = (field == "gpuPartitionSize") is not (cloud is CloudKind.GKE)
     if elsewhere or not partition or partition in known:
         return
-    fix = f"Write {either(list(known))}." if known else f"Leave {field} out."
+    fix = f"Write {or_list(list(known))}." if known else f"Leave {field} out."
     problem = (
         f"{called(cloud)} cannot divide {accelerator.type} into {partition}."
         if known

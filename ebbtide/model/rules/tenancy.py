@@ -10,8 +10,8 @@ from ebbtide.model.queues import queues_of
 from ebbtide.model.rules.kubernetes import DNS_LABEL, DNS_LABEL_WORDS, NAMES_SOURCE
 from ebbtide.model.rules.rule import ClusterRule, PoolRule, Severity
 from ebbtide.model.rules.syntax import Syntax, Texts, cluster_rules
-from ebbtide.model.rules.words import both
 from ebbtide.model.tenancy import Team
+from ebbtide.wording import and_list
 
 _MOST_POOLS = 64
 _KUEUE = "Kueue 0.19.2, ClusterQueue v1beta2 (2026-08-20)"
@@ -125,7 +125,7 @@ def _one_accelerator_type(cluster: Cluster) -> Iterator[Fault]:
         if len(accelerators) > 1:
             yield Fault(
                 f"queues[{index}].pools",
-                f"The queue leads to different accelerators, {both(accelerators)}.",
+                f"The queue leads to different accelerators, {and_list(accelerators)}.",
                 "A job may land on the lesser one.",
                 "Write a queue for each type, unless any of them will do.",
             )

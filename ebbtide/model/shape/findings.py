@@ -10,7 +10,6 @@ from pydantic_core import ErrorDetails
 
 from ebbtide.model.add_on import AddOn
 from ebbtide.model.faults import Fault, did_you_mean
-from ebbtide.model.paths import path_text
 from ebbtide.model.pool import Taint
 from ebbtide.model.shape.places import (
     Location,
@@ -22,6 +21,7 @@ from ebbtide.model.shape.places import (
     words_of,
 )
 from ebbtide.model.shape.unknown_keys import unknown_key
+from ebbtide.paths import path_text
 
 UNREADABLE = "The declaration cannot be read as it stands."
 
@@ -129,7 +129,7 @@ _TAINT = re.compile(r"(?P<key>[^=:\s]+)(=(?P<value>[^=:\s]*))?(:(?P<effect>\w+))
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ShapeFinding:
     """A fault of shape, and what has to go for the rest to be read.
 
     Attributes:
@@ -337,28 +337,28 @@ _CHECKS: dict[str, _Check] = {
 """The id of the rule that each of pydantic's errors breaks, and the fault to report."""
 
 
-def _unknown(location: Location, whole: type[BaseModel]) -> Finding:
+def _unknown(location: Location, whole: type[BaseModel]) -> ShapeFinding:
     known = tuple(aliases_of(location.owner)) if location.owner else ()
     reading = unknown_key(location, whole, known)
     meant = path_text((*location.keys[:-1], reading.meant)) if reading.meant else ""
     fault = Fault(location.path, reading.problem, reading.consequence, reading.fix, rule="known-key")
-    return Finding(fault, location, meant)
+    return ShapeFinding(fault, location, meant)
 
 
-def findings(model: type[BaseModel], error: ValidationError, written: object) -> tuple[Finding, ...]:
+def findings(model: type[BaseModel], error: ValidationError, written: object) -> tuple[ShapeFinding, ...]:
     """Every fault of shape, with what `salvage` needs to know of it; arguments as for `shape_faults`."""
-    collected: list[Finding] = []
+    collected: list[ShapeFinding] = []
     for details in error.errors(include_url=False):
         location = location_of(model, details["loc"], written)
         if details["type"] == "too_short" and details["input"]:
             continue  # the items that are there have faults of their own
         if details["loc"][-1:] == ("[key]",):
-            collected.append(Finding(replace(_key_of_no_text(location), rule="value-type"), location))
+            collected.append(ShapeFinding(replace(_key_of_no_text(location), rule="value-type"), location))
         elif details["type"] in ("extra_forbidden", "invalid_key"):
             collected.append(_unknown(location, model))
         else:
             rule, fault_of = _CHECKS.get(details["type"], _OTHER)
-            collected.append(Finding(replace(fault_of(location, details), rule=rule), location))
+            collected.append(ShapeFinding(replace(fault_of(location, details), rule=rule), location))
     meant = {finding.meant for finding in collected}
     return tuple(
         finding

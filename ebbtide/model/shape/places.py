@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Union, cast, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from ebbtide.model.paths import Key, path_text
+from ebbtide.paths import Key, path_text
 
 
 @dataclass(frozen=True, slots=True)

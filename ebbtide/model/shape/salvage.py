@@ -7,9 +7,9 @@ from typing import Any, Literal, TypeVar, cast, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from ebbtide.model.paths import is_within, path_keys, path_text
-from ebbtide.model.shape.findings import Finding, findings
+from ebbtide.model.shape.findings import ShapeFinding, findings
 from ebbtide.model.shape.places import Location, aliases_of, item_of, leaf_of, models_in
+from ebbtide.paths import is_within, path_keys, path_text
 
 _ROUNDS = 4
 """Rounds of removal: the removal of a broken value can break its parent, as when a required field goes."""
@@ -81,7 +81,7 @@ def _mend(data: Any, location: Location) -> None:
         data.pop(last, None)
 
 
-def salvage(model: type[_Model], written: object, shape_findings: Iterable[Finding]) -> _Model | None:
+def salvage(model: type[_Model], written: object, shape_findings: Iterable[ShapeFinding]) -> _Model | None:
     """Read a declaration without its faults of shape.
 
     Args:

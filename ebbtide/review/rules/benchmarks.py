@@ -7,7 +7,8 @@ from typing import Final
 from ebbtide.catalog import CloudKind
 from ebbtide.recording.recording import Resource
 from ebbtide.recording.values import UNKNOWN, at, masked, revealed
-from ebbtide.review.benchmarks import BENCHMARKS, Item, Property
+from ebbtide.review.benchmarks import BENCHMARKS, Item
+from ebbtide.review.expectations import RequiredProperty
 from ebbtide.review.rules.rule import Reviewed, Rule, Violation
 from ebbtide.review.settings import Level
 
@@ -23,7 +24,7 @@ _REASON: Final = (
 )
 
 
-def _check(stack: Reviewed, cloud: CloudKind, property_: Property) -> Iterator[Violation]:
+def _check(stack: Reviewed, cloud: CloudKind, property_: RequiredProperty) -> Iterator[Violation]:
     if cloud not in stack.clouds:
         return
     for resource in stack.created(property_.type):
@@ -36,7 +37,7 @@ def _check(stack: Reviewed, cloud: CloudKind, property_: Property) -> Iterator[V
         yield Violation(stack.subject(resource), message)
 
 
-def _is_exempt(resource: Resource, property_: Property) -> bool:
+def _is_exempt(resource: Resource, property_: RequiredProperty) -> bool:
     return any(at(dict(resource.inputs), path) is True for path in property_.unless)
 
 
@@ -50,7 +51,7 @@ def _text(value: object) -> str:
 _LONGEST: Final = 40
 
 
-def _rule(benchmark: str, item: Item, property_: Property) -> Rule:
+def _rule(benchmark: str, item: Item, property_: RequiredProperty) -> Rule:
     family, cloud, *_ = benchmark.lower().split()
     return Rule(
         id=f"{family}-{cloud}-{item.number}",

@@ -18,5 +18,5 @@ def faults_of(step: Step) -> Generator[Problems]:
     problems = Problems()
     with problems.collecting():
         yield problems
-    if problems.found:
-        raise WorkloadError(*(f"Step {step.name}: {text}" for text in dict.fromkeys(problems.found)))
+    if problems.all:
+        raise WorkloadError(*(f"Step {step.name}: {text}" for text in dict.fromkeys(problems.all)))

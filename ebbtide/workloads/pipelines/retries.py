@@ -6,10 +6,11 @@ import warnings
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from ebbtide import durations
 from ebbtide.placement import Profile
 from ebbtide.placement.profile import UNCONFIGURED, UNKNOWN
 from ebbtide.placement.profile_sources import VARIABLE
-from ebbtide.workloads.amounts import in_words, seconds
+from ebbtide.workloads.amounts import seconds
 from ebbtide.workloads.pipelines.faults import faults_of
 from ebbtide.workloads.pipelines.steps import Step
 from ebbtide.workloads.pipelines.warned import PlacementWarning
@@ -72,13 +73,13 @@ def retry_disruptions(
             wait = seconds("backoff", backoff)
         with problems.collecting():
             until = seconds("longest", longest)
-        if not problems.found:
+        if not problems.all:
             begun = _begun(attempts, wait, factor, until)
             problems.check(
                 begun == attempts,
-                f"with waits from {in_words(wait)} on, each {factor:g} times the one before, {begun} of "
-                f"{attempts} attempts begin within the {in_words(until)} in which it is retried: say a "
-                "higher longest, or wait less.",
+                f"with waits from {durations.in_one_unit(wait)} on, each {factor:g} times the one before, "
+                f"{begun} of {attempts} attempts begin within the {durations.in_one_unit(until)} in which it "
+                "is retried: say a higher longest, or wait less.",
             )
     step.retry(attempts, wait, factor, until)
     doubt = _doubt(profile)

@@ -4,8 +4,8 @@ import warnings
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from ebbtide import durations
 from ebbtide.placement import PoolProfile
-from ebbtide.workloads.amounts import in_words
 from ebbtide.workloads.pipelines.needs import Requirements
 from ebbtide.workloads.pipelines.steps import Step
 
@@ -29,17 +29,18 @@ def warn(step: Step, pools: Iterable[PoolProfile], requirements: Requirements) -
 
 
 def _on(pool: PoolProfile, step: Step, requirements: Requirements, lasts: int) -> Iterator[str]:
+    length = durations.in_one_unit(lasts)
     if pool.interruptible and lasts >= LONG and not (step.has_retries or requirements.checkpoints):
         yield (
-            f"lasts {in_words(lasts)} on {pool.capacity} pool {pool.name} with neither retries nor "
+            f"lasts {length} on {pool.capacity} pool {pool.name} with neither retries nor "
             f"checkpoints, so that a preemption ends the run: {_AGAIN}, and say checkpoints=True once it "
             "saves them."
         )
     limit = pool.max_run_seconds
     if limit is not None and lasts > limit and not (step.has_retries and requirements.checkpoints):
         yield (
-            f"lasts {in_words(lasts)}, and a node of pool {pool.name} lives {in_words(limit)} at most: save "
-            f"checkpoints, say checkpoints=True, and {_AGAIN}."
+            f"lasts {length}, and a node of pool {pool.name} lives {durations.in_one_unit(limit)} at most: "
+            f"save checkpoints, say checkpoints=True, and {_AGAIN}."
         )
 
 
@@ -47,6 +48,7 @@ def _retried(step: Step, lasts: int) -> Iterator[str]:
     until = step.retried_seconds
     if until is not None and lasts > until:
         yield (
-            f"lasts {in_words(lasts)}, and is retried no longer than {in_words(until)} after its first "
-            "attempt began: say a higher longest to retry_disruptions, or backoff_max_duration to set_retry."
+            f"lasts {durations.in_one_unit(lasts)}, and is retried no longer than "
+            f"{durations.in_one_unit(until)} after its first attempt began: say a higher longest to "
+            "retry_disruptions, or backoff_max_duration to set_retry."
         )

@@ -7,7 +7,7 @@ from ebbtide_rehearsal.cloud.store import Store
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class ApiFailure:
     """The effect of injected failures on a call.
 
     Attributes:
@@ -19,7 +19,7 @@ class Failure:
     message: str | None = None
 
 
-def failure(store: Store, operation: str, type_: str, name: str) -> Failure:
+def failure(store: Store, operation: str, type_: str, name: str) -> ApiFailure:
     """Apply the failures that are injected for a call.
 
     Args:
@@ -33,7 +33,7 @@ def failure(store: Store, operation: str, type_: str, name: str) -> Failure:
     error = store.strike(API_ERROR, *targets)
     if error is not None:
         store.say("api-error", f"The API fails to {operation} {name}.", call=targets[1])
-    return Failure(
+    return ApiFailure(
         seconds=float(slow.details["seconds"]) if slow is not None else 0,
         message=str(error.details["message"]) if error is not None else None,
     )

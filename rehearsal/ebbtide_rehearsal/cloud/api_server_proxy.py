@@ -19,7 +19,7 @@ from aiohttp import ClientSession, ClientTimeout, TCPConnector, web
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
-from ebbtide_rehearsal.cloud.api_failures import Failure, failure
+from ebbtide_rehearsal.cloud.api_failures import ApiFailure, failure
 from ebbtide_rehearsal.cloud.faults import API_ERROR, SLOW
 from ebbtide_rehearsal.cloud.pools import is_stopped
 from ebbtide_rehearsal.cloud.store import Store
@@ -130,17 +130,17 @@ class ApiServerProxy:
             await response.write_eof()
             return response
 
-    def _failure(self, method: str, url: URL) -> Failure:
+    def _failure(self, method: str, url: URL) -> ApiFailure:
         """Apply injected failures to a call of the provider; not to previews, nor to lists and watches."""
         operation, match = _OPERATIONS.get(method), _OBJECT.fullmatch(url.path)
         injected = self._store.faults(API_ERROR) or self._store.faults(SLOW)
         if not injected or operation is None or match is None or "dryRun" in url.query:
-            return Failure()
+            return ApiFailure()
         if match["name"] is None and operation != "create":
-            return Failure()
+            return ApiFailure()
         resource = self._discovery.at(match["core"] or match["group"], match["plural"])
         if resource is None:
-            return Failure()
+            return ApiFailure()
         # Server-side apply creates what is missing.
         if method == "PATCH" and self._plane.api.find(url.path) is None:
             operation = "create"
@@ -155,5 +155,5 @@ def _forwarded(headers: CIMultiDictProxy[str]) -> CIMultiDict[str]:
 
 def _refusal(message: str) -> web.Response:
     """Build an error response in the API server's form."""
-    status = {"apiVersion": "v1", "kind": "Status", "status": "Failure", "reason": "InternalError"}
+    status = {"apiVersion": "v1", "kind": "Status", "status": "ApiFailure", "reason": "InternalError"}
     return web.json_response({**status, "message": message, "code": 500}, status=500)

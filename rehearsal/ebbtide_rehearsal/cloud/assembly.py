@@ -11,7 +11,7 @@ from ebbtide_rehearsal.cloud.azure import AzureProvider
 from ebbtide_rehearsal.cloud.control_planes import ControlPlanes
 from ebbtide_rehearsal.cloud.existing import make
 from ebbtide_rehearsal.cloud.gcp import Gcp
-from ebbtide_rehearsal.cloud.nodes.loop import Nodes
+from ebbtide_rehearsal.cloud.nodes.loop import NodeLoop
 from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
 from ebbtide_rehearsal.cloud.provider import Provider
 from ebbtide_rehearsal.cloud.settings import CloudSettings
@@ -46,9 +46,9 @@ def assembled(directory: Path, settings: CloudSettings, store: Store) -> Generat
         RefusedError: a resource that is declared as existing cannot be created.
     """
 
-    def nodes(identity: str, cloud: Literal["gke", "aks"], plane: ControlPlane) -> Nodes:
+    def nodes(identity: str, cloud: Literal["gke", "aks"], plane: ControlPlane) -> NodeLoop:
         pods = plane.plan.directory / "processes"
-        return Nodes(identity, cloud, plane.api, store, pods, NodeSettings.at(settings.speed))
+        return NodeLoop(identity, cloud, plane.api, store, pods, NodeSettings.at(settings.speed))
 
     clusters = ControlPlanes(directory, Path(os.environ["SSL_CERT_FILE"]), settings, store, nodes)
     try:

@@ -10,7 +10,7 @@ from ebbtide_rehearsal.cloud.api_server_proxy import ApiServerProxy
 from ebbtide_rehearsal.cloud.clusters import BEHIND, CLUSTER, DISK, Endpoint
 from ebbtide_rehearsal.cloud.credential_plugins import write_credential_plugins
 from ebbtide_rehearsal.cloud.store import Resource, Store
-from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneSettings, Tools
+from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneSettings, ControlPlaneTools
 
 _OPEN: Final = frozenset({443, 10250})
 """The ports on which nodes of a private GKE cluster let the control plane in (GKE docs, private clusters)."""
@@ -51,7 +51,7 @@ class ControlPlanes:
     """See `Clusters`."""
 
     def __init__(
-        self, directory: Path, trusted: Path, tools: Tools, store: Store, controllers: Controllers
+        self, directory: Path, trusted: Path, tools: ControlPlaneTools, store: Store, controllers: Controllers
     ) -> None:
         """Keep control planes.
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Literal, Self
 
+from ebbtide.placement import NodeTaint
 from ebbtide.reading.facts import CapacityKind
 from ebbtide_rehearsal.cloud.store import Resource, Store
 
@@ -14,21 +15,6 @@ _STOPPED: Final = "stopped-node-pool"
 NO_ZONE: Final = "0"
 """The zone of nodes that are in none: Azure labels them with a fault domain (cloud-provider-azure docs,
 topics/availability-zones)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Taint:
-    """A taint of a node pool's nodes.
-
-    Attributes:
-        key: such as `nvidia.com/gpu`.
-        value: may be empty.
-        effect: as Kubernetes writes it: `NoSchedule`, `PreferNoSchedule` or `NoExecute`.
-    """
-
-    key: str
-    value: str
-    effect: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +57,7 @@ class NodePool:
     region: str
     zones: tuple[str, ...]
     labels: Mapping[str, str]
-    taints: tuple[Taint, ...]
+    taints: tuple[NodeTaint, ...]
     allocatable: Mapping[str, str]
     accelerator: tuple[str, int] | None
     accelerator_resource: str
@@ -149,7 +135,7 @@ def _pool(state: Mapping[str, Any]) -> NodePool:
     read: dict[str, Any] = {
         **state,
         "zones": tuple(state["zones"]),
-        "taints": tuple(Taint(**taint) for taint in state["taints"]),
+        "taints": tuple(NodeTaint(**taint) for taint in state["taints"]),
         "accelerator": tuple(state["accelerator"]) if state["accelerator"] else None,
     }
     return NodePool(**read)

@@ -17,7 +17,7 @@ _ENDING: Final = 30.0
 _SHOWN: Final = 10
 
 
-class Cloud:
+class RunningCloud:
     """Process of the fake cloud. It ends with this one: its standard input then closes."""
 
     def __init__(self, directory: Path, settings: CloudSettings) -> None:

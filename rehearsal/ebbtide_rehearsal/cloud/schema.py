@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
+from ebbtide.paths import child_path
 from ebbtide.provider_schema import alternatives, arguments, item_of, properties_of, word
 from ebbtide.recording.values import UNKNOWN, Plain, Secret
 
@@ -40,12 +41,12 @@ def _of_object(kind: type, value: Mapping[str, Plain], path: str) -> Iterator[Mi
     known = properties_of(kind)
     for name, property_ in known.items():
         if property_.required and value.get(name) is None:
-            yield Misfit(_below(path, name), "missing", word(property_.hint))
+            yield Misfit(child_path(path, name), "missing", word(property_.hint))
     for name, item in value.items():
         if name in known:
-            yield from _of(known[name].hint, item, _below(path, name))
+            yield from _of(known[name].hint, item, child_path(path, name))
         elif not name.startswith("__"):
-            yield Misfit(_below(path, name), "unknown")
+            yield Misfit(child_path(path, name), "unknown")
 
 
 def _of(hint: Any, value: Plain, path: str) -> Iterator[Misfit]:
@@ -62,10 +63,10 @@ def _of_one(hint: Any, value: Plain, path: str) -> Iterator[Misfit]:
     match word(hint):
         case "list" if isinstance(value, list):
             for index, item in enumerate(value):
-                yield from _of(item_of(hint), item, f"{path}[{index}]")
+                yield from _of(item_of(hint), item, child_path(path, index))
         case "map" if isinstance(value, dict):
             for key, item in value.items():
-                yield from _of(item_of(hint), item, f'{path}["{key}"]')
+                yield from _of(item_of(hint), item, child_path(path, key))
         case "object" if isinstance(value, dict):
             yield from _of_object(hint, value, path)
         case "any":
@@ -100,7 +101,3 @@ def _is_number(value: Plain) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _below(path: str, name: str) -> str:
-    return f"{path}.{name}" if path else name

@@ -8,9 +8,9 @@ by `program_pods`, the storage driver by `volumes`, the network between control 
 
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane, ControlPlaneSettings
 from ebbtide_rehearsal.control_plane.failures import ControlPlaneError
-from ebbtide_rehearsal.control_plane.plan import NAMES, Plan, Tools
+from ebbtide_rehearsal.control_plane.plan import NAMES, ControlPlanePlan, ControlPlaneTools
 from ebbtide_rehearsal.control_plane.stages import EXIT_CODE, RUNS, RUNS_FOR
-from ebbtide_rehearsal.control_plane.volumes import Disk, left_disks
+from ebbtide_rehearsal.control_plane.volumes import PersistentDisk, left_disks
 
 __all__ = [
     "EXIT_CODE",
@@ -19,9 +19,9 @@ __all__ = [
     "RUNS_FOR",
     "ControlPlane",
     "ControlPlaneError",
+    "ControlPlanePlan",
     "ControlPlaneSettings",
-    "Disk",
-    "Plan",
-    "Tools",
+    "ControlPlaneTools",
+    "PersistentDisk",
     "left_disks",
 ]

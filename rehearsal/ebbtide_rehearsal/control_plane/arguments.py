@@ -4,7 +4,7 @@ Sources: the command line references of Kubernetes 1.36, etcd 3.6 and kwok 0.8.
 """
 
 from ebbtide_rehearsal.control_plane.certificates import FRONT_PROXY
-from ebbtide_rehearsal.control_plane.plan import Plan
+from ebbtide_rehearsal.control_plane.plan import ControlPlanePlan
 from ebbtide_rehearsal.control_plane.ports import LOCALHOST
 
 SERVICES = "10.96.0.0/16"
@@ -14,7 +14,7 @@ POD_NETWORK = "10.64.0.1/12"
 """Addresses of kwok's running pods."""
 
 
-def etcd(plan: Plan) -> list[str]:
+def etcd(plan: ControlPlanePlan) -> list[str]:
     """Return the command line of a single-member etcd. Its data may be lost with the machine, so fsync is
     disabled. Clients need a certificate: write access to etcd would allow running pods as the user."""
     url, pair = f"https://{LOCALHOST}:{plan.etcd_port}", plan.certificates.etcd
@@ -35,7 +35,7 @@ def etcd(plan: Plan) -> list[str]:
     ]
 
 
-def api_server(plan: Plan) -> list[str]:
+def api_server(plan: ControlPlanePlan) -> list[str]:
     """Return the command line of the API server, with the default admission plugins.
 
     Services and aggregated APIs are reached through a proxy, as in a cloud, where the control plane has no
@@ -73,7 +73,7 @@ def api_server(plan: Plan) -> list[str]:
     ]
 
 
-def controller_manager(plan: Plan) -> list[str]:
+def controller_manager(plan: ControlPlanePlan) -> list[str]:
     """Return the command line of the controller manager, without the attach-detach controller: there are no
     machines."""
     return [
@@ -91,7 +91,7 @@ def controller_manager(plan: Plan) -> list[str]:
     ]
 
 
-def scheduler(plan: Plan) -> list[str]:
+def scheduler(plan: ControlPlanePlan) -> list[str]:
     """Return the command line of the scheduler."""
     return [
         f"--kubeconfig={plan.kubeconfig}",
@@ -101,7 +101,7 @@ def scheduler(plan: Plan) -> list[str]:
     ]
 
 
-def kwok(plan: Plan) -> list[str]:
+def kwok(plan: ControlPlanePlan) -> list[str]:
     """kwok, the fake kubelet of all nodes."""
     return [
         f"--kubeconfig={plan.kubeconfig}",
@@ -112,7 +112,7 @@ def kwok(plan: Plan) -> list[str]:
     ]
 
 
-def egress(plan: Plan) -> dict[str, object]:
+def egress(plan: ControlPlanePlan) -> dict[str, object]:
     """Return the API server's egress configuration for the cluster's network (Kubernetes docs, Konnectivity;
     API apiserver.k8s.io/v1beta1)."""
     transport = {"uds": {"udsName": str(plan.egress_socket)}}

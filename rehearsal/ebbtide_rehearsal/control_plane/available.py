@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ebbtide_rehearsal.addons import rehearsed
-from ebbtide_rehearsal.control_plane.plan import Tools
+from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
 from ebbtide_rehearsal.control_plane.program import Program
 
 
@@ -22,7 +22,7 @@ class AvailableProgram:
     binary: Path
 
 
-def available_programs(tools: Tools) -> tuple[AvailableProgram, ...]:
+def available_programs(tools: ControlPlaneTools) -> tuple[AvailableProgram, ...]:
     """Return the programs among the tools. Pods of other programs become ready like any pod, and answer no
     requests.
     """

@@ -20,13 +20,13 @@ from ebbtide_rehearsal.control_plane.egress import EgressProxy
 from ebbtide_rehearsal.control_plane.failures import AddressTakenError, ControlPlaneError
 from ebbtide_rehearsal.control_plane.identities import Identities, kubeconfig
 from ebbtide_rehearsal.control_plane.installed import install
-from ebbtide_rehearsal.control_plane.plan import CloudName, Plan, Tools
-from ebbtide_rehearsal.control_plane.ports import Reservation
+from ebbtide_rehearsal.control_plane.plan import CloudName, ControlPlanePlan, ControlPlaneTools
+from ebbtide_rehearsal.control_plane.ports import PortReservation
 from ebbtide_rehearsal.control_plane.processes import Process, Processes
 from ebbtide_rehearsal.control_plane.program_pods import ProgramPods
 from ebbtide_rehearsal.control_plane.routes import Routes
 from ebbtide_rehearsal.control_plane.stages import stages
-from ebbtide_rehearsal.control_plane.volumes import Disk, Volumes
+from ebbtide_rehearsal.control_plane.volumes import PersistentDisk, Volumes
 
 _TRIES = 3
 _MANAGER = "ebbtide-rehearsal"
@@ -67,7 +67,11 @@ class ControlPlane:
     """
 
     def __init__(
-        self, plan: Plan, tools: Tools, settings: ControlPlaneSettings, processes: Processes
+        self,
+        plan: ControlPlanePlan,
+        tools: ControlPlaneTools,
+        settings: ControlPlaneSettings,
+        processes: Processes,
     ) -> None:
         """See `ControlPlane.start`."""
         self.plan = plan
@@ -85,7 +89,7 @@ class ControlPlane:
         self._keeper = threading.Thread(target=self._keep, name=f"keep {plan.name}", daemon=True)
 
     @classmethod
-    def start(cls, directory: Path, tools: Tools, settings: ControlPlaneSettings) -> Self:
+    def start(cls, directory: Path, tools: ControlPlaneTools, settings: ControlPlaneSettings) -> Self:
         """Start a control plane and wait until it is ready.
 
         Args:
@@ -106,7 +110,7 @@ class ControlPlane:
         return cls._start(directory, tools, settings)
 
     @classmethod
-    def _start(cls, directory: Path, tools: Tools, settings: ControlPlaneSettings) -> Self:
+    def _start(cls, directory: Path, tools: ControlPlaneTools, settings: ControlPlaneSettings) -> Self:
         directory = directory.resolve()
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         directory.chmod(0o700)
@@ -114,8 +118,8 @@ class ControlPlane:
             shutil.rmtree(directory / before, ignore_errors=True)
         processes = Processes()
         try:
-            with Reservation(2) as reserved:
-                plan = Plan(
+            with PortReservation(2) as reserved:
+                plan = ControlPlanePlan(
                     name=settings.name,
                     cloud=settings.cloud,
                     directory=directory,
@@ -160,7 +164,7 @@ class ControlPlane:
         self._volumes.reconcile()
         self._pods.reconcile()
 
-    def disks(self) -> tuple[Disk, ...]:
+    def disks(self) -> tuple[PersistentDisk, ...]:
         """List the existing disks, which a cloud would charge for."""
         return self._volumes.disks()
 
@@ -198,7 +202,7 @@ class ControlPlane:
         self._wait("the service account of a new namespace", lambda: self.api.find(account) is not None)
         self._keeper.start()
 
-    def _run(self, name: str, given: Callable[[Plan], list[str]]) -> None:
+    def _run(self, name: str, given: Callable[[ControlPlanePlan], list[str]]) -> None:
         command = [self._tools.path(name), *given(self.plan)]
         log, home = self.plan.log(name), self.plan.directory
         self._core.append(self._processes.start(name, command, log=log, directory=home))
@@ -230,7 +234,7 @@ class ControlPlane:
                 return
 
 
-def _write(plan: Plan, tools: Tools) -> None:
+def _write(plan: ControlPlanePlan, tools: ControlPlaneTools) -> None:
     """Write the programs' configuration files."""
     identities, issued = plan.identities, plan.certificates
     others = [item.program.labels for item in available_programs(tools)]

@@ -17,7 +17,7 @@ class UnknownKindError(EbbtideError):
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
+class ApiResource:
     """A kind and its location in the API.
 
     Attributes:
@@ -54,10 +54,10 @@ class Discovery:
 
     def __init__(self, api: Api) -> None:
         self._api = api
-        self._resources: tuple[Resource, ...] = ()
+        self._resources: tuple[ApiResource, ...] = ()
         self._lock = Lock()
 
-    def of(self, manifest: Mapping[str, Any]) -> Resource:
+    def of(self, manifest: Mapping[str, Any]) -> ApiResource:
         """Return the kind of a manifest.
 
         Raises:
@@ -70,7 +70,7 @@ class Discovery:
                 return resource
         raise UnknownKindError(f'no matches for kind "{kind}" in version "{api_version}"')
 
-    def at(self, api_version: str, plural: str) -> Resource | None:
+    def at(self, api_version: str, plural: str) -> ApiResource | None:
         """Return the kind with a name in paths; None if the cluster serves none.
 
         Raises:
@@ -83,7 +83,7 @@ class Discovery:
         )
         return next(matches, None)
 
-    def _known_or_new(self) -> Iterator[Resource]:
+    def _known_or_new(self) -> Iterator[ApiResource]:
         """Yield known kinds, then those of a new query."""
         yield from self._resources
         served = tuple(
@@ -96,13 +96,13 @@ class Discovery:
         yield from served
 
 
-def _resources(answer: Mapping[str, Any]) -> Iterator[Resource]:
+def _resources(answer: Mapping[str, Any]) -> Iterator[ApiResource]:
     for group in parts(answer, "items"):
         name = group["metadata"].get("name")
         for version in parts(group, "versions"):
             api_version = f"{name}/{version['version']}" if name else version["version"]
             for resource in parts(version, "resources"):
-                yield Resource(
+                yield ApiResource(
                     api_version,
                     resource["responseKind"]["kind"],
                     resource["resource"],

@@ -1,8 +1,7 @@
 """Environment variables of a container."""
 
-from typing import Any, cast
-
 from ebbtide.kubernetes_api import Object
+from ebbtide.paths import value_at
 from ebbtide_rehearsal.control_plane.mounts import NotMountedError
 
 
@@ -20,9 +19,7 @@ def _value(item: Object, pod: Object) -> str:
     source = item.get("valueFrom")
     if source is None:
         return str(item.get("value", ""))
-    value: Any = pod
-    for part in source.get("fieldRef", {}).get("fieldPath", "").split("."):
-        value = cast("Object", value).get(part) if isinstance(value, dict) else None
+    value = value_at(pod, source.get("fieldRef", {}).get("fieldPath", ""))
     if not isinstance(value, str):
         raise NotMountedError(f"variable {item['name']}: a rehearsal does not know where it comes from")
     return value

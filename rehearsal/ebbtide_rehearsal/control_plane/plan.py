@@ -23,7 +23,7 @@ NAMES = (
 """Names of a control plane's tools. The programs of `available` are used if present, too."""
 
 
-class Tools(Protocol):
+class ControlPlaneTools(Protocol):
     """Locations of programs and data, at least of those in `NAMES`."""
 
     def path(self, name: str) -> Path:
@@ -36,7 +36,7 @@ class Tools(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class ControlPlanePlan:
     """A control plane's directory, ports, certificates and identities.
 
     Attributes:

@@ -8,7 +8,7 @@ from typing import Self
 LOCALHOST = "127.0.0.1"
 
 
-class Reservation:
+class PortReservation:
     """Reserved ports.
 
     They are bound, so that the system does not assign them. Release them just before their program starts; if

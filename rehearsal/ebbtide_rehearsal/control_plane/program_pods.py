@@ -21,9 +21,9 @@ from ebbtide_rehearsal.control_plane.environment import environment
 from ebbtide_rehearsal.control_plane.failures import ControlPlaneError
 from ebbtide_rehearsal.control_plane.identities import kubeconfig
 from ebbtide_rehearsal.control_plane.mounts import NotMountedError, account_token, inside, mount
-from ebbtide_rehearsal.control_plane.plan import Plan
+from ebbtide_rehearsal.control_plane.plan import ControlPlanePlan
 from ebbtide_rehearsal.control_plane.pod_status import running, waiting
-from ebbtide_rehearsal.control_plane.ports import LOCALHOST, Reservation
+from ebbtide_rehearsal.control_plane.ports import LOCALHOST, PortReservation
 from ebbtide_rehearsal.control_plane.processes import Process, Processes
 from ebbtide_rehearsal.control_plane.program import Assignment, Listening
 from ebbtide_rehearsal.control_plane.routes import Routes
@@ -63,7 +63,12 @@ class ProgramPods:
     """Start and stop the processes of such pods, on each reconciliation."""
 
     def __init__(
-        self, plan: Plan, api: Api, processes: Processes, routes: Routes, programs: Sequence[AvailableProgram]
+        self,
+        plan: ControlPlanePlan,
+        api: Api,
+        processes: Processes,
+        routes: Routes,
+        programs: Sequence[AvailableProgram],
     ) -> None:
         """Run the pods of a control plane.
 
@@ -165,7 +170,7 @@ class ProgramPods:
                 )
             )
         )
-        with Reservation(program.ports) as reserved:
+        with PortReservation(program.ports) as reserved:
             outside, listening = program.outside(
                 configuration, Assignment(reserved.ports, root, metadata["namespace"])
             )

@@ -23,7 +23,7 @@ _FINALIZER = "external-provisioner.volume.kubernetes.io/finalizer"
 
 
 @dataclass(frozen=True, slots=True)
-class Disk:
+class PersistentDisk:
     """A disk of the cloud.
 
     Attributes:
@@ -62,7 +62,7 @@ class Volumes:
             if _done_with(volume):
                 self._delete(volume["metadata"]["name"])
 
-    def disks(self) -> tuple[Disk, ...]:
+    def disks(self) -> tuple[PersistentDisk, ...]:
         """List all disks."""
         return tuple(left_disks(self._directory))
 
@@ -71,7 +71,7 @@ class Volumes:
         name, driver = f"pvc-{metadata['uid']}", storage["provisioner"]
         size = spec["resources"]["requests"]["storage"]
         claim_name = f"{metadata['namespace']}/{metadata['name']}"
-        disk = Disk(name, size, storage["metadata"]["name"], driver, claim_name)
+        disk = PersistentDisk(name, size, storage["metadata"]["name"], driver, claim_name)
         (self._directory / f"{name}.json").write_text(json.dumps(asdict(disk), indent=2))
         try:
             self._api.create(_VOLUMES, _volume(claim, storage, disk))
@@ -89,10 +89,10 @@ class Volumes:
             self._api.patch(path, {"metadata": {"finalizers": claims}})
 
 
-def left_disks(directory: Path) -> Iterator[Disk]:
+def left_disks(directory: Path) -> Iterator[PersistentDisk]:
     """List the disks in a directory, which may outlive their cluster."""
     for file in sorted(directory.glob("*.json")):
-        yield Disk(**json.loads(file.read_text()))
+        yield PersistentDisk(**json.loads(file.read_text()))
 
 
 def _waits(claim: Object) -> bool:
@@ -119,7 +119,7 @@ def _done_with(volume: Object) -> bool:
     return deletes and volume.get("status", {}).get("phase") == "Released"
 
 
-def _volume(claim: Object, storage: Object, disk: Disk) -> dict[str, Any]:
+def _volume(claim: Object, storage: Object, disk: PersistentDisk) -> dict[str, Any]:
     metadata, spec = claim["metadata"], claim["spec"]
     return {
         "apiVersion": "v1",

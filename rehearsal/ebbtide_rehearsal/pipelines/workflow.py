@@ -6,46 +6,17 @@ tolerations, and an executor; a retried step's executor has a retry strategy; a 
 own driver.
 """
 
-import copy
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from ebbtide.catalog import PINS
+from ebbtide.kubernetes_api import Object
 from ebbtide.kubernetes_api.parts import part, text
 from ebbtide_rehearsal.pipelines.compiled import Compiled
-from ebbtide_rehearsal.pipelines.pod_spec import LAUNCHER
-
-Object = dict[str, Any]
+from ebbtide_rehearsal.pipelines.templates import argument_list, drivers, executor, input_
 
 SERVICE_ACCOUNT: Final = "pipeline-runner"
-_VERSION: Final = PINS["pipelines"].version
 _SECONDS: Final = "s"
-_DRIVER_RESOURCES: Final = {
-    "limits": {"memory": "0.5Gi", "cpu": "0.5"},
-    "requests": {"memory": "64Mi", "cpu": "0.1"},
-}
-_LAUNCHER_RESOURCES: Final = {"limits": {"memory": "256Mi", "cpu": "0.5"}, "requests": {"cpu": "0.1"}}
-_SCRATCH: Final = {
-    "kfp-launcher": "/kfp-launcher",
-    "gcs-scratch": "/gcs",
-    "s3-scratch": "/s3",
-    "minio-scratch": "/minio",
-    "dot-local-scratch": "/.local",
-    "dot-cache-scratch": "/.cache",
-    "dot-config-scratch": "/.config",
-}
-_ENVIRONMENT: Final = [
-    {"name": "KFP_POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
-    {"name": "KFP_POD_UID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}},
-]
-
-_RETRIES: Final = (
-    "retry-max-count",
-    "retry-backoff-duration",
-    "retry-backoff-factor",
-    "retry-backoff-max-duration",
-)
 
 
 def workflow(
@@ -79,7 +50,7 @@ def workflow(
                 "dag": {"tasks": tasks},
             }
     templates["entrypoint"] = {"name": "entrypoint", "dag": {"tasks": list(_entry(compiled, arguments))}}
-    templates |= {template["name"]: template for template in _drivers(compiled)}
+    templates |= {template["name"]: template for template in drivers(compiled)}
     marks = {"pipelines.kubeflow.org/v2_component": "true"}
     return {
         "apiVersion": "argoproj.io/v1alpha1",
@@ -90,7 +61,7 @@ def workflow(
             "serviceAccountName": SERVICE_ACCOUNT,
             "podMetadata": {"annotations": {**marks, **(annotations or {})}, "labels": marks},
             "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
-            "arguments": {"parameters": _arguments(parameters)},
+            "arguments": {"parameters": argument_list(parameters)},
             "templates": list(templates.values()),
         },
     }
@@ -98,14 +69,6 @@ def workflow(
 
 def _json(content: Mapping[str, Any]) -> str:
     return json.dumps(content, separators=(",", ":"))
-
-
-def _arguments(given: Mapping[str, str]) -> list[Object]:
-    return [{"name": name, "value": value} for name, value in given.items()]
-
-
-def _input(name: str) -> str:
-    return f"{{{{inputs.parameters.{name}}}}}"
 
 
 def _output(task: str, name: str) -> str:
@@ -140,13 +103,13 @@ def _entry(compiled: Compiled, arguments: Mapping[str, Any]) -> Iterator[Object]
     yield {
         "name": "root-driver",
         "template": "system-dag-driver",
-        "arguments": {"parameters": _arguments(parameters)},
+        "arguments": {"parameters": argument_list(parameters)},
     }
     graph = {"parent-dag-id": _output("root-driver", "execution-id"), "condition": ""}
     yield {
         "name": "root",
         "template": "root",
-        "arguments": {"parameters": _arguments(graph)},
+        "arguments": {"parameters": argument_list(graph)},
         **_depends(["root-driver"]),
     }
 
@@ -162,7 +125,7 @@ def _task(
         "component": f"{{{{workflow.parameters.components-{component}}}}}",
         "task": _json(spec),
         "task-name": name,
-        "parent-dag-id": _input("parent-dag-id"),
+        "parent-dag-id": input_("parent-dag-id"),
     }
     container = bool(compiled.container(component))
     if container:
@@ -172,7 +135,7 @@ def _task(
     yield {
         "name": driver,
         "template": "system-container-driver" if container else "system-dag-driver",
-        "arguments": {"parameters": _arguments(values)},
+        "arguments": {"parameters": argument_list(values)},
         **_depends(_upstream(spec)),
     }
     when = {"when": f"{_output(driver, 'condition')} != false"} if conditional else {}
@@ -184,7 +147,7 @@ def _task(
         yield {
             "name": name,
             "template": component,
-            "arguments": {"parameters": _arguments(graph)},
+            "arguments": {"parameters": argument_list(graph)},
             **_depends([driver]),
             **when,
         }
@@ -199,8 +162,8 @@ def _task(
     }
     yield {
         "name": name,
-        "template": _executor(templates, metadata, retried=bool(retries)),
-        "arguments": {"parameters": _arguments(parameters)},
+        "template": executor(templates, metadata, retried=bool(retries)),
+        "arguments": {"parameters": argument_list(parameters)},
         **_depends([driver]),
         **when,
     }
@@ -238,165 +201,3 @@ def _metadata(platform: Mapping[str, Any]) -> dict[str, dict[str, str]]:
             numbered[f"pod-metadata-{kind}-val{suffix}"] = str(value)
         metadata[field] = numbered
     return metadata
-
-
-def _executor(
-    templates: dict[str, Object], metadata: Mapping[str, Mapping[str, str]], *, retried: bool
-) -> str:
-    """Add the two executor templates of a kind if they are missing; return the outer one's name."""
-    prefix = "retry-" if retried else ""
-    count = {field: len(pairs) // 2 for field, pairs in metadata.items()}
-    if any(count.values()):
-        prefix = f"metadata-{count['annotations']}-{count['labels']}-{prefix}"
-    outer, inner = f"{prefix}system-container-executor", f"{prefix}system-container-impl"
-    extra = [*(name for pairs in metadata.values() for name in pairs), *(_RETRIES if retried else ())]
-    passed = {"pod-spec-patch": _input("pod-spec-patch"), **{name: _input(name) for name in extra}}
-    templates[outer] = {
-        "name": outer,
-        "inputs": {
-            "parameters": [
-                {"name": "pod-spec-patch"},
-                {"name": "cached-decision", "default": "false"},
-                *({"name": name, "default": "0"} if name in _RETRIES else {"name": name} for name in extra),
-            ]
-        },
-        "dag": {
-            "tasks": [
-                {
-                    "name": "executor",
-                    "template": inner,
-                    "arguments": {"parameters": _arguments(passed)},
-                    "when": f"{_input('cached-decision')} != true",
-                }
-            ]
-        },
-    }
-    templates[inner] = _implementation(inner, passed, metadata, retried=retried)
-    return outer
-
-
-def _implementation(
-    name: str, inputs: Mapping[str, str], metadata: Mapping[str, Mapping[str, str]], *, retried: bool
-) -> Object:
-    mounts = [{"name": volume, "mountPath": path} for volume, path in _SCRATCH.items()]
-    environment = copy.deepcopy(_ENVIRONMENT)
-    pod_metadata: Object = {"annotations": {"pipelines.kubeflow.org/runtime-role": "launcher"}}
-    for field, pairs in metadata.items():
-        keys = [key for key in pairs if "-key" in key]
-        pod_metadata.setdefault(field, {}).update(
-            {_input(key): _input(key.replace("-key", "-val")) for key in keys}
-        )
-    template: Object = {
-        "name": name,
-        "inputs": {"parameters": [{"name": input_name} for input_name in inputs]},
-        "metadata": pod_metadata,
-        "podSpecPatch": _input("pod-spec-patch"),
-        "volumes": [{"name": volume, "emptyDir": {}} for volume in _SCRATCH],
-        "initContainers": [
-            {
-                "name": "kfp-launcher",
-                "image": f"ghcr.io/kubeflow/kfp-launcher:{_VERSION}",
-                "command": ["launcher-v2"],
-                "args": ["--copy", LAUNCHER],
-                "volumeMounts": mounts[:1],
-                "resources": _LAUNCHER_RESOURCES,
-            }
-        ],
-        "container": {
-            "image": "gcr.io/ml-pipeline/should-be-overridden-during-runtime",
-            "command": ["should-be-overridden-during-runtime"],
-            "volumeMounts": mounts,
-            "envFrom": [{"configMapRef": {"name": "metadata-grpc-configmap", "optional": True}}],
-            "env": environment,
-        },
-    }
-    if retried:
-        environment.append({"name": "KFP_RETRY_INDEX", "value": "{{retries}}"})
-        template["retryStrategy"] = {
-            "limit": _input("retry-max-count"),
-            "backoff": {
-                "duration": _input("retry-backoff-duration"),
-                "factor": _input("retry-backoff-factor"),
-                "maxDuration": _input("retry-backoff-max-duration"),
-            },
-        }
-    return template
-
-
-def _drivers(compiled: Compiled) -> Iterator[Object]:
-    """Return the two driver templates. Outputs with a default are optional."""
-    shared = {
-        "run_id": "{{workflow.uid}}",
-        "run_name": "{{workflow.name}}",
-        "pipeline_job_create_time_utc": "{{workflow.creationTimestamp}}",
-        "pipeline_name": compiled.name,
-        "dag_execution_id": _input("parent-dag-id"),
-        "component": _input("component"),
-        "task": _input("task"),
-        "task_name": _input("task-name"),
-    }
-    yield _driver(
-        "system-dag-driver",
-        {**shared, "type": _input("driver-type"), "runtime_config": _input("runtime-config")},
-        {
-            "component": None,
-            "runtime-config": "",
-            "task": "",
-            "task-name": "",
-            "parent-dag-id": "0",
-            "driver-type": "DAG",
-        },
-        {"execution-id": None, "condition": "true"},
-    )
-    yield _driver(
-        "system-container-driver",
-        {
-            **shared,
-            "type": "CONTAINER",
-            "container": _input("container"),
-            "kubernetes_config": _input("kubernetes-config"),
-        },
-        {
-            "component": None,
-            "task": None,
-            "container": None,
-            "task-name": None,
-            "parent-dag-id": None,
-            "kubernetes-config": "",
-        },
-        {"pod-spec-patch": "", "cached-decision": "false", "condition": "true"},
-    )
-
-
-def _driver(
-    name: str,
-    options: Mapping[str, str],
-    inputs: Mapping[str, str | None],
-    outputs: Mapping[str, str | None],
-) -> Object:
-    written = {
-        f"{output.replace('-', '_')}_path": f"{{{{outputs.parameters.{output}.path}}}}" for output in outputs
-    }
-    arguments = [word for key, value in {**options, **written}.items() for word in (f"--{key}", value)]
-    return {
-        "name": name,
-        "inputs": {"parameters": [{"name": key} | _default(value) for key, value in inputs.items()]},
-        "outputs": {
-            "parameters": [
-                {"name": key, "valueFrom": {"path": f"/tmp/outputs/{key}"} | _default(value)}  # noqa: S108 - of the container
-                for key, value in outputs.items()
-            ]
-        },
-        "metadata": {"annotations": {"pipelines.kubeflow.org/runtime-role": "driver"}},
-        "container": {
-            "image": f"ghcr.io/kubeflow/kfp-driver:{_VERSION}",
-            "command": ["driver"],
-            "args": arguments,
-            "resources": _DRIVER_RESOURCES,
-            "env": _ENVIRONMENT,
-        },
-    }
-
-
-def _default(value: str | None) -> Object:
-    return {} if value is None else {"default": value}

@@ -2,16 +2,12 @@
 
 from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict
+from ebbtide.documents import DocumentPart
 
 VERSION: Final = "ebbtide.dev/rehearsal/v1"
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-
-class StepReport(_Part):
+class StepReport(DocumentPart):
     """A step of the scenario."""
 
     title: str
@@ -24,7 +20,7 @@ class StepReport(_Part):
     """Unmet expectations, a sentence each; empty if all were met."""
 
 
-class EventReport(_Part):
+class EventReport(DocumentPart):
     """An event of the timeline."""
 
     at: float
@@ -37,7 +33,7 @@ class EventReport(_Part):
     """The same as data."""
 
 
-class JobsReport(_Part):
+class JobsReport(DocumentPart):
     """Counts of submitted Jobs and pipeline runs at a time."""
 
     at: float
@@ -50,7 +46,7 @@ class JobsReport(_Part):
     """Succeeded or failed."""
 
 
-class MoneyReport(_Part):
+class MoneyReport(DocumentPart):
     """The total cost at a time."""
 
     at: float
@@ -61,7 +57,7 @@ class MoneyReport(_Part):
     """US dollars per hour from then on."""
 
 
-class Report(_Part):
+class Report(DocumentPart):
     """A rehearsal's report. Its clock starts with the first event, as the creation of the cluster: the time
     that programs take before is no time of a cloud.
     """

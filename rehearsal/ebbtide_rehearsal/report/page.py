@@ -7,9 +7,10 @@ from typing import Final
 
 from jinja2 import Environment
 
+from ebbtide import durations
 from ebbtide.html.environment import environment
 from ebbtide_rehearsal.report.document import Report
-from ebbtide_rehearsal.report.render import clock, cost_rows, total_words, verdict, zero_words
+from ebbtide_rehearsal.report.render import cost_rows, total_words, verdict, zero_words
 from ebbtide_rehearsal.report.series import Series, end, pools
 
 _WIDTH: Final = 1000
@@ -116,7 +117,9 @@ def _charts(report: Report, last: float) -> Iterable[Chart]:
 def _ticks(last: float) -> list[tuple[float, str]]:
     """Return the positions of the time axis' marks, in percent, and their times."""
     step = next((tick for tick in _TICKS if last / tick <= _MOST_TICKS), _TICKS[-1])
-    return [(100 * at / last, clock(at)) for at in range(0, int(last) + 1, step)] if last else []
+    return (
+        [(100 * at / last, durations.on_a_clock(at)) for at in range(0, int(last) + 1, step)] if last else []
+    )
 
 
 def _x(at: float, last: float) -> float:
@@ -143,5 +146,5 @@ def _line(series: Series, last: float, most: float) -> str:
 @cache
 def _templates() -> Environment:
     templates = environment(__package__ or "")
-    templates.filters["clock"] = clock
+    templates.filters["clock"] = durations.on_a_clock
     return templates

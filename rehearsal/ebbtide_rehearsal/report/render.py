@@ -1,7 +1,6 @@
 """A rehearsal as text: each completed step, then the timeline and the simulated cost."""
 
 from collections.abc import Iterator
-from datetime import timedelta
 from typing import Final
 
 from rich import box
@@ -10,6 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from ebbtide import durations
 from ebbtide_rehearsal.report.document import Report, StepReport
 
 _INDENT: Final = (0, 0, 0, 2)
@@ -50,7 +50,7 @@ def _blocks(report: Report) -> Iterator[RenderableType]:
     timeline.add_column(justify="right", style="dim", no_wrap=True)
     timeline.add_column(overflow="fold")
     for event in report.events:
-        timeline.add_row(clock(event.at), Text(event.text))
+        timeline.add_row(durations.on_a_clock(event.at), Text(event.text))
     yield Padding(timeline, _INDENT)
     if report.total_cost:
         yield Text("\nSimulated cost", style="bold")
@@ -95,10 +95,3 @@ def verdict(report: Report) -> str:
         else f"{missed} of {len(report.steps)} steps missed"
     )
     return f"{met}: {report.seconds:.0f} s, at most {report.memory_mib} MiB."
-
-
-def clock(seconds: float) -> str:
-    """Format a time as `0:07:30`; days are counted in hours."""
-    whole = timedelta(seconds=round(seconds))
-    hours, rest = divmod(int(whole.total_seconds()), 3600)
-    return f"{hours}:{rest // 60:02}:{rest % 60:02}"

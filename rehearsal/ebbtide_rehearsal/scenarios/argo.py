@@ -16,7 +16,7 @@ import yaml
 from ebbtide.catalog import PINS
 from ebbtide.kubernetes_api import Api
 from ebbtide_rehearsal.cloud.existing_pipelines import NAME, SPEC_PATCH
-from ebbtide_rehearsal.control_plane import Tools
+from ebbtide_rehearsal.control_plane import ControlPlaneTools
 from ebbtide_rehearsal.control_plane.processes import Process, Processes
 from ebbtide_rehearsal.failures import RehearsalError
 from ebbtide_rehearsal.pipelines.workflow import SERVICE_ACCOUNT
@@ -93,7 +93,9 @@ class Argo:
             time.sleep(0.5)
 
 
-def start(api: Api, kubeconfig: Path, tools: Tools, processes: Processes, directory: Path) -> Argo:
+def start(
+    api: Api, kubeconfig: Path, tools: ControlPlaneTools, processes: Processes, directory: Path
+) -> Argo:
     """Start the controller of a cluster, with its prerequisites.
 
     Args:
@@ -134,7 +136,7 @@ def spec_patch(api: Api) -> Object:
     return json.loads(values[0] or "{}") if values else {}
 
 
-def _installed(api: Api, tools: Tools) -> Iterator[str]:
+def _installed(api: Api, tools: ControlPlaneTools) -> Iterator[str]:
     """Install missing prerequisites, and yield their paths."""
     for file in sorted(tools.path("argo-crds").glob("argoproj.io_*.yaml")):
         kind: Object = yaml.safe_load(file.read_text(encoding="utf-8"))

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from ebbtide.cli.error_output import message_of
 from ebbtide_rehearsal.tools.errors import ToolError
-from ebbtide_rehearsal.tools.find import Found, ensure
+from ebbtide_rehearsal.tools.find import AvailableTool, ensure
 from ebbtide_rehearsal.tools.progress import narration
 from ebbtide_rehearsal.tools.table import all_items
 
@@ -20,7 +20,7 @@ _STOPPED: Final = 130
 _HEAD: Final = ("name", "version", "from", "path")
 
 
-def table(tools: Iterable[Found]) -> str:
+def table(tools: Iterable[AvailableTool]) -> str:
     """Tabulate name, version, origin and path; paths are not truncated, so that they can be copied."""
     rows = [_HEAD, *((item.name, item.version, item.origin.value, str(item.path)) for item in tools)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -45,7 +45,7 @@ def main(names: Sequence[str] = ()) -> int:
     except KeyboardInterrupt:
         errors.print("Stopped; completed builds stay in the cache.")
         return _STOPPED
-    sys.stdout.write(f"{table(tools.found.values())}\n")
+    sys.stdout.write(f"{table(tools.by_name.values())}\n")
     return 0
 
 

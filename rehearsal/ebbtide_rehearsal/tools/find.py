@@ -32,7 +32,7 @@ class Origin(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class AvailableTool:
     """An available tool.
 
     Attributes:
@@ -53,10 +53,10 @@ class Tools:
     """The requested tools.
 
     Attributes:
-        found: by name, in order of request.
+        by_name: the tools by name, in order of request.
     """
 
-    found: Mapping[str, Found]
+    by_name: Mapping[str, AvailableTool]
 
     def path(self, name: str) -> Path:
         """Return a program's file, or a directory of data.
@@ -64,7 +64,7 @@ class Tools:
         Raises:
             KeyError: it was not requested.
         """
-        return self.found[name].path
+        return self.by_name[name].path
 
 
 def ensure(names: Iterable[str], *, say: Say) -> Tools:
@@ -87,33 +87,33 @@ def ensure(names: Iterable[str], *, say: Say) -> Tools:
     return Tools({item.name: available[item.name] for item in items})
 
 
-def _available(root: Path, items: Sequence[Item]) -> dict[str, Found]:
+def _available(root: Path, items: Sequence[Item]) -> dict[str, AvailableTool]:
     """Return tools that need no build. Versions are queried concurrently: some programs take half a
     second.
     """
     tools = [item for item in items if isinstance(item, Tool)]
     with ThreadPoolExecutor(max_workers=max(len(tools), 1)) as pool:
         answers = dict(zip((tool.name for tool in tools), pool.map(on_path, tools), strict=True))
-    available: dict[str, Found] = {}
+    available: dict[str, AvailableTool] = {}
     for item in items:
         answer = answers.get(item.name)
         if answer:
             path, version = answer
-            available[item.name] = Found(item.name, str(version), Origin.PATH, path)
+            available[item.name] = AvailableTool(item.name, str(version), Origin.PATH, path)
         elif isinstance(item, Tool) and (plugin := installed_plugin(item)):
             path, version = plugin
-            available[item.name] = Found(item.name, version, Origin.PLUGINS, path)
+            available[item.name] = AvailableTool(item.name, version, Origin.PLUGINS, path)
         elif cached := _cached(root, item, Origin.CACHE):
             available[item.name] = cached
     return available
 
 
-def _cached(root: Path, item: Item, origin: Origin) -> Found | None:
+def _cached(root: Path, item: Item, origin: Origin) -> AvailableTool | None:
     path = cache.content(root, item)
-    return Found(item.name, item.version, origin, path) if path.exists() else None
+    return AvailableTool(item.name, item.version, origin, path) if path.exists() else None
 
 
-def _built(root: Path, missing: Sequence[Item], say: Say) -> dict[str, Found]:
+def _built(root: Path, missing: Sequence[Item], say: Say) -> dict[str, AvailableTool]:
     """Build missing tools, except those that another process built meanwhile; several modules at once."""
     go = find_go(missing, say)
     with cache.building(root, say):
@@ -127,7 +127,9 @@ def _built(root: Path, missing: Sequence[Item], say: Say) -> dict[str, Found]:
                 start = time.monotonic()
                 build(replace(go, name=item.name), root, item)
                 say(Finished(item.name, time.monotonic() - start))
-                built[item.name] = Found(item.name, item.version, Origin.BUILT, cache.content(root, item))
+                built[item.name] = AvailableTool(
+                    item.name, item.version, Origin.BUILT, cache.content(root, item)
+                )
 
         with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
             builds = [pool.submit(build_all, items) for items in _by_module(unbuilt)]

@@ -7,9 +7,9 @@ from typing import Final, assert_never
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
+from ebbtide import durations
 from ebbtide_rehearsal.tools.steps import Finished, Say, Started, Step, Waiting, Worked
 
-_MINUTE: Final = 60
 _WAITING: Final = "Another rehearsal is building; waiting for it."
 
 
@@ -84,17 +84,8 @@ def _started(step: Started) -> str:
     name = f"[{step.number}/{step.of}] {step.name} {step.version}"
     if not step.minutes:
         return f"{name}: fetching"
-    return f"{name}: building, {_minutes(step.minutes)} from scratch on 2 cores"
-
-
-def _minutes(minutes: float) -> str:
-    whole = round(minutes)
-    if whole < 1:
-        return "less than a minute"
-    return "about a minute" if whole == 1 else f"about {whole} minutes"
+    return f"{name}: building, {durations.rounded(round(step.minutes) * 60)} from scratch on 2 cores"
 
 
 def _finished(step: Finished) -> str:
-    seconds = round(step.seconds)
-    spent = f"{seconds} s" if seconds < _MINUTE else f"{seconds // _MINUTE} min {seconds % _MINUTE} s"
-    return f"{step.name}: ready after {spent}"
+    return f"{step.name}: ready after {durations.elapsed(step.seconds)}"

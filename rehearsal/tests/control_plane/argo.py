@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from ebbtide.kubernetes_api import Api
-from ebbtide_rehearsal.control_plane import RUNS, ControlPlane, Tools
+from ebbtide_rehearsal.control_plane import RUNS, ControlPlane, ControlPlaneTools
 from ebbtide_rehearsal.control_plane.processes import Processes
 
 Object = dict[str, Any]
@@ -29,7 +29,7 @@ _ENVIRONMENT = {
 }
 
 
-def install_kinds(api: Api, tools: Tools) -> None:
+def install_kinds(api: Api, tools: ControlPlaneTools) -> None:
     """Argo's kinds, without the schemas of their fields, as Kubeflow Pipelines installs them."""
     for file in sorted(tools.path("argo-crds").glob("argoproj.io_*.yaml")):
         kind = yaml.safe_load(file.read_text())
@@ -38,7 +38,7 @@ def install_kinds(api: Api, tools: Tools) -> None:
 
 @contextmanager
 def controllers(
-    control_plane: ControlPlane, tools: Tools, directory: Path, configured: dict[str, Object]
+    control_plane: ControlPlane, tools: ControlPlaneTools, directory: Path, configured: dict[str, Object]
 ) -> Generator[None]:
     """A controller for each namespace, on the same API server.
 

@@ -78,11 +78,3 @@ def job(name: str, template: Object, *, labels: dict[str, str] | None = None, **
         "metadata": {"name": name, "labels": labels or {}},
         "spec": {"template": template, **spec},
     }
-
-
-def condition(item: Object, kind: str) -> Object:
-    """A condition of an object; an empty one where it has none."""
-    conditions: list[Object] = item.get("status", {}).get("conditions") or []
-    return next(
-        (entry for entry in conditions if entry["type"] == kind and entry["status"] == "True"), Object()
-    )

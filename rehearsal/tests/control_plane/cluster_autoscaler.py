@@ -20,7 +20,7 @@ from ebbtide_rehearsal.cloud.nodes.templates import UNINITIALIZED, node
 from ebbtide_rehearsal.cloud.pools import NodePool, pools
 from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.control_plane import ControlPlane
-from ebbtide_rehearsal.control_plane.ports import Reservation
+from ebbtide_rehearsal.control_plane.ports import PortReservation
 from ebbtide_rehearsal.control_plane.processes import Processes
 from rehearsal.tests.control_plane.cluster import Object, wait
 from rehearsal.tests.control_plane.external_grpc import MESSAGES, METHODS, SERVICE
@@ -257,7 +257,7 @@ def deciding(
     server, port = _server(groups)
     config = directory / "cloud-config.yaml"
     config.write_text(f"address: 127.0.0.1:{port}\n")
-    with Processes() as processes, Reservation(1) as metrics:
+    with Processes() as processes, PortReservation(1) as metrics:
         arguments = [
             f"--kubeconfig={control_plane.plan.kubeconfig}",
             f"--cloud-config={config}",

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from ebbtide.placement import Profile
-from ebbtide_rehearsal.control_plane import ControlPlane, Tools
+from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneTools
 from tests.repository import ROOT
 
 Object = dict[str, Any]
@@ -27,7 +27,7 @@ def run(*command: str | Path, stdin: str = "") -> str:
 class Kubectl:
     """kubectl on a control plane, as its administrator."""
 
-    def __init__(self, tools: Tools, control_plane: ControlPlane) -> None:
+    def __init__(self, tools: ControlPlaneTools, control_plane: ControlPlane) -> None:
         self._command = (tools.path("kubectl"), "--kubeconfig", control_plane.plan.kubeconfig)
 
     def __call__(self, *arguments: str, objects: Iterable[Object] = ()) -> str:
@@ -40,7 +40,7 @@ class Kubectl:
         self("apply", "--server-side", "--validate=strict", "-f", "-", objects=objects)
 
 
-def rendered(tools: Tools, values: Object, namespace: str, directory: Path) -> list[Object]:
+def rendered(tools: ControlPlaneTools, values: Object, namespace: str, directory: Path) -> list[Object]:
     """Kueue's chart as it is installed with values."""
     file = directory / "values.yaml"
     file.write_text(yaml.safe_dump(values))

@@ -10,35 +10,36 @@ from rich.console import Console
 
 from ebbtide_rehearsal.cloud.api_server_proxy import ApiServerProxy
 from ebbtide_rehearsal.cloud.store import Store
-from ebbtide_rehearsal.control_plane import NAMES, ControlPlane, ControlPlaneSettings, Tools
-from ebbtide_rehearsal.tools import Tools as EngineTools
-from ebbtide_rehearsal.tools import ensure, narration
+from ebbtide_rehearsal.control_plane import NAMES, ControlPlane, ControlPlaneSettings, ControlPlaneTools
+from ebbtide_rehearsal.tools import Tools, ensure, narration
 from rehearsal.tests.control_plane.cluster import Object, wait
 
 
 @pytest.fixture(scope="session")
-def tools() -> Tools:
+def tools() -> ControlPlaneTools:
     """Everything that these tests run."""
     with narration(Console(stderr=True)) as say:
         return ensure([*NAMES, "kubectl"], say=say)
 
 
 @pytest.fixture(scope="session")
-def chart_tools() -> Tools:
+def chart_tools() -> ControlPlaneTools:
     """Helm, and Kueue's chart."""
     with narration(Console(stderr=True)) as say:
         return ensure(["helm", "kueue-chart"], say=say)
 
 
 @pytest.fixture(scope="session")
-def engine_tools() -> EngineTools:
+def engine_tools() -> Tools:
     """The engine, its Kubernetes provider, and a chart for it."""
     with narration(Console(stderr=True)) as say:
         return ensure(["pulumi", "pulumi-resource-kubernetes", "kueue-chart"], say=say)
 
 
 @pytest.fixture(scope="module")
-def control_plane(tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+def control_plane(
+    tools: ControlPlaneTools, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ControlPlane]:
     """A control plane for the tests of a file."""
     directory: Path = tmp_path_factory.mktemp("control-plane")
     with ControlPlane.start(directory, tools, ControlPlaneSettings(name="tried", cloud="gke")) as started:

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from ebbtide.kubernetes_api import Api
+from ebbtide.placement import NodeTaint
 from ebbtide_rehearsal.cloud.faults import RECLAIM, InjectedFault
-from ebbtide_rehearsal.cloud.nodes import Nodes, NodeSettings
-from ebbtide_rehearsal.cloud.pools import NodePool, Taint, register
+from ebbtide_rehearsal.cloud.nodes import NodeLoop, NodeSettings
+from ebbtide_rehearsal.cloud.pools import NodePool, register
 from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.control_plane.cluster import Object, pod
 
@@ -31,7 +32,7 @@ def work_pool(name: str, **changes: Any) -> NodePool:
         region="us-central1",
         zones=("us-central1-a",),
         labels={"pool": name, "cloud.google.com/gke-nodepool": name},
-        taints=(Taint("pool", name, "NoSchedule"),),
+        taints=(NodeTaint("pool", name, "NoSchedule"),),
         allocatable={"cpu": "3920m", "memory": "13Gi"},
         accelerator=None,
         accelerator_resource="",
@@ -85,7 +86,7 @@ def running(
     for pool in pools:
         register(store, pool)
     ending = threading.Event()
-    controllers = Nodes(CLUSTER, pools[0].cloud, api, store, directory, settings)
+    controllers = NodeLoop(CLUSTER, pools[0].cloud, api, store, directory, settings)
     thread = threading.Thread(target=controllers.run, args=(ending,), daemon=True)
     thread.start()
     try:

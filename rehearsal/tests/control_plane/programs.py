@@ -7,7 +7,7 @@ from typing import Any
 
 from pulumi import automation
 
-from ebbtide_rehearsal.control_plane import Tools
+from ebbtide_rehearsal.control_plane import ControlPlaneTools
 from ebbtide_rehearsal.engine import forget_earlier_programs, workspace
 
 _SECRET = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 - the engine's mark of a secret
@@ -78,7 +78,7 @@ def _changes(summary: Any) -> dict[str, int]:
     return {operation: count for operation, count in counts.items() if operation != "same" and count}
 
 
-def stack(directory: Path, tools: Tools, environment: Mapping[str, str] | None = None) -> Stack:
+def stack(directory: Path, tools: ControlPlaneTools, environment: Mapping[str, str] | None = None) -> Stack:
     """An empty stack.
 
     Args:

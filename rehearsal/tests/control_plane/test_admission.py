@@ -12,7 +12,7 @@ from ebbtide.model import Cluster, declare
 from ebbtide.placement import queue_policy
 from ebbtide.placement.marks import marks
 from ebbtide.placement.profile import QUEUE_LABEL
-from ebbtide_rehearsal.control_plane import ControlPlane, Tools
+from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneTools
 from rehearsal.tests.control_plane.cluster import Object, wait
 from rehearsal.tests.control_plane.commands import Kubectl
 from tests.declarations import GKE, changed
@@ -39,7 +39,7 @@ def cluster() -> Cluster:
 
 
 @pytest.fixture(scope="module")
-def create(tools: Tools, control_plane: ControlPlane, cluster: Cluster) -> Create:
+def create(tools: ControlPlaneTools, control_plane: ControlPlane, cluster: Cluster) -> Create:
     """Create an object as a member of a team, by a server-side dry run."""
     kubectl = Kubectl(tools, control_plane)
     for team in cluster.teams:

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from ebbtide.workloads.objects import condition
 from ebbtide_rehearsal.cloud.autoscaling import Autoscaling, Expander, instruct
 from ebbtide_rehearsal.control_plane import RUNS_FOR, ControlPlane
-from rehearsal.tests.control_plane.cluster import Object, condition, job, namespace, wait
+from rehearsal.tests.control_plane.cluster import Object, job, namespace, wait
 from rehearsal.tests.control_plane.node_pools import CLUSTER, Running, running, work, work_pool
 
 pytestmark = pytest.mark.rehearsal

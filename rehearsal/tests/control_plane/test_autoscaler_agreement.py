@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from ebbtide.kubernetes_api import Api
+from ebbtide.placement import NodeTaint
 from ebbtide_rehearsal.cloud.autoscaling import Expander
 from ebbtide_rehearsal.cloud.faults import NO_STOCK, InjectedFault
 from ebbtide_rehearsal.cloud.nodes.actuator import Actuator
@@ -20,8 +21,8 @@ from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot
 from ebbtide_rehearsal.cloud.nodes.growing import grow, offers
 from ebbtide_rehearsal.cloud.nodes.names import group
 from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
-from ebbtide_rehearsal.cloud.nodes.shrinking import Review, review
-from ebbtide_rehearsal.cloud.pools import NodePool, Taint
+from ebbtide_rehearsal.cloud.nodes.shrinking import ScaleDownReview, review
+from ebbtide_rehearsal.cloud.pools import NodePool
 from ebbtide_rehearsal.control_plane import RUNS_FOR, ControlPlane
 from rehearsal.tests.control_plane.autoscaler_trial import Trial, aks_pool, join, pending_pods
 from rehearsal.tests.control_plane.cluster import Object, job, namespace, pod, wait
@@ -35,7 +36,7 @@ ZONES = ("us-central1-a", "us-central1-b")
 GPU: dict[str, Any] = {
     "accelerator": ("nvidia-tesla-t4", 1),
     "accelerator_resource": "nvidia.com/gpu",
-    "taints": (Taint("nvidia.com/gpu", "present", "NoSchedule"),),
+    "taints": (NodeTaint("nvidia.com/gpu", "present", "NoSchedule"),),
 }
 TOLERATES_GPU = [{"key": "nvidia.com/gpu", "operator": "Exists"}]
 PRIORITIES = "50: ['.*spot.*']\n10: ['.*']"
@@ -64,17 +65,17 @@ SCALE_UPS = {
     ),
     "too large for any node": Case(pools=[aks_pool("a")], pods=pending_pods(1, "5"), nodes={}),
     "an untolerated taint": Case(
-        pools=[aks_pool("tainted", taints=(Taint("team", "x", "NoSchedule"),))],
+        pools=[aks_pool("tainted", taints=(NodeTaint("team", "x", "NoSchedule"),))],
         pods=pending_pods(1),
         nodes={},
     ),
     "a tolerated taint": Case(
-        pools=[aks_pool("tainted", taints=(Taint("team", "x", "NoSchedule"),))],
+        pools=[aks_pool("tainted", taints=(NodeTaint("team", "x", "NoSchedule"),))],
         pods=pending_pods(1, tolerations=[{"key": "team", "operator": "Equal", "value": "x"}]),
         nodes={"tainted": 1},
     ),
     "a soft taint": Case(
-        pools=[aks_pool("soft", taints=(Taint("team", "x", "PreferNoSchedule"),))],
+        pools=[aks_pool("soft", taints=(NodeTaint("team", "x", "PreferNoSchedule"),))],
         pods=pending_pods(1),
         nodes={"soft": 1},
     ),
@@ -261,7 +262,7 @@ def test_scale_downs(
     busy = Idle(goes=False, requests=LARGE)
     _run(api, place, "busy", busy, nodeSelector={"kubernetes.io/hostname": names[1]})
     snapshot = mine.reader.snapshot()
-    before = review(snapshot, Review({}, {}, (), ()), frozenset(), None, NodeSettings())
+    before = review(snapshot, ScaleDownReview({}, {}, (), ()), frozenset(), None, NodeSettings())
     leaving = review(
         replace(snapshot, now=snapshot.now + 10), before, frozenset(), None, NodeSettings()
     ).leave

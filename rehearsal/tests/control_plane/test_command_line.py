@@ -10,7 +10,7 @@ import pytest
 import yaml
 from rich.console import Console
 
-from ebbtide_rehearsal.cloud.running import Cloud
+from ebbtide_rehearsal.cloud.running import RunningCloud
 from ebbtide_rehearsal.cloud.settings import CloudSettings
 from ebbtide_rehearsal.sources import link_charts
 from ebbtide_rehearsal.tools import ensure, narration, needed
@@ -50,8 +50,8 @@ def terminal(
     trusted = tmp_path / "trusted.crt"
     trusted.touch()
     monkeypatch.setenv("SSL_CERT_FILE", str(trusted))
-    settings = CloudSettings(speed=60, tools={name: str(tool.path) for name, tool in tools.found.items()})
-    with Cloud(tmp_path, settings) as cloud:
+    settings = CloudSettings(speed=60, tools={name: str(tool.path) for name, tool in tools.by_name.items()})
+    with RunningCloud(tmp_path, settings) as cloud:
         yield terminal_in(tmp_path, root, cloud.providers, request.node)
 
 

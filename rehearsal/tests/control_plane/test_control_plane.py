@@ -5,8 +5,9 @@ from datetime import datetime, timedelta
 import pytest
 
 from ebbtide.kubernetes_api import ApiError
+from ebbtide.workloads.objects import condition
 from ebbtide_rehearsal.control_plane import EXIT_CODE, RUNS_FOR, ControlPlane
-from rehearsal.tests.control_plane.cluster import Object, condition, gone, job, namespace, node, pod, wait
+from rehearsal.tests.control_plane.cluster import Object, gone, job, namespace, node, pod, wait
 
 pytestmark = pytest.mark.rehearsal
 

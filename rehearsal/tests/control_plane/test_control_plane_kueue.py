@@ -21,9 +21,10 @@ from ebbtide.placement.derive import profile
 from ebbtide.placement.kueue import QUEUES_LABEL, layers
 from ebbtide.placement.marks import marks
 from ebbtide.placement.queueing import queueing
+from ebbtide.workloads.objects import condition
 from ebbtide.workloads.several_nodes import job_over_nodes
-from ebbtide_rehearsal.control_plane import RUNS_FOR, ControlPlane, ControlPlaneSettings, Tools
-from rehearsal.tests.control_plane.cluster import Object, condition, gone, job, namespace, node, pod, wait
+from ebbtide_rehearsal.control_plane import RUNS_FOR, ControlPlane, ControlPlaneSettings, ControlPlaneTools
+from rehearsal.tests.control_plane.cluster import Object, gone, job, namespace, node, pod, wait
 from rehearsal.tests.control_plane.commands import Kubectl, rendered, run
 from tests.repository import ROOT
 
@@ -43,7 +44,7 @@ def declaration() -> Cluster:
 
 
 @pytest.fixture(scope="module")
-def cluster(tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+def cluster(tools: ControlPlaneTools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """A control plane that reaches nodes where GKE's does."""
     settings = ControlPlaneSettings(name="queued", cloud="gke", open_ports=GKE_PORTS)
     with ControlPlane.start(tmp_path_factory.mktemp("queued"), tools, settings) as started:
@@ -51,13 +52,15 @@ def cluster(tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 @pytest.fixture(scope="module")
-def kubectl(tools: Tools, cluster: ControlPlane) -> Kubectl:
+def kubectl(tools: ControlPlaneTools, cluster: ControlPlane) -> Kubectl:
     """The real one."""
     return Kubectl(tools, cluster)
 
 
 @pytest.fixture(scope="module")
-def chart(chart_tools: Tools, declaration: Cluster, tmp_path_factory: pytest.TempPathFactory) -> list[Object]:
+def chart(
+    chart_tools: ControlPlaneTools, declaration: Cluster, tmp_path_factory: pytest.TempPathFactory
+) -> list[Object]:
     """The chart's objects, with the change that our component makes to one of them."""
     objects = rendered(chart_tools, values(declaration), NAMESPACE, tmp_path_factory.mktemp("chart"))
     for item in objects:

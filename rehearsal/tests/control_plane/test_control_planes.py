@@ -16,7 +16,7 @@ from ebbtide_rehearsal.control_plane import (
     ControlPlane,
     ControlPlaneError,
     ControlPlaneSettings,
-    Tools,
+    ControlPlaneTools,
 )
 from ebbtide_rehearsal.control_plane.identities import kubeconfig
 from rehearsal.tests.control_plane.cluster import Object, namespace, wait
@@ -50,7 +50,7 @@ _PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-schedule
 class _Without:
     """Tools of which one does something else."""
 
-    def __init__(self, tools: Tools, name: str, instead: Path) -> None:
+    def __init__(self, tools: ControlPlaneTools, name: str, instead: Path) -> None:
         self._tools, self._name, self._instead = tools, name, instead
 
     def path(self, name: str) -> Path:
@@ -59,7 +59,7 @@ class _Without:
 
 
 @pytest.fixture(scope="module")
-def second(tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+def second(tools: ControlPlaneTools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """Another control plane, of the other cloud, with members."""
     settings = ControlPlaneSettings(name="second", cloud="aks", members={"ada@acme.example": ["vision"]})
     with ControlPlane.start(tmp_path_factory.mktemp("second"), tools, settings) as started:
@@ -115,7 +115,9 @@ def _may(api: Api, path: str) -> bool:
     return True
 
 
-def test_a_kubeconfig_without_an_authority(second: ControlPlane, tools: Tools, tmp_path: Path) -> None:
+def test_a_kubeconfig_without_an_authority(
+    second: ControlPlane, tools: ControlPlaneTools, tmp_path: Path
+) -> None:
     """The CA bundle makes a client trust the server when its kubeconfig names no authority."""
     plan = second.plan
     user = {"token": plan.identities.person.token}
@@ -131,7 +133,7 @@ def test_a_kubeconfig_without_an_authority(second: ControlPlane, tools: Tools, t
     assert "certificate" in refused.stderr
 
 
-def test_a_program_that_does_not_start(tools: Tools, tmp_path: Path) -> None:
+def test_a_program_that_does_not_start(tools: ControlPlaneTools, tmp_path: Path) -> None:
     """The message names the program, and has its output."""
     bad = tmp_path / "etcd"
     bad.write_text("#!/bin/sh\necho the disk is made of cheese\nexit 3\n")
@@ -142,7 +144,7 @@ def test_a_program_that_does_not_start(tools: Tools, tmp_path: Path) -> None:
         )
 
 
-def test_a_cluster_made_again_is_empty(tools: Tools, tmp_path: Path) -> None:
+def test_a_cluster_made_again_is_empty(tools: ControlPlaneTools, tmp_path: Path) -> None:
     """A new control plane in a used directory has none of the earlier objects."""
     settings = ControlPlaneSettings(name="again", cloud="gke")
     with ControlPlane.start(tmp_path, tools, settings) as first:
@@ -151,7 +153,7 @@ def test_a_cluster_made_again_is_empty(tools: Tools, tmp_path: Path) -> None:
         assert again.api.find("/api/v1/namespaces/before") is None
 
 
-def test_nothing_survives_its_parent(tools: Tools, tmp_path: Path) -> None:
+def test_nothing_survives_its_parent(tools: ControlPlaneTools, tmp_path: Path) -> None:
     """A parent that is killed, and had started it all from a thread, leaves no process and no socket."""
     files = json.dumps({name: str(tools.path(name)) for name in NAMES})
     parent = subprocess.Popen(

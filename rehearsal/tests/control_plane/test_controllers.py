@@ -13,10 +13,11 @@ from ebbtide.kubernetes_api import Api, ApiError
 from ebbtide.model import declare
 from ebbtide.placement.derive import profile
 from ebbtide.workloads.experiments import experiment
+from ebbtide.workloads.objects import condition
 from ebbtide.workloads.search_spaces import Categorical, Discrete, Double, Int, Space
 from ebbtide_rehearsal.control_plane import NAMES, ControlPlane, ControlPlaneSettings
 from ebbtide_rehearsal.tools import Tools, ensure, narration
-from rehearsal.tests.control_plane.cluster import Object, condition, namespace, node, pod, wait
+from rehearsal.tests.control_plane.cluster import Object, namespace, node, pod, wait
 from rehearsal.tests.control_plane.commands import Kubectl, run
 from tests.manifests import HOME, after
 from tests.repository import ROOT, declaration

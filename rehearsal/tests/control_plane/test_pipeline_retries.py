@@ -14,7 +14,7 @@ from rich.console import Console
 
 from components.addons.retry import CONFIG, retrying, spec_patch
 from ebbtide.kubernetes_api import Api
-from ebbtide_rehearsal.control_plane import ControlPlane, Tools
+from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneTools
 from ebbtide_rehearsal.tools import ensure, narration
 from rehearsal.tests.control_plane.argo import (
     GROUP,
@@ -119,7 +119,7 @@ def _runs() -> dict[str, Run]:
 
 
 @pytest.fixture(scope="module")
-def argo_tools() -> Tools:
+def argo_tools() -> ControlPlaneTools:
     """Argo, beside what a control plane is made of."""
     with narration(Console(stderr=True)) as say:
         return ensure(["workflow-controller", "argo-crds"], say=say)
@@ -127,7 +127,7 @@ def argo_tools() -> Tools:
 
 @pytest.fixture(scope="module")
 def played(
-    control_plane: ControlPlane, argo_tools: Tools, tmp_path_factory: pytest.TempPathFactory
+    control_plane: ControlPlane, argo_tools: ControlPlaneTools, tmp_path_factory: pytest.TempPathFactory
 ) -> Played:
     """Every pipeline to its end, by configuration and by what happened to it: all at once."""
     api = control_plane.api

@@ -16,9 +16,10 @@ from rich.console import Console
 from components.addons.retry import CONFIG, retrying
 from ebbtide.kubernetes_api import Api
 from ebbtide.model import declare
+from ebbtide.placement import NodeTaint
 from ebbtide.placement.derive import profile
-from ebbtide_rehearsal.cloud.pools import NodePool, Taint
-from ebbtide_rehearsal.control_plane import RUNS, ControlPlane, Tools
+from ebbtide_rehearsal.cloud.pools import NodePool
+from ebbtide_rehearsal.control_plane import RUNS, ControlPlane, ControlPlaneTools
 from ebbtide_rehearsal.control_plane.processes import Processes
 from ebbtide_rehearsal.inventory import inventory
 from ebbtide_rehearsal.pipelines.compiled import read
@@ -52,7 +53,7 @@ NOTHING: Final[Object] = {
 
 
 @pytest.fixture(scope="module")
-def argo_tools() -> Tools:
+def argo_tools() -> ControlPlaneTools:
     """Argo, beside what a control plane is made of."""
     with narration(Console(stderr=True)) as say:
         return ensure(["workflow-controller", "argo-crds"], say=say)
@@ -112,7 +113,7 @@ def _pools(story: str) -> list[NodePool]:
             machine=pool.machine,
             capacity=pool.capacity,
             labels={**pool.labels, "cloud.google.com/gke-nodepool": pool.name},
-            taints=tuple(Taint(taint.key, taint.value, taint.effect) for taint in pool.taints),
+            taints=tuple(NodeTaint(taint.key, taint.value, taint.effect) for taint in pool.taints),
             allocatable={"cpu": f"{pool.cpu_m}m", "memory": f"{pool.memory_mib}Mi"},
             accelerator=(pool.accelerator.type, pool.accelerator.count) if pool.accelerator else None,
             accelerator_resource=pool.accelerator.resource if pool.accelerator else "",
@@ -127,7 +128,9 @@ def _pools(story: str) -> list[NodePool]:
 
 
 @contextmanager
-def pipelines(control_plane: ControlPlane, tools: Tools, directory: Path, story: str) -> Generator[Pipelines]:
+def pipelines(
+    control_plane: ControlPlane, tools: ControlPlaneTools, directory: Path, story: str
+) -> Generator[Pipelines]:
     """The node pools of a story, and Argo's controller with our retries, in a namespace of their own."""
     api: Api = control_plane.api
     install_kinds(api, tools)
@@ -147,7 +150,9 @@ def _nodes(run: Object) -> dict[str, str]:
     return {node["displayName"]: node["phase"] for node in run["status"]["nodes"].values()}
 
 
-def test_a_coin_is_flipped(control_plane: ControlPlane, argo_tools: Tools, tmp_path: Path) -> None:
+def test_a_coin_is_flipped(
+    control_plane: ControlPlane, argo_tools: ControlPlaneTools, tmp_path: Path
+) -> None:
     """Heads: the GPU step runs on its pool, which grows from zero and goes back, after the flip; the other
     branch is skipped, and no driver runs on a tainted node."""
     with pipelines(control_plane, argo_tools, tmp_path, "preemptible-pipelines") as on:
@@ -169,7 +174,7 @@ def test_a_coin_is_flipped(control_plane: ControlPlane, argo_tools: Tools, tmp_p
         wait(lambda: on.cloud.nodes("preemptible-gpu-pool"), lambda names: not names, seconds=60)
 
 
-def test_tails(control_plane: ControlPlane, argo_tools: Tools, tmp_path: Path) -> None:
+def test_tails(control_plane: ControlPlane, argo_tools: ControlPlaneTools, tmp_path: Path) -> None:
     """The other branch requests no GPU, and a soft placement leaves the preemptible pool at zero."""
     with pipelines(control_plane, argo_tools, tmp_path, "preemptible-pipelines") as on:
         run = on.submit(module("preemptible-pipelines", "pipeline").coin_flip, seed=5)
@@ -180,7 +185,7 @@ def test_tails(control_plane: ControlPlane, argo_tools: Tools, tmp_path: Path) -
         assert {event.facts["pool"] for event in on.cloud.store.events(kind="node-added")} == {"default-pool"}
 
 
-def test_training_goes_on(control_plane: ControlPlane, argo_tools: Tools, tmp_path: Path) -> None:
+def test_training_goes_on(control_plane: ControlPlane, argo_tools: ControlPlaneTools, tmp_path: Path) -> None:
     """The training step is preempted with and without notice, runs again each time from its latest
     checkpoint, and the step after it runs once; the copy is not repeated."""
     with pipelines(control_plane, argo_tools, tmp_path, "checkpointed-training") as on:
@@ -239,7 +244,9 @@ def left(code: int) -> None:
     leave(code=code).set_caching_options(enable_caching=False)
 
 
-def test_runs_are_followed(control_plane: ControlPlane, argo_tools: Tools, tmp_path: Path) -> None:
+def test_runs_are_followed(
+    control_plane: ControlPlane, argo_tools: ControlPlaneTools, tmp_path: Path
+) -> None:
     """To their end: status 0 of one that completes; of one that fails status 1, the step's exit code, and its
     logs."""
     story = "aks-spot"
@@ -262,7 +269,9 @@ def test_runs_are_followed(control_plane: ControlPlane, argo_tools: Tools, tmp_p
             assert lines[end + 2].startswith("Logs"), out
 
 
-def test_merged_on_spot_nodes(control_plane: ControlPlane, argo_tools: Tools, tmp_path: Path) -> None:
+def test_merged_on_spot_nodes(
+    control_plane: ControlPlane, argo_tools: ControlPlaneTools, tmp_path: Path
+) -> None:
     """Every task runs on a spot node, whose pool grows from zero, and passes its artifact to the next."""
     archive = tmp_path / "tables.zip"
     with zipfile.ZipFile(archive, "w") as tables:
@@ -287,7 +296,7 @@ def _saved(directory: Path) -> int:
 
 
 def test_the_controller_leaves_nothing(
-    control_plane: ControlPlane, argo_tools: Tools, tmp_path: Path
+    control_plane: ControlPlane, argo_tools: ControlPlaneTools, tmp_path: Path
 ) -> None:
     """Missing parts are installed, with Kubeflow Pipelines' own retries, and all of it is removed."""
     api = control_plane.api

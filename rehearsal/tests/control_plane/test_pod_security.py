@@ -20,7 +20,7 @@ from ebbtide.workloads.jobs import job
 from ebbtide.workloads.several_nodes import job_over_nodes
 from ebbtide.workloads.sweeps import sweep
 from ebbtide.workloads.tasks import TaskFields
-from ebbtide_rehearsal.control_plane import ControlPlane, Tools
+from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneTools
 from rehearsal.tests.control_plane.commands import Kubectl, rendered
 from tests.declarations import AKS, GKE, changed
 from tests.manifests import HOME, KATIB, PIPELINES, after, upstream
@@ -44,7 +44,7 @@ sidecar_spec.go, 2026-08)."""
 
 
 @pytest.fixture(scope="module")
-def attempt(tools: Tools, control_plane: ControlPlane) -> Try:
+def attempt(tools: ControlPlaneTools, control_plane: ControlPlane) -> Try:
     """Namespaces with each standard, and an account in each that pods may name."""
     kubectl = Kubectl(tools, control_plane)
     accounts = sorted({_account(spec) for spec in _add_on_pods() if _account(spec)})
@@ -155,7 +155,7 @@ def test_add_ons_run_under_restricted(attempt: Try) -> None:
 
 
 @pytest.mark.long
-def test_kueue_runs_under_restricted(attempt: Try, chart_tools: Tools, tmp_path: Path) -> None:
+def test_kueue_runs_under_restricted(attempt: Try, chart_tools: ControlPlaneTools, tmp_path: Path) -> None:
     """Its replicas are spread, and a sysctl lets one that is not root serve on a low port."""
     declaration = declare(changed(GKE, addons={"kueue": {"replicas": 2}}))
     objects = rendered(chart_tools, values(declaration), "kueue-system", tmp_path)

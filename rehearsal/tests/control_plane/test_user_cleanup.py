@@ -12,7 +12,7 @@ from ebbtide import clock
 from ebbtide.catalog import CloudKind
 from ebbtide.kubernetes_api import Api
 from ebbtide.operations import user_cleanup, user_objects
-from ebbtide.operations.state import Item, State
+from ebbtide.operations.state import ObjectReference, State
 from ebbtide_rehearsal.control_plane import ControlPlane
 from rehearsal.tests.control_plane.cluster import Object, wait
 from rehearsal.tests.engine.projects import project_in
@@ -26,7 +26,12 @@ STATE = State(
     owns_cluster=True,
     buckets=(),
     registries=(),
-    objects=frozenset({Item("Service", "default", "of-the-stack"), Item("Namespace", "", "kueue-system")}),
+    objects=frozenset(
+        {
+            ObjectReference("Service", "default", "of-the-stack"),
+            ObjectReference("Namespace", "", "kueue-system"),
+        }
+    ),
     teams=frozenset(),
 )
 _DEFAULT = "/api/v1/namespaces/default"
@@ -55,11 +60,11 @@ def api(control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> Iterato
         for item in api.items(path):
             if item["metadata"]["name"] != "kubernetes":
                 group, _, plural = path.rpartition("/")
-                one = (
+                item_path = (
                     f"{group}/namespaces/{item['metadata']['namespace']}/{plural}/{item['metadata']['name']}"
                 )
-                api.patch(one, {"metadata": {"finalizers": []}})
-                api.delete(one)
+                api.patch(item_path, {"metadata": {"finalizers": []}})
+                api.delete(item_path)
     for item in api.items("/api/v1/persistentvolumes"):
         path = f"/api/v1/persistentvolumes/{item['metadata']['name']}"
         api.patch(path, {"spec": {"persistentVolumeReclaimPolicy": "Delete"}})
@@ -143,16 +148,16 @@ def test_users_load_balancers_and_volumes_end_first(
         "spec": {"renewTime": moment},
     }
     api.create(_LEASES, lease)
-    said: list[str] = []
-    assert user_cleanup.clean_up(api, objects, said.append) == [f"Service web in default: {_SERVICE}"]
-    assert said == []
+    lines: list[str] = []
+    assert user_cleanup.clean_up(api, objects, lines.append) == [f"Service web in default: {_SERVICE}"]
+    assert lines == []
     assert control_plane.disks() == ()
     assert api.find("/apis/apps/v1/namespaces/default/statefulsets/db") is None
 
     api.delete(f"{_LEASES}/cloud-controller-manager")
     monkeypatch.setattr(user_cleanup, "_TIMEOUT", 0.5)
-    assert user_cleanup.clean_up(api, objects, said.append) == []
-    assert said[0].startswith(f"Service web in default: its finalizer {_SERVICE} is removed")
+    assert user_cleanup.clean_up(api, objects, lines.append) == []
+    assert lines[0].startswith(f"Service web in default: its finalizer {_SERVICE} is removed")
     left = {item["metadata"]["name"] for item in api.items(f"{_DEFAULT}/services")}
     assert {"inside", "of-the-stack"} <= left
     assert "web" not in left
@@ -179,7 +184,7 @@ def test_only_what_ends_with_the_stack(api: Api) -> None:
     """On another stack's cluster, that is what is in the stack's namespaces; add-ons are the engine's."""
     shared = replace(STATE, owns_cluster=False)
     assert user_objects.list_objects(api, CloudKind.GKE, shared) == []
-    own = replace(shared, objects=frozenset({Item("Namespace", "", "default")}))
+    own = replace(shared, objects=frozenset({ObjectReference("Namespace", "", "default")}))
     assert user_objects.list_objects(api, CloudKind.GKE, own) == []
     team = replace(own, teams=frozenset({"default"}))
     assert "Service web in default" in _names(user_objects.list_objects(api, CloudKind.GKE, team))

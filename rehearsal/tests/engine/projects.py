@@ -26,13 +26,13 @@ class Project:
     state: Path
     environment: dict[str, str]
 
-    def pulumi(self, *args: str, said: str = "") -> str:
+    def pulumi(self, *args: str, stdin: str = "") -> str:
         """Return the output of a `pulumi` command."""
         done = subprocess.run(
             ["pulumi", "--non-interactive", *args],  # noqa: S607 - the one that is first on PATH
             cwd=self.root,
             env=self.environment,
-            input=said,
+            input=stdin,
             capture_output=True,
             text=True,
             check=False,
@@ -46,10 +46,10 @@ class Project:
         self.pulumi("stack", "init", stack, "--no-select")
         state = json.loads(self.pulumi("stack", "export", "--stack", stack))
         state["deployment"]["resources"] = [
-            {"urn": f"urn:pulumi:{stack}::tried::{one['type']}::{one.pop('name')}", **one}
-            for one in resources
+            {"urn": f"urn:pulumi:{stack}::tried::{resource['type']}::{resource.pop('name')}", **resource}
+            for resource in resources
         ]
-        self.pulumi("stack", "import", "--stack", stack, said=json.dumps(state))
+        self.pulumi("stack", "import", "--stack", stack, stdin=json.dumps(state))
 
     def destroy(self, *args: str) -> tuple[int, str, str]:
         """Exit status, standard output and standard error of `ebbtide destroy`."""

@@ -56,7 +56,7 @@ def terminal_in(directory: Path, root: Path, providers: str, test: pytest.Item) 
         test: the test, whose report names the language host and the provider.
     """
     programs = _programs(directory / "bin", test)
-    kubernetes = ensure(["pulumi-resource-kubernetes"], say=lambda _: None).found[
+    kubernetes = ensure(["pulumi-resource-kubernetes"], say=lambda _: None).by_name[
         "pulumi-resource-kubernetes"
     ]
     test.user_properties.append(("Kubernetes provider", f"{kubernetes.version}, {kubernetes.origin}"))
@@ -80,7 +80,7 @@ def terminal_in(directory: Path, root: Path, providers: str, test: pytest.Item) 
 def _programs(directory: Path, test: pytest.Item) -> Path:
     """A directory with the engine, the language host and the script that the host wants beside itself."""
     directory.mkdir()
-    pulumi = ensure(["pulumi"], say=lambda _: None).found["pulumi"]
+    pulumi = ensure(["pulumi"], say=lambda _: None).by_name["pulumi"]
     own = pulumi.path.with_name(HOST)
     if pulumi.origin is Origin.PATH and own.is_file():
         test.user_properties.append(("language host", f"the user's own, {own}"))
@@ -91,5 +91,7 @@ def _programs(directory: Path, test: pytest.Item) -> Path:
     shutil.copy(tools.path(HOST), directory)
     shutil.copy(tools.path(script) / script, directory)
     (directory / script).chmod(0o755)
-    test.user_properties.append(("language host", f"{tools.found[HOST].version}, {tools.found[HOST].origin}"))
+    test.user_properties.append(
+        ("language host", f"{tools.by_name[HOST].version}, {tools.by_name[HOST].origin}")
+    )
     return directory

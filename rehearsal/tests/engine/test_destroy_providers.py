@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from ebbtide.cloud_apis import azure_inventory, connect, google_inventory
-from ebbtide.operations.destroy import Options, Outcome, destroy
+from ebbtide.operations.destroy import DestroyOutcome, Options, destroy
 from ebbtide.operations.stack import Stack as Opened
 from ebbtide_rehearsal.cloud.azure import AzureProvider
 from ebbtide_rehearsal.cloud.gcp import Gcp
@@ -43,7 +43,7 @@ class Made:
         self.stack.declare(declaration)
         self.stack.up()
 
-    def destroy(self, **options: Any) -> tuple[Outcome | None, str]:
+    def destroy(self, **options: Any) -> tuple[DestroyOutcome | None, str]:
         """Destroy it; the result and the output."""
         out = io.StringIO()
         opened = Opened("test", self.stack.automation, None)
@@ -90,7 +90,7 @@ def test_nothing_of_a_gke_cluster_is_left(made: Made) -> None:
     put_balancer(made.clouds, _BALANCER, uid_of(cluster)[:8], name)
     put_disk(made.clouds, "pvc-1", name)
     outcome, out = made.destroy(ask_orphans=_agree)
-    assert outcome == Outcome(done=True), out
+    assert outcome == DestroyOutcome(done=True), out
     assert f"gone: forwarding rule {_BALANCER} in us-central1" in out
     assert f"Nothing of cluster {name} is left in project acme-ml." in out
     assert "could not be told" not in out
@@ -123,7 +123,7 @@ def test_a_permanent_gke_cluster_ends_by_its_name(made: Made) -> None:
     made.up(copy.deepcopy(GKE) | {"pools": copy.deepcopy(GKE["pools"][:1])})
     assert [cluster.inputs["deletionProtection"] for cluster in _clusters(made)] == [True]
     outcome, out = made.destroy(ask_name=_name)
-    assert outcome == Outcome(done=True), out
+    assert outcome == DestroyOutcome(done=True), out
     assert not _clusters(made)
 
 
@@ -141,7 +141,7 @@ def test_nothing_of_an_aks_cluster_is_left(made: Made) -> None:
         azure_resources.planted(f"{disk}-2", tags={**tags, "aks-managed-cluster-rg": "other"})
     )
     outcome, out = made.destroy(ask_orphans=_agree)
-    assert outcome == Outcome(done=True), out
+    assert outcome == DestroyOutcome(done=True), out
     assert "gone: disk pvc-1 in eastus" in out
     assert f"is left in subscription {subscription}." in out
     assert {resource.id for resource in made.clouds.store.resources("azure-native")} >= {f"{disk}-2"}

@@ -1,5 +1,7 @@
-"""SIGKILL at every step of `ebbtide up`, of a pool's replacement and of `ebbtide destroy`, while a tenth of the
-cloud's API calls fail: every command continues where the killed one was, and in the end nothing is left.
+"""SIGKILL at every step of `ebbtide up`, of a pool's replacement and of `ebbtide destroy`.
+
+A tenth of the cloud's API calls fail meanwhile. Every command continues where the killed one was, and in the
+end nothing is left.
 """
 
 import random

@@ -76,16 +76,16 @@ def test_machines_stop_and_start(cloud: CloudKind, tmp_path: Path, monkeypatch: 
             assert power.is_stopped()
             assert _nodes_at_least(store) == 0
             assert not any(pool.autoscaled for pool in all_pools(store))
-            told = len(steps)
+            printed = len(steps)
             power.stop(steps.append)
-            assert len(steps) == told > 0
+            assert len(steps) == printed > 0
             assert stack.preview().changed == {}
             power.start(steps.append)
             assert not power.is_stopped()
             assert _sizes(store) == before
-            told = len(steps)
+            printed = len(steps)
             power.start(steps.append)
-            assert len(steps) == told
+            assert len(steps) == printed
         assert stack.preview().changed == {}
         stack.refresh()
         assert stack.preview().changed == {}

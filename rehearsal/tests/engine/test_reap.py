@@ -69,14 +69,14 @@ def test_the_expired_ones_go(project: Project) -> None:
         "permanent": [site],
     }
     _stacks(project, contents)
-    status, out, said = project.ebbtide("reap")
-    assert (status, said) == (1, "")
+    status, out, errors = project.ebbtide("reap")
+    assert (status, errors) == (1, "")
     names = [line.split()[0] for line in out.splitlines()[1:6]]
     assert names == ["guarded", "broken", "old-3", "old-2", "old-1"]
     assert "no state names a project or subscription. Name one with --google-project" in out
     assert "reap --yes" in out.splitlines()[-1]
 
-    status, out, said = project.ebbtide("reap", "--yes", "--format", "json")
+    status, out, errors = project.ebbtide("reap", "--yes", "--format", "json")
     outcomes = {item["stack"]: item["outcome"] for item in json.loads(out)["stacks"]}
     assert (status, outcomes) == (
         1,
@@ -108,9 +108,9 @@ def test_nothing_is_touched_without_a_way_to_the_state(project: Project, tmp_pat
     }
     for sentence, settings in cases.items():
         other = Project(project.root, project.state, project.environment | settings)
-        status, out, said = other.ebbtide("reap", "--yes")
+        status, out, errors = other.ebbtide("reap", "--yes")
         assert status == 2
-        assert sentence in said + out
+        assert sentence in errors + out
     assert project.ebbtide("reap")[0] == 1
 
 
@@ -127,8 +127,8 @@ def test_a_lifetime_is_extended(project: Project) -> None:
     _stacks(project, {"dev": _life(1), "late": _life(-5), "fresh": [], "prod": []})
     for name in ("dev", "late", "fresh"):
         (project.root / f"Pulumi.{name}.yaml").write_text(_DECLARED, encoding="utf-8")
-    status, out, said = project.ebbtide("extend", "dev", "--hours", "4")
-    assert (status, said) == (0, "")
+    status, out, errors = project.ebbtide("extend", "dev", "--hours", "4")
+    assert (status, errors) == (0, "")
     assert "lifetime is 53 hours in Pulumi.dev.yaml." in out
     assert out.endswith("pulumi up --stack dev\n")
     file = (project.root / "Pulumi.dev.yaml").read_text(encoding="utf-8")
@@ -140,8 +140,8 @@ def test_a_lifetime_is_extended(project: Project) -> None:
 
     limited = f"{_DECLARED}  ebbtide:policy: {{limits: {{lifetimeHours: 50}}}}\n"
     (project.root / "Pulumi.dev.yaml").write_text(limited, encoding="utf-8")
-    status, _, said = project.ebbtide("extend", "dev", "--hours", "2")
-    assert (status, "limits the lifetime to 50 hours" in said) == (2, True)
+    status, _, errors = project.ebbtide("extend", "dev", "--hours", "2")
+    assert (status, "limits the lifetime to 50 hours" in errors) == (2, True)
     assert (project.root / "Pulumi.dev.yaml").read_text(encoding="utf-8") == limited
     permanent = _DECLARED.replace("    lifetime: {hours: 49} # two days\n", "")
     (project.root / "Pulumi.prod.yaml").write_text(permanent, encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ebbtide.placement import NodeTaint
 from ebbtide.placement.profile import Toleration
 from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, Node
 from ebbtide_rehearsal.cloud.nodes.machines import Machine
@@ -9,7 +10,7 @@ from ebbtide_rehearsal.cloud.nodes.names import group
 from ebbtide_rehearsal.cloud.nodes.objects import amounts
 from ebbtide_rehearsal.cloud.nodes.pods import Pod
 from ebbtide_rehearsal.cloud.nodes.templates import labels, provides
-from ebbtide_rehearsal.cloud.pools import NodePool, Taint
+from ebbtide_rehearsal.cloud.pools import NodePool
 
 CLUSTER = "projects/acme/locations/us-central1/clusters/tried"
 
@@ -49,7 +50,7 @@ def a_gpu_pool(name: str = "gpu", **changes: Any) -> NodePool:
     gpus: dict[str, Any] = {
         "accelerator": ("nvidia-tesla-t4", 1),
         "accelerator_resource": "nvidia.com/gpu",
-        "taints": (Taint("nvidia.com/gpu", "present", "NoSchedule"),),
+        "taints": (NodeTaint("nvidia.com/gpu", "present", "NoSchedule"),),
         "driver_installed": True,
         "hourly": 0.5,
     }

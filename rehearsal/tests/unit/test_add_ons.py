@@ -12,7 +12,7 @@ from ebbtide_rehearsal.addons.definition import Rehearsed, Revision
 from ebbtide_rehearsal.control_plane.available import available_programs
 from ebbtide_rehearsal.control_plane.program import Program, managed
 from ebbtide_rehearsal.sources import link_charts, mirror
-from ebbtide_rehearsal.tools import Found, Origin, Tools, all_items, needed
+from ebbtide_rehearsal.tools import AvailableTool, Origin, Tools, all_items, needed
 from ebbtide_rehearsal.tools.items import Tool, When, from_module
 from tests.made_up_add_on import CHART, register
 
@@ -53,7 +53,7 @@ def tools(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Tools]:
     data.mkdir()
     (data / "kinds.yaml").write_text("kind: X\n")
     names = [item.name for item in _GADGET.items]
-    yield Tools({name: Found(name, "4.5.6", Origin.CACHE, data) for name in names})
+    yield Tools({name: AvailableTool(name, "4.5.6", Origin.CACHE, data) for name in names})
     rehearsed.cache_clear()
     all_items.cache_clear()
 
@@ -61,7 +61,7 @@ def tools(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Tools]:
 def test_its_tools_are_needed_where_it_is_declared(tools: Tools) -> None:
     """And nowhere else."""
     names = {"gadget-chart", "gadget-kinds", "gadget-controller"}
-    assert set(tools.found) == names
+    assert set(tools.by_name) == names
     assert set(needed({"gadget"})) - set(needed({"katib"})) == names
     assert all_items()["gadget-controller"].version == "4.5.6"
 

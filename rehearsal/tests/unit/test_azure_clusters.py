@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from ebbtide.placement import NodeTaint
 from ebbtide_rehearsal.cloud.azure import seed_cluster, seed_subnet
 from ebbtide_rehearsal.cloud.azure.aks import autoscaler, cluster_network_rules, cluster_rules
 from ebbtide_rehearsal.cloud.faults import QUOTA, InjectedFault
-from ebbtide_rehearsal.cloud.pools import Taint, pools
+from ebbtide_rehearsal.cloud.pools import pools
 from ebbtide_rehearsal.cloud.provider import RefusedError
 from rehearsal.tests.unit.azure_cloud import (
     CLUSTER,
@@ -255,8 +256,8 @@ def test_the_nodes_of_a_spot_pool(tmp_path: Path) -> None:
     }
     assert expected.items() <= pool.labels.items()
     assert pool.taints == (
-        Taint("nvidia.com/gpu", "present", "NoSchedule"),
-        Taint("kubernetes.azure.com/scalesetpriority", "spot", "NoSchedule"),
+        NodeTaint("nvidia.com/gpu", "present", "NoSchedule"),
+        NodeTaint("kubernetes.azure.com/scalesetpriority", "spot", "NoSchedule"),
     )
     assert pool.accelerator == ("nvidia-t4", 1)
     assert pool.accelerator_resource == "nvidia.com/gpu"

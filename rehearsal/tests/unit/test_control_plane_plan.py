@@ -9,20 +9,20 @@ from typing import Any
 import pytest
 import yaml
 
-from ebbtide_rehearsal.control_plane import Plan
+from ebbtide_rehearsal.control_plane import ControlPlanePlan
 from ebbtide_rehearsal.control_plane import arguments as arguments_of
 from ebbtide_rehearsal.control_plane.certificates import issue
 from ebbtide_rehearsal.control_plane.identities import MASTERS, Identities, kubeconfig
 from ebbtide_rehearsal.control_plane.plan import CloudName
-from ebbtide_rehearsal.control_plane.ports import LOCALHOST, Reservation
+from ebbtide_rehearsal.control_plane.ports import LOCALHOST, PortReservation
 from ebbtide_rehearsal.control_plane.stages import EXIT_CODE, RUNS, RUNS_FOR, stages
 from ebbtide_rehearsal.control_plane.storage_classes import storage_classes
 
 
 @pytest.fixture
-def plan(tmp_path: Path) -> Plan:
+def plan(tmp_path: Path) -> ControlPlanePlan:
     """A plan of which nothing has started."""
-    return Plan(
+    return ControlPlanePlan(
         name="planned",
         cloud="gke",
         directory=tmp_path,
@@ -35,7 +35,7 @@ def plan(tmp_path: Path) -> Plan:
 
 
 @pytest.mark.parametrize("name", ["etcd", "api_server", "controller_manager", "scheduler", "kwok"])
-def test_arguments_are_flags_once_each(plan: Plan, name: str) -> None:
+def test_arguments_are_flags_once_each(plan: ControlPlanePlan, name: str) -> None:
     """No flag is given twice, and no file is named that is not below the control plane's directory."""
     given: list[str] = getattr(arguments_of, name)(plan)
     flags = [item.partition("=")[0] for item in given]
@@ -45,7 +45,7 @@ def test_arguments_are_flags_once_each(plan: Plan, name: str) -> None:
     assert all(Path(file).is_relative_to(plan.directory) for file in files)
 
 
-def test_nothing_listens_beyond_this_machine(plan: Plan) -> None:
+def test_nothing_listens_beyond_this_machine(plan: ControlPlanePlan) -> None:
     """Every address to listen on is the loopback's; the controllers listen nowhere."""
     etcd, api = arguments_of.etcd(plan), arguments_of.api_server(plan)
     listening = [item for item in (*etcd, *api) if item.startswith(("--listen", "--bind-address"))]
@@ -55,14 +55,14 @@ def test_nothing_listens_beyond_this_machine(plan: Plan) -> None:
         assert "--secure-port=0" in program(plan)
 
 
-def test_the_api_server_reaches_the_cluster_through_the_proxy(plan: Plan) -> None:
+def test_the_api_server_reaches_the_cluster_through_the_proxy(plan: ControlPlanePlan) -> None:
     """The selection that webhooks and aggregated APIs are reached by, and no other."""
     (selection,) = yaml.safe_load(yaml.safe_dump(arguments_of.egress(plan)))["egressSelections"]
     assert selection["name"] == "cluster"
     assert selection["connection"]["transport"] == {"uds": {"udsName": str(plan.egress_socket)}}
 
 
-def test_everyone_has_a_token_of_their_own(plan: Plan) -> None:
+def test_everyone_has_a_token_of_their_own(plan: ControlPlanePlan) -> None:
     """The administrator and the person may do everything; a member is in their groups alone."""
     lines = list(csv.reader(plan.identities.token_file().splitlines()))
     tokens = [line[0] for line in lines]
@@ -82,7 +82,7 @@ def test_a_kubeconfig_names_an_authority_only_where_there_is_one() -> None:
 
 
 @pytest.mark.parametrize("name", ["localhost", LOCALHOST, "cluster.example"])
-def test_the_bundle_vouches_for_the_api_server(plan: Plan, name: str) -> None:
+def test_the_bundle_vouches_for_the_api_server(plan: ControlPlanePlan, name: str) -> None:
     """A client that trusts the bundle, and nothing else, accepts the certificate under each of its names."""
     issued = plan.certificates
     trusting = ssl.create_default_context(cafile=str(issued.bundle))
@@ -108,7 +108,7 @@ def _handshake(client: ssl.SSLContext, server: ssl.SSLContext, name: str) -> Non
 
 def test_ports_are_held_until_they_are_used() -> None:
     """No other plan gets them while they are held; afterwards any may."""
-    with Reservation(3) as first, Reservation(3) as second:
+    with PortReservation(3) as first, PortReservation(3) as second:
         assert len({*first.ports, *second.ports}) == 6
         with socket.socket() as other, pytest.raises(OSError, match="in use"):
             other.bind((LOCALHOST, first.ports[0]))

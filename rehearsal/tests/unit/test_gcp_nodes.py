@@ -8,6 +8,7 @@ import pytest
 from ebbtide.model import declare
 from ebbtide.model.rules.nodes import hourly_price
 from ebbtide.model.rules.rule import PoolIn
+from ebbtide.placement import NodeTaint
 from ebbtide.placement.derive import profile
 from ebbtide.placement.marks import marks
 from ebbtide.reading.inputs import Inputs
@@ -15,7 +16,6 @@ from ebbtide_rehearsal.cloud.faults import NO_STOCK, InjectedFault
 from ebbtide_rehearsal.cloud.gcp import SeededNetwork, seed_cluster, seed_network
 from ebbtide_rehearsal.cloud.gcp.machine_pool import ephemeral_gib
 from ebbtide_rehearsal.cloud.gcp.request import CLUSTER, NODE_POOL
-from ebbtide_rehearsal.cloud.pools import Taint
 from ebbtide_rehearsal.cloud.provider import DiffResult, RefusedError, UnfinishedError
 from rehearsal.tests.unit.gcp_cloud import CLUSTER_ID, Cloud, asked_for, base, with_cluster
 from tests.declarations import GKE, changed, only
@@ -101,7 +101,7 @@ def test_a_spot_pool_in_full(tmp_path: Path) -> None:
         "node.kubernetes.io/instance-type": "n2-standard-8",
         "topology.kubernetes.io/region": "us-central1",
     }
-    assert made.taints == (Taint("cloud.google.com/gke-spot", "true", "NoSchedule"),)
+    assert made.taints == (NodeTaint("cloud.google.com/gke-spot", "true", "NoSchedule"),)
     assert made.allocatable == {
         "cpu": "7910m",
         "memory": "29022Mi",
@@ -138,13 +138,13 @@ def test_tpus_and_arm(tmp_path: Path) -> None:
     made = cloud.node_pools()["tpu"]
     assert made.accelerator == ("tpu-v5-lite-podslice", 4)
     assert made.labels["cloud.google.com/gke-tpu-accelerator"] == "tpu-v5-lite-podslice"
-    assert Taint("google.com/tpu", "present", "NoSchedule") in made.taints
+    assert NodeTaint("google.com/tpu", "present", "NoSchedule") in made.taints
     assert made.driver_installed
 
     arm = {"nodeConfig__machineType": "t2a-custom-4-8192", "name": "arm"}
     cloud.create(NODE_POOL, base("train-cpu", **arm))
     assert cloud.node_pools()["arm"].labels["kubernetes.io/arch"] == "arm64"
-    assert Taint("kubernetes.io/arch", "arm64", "NoSchedule") in cloud.node_pools()["arm"].taints
+    assert NodeTaint("kubernetes.io/arch", "arm64", "NoSchedule") in cloud.node_pools()["arm"].taints
     assert cloud.node_pools()["arm"].allocatable["cpu"] == "3920m"
 
 

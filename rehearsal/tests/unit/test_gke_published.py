@@ -14,6 +14,7 @@ from unittest.mock import create_autospec
 import pytest
 
 from ebbtide.catalog import COMPUTE_CLASS
+from ebbtide.placement import NodeTaint
 from ebbtide.placement.profile import Toleration
 from ebbtide_rehearsal.cloud.clock import Clock
 from ebbtide_rehearsal.cloud.faults import NO_STOCK, QUOTA, InjectedFault
@@ -26,7 +27,7 @@ from ebbtide_rehearsal.cloud.nodes.message_ids import OUT_OF_RESOURCES, QUOTA_EX
 from ebbtide_rehearsal.cloud.nodes.objects import Object, amounts
 from ebbtide_rehearsal.cloud.nodes.pods import Pod
 from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
-from ebbtide_rehearsal.cloud.pools import NodePool, Taint, register
+from ebbtide_rehearsal.cloud.pools import NodePool, register
 from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.unit.node_pool import CLUSTER, a_machine, a_pod, a_pool, snapshot
 
@@ -199,7 +200,7 @@ def test_pools_of_one_rule_compete_by_cost(tmp_path: Path, capacity: str, discou
     assert loop.run(a_pod(cpu="3", selector=CLASS)) == [f"e2-standard-4/{A}"]
 
 
-CLASS_TAINT = Taint(COMPUTE_CLASS, "tried", "NoSchedule")
+CLASS_TAINT = NodeTaint(COMPUTE_CLASS, "tried", "NoSchedule")
 OF_CLASS = Toleration(COMPUTE_CLASS, "Equal", "tried", "NoSchedule")
 
 
@@ -216,7 +217,7 @@ def test_pods_of_a_class_get_its_nodes(
     tmp_path: Path, selector: dict[str, str], toleration: Toleration
 ) -> None:
     """TestCCCWorkloadValidation: with other tolerations, and with a pool dedicated by a label and a taint."""
-    dedicated = tuple(Taint(key, value, "NoSchedule") for key, value in selector.items())
+    dedicated = tuple(NodeTaint(key, value, "NoSchedule") for key, value in selector.items())
     pool = a_pool("own", capacity="on-demand", labels={**CLASS, **selector}, taints=(CLASS_TAINT, *dedicated))
     loop = Loop(tmp_path, pool, rules=FAMILIES)
     pod = a_pod(selector={**CLASS, **selector}, tolerations=(OF_CLASS, toleration))
@@ -265,14 +266,16 @@ def test_pods_without_a_class_use_its_pools_if_they_fit(
 )
 def test_pools_need_no_class_that_exists(tmp_path: Path, pod: dict[str, Any], expected: str) -> None:
     """TestCCCSchedulingWithoutNodeSelector: a class that does not exist, and a system pod."""
-    taint = Taint(COMPUTE_CLASS, "missing", "NoSchedule")
+    taint = NodeTaint(COMPUTE_CLASS, "missing", "NoSchedule")
     of_missing = a_pool("of-missing", labels={COMPUTE_CLASS: "missing"}, taints=(taint,))
     loop = Loop(tmp_path, of_missing, a_pool("of-none", hourly=5.0))
     assert loop.run(a_pod(**pod)) == [f"{expected}/{A}"]
 
 
-@pytest.mark.parametrize("taints", [(), (Taint(COMPUTE_CLASS, "tried", "PreferNoSchedule"),)])
-def test_a_pool_of_a_class_without_a_hard_taint_serves_all(tmp_path: Path, taints: tuple[Taint, ...]) -> None:
+@pytest.mark.parametrize("taints", [(), (NodeTaint(COMPUTE_CLASS, "tried", "PreferNoSchedule"),)])
+def test_a_pool_of_a_class_without_a_hard_taint_serves_all(
+    tmp_path: Path, taints: tuple[NodeTaint, ...]
+) -> None:
     """TestCCCNodePoolNoTaint, TestCCCNodePoolPreferNoSchedule."""
     loop = Loop(tmp_path, a_pool("own", labels=CLASS, taints=taints), rules=[{"nodepools": ["own"]}])
     assert loop.run(a_pod()) == [f"own/{A}"]

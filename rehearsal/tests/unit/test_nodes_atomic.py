@@ -45,7 +45,7 @@ def _decide(
     return decide(request, cluster, since, backoff or {}, NodeSettings())
 
 
-def _told(verdict: Verdict) -> tuple[str, bool, str]:
+def _condition(verdict: Verdict) -> tuple[str, bool, str]:
     return (
         (verdict.kind, verdict.status, verdict.reason)
         if isinstance(verdict, RequestCondition)
@@ -55,20 +55,20 @@ def _told(verdict: Verdict) -> tuple[str, bool, str]:
 
 def test_nodes_are_asked_for_together() -> None:
     """Accepted first; then all nodes that are missing, spread over the zones, and provisioned at once."""
-    assert _told(_decide(_request(3), snapshot(POOL))) == ("Accepted", True, "Accepted")
+    assert _condition(_decide(_request(3), snapshot(POOL))) == ("Accepted", True, "Accepted")
     waiting = _request(3, "Accepted")
     assert _decide(waiting, snapshot(POOL)) == Order(POOL, ("eastus-1", "eastus-2", "eastus-1"))
     assert _decide(waiting, snapshot(POOL, machines=(a_machine(POOL),))) == Order(
         POOL, ("eastus-2", "eastus-2")
     )
-    assert _told(ordered(waiting, came=True)) == ("Provisioned", True, "CapacityIsProvisioned")
+    assert _condition(ordered(waiting, came=True)) == ("Provisioned", True, "CapacityIsProvisioned")
 
 
 def test_what_is_there_is_enough() -> None:
     """No node is asked for where there is room, those that are still starting counted."""
     machines = (a_machine(POOL), a_machine(POOL, 1, state="starting"))
-    found = _decide(_request(2, "Accepted"), snapshot(POOL, machines=machines))
-    assert _told(found) == ("Provisioned", True, "CapacityIsFound")
+    decision = _decide(_request(2, "Accepted"), snapshot(POOL, machines=machines))
+    assert _condition(decision) == ("Provisioned", True, "CapacityIsFound")
 
 
 @pytest.mark.parametrize(
@@ -83,8 +83,8 @@ def test_what_is_there_is_enough() -> None:
 def test_without_capacity_a_request_waits(count: int, backoff: Mapping[str, float], pool: Any) -> None:
     """More than the pool may have, a pool whose nodes did not come, a pod too large: told once, never
     failed."""
-    told = _decide(_request(count, "Accepted"), snapshot(pool), backoff=backoff)
-    assert _told(told) == ("Provisioned", False, "CapacityIsNotFound")
+    decision = _decide(_request(count, "Accepted"), snapshot(pool), backoff=backoff)
+    assert _condition(decision) == ("Provisioned", False, "CapacityIsNotFound")
     again = _request(count, "Accepted", denied=frozenset({"Provisioned"}))
     assert _decide(again, snapshot(pool, now=9e9), backoff=backed_off(POOL, 1e10)) is None
     assert ordered(again, came=False) is None
@@ -113,13 +113,13 @@ def test_capacity_is_kept_for_the_pods_to_come() -> None:
     stranger = snapshot(POOL, machines=machines, requests=(done,), pods=(a_pod(cpu="2"),))
     growth, _ = grow(stranger, list(offers(stranger, {})))
     assert growth is not None
-    there = snapshot(
+    cluster = snapshot(
         POOL, machines=machines, requests=(done,), pods=(_pod(0, node="cpu-0", phase="Running"),)
     )
-    assert booked(there) == frozenset()
+    assert booked(cluster) == frozenset()
     assert _decide(done, kept) is None
     over = _decide(done, snapshot(POOL, machines=machines, now=600))
-    assert _told(over) == ("BookingExpired", True, "CapacityReservationTimeExpired")
+    assert _condition(over) == ("BookingExpired", True, "CapacityReservationTimeExpired")
     late = snapshot(POOL, machines=machines, requests=(_request(1, "Provisioned", "BookingExpired"),))
     assert booked(late) == frozenset()
     assert _decide(late.requests[0], late) is None
@@ -127,19 +127,19 @@ def test_capacity_is_kept_for_the_pods_to_come() -> None:
 
 def test_a_look_brings_no_node() -> None:
     """Existing capacity is found; otherwise the request is retried, or fails if it has `noRetry`."""
-    there = snapshot(POOL, machines=(a_machine(POOL),))
-    assert _told(_decide(_request(1, "Accepted", kind=CHECK), there)) == (
+    cluster = snapshot(POOL, machines=(a_machine(POOL),))
+    assert _condition(_decide(_request(1, "Accepted", kind=CHECK), cluster)) == (
         "Provisioned",
         True,
         "CapacityIsFound",
     )
     look = _request(2, "Accepted", kind=CHECK)
-    assert _told(_decide(look, there)) == ("Provisioned", False, "CapacityIsNotFound")
+    assert _condition(_decide(look, cluster)) == ("Provisioned", False, "CapacityIsNotFound")
     once = _request(2, "Accepted", kind=CHECK, parameters={"noRetry": "true"})
-    assert _told(_decide(once, there)) == ("Failed", True, "CapacityIsNotFound")
-    assert _decide(_request(2, "Accepted", "Failed", kind=CHECK), there) is None
+    assert _condition(_decide(once, cluster)) == ("Failed", True, "CapacityIsNotFound")
+    assert _decide(_request(2, "Accepted", "Failed", kind=CHECK), cluster) is None
 
 
-def test_nobody_answers_for_another_cloud() -> None:
+def test_requests_of_another_cloud_are_ignored() -> None:
     """AKS ignores requests of GKE's queued class."""
     assert _decide(_request(1, kind=QUEUED), snapshot(POOL)) is None

@@ -17,12 +17,12 @@ class _Api:
     """An API server with a ConfigMap and a bound claim."""
 
     def find(self, path: str) -> dict[str, Any] | None:
-        there: dict[str, dict[str, Any]] = {
+        objects: dict[str, dict[str, Any]] = {
             "/api/v1/namespaces/n/configmaps/settings": {"data": {"RATE": "0.1"}},
             "/api/v1/namespaces/n/persistentvolumeclaims/state": {"spec": {"volumeName": "pvc-1"}},
             "/api/v1/namespaces/n/persistentvolumeclaims/late": {"spec": {}},
         }
-        return there.get(path)
+        return objects.get(path)
 
 
 def _prepare(directory: Path, volumes: list[dict[str, Any]] | None = None, **container: Any) -> Container:
@@ -37,7 +37,7 @@ def _prepare(directory: Path, volumes: list[dict[str, Any]] | None = None, **con
 def test_mounts_are_where_the_command_is_told(tmp_path: Path) -> None:
     """Paths of mounts in words and environment lead to the volume's directory, which outlives the pod; paths
     that only look alike are left alone."""
-    told = _prepare(
+    prepared = _prepare(
         tmp_path,
         [{"name": "v", "persistentVolumeClaim": {"claimName": "state"}}],
         volumeMounts=[{"name": "v", "mountPath": "/state"}],
@@ -45,16 +45,22 @@ def test_mounts_are_where_the_command_is_told(tmp_path: Path) -> None:
         env=[{"name": "WHERE", "value": "/state/x"}],
     )
     root = f"{tmp_path}/root"
-    assert told.command == ("run", f"--out={root}/state/last", f"{root}/state", "/stateful", "gs://b/state")
-    assert told.environment["WHERE"] == f"{root}/state/x"
-    assert told.environment[ROOT] == root
+    assert prepared.command == (
+        "run",
+        f"--out={root}/state/last",
+        f"{root}/state",
+        "/stateful",
+        "gs://b/state",
+    )
+    assert prepared.environment["WHERE"] == f"{root}/state/x"
+    assert prepared.environment[ROOT] == root
     (tmp_path / "root/state/file").write_text("kept")
     assert (tmp_path / "shared/disks/pvc-1/file").read_text() == "kept"
 
 
 def test_the_environment_is_a_kubelet_s(tmp_path: Path) -> None:
     """Fields of the pod, keys of ConfigMaps, and references between variables, in arguments too."""
-    told = _prepare(
+    prepared = _prepare(
         tmp_path,
         command=["run", "$(INDEX)", "$$(INDEX)", "$(UNKNOWN)"],
         envFrom=[{"configMapRef": {"name": "settings"}, "prefix": "MY_"}],
@@ -71,9 +77,9 @@ def test_the_environment_is_a_kubelet_s(tmp_path: Path) -> None:
             {"name": "RATE", "valueFrom": {"configMapKeyRef": {"name": "settings", "key": "RATE"}}},
         ],
     )
-    assert told.command == ("run", "3", "$(INDEX)", "$(UNKNOWN)")
+    assert prepared.command == ("run", "3", "$(INDEX)", "$(UNKNOWN)")
     expected = {"INDEX": "3", "NODE": "node", "RATE": "0.1", "MY_RATE": "0.1"}
-    assert told.environment.items() >= expected.items()
+    assert prepared.environment.items() >= expected.items()
 
 
 def test_what_is_missing_is_said_as_a_kubelet_says_it(tmp_path: Path) -> None:

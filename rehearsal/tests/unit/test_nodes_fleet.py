@@ -91,7 +91,9 @@ def test_flex_start_comes_once_there_is_stock(tmp_path: Path) -> None:
     fleet.recheck_stock(pool)
     first, second = fleet.all()
     assert first.name != second.name
-    assert {(each.state, each.born, each.since) for each in (first, second)} == {("starting", 600, 690)}
+    assert {(machine.state, machine.born, machine.since) for machine in (first, second)} == {
+        ("starting", 600, 690)
+    }
 
 
 def test_a_quota_is_not_waited_for(tmp_path: Path) -> None:

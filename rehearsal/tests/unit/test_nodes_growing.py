@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ebbtide.catalog import COMPUTE_CLASS
+from ebbtide.placement import NodeTaint
 from ebbtide_rehearsal.cloud.autoscaling import Autoscaling, Expander
 from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot
 from ebbtide_rehearsal.cloud.nodes.growing import Growth, Stranded, grow, ignored, offers
 from ebbtide_rehearsal.cloud.nodes.pods import Pod, Requirement
 from ebbtide_rehearsal.cloud.nodes.templates import UNINITIALIZED
-from ebbtide_rehearsal.cloud.pools import Taint
 from rehearsal.tests.unit.node_pool import a_gpu_pool, a_machine, a_node, a_pod, a_pool, backed_off, snapshot
 
 
@@ -36,13 +36,13 @@ def test_growth_is_enough_and_never_above_the_maximum(sizes: list[str], maximum:
     growth, stranded = _grow(snapshot(a_pool(maximum=maximum), pods=pods))
     if growth is None:
         assert maximum == 0 or all(size == "5" for size in sizes)
-        assert {each.pod.name for each in stranded} == {pod.name for pod in pods}
+        assert {refusal.pod.name for refusal in stranded} == {pod.name for pod in pods}
         return
     assert 0 < len(growth.zones) <= maximum
     assert growth.pods
     assert all(pod.requests["cpu"] <= 4 for pod in growth.pods)
     assert sum(pod.requests["cpu"] for pod in growth.pods) <= 4 * len(growth.zones)
-    assert {each.pod.name for each in stranded} == {pod.name for pod in pods if pod.requests["cpu"] > 4}
+    assert {refusal.pod.name for refusal in stranded} == {pod.name for pod in pods if pod.requests["cpu"] > 4}
 
 
 def test_a_node_under_way_is_waited_for() -> None:
@@ -52,7 +52,7 @@ def test_a_node_under_way_is_waited_for() -> None:
     assert _grown(snapshot(pool, pods=(pod,))) == "gpu+1"
     assert _grown(snapshot(pool, machines=(starting,), pods=(pod,))) == ""
     machine = a_machine(pool)
-    taints = (*pool.taints, Taint(UNINITIALIZED, "true", "NoSchedule"))
+    taints = (*pool.taints, NodeTaint(UNINITIALIZED, "true", "NoSchedule"))
     bare = {"cpu": a_node(pool, machine).allocatable["cpu"]}
     for node in (a_node(pool, machine, taints=taints), a_node(pool, machine, allocatable=bare)):
         cluster = snapshot(pool, machines=(machine,), pods=(pod,), nodes={machine.name: node})
@@ -63,8 +63,8 @@ def test_a_full_node_is_not_counted_on() -> None:
     """Requests of running pods are subtracted from a node's capacity."""
     pool = a_pool()
     machine = a_machine(pool)
-    there = a_pod("there", cpu="3", node=machine.name, phase="Running")
-    cluster = snapshot(pool, machines=(machine,), pods=(there, a_pod(cpu="2")))
+    running = a_pod("there", cpu="3", node=machine.name, phase="Running")
+    cluster = snapshot(pool, machines=(machine,), pods=(running, a_pod(cpu="2")))
     assert _grown(cluster) == "cpu+1"
 
 
@@ -129,9 +129,9 @@ def test_pods_of_a_request_are_told_that_they_bring_no_node() -> None:
     """Those that wait, and no others."""
     mark = {"autoscaling.x-k8s.io/consume-provisioning-request": "r"}
     pods = (a_pod("mine", annotations=mark), a_pod("there", annotations=mark, node="cpu-0"), a_pod("other"))
-    ((pod, told),) = ignored(snapshot(a_pool(), pods=pods))
+    ((pod, reason),) = ignored(snapshot(a_pool(), pods=pods))
     assert pod.name == "mine"
-    assert told.endswith("because it's consuming ProvisioningRequest default/r")
+    assert reason.endswith("because it's consuming ProvisioningRequest default/r")
 
 
 @pytest.mark.parametrize("change", [{"capacity": "queued"}, {"autoscaled": False}])

@@ -57,9 +57,9 @@ def test_no_room_is_waited_for_and_too_much_fails() -> None:
 def test_a_booking_expires_and_lost_capacity_is_revoked() -> None:
     """Ten minutes after it was provisioned, and when the last node is gone; a failed request stays so."""
     machines = (a_machine(POOL, request="default/r"),)
-    there = _request(1, "Accepted", "Provisioned")
-    assert _decide(there, snapshot(POOL, machines=machines, now=599)) is None
-    assert _kind(_decide(there, snapshot(POOL, machines=machines, now=600))) == "BookingExpired"
+    request = _request(1, "Accepted", "Provisioned")
+    assert _decide(request, snapshot(POOL, machines=machines, now=599)) is None
+    assert _kind(_decide(request, snapshot(POOL, machines=machines, now=600))) == "BookingExpired"
     over = _request(1, "Accepted", "Provisioned", "BookingExpired")
     assert _decide(over, snapshot(POOL, machines=machines, now=9999)) is None
     assert _kind(_decide(over, snapshot(POOL, now=9999))) == "CapacityRevoked"
@@ -90,12 +90,12 @@ def test_nodes_wait_for_the_pods_of_their_request() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "allowed", "expected"),
+    ("requested", "allowed", "expected"),
     [("600", 3600, 600), ("7200", 3600, 3600), ("600", None, 600), (None, 3600, 3600), (None, None, None)],
 )
 def test_a_run_ends_by_the_shorter_of_two_limits(
-    asked: str | None, allowed: int | None, expected: float | None
+    requested: str | None, allowed: int | None, expected: float | None
 ) -> None:
     """The maximum run is the smaller of the request's and the pool's."""
-    request = _request(1, **({"maxRunDurationSeconds": asked} if asked else {}))
+    request = _request(1, **({"maxRunDurationSeconds": requested} if requested else {}))
     assert run_seconds(request, POOL.having(max_run_seconds=allowed)) == expected

@@ -12,16 +12,16 @@ from rehearsal.tests.unit.node_pool import a_machine, a_pool, snapshot
 
 
 @given(st.integers(0, 9), st.floats(0.01, 1))
-def test_a_share_is_rounded_up(there: int, share: float) -> None:
+def test_a_share_is_rounded_up(count: int, share: float) -> None:
     """At least the share is taken, and never a node too many, the oldest first."""
     pool = a_pool()
-    machines = tuple(a_machine(pool, number, born=float(-number)) for number in range(there))
+    machines = tuple(a_machine(pool, number, born=float(-number)) for number in range(count))
     taken = victims(
         InjectedFault(RECLAIM, "cp*", details={"share": share}), snapshot(pool, machines=machines)
     )
-    assert there * share <= len(taken) < there * share + 1
+    assert count * share <= len(taken) < count * share + 1
     assert [machine.name for machine in taken] == [
-        f"cpu-{number}" for number in reversed(range(there - len(taken), there))
+        f"cpu-{number}" for number in reversed(range(count - len(taken), count))
     ]
 
 
@@ -46,8 +46,8 @@ def test_a_count_is_of_all_pools_that_match() -> None:
 def test_time_runs_out(change: dict[str, Any], now: float, *, taken: bool) -> None:
     """A preemptible machine has 24 hours, a flex-start one its maximum run, a spot one no limit."""
     pool = a_pool(**change)
-    found = list(expired(snapshot(pool, machines=(a_machine(pool),), now=now)))
-    assert bool(found) == taken
+    taken_back = list(expired(snapshot(pool, machines=(a_machine(pool),), now=now)))
+    assert bool(taken_back) == taken
 
 
 def test_only_gke_makes_a_taken_spot_machine_anew() -> None:

@@ -8,16 +8,16 @@ import pytest
 from ebbtide_rehearsal.cloud.autoscaling import Autoscaling
 from ebbtide_rehearsal.cloud.nodes.cluster import Budget, ClusterSnapshot
 from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
-from ebbtide_rehearsal.cloud.nodes.shrinking import SAFE_TO_EVICT, Review, review
+from ebbtide_rehearsal.cloud.nodes.shrinking import SAFE_TO_EVICT, ScaleDownReview, review
 from rehearsal.tests.unit.node_pool import a_gpu_pool, a_machine, a_pod, a_pool, snapshot
 
-NOTHING = Review({}, {}, (), ())
+NOTHING = ScaleDownReview({}, {}, (), ())
 LATE = 600.0
 
 
 def _after(
     cluster: ClusterSnapshot, seconds: float = LATE, *, booked: frozenset[str] = frozenset()
-) -> Review:
+) -> ScaleDownReview:
     """Return the review after some time without changes."""
     first = review(cluster, NOTHING, booked, None, NodeSettings())
     return review(replace(cluster, now=cluster.now + seconds), first, booked, None, NodeSettings())
@@ -67,9 +67,9 @@ def test_what_holds_a_node_is_named(fields: dict[str, Any], why: str) -> None:
     """A GPU node with one small pod stays, and the pod and the reason are told."""
     pool = a_gpu_pool()
     pod = a_pod("small", cpu="100m", node="gpu-0", phase="Running", **fields)
-    found = _after(snapshot(pool, machines=(a_machine(pool),), pods=(pod,)))
-    assert found.leave == ()
-    (hold,) = found.held
+    review = _after(snapshot(pool, machines=(a_machine(pool),), pods=(pod,)))
+    assert review.leave == ()
+    (hold,) = review.held
     assert hold.why == why
     assert hold.sentence == f"Node gpu-0 is kept: pod {pod.id} {why}."
 
@@ -93,8 +93,8 @@ def test_a_budget_holds_only_when_it_is_spent() -> None:
     machines = (a_machine(pool), a_machine(other))
     for allowed, leave in ((1, ("gpu-0",)), (0, ())):
         budget = Budget("kube-system", "dns", (), allowed)
-        found = _after(snapshot(pool, other, machines=machines, pods=(pod,), budgets=(budget,)))
-        assert found.leave == leave
+        review = _after(snapshot(pool, other, machines=machines, pods=(pod,), budgets=(budget,)))
+        assert review.leave == leave
 
 
 def test_local_storage_holds_where_the_autoscaler_is_told_so() -> None:
@@ -111,8 +111,8 @@ def test_two_half_empty_nodes_become_one() -> None:
     """Each could take the other's pod; only one goes."""
     pool = a_pool()
     pods = tuple(a_pod(f"p{n}", cpu="1500m", node=f"cpu-{n}", phase="Running") for n in range(2))
-    found = _after(snapshot(pool, machines=(a_machine(pool), a_machine(pool, 1)), pods=pods))
-    assert len(found.leave) == 1
+    review = _after(snapshot(pool, machines=(a_machine(pool), a_machine(pool, 1)), pods=pods))
+    assert len(review.leave) == 1
 
 
 def test_fixed_pools_and_booked_nodes_stay() -> None:

@@ -92,7 +92,7 @@ def test_a_pod_s_end_is_a_kubelet_s(*, shutdown: bool) -> None:
     raw = {"spec": {"containers": [{"name": "c", "image": "i"}]}, "status": {"phase": "Running"}}
     status = ended(raw, {"c": End(0)}, shutdown=shutdown)
     assert status["phase"] == ("Failed" if shutdown else "Succeeded")
-    kinds = {each["type"]: each for each in status["conditions"]}
+    kinds = {condition["type"]: condition for condition in status["conditions"]}
     assert ("DisruptionTarget" in kinds) == shutdown
     assert status.get("message") == (SHUTDOWN if shutdown else None)
     assert status["containerStatuses"][0]["state"]["terminated"]["reason"] == "Completed"

@@ -45,7 +45,7 @@ def test_a_type_that_no_package_has(token: str) -> None:
         ({"initialNodeCount": 1.5}, Misfit("initialNodeCount", "type", "int")),
         ({"autoscaling": []}, Misfit("autoscaling", "type", "object")),
         ({"nodeLocations": "us-central1-a"}, Misfit("nodeLocations", "type", "list")),
-        ({"nodeConfig": {"labels": {"a": {}}}}, Misfit('nodeConfig.labels["a"]', "type", "string")),
+        ({"nodeConfig": {"labels": {"a": {}}}}, Misfit("nodeConfig.labels.a", "type", "string")),
         ({"nodeConfig": {"spot": "yes"}}, Misfit("nodeConfig.spot", "type", "bool")),
     ],
 )

@@ -10,7 +10,7 @@ from ebbtide.catalog import PINS
 from ebbtide_rehearsal.failures import RehearsalError
 from ebbtide_rehearsal.sources import INDEX, indexed, link_charts, mirror
 from ebbtide_rehearsal.tools import Tools
-from ebbtide_rehearsal.tools.find import Found, Origin
+from ebbtide_rehearsal.tools.find import AvailableTool, Origin
 
 _KUEUE = "oci://registry.k8s.io/kueue/charts/kueue"
 
@@ -18,7 +18,7 @@ _KUEUE = "oci://registry.k8s.io/kueue/charts/kueue"
 def _tools(**paths: Path) -> Tools:
     """Data at these paths."""
     named = {name.replace("_", "-"): path for name, path in paths.items()}
-    return Tools({name: Found(name, "1.0.0", Origin.CACHE, path) for name, path in named.items()})
+    return Tools({name: AvailableTool(name, "1.0.0", Origin.CACHE, path) for name, path in named.items()})
 
 
 def _chart(directory: Path) -> Path:

@@ -52,7 +52,7 @@ def test_only_a_version_that_will_do_is_taken_from_path(
         monkeypatch.setitem(PINS, pin, replace(PINS[pin], version=version))
     path = machine.program(name, f"echo '{says}'")
     if good:
-        tool = ensure([name], say=silent).found[name]
+        tool = ensure([name], say=silent).by_name[name]
         assert (tool.path, tool.origin) == (path, Origin.PATH)
         assert tool.version in says
     else:
@@ -70,12 +70,12 @@ def test_a_program_that_fails_to_say_its_version_is_not_taken(machine: Machine) 
 def test_what_is_missing_is_built_once(machine: Machine) -> None:
     """The second time it comes from the cache, and needs no Go."""
     machine.go()
-    first = ensure(["etcd", "kwok", "etcd"], say=silent).found
+    first = ensure(["etcd", "kwok", "etcd"], say=silent).by_name
     assert [tool.origin for tool in first.values()] == [Origin.BUILT, Origin.BUILT]
     assert subprocess.run([first["kwok"].path], capture_output=True, check=True).stdout == b"built\n"
     (machine.bin / "go").unlink()
     second = ensure(["etcd", "kwok"], say=silent)
-    assert [tool.origin for tool in second.found.values()] == [Origin.CACHE, Origin.CACHE]
+    assert [tool.origin for tool in second.by_name.values()] == [Origin.CACHE, Origin.CACHE]
     assert second.path("kwok") == first["kwok"].path
     assert sorted(machine.built()) == ["go.etcd.io/etcd/server/v3", "sigs.k8s.io/kwok/cmd/kwok"]
 
@@ -138,7 +138,7 @@ def test_the_command_shows_what_was_found(machine: Machine, capsys: pytest.Captu
     assert [row.split()[0] for row in rows[1:]] == list(all_items())
     assert f"[{len(all_items())}/{len(all_items())}]" in output.err
     version = all_items()["kube-apiserver"].version
-    building = f"kube-apiserver {version}: building, about 2 minutes from scratch on 2 cores"
+    building = f"kube-apiserver {version}: building, 2 minutes from scratch on 2 cores"
     assert building in output.err
 
 
@@ -214,5 +214,5 @@ def test_an_installed_plugin_of_the_sdk_is_preferred(
     with pytest.raises(ToolError):
         ensure([name], say=silent)
     installed.touch()
-    tool = ensure([name], say=silent).found[name]
+    tool = ensure([name], say=silent).by_name[name]
     assert (tool.path, tool.version, tool.origin) == (installed, sdk_version("kubernetes"), Origin.PLUGINS)

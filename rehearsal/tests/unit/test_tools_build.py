@@ -166,8 +166,8 @@ def test_what_a_killed_build_left_is_removed(machine: Machine) -> None:
 _BUILD_ETCD = """
 from ebbtide_rehearsal.tools import ensure
 steps = []
-found = ensure(["etcd"], say=steps.append).found["etcd"]
-print(found.origin, *[type(step).__name__ for step in steps])
+tool = ensure(["etcd"], say=steps.append).by_name["etcd"]
+print(tool.origin, *[type(step).__name__ for step in steps])
 """
 
 

@@ -33,7 +33,7 @@ def test_a_log_gets_a_line_for_each_start_and_end() -> None:
     """Never broken, and none for every package."""
     assert _shown(terminal=False).splitlines() == [
         "Another rehearsal is building; waiting for it.",
-        "[1/3] kwok 0.8.0: building, about 2 minutes from scratch on 2 cores",
+        "[1/3] kwok 0.8.0: building, 2 minutes from scratch on 2 cores",
         "kwok: ready after 2 min 5 s",
         "[2/3] kueue-crds 0.19.2: fetching",
         "kueue-crds: ready after 2 s",

@@ -15,7 +15,6 @@ import pytest
 
 from ebbtide.invocation import pip_install
 from ebbtide.kubernetes_api import JSON_PATCH, Api, ApiError, KubeconfigError
-from ebbtide.kubernetes_api.quantities import parse_quantity
 from tests.repository import ROOT
 
 _PODS = "/api/v1/namespaces/n/pods"
@@ -214,8 +213,3 @@ def _printed(code: str) -> str:
     return subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout
-
-
-def test_quantities() -> None:
-    """As Kubernetes writes them."""
-    assert [parse_quantity(quantity) for quantity in ("500m", "1Gi", 2)] == [parse_quantity("0.5"), 2**30, 2]

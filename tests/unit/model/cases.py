@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from ebbtide.model import Fault
-from ebbtide.model.paths import Key, path_keys
+from ebbtide.paths import Key, path_keys
 
 HERE = Path(__file__).parent
 

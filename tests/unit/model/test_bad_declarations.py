@@ -13,11 +13,11 @@ from pydantic import ValidationError
 
 from ebbtide.catalog import machine_price
 from ebbtide.model import Cluster, DeclarationError, Fault, Site, advice, check_pool, declare
-from ebbtide.model.paths import Key
 from ebbtide.model.pool import Pool
 from ebbtide.model.rules import RULES
 from ebbtide.model.shape.findings import shape_faults
 from ebbtide.model.site import CloudKind
+from ebbtide.paths import Key
 from ebbtide.project.diagnostics import OTHER_RULES
 from tests.unit.model.cases import Case, bad_cases, base, cases, edited
 

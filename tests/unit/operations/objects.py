@@ -5,7 +5,7 @@ from itertools import count
 from typing import Any, Final
 
 from ebbtide.model import declare
-from ebbtide.operations.state import Item, State
+from ebbtide.operations.state import ObjectReference, State
 from ebbtide.placement.derive import profile
 
 NOW: Final = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -42,9 +42,9 @@ STATE: Final = State(
     registries=(),
     objects=frozenset(
         {
-            Item("Namespace", "", "research"),
-            Item("Namespace", "", "kueue-system"),
-            Item("Deployment", "default", "trainer"),
+            ObjectReference("Namespace", "", "research"),
+            ObjectReference("Namespace", "", "kueue-system"),
+            ObjectReference("Deployment", "default", "trainer"),
         }
     ),
     teams=frozenset({"research"}),

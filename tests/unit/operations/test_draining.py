@@ -5,10 +5,10 @@ from typing import Any, cast
 
 from ebbtide.kubernetes_api import Api
 from ebbtide.operations import draining
-from ebbtide.operations.state import Item
+from ebbtide.operations.state import ObjectReference
 from tests.unit.operations.objects import STATE, Object, made
 
-QUEUES = frozenset({Item("ClusterQueue", "", "research.cpu")})
+QUEUES = frozenset({ObjectReference("ClusterQueue", "", "research.cpu")})
 STATE_WITH = replace(STATE, objects=STATE.objects | QUEUES)
 
 

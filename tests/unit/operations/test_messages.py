@@ -3,8 +3,6 @@
 from dataclasses import replace
 from datetime import timedelta
 
-import pytest
-
 from ebbtide.invocation import command_line
 from ebbtide.operations import messages
 from ebbtide.operations.user_objects import UserObject
@@ -38,20 +36,6 @@ def test_a_long_list_is_cut() -> None:
     assert lines[0] == "Unfinished work: 103 pieces, 206 pods."
     assert len(lines) == 22
     assert lines[-1] == "  … and 83 more, created later."
-
-
-@pytest.mark.parametrize(
-    ("lasted", "expected"),
-    [
-        (timedelta(seconds=59), "less than a minute"),
-        (timedelta(minutes=1), "1 minute"),
-        (timedelta(hours=23, minutes=59), "23 hours"),
-        (timedelta(days=3, hours=5), "3 days"),
-    ],
-)
-def test_ages(lasted: timedelta, expected: str) -> None:
-    """In the largest unit that there is one of."""
-    assert messages.age(lasted) == expected
 
 
 def test_the_question() -> None:

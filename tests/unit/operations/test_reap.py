@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from ebbtide.operations.backend import Backend
 from ebbtide.operations.errors import OperationError
-from ebbtide.operations.reap import Outcome, expired
+from ebbtide.operations.reap import ReapOutcome, expired
 from tests.unit.review.stacks_in_memory import GKE, resource, system_pool
 
 _NOW = datetime(2026, 11, 22, 20, 0, tzinfo=UTC)
@@ -47,9 +47,9 @@ def test_the_longest_expired_comes_first() -> None:
     )
     report = expired(cast("Backend", states), _NOW)
     assert [(stack.stack, stack.outcome) for stack in report.stacks] == [
-        ("early", Outcome.EXPIRED),
-        ("late", Outcome.EXPIRED),
-        ("torn", Outcome.UNREADABLE),
+        ("early", ReapOutcome.EXPIRED),
+        ("late", ReapOutcome.EXPIRED),
+        ("torn", ReapOutcome.UNREADABLE),
     ]
     early, _, torn = report.stacks
     assert early.clusters == ("train-early",)

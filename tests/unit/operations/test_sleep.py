@@ -12,10 +12,9 @@ from ebbtide.kubernetes_api.parts import part
 from ebbtide.operations import access, holding
 from ebbtide.operations.errors import OperationError
 from ebbtide.operations.power import OwnCluster, own_cluster
-from ebbtide.operations.rates import Item as Billed
-from ebbtide.operations.rates import Rates
+from ebbtide.operations.rates import BilledItem, Rates
 from ebbtide.operations.sleep import Running, Sleeper, sleep, wake
-from ebbtide.operations.state import Item
+from ebbtide.operations.state import ObjectReference
 from ebbtide.placement import Profile
 from ebbtide.review.cost import Amount
 from tests.unit.operations.objects import PROFILE, STATE, Object, condition, made, node, pod
@@ -113,11 +112,11 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> _Cluster:
 
 
 def _sleeper(power: _Power, cloud: CloudKind = CloudKind.GKE) -> Sleeper:
-    queue = Item("ClusterQueue", "", "cpu")
+    queue = ObjectReference("ClusterQueue", "", "cpu")
     prices = Rates(
         idle=Amount(0.4),
         idle_of_nodes=Amount(0.2),
-        items=(Billed("control plane", Amount(0.1)), Billed("address", Amount(0.05))),
+        items=(BilledItem("control plane", Amount(0.1)), BilledItem("address", Amount(0.05))),
         has_nat=False,
         nodes={},
     )
@@ -134,11 +133,11 @@ def _said(power: _Power, running: Running = Running.REFUSE, **options: Any) -> t
 def test_an_idle_stack_sleeps_and_wakes(cluster: _Cluster) -> None:
     """Its queues are held before its machines stop, and released after they start; the amounts are named."""
     power = _Power()
-    done, said = _said(power)
+    done, output = _said(power)
     assert (done, power.stopped, cluster.policy) == (True, True, "Hold")
-    assert said.index("The queues are held") < said.index("machines stop")
-    assert "it saves $0.20 per hour" in said
-    assert "Still billed, $0.15 per hour: control plane, address." in said
+    assert output.index("The queues are held") < output.index("machines stop")
+    assert "it saves $0.20 per hour" in output
+    assert "Still billed, $0.15 per hour: control plane, address." in output
     assert "Stack dev is asleep." in _said(power)[1]
     lines: list[str] = []
     cluster.silent = 2
@@ -158,11 +157,11 @@ def test_running_work_is_asked_for(cluster: _Cluster) -> None:
     """It is named, and nothing changes; --now evicts it."""
     cluster.runs()
     power = _Power()
-    done, said = _said(power)
+    done, output = _said(power)
     assert (done, power.stopped, cluster.policy) == (False, False, "None")
-    assert "Job train in research: 1 pod on spot" in said
-    assert "sleep dev --wait" in said
-    assert "sleep dev --now" in said
+    assert "Job train in research: 1 pod on spot" in output
+    assert "sleep dev --wait" in output
+    assert "sleep dev --now" in output
     done, _ = _said(power, Running.END)
     assert (done, power.stopped, cluster.policy) == (True, True, "HoldAndDrain")
 

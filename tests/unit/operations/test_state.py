@@ -10,7 +10,7 @@ from ebbtide.catalog import CloudKind
 from ebbtide.cloud_apis.interfaces import Account, ClusterIdentity
 from ebbtide.operations import volumes
 from ebbtide.operations.deleted_clusters import OUTPUT, STACK, DeletedClusters, merged, with_record
-from ebbtide.operations.state import Item, State, read
+from ebbtide.operations.state import ObjectReference, State, read
 from ebbtide.operations.volumes import Volume
 from tests.unit.operations.objects import STATE
 
@@ -54,9 +54,9 @@ def test_a_state() -> None:
         registries=("images",),
         objects=frozenset(
             {
-                Item("Namespace", "", "research"),
-                Item("ConfigMap", "default", "profile"),
-                Item("Deployment", "kueue-system", "kueue"),
+                ObjectReference("Namespace", "", "research"),
+                ObjectReference("ConfigMap", "default", "profile"),
+                ObjectReference("Deployment", "kueue-system", "kueue"),
             }
         ),
         teams=frozenset({"research", "default"}),

@@ -10,10 +10,10 @@ from rich.console import Console
 
 from ebbtide.cli.status_tables import tables
 from ebbtide.kubernetes_api import Api
-from ebbtide.operations.queue_status import Queueing
-from ebbtide.operations.rates import Item, Rates
+from ebbtide.operations.queue_status import QueueObjects
+from ebbtide.operations.rates import BilledItem, Rates
 from ebbtide.operations.snapshot import Snapshot
-from ebbtide.operations.status import Source, status
+from ebbtide.operations.status import StatusSource, status
 from ebbtide.operations.status_report import Status
 from ebbtide.review.cost import Amount
 from tests.unit.operations.objects import NOW, PROFILE, STATE, Object, condition, made, node, pod
@@ -21,11 +21,13 @@ from tests.unit.operations.objects import NOW, PROFILE, STATE, Object, condition
 _PRICES = Rates(
     idle=Amount(0.3),
     idle_of_nodes=Amount(0.2),
-    items=(Item("control plane", Amount(0.1)),),
+    items=(BilledItem("control plane", Amount(0.1)),),
     has_nat=False,
     nodes={"system": Amount(0.2), "spot": Amount(0.05)},
 )
-_SOURCE = Source("dev", replace(STATE, expires=NOW + timedelta(hours=3)), _PRICES, PROFILE, cast("Api", None))
+_SOURCE = StatusSource(
+    "dev", replace(STATE, expires=NOW + timedelta(hours=3)), _PRICES, PROFILE, cast("Api", None)
+)
 
 
 def _node(name: str, pool: str, minutes: int, *, ready: str = "True", cordoned: bool = False) -> Object:
@@ -39,8 +41,8 @@ def _workload(job: Object, **status: Any) -> Object:
     return made("w-" + job["metadata"]["name"], owner=("Job", job), spec={"queueName": "ours"}, status=status)
 
 
-def _status(snapshot: Snapshot, *, queueing: Queueing | None = None, hours: float = 5) -> Status:
-    return status(_SOURCE, snapshot, queueing or Queueing(), NOW - timedelta(hours=hours), NOW)
+def _status(snapshot: Snapshot, *, queueing: QueueObjects | None = None, hours: float = 5) -> Status:
+    return status(_SOURCE, snapshot, queueing or QueueObjects(), NOW - timedelta(hours=hours), NOW)
 
 
 def _text(of: Status) -> str:
@@ -79,7 +81,7 @@ def test_the_cost_is_of_the_nodes_that_exist() -> None:
 def test_a_pool_without_a_price() -> None:
     """Its nodes are named as not included."""
     unpriced = replace(_SOURCE, rates=replace(_PRICES, nodes={}))
-    report = status(unpriced, Snapshot(nodes=(_node("a", "spot", 5),)), Queueing(), NOW, NOW)
+    report = status(unpriced, Snapshot(nodes=(_node("a", "spot", 5),)), QueueObjects(), NOW, NOW)
     assert report.cost.unknown == ("pool spot",)
     assert report.pools[1].usd_per_hour is None
     assert "at least $0.10 per hour now" in _text(report)
@@ -108,7 +110,7 @@ def test_who_waits_for_what() -> None:
                 workload,
             ),
         ),
-        queueing=Queueing(requests=(request,)),
+        queueing=QueueObjects(requests=(request,)),
     )
     (queue,) = report.queues
     assert (queue.name, queue.admitted, queue.held) == ("cpu", 1, False)
@@ -124,7 +126,7 @@ def test_a_queue_that_is_held() -> None:
     local = made("ours", spec={"clusterQueue": "research.cpu"})
     for policy, is_held in (("Hold", True), ("HoldAndDrain", True), ("None", False)):
         cluster_queue = {"metadata": {"name": "research.cpu"}, "spec": {"stopPolicy": policy}}
-        queueing = Queueing(cluster_queues=(cluster_queue,), local_queues=(local,))
+        queueing = QueueObjects(cluster_queues=(cluster_queue,), local_queues=(local,))
         assert _status(Snapshot(), queueing=queueing).queues[0].held is is_held
 
 
@@ -143,4 +145,4 @@ def test_the_tables_fit_a_terminal() -> None:
     assert re.search(
         r"^spot +spot +1 +- +- +2 +1 hour +0\.05$", "\n".join(map(str.rstrip, lines)), re.MULTILINE
     )
-    assert lines[-1].startswith("Expires at 2026-11-21 15:00 UTC, in 3 hours 0 min.")
+    assert lines[-1].startswith("Expires at 2026-11-21 15:00 UTC, in 3 h 0 min.")

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from ebbtide.operations.snapshot import Snapshot
-from ebbtide.operations.state import Item, State
+from ebbtide.operations.state import ObjectReference, State
 from ebbtide.operations.work import Work, work
 from tests.unit.operations.objects import NOW, PROFILE, STATE, Object, condition, made, node, pod
 
@@ -100,7 +100,7 @@ def test_what_waits_in_a_queue() -> None:
 
 def test_a_namespace_that_stays() -> None:
     """Of a team's work there, what is on the pools ends, and what waits in the queue."""
-    stays = replace(STATE, objects=STATE.objects - {Item("Namespace", "", "research")})
+    stays = replace(STATE, objects=STATE.objects - {ObjectReference("Namespace", "", "research")})
     queued, other = made("queued"), made("other")
     assert _names(
         pod("a"),

@@ -186,7 +186,7 @@ def test_the_document_is_its_schema(preview: Preview) -> None:
     undocumented = [
         f"{part['title']}.{name}"
         for part in parts
-        for name, field in part["properties"].items()
+        for name, field in part.get("properties", {}).items()
         if "description" not in field
     ]
     assert undocumented == []

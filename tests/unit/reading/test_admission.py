@@ -1,7 +1,5 @@
 """The work that a pool admits, in words."""
 
-from dataclasses import replace
-
 import pytest
 
 from ebbtide.catalog import CloudKind
@@ -55,4 +53,4 @@ _SOFT = TaintFacts("slow", "", "PreferNoSchedule")
 )
 def test_taints_say_who_may_come(cloud: CloudKind, taints: tuple[TaintFacts, ...], sentence: str) -> None:
     """A device taint needs no toleration of the pod's own on GKE; a soft taint excludes no pod."""
-    assert admits(replace(_POOL, cloud=cloud, taints=taints)) == sentence
+    assert admits(_POOL.model_copy(update={"cloud": cloud, "taints": taints})) == sentence

@@ -46,7 +46,7 @@ def test_a_pool_is_read_whole() -> None:
         cluster="train",
         role="work",
         machine="Standard_NC4as_T4_v3",
-        accelerator=AcceleratorFacts("nvidia-t4", 1),
+        accelerator=AcceleratorFacts("nvidia-t4", 1, 1),
         capacity="spot",
         max_price=0.25,
         nodes=NodeFacts(minimum=0, maximum=4),

@@ -51,7 +51,7 @@ def test_a_pool_is_read_whole() -> None:
         location="us-central1-a",
         role="work",
         machine="n1-highmem-8",
-        accelerator=AcceleratorFacts("nvidia-tesla-t4", 4),
+        accelerator=AcceleratorFacts("nvidia-tesla-t4", 4, 4),
         capacity="spot",
         nodes=NodeFacts(minimum=0, maximum=4, at_birth=0),
         zones=("us-central1-a",),
@@ -182,7 +182,7 @@ def test_taints_that_the_cloud_adds() -> None:
 def test_accelerators_that_are_part_of_the_machine() -> None:
     """The catalog provides them, since no field has them."""
     assert _pool(node_config={"machine_type": "a2-highgpu-1g"}).accelerator == AcceleratorFacts(
-        "nvidia-tesla-a100", 1
+        "nvidia-tesla-a100", 1, 1
     )
     assert _pool(node_config={"machine_type": "n2-standard-8"}).accelerator is None
     assert _pool(node_config={"machine_type": "no-such-machine"}).accelerator is None
@@ -283,7 +283,7 @@ def test_shared_gpus() -> None:
         "gpu_sharing_config": sharing,
     }
     pool = _pool(node_config={"machine_type": "a2-highgpu-2g", "guest_accelerators": [gpu]})
-    assert pool.accelerator == AcceleratorFacts("nvidia-tesla-a100", 2, "1g.5gb, time-sharing by 4", 28)
+    assert pool.accelerator == AcceleratorFacts("nvidia-tesla-a100", 2, 56, "1g.5gb, time-sharing by 4")
 
 
 def test_settings() -> None:

@@ -62,8 +62,8 @@ def test_functions_are_functions() -> None:
         from pulumi_gcp import compute
         from pulumi_gcp.compute import get_network, get_network_output
         import pulumi_gcp.compute.get_zones
-        found = [get_network, get_network_output, compute.get_zones, compute.outputs]
-        print(json.dumps([type(item).__name__ for item in found]))
+        functions = [get_network, get_network_output, compute.get_zones, compute.outputs]
+        print(json.dumps([type(item).__name__ for item in functions]))
     """)
     assert kinds == ["function", "function", "function", "module"]
 
@@ -81,8 +81,8 @@ def test_the_whole_package_is_loaded_on_request() -> None:
         try:
             compute.NoSuchThing
         except AttributeError as error:
-            said = str(error)
-        print(json.dumps([len(names) > 1000, "RouterNat" in space, said]))
+            message = str(error)
+        print(json.dumps([len(names) > 1000, "RouterNat" in space, message]))
     """)
     assert answers == [True, True, "module 'pulumi_gcp.compute' has no attribute 'NoSuchThing'"]
 

@@ -6,8 +6,7 @@ from typing import Any
 import pulumi_gcp as gcp
 import pytest
 
-from ebbtide.catalog import find_price
-from ebbtide.catalog.clouds import CloudKind
+from ebbtide.catalog import CloudKind, find_price
 from ebbtide.reading import read_clusters, read_pools
 from ebbtide.recording.record import record
 from ebbtide.recording.recording import Recording

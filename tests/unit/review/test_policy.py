@@ -8,7 +8,8 @@ import pytest
 
 from ebbtide.recording.recording import Resource, Secret
 from ebbtide.recording.values import UNKNOWN
-from ebbtide.review.benchmarks import BENCHMARKS, Property
+from ebbtide.review.benchmarks import BENCHMARKS
+from ebbtide.review.expectations import RequiredProperty
 from ebbtide.review.policy import Finding, policy_of
 from ebbtide.review.rules import BY_ID, EXCEPTIONS, RULES, benchmarks
 from ebbtide.review.settings import Level, PolicyError
@@ -234,7 +235,7 @@ _BAD: tuple[Any, ...] = (
 """Values of which every item refuses one."""
 
 
-def _refused_value(property_: Property) -> Any:
+def _refused_value(property_: RequiredProperty) -> Any:
     """The first of those values that the item refuses."""
     is_rules = property_.path == "rules"
     return next(
@@ -247,11 +248,11 @@ def _decided() -> Iterator[Any]:
         for item in items:
             rule = BY_ID.get(f"cis-{benchmark.split()[1].lower()}-{item.number}")
             if rule is not None:
-                yield pytest.param(rule.id, cast("Property", item.default), id=rule.id)
+                yield pytest.param(rule.id, cast("RequiredProperty", item.default), id=rule.id)
 
 
 @pytest.mark.parametrize(("rule", "property_"), list(_decided()))
-def test_an_item_of_a_benchmark_is_checked(rule: str, property_: Property) -> None:
+def test_an_item_of_a_benchmark_is_checked(rule: str, property_: RequiredProperty) -> None:
     """A refused value is found; an unknown one is not, nor a resource that the item exempts."""
     cluster = resource(GKE if "-gke-" in rule else AKS, name="other")
 

@@ -266,7 +266,10 @@ def test_making_jobs_needs_the_standard_library_alone() -> None:
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True
     )
-    assert done.stdout == "['errors', 'invocation', 'placement', 'workloads']\n"
+    assert (
+        done.stdout
+        == "['durations', 'errors', 'invocation', 'placement', 'quantities', 'wording', 'workloads']\n"
+    )
 
 
 _ARGUMENTS = {

@@ -89,10 +89,10 @@ def test_a_train_job() -> None:
     done = {path: _train_job({"type": "Complete", **end}), **pods}
     assert _followed(done, "llm") == ("completed", "TrainJob llm completed after 1 min 5 s.")
     failed = {path: _train_job({"type": "Failed", "message": "jobset failed", **end}), **pods}
-    last, said = _followed(failed, "llm")
+    last, ending = _followed(failed, "llm")
     assert last == "failed: jobset failed"
-    assert said.startswith("TrainJob llm failed after 1 min 5 s: jobset failed.")
-    assert "logs --namespace vision --label jobset.sigs.k8s.io/jobset-name=llm" in said
+    assert ending.startswith("TrainJob llm failed after 1 min 5 s: jobset failed.")
+    assert "logs --namespace vision --label jobset.sigs.k8s.io/jobset-name=llm" in ending
 
 
 def test_a_pipeline_run() -> None:
@@ -106,9 +106,9 @@ def test_a_pipeline_run() -> None:
         "Pipeline run train-x7z completed after 40 s; 1 retry used.",
     )
     lost = {path: _workflow("Failed", "Succeeded", "Failed", message="child failed", **ended), **pods}
-    last, said = _followed(lost, "train-x7z")
+    last, ending = _followed(lost, "train-x7z")
     assert last == "failed, done 1 of 2: child failed"
-    assert said.startswith("Pipeline run train-x7z failed after 40 s: child failed.")
+    assert ending.startswith("Pipeline run train-x7z failed after 40 s: child failed.")
 
 
 def test_a_run_that_is_suspended() -> None:

@@ -10,6 +10,7 @@ from typing import Any, Final, cast
 from uuid import uuid4
 
 from ebbtide import provider_schema
+from ebbtide.paths import child_path
 from ebbtide.providers.azure import RANDOMLY_NAMED
 from ebbtide.providers.constraints import Limit
 from ebbtide.recording.values import UNKNOWN
@@ -105,9 +106,9 @@ def sent(inputs: Properties, omitted: list[str]) -> dict[str, Any]:
 def _pruned(value: Any, path: str, omitted: frozenset[str]) -> Any:
     if isinstance(value, Mapping):
         items = cast("Mapping[str, Any]", value).items()
-        below = {key: f"{path}.{key}" if path else key for key, _ in items}
+        below = {key: child_path(path, key) for key, _ in items}
         return {key: _pruned(item, below[key], omitted) for key, item in items if below[key] not in omitted}
     if isinstance(value, list):
         listed = cast("list[Any]", value)
-        return [_pruned(item, f"{path}[{index}]", omitted) for index, item in enumerate(listed)]
+        return [_pruned(item, child_path(path, index), omitted) for index, item in enumerate(listed)]
     return value

@@ -10,9 +10,9 @@ from typing import Final
 
 from ebbtide.catalog import Machine, is_tpu, one_host_topology, resource_name
 from ebbtide.catalog.clouds import region_of
+from ebbtide.placement import NodeTaint
 from ebbtide.reading.facts import CapacityKind
 from ebbtide.reading.inputs import Inputs
-from ebbtide_rehearsal.cloud.pools import Taint
 
 _PREFIX: Final = "cloud.google.com/"
 _EFFECTS: Final = {
@@ -95,17 +95,17 @@ def _of_accelerator(fields: Inputs, kind: str, count: int) -> dict[str, str]:
     return labels
 
 
-def declared_taints(fields: Inputs) -> tuple[Taint, ...]:
+def declared_taints(fields: Inputs) -> tuple[NodeTaint, ...]:
     """Return the requested taints, with Kubernetes' names of effects."""
     return tuple(
-        Taint(taint.text("key"), taint.text("value"), _EFFECTS[taint.text("effect")])
+        NodeTaint(taint.text("key"), taint.text("value"), _EFFECTS[taint.text("effect")])
         for taint in fields.parts("nodeConfig.taints")
     )
 
 
 def added_taints(
     fields: Inputs, machine: Machine, capacity: CapacityKind, accelerator: tuple[str, int] | None
-) -> tuple[Taint, ...]:
+) -> tuple[NodeTaint, ...]:
     """Return the taints that GKE adds unless they are requested: on queued nodes, on nodes with accelerators,
     and on Arm nodes. Spot nodes of a manually created pool get none."""
     request = {(taint.key, taint.effect) for taint in declared_taints(fields)}
@@ -114,15 +114,17 @@ def added_taints(
     )
 
 
-def _added(machine: Machine, capacity: CapacityKind, accelerator: tuple[str, int] | None) -> Iterator[Taint]:
+def _added(
+    machine: Machine, capacity: CapacityKind, accelerator: tuple[str, int] | None
+) -> Iterator[NodeTaint]:
     if capacity == "queued":
-        yield Taint(f"{_PREFIX}gke-queued", "true", "NoSchedule")
+        yield NodeTaint(f"{_PREFIX}gke-queued", "true", "NoSchedule")
     if accelerator is not None:
-        yield Taint(resource_name(accelerator[0]), "present", "NoSchedule")
+        yield NodeTaint(resource_name(accelerator[0]), "present", "NoSchedule")
     if machine.family in _ARM:
-        yield Taint("kubernetes.io/arch", "arm64", "NoSchedule")
+        yield NodeTaint("kubernetes.io/arch", "arm64", "NoSchedule")
 
 
-def in_api_words(taint: Taint) -> dict[str, str]:
+def in_api_words(taint: NodeTaint) -> dict[str, str]:
     """Return a taint in the form of the API and the provider."""
     return {"key": taint.key, "value": taint.value, "effect": _API_EFFECTS[taint.effect]}

@@ -4,7 +4,7 @@
 `actuator` carries it out; `processes` runs pods as processes of this machine; `loop` runs the control loop.
 """
 
-from ebbtide_rehearsal.cloud.nodes.loop import Nodes
+from ebbtide_rehearsal.cloud.nodes.loop import NodeLoop
 from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
 
-__all__ = ["NodeSettings", "Nodes"]
+__all__ = ["NodeLoop", "NodeSettings"]

@@ -7,14 +7,15 @@ from typing import Any
 
 from ebbtide.kubernetes_api import Api, ApiError
 from ebbtide.kubernetes_api.parts import part, parts, text
+from ebbtide.placement import NodeTaint
 from ebbtide_rehearsal.cloud.nodes.cluster import TO_BE_DELETED, Node, ProvisioningRequest
-from ebbtide_rehearsal.cloud.nodes.kubelet import End, condition, ended, now, with_conditions
+from ebbtide_rehearsal.cloud.nodes.kubelet import End, ended, new_condition, now, with_conditions
 from ebbtide_rehearsal.cloud.nodes.machines import Machine
 from ebbtide_rehearsal.cloud.nodes.objects import Object
 from ebbtide_rehearsal.cloud.nodes.pods import Pod
 from ebbtide_rehearsal.cloud.nodes.templates import UNINITIALIZED, node
 from ebbtide_rehearsal.cloud.nodes.verdicts import RequestCondition
-from ebbtide_rehearsal.cloud.pools import NodePool, Taint
+from ebbtide_rehearsal.cloud.pools import NodePool
 from ebbtide_rehearsal.control_plane.stages import FAKE, KUBELET, RUNS_FOR
 
 NODES = "/api/v1/nodes"
@@ -68,7 +69,7 @@ class Actuator:
 
     def mark_to_be_deleted(self, node: Node) -> None:
         """Taint a node that the autoscaler removes."""
-        self._taints(node, {*node.taints, Taint(TO_BE_DELETED, str(int(time.time())), "NoSchedule")})
+        self._taints(node, {*node.taints, NodeTaint(TO_BE_DELETED, str(int(time.time())), "NoSchedule")})
 
     def clean_to_be_deleted(self, node: Node) -> None:
         """Remove the taint of `mark_to_be_deleted`."""
@@ -91,7 +92,7 @@ class Actuator:
     def stop_kubelet(self, node: Node, reason: str, message: str) -> None:
         """Set a node's last reported status, not ready, and stop its kubelet."""
         self._patch(f"{NODES}/{node.name}", {"metadata": {"annotations": {KUBELET: None}}})
-        new = condition("Ready", status=False, reason=reason, message=message)
+        new = new_condition("Ready", status=False, reason=reason, message=message)
         self._patch(f"{NODES}/{node.name}/status", {"status": {"conditions": with_conditions(node.raw, new)}})
 
     def restart_kubelet(self, node: Node) -> None:
@@ -141,14 +142,14 @@ class Actuator:
 
     def set_condition(self, request: ProvisioningRequest, raw: Object, new: RequestCondition) -> None:
         """Set a condition of a ProvisioningRequest."""
-        updated = condition(new.kind, status=new.status, reason=new.reason, message=new.message)
+        updated = new_condition(new.kind, status=new.status, reason=new.reason, message=new.message)
         updated["observedGeneration"] = part(raw, "metadata").get("generation", 1)
         status: dict[str, Any] = {"conditions": with_conditions(raw, updated)}
         if new.details:
             status["provisioningClassDetails"] = dict(new.details)
         self._patch(_REQUESTS.format(request.namespace, request.name), {"status": status})
 
-    def _taints(self, node: Node, taints: set[Taint]) -> None:
+    def _taints(self, node: Node, taints: set[NodeTaint]) -> None:
         """Set a node's taints, unless they were changed since the node was read."""
         wanted = [
             {"key": taint.key, "value": taint.value, "effect": taint.effect}

@@ -16,7 +16,7 @@ from ebbtide_rehearsal.cloud.nodes.preferences import cooled
 from ebbtide_rehearsal.cloud.nodes.queueing import decide
 from ebbtide_rehearsal.cloud.nodes.reading import Reader
 from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
-from ebbtide_rehearsal.cloud.nodes.shrinking import UNNEEDED, Review, idle_seconds, review
+from ebbtide_rehearsal.cloud.nodes.shrinking import UNNEEDED, ScaleDownReview, idle_seconds, review
 from ebbtide_rehearsal.cloud.nodes.verdicts import ATOMIC, Order, RequestCondition
 from ebbtide_rehearsal.cloud.store import Store
 
@@ -35,7 +35,7 @@ class Autoscaler:
         """Initialize without history."""
         self._cloud, self._actuator, self._fleet = cloud, actuator, fleet
         self._store, self._settings = store, settings
-        self._review = Review({}, {}, (), ())
+        self._review = ScaleDownReview({}, {}, (), ())
         self._last_growth: float | None = None
         self._messages: dict[str, str] = {}
         self._held: set[tuple[str, str, str]] = set()

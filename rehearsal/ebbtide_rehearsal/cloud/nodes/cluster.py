@@ -6,12 +6,13 @@ from decimal import Decimal
 from typing import Any
 
 from ebbtide.kubernetes_api.parts import part, parts, text
+from ebbtide.placement import NodeTaint
 from ebbtide_rehearsal.cloud.autoscaling import Autoscaling
 from ebbtide_rehearsal.cloud.nodes.fitting import NodeInfo
 from ebbtide_rehearsal.cloud.nodes.machines import Machine
 from ebbtide_rehearsal.cloud.nodes.objects import Amounts, Object, amounts
 from ebbtide_rehearsal.cloud.nodes.pods import Pod, Term, requirements
-from ebbtide_rehearsal.cloud.pools import NodePool, Taint
+from ebbtide_rehearsal.cloud.pools import NodePool
 
 TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler"
 """Key of the taint that the autoscaler puts on a node that it removes."""
@@ -35,7 +36,7 @@ class Node:
     name: str
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
-    taints: tuple[Taint, ...]
+    taints: tuple[NodeTaint, ...]
     allocatable: Amounts
     ready: bool
     cordoned: bool
@@ -167,7 +168,7 @@ def read_node(raw: Object) -> Node:
         labels=part(raw, "metadata", "labels"),
         annotations=part(raw, "metadata", "annotations"),
         taints=tuple(
-            Taint(taint["key"], text(taint, "value"), taint["effect"]) for taint in parts(spec, "taints")
+            NodeTaint(taint["key"], text(taint, "value"), taint["effect"]) for taint in parts(spec, "taints")
         ),
         allocatable=amounts(part(status, "allocatable")),
         ready=any(

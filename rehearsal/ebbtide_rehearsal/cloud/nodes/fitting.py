@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Final
 
+from ebbtide.placement import NodeTaint
 from ebbtide.placement.profile import Toleration
 from ebbtide_rehearsal.cloud.nodes.objects import Amounts
 from ebbtide_rehearsal.cloud.nodes.pods import Pod
-from ebbtide_rehearsal.cloud.pools import Taint
 
 ZONE: Final = "topology.kubernetes.io/zone"
 _FORBIDS: Final = ("NoSchedule", "NoExecute")
@@ -31,7 +31,7 @@ class NodeInfo:
 
     name: str
     labels: Mapping[str, str]
-    taints: tuple[Taint, ...]
+    taints: tuple[NodeTaint, ...]
     free: Amounts
 
     def less(self, pod: Pod) -> "NodeInfo":
@@ -40,7 +40,7 @@ class NodeInfo:
         return replace(self, free=free)
 
 
-def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
+def tolerates(tolerations: Iterable[Toleration], taint: NodeTaint) -> bool:
     """Return whether one of the tolerations matches a taint."""
     return any(
         toleration.effect in ("", taint.effect)

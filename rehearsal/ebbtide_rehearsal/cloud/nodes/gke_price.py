@@ -42,14 +42,14 @@ _SYSTEM: Final = re.compile(r"\b(cloud\.google\.com|kubernetes\.io|k8s\.io|gke\.
 
 
 @dataclass(frozen=True, slots=True)
-class Resources:
+class PricedResources:
     """Processors, and memory in bytes."""
 
     cpus: float
     memory: float
 
     @classmethod
-    def of(cls, quantities: Amounts) -> "Resources":
+    def of(cls, quantities: Amounts) -> "PricedResources":
         """Read processors and memory from quantities."""
         return cls(float(quantities.get("cpu", Decimal(0))), float(quantities.get("memory", Decimal(0))))
 
@@ -72,25 +72,25 @@ def score(pool: NodePool, nodes: int, pods: Iterable[Pod], free: Amounts, snapsh
     helped = list(pods)
     requests = _sum(helped)
     gpus = sum(float(pod.requests.get(_GPU, Decimal(0))) for pod in helped)
-    later = Resources(0, 0) if pool.accelerator else _reusable(nodes, requests, free, snapshot, pool)
+    later = PricedResources(0, 0) if pool.accelerator else _reusable(nodes, requests, free, snapshot, pool)
     spent = nodes * pool.hourly + _STABILIZER
     worth = requests.price + gpus * _GPU_PRICE + later.price + _STABILIZER
     return _unfitness(pool, nodes, requests, snapshot) * spent / worth
 
 
-def _unfitness(pool: NodePool, nodes: int, requests: Resources, snapshot: ClusterSnapshot) -> float:
+def _unfitness(pool: NodePool, nodes: int, requests: PricedResources, snapshot: ClusterSnapshot) -> float:
     if pool.accelerator:
         return _ACCELERATOR_UNFITNESS * sum(int(count) for count in pool.accelerators.values())
     preferred = _preferred_cpus(pool, requests, snapshot)
-    cpus = Resources.of(amounts(capacity(pool))).cpus
+    cpus = PricedResources.of(amounts(capacity(pool))).cpus
     unfitness = _UNFITNESS ** math.log2(max(preferred / cpus, cpus / preferred))
     return (unfitness - 1) * (1 - math.tanh((nodes - 1) / 15)) + 1
 
 
-def _preferred_cpus(pool: NodePool, requests: Resources, snapshot: ClusterSnapshot) -> int:
+def _preferred_cpus(pool: NodePool, requests: PricedResources, snapshot: ClusterSnapshot) -> int:
     """Return the preferred size of nodes, which grows with the pools of the same workload."""
     existing = sum(
-        Resources.of(amounts(capacity(other))).cpus * counted(snapshot.machines, other)
+        PricedResources.of(amounts(capacity(other))).cpus * counted(snapshot.machines, other)
         for other in snapshot.pools
         if _workload(other) == _workload(pool)
     )
@@ -99,8 +99,8 @@ def _preferred_cpus(pool: NodePool, requests: Resources, snapshot: ClusterSnapsh
 
 
 def _reusable(
-    nodes: int, requests: Resources, empty: Amounts, snapshot: ClusterSnapshot, pool: NodePool
-) -> Resources:
+    nodes: int, requests: PricedResources, empty: Amounts, snapshot: ClusterSnapshot, pool: NodePool
+) -> PricedResources:
     """Predict what later pods use of the new nodes, in the present ratio of memory to processors."""
     names = {
         machine.name
@@ -110,31 +110,31 @@ def _reusable(
     used = _sum(pod for pod in snapshot.pods if pod.node in names and not pod.ended)
     memory = used.memory + _PENDING_WEIGHT * requests.memory
     ratio = memory / (used.cpus + _PENDING_WEIGHT * requests.cpus + 0.001)
-    free = Resources.of(empty)
-    unused = Resources(nodes * free.cpus - requests.cpus, nodes * free.memory - requests.memory)
+    free = PricedResources.of(empty)
+    unused = PricedResources(nodes * free.cpus - requests.cpus, nodes * free.memory - requests.memory)
     reusable = _crop(ratio, unused)
-    reusable = Resources(_REUSABLE * reusable.cpus, _REUSABLE * reusable.memory)
+    reusable = PricedResources(_REUSABLE * reusable.cpus, _REUSABLE * reusable.memory)
     if nodes <= 1:
         return reusable
     share = nodes / (nodes - 1) * 0.5
     if requests.memory > ratio * requests.cpus:
-        limit = Resources(requests.memory * share / ratio, requests.memory * share)
+        limit = PricedResources(requests.memory * share / ratio, requests.memory * share)
     else:
-        limit = Resources(requests.cpus * share, requests.cpus * share * ratio)
-    return Resources(min(reusable.cpus, limit.cpus), min(reusable.memory, limit.memory))
+        limit = PricedResources(requests.cpus * share, requests.cpus * share * ratio)
+    return PricedResources(min(reusable.cpus, limit.cpus), min(reusable.memory, limit.memory))
 
 
-def _crop(ratio: float, unused: Resources) -> Resources:
+def _crop(ratio: float, unused: PricedResources) -> PricedResources:
     """Reduce one of both to a ratio of memory to processors."""
     if unused.memory > ratio * unused.cpus:
-        return Resources(unused.cpus, ratio * unused.cpus)
-    return Resources(unused.memory / ratio, unused.memory)
+        return PricedResources(unused.cpus, ratio * unused.cpus)
+    return PricedResources(unused.memory / ratio, unused.memory)
 
 
-def _sum(pods: Iterable[Pod]) -> Resources:
+def _sum(pods: Iterable[Pod]) -> PricedResources:
     """Add up requests, each of 5 millicores and 5 MiB at least."""
-    requests = [Resources.of(pod.requests) for pod in pods]
-    return Resources(
+    requests = [PricedResources.of(pod.requests) for pod in pods]
+    return PricedResources(
         sum(max(request.cpus, 0.005) for request in requests),
         sum(max(request.memory, 5 * 2**20) for request in requests),
     )

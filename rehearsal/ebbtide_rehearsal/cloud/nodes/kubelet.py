@@ -38,7 +38,7 @@ def now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def condition(kind: str, *, status: bool, reason: str = "", message: str = "") -> dict[str, Any]:
+def new_condition(kind: str, *, status: bool, reason: str = "", message: str = "") -> dict[str, Any]:
     """Build a condition of a pod or a node."""
     details = {"reason": reason, "message": message} if reason else {}
     return {"type": kind, "status": str(status), "lastTransitionTime": now(), **details}
@@ -67,14 +67,14 @@ def ended(raw: Object, ends: Mapping[str, End], *, shutdown: bool) -> dict[str, 
     failed = shutdown or any(container["state"]["terminated"]["exitCode"] for container in containers)
     why = {"reason": "PodFailed" if failed else "PodCompleted"}
     new = [
-        condition("Ready", status=False, **why),
-        condition("ContainersReady", status=False, **why),
+        new_condition("Ready", status=False, **why),
+        new_condition("ContainersReady", status=False, **why),
     ]
     details: dict[str, str] = {}
     if shutdown:
         details = {"reason": "Terminated", "message": SHUTDOWN}
         new.append(
-            condition("DisruptionTarget", status=True, reason="TerminationByKubelet", message=SHUTDOWN)
+            new_condition("DisruptionTarget", status=True, reason="TerminationByKubelet", message=SHUTDOWN)
         )
     return {
         "phase": "Failed" if failed else "Succeeded",
@@ -127,7 +127,7 @@ def running(raw: Object, *, restarts: int, last: End | None) -> dict[str, Any]:
         "startTime": part(raw, "status").get("startTime") or moment,
         "conditions": with_conditions(
             raw,
-            *(condition(kind, status=True) for kind in ("Initialized", "ContainersReady", "Ready")),
+            *(new_condition(kind, status=True) for kind in ("Initialized", "ContainersReady", "Ready")),
         ),
         "initContainerStatuses": [
             _ended(raw, container, End(0, moment)) for container in parts(raw, "spec", "initContainers")

@@ -27,7 +27,7 @@ from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.control_plane.stages import KUBELET
 
 
-class Nodes:
+class NodeLoop:
     """The node pools of a cluster: machines and nodes, autoscaler, reclaims, pods that run as processes."""
 
     def __init__(

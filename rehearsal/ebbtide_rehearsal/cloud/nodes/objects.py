@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from ebbtide.kubernetes_api.quantities import parse_quantity
+from ebbtide import quantities
 
 Object = Mapping[str, Any]
 Amounts = Mapping[str, Decimal]
@@ -12,7 +12,7 @@ Amounts = Mapping[str, Decimal]
 
 def amounts(resources: Object) -> dict[str, Decimal]:
     """Parse Kubernetes quantities."""
-    return {name: parse_quantity(quantity) for name, quantity in resources.items()}
+    return {name: quantities.parse(amount) for name, amount in resources.items()}
 
 
 def total(*many: Amounts) -> dict[str, Decimal]:

@@ -47,7 +47,7 @@ class Hold:
 
 
 @dataclass(frozen=True, slots=True)
-class Review:
+class ScaleDownReview:
     """The autoscaler's findings on all nodes.
 
     Attributes:
@@ -110,11 +110,11 @@ def idle_seconds(snapshot: ClusterSnapshot, settings: NodeSettings, pool: NodePo
 
 def review(
     snapshot: ClusterSnapshot,
-    before: Review,
+    before: ScaleDownReview,
     booked: AbstractSet[str],
     last_growth: float | None,
     settings: NodeSettings,
-) -> Review:
+) -> ScaleDownReview:
     """Review all nodes.
 
     Args:
@@ -153,7 +153,7 @@ def review(
         homes.pop(name, None)
         if settled and snapshot.now - unneeded[name] >= idle:
             leave.append(name)
-    return Review(unneeded, unused, _whole_slices(leave, snapshot), tuple(held))
+    return ScaleDownReview(unneeded, unused, _whole_slices(leave, snapshot), tuple(held))
 
 
 def _whole_slices(leave: Sequence[str], snapshot: ClusterSnapshot) -> tuple[str, ...]:

@@ -70,7 +70,7 @@ class GoogleResources:
         """Yield their operations."""
         listed = r"/compute/v1/projects/(?P<project>[^/]+)/{}/(?P<collection>[A-Za-z]+)"
         operations = r"/operations/(?P<operation>[^/]+)"
-        one = r"/clusters/(?P<cluster>[^/]+)"
+        cluster_path = r"/clusters/(?P<cluster>[^/]+)"
         for name, method, path, handle in (
             ("compute.aggregatedList", "GET", listed.format("aggregated"), self._aggregated),
             ("compute.list", "GET", listed.format("global"), self._global),
@@ -83,11 +83,11 @@ class GoogleResources:
             ),
             ("container.clusters.list", "GET", _CONTAINER + "/clusters", self._clusters),
             ("container.operations.get", "GET", _CONTAINER + operations, self._operation),
-            ("container.clusters.delete", "DELETE", _CONTAINER + one, self._delete_cluster),
+            ("container.clusters.delete", "DELETE", _CONTAINER + cluster_path, self._delete_cluster),
             (
                 "container.nodePools.delete",
                 "DELETE",
-                _CONTAINER + one + "/nodePools/(?P<pool>[^/]+)",
+                _CONTAINER + cluster_path + "/nodePools/(?P<pool>[^/]+)",
                 self._delete_cluster,
             ),
         ):

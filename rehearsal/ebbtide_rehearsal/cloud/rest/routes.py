@@ -79,7 +79,7 @@ class Route:
     handle: Callable[[Request], Mapping[str, Any] | Response]
 
 
-class Api(Protocol):
+class RestApi(Protocol):
     """The APIs of a cloud."""
 
     @property

@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from ebbtide_rehearsal.cloud.faults import API_ERROR
-from ebbtide_rehearsal.cloud.rest.routes import Api, RefusedRequestError, Request, Response, Route
+from ebbtide_rehearsal.cloud.rest.routes import RefusedRequestError, Request, Response, RestApi, Route
 from ebbtide_rehearsal.cloud.store import Store
 
 _BUSY: Final = (429, 503)
@@ -25,7 +25,7 @@ class RestServer:
         origin: its address, as `https://localhost:40123`.
     """
 
-    def __init__(self, store: Store, apis: Sequence[Api], context: ssl.SSLContext) -> None:
+    def __init__(self, store: Store, apis: Sequence[RestApi], context: ssl.SSLContext) -> None:
         """Start it.
 
         Args:

@@ -41,8 +41,8 @@ def declared(cloud: str, **more: Any) -> Declaration:
 
 def patch_of(recording: Recording) -> dict[str, Any]:
     """The one patch."""
-    (found,) = recording.of_type(PATCH)
-    return manifest(found)
+    (resource,) = recording.of_type(PATCH)
+    return manifest(resource)
 
 
 @pytest.mark.parametrize("cloud", BASES)
@@ -51,10 +51,10 @@ def test_one_variable_of_one_container_is_patched(cloud: str, retry: Literal["di
     """Nothing else is created on the cluster, and everything but our variable stays its owner's."""
     recording = synth(declared(cloud, retry=retry))
     assert [(item.type, item.read) for item in in_cluster(recording)] == [(READ, True), (PATCH, False)]
-    found = patch_of(recording)
-    assert found["metadata"]["name"] == API_SERVER
-    assert found["metadata"]["namespace"] == "kubeflow"
-    assert found["metadata"]["annotations"]["pulumi.com/patchForce"] == "true"
+    patch = patch_of(recording)
+    assert patch["metadata"]["name"] == API_SERVER
+    assert patch["metadata"]["namespace"] == "kubeflow"
+    assert patch["metadata"]["annotations"]["pulumi.com/patchForce"] == "true"
     assert json.loads(spec_patch(retry)) == {"templateDefaults": {"retryStrategy": retry_strategy(retry)}}
 
 
@@ -74,8 +74,8 @@ def test_the_patch_has_the_positions_of_what_it_patches() -> None:
 def test_the_preview_shows_the_strategy(cloud: str) -> None:
     """It stands on the component, as for an installation of our own; an upgrade is warned of."""
     recording = synth(declared(cloud))
-    (found,) = recording.of_type("ebbtide:addons:ExistingPipelines")
-    assert found.inputs == {"retryStrategy": retry_strategy("disruptions")}
+    (component,) = recording.of_type("ebbtide:addons:ExistingPipelines")
+    assert component.inputs == {"retryStrategy": retry_strategy("disruptions")}
     assert [item for item in recording.messages if "resets the retry strategy" in item.text]
 
 
@@ -112,11 +112,11 @@ def test_what_is_the_owners(value: str) -> None:
         patchable_image(spec({"name": VARIABLE, "value": value}))
 
 
-@pytest.mark.parametrize("found", [spec(), spec({"name": VARIABLE, "value": "{}"}, name="other")])
-def test_an_installation_before_2_15(found: dict[str, Any]) -> None:
+@pytest.mark.parametrize("deployment", [spec(), spec({"name": VARIABLE, "value": "{}"}, name="other")])
+def test_an_installation_before_2_15(deployment: dict[str, Any]) -> None:
     """One that does not read the variable is refused: the patch would do nothing."""
     with pytest.raises(ExistingPipelinesError, match=r"from 2\.15\.0 on"):
-        patchable_image(found)
+        patchable_image(deployment)
 
 
 def test_upstreams_deployment_takes_it() -> None:

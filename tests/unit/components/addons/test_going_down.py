@@ -58,9 +58,9 @@ def of_kind(objects: dict[str, Object], kind: str) -> dict[str, Object]:
 def test_claims(addon: str) -> None:
     """Each claim is deleted, without waiting for pods that its namespace ends."""
     *_, claims, _, namespace = ADDONS[addon]
-    found = of_kind(made(addon), "PersistentVolumeClaim")
-    assert set(found) == set(claims)
-    for item in found.values():
+    volume_claims = of_kind(made(addon), "PersistentVolumeClaim")
+    assert set(volume_claims) == set(claims)
+    for item in volume_claims.values():
         assert not goes_with_the_cluster(item)
         assert item["metadata"]["annotations"][SKIP_AWAIT] == "true"
         assert item["metadata"]["namespace"] == namespace
@@ -86,9 +86,9 @@ def test_who_mounts_them(addon: str) -> None:
 def test_services(addon: str) -> None:
     """No service has a load balancer, so that each may end with the cluster."""
     *_, services, _ = ADDONS[addon]
-    found = of_kind(made(addon), "Service")
-    assert set(found) == services
-    for item in found.values():
+    objects = of_kind(made(addon), "Service")
+    assert set(objects) == services
+    for item in objects.values():
         assert item["spec"].get("type", "ClusterIP") == "ClusterIP"
         assert goes_with_the_cluster(item)
 
@@ -97,10 +97,10 @@ def test_services(addon: str) -> None:
 def test_namespaces(addon: str) -> None:
     """The namespace around the claims is deleted for real and waited for, whoever else is in it."""
     *_, namespace = ADDONS[addon]
-    found = of_kind(made(addon), "Namespace")
-    assert list(found) == [namespace]
-    assert not goes_with_the_cluster(found[namespace])
-    assert SKIP_AWAIT not in found[namespace]["metadata"].get("annotations", {})
+    namespaces = of_kind(made(addon), "Namespace")
+    assert list(namespaces) == [namespace]
+    assert not goes_with_the_cluster(namespaces[namespace])
+    assert SKIP_AWAIT not in namespaces[namespace]["metadata"].get("annotations", {})
 
 
 def test_no_two_make_one_object() -> None:

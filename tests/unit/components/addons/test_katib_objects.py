@@ -20,9 +20,9 @@ def objects() -> dict[str, Object]:
 
 def test_it_stands_in_a_namespace_of_its_own() -> None:
     """Nothing names upstream's namespace any more, but the kinds, whose group is called after it."""
-    found = objects()
-    assert f"Namespace/{NAMESPACE}" in found
-    for key, item in found.items():
+    manifests = objects()
+    assert f"Namespace/{NAMESPACE}" in manifests
+    for key, item in manifests.items():
         assert item["metadata"].get("namespace", NAMESPACE) == NAMESPACE
         if not key.startswith(("CustomResourceDefinition/", "ConfigMap/")):
             left = json.dumps(item).replace("kubeflow.org", "").replace("ghcr.io/kubeflow", "")
@@ -36,9 +36,9 @@ def test_its_namespace_holds_no_experiments() -> None:
 
 def test_every_pod_is_at_home() -> None:
     """Each pod is led to the system pool, requests something, and may be moved."""
-    found = [item for item in objects().values() if has_pods(item)]
-    assert len(found) == 4
-    for item in found:
+    workloads = [item for item in objects().values() if has_pods(item)]
+    assert len(workloads) == 4
+    for item in workloads:
         assert pod_spec(item)["nodeSelector"]["ebbtide.dev/pool"] == "system"
         assert item["spec"]["template"]["metadata"]["annotations"][SAFE_TO_EVICT] == "true"
         for container in containers(item):
@@ -47,13 +47,15 @@ def test_every_pod_is_at_home() -> None:
 
 def test_its_webhooks_are_reached() -> None:
     """Settings, container and service name one port, which is open on a private cluster."""
-    found = objects()
-    config = yaml.safe_load(found[f"ConfigMap/{CONFIG}"]["data"]["katib-config.yaml"])
+    manifests = objects()
+    config = yaml.safe_load(manifests[f"ConfigMap/{CONFIG}"]["data"]["katib-config.yaml"])
     assert config["init"]["controller"]["webhookPort"] == CONTROL_PLANE_PORT
-    (controller,) = containers(found["Deployment/katib-controller"])
+    (controller,) = containers(manifests["Deployment/katib-controller"])
     ports = {port["name"]: port["containerPort"] for port in controller["ports"]}
     assert ports == {"webhook": CONTROL_PLANE_PORT, "metrics": 8080, "healthz": 18080}
-    served = {port["name"]: port["targetPort"] for port in found["Service/katib-controller"]["spec"]["ports"]}
+    served = {
+        port["name"]: port["targetPort"] for port in manifests["Service/katib-controller"]["spec"]["ports"]
+    }
     assert served == ports
 
 
@@ -68,15 +70,15 @@ def test_its_settings_are_otherwise_upstreams() -> None:
 
 def test_no_published_credential_is_left() -> None:
     """The password that everybody knows stands nowhere, and none is no longer let in."""
-    found = objects()
-    assert found[f"Secret/{DATABASE_SECRET}"]["data"] == CREDENTIALS[DATABASE_SECRET]
-    assert "dGVzdA==" not in repr(found)
-    assert "MYSQL_ALLOW_EMPTY_PASSWORD" not in repr(found)
+    manifests = objects()
+    assert manifests[f"Secret/{DATABASE_SECRET}"]["data"] == CREDENTIALS[DATABASE_SECRET]
+    assert "dGVzdA==" not in repr(manifests)
+    assert "MYSQL_ALLOW_EMPTY_PASSWORD" not in repr(manifests)
 
 
 def test_every_image_has_a_version() -> None:
     """No image is a branch's or the latest, those that suggest the next trial among them."""
-    assert {key: found for key, item in objects().items() if (found := floating(item))} == {}
+    assert {key: images for key, item in objects().items() if (images := floating(item))} == {}
 
 
 @pytest.mark.parametrize("version", ["1.31", "1.34"])

@@ -72,10 +72,10 @@ def bucket(*, goes_with_contents: bool) -> Recording:
 
 def test_pipelines_come_from_a_pinned_release() -> None:
     """Both kustomizations name one release, the kinds first."""
-    found = pipelines()
+    recording = pipelines()
     version = PINS["pipelines"].version
     source = "github.com/kubeflow/pipelines/manifests/kustomize"
-    assert [item.inputs["directory"] for item in found.of_type(DIRECTORY)] == [
+    assert [item.inputs["directory"] for item in recording.of_type(DIRECTORY)] == [
         f"{source}/cluster-scoped-resources?ref={version}",
         f"{source}/env/platform-agnostic?ref={version}",
     ]
@@ -84,65 +84,65 @@ def test_pipelines_come_from_a_pinned_release() -> None:
 @pytest.mark.parametrize("retry", ["disruptions", "any"])
 def test_the_retry_strategy_can_be_seen(retry: Literal["disruptions", "any"]) -> None:
     """What the controller's settings become stands on the component, where a preview shows it."""
-    found = recorded(lambda first, opts: Pipelines("kfp", args(first, retry=retry), opts)).named("kfp")
-    assert found.inputs == {"retryStrategy": retry_strategy(retry), "artifacts": "cluster"}
+    component = recorded(lambda first, opts: Pipelines("kfp", args(first, retry=retry), opts)).named("kfp")
+    assert component.inputs == {"retryStrategy": retry_strategy(retry), "artifacts": "cluster"}
 
 
 def test_pipelines_are_made_in_order() -> None:
     """The kinds wait for what was asked, and the objects for the kinds."""
-    found = pipelines()
-    kinds, objects = found.of_type(DIRECTORY)
-    assert found.named("first").urn in kinds.dependencies
+    recording = pipelines()
+    kinds, objects = recording.of_type(DIRECTORY)
+    assert recording.named("first").urn in kinds.dependencies
     assert kinds.urn in objects.dependencies
 
 
 def test_nothing_around_the_leaves_goes_with_the_cluster() -> None:
     """A chart or a directory would hand it on to its claims."""
-    for found in (pipelines(), katib(), trainer()):
-        around = [item for item in found if not item.custom or item.type in (DIRECTORY, CHART)]
+    for recording in (pipelines(), katib(), trainer()):
+        around = [item for item in recording if not item.custom or item.type in (DIRECTORY, CHART)]
         assert around
         assert all(item.deleted_with is None for item in around)
 
 
 def test_katib_comes_from_a_pinned_release() -> None:
     """One kustomization, that waits for what was asked."""
-    found = katib()
-    (objects,) = found.of_type(DIRECTORY)
+    recording = katib()
+    (objects,) = recording.of_type(DIRECTORY)
     assert objects.inputs["directory"] == (
         f"github.com/kubeflow/katib/manifests/v1beta1/installs/katib-standalone?ref=v{PINS['katib'].version}"
     )
-    assert found.named("first").urn in objects.dependencies
+    assert recording.named("first").urn in objects.dependencies
 
 
 def test_trainer_comes_from_a_pinned_release() -> None:
     """The chart and the runtimes name one release, and the runtimes wait for the chart."""
-    found = trainer()
+    recording = trainer()
     version = PINS["trainer"].version
-    (chart,) = found.of_type(CHART)
+    (chart,) = recording.of_type(CHART)
     assert chart.inputs["chart"] == "oci://ghcr.io/kubeflow/charts/kubeflow-trainer"
     assert chart.inputs["version"] == version
     assert chart.inputs["namespace"] == "kubeflow-system"
-    (runtimes,) = found.of_type(DIRECTORY)
+    (runtimes,) = recording.of_type(DIRECTORY)
     assert runtimes.inputs["directory"] == (
         f"github.com/kubeflow/trainer/manifests/overlays/runtimes?ref=v{version}"
     )
     assert chart.urn in runtimes.dependencies
-    namespace = found.named("trainer-namespace")
+    namespace = recording.named("trainer-namespace")
     assert namespace.urn in chart.dependencies
-    assert namespace.deleted_with == found.named("first").urn
+    assert namespace.deleted_with == recording.named("first").urn
 
 
 def test_a_bucket_is_private_and_takes_no_key() -> None:
     """Nobody is let in but our own account, as which the service accounts act."""
-    found = bucket(goes_with_contents=True)
-    made: Any = found.named("artifacts-bucket").inputs
+    recording = bucket(goes_with_contents=True)
+    made: Any = recording.named("artifacts-bucket").inputs
     assert made["name"] == "acme-ml-train-pipelines"
     assert made["location"] == "us-central1"
     assert made["uniformBucketLevelAccess"] is True
     assert made["publicAccessPrevention"] == "enforced"
     assert made["labels"] == {"ebbtide-owner": "vision-team"}
-    assert found.named("artifacts-use").inputs["role"] == "roles/storage.objectUser"
-    members = [item.inputs["member"] for item in found.of_type("gcp:serviceaccount/iAMMember:IAMMember")]
+    assert recording.named("artifacts-use").inputs["role"] == "roles/storage.objectUser"
+    members = [item.inputs["member"] for item in recording.of_type("gcp:serviceaccount/iAMMember:IAMMember")]
     assert members == [f"serviceAccount:acme-ml.svc.id.goog[kubeflow/{name}]" for name in WORKERS]
 
 
@@ -163,6 +163,6 @@ def test_a_bucket_comes_before_what_uses_it() -> None:
         bucket = ArtifactBucket("artifacts", bucket_args, opts)
         Pipelines("kfp", args(first, bucket.store, artifacts="bucket"), opts)
 
-    found = recorded(make)
-    objects = found.of_type(DIRECTORY)[1]
-    assert found.named("artifacts-use").urn in objects.dependencies
+    recording = recorded(make)
+    objects = recording.of_type(DIRECTORY)[1]
+    assert recording.named("artifacts-use").urn in objects.dependencies

@@ -20,8 +20,8 @@ OPEN_ON_GKE = {443, 10250}
 
 def config(declaration: Declaration) -> dict[str, Any]:
     """The controller's configuration, as it reads it."""
-    told = values(declare(declaration))["managerConfig"]["controllerManagerConfigYaml"]
-    return yaml.safe_load(told)
+    configuration = values(declare(declaration))["managerConfig"]["controllerManagerConfigYaml"]
+    return yaml.safe_load(configuration)
 
 
 def test_it_sees_labelled_namespaces_alone() -> None:
@@ -32,10 +32,10 @@ def test_it_sees_labelled_namespaces_alone() -> None:
 
 def test_it_is_reached_from_a_private_control_plane() -> None:
     """Its servers listen where GKE lets the control plane through, and its services lead there."""
-    found = config(GKE)
-    assert {found["webhook"]["port"], found["visibilityServer"]["bindPort"]} == OPEN_ON_GKE
+    configuration = config(GKE)
+    assert {configuration["webhook"]["port"], configuration["visibilityServer"]["bindPort"]} == OPEN_ON_GKE
     (port,) = values(declare(GKE))["webhookService"]["ports"]
-    assert port["targetPort"] == found["webhook"]["port"] == WEBHOOK_PORT
+    assert port["targetPort"] == configuration["webhook"]["port"] == WEBHOOK_PORT
 
 
 @pytest.mark.parametrize(

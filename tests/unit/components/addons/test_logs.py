@@ -17,7 +17,7 @@ ASSOCIATION = "azure-native:monitor:DataCollectionRuleAssociation"
 
 def made(**declared: Any) -> tuple[Recording, dict[str, Any]]:
     """What is made, and what the cluster is told."""
-    told: dict[str, Any] = {}
+    profiles: dict[str, Any] = {}
 
     def program() -> None:
         provider = azure_native.Provider("azure", location="eastus")
@@ -33,14 +33,14 @@ def made(**declared: Any) -> tuple[Recording, dict[str, Any]]:
             ),
             opts,
         )
-        told.update(store.addon_profiles)
+        profiles.update(store.addon_profiles)
         LogCollection(
             "collection",
             LogCollectionArgs(rule=store.rule, workspace=store.workspace, cluster="/the/cluster"),
             opts,
         )
 
-    return record(program, project="test", stack="test"), told
+    return record(program, project="test", stack="test"), profiles
 
 
 def test_logs_are_kept_as_long_as_declared() -> None:
@@ -56,15 +56,15 @@ def test_logs_are_kept_as_long_as_declared() -> None:
 
 def test_what_comes_in_is_logs_and_what_became_of_pods() -> None:
     """The rule sends three streams to the workspace, in the schema that the profile's query reads."""
-    found, _ = made()
-    (rule,) = found.of_type(RULE)
+    recording, _ = made()
+    (rule,) = recording.of_type(RULE)
     inputs: Any = rule.inputs
     (extension,) = inputs["dataSources"]["extensions"]
     assert extension["extensionSettings"]["dataCollectionSettings"]["enableContainerLogV2"] is True
     assert "Microsoft-ContainerLogV2" in extension["streams"]
     (flow,) = inputs["dataFlows"]
     assert flow["streams"] == extension["streams"]
-    (workspace,) = found.of_type(WORKSPACE)
+    (workspace,) = recording.of_type(WORKSPACE)
     (destination,) = inputs["destinations"]["logAnalytics"]
     assert destination["workspaceResourceId"] == workspace.id
     assert flow["destinations"] == [destination["name"]]
@@ -72,20 +72,20 @@ def test_what_comes_in_is_logs_and_what_became_of_pods() -> None:
 
 def test_the_cluster_is_part_of_the_rule() -> None:
     """The association has the one name that the agent knows."""
-    found, _ = made()
-    (association,) = found.of_type(ASSOCIATION)
+    recording, _ = made()
+    (association,) = recording.of_type(ASSOCIATION)
     assert association.inputs["associationName"] == "ContainerInsightsExtension"
     assert association.inputs["resourceUri"] == "/the/cluster"
-    assert association.inputs["dataCollectionRuleId"] == found.of_type(RULE)[0].id
+    assert association.inputs["dataCollectionRuleId"] == recording.of_type(RULE)[0].id
 
 
 def test_changes_and_sign_ins_are_audited() -> None:
     """Into tables of their own; reads are left out, whose volume is many times as large."""
-    found, _ = made()
-    (setting,) = found.of_type("azure-native:monitor:DiagnosticSetting")
+    recording, _ = made()
+    (setting,) = recording.of_type("azure-native:monitor:DiagnosticSetting")
     inputs: Any = setting.inputs
     assert inputs["resourceUri"] == "/the/cluster"
-    assert inputs["workspaceId"] == found.of_type(WORKSPACE)[0].id
+    assert inputs["workspaceId"] == recording.of_type(WORKSPACE)[0].id
     assert inputs["logAnalyticsDestinationType"] == "Dedicated"
     assert [item["category"] for item in inputs["logs"] if item["enabled"]] == ["kube-audit-admin", "guard"]
     assert setting.deleted_with is None
@@ -93,6 +93,6 @@ def test_changes_and_sign_ins_are_audited() -> None:
 
 def test_the_agent_signs_in_as_the_cluster() -> None:
     """No key of the workspace is handed out."""
-    _, told = made()
-    assert told["omsagent"]["enabled"] is True
-    assert told["omsagent"]["config"]["useAADAuth"] == "true"
+    _, profiles = made()
+    assert profiles["omsagent"]["enabled"] is True
+    assert profiles["omsagent"]["config"]["useAADAuth"] == "true"

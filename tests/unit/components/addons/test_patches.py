@@ -118,9 +118,9 @@ def test_what_is_left_out_runs_nothing() -> None:
 def test_a_secret_holds_ours_alone() -> None:
     """Whatever upstream published in it is gone, in either way of writing it."""
     item = other("Secret", stringData={"password": "minio123"}, data={"old": "b2xk"})
-    found = PATCHES["holding"](item)
-    assert found["data"] == {"password": "c2VjcmV0"}
-    assert "stringData" not in found
+    secret = PATCHES["holding"](item)
+    assert secret["data"] == {"password": "c2VjcmV0"}
+    assert "stringData" not in secret
 
 
 def test_a_webhook_is_where_the_control_plane_reaches_it() -> None:

@@ -46,19 +46,21 @@ def test_every_pod_is_at_home() -> None:
 
 def test_no_published_credential_is_left() -> None:
     """Upstream's passwords stand nowhere, and each Secret holds ours alone."""
-    found = objects()
+    manifests = objects()
     for name, data in CREDENTIALS.items():
-        assert found[f"Secret/{name}"]["data"] == data
-        assert "stringData" not in found[f"Secret/{name}"]
-    assert [key for key in found if key.startswith("Secret/")] == [f"Secret/{name}" for name in CREDENTIALS]
-    assert "minio123" not in repr(found)
-    assert "bWluaW8xMjM=" not in repr(found)
+        assert manifests[f"Secret/{name}"]["data"] == data
+        assert "stringData" not in manifests[f"Secret/{name}"]
+    assert [key for key in manifests if key.startswith("Secret/")] == [
+        f"Secret/{name}" for name in CREDENTIALS
+    ]
+    assert "minio123" not in repr(manifests)
+    assert "bWluaW8xMjM=" not in repr(manifests)
 
 
 def test_the_database_asks_for_its_password() -> None:
     """Server and clients read one Secret, and an empty password is no longer let in."""
-    found = objects()
-    server = variables(found["Deployment/mysql"])
+    manifests = objects()
+    server = variables(manifests["Deployment/mysql"])
     assert "MYSQL_ALLOW_EMPTY_PASSWORD" not in server
     assert server["MYSQL_ROOT_PASSWORD"]["valueFrom"]["secretKeyRef"] == {
         "name": DATABASE_SECRET,
@@ -66,7 +68,7 @@ def test_the_database_asks_for_its_password() -> None:
     }
     clients = {
         key
-        for key, item in found.items()
+        for key, item in manifests.items()
         for name, entry in variables(item).items()
         if "PASSWORD" in name
         and entry.get("valueFrom", {}).get("secretKeyRef", {}).get("name") == DATABASE_SECRET
@@ -113,14 +115,14 @@ def test_nothing_makes_a_webhook_behind_our_back() -> None:
 
 def test_every_image_has_a_version() -> None:
     """No image is a branch's or the latest, those that steps are started with among them."""
-    found = {key: floating(item) for key, item in objects().items()}
-    assert {key: images for key, images in found.items() if images} == {}
+    images_by_object = {key: floating(item) for key, item in objects().items()}
+    assert {key: images for key, images in images_by_object.items() if images} == {}
 
 
 def test_what_is_published_floats_in_one_place() -> None:
     """Upstream names one image without a version, which only the cache reads."""
-    found = {key: floating(item) for key, item in after(upstream(PIPELINES), ()).items()}
-    assert {key: images for key, images in found.items() if images} == {
+    images_by_object = {key: floating(item) for key, item in after(upstream(PIPELINES), ()).items()}
+    assert {key: images for key, images in images_by_object.items() if images} == {
         "ConfigMap/pipeline-install-config": ["ghcr.io/containerd/busybox"]
     }
 
@@ -138,9 +140,9 @@ def test_artifacts_go_where_they_are_sent() -> None:
 
 def test_the_namespace_has_its_labels() -> None:
     """Whoever covers namespaces by label finds it."""
-    found = after(upstream(PIPELINES_CLUSTER), cluster_patches({"covered": "true"}))
-    assert found["Namespace/kubeflow"]["metadata"]["labels"]["covered"] == "true"
-    assert [key for key in found if "covered" in repr(found[key])] == ["Namespace/kubeflow"]
+    manifests = after(upstream(PIPELINES_CLUSTER), cluster_patches({"covered": "true"}))
+    assert manifests["Namespace/kubeflow"]["metadata"]["labels"]["covered"] == "true"
+    assert [key for key in manifests if "covered" in repr(manifests[key])] == ["Namespace/kubeflow"]
 
 
 @pytest.mark.parametrize("version", ["1.31", "1.34"])

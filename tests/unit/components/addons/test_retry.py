@@ -31,11 +31,11 @@ def defaults(item: Object) -> Any:
 @pytest.mark.parametrize("retry", ["disruptions", "any"])
 def test_only_the_strategy_changes(retry: Literal["disruptions", "any"]) -> None:
     """The policy is ours, and whatever else workflows inherit, and the controller is told, stays."""
-    found = retrying(retry)(config(executor="imagePullPolicy: IfNotPresent"))
-    assert defaults(found)["templateDefaults"]["retryStrategy"] == retry_strategy(retry)
-    assert defaults(found)["ttlStrategy"] == {"secondsAfterCompletion": 3600}
-    assert found["data"]["executor"] == "imagePullPolicy: IfNotPresent"
-    assert yaml.safe_load(found["data"]["failedPodRestart"]) == {"enabled": True, "maxRestarts": 3}
+    configured = retrying(retry)(config(executor="imagePullPolicy: IfNotPresent"))
+    assert defaults(configured)["templateDefaults"]["retryStrategy"] == retry_strategy(retry)
+    assert defaults(configured)["ttlStrategy"] == {"secondsAfterCompletion": 3600}
+    assert configured["data"]["executor"] == "imagePullPolicy: IfNotPresent"
+    assert yaml.safe_load(configured["data"]["failedPodRestart"]) == {"enabled": True, "maxRestarts": 3}
 
 
 def test_another_configmap_is_left_alone() -> None:
@@ -80,10 +80,10 @@ def test_upstreams_controller(retry: Literal["disruptions", "any"]) -> None:
     before = after(upstream(PIPELINES), ())[f"ConfigMap/{CONFIG}"]
     stock = defaults(before)["templateDefaults"]["retryStrategy"]
     assert stock == {"limit": "2", "retryPolicy": "OnError"}
-    found = retrying(retry)(before)
-    assert defaults(found)["templateDefaults"] == {"retryStrategy": retry_strategy(retry)}
-    assert defaults(found)["ttlStrategy"] == defaults(before)["ttlStrategy"]
-    assert {key for key in found["data"] if found["data"][key] != before["data"].get(key)} == {
+    configured = retrying(retry)(before)
+    assert defaults(configured)["templateDefaults"] == {"retryStrategy": retry_strategy(retry)}
+    assert defaults(configured)["ttlStrategy"] == defaults(before)["ttlStrategy"]
+    assert {key for key in configured["data"] if configured["data"][key] != before["data"].get(key)} == {
         "workflowDefaults",
         "failedPodRestart",
     }

@@ -30,7 +30,7 @@ def team(cloud: str, **fields: Any) -> Recording:
 
 def inputs(recording: Recording, type_: str) -> Any:
     """Inputs of the team's resource of a type; the nodes have a service account as well."""
-    (item,) = [found for found in recording.of_type(type_) if "vision" in found.name]
+    (item,) = [resource for resource in recording.of_type(type_) if "vision" in resource.name]
     return cast("Any", item.inputs)
 
 
@@ -38,9 +38,9 @@ def test_the_largest_node_is_the_most() -> None:
     """A container may ask for what the largest node of the team's queues offers, and gets little by
     itself."""
     cluster = declare(QUEUED)
-    found = limits(cluster, cluster.teams[0])
-    assert found is not None
-    (container,) = found["spec"]["limits"]
+    limit_range = limits(cluster, cluster.teams[0])
+    assert limit_range is not None
+    (container,) = limit_range["spec"]["limits"]
     assert container["type"] == "Container"
     assert container["max"] == container["default"] == {"cpu": "7560m", "memory": "47513Mi"}
     assert container["defaultRequest"] == {"cpu": "100m", "memory": "256Mi"}
@@ -79,10 +79,10 @@ def test_an_existing_namespace_is_labeled_on_request() -> None:
         },
     ]
     cluster = declare(changed(QUEUED, teams=teams))
-    left_alone, asked = (namespace_labels(cluster, team) for team in cluster.teams)
+    left_alone, restricted = (namespace_labels(cluster, team) for team in cluster.teams)
     assert left_alone == {"ebbtide.dev/team": "vision", "ebbtide.dev/queues": "true"}
-    assert asked["pod-security.kubernetes.io/enforce"] == "restricted"
-    assert asked["ebbtide.dev/queue-required"] == "true"
+    assert restricted["pod-security.kubernetes.io/enforce"] == "restricted"
+    assert restricted["ebbtide.dev/queue-required"] == "true"
 
 
 def test_a_profile_is_taken_over_in_the_stacks_own_namespaces_alone() -> None:
@@ -361,9 +361,9 @@ def test_a_share_is_reached_from_the_nodes_alone() -> None:
 
 def test_storage_accounts_are_the_worlds() -> None:
     """Their names fit, and differ with the subscription."""
-    one, other = (account_name(subscription, "train", "vision-and-speech") for subscription in ("a", "b"))
-    assert one != other
-    for name in (one, other):
+    first, other = (account_name(subscription, "train", "vision-and-speech") for subscription in ("a", "b"))
+    assert first != other
+    for name in (first, other):
         assert len(name) == 24
         assert name.isalnum()
         assert name == name.lower()

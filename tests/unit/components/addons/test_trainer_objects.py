@@ -21,30 +21,30 @@ def config(api_version: str) -> Object:
 
 def test_both_controllers_are_at_home() -> None:
     """Trainer's and JobSet's run on the system pool."""
-    told = values(HOME)
-    for place in (told["manager"], told["jobset"]["controller"]):
+    chart_values = values(HOME)
+    for place in (chart_values["manager"], chart_values["jobset"]["controller"]):
         assert place["nodeSelector"] == HOME.node_selector
         assert place["tolerations"] == HOME.tolerations
 
 
 def test_both_images_are_the_pinned_ones() -> None:
     """Tags are said, whatever a chart has for its own."""
-    told = values(HOME)
-    assert told["image"]["tag"] == f"v{PINS['trainer'].version}"
-    assert told["jobset"]["image"]["tag"] == f"v{PINS['jobset'].version}"
+    chart_values = values(HOME)
+    assert chart_values["image"]["tag"] == f"v{PINS['trainer'].version}"
+    assert chart_values["jobset"]["image"]["tag"] == f"v{PINS['jobset'].version}"
 
 
 def test_the_footprint_is_what_the_chart_is_told() -> None:
     """The catalog's sum is that of the two controllers' requests."""
-    told = values(HOME)
-    asked = [
-        told["manager"]["resources"]["requests"],
-        told["jobset"]["controller"]["resources"]["requests"],
+    chart_values = values(HOME)
+    requests = [
+        chart_values["manager"]["resources"]["requests"],
+        chart_values["jobset"]["controller"]["resources"]["requests"],
     ]
-    found = footprint("trainer")
-    assert found.requests.cpu_m == sum(millicores(item["cpu"]) for item in asked)
-    assert found.requests.memory_mib == sum(mebibytes(item["memory"]) for item in asked)
-    assert found.pods == len(asked)
+    expected = footprint("trainer")
+    assert expected.requests.cpu_m == sum(millicores(item["cpu"]) for item in requests)
+    assert expected.requests.memory_mib == sum(mebibytes(item["memory"]) for item in requests)
+    assert expected.pods == len(requests)
 
 
 def test_no_runtime_comes_from_a_hook() -> None:
@@ -54,8 +54,8 @@ def test_no_runtime_comes_from_a_hook() -> None:
 
 def test_jobset_listens_where_it_is_reached() -> None:
     """Its settings and its container name the port that is open on a private cluster."""
-    found = patched(config("config.jobset.x-k8s.io/v1alpha1"), PATCHES)
-    settings = yaml.safe_load(found["data"]["controller_manager_config.yaml"])
+    configured = patched(config("config.jobset.x-k8s.io/v1alpha1"), PATCHES)
+    settings = yaml.safe_load(configured["data"]["controller_manager_config.yaml"])
     assert settings["webhook"] == {"port": CONTROL_PLANE_PORT}
     assert settings["leaderElection"] == {"leaderElect": True}
     ports = [{"name": "webhook", "containerPort": 9443}, {"name": "metrics", "containerPort": 8443}]
@@ -88,9 +88,9 @@ def test_training_pods_are_secured() -> None:
         "metadata": {"name": "deepspeed-distributed"},
         "spec": {"template": {"spec": {"network": {}, "replicatedJobs": [job]}}},
     }
-    found = patched(runtime, RUNTIME_PATCHES)["spec"]["template"]["spec"]
-    assert found["network"] == {}
-    (made,) = found["replicatedJobs"]
+    template = patched(runtime, RUNTIME_PATCHES)["spec"]["template"]["spec"]
+    assert template["network"] == {}
+    (made,) = template["replicatedJobs"]
     pod = made["template"]["spec"]["template"]["spec"]
     assert pod["securityContext"] == {"fsGroup": 1000, "seccompProfile": {"type": "RuntimeDefault"}}
     assert pod["automountServiceAccountToken"] is False

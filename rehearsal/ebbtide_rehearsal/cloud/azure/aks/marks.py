@@ -7,9 +7,9 @@ still there (azure-aks-docs, use-nvidia-gpu, 2026; Azure/AKS#1568).
 from collections.abc import Mapping
 from typing import Any, Final
 
+from ebbtide.placement import NodeTaint
 from ebbtide_rehearsal.cloud.azure.aks.pool_request import PoolRequest
 from ebbtide_rehearsal.cloud.azure.values import inner, items
-from ebbtide_rehearsal.cloud.pools import Taint
 
 SPOT_LABEL: Final = ("kubernetes.azure.com/scalesetpriority", "spot")
 SPOT_TAINT: Final = "kubernetes.azure.com/scalesetpriority=spot:NoSchedule"
@@ -17,11 +17,11 @@ SPOT_TAINT: Final = "kubernetes.azure.com/scalesetpriority=spot:NoSchedule"
 _AZURE: Final = "kubernetes.azure.com"
 
 
-def taint(text: str) -> Taint:
+def taint(text: str) -> NodeTaint:
     """Format a taint as AKS does: `key=value:effect`."""
     marked, _, effect = text.rpartition(":")
     key, _, value = marked.partition("=")
-    return Taint(key, value, effect)
+    return NodeTaint(key, value, effect)
 
 
 def answered_labels(pool: PoolRequest) -> dict[str, str]:
@@ -65,6 +65,6 @@ def labels(pool: PoolRequest, state: Mapping[str, Any]) -> dict[str, str]:
     return {**added, **{key: str(value) for key, value in state["nodeLabels"].items()}}
 
 
-def taints(state: Mapping[str, Any]) -> tuple[Taint, ...]:
+def taints(state: Mapping[str, Any]) -> tuple[NodeTaint, ...]:
     """Return the taints of a pool's nodes."""
     return tuple(taint(text) for text in state["nodeTaints"])

@@ -1,35 +1,49 @@
-"""Paths into a declaration, as `pools[2].taints[0].effect`."""
+"""Paths into JSON values, as `pools[2].taints[0].effect`: the syntax of Pulumi's property paths."""
 
+import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import cast
+from functools import lru_cache, reduce
+from typing import Any, Final, cast
 
 Key = str | int
 
-_PLAIN = re.compile(r"[A-Za-z_][\w-]*")
-_TOKEN = re.compile(r'\[(?P<index>\d+)\]|\["(?P<quoted>[^"]*)"\]|(?P<plain>[^.\[\]]+)')
+_PLAIN: Final = re.compile(r"[A-Za-z_$][\w$-]*")
+_TOKEN: Final = re.compile(r'\["((?:[^"\\]|\\.)*)"\]|\[(\d+)\]|([^.\[\]]+)')
+
+
+def child_path(path: str, key: Key) -> str:
+    """Return the path of a key or index below a path; a key that is no plain word is quoted:
+    `labels["a.b/c"]`."""
+    if isinstance(key, int):
+        return f"{path}[{key}]"
+    if not _PLAIN.fullmatch(key):
+        return f"{path}[{json.dumps(key, ensure_ascii=False)}]"
+    return f"{path}.{key}" if path else key
 
 
 def path_text(keys: Sequence[Key]) -> str:
-    """Format a chain of keys and indexes as a path; a key that is no plain word is in brackets:
-    `labels["a.b/c"]`."""
-    text = ""
-    for key in keys:
-        if isinstance(key, int):
-            text += f"[{key}]"
-        elif _PLAIN.fullmatch(key):
-            text += f".{key}" if text else key
-        else:
-            text += f'["{key}"]'
-    return text
+    """Format a chain of keys and indexes as a path."""
+    return reduce(child_path, keys, "")
 
 
+@lru_cache(maxsize=4096)
 def path_keys(path: str) -> tuple[Key, ...]:
     """Parse a path into its chain of keys and indexes."""
     return tuple(
-        int(token["index"]) if token["index"] else (token["quoted"] or token["plain"] or "")
-        for token in _TOKEN.finditer(path)
+        int(index) if index else key or json.loads(f'"{quoted}"')
+        for quoted, index, key in _TOKEN.findall(path)
     )
+
+
+def value_at(value: Any, path: str) -> Any:
+    """Return the value at a path; None if it does not exist."""
+    for key in path_keys(path):
+        if isinstance(key, int):
+            value = value[key] if isinstance(value, list) and key < len(cast("list[Any]", value)) else None
+        else:
+            value = cast("Mapping[str, Any]", value).get(key) if isinstance(value, Mapping) else None
+    return value
 
 
 def is_within(path: str, parent: str) -> bool:

@@ -1,0 +1,72 @@
+"""Values that properties of resources must have, with their words for readers."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """A value that a property must have.
+
+    Attributes:
+        text: the value, for readers.
+        holds: whether a value is one; None stands for a property that is not set.
+    """
+
+    text: str
+    holds: Callable[[Any], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class RequiredProperty:
+    """A property of every resource of a type that a stack creates.
+
+    Attributes:
+        type: the resource's type, as Pulumi names it; `Job` for a Job that Ebbtide makes.
+        path: its property path.
+        expected: its value.
+        unless: property paths; a resource for which one is true is exempt.
+    """
+
+    type: str
+    path: str
+    expected: Expected
+    unless: tuple[str, ...] = ()
+
+
+def is_(value: Any) -> Expected:
+    """Expect one value."""
+    text = value if isinstance(value, str) else json.dumps(value)
+    return Expected(f"`{text}`", lambda actual: actual == value)
+
+
+def one_of(*values: str) -> Expected:
+    """Expect one of several values."""
+    return Expected(" or ".join(f"`{value}`" for value in values), lambda actual: actual in values)
+
+
+def without(*words: str) -> Expected:
+    """Expect rules of a Role that name none of some verbs and resources."""
+
+    def holds(rules: Any) -> bool:
+        named = {word for rule in rules for part in ("verbs", "resources") for word in rule[part]}
+        return bool(rules) and named.isdisjoint(words)
+
+    return Expected("without " + ", ".join(f"`{word}`" for word in words), holds)
+
+
+def _reads_no_secrets(rules: Any) -> bool:
+    verbs = {verb for rule in rules if "secrets" in rule["resources"] for verb in rule["verbs"]}
+    return verbs.isdisjoint({"get", "list", "watch", "*"})
+
+
+def _creates_no_pods(rules: Any) -> bool:
+    return all("create" not in rule["verbs"] for rule in rules if "pods" in rule["resources"])
+
+
+SET: Final = Expected("set", lambda actual: actual is not None)
+NOT_SET: Final = Expected("not set; off is the cloud's default", lambda actual: actual in (None, False))
+NO_SECRETS: Final = Expected("no reading of `secrets`", _reads_no_secrets)
+NO_PODS: Final = Expected("no creating of `pods`", _creates_no_pods)
