@@ -8,7 +8,9 @@ import pulumi
 
 from ebbtide.model import Cluster
 from ebbtide.placement import kueue, queue_policy
+from ebbtide.placement.aks_marks import AGENT_POOL
 from ebbtide.placement.fallback import fallback_objects
+from ebbtide.placement.gke_marks import NODE_POOL
 from ebbtide.placement.queueing import queueing
 
 from .leaves import leaf
@@ -23,6 +25,8 @@ class QueuesArgs:
         declaration: the whole declaration; pools, queues and teams are read from it.
         kueue: the prerequisites: Kueue's kinds and its webhooks.
         pools: the node pools that a fallback order names.
+        pool_names: the names of work pools in the cloud, by declared name; they differ once `ebbtide up` has
+            replaced a pool. Default: the declared names.
         namespaces: by name of a tenant's namespace, what its local queues wait for.
         deleted_with: the cluster, if its deletion deletes the queues.
     """
@@ -30,6 +34,7 @@ class QueuesArgs:
     declaration: Cluster
     kueue: tuple[pulumi.Resource, ...]
     pools: tuple[pulumi.Resource, ...] = ()
+    pool_names: Mapping[str, pulumi.Output[str]] = field(default_factory=dict[str, pulumi.Output[str]])
     namespaces: Mapping[str, tuple[pulumi.Resource, ...]] = field(
         default_factory=dict[str, tuple[pulumi.Resource, ...]]
     )
@@ -64,6 +69,7 @@ class Queues(pulumi.ComponentResource):
         before: tuple[pulumi.Resource, ...],
     ) -> pulumi.Resource:
         metadata = manifest["metadata"]
+        manifest = _with_cloud_name(manifest, args.pool_names)
         around = args.namespaces.get(metadata.get("namespace", ""), ())
         called = "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))
         return Manifest(
@@ -71,3 +77,17 @@ class Queues(pulumi.ComponentResource):
             manifest,
             leaf(self, args.deleted_with, (*before, *around)),
         )
+
+
+def _with_cloud_name(
+    manifest: Mapping[str, Any], pool_names: Mapping[str, pulumi.Output[str]]
+) -> Mapping[str, Any]:
+    """Return a flavor whose label of the cloud has the name of its pool there; any other object as it is."""
+    name = pool_names.get(manifest["metadata"]["name"])
+    if manifest["kind"] != "ResourceFlavor" or name is None:
+        return manifest
+    labels: Mapping[str, Any] = manifest["spec"]["nodeLabels"]
+    # Without the dependency: a replaced pool is deleted by itself, and what depends on it would go with it.
+    alone: pulumi.Output[Any] = pulumi.Output(set(), name.future(), name.is_known())
+    named = {key: alone for key in (NODE_POOL, AGENT_POOL) if key in labels}
+    return {**manifest, "spec": {**manifest["spec"], "nodeLabels": {**labels, **named}}}
