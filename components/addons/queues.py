@@ -9,7 +9,7 @@ import pulumi
 from ebbtide.model import Cluster
 from ebbtide.placement import kueue, queue_policy
 from ebbtide.placement.aks_marks import AGENT_POOL
-from ebbtide.placement.fallback import fallback_objects
+from ebbtide.placement.fallback import fallback_objects, renamed_scale_sets
 from ebbtide.placement.gke_marks import NODE_POOL
 from ebbtide.placement.queueing import queueing
 
@@ -69,7 +69,7 @@ class Queues(pulumi.ComponentResource):
         before: tuple[pulumi.Resource, ...],
     ) -> pulumi.Resource:
         metadata = manifest["metadata"]
-        manifest = _with_cloud_name(manifest, args.pool_names)
+        manifest = _with_cloud_names(manifest, args.pool_names)
         around = args.namespaces.get(metadata.get("namespace", ""), ())
         called = "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))
         return Manifest(
@@ -79,15 +79,30 @@ class Queues(pulumi.ComponentResource):
         )
 
 
-def _with_cloud_name(
+def _with_cloud_names(
     manifest: Mapping[str, Any], pool_names: Mapping[str, pulumi.Output[str]]
 ) -> Mapping[str, Any]:
-    """Return a flavor whose label of the cloud has the name of its pool there; any other object as it is."""
-    name = pool_names.get(manifest["metadata"]["name"])
-    if manifest["kind"] != "ResourceFlavor" or name is None:
-        return manifest
-    labels: Mapping[str, Any] = manifest["spec"]["nodeLabels"]
-    # Without the dependency: a replaced pool is deleted by itself, and what depends on it would go with it.
-    alone: pulumi.Output[Any] = pulumi.Output(set(), name.future(), name.is_known())
-    named = {key: alone for key in (NODE_POOL, AGENT_POOL) if key in labels}
-    return {**manifest, "spec": {**manifest["spec"], "nodeLabels": {**labels, **named}}}
+    """Return a manifest with the pools' names in the cloud: in flavors' labels and in fallback orders."""
+    # Without dependencies: a replaced pool is deleted by itself, and what depends on it would go with it.
+    names: dict[str, pulumi.Output[Any]] = {
+        pool: pulumi.Output(set(), name.future(), name.is_known()) for pool, name in pool_names.items()
+    }
+    spec: Mapping[str, Any] = manifest.get("spec") or {}
+    match manifest["kind"]:
+        case "ResourceFlavor" if name := names.get(manifest["metadata"]["name"]):
+            labels: Mapping[str, Any] = spec["nodeLabels"]
+            named = {key: name for key in (NODE_POOL, AGENT_POOL) if key in labels}
+            return {**manifest, "spec": {**spec, "nodeLabels": {**labels, **named}}}
+        case "ComputeClass":
+            rules = [
+                {**rule, "nodepools": [names.get(pool, pool) for pool in rule["nodepools"]]}
+                for rule in spec["priorities"]
+            ]
+            return {**manifest, "spec": {**spec, "priorities": rules}}
+        case "ConfigMap" if "priorities" in (data := manifest["data"]):
+            text: pulumi.Output[str] = pulumi.Output.all(**names).apply(
+                lambda known: renamed_scale_sets(data["priorities"], known)
+            )
+            return {**manifest, "data": {**data, "priorities": text}}
+        case _:
+            return manifest
