@@ -1,7 +1,7 @@
 """Everything that runs on the cluster, in the order in which it can."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from importlib import import_module
 
@@ -28,6 +28,7 @@ class AddonsArgs:
         declaration: the whole declaration.
         backing: creates the cloud resources of a team.
         pools: the node pools.
+        pool_names: the names of work pools in the cloud, by declared name.
         artifacts: the store of pipelines; None for one in the cluster.
         deleted_with: the cluster, if its deletion deletes everything on it.
     """
@@ -35,6 +36,7 @@ class AddonsArgs:
     declaration: Cluster
     backing: MakeBacking
     pools: tuple[pulumi.Resource, ...] = ()
+    pool_names: Mapping[str, pulumi.Output[str]] = field(default_factory=dict[str, pulumi.Output[str]])
     artifacts: ArtifactStore | None = None
     deleted_with: pulumi.Resource | None = None
 
@@ -170,6 +172,7 @@ class Addons(pulumi.ComponentResource):
             declaration=self._args.declaration,
             kueue=kueue,
             pools=self._args.pools,
+            pool_names=self._args.pool_names,
             namespaces=namespaces,
             deleted_with=self._args.deleted_with,
         )

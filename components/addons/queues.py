@@ -8,7 +8,9 @@ import pulumi
 
 from ebbtide.model import Cluster
 from ebbtide.placement import kueue, queue_policy
-from ebbtide.placement.fallback import fallback_objects
+from ebbtide.placement.aks_marks import AGENT_POOL
+from ebbtide.placement.fallback import fallback_objects, renamed_scale_sets
+from ebbtide.placement.gke_marks import NODE_POOL
 from ebbtide.placement.queueing import queueing
 
 from .leaves import leaf
@@ -23,6 +25,8 @@ class QueuesArgs:
         declaration: the whole declaration; pools, queues and teams are read from it.
         kueue: the prerequisites: Kueue's kinds and its webhooks.
         pools: the node pools that a fallback order names.
+        pool_names: the names of work pools in the cloud, by declared name; they differ once `ebbtide up` has
+            replaced a pool. Default: the declared names.
         namespaces: by name of a tenant's namespace, what its local queues wait for.
         deleted_with: the cluster, if its deletion deletes the queues.
     """
@@ -30,6 +34,7 @@ class QueuesArgs:
     declaration: Cluster
     kueue: tuple[pulumi.Resource, ...]
     pools: tuple[pulumi.Resource, ...] = ()
+    pool_names: Mapping[str, pulumi.Output[str]] = field(default_factory=dict[str, pulumi.Output[str]])
     namespaces: Mapping[str, tuple[pulumi.Resource, ...]] = field(
         default_factory=dict[str, tuple[pulumi.Resource, ...]]
     )
@@ -64,6 +69,7 @@ class Queues(pulumi.ComponentResource):
         before: tuple[pulumi.Resource, ...],
     ) -> pulumi.Resource:
         metadata = manifest["metadata"]
+        manifest = _with_cloud_names(manifest, args.pool_names)
         around = args.namespaces.get(metadata.get("namespace", ""), ())
         called = "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))
         return Manifest(
@@ -71,3 +77,32 @@ class Queues(pulumi.ComponentResource):
             manifest,
             leaf(self, args.deleted_with, (*before, *around)),
         )
+
+
+def _with_cloud_names(
+    manifest: Mapping[str, Any], pool_names: Mapping[str, pulumi.Output[str]]
+) -> Mapping[str, Any]:
+    """Return a manifest with the pools' names in the cloud: in flavors' labels and in fallback orders."""
+    # Without dependencies: a replaced pool is deleted by itself, and what depends on it would go with it.
+    names: dict[str, pulumi.Output[Any]] = {
+        pool: pulumi.Output(set(), name.future(), name.is_known()) for pool, name in pool_names.items()
+    }
+    spec: Mapping[str, Any] = manifest.get("spec") or {}
+    match manifest["kind"]:
+        case "ResourceFlavor" if name := names.get(manifest["metadata"]["name"]):
+            labels: Mapping[str, Any] = spec["nodeLabels"]
+            named = {key: name for key in (NODE_POOL, AGENT_POOL) if key in labels}
+            return {**manifest, "spec": {**spec, "nodeLabels": {**labels, **named}}}
+        case "ComputeClass":
+            rules = [
+                {**rule, "nodepools": [names.get(pool, pool) for pool in rule["nodepools"]]}
+                for rule in spec["priorities"]
+            ]
+            return {**manifest, "spec": {**spec, "priorities": rules}}
+        case "ConfigMap" if "priorities" in (data := manifest["data"]):
+            text: pulumi.Output[str] = pulumi.Output.all(**names).apply(
+                lambda known: renamed_scale_sets(data["priorities"], known)
+            )
+            return {**manifest, "data": {**data, "priorities": text}}
+        case _:
+            return manifest

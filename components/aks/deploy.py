@@ -31,8 +31,14 @@ def deploy(declaration: Declaration, provider: azure_native.Provider) -> Topolog
                 declaration=declaration,
                 backing=backing(topology, declaration, cloud),
                 pools=tuple(pool.resource for pool in topology.pools.values()),
+                pool_names={name: pool.resource.id.apply(_last) for name, pool in topology.pools.items()},
                 deleted_with=topology.cluster.resource if topology.cluster else None,
             ),
             pulumi.ResourceOptions(providers=[topology.kubernetes]),
         )
     return topology
+
+
+def _last(identity: str) -> str:
+    """Return the last segment of an id, which a preview of an update knows; of outputs it knows none."""
+    return identity.rpartition("/")[2]

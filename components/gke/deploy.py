@@ -32,6 +32,7 @@ def deploy(declaration: Declaration, provider: gcp.Provider) -> Topology:
                 declaration=declaration,
                 backing=backing(topology, declaration, cloud, store),
                 pools=tuple(pool.resource for pool in topology.pools.values()),
+                pool_names={name: pool.pool_name for name, pool in topology.pools.items()},
                 artifacts=store,
                 deleted_with=topology.cluster.resource if topology.cluster else None,
             ),

@@ -1,5 +1,6 @@
 """Manifests of fallback orders between pools, for the clouds' autoscalers."""
 
+from collections.abc import Mapping
 from typing import Any, assert_never
 
 import yaml
@@ -41,6 +42,18 @@ def _scale_sets(pool: str) -> str:
     """Return a regular expression for the scale set of a pool, `aks-<pool>-29141059-vmss` (Azure/AKS#2359),
     the autoscaler's name of it; the name of a pool has no hyphen."""
     return f"^aks-{pool}-"
+
+
+def renamed_scale_sets(priorities: str, names: Mapping[str, str]) -> str:
+    """Return priorities in which pools have other names.
+
+    Args:
+        priorities: those of `expander_map`.
+        names: the names in the cloud, by declared name.
+    """
+    for pool, name in names.items():
+        priorities = priorities.replace(_scale_sets(pool), _scale_sets(name))
+    return priorities
 
 
 def priorities(cluster: Cluster) -> dict[int, list[str]]:

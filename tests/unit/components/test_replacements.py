@@ -1,0 +1,60 @@
+"""What a program declares in the run of `ebbtide up` that replaces a pool."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from ebbtide.recording.record import record
+from ebbtide.recording.recording import Recording
+from tests.declarations import BASES, changed
+from tests.repository import ROOT
+from tests.running import manifest
+
+_KEYS = {"gke": "cloud.google.com/gke-nodepool", "aks": "kubernetes.azure.com/agentpool"}
+
+
+def _recorded(cloud: str, replacements: Mapping[str, Any], **changes: object) -> Recording:
+    queues = [{"name": "cpu", "pools": ["cpu"]}]
+    teams = [{"name": "vision", "queues": [{"queue": "cpu"}]}]
+    declared = changed(BASES[cloud], **{"queues": queues, "teams": teams, **changes})
+    config = {
+        "ebbtide:cluster": json.dumps(declared),
+        "ebbtide:replacements": json.dumps(replacements),
+    }
+    return record(ROOT, project="ebbtide", stack="test", config=config)
+
+
+@pytest.mark.parametrize("cloud", BASES)
+def test_flavors_follow_a_replaced_pool(cloud: str) -> None:
+    """Their label of the cloud is the name of the replacement, by which alone its nodes are found; they
+    depend on no pool, which would be deleted with them."""
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({}, "cpu"),
+        ({"cpu": {"name": "cpu3dwi", "nodes": 1, "inputs": {}}}, "cpu3dwi"),
+    ]
+    for replacements, name in cases:
+        recording = _recorded(cloud, replacements)
+        (flavor,) = [item for item in recording if item.type.endswith(":ResourceFlavor")]
+        assert manifest(flavor)["spec"]["nodeLabels"][_KEYS[cloud]] == name
+        assert not [urn for urn in flavor.dependencies if urn.endswith(("::train-cpu", "::train-cpu.next"))]
+
+
+@pytest.mark.parametrize(
+    ("cloud", "kind", "expected"),
+    [("gke", ":ComputeClass", "{'nodepools': ['cpu3dwi']}"), ("aks", ":ConfigMap", "^aks-cpu3dwi-")],
+)
+def test_fallback_orders_follow_a_replaced_pool(cloud: str, kind: str, expected: str) -> None:
+    """They name the replacement, and the other pools as before."""
+    replacements: dict[str, Any] = {"cpu": {"name": "cpu3dwi", "nodes": 1, "inputs": {}}}
+    second = {**BASES[cloud]["pools"][1], "name": "cpu2", "capacity": "on-demand"}
+    queues = [{"name": "cpu", "pools": ["cpu", "cpu2"], "fallback": True}]
+    recording = _recorded(cloud, replacements, pools=[*BASES[cloud]["pools"], second], queues=queues)
+    (order,) = [
+        manifest(item)
+        for item in recording
+        if item.type.endswith(kind) and item.name.startswith("train-addons-queues-")
+    ]
+    assert expected in str(order)
+    assert "cpu2" in str(order)
