@@ -38,6 +38,9 @@ from ebbtide.wording import several
 _HEADING: Final = "bold"
 _QUIET: Final = "dim"
 _GAP: Final = 2
+_LONG: Final = 200
+"""Characters of an output that is shown in part, as a compressed placement profile."""
+_SHOWN: Final = 24
 _BELOW: Final = " " * 4
 _SEVERITY_STYLES: Final[Mapping[str, str]] = {"warning": "yellow", "error": "bold red", "info": _QUIET}
 _NUMBERS: Final = {"VCPU", "GIB", "IDLE $/H", "MAX $/H", "WEIGHT", "GPU $/H"}
@@ -296,13 +299,15 @@ def _everything(preview: Preview, *, values: bool) -> Iterator[RenderableType]:
 
 
 def _value(value: Any) -> Text:
-    """Render an output on one line; objects and lists are counted, since the JSON document has them whole."""
+    """Render an output; objects, lists and long texts are counted, since the JSON document has them whole."""
     if isinstance(value, dict):
         return Text(f"an object: {', '.join(map(str, value))}", style=_QUIET)  # pyright: ignore[reportUnknownArgumentType]
     if isinstance(value, list):
         return Text(f"a list of {len(value)}", style=_QUIET)  # pyright: ignore[reportUnknownArgumentType]
     if value in (SECRET_TEXT, UNKNOWN_TEXT):
         return Text(str(value), style="magenta" if value == SECRET_TEXT else _QUIET)
+    if len(str(value)) > _LONG:
+        return Text(f"a text of {len(str(value))} characters: {str(value)[:_SHOWN]}…", style=_QUIET)
     text = Text(str(value))
     for start, end in assumed_spans(str(value)):
         text.stylize("italic", start, end)

@@ -187,6 +187,18 @@ def test_markup_in_names_is_text() -> None:
     assert ":warning: [red]x[/red]" in text
 
 
+def test_a_long_output_is_shown_in_part() -> None:
+    """As a compressed placement profile, whose text fills a screen; the JSON document has it whole."""
+
+    def program() -> None:
+        pulumi.export("profile", "sha256:0a23 " + "x" * 2000)
+        pulumi.export("limit", "y" * 200)
+
+    text = _text(preview_of(run(program)), 80, tree=True)
+    assert "a text of 2012 characters: sha256:0a23 xxxxxxxxxxxx…" in text
+    assert text.count("y") >= 200
+
+
 def test_every_one_of_many_children_is_shown() -> None:
     """However alike they are."""
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 from ebbtide.review.page import render
-from ebbtide.review.report import Review
+from ebbtide.review.report import FieldChangeReport, Review
 from tests.html_pages import NAMESPACES, element_names, parsed, text_of
 from tests.unit.review.reviews import dev, hostile, large, review_of
 
@@ -62,6 +62,19 @@ def test_facts_are_on_the_page() -> None:
         "4 x nvidia-tesla-t4",
     ):
         assert words in text
+
+
+def test_fields_that_force_a_replacement_are_first() -> None:
+    """The reader asks for the cause of it."""
+    review = review_of(dev())
+    assert review.difference
+    change = next(change for change in review.difference.changes if change.action == "replace")
+    other = FieldChangeReport(path="another.field", old=1, new=2, replaces=False)
+    change = change.model_copy(update={"fields": (other, *change.fields)})
+    difference = review.difference.model_copy(update={"changes": (change,)})
+    root = parsed(render(review.model_copy(update={"difference": difference})))
+    rows = [text_of(row) for row in root.iterfind(".//h:table[@class='fields']/h:tbody/h:tr", NAMESPACES)]
+    assert [("forces replacement" in row) for row in rows] == [True] * (len(rows) - 1) + [False]
 
 
 def test_picture_leads_each_queue_to_its_pools() -> None:
