@@ -15,4 +15,4 @@ CONFIG: Final = ConfigDict(
 class DocumentPart(BaseModel):
     """A part of a document; frozen, unknown keys refused."""
 
-    model_config = ConfigDict(**CONFIG, frozen=True)
+    model_config = {**CONFIG, "frozen": True}

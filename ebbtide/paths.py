@@ -40,7 +40,8 @@ def value_at(value: Any, path: str) -> Any:
     """Return the value at a path; None if it does not exist."""
     for key in path_keys(path):
         if isinstance(key, int):
-            value = value[key] if isinstance(value, list) and key < len(cast("list[Any]", value)) else None
+            items = cast("list[Any]", value) if isinstance(value, list) else []
+            value = items[key] if key < len(items) else None
         else:
             value = cast("Mapping[str, Any]", value).get(key) if isinstance(value, Mapping) else None
     return value

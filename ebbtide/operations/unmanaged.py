@@ -57,7 +57,7 @@ def find(backend: Backend, accounts: Iterable[Account], now: datetime) -> tuple[
     listed = dict.fromkeys([*accounts, *(account for stack in contents for account in stack.accounts)])
     if not listed:
         return [], [_NO_ACCOUNT]
-    found: list[Unmanaged] = []
+    unmanaged: list[Unmanaged] = []
     notes: list[str] = []
     for account in listed:
         try:
@@ -66,12 +66,12 @@ def find(backend: Backend, accounts: Iterable[Account], now: datetime) -> tuple[
             if not reason:
                 inventory = access.inventories[account]
                 expired = [item for item in inventory.expiring() if _is_expired(item, now)]
-                found.append(Unmanaged(account, inventory, _unknown(expired, known)))
+                unmanaged.append(Unmanaged(account, inventory, _unknown(expired, known)))
         except (OperationError, CloudApiError) as error:
             reason = str(error).removeprefix("Nothing was changed: ")
         if reason:
             notes.append(f"Resources that no state knows were not looked for in {account}: {reason}")
-    return found, notes
+    return unmanaged, notes
 
 
 def delete(

@@ -35,16 +35,16 @@ def transformed(
     args: pulumi.ResourceTransformArgs, *, own: bool = True, kept: tuple[str, ...] = ()
 ) -> tuple[Mapping[str, Any], bool, list[str] | None]:
     """Return a child's properties, whether it is deleted with the cluster, and its ignored changes."""
-    found: list[Any] = []
+    results: list[Any] = []
 
     def program() -> None:
         cluster = Thing("cluster") if own else None
         result = applied((holding("thing", {"a": "Yg=="}),), cluster, kept)(args)
         assert isinstance(result, pulumi.ResourceTransformResult)
-        found.append((result.props, result.opts.deleted_with is not None, result.opts.ignore_changes))
+        results.append((result.props, result.opts.deleted_with is not None, result.opts.ignore_changes))
 
     record(program, project="test", stack="test")
-    return found[0]
+    return results[0]
 
 
 def test_a_child_goes_with_a_cluster_of_ours() -> None:
