@@ -58,12 +58,13 @@ def _ended(
         reach: called with the line of each new step.
     """
     ends: Counter[str] = Counter()
+    lines: list[str] = []
     reached: set[str] = set()
     barren = 0
     while barren < _MOST:
         process = site.start(command)
         assert process.stdout is not None
-        before, lines = len(reached), list[str]()
+        before, lines = len(reached), []
         for line in process.stdout:
             lines.append(line)
             step = _NUMBERS.sub("", line)
