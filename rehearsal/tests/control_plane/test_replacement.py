@@ -180,11 +180,12 @@ def test_a_job_ends_on_the_pool_that_is_replaced(
             rest, _ = process.communicate(timeout=900)
         assert process.returncode == 0, out + rest
         for name in ("first", "second"):
-            status = cluster.succeeded(name)["status"]
-            assert (status["succeeded"], status.get("failed", 0)) == (1, 0)
+            ended = cluster.succeeded(name)["status"]
+            assert (ended["succeeded"], ended.get("failed", 0)) == (1, 0)
         assert ran.read_text() == "ran\n"
         assert site.pools() == {"system", new}
         wait(cluster.pools, lambda pools: old not in pools, seconds=120)
         assert cluster.quota() == pytest.approx(_cpus(replaced))
         assert cluster.quota() > before
-        assert "Stack dev: no change." in site.up()[1]
+        status, out = site.up()
+        assert (status, "updated: " in out, "created: " in out) == (0, False, False), out
