@@ -1,0 +1,191 @@
+"""A pool is replaced while a Job of a queue runs on it: engine, Kueue and control plane are real."""
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from ebbtide.kubernetes_api import Api
+from ebbtide.kubernetes_api.quantities import parse_quantity
+from ebbtide.placement import PoolProfile, Profile
+from ebbtide.workloads.jobs import job
+from ebbtide_rehearsal.cloud.clusters import CLUSTER
+from ebbtide_rehearsal.control_plane import RUNS
+from ebbtide_rehearsal.scenarios.observer import POOL_LABELS
+from rehearsal.tests.control_plane.cluster import Object, condition, wait
+from rehearsal.tests.control_plane.live import live
+from rehearsal.tests.engine.sites import Checkout, until
+from tests.declarations import Declaration, pool
+
+pytestmark = [pytest.mark.rehearsal, pytest.mark.long]
+
+_JOBS: Final = "/apis/batch/v1/namespaces/research/jobs"
+_PODS: Final = "/api/v1/namespaces/research/pods"
+_COHORTS: Final = "/apis/kueue.x-k8s.io/v1beta2/cohorts"
+_REST: Declaration = {
+    "name": "moved",
+    "owner": "rehearsal",
+    "lifetime": {"hours": 8},
+    "queues": [{"name": "cpu", "pools": ["cpu"]}],
+    "teams": [{"name": "research", "queues": [{"queue": "cpu"}]}],
+}
+_CASES: Final[dict[str, tuple[Declaration, dict[str, Any]]]] = {
+    "gke": (
+        {
+            **_REST,
+            "cloud": {"kind": "gke", "project": "rehearsal", "location": "us-central1-a"},
+            "pools": [
+                {
+                    "name": "system",
+                    "role": "system",
+                    "machine": "e2-standard-4",
+                    "nodes": {"min": 1, "max": 2},
+                },
+                {"name": "cpu", "machine": "n2-standard-4", "capacity": "spot", "nodes": {"max": 2}},
+            ],
+        },
+        # In place, GKE changes the machine and refuses the capacity.
+        {"machine": "n2-standard-8", "capacity": "on-demand"},
+    ),
+    "aks": (
+        {
+            **_REST,
+            "cloud": {
+                "kind": "aks",
+                "subscription": "00000000-0000-0000-0000-000000000000",
+                "location": "eastus",
+            },
+            "pools": [
+                {
+                    "name": "system",
+                    "role": "system",
+                    "machine": "Standard_D4as_v5",
+                    "nodes": {"min": 2, "max": 3},
+                },
+                {"name": "cpu", "machine": "Standard_D4as_v5", "capacity": "spot", "nodes": {"max": 2}},
+            ],
+        },
+        {"machine": "Standard_D8as_v5"},
+    ),
+}
+"""A declaration, and the change of its pool."""
+
+
+class _Cluster:
+    """The stack's cluster, as its administrator."""
+
+    def __init__(self, site: Checkout) -> None:
+        (cluster,) = [item for item in site.store.resources() if item.type == CLUSTER]
+        self.api = Api.of_kubeconfig(json.loads(Path(cluster.state["kubeconfig"]).read_text()))
+
+    def submit(self, profile: Profile, name: str, cpu: str, script: str) -> None:
+        """Create a Job in the queue whose pod runs a script on this machine."""
+        manifest = job(
+            profile,
+            name=name,
+            image="busybox",
+            command=["sh", "-c", script],
+            queue="cpu",
+            cpu=cpu,
+            memory="1Gi",
+            namespace="research",
+        )
+        manifest["spec"]["template"].setdefault("metadata", {})["annotations"] = {RUNS: "process"}
+        self.api.create(_JOBS, manifest)
+
+    def pod(self, name: str) -> Object:
+        """Return the only pod of a Job that was submitted."""
+        (pod,) = self.api.items(_PODS, labelSelector=f"batch.kubernetes.io/job-name={name}")
+        return pod
+
+    def succeeded(self, name: str) -> Object:
+        """Return a Job once it is complete."""
+        return wait(
+            lambda: self.api.get(f"{_JOBS}/{name}"),
+            lambda item: bool(condition(item, "Complete")),
+            seconds=300,
+        )
+
+    def pool_of(self, pod: Object) -> str:
+        """Return the cloud's name of the pool that a pod runs on."""
+        labels = self.api.get(f"/api/v1/nodes/{pod['spec']['nodeName']}")["metadata"]["labels"]
+        return next(labels[label] for label in POOL_LABELS if label in labels)
+
+    def pools(self) -> set[str]:
+        """Return the cloud's names of the pools that have nodes."""
+        nodes = [node["metadata"]["labels"] for node in self.api.items("/api/v1/nodes")]
+        return {labels[label] for labels in nodes for label in POOL_LABELS if label in labels}
+
+    def quota(self) -> float:
+        """Return the CPUs of the only flavor, which the cohort owns and the queue borrows."""
+        (cohort,) = self.api.items(_COHORTS)
+        (group,) = cohort["spec"]["resourceGroups"]
+        (flavor,) = group["flavors"]
+        (quota,) = [item["nominalQuota"] for item in flavor["resources"] if item["name"] == "cpu"]
+        return float(parse_quantity(quota))
+
+
+def _profile(site: Checkout) -> Profile:
+    return Profile.load(
+        json.loads(site.terminal.run("pulumi stack output placementProfile --stack dev --json"))
+    )
+
+
+def _cpus(profile: Profile) -> float:
+    """Return the CPUs of all nodes that the pool may have."""
+    (own,) = [item for item in profile.pools if item.name == "cpu"]
+    assert isinstance(own, PoolProfile)
+    return own.max_nodes * own.cpu_m / 1000
+
+
+@pytest.mark.parametrize("cloud", _CASES)
+def test_a_job_ends_on_the_pool_that_is_replaced(
+    cloud: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    """Its pod runs once, to its end, on the old pool; a Job that is submitted meanwhile runs on the new one,
+    on a machine that the old one did not have; in the end the old pool is gone, and the quota is the new
+    pool's."""
+    declared, change = _CASES[cloud]
+    ran, end = tmp_path / "ran", tmp_path / "end"
+    with live(tmp_path, declared, monkeypatch, request) as site:
+        status, out = site.up()
+        assert status == 0, out
+        cluster, profile = _Cluster(site), _profile(site)
+        before = cluster.quota()
+        assert before == pytest.approx(_cpus(profile))
+        cluster.submit(profile, "first", "2", f"echo ran >> {ran}; until [ -e {end} ]; do sleep 0.2; done")
+        wait(ran.exists, bool, seconds=300)
+        first = cluster.pod("first")
+        old = cluster.pool_of(first)
+
+        written = site.declared()
+        pool(written, "cpu").update(change)
+        site.declare(written)
+        with site.start() as process:
+            out = until(process, "research/first")
+            assert "Pool cpu is replaced by a new one beside it" in out
+            replaced = _profile(site)
+            cluster.submit(replaced, "second", "6", f"until [ -e {end} ]; do sleep 0.2; done")
+            second = wait(
+                lambda: cluster.api.items(_PODS, labelSelector="batch.kubernetes.io/job-name=second"),
+                lambda pods: [pod["status"].get("phase") for pod in pods] == ["Running"],
+                seconds=300,
+            )[0]
+            new = cluster.pool_of(second)
+            assert new != old
+            assert cluster.pod("first")["metadata"]["uid"] == first["metadata"]["uid"]
+            assert "deletionTimestamp" not in cluster.pod("first")["metadata"]
+            end.touch()
+            rest, _ = process.communicate(timeout=900)
+        assert process.returncode == 0, out + rest
+        for name in ("first", "second"):
+            ended = cluster.succeeded(name)["status"]
+            assert (ended["succeeded"], ended.get("failed", 0)) == (1, 0)
+        assert ran.read_text() == "ran\n"
+        assert site.pools() == {"system", new}
+        wait(cluster.pools, lambda pools: old not in pools, seconds=120)
+        assert cluster.quota() == pytest.approx(_cpus(replaced))
+        assert cluster.quota() > before
+        status, out = site.up()
+        assert (status, "updated: " in out, "created: " in out) == (0, False, False), out
