@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from ebbtide_rehearsal.cloud.running import Cloud
+from ebbtide_rehearsal.cloud.running import RunningCloud
 from ebbtide_rehearsal.cloud.settings import CloudSettings
 from ebbtide_rehearsal.sources import link_charts
 from ebbtide_rehearsal.tools import ensure, narration, needed
@@ -29,8 +29,8 @@ def live(
     trusted = directory / "trusted.crt"
     trusted.touch()
     monkeypatch.setenv("SSL_CERT_FILE", str(trusted))
-    settings = CloudSettings(speed=60, tools={name: str(tool.path) for name, tool in tools.found.items()})
-    with Cloud(directory, settings) as cloud:
+    settings = CloudSettings(speed=60, tools={name: str(tool.path) for name, tool in tools.by_name.items()})
+    with RunningCloud(directory, settings) as cloud:
         terminal = terminal_in(directory, root, cloud.providers, request.node)
         # The fake cloud's credential plugins.
         path = os.pathsep.join((str(directory / "bin"), terminal.environment["PATH"]))

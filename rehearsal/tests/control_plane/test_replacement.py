@@ -6,14 +6,15 @@ from typing import Any, Final
 
 import pytest
 
+from ebbtide import quantities
 from ebbtide.kubernetes_api import Api
-from ebbtide.kubernetes_api.quantities import parse_quantity
 from ebbtide.placement import PoolProfile, Profile
 from ebbtide.workloads.jobs import job
+from ebbtide.workloads.objects import condition
 from ebbtide_rehearsal.cloud.clusters import CLUSTER
 from ebbtide_rehearsal.control_plane import RUNS
 from ebbtide_rehearsal.scenarios.observer import POOL_LABELS
-from rehearsal.tests.control_plane.cluster import Object, condition, wait
+from rehearsal.tests.control_plane.cluster import Object, wait
 from rehearsal.tests.control_plane.live import live
 from rehearsal.tests.engine.sites import Checkout, until
 from tests.declarations import Declaration, pool
@@ -123,7 +124,7 @@ class _Cluster:
         (group,) = cohort["spec"]["resourceGroups"]
         (flavor,) = group["flavors"]
         (quota,) = [item["nominalQuota"] for item in flavor["resources"] if item["name"] == "cpu"]
-        return float(parse_quantity(quota))
+        return float(quantities.parse(quota))
 
 
 def _profile(site: Checkout) -> Profile:
