@@ -83,26 +83,33 @@ def _with_cloud_names(
     manifest: Mapping[str, Any], pool_names: Mapping[str, pulumi.Output[str]]
 ) -> Mapping[str, Any]:
     """Return a manifest with the pools' names in the cloud: in flavors' labels and in fallback orders."""
-    # Without dependencies: a replaced pool is deleted by itself, and what depends on it would go with it.
-    names: dict[str, pulumi.Output[Any]] = {
-        pool: pulumi.Output(set(), name.future(), name.is_known()) for pool, name in pool_names.items()
-    }
     spec: Mapping[str, Any] = manifest.get("spec") or {}
     match manifest["kind"]:
-        case "ResourceFlavor" if name := names.get(manifest["metadata"]["name"]):
+        case "ResourceFlavor" if name := pool_names.get(manifest["metadata"]["name"]):
             labels: Mapping[str, Any] = spec["nodeLabels"]
-            named = {key: name for key in (NODE_POOL, AGENT_POOL) if key in labels}
+            named = {key: _alone(name) for key in (NODE_POOL, AGENT_POOL) if key in labels}
             return {**manifest, "spec": {**spec, "nodeLabels": {**labels, **named}}}
         case "ComputeClass":
             rules = [
-                {**rule, "nodepools": [names.get(pool, pool) for pool in rule["nodepools"]]}
+                {
+                    **rule,
+                    "nodepools": [
+                        _alone(pool_names[pool]) if pool in pool_names else pool for pool in rule["nodepools"]
+                    ],
+                }
                 for rule in spec["priorities"]
             ]
             return {**manifest, "spec": {**spec, "priorities": rules}}
         case "ConfigMap" if "priorities" in (data := manifest["data"]):
+            names = {pool: _alone(name) for pool, name in pool_names.items()}
             text: pulumi.Output[str] = pulumi.Output.all(**names).apply(
                 lambda known: renamed_scale_sets(data["priorities"], known)
             )
             return {**manifest, "data": {**data, "priorities": text}}
         case _:
             return manifest
+
+
+def _alone(output: pulumi.Output[str]) -> pulumi.Output[Any]:
+    """Return an output without its dependencies: what depends on a replaced pool would be deleted with it."""
+    return pulumi.Output(set(), output.future(), output.is_known())
