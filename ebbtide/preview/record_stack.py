@@ -1,7 +1,6 @@
 """Recording of a project's program for a stack."""
 
 from ebbtide.preview.stack_files import StackFiles
-from ebbtide.recording.assumptions import ASSUMPTIONS, stashed
 from ebbtide.recording.record import record
 from ebbtide.recording.recording import Recording
 from ebbtide.recording.update_hooks import Updates
@@ -15,7 +14,7 @@ def record_stack(
     Args:
         files: the stack's files.
         updates: the updates that the program's hooks are called with.
-        state: the deployed stack, whose stashes keep their values.
+        state: the deployed stack, whose inputs stay where changes are ignored.
 
     Raises:
         ProgramError: the program fails.
@@ -27,6 +26,6 @@ def record_stack(
         config=files.config,
         secret_keys=files.secret_keys,
         root=files.root,
-        assumptions=ASSUMPTIONS | stashed(state) if state else ASSUMPTIONS,
         updates=updates,
+        deployed=state,
     )

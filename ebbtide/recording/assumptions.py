@@ -8,9 +8,8 @@ from typing import Final
 from ebbtide.recording import assumed_azure, assumed_gcp, assumed_kubernetes
 from ebbtide.recording.assumed_values import uuid_for
 from ebbtide.recording.assumption_tables import Answer, Assumptions, Question, UnansweredInvokeError
-from ebbtide.recording.recording import Recording
 
-__all__ = ["ASSUMPTIONS", "Answer", "Assumptions", "Question", "UnansweredInvokeError", "stashed"]
+__all__ = ["ASSUMPTIONS", "Answer", "Assumptions", "Question", "UnansweredInvokeError"]
 
 _STASH: Final = "pulumi:index:Stash"
 """A value that the engine keeps in the state as it was first (pulumi 3.259, deploy/builtins.go)."""
@@ -22,23 +21,8 @@ def _provider(question: Question) -> Answer:
 
 
 def _stash(question: Question) -> Answer:
-    """A new stash holds its input."""
+    """A stash holds its input, whose changes the program ignores."""
     return Answer(uuid_for(f"{question.token} {question.name}"), {"output": question.inputs.get("input")})
-
-
-def stashed(state: Recording) -> Assumptions:
-    """Return assumptions in which the stashes of a deployed stack keep their values.
-
-    Args:
-        state: the stack's state.
-    """
-    values = {stash.name: stash.outputs.get("output") for stash in state.of_type(_STASH)}
-
-    def answer(question: Question) -> Answer:
-        new = _stash(question)
-        return Answer(new.id, {"output": values.get(question.name, new.outputs["output"])})
-
-    return Assumptions(resources={_STASH: answer})
 
 
 ASSUMPTIONS: Final = (

@@ -8,7 +8,7 @@ it sets them, and nothing else; a resource that is only read has none of them. T
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final, NoReturn, cast
 
 from google.protobuf import empty_pb2
@@ -91,6 +91,7 @@ class RecordingMonitor(MockMonitor):
         assumptions: Assumptions,
         log: MessageLog,
         config: Mapping[str, str],
+        deployed: Recording | None = None,
     ) -> None:
         super().__init__(_NoMocks())
         self._project = project
@@ -98,6 +99,7 @@ class RecordingMonitor(MockMonitor):
         self._assumptions = assumptions
         self._log = log
         self._config = config
+        self._deployed = {resource.urn: resource.inputs for resource in deployed or ()}
         self._ambient: dict[str, dict[str, Plain]] = {}
         self._recorded: dict[str, Resource] = {}
         self._goals: dict[str, _Goal] = {}
@@ -134,7 +136,8 @@ class RecordingMonitor(MockMonitor):
         if not request.remote and any(item.target != NEEDS_STATE for item in transforms):
             self._log.add("warning", "Its transforms are not run in an offline preview.", urn)
 
-        inputs = properties(request.object)
+        sent = properties(request.object)
+        inputs = self._with_ignored(urn, sent, request.ignoreChanges)
         provider = _provider(request.provider)
         id_: str | None = None
         outputs: dict[str, Plain] = {}
@@ -186,7 +189,7 @@ class RecordingMonitor(MockMonitor):
 
         # The request's object is copied in C; only the answer's additions are written field by field.
         response = resource_pb2.RegisterResourceResponse(urn=urn, id=id_ or "", object=request.object)
-        fill_struct(response.object, _changed(inputs, outputs))
+        fill_struct(response.object, _changed(sent, outputs))
         return response
 
     def ReadResource(  # noqa: N802
@@ -291,6 +294,17 @@ class RecordingMonitor(MockMonitor):
 
     def _parent(self, urn: str) -> str | None:
         return None if urn in ("", self._stack_urn) else urn
+
+    def _with_ignored(
+        self, urn: str, inputs: dict[str, Plain], ignored: Collection[str]
+    ) -> dict[str, Plain]:
+        """Return inputs with the deployed ones whose changes are ignored; a path below an input has no effect
+        (pulumi 3.259, step_generator.go, `processIgnoreChanges`)."""
+        deployed = self._deployed.get(urn)
+        if deployed is None or not ignored:
+            return inputs
+        others = {key: value for key, value in inputs.items() if key not in ignored}
+        return others | {key: value for key, value in deployed.items() if key in ignored}
 
     def _settings(self, provider: str | None, token: str) -> Mapping[str, Plain]:
         """Return an explicit provider's inputs, or the configuration of the package's default provider."""

@@ -55,6 +55,7 @@ def record(  # noqa: PLR0913 - all but the first have names
     root: Path | None = None,
     assumptions: Assumptions = ASSUMPTIONS,
     updates: Updates | None = None,
+    deployed: Recording | None = None,
 ) -> Recording:
     """Run a program offline, as a preview of a stack would.
 
@@ -70,6 +71,7 @@ def record(  # noqa: PLR0913 - all but the first have names
             default.
         assumptions: the clouds' assumed responses.
         updates: the updates that the program's hooks are called with; none are called if omitted.
+        deployed: the deployed stack, whose inputs stay where changes are ignored.
 
     Returns:
         The resources, outputs, calls and messages of the run.
@@ -79,7 +81,7 @@ def record(  # noqa: PLR0913 - all but the first have names
     """
     config, secret_keys = dict(config or {}), list(secret_keys)
     log = MessageLog(config[key] for key in secret_keys if key in config)
-    monitor = RecordingMonitor(project, stack, assumptions=assumptions, log=log, config=config)
+    monitor = RecordingMonitor(project, stack, assumptions=assumptions, log=log, config=config, deployed=deployed)
     callbacks = Callbacks(monitor)
     path = None if callable(program) else Path(program).resolve()
 

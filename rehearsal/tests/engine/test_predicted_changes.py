@@ -12,7 +12,6 @@ import pytest
 from pulumi.automation import CommandError
 from pulumi.automation.events import EngineEvent
 
-from ebbtide.recording.assumptions import ASSUMPTIONS, Assumptions, stashed
 from ebbtide.recording.record import record
 from ebbtide.recording.recording import Recording
 from ebbtide.review.consequences import refusals
@@ -87,9 +86,9 @@ GROUPS = [group for _, group in _cases(CLUSTER, GKE_CLOUD, GKE_POOL, AKS_CLOUD, 
 def _recorded(declaration: Declaration, before: Earlier | None = None) -> Recording:
     config = {"ebbtide:cluster": json.dumps(declaration)}
     updates = before.updates if before else None
-    kept = stashed(before.state) if before and before.state else Assumptions()
+    deployed = before.state if before else None
     return record(
-        ROOT, project="ebbtide", stack="test", config=config, updates=updates, assumptions=ASSUMPTIONS | kept
+        ROOT, project="ebbtide", stack="test", config=config, updates=updates, deployed=deployed
     )
 
 

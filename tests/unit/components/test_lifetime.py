@@ -8,7 +8,6 @@ import pytest
 
 from components.lifetime import Lifetime
 from ebbtide import clock
-from ebbtide.recording.assumptions import ASSUMPTIONS, stashed
 from ebbtide.recording.record import record
 from ebbtide.recording.recording import Recording
 from ebbtide.review.difference import compare
@@ -20,8 +19,7 @@ def _recorded(hours: int, state: Recording | None = None) -> Recording:
         lifetime = Lifetime("train-lifetime", hours)
         pulumi.export("expires", lifetime.expires)
 
-    assumptions = ASSUMPTIONS | stashed(state) if state else ASSUMPTIONS
-    return record(program, project="shop", stack="dev", assumptions=assumptions)
+    return record(program, project="shop", stack="dev", deployed=state)
 
 
 def _deployed(first_up: str) -> Recording:

@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from ebbtide.recording.record import record
-from ebbtide.recording.recording import Recording
+from ebbtide.recording.recording import Recording, Resource
 from tests.declarations import BASES, changed
 from tests.repository import ROOT
 from tests.running import manifest
@@ -15,7 +16,9 @@ from tests.running import manifest
 _KEYS = {"gke": "cloud.google.com/gke-nodepool", "aks": "kubernetes.azure.com/agentpool"}
 
 
-def _recorded(cloud: str, replacements: Mapping[str, Any], **changes: object) -> Recording:
+def _recorded(
+    cloud: str, replacements: Mapping[str, Any], deployed: Recording | None = None, **changes: object
+) -> Recording:
     queues = [{"name": "cpu", "pools": ["cpu"]}]
     teams = [{"name": "vision", "queues": [{"queue": "cpu"}]}]
     declared = changed(BASES[cloud], **{"queues": queues, "teams": teams, **changes})
@@ -23,7 +26,7 @@ def _recorded(cloud: str, replacements: Mapping[str, Any], **changes: object) ->
         "ebbtide:cluster": json.dumps(declared),
         "ebbtide:replacements": json.dumps(replacements),
     }
-    return record(ROOT, project="ebbtide", stack="test", config=config)
+    return record(ROOT, project="ebbtide", stack="test", config=config, deployed=deployed)
 
 
 @pytest.mark.parametrize("cloud", BASES)
@@ -39,6 +42,23 @@ def test_flavors_follow_a_replaced_pool(cloud: str) -> None:
         (flavor,) = [item for item in recording if item.type.endswith(":ResourceFlavor")]
         assert manifest(flavor)["spec"]["nodeLabels"][_KEYS[cloud]] == name
         assert not [urn for urn in flavor.dependencies if urn.endswith(("::train-cpu", "::train-cpu.next"))]
+
+
+@pytest.mark.parametrize("cloud", BASES)
+def test_a_plan_knows_the_name_of_a_replaced_pool(cloud: str) -> None:
+    """The flavor's label is that of the deployed pool, whose name the program ignores."""
+    before = _recorded(cloud, {})
+    (name,) = {"name", "agentPoolName"} & next(item for item in before if _is_pool(item)).inputs.keys()
+    resources = tuple(
+        replace(item, inputs={**item.inputs, name: "cpu3dwi"}) if _is_pool(item) else item for item in before
+    )
+    after = _recorded(cloud, {}, replace(before, resources=resources))
+    (flavor,) = [item for item in after if item.type.endswith(":ResourceFlavor")]
+    assert manifest(flavor)["spec"]["nodeLabels"][_KEYS[cloud]] == "cpu3dwi"
+
+
+def _is_pool(resource: Resource) -> bool:
+    return resource.custom and resource.name == "train-cpu"
 
 
 @pytest.mark.parametrize(
