@@ -295,9 +295,7 @@ class RecordingMonitor(MockMonitor):
     def _parent(self, urn: str) -> str | None:
         return None if urn in ("", self._stack_urn) else urn
 
-    def _with_ignored(
-        self, urn: str, inputs: dict[str, Plain], ignored: Collection[str]
-    ) -> dict[str, Plain]:
+    def _with_ignored(self, urn: str, inputs: dict[str, Plain], ignored: Collection[str]) -> dict[str, Plain]:
         """Return inputs with the deployed ones whose changes are ignored; a path below an input has no effect
         (pulumi 3.259, step_generator.go, `processIgnoreChanges`)."""
         deployed = self._deployed.get(urn)

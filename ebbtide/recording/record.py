@@ -81,7 +81,9 @@ def record(  # noqa: PLR0913 - all but the first have names
     """
     config, secret_keys = dict(config or {}), list(secret_keys)
     log = MessageLog(config[key] for key in secret_keys if key in config)
-    monitor = RecordingMonitor(project, stack, assumptions=assumptions, log=log, config=config, deployed=deployed)
+    monitor = RecordingMonitor(
+        project, stack, assumptions=assumptions, log=log, config=config, deployed=deployed
+    )
     callbacks = Callbacks(monitor)
     path = None if callable(program) else Path(program).resolve()
 

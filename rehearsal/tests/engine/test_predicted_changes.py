@@ -87,9 +87,7 @@ def _recorded(declaration: Declaration, before: Earlier | None = None) -> Record
     config = {"ebbtide:cluster": json.dumps(declaration)}
     updates = before.updates if before else None
     deployed = before.state if before else None
-    return record(
-        ROOT, project="ebbtide", stack="test", config=config, updates=updates, deployed=deployed
-    )
+    return record(ROOT, project="ebbtide", stack="test", config=config, updates=updates, deployed=deployed)
 
 
 def _predicted(before: Earlier, declaration: Declaration) -> dict[str, str]:
