@@ -296,8 +296,7 @@ class RecordingMonitor(MockMonitor):
         return None if urn in ("", self._stack_urn) else urn
 
     def _with_ignored(self, urn: str, inputs: dict[str, Plain], ignored: Collection[str]) -> dict[str, Plain]:
-        """Return inputs with the deployed ones whose changes are ignored; a path below an input has no effect
-        (pulumi 3.259, step_generator.go, `processIgnoreChanges`)."""
+        """Return inputs with the deployed ones that are ignored (pulumi 3.259, `processIgnoreChanges`)."""
         deployed = self._deployed.get(urn)
         if deployed is None or not ignored:
             return inputs

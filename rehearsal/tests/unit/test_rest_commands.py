@@ -117,7 +117,7 @@ def test_a_stacks_prices_are_refreshed(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("clouds")
 def test_a_region_outside_of_the_table_is_priced_by_the_list_alone(tmp_path: Path) -> None:
-    """What neither has is unknown, and named once; a region without any price writes no file."""
+    """A price that neither has is unknown, and named once; a region without any price writes no file."""
     file = tmp_path / "prices.csv"
     done = _run("prices", "refresh", "--region", "us-east5", "--out", str(file))
     assert done.exit_code == 0

@@ -1,4 +1,4 @@
-"""What a program declares in the run of `ebbtide up` that replaces a pool."""
+"""The declarations of a program in the run of `ebbtide up` that replaces a pool."""
 
 import json
 from collections.abc import Mapping
