@@ -155,5 +155,5 @@ def _forwarded(headers: CIMultiDictProxy[str]) -> CIMultiDict[str]:
 
 def _refusal(message: str) -> web.Response:
     """Build an error response in the API server's form."""
-    status = {"apiVersion": "v1", "kind": "Status", "status": "ApiFailure", "reason": "InternalError"}
+    status = {"apiVersion": "v1", "kind": "Status", "status": "Failure", "reason": "InternalError"}
     return web.json_response({**status, "message": message, "code": 500}, status=500)
