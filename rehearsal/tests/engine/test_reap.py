@@ -124,7 +124,7 @@ config:
 
 def test_a_lifetime_is_extended(project: Project) -> None:
     """By more hours in the stack's file, from the expiry on; the rest of the file stays."""
-    _stacks(project, {"dev": _life(1), "late": _life(-5), "fresh": [], "prod": []})
+    _stacks(project, {"dev": _life(1), "late": _life(-5, -47.5), "fresh": [], "prod": []})
     for name in ("dev", "late", "fresh"):
         (project.root / f"Pulumi.{name}.yaml").write_text(_DECLARED, encoding="utf-8")
     status, out, errors = project.ebbtide("extend", "dev", "--hours", "4")
