@@ -1,11 +1,11 @@
-"""Refuse an update of a node pool that its cloud cannot make, in the preview, with the way to make it.
+"""Refusal of updates of a node pool that its cloud cannot make: in the preview, with the command to use.
 
-The provider would delete the pool, with all that runs on it, to create it again, or the cloud would refuse
-after a preview that looked well. So a component with a pool in it registers what is fixed as its own inputs,
-and a hook runs before it is updated, which comes before anything is done to the pool. Run with the engine
-3.259: a component's update hook sees its old and new inputs in preview and update, what it raises stops both,
-a plain `destroy` never needs it (a delete hook would), and nothing is called back unless its inputs have
-changed.
+Otherwise the provider would delete the pool with its work and create it again, or the cloud would refuse
+after a preview without errors. Therefore the pool's component registers the immutable fields as its own
+inputs, and a hook compares them before the component is updated, which precedes every change of the pool. Run
+with the engine 3.259: a component's update hook receives its old and new inputs in preview and update, its
+exception stops both, a plain `destroy` does not need it (as it would a delete hook), and it is called only if
+the inputs have changed.
 """
 
 from collections.abc import Collection, Mapping
@@ -16,7 +16,7 @@ from typing import Any, Final, cast
 import pulumi
 from pulumi.runtime import settings
 
-from ebbtide.paths import value_at
+from ebbtide.paths import is_within, value_at
 
 NEW_POOL_BESIDE: Final = (
     "`ebbtide up {stack}` creates the new pool beside it, lets its work finish, and then deletes it."
@@ -35,8 +35,8 @@ class Fixed:
     Attributes:
         wire: the provider's path of it.
         python: the SDK's path of it.
-        declared: where a declaration has it, from the pool on; empty where none does.
-        unset: what the cloud takes it for where it is left out.
+        declared: the declaration's path of it, below the pool; empty for none.
+        unset: the cloud's default.
     """
 
     wire: str
@@ -45,8 +45,8 @@ class Fixed:
     unset: Any = None
 
     def is_within(self, paths: Collection[str]) -> bool:
-        """Return whether it is at one of these paths of the provider, or below it."""
-        return any(f"{self.wire}.".startswith(f"{path}.") for path in paths)
+        """Check that it is at one of these paths of the provider, or below one."""
+        return any(is_within(self.wire, path) for path in paths)
 
     @property
     def key(self) -> str:
@@ -59,9 +59,9 @@ class Refused:
     """A change that the cloud would refuse, or that the provider would delete the pool for.
 
     Attributes:
-        field: what changes.
-        old: the value that the pool has; None for none.
-        new: the value that is asked for; None for none.
+        field: the changed input.
+        old: the pool's value; None for none.
+        new: the declared value; None for none.
     """
 
     field: Fixed
@@ -79,10 +79,10 @@ class FixedInputs:
 
     Attributes:
         cloud: the cloud, as a message calls it.
-        name: the component's input that names the pool.
+        name: the component's input with the pool's name.
         rows: every such input that Ebbtide sets.
-        implied: keys of inputs that change with others, which then say it all: the others, and these.
-        work_way: how to come by a work pool that is as declared; `{name}` and `{stack}` stand for the names.
+        implied: pairs of keys: inputs, and others that change with them and are therefore not reported.
+        work_way: how to replace a work pool, with `{name}` and `{stack}` for the names.
         system_way: the same for the system pool.
     """
 
@@ -96,9 +96,7 @@ class FixedInputs:
     def kept(
         self, name: str, mode: str, inputs: Mapping[str, Any], ignored: Collection[str] = ()
     ) -> dict[str, Any]:
-        """Return the part of a pool's inputs that is fixed for its life, by key.
-
-        A component registers it as its own inputs, for `changes` to compare when it is updated.
+        """Return the immutable inputs of a pool by key, which its component registers for `changes`.
 
         Args:
             name: name of the pool.
@@ -114,12 +112,12 @@ class FixedInputs:
         """Return the changes of a pool that the cloud cannot make.
 
         Args:
-            old_inputs: what the pool was made from, by key.
-            new_inputs: what it is to become.
+            old_inputs: the pool's, by key.
+            new_inputs: the declared ones.
 
         Returns:
-            Nothing where the pool's name changes, since that is another pool. A value that is not known yet
-            is taken to stay as it was.
+            Empty if the pool's name changes, since that is another pool. An unknown value counts as
+            unchanged.
         """
         if old_inputs.get(self.name) != new_inputs.get(self.name):
             return ()
@@ -134,10 +132,10 @@ class FixedInputs:
         return tuple(refused.values())
 
     def refuse(self, args: pulumi.ResourceHookArgs) -> None:
-        """Let an update pass that the cloud can make.
+        """Refuse an update that the cloud cannot make.
 
         Raises:
-            FixedPoolError: it cannot, with every reason.
+            FixedPoolError: with every such change.
         """
         new: Mapping[str, Any] = args.new_inputs or {}
         changes = self.changes(args.old_inputs or {}, new)
@@ -151,11 +149,10 @@ class FixedInputs:
             )
 
     def refusing(self) -> pulumi.ResourceHookBinding:
-        """Return the hook that refuses, bound to updates: one for a whole program, whatever its number of
-        pools.
+        """Return the hook `refuse`, bound to updates: one for a whole program and all its pools.
 
-        A hook belongs to the engine that it was made known to, by a name that may be given once. Without an
-        engine there is none, and the SDK says so of the component itself.
+        A hook is registered with one engine, under a unique name. Without an engine there is none, and the
+        SDK raises that error for the component itself.
         """
         monitor = settings.get_monitor()
         if monitor is None:
@@ -195,8 +192,8 @@ def _items(value: Any) -> list[Any]:
 
 
 def _comparable(value: Any) -> Any:
-    """A value so that equal ones compare equal: the order of a list says nothing, nor does the case of a
-    resource id, and the engine has whole numbers as floats."""
+    """Return a value so that equal ones compare equal: the order of a list and the case of a resource id do
+    not matter, and the engine has whole numbers as floats."""
     if isinstance(value, Mapping):
         fields = cast("Mapping[str, Any]", value)
         return sorted((key, repr(_comparable(item))) for key, item in fields.items())
@@ -210,6 +207,8 @@ def _comparable(value: Any) -> Any:
 def _shown(value: Any) -> str:
     if value is None:
         return "none"
+    if isinstance(value, bool):
+        return str(value).lower()
     if isinstance(value, Mapping | list):
         return ", ".join(map(_shown, _items(value))) or "none"
     return f"{value:g}" if isinstance(value, float) else str(value)

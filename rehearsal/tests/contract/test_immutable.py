@@ -49,9 +49,9 @@ def _keyed(declaration: Declaration, key: str) -> Declaration:
 
 
 REFUSED: list[tuple[Declaration, Declaration, str]] = [
-    (SPOT, CPU, "capacity (nodeConfig.spot) from True to False."),
-    (CPU, SPOT, "capacity (nodeConfig.spot) from False to True."),
-    (SPOT, _work(SPOT, capacity="preemptible"), "capacity (nodeConfig.preemptible) from False to True."),
+    (SPOT, CPU, "capacity (nodeConfig.spot) from true to false."),
+    (CPU, SPOT, "capacity (nodeConfig.spot) from false to true."),
+    (SPOT, _work(SPOT, capacity="preemptible"), "capacity (nodeConfig.preemptible) from false to true."),
     (
         CPU,
         _work(CPU, capacity={"kind": "reservation", "name": "held"}),

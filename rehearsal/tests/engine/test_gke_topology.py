@@ -127,7 +127,7 @@ def test_a_spot_pool_after_the_cloud_has_marked_it(rehearsed: Rehearsed, declare
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("cpu", {"capacity": "on-demand"}, "capacity (nodeConfig.spot) from True to False"),
+        ("cpu", {"capacity": "on-demand"}, "capacity (nodeConfig.spot) from true to false"),
         ("t4", {"accelerator": {"type": "nvidia-tesla-t4", "count": 2}}, "accelerator (nodeConfig.guestAcc"),
         ("system", {"maxPodsPerNode": 32}, "Declare it under another name"),
     ],

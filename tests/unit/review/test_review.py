@@ -120,7 +120,7 @@ def test_a_spot_pool_made_on_demand() -> None:
     assert quotas["NVIDIA_T4_GPUS"] == (0, 16)
     assert review.difference is not None
     (refusal,) = review.difference.refusals
-    assert "capacity (nodeConfig.spot) from True to False" in refusal
+    assert "capacity (nodeConfig.spot) from true to false" in refusal
     assert review.difference.consequences == ()
     assert review.verdict == "fail"
 

@@ -51,7 +51,7 @@ REFUSED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     (OLD, {"vnetSubnetID": "/subscriptions/s/other"}, f"cloud.network (vnetSubnetID) from {SUBNET} to "),
     (OLD, {"osType": "Windows"}, "osType from Linux to Windows"),
     (OLD, {"type": "VirtualMachines"}, "type from VirtualMachineScaleSets to VirtualMachines"),
-    (OLD, {"enableNodePublicIP": True}, "enableNodePublicIP from False to True"),
+    (OLD, {"enableNodePublicIP": True}, "enableNodePublicIP from false to true"),
 ]
 
 
