@@ -9,7 +9,7 @@ import pulumi
 from ebbtide.model import Cluster
 from ebbtide.placement import kueue, queue_policy
 from ebbtide.placement.aks_marks import AGENT_POOL
-from ebbtide.placement.fallback import fallback_objects, renamed_scale_sets
+from ebbtide.placement.fallback import expander_map, fallback_objects
 from ebbtide.placement.gke_marks import NODE_POOL
 from ebbtide.placement.queueing import queueing
 
@@ -69,7 +69,7 @@ class Queues(pulumi.ComponentResource):
         before: tuple[pulumi.Resource, ...],
     ) -> pulumi.Resource:
         metadata = manifest["metadata"]
-        manifest = _with_cloud_names(manifest, args.pool_names)
+        manifest = _with_cloud_names(manifest, args)
         around = args.namespaces.get(metadata.get("namespace", ""), ())
         called = "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))
         return Manifest(
@@ -79,37 +79,34 @@ class Queues(pulumi.ComponentResource):
         )
 
 
-def _with_cloud_names(
-    manifest: Mapping[str, Any], pool_names: Mapping[str, pulumi.Output[str]]
-) -> Mapping[str, Any]:
+def _with_cloud_names(manifest: Mapping[str, Any], args: QueuesArgs) -> Mapping[str, Any]:
     """Return a manifest with the pools' names in the cloud: in flavors' labels and in fallback orders."""
     spec: Mapping[str, Any] = manifest.get("spec") or {}
     match manifest["kind"]:
-        case "ResourceFlavor" if name := pool_names.get(manifest["metadata"]["name"]):
+        case "ResourceFlavor" if (pool := manifest["metadata"]["name"]) in args.pool_names:
             labels: Mapping[str, Any] = spec["nodeLabels"]
-            named = {key: _alone(name) for key in (NODE_POOL, AGENT_POOL) if key in labels}
+            named = {key: _cloud_name(pool, args) for key in (NODE_POOL, AGENT_POOL) if key in labels}
             return {**manifest, "spec": {**spec, "nodeLabels": {**labels, **named}}}
         case "ComputeClass":
             rules = [
-                {
-                    **rule,
-                    "nodepools": [
-                        _alone(pool_names[pool]) if pool in pool_names else pool for pool in rule["nodepools"]
-                    ],
-                }
+                {**rule, "nodepools": [_cloud_name(pool, args) for pool in rule["nodepools"]]}
                 for rule in spec["priorities"]
             ]
             return {**manifest, "spec": {**spec, "priorities": rules}}
-        case "ConfigMap" if "priorities" in (data := manifest["data"]):
-            names = {pool: _alone(name) for pool, name in pool_names.items()}
-            text: pulumi.Output[str] = pulumi.Output.all(**names).apply(
-                lambda known: renamed_scale_sets(data["priorities"], known)
+        case "ConfigMap" if "priorities" in manifest["data"]:
+            names = {pool: _cloud_name(pool, args) for pool in args.pool_names}
+            priorities: pulumi.Output[str] = pulumi.Output.all(**names).apply(
+                lambda known: expander_map(args.declaration, known)["data"]["priorities"]
             )
-            return {**manifest, "data": {**data, "priorities": text}}
+            return {**manifest, "data": {"priorities": priorities}}
         case _:
             return manifest
 
 
-def _alone(output: pulumi.Output[str]) -> pulumi.Output[Any]:
-    """Return an output without its dependencies: what depends on a replaced pool would be deleted with it."""
-    return pulumi.Output(set(), output.future(), output.is_known())
+def _cloud_name(pool: str, args: QueuesArgs) -> pulumi.Input[str]:
+    """Return a pool's name in the cloud, without its dependencies: what depends on a replaced pool would be
+    deleted with it."""
+    if (name := args.pool_names.get(pool)) is None:
+        return pool
+    known: pulumi.Output[Any] = pulumi.Output(set(), name.future(), name.is_known())
+    return known

@@ -1,6 +1,7 @@
 """Manifests of fallback orders between pools, for the clouds' autoscalers."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, assert_never
 
 import yaml
@@ -16,6 +17,7 @@ cluster-autoscaler/expander/priority, 2026)."""
 
 _STEP = 10
 _ANY_OTHER = 1
+_AS_DECLARED: Mapping[str, str] = MappingProxyType({})
 
 
 def compute_class(queue: Queue, consolidation: GkeConsolidation) -> Manifest:
@@ -44,22 +46,15 @@ def _scale_sets(pool: str) -> str:
     return f"^aks-{pool}-"
 
 
-def renamed_scale_sets(priorities: str, names: Mapping[str, str]) -> str:
-    """Return priorities in which pools have other names.
-
-    Args:
-        priorities: those of `expander_map`.
-        names: the names in the cloud, by declared name.
-    """
-    for pool, name in names.items():
-        priorities = priorities.replace(_scale_sets(pool), _scale_sets(name))
-    return priorities
-
-
-def priorities(cluster: Cluster) -> dict[int, list[str]]:
+def priorities(cluster: Cluster, cloud_names: Mapping[str, str] = _AS_DECLARED) -> dict[int, list[str]]:
     """Return patterns of scale sets by priority: a pool before its fallbacks. Pools of different queues are
     never compared, since no pod fits both. Every other pool comes last, and is named only to avoid the
-    autoscaler's warnings; no two patterns match one name."""
+    autoscaler's warnings; no two patterns match one name.
+
+    Args:
+        cluster: the declaration.
+        cloud_names: the pools' names in the cloud, by declared name. Default: the declared names.
+    """
     ranks = {
         pool: number * _STEP
         for queue in queues_falling_back(cluster)
@@ -67,18 +62,24 @@ def priorities(cluster: Cluster) -> dict[int, list[str]]:
     }
     patterns: dict[int, list[str]] = {}
     for pool in cluster.pools:
-        patterns.setdefault(ranks.get(pool.name, _ANY_OTHER), []).append(_scale_sets(pool.name))
+        scale_sets = _scale_sets(cloud_names.get(pool.name, pool.name))
+        patterns.setdefault(ranks.get(pool.name, _ANY_OTHER), []).append(scale_sets)
     return patterns
 
 
-def expander_map(cluster: Cluster) -> Manifest:
+def expander_map(cluster: Cluster, cloud_names: Mapping[str, str] = _AS_DECLARED) -> Manifest:
     """Return the ConfigMap by which AKS's autoscaler prefers pools (azure-aks-docs,
-    cluster-autoscaler-overview, 2026-08)."""
+    cluster-autoscaler-overview, 2026-08).
+
+    Args:
+        cluster: the declaration.
+        cloud_names: the pools' names in the cloud, by declared name. Default: the declared names.
+    """
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": EXPANDER_MAP, "namespace": "kube-system"},
-        "data": {"priorities": yaml.safe_dump(priorities(cluster))},
+        "data": {"priorities": yaml.safe_dump(priorities(cluster, cloud_names))},
     }
 
 
