@@ -11,9 +11,9 @@ from typing import Final
 
 from ebbtide.kubernetes_api import Api, Object
 from ebbtide.kubernetes_api.parts import parts, text
+from ebbtide.kueue_api import API_PATH
 from ebbtide.operations.state import State
 
-_KUEUE: Final = "/apis/kueue.x-k8s.io/v1beta2"
 _TIMEOUT: Final = 600.0  # seconds; pods may have a long grace period
 _STEP: Final = 1.0
 
@@ -39,7 +39,7 @@ def drain(api: Api, names: frozenset[str]) -> int:
         ApiError: the API server does not answer or forbids it.
     """
     for name in sorted(names):
-        path = f"{_KUEUE}/clusterqueues/{name}"
+        path = f"{API_PATH}/clusterqueues/{name}"
         if api.find(path) is not None:
             api.patch(path, {"spec": {"stopPolicy": "HoldAndDrain"}})
     end = time.monotonic() + _TIMEOUT
@@ -49,7 +49,7 @@ def drain(api: Api, names: frozenset[str]) -> int:
 
 
 def _reserving(api: Api, names: frozenset[str]) -> int:
-    workloads = api.find(f"{_KUEUE}/workloads") or {}
+    workloads = api.find(f"{API_PATH}/workloads") or {}
     return sum(reserves_quota(workload, names) for workload in workloads.get("items") or ())
 
 

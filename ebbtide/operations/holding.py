@@ -11,11 +11,12 @@ from typing import Final
 
 from ebbtide.kubernetes_api import Api, ApiError
 from ebbtide.kubernetes_api.parts import part, text
+from ebbtide.kueue_api import API_PATH
 from ebbtide.operations.draining import reserves_quota
 from ebbtide.operations.state import State
 
-_QUEUES: Final = "/apis/kueue.x-k8s.io/v1beta2/clusterqueues"
-_WORKLOADS: Final = "/apis/kueue.x-k8s.io/v1beta2/workloads"
+_QUEUES: Final = f"{API_PATH}/clusterqueues"
+_WORKLOADS: Final = f"{API_PATH}/workloads"
 ASLEEP: Final = "ebbtide.dev/asleep"
 """Annotation of a ClusterQueue that is held while its stack sleeps."""
 _TIMEOUT: Final = 900.0  # seconds until system nodes and Kueue's webhooks run; nodes come in 1 to 5 minutes

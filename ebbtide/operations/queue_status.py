@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from ebbtide.kubernetes_api import Api, Object
 from ebbtide.kubernetes_api.parts import parts, text
+from ebbtide.kueue_api import API_PATH
 from ebbtide.operations.snapshot import Snapshot
 from ebbtide.operations.status_report import QueueStatus, WaitingWork
 from ebbtide.operations.work import root_of, roots
@@ -14,7 +15,6 @@ from ebbtide.placement import Profile
 from ebbtide.workloads.objects import condition
 from ebbtide.workloads.reasons import queued_for
 
-_KUEUE: Final = "/apis/kueue.x-k8s.io/v1beta2"
 _REQUESTS: Final = "/apis/autoscaling.x-k8s.io/v1/provisioningrequests"
 _STATES: Final = ("Failed", "CapacityRevoked", "BookingExpired", "Provisioned", "Accepted")
 """Conditions of a ProvisioningRequest, the latest first (cluster-autoscaler,
@@ -47,7 +47,9 @@ def take_queueing(api: Api) -> QueueObjects:
         listed: Any = (api.find(path, resourceVersion="0") or {}).get("items")
         return tuple(listed or ())
 
-    return QueueObjects(items(f"{_KUEUE}/clusterqueues"), items(f"{_KUEUE}/localqueues"), items(_REQUESTS))
+    return QueueObjects(
+        items(f"{API_PATH}/clusterqueues"), items(f"{API_PATH}/localqueues"), items(_REQUESTS)
+    )
 
 
 def queue_statuses(queueing: QueueObjects, snapshot: Snapshot, profile: Profile) -> tuple[QueueStatus, ...]:

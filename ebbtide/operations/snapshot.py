@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ebbtide.kubernetes_api import Api, Object
+from ebbtide.kueue_api import API_PATH
 
 _CONTROLLERS: Final = {
     "Job": "/apis/batch/v1/jobs",
@@ -14,7 +15,7 @@ _CONTROLLERS: Final = {
 }
 """Kinds of controllers: all kinds between a pod and the object that the user created."""
 
-_WORKLOADS: Final = "/apis/kueue.x-k8s.io/v1beta2/workloads"
+_WORKLOADS: Final = f"{API_PATH}/workloads"
 
 
 @dataclass(frozen=True, slots=True)

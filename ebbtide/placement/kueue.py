@@ -1,14 +1,13 @@
-"""Kueue's objects for a cluster's queueing, as plain manifests of API v1beta2 (0.19.2; v1beta1 goes in
-0.20)."""
+"""Kueue's objects for a cluster's queueing, as plain manifests."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ebbtide.kueue_api import API_VERSION
 from ebbtide.placement.priorities import PRIORITIES
 from ebbtide.placement.queueing import Check, ClusterQueue, Cohort, LocalQueueObject, Queueing
 from ebbtide.placement.quotas import Flavor, covered, quantity
 
-API_VERSION = "kueue.x-k8s.io/v1beta2"
 CONTROLLER = "kueue.x-k8s.io/provisioning-request"
 QUEUES_LABEL = "ebbtide.dev/queues"
 """Label of the namespaces whose work Kueue sees; its webhooks, which fail closed, cover no other."""

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from ebbtide.invocation import command_line
 from ebbtide.kubernetes_api import Api, ApiError
+from ebbtide.kueue_api import API_PATH
 from ebbtide.workloads.cluster import ClusterError, explained
 from ebbtide.workloads.following import Look, Progress, progress
 from ebbtide.workloads.kinds import JOB, Kind, kind_of, lost
@@ -14,7 +15,7 @@ from ebbtide.workloads.objects import Object, waits
 
 JOB_UID: Final = "kueue.x-k8s.io/job-uid"
 """The label by which Kueue's Workload names its Job (kueue, pkg/controller/constants, 0.19)."""
-_WORKLOADS: Final = "/apis/kueue.x-k8s.io/v1beta2/namespaces/{}/workloads"
+_WORKLOADS: Final = f"{API_PATH}/namespaces/{{}}/workloads"
 _PAUSE: Final = 2.0
 _SHARE: Final = 10
 """A look at a large sweep takes a while: no more than a tenth of the time goes into looking."""

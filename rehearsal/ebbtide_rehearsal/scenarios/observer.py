@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from ebbtide.kubernetes_api import Api
+from ebbtide.kueue_api import API_PATH
 from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.report.cost import spent
 from ebbtide_rehearsal.scenarios.conditions import Observation, ObservedJob
@@ -17,7 +18,7 @@ POOL_LABELS: Final = ("cloud.google.com/gke-nodepool", "kubernetes.azure.com/age
 """GKE's and AKS's node labels with the pool's name."""
 
 _WAITING: Final = {"Pod": ("FailedScheduling", "NotTriggerScaleUp", "Pending"), "Job": ("FailedCreate",)}
-_KUEUE: Final = "/apis/kueue.x-k8s.io/v1beta2/workloads"
+_WORKLOADS: Final = f"{API_PATH}/workloads"
 _TRAINER: Final = "/apis/trainer.kubeflow.org/v1alpha1/trainjobs"
 _RUNS: Final = "/apis/argoproj.io/v1alpha1/workflows"
 _RUN: Final = "workflows.argoproj.io/workflow"
@@ -95,7 +96,7 @@ class Observer:
 
     def _queued(self) -> Iterable[str]:
         """Return Kueue's reasons for pending workloads; empty if it is not installed."""
-        for workload in self._items(_KUEUE):
+        for workload in self._items(_WORKLOADS):
             yield from (
                 str(condition.get("message", ""))
                 for condition in workload.get("status", {}).get("conditions", [])

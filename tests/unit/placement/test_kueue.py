@@ -10,8 +10,9 @@ import yaml
 from hypothesis import given, settings
 
 from ebbtide.catalog import PINS
+from ebbtide.kueue_api import API_VERSION
 from ebbtide.model import declare
-from ebbtide.placement.kueue import API_VERSION, layers
+from ebbtide.placement.kueue import layers
 from ebbtide.placement.queueing import queueing
 from tests.declarations import AKS, GKE, Declaration, changed
 from tests.unit.placement.test_quotas import queued
