@@ -2,10 +2,14 @@
 
 Pods that end by themselves (`restartPolicy` Never or OnFailure) have time to finish; services move at once.
 The time of the cordon is on the nodes, so that an interrupted drain does not begin again.
+
+Pods of a queue select the pool that Kueue has admitted them to, by its name in the cloud. Evicted alone, they
+would be created again for the old pool and wait there for Kueue's timeout. Their Workload is deactivated and
+reactivated instead: Kueue then admits it to the new pool (Kueue 0.19, `spec.active` of Workload).
 """
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -13,10 +17,16 @@ from typing import Final
 from ebbtide import clock
 from ebbtide.kubernetes_api import Api, ApiError, Object
 from ebbtide.kubernetes_api.parts import part, parts, text
+from ebbtide.kueue_api import API_PATH
 from ebbtide.wording import several
+from ebbtide.workloads.objects import condition
 
 SINCE: Final = "ebbtide.dev/draining-since"
 """Annotation of a cordoned node: time of the cordon."""
+REQUEUED: Final = "ebbtide.dev/requeued-from"
+"""Annotation of a Workload that the drain of a pool has deactivated: the pool's name in the cloud."""
+_WORKLOAD: Final = "kueue.x-k8s.io/workload"
+"""Annotation of a pod: the Workload that it is admitted by (Kueue 0.19, `getPodSetsInfoFromStatus`)."""
 _MIRROR: Final = "kubernetes.io/config.mirror"
 """Annotation of a static pod, which the API server cannot evict (Kubernetes docs, static pods)."""
 _OVER: Final = ("Succeeded", "Failed")
@@ -79,15 +89,23 @@ def _drained(api: Api, pool: DrainedPool, watch: Callable[[str], None]) -> bool:
     """Take the next step of a drain; true if none remains."""
     members = nodes(api, pool)
     begun = min((_cordoned(api, node) for node in members), default=clock.now())
-    names = {node["metadata"]["name"] for node in members}
-    pods = [pod for pod in _pods(api) if text(pod, "spec", "nodeName") in names and _counts(pod)]
     end = begun + pool.timeout
-    if not pods or clock.now() >= end + _DISRUPTION:
+    last = clock.now() >= end + _DISRUPTION
+    requeued = _readmit(api, pool, at_once=last)
+    names = {node["metadata"]["name"] for node in members}
+    pods = [pod for pod in _pods(api) if _is_of(pod, pool, names) and _counts(pod)]
+    if last or not (requeued or pods):
         return True
     late = clock.now() >= end
+    running = {_workload(pod) for pod in pods if text(pod, "spec", "nodeName")}
     for pod in pods:
-        if (late or text(pod, "spec", "restartPolicy") == "Always") and not _terminates(pod):
+        if _terminates(pod):
+            continue
+        workload = _workload(pod)
+        if text(pod, "spec", "restartPolicy") == "Always" or (late and not workload):
             _evict(api, pod)
+        elif workload and workload not in requeued and (late or workload not in running):
+            _deactivate(api, workload, pool)
     watch(_description(pool, pods, end, late=late))
     return False
 
@@ -121,6 +139,56 @@ def _cordoned(api: Api, node: Object) -> datetime:
 def _pods(api: Api) -> list[Object]:
     # From the API server's cache, as in `snapshot`.
     return api.items("/api/v1/pods", resourceVersion="0")
+
+
+def _is_of(pod: Object, pool: DrainedPool, names: Collection[str]) -> bool:
+    """Check that a pod is on one of a pool's nodes, or waits for one although they are cordoned."""
+    if node := text(pod, "spec", "nodeName"):
+        return node in names
+    return bool(_workload(pod)) and part(pod, "spec", "nodeSelector").get(pool.label) == pool.value
+
+
+def _workload(pod: Object) -> str:
+    """Return the path of a pod's Workload; empty without Kueue."""
+    name = text(pod, "metadata", "annotations", _WORKLOAD)
+    return _path(text(pod, "metadata", "namespace"), name) if name else ""
+
+
+def _path(namespace: str, name: str) -> str:
+    return f"{API_PATH}/namespaces/{namespace}/workloads/{name}"
+
+
+def _deactivate(api: Api, workload: str, pool: DrainedPool) -> None:
+    """Have Kueue end the pods of a Workload; `_readmit` reactivates it."""
+    change = {"metadata": {"annotations": {REQUEUED: pool.value}}, "spec": {"active": False}}
+    try:
+        api.patch(workload, change)
+    except ApiError as error:
+        if not error.not_found:
+            raise
+
+
+def _readmit(api: Api, pool: DrainedPool, *, at_once: bool) -> set[str]:
+    """Reactivate the Workloads that the drain of a pool has deactivated and whose pods have ended.
+
+    Args:
+        api: the cluster.
+        pool: the pool.
+        at_once: true to reactivate those with pods, too.
+
+    Returns:
+        The paths of all that were deactivated.
+    """
+    deactivated = {
+        _path(item["metadata"]["namespace"], item["metadata"]["name"]): item
+        for item in parts(api.find(f"{API_PATH}/workloads") or {}, "items")
+        if text(item, "metadata", "annotations", REQUEUED) == pool.value
+    }
+    change = {"metadata": {"annotations": {REQUEUED: None}}, "spec": {"active": True}}
+    for path, item in deactivated.items():
+        if at_once or not condition(item, "QuotaReserved"):
+            api.patch(path, change)
+    return set(deactivated)
 
 
 def _counts(pod: Object) -> bool:

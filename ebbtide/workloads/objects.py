@@ -1,12 +1,12 @@
 """Common queries of Kubernetes objects."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 Object = dict[str, Any]
 
 
-def condition(item: Object | None, kind: str, status: str = "True") -> Object:
+def condition(item: Mapping[str, Any] | None, kind: str, status: str = "True") -> Object:
     """Return a condition of an object; empty if it has none."""
     conditions: Iterable[Object] = (item or {}).get("status", {}).get("conditions") or ()
     nothing: Object = {}

@@ -145,10 +145,10 @@ def test_a_job_ends_on_the_pool_that_is_replaced(
     cloud: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     """Its pod runs once, to its end, on the old pool; a Job that is submitted meanwhile runs on the new one,
-    on a machine that the old one did not have; in the end the old pool is gone, and the quota is the new
-    pool's."""
+    on a machine that the old one did not have; one that does not end in time runs again there; in the end the
+    old pool is gone, and the quota is the new pool's."""
     declared, change = _CASES[cloud]
-    ran, end = tmp_path / "ran", tmp_path / "end"
+    ran, end, late_end = (tmp_path / name for name in ("ran", "end", "late-end"))
     with live(tmp_path, declared, monkeypatch, request) as site:
         status, out = site.up()
         assert status == 0, out
@@ -156,12 +156,15 @@ def test_a_job_ends_on_the_pool_that_is_replaced(
         before = cluster.quota()
         assert before == pytest.approx(_cpus(profile))
         cluster.submit(profile, "first", "2", f"echo ran >> {ran}; until [ -e {end} ]; do sleep 0.2; done")
+        cluster.submit(profile, "late", "1", f"until [ -e {late_end} ]; do sleep 0.2; done")
         wait(ran.exists, bool, seconds=300)
+        late = wait(lambda: cluster.pod("late"), lambda item: bool(item["spec"].get("nodeName")), seconds=300)
         first = cluster.pod("first")
         old = cluster.pool_of(first)
+        assert cluster.pool_of(late) == old
 
         written = site.declared()
-        pool(written, "cpu").update(change)
+        pool(written, "cpu").update(change, drainTimeout="5m")
         site.declare(written)
         with site.start() as process:
             out = until(process, "research/first")
@@ -180,7 +183,13 @@ def test_a_job_ends_on_the_pool_that_is_replaced(
             end.touch()
             rest, _ = process.communicate(timeout=900)
         assert process.returncode == 0, out + rest
-        for name in ("first", "second"):
+        again = wait(
+            lambda: cluster.pod("late"), lambda item: item["status"].get("phase") == "Running", seconds=300
+        )
+        assert again["metadata"]["uid"] != late["metadata"]["uid"]
+        assert cluster.pool_of(again) == new
+        late_end.touch()
+        for name in ("first", "late", "second"):
             ended = cluster.succeeded(name)["status"]
             assert (ended["succeeded"], ended.get("failed", 0)) == (1, 0)
         assert ran.read_text() == "ran\n"

@@ -8,7 +8,7 @@ import pytest
 from ebbtide import clock
 from ebbtide.kubernetes_api import Api, ApiError
 from ebbtide.operations import node_drain
-from ebbtide.operations.node_drain import SINCE, DrainedPool
+from ebbtide.operations.node_drain import REQUEUED, SINCE, DrainedPool
 
 _BEGUN = datetime(2026, 11, 22, 12, tzinfo=UTC)
 _POOL = DrainedPool("cpu", "pool", "cpu-old", timedelta(hours=2))
@@ -27,6 +27,8 @@ class _Api:
             }
             for name, pod in pods.items()
         }
+        self.workloads: dict[str, dict[str, Any]] = {}
+        self.changes: list[tuple[str, bool]] = []
         self.evicted: list[str] = []
         self.guarded: set[str] = set()
 
@@ -36,10 +38,23 @@ class _Api:
             return [self.node] if query["labelSelector"] == "pool=cpu-old" else []
         return list(self.pods.values())
 
-    def patch(self, _path: str, body: dict[str, Any]) -> None:
-        """Patch the node."""
-        self.node["spec"] |= body["spec"]
-        self.node["metadata"]["annotations"] = body["metadata"]["annotations"]
+    def find(self, path: str) -> dict[str, Any]:
+        """List the Workloads. Kueue has by then ended the pods of those that are not active."""
+        assert path.endswith("/workloads")
+        for name, workload in self.workloads.items():
+            if not workload["spec"]["active"]:
+                self.pods = {key: pod for key, pod in self.pods.items() if _workload_of(pod) != name}
+                workload["status"] = {}
+        return {"items": list(self.workloads.values())}
+
+    def patch(self, path: str, body: dict[str, Any]) -> None:
+        """Patch the node or a Workload."""
+        item = self.workloads[path.rpartition("/")[2]] if "/workloads/" in path else self.node
+        item["spec"] |= body["spec"]
+        annotations = item["metadata"].get("annotations", {}) | body["metadata"]["annotations"]
+        item["metadata"]["annotations"] = {key: value for key, value in annotations.items() if value}
+        if item is not self.node:
+            self.changes.append((path.rpartition("/")[2], item["spec"]["active"]))
 
     def create(self, path: str, _body: dict[str, Any]) -> None:
         """Evict a pod."""
@@ -48,6 +63,24 @@ class _Api:
             raise ApiError(429, "Cannot evict pod as it would violate the pod's disruption budget.")
         self.evicted.append(name)
         del self.pods[name]
+
+
+def _workload_of(pod: dict[str, Any]) -> str:
+    return pod["metadata"].get("annotations", {}).get("kueue.x-k8s.io/workload", "")
+
+
+def _admitted(workload: str, **spec: Any) -> dict[str, Any]:
+    """Return a pod that Kueue has admitted to the old pool."""
+    annotations = {"kueue.x-k8s.io/workload": workload}
+    return {"metadata": {"annotations": annotations}, "nodeSelector": {"pool": "cpu-old"}, **spec}
+
+
+def _workload(name: str, *, active: bool = True, **annotations: str) -> dict[str, Any]:
+    return {
+        "metadata": {"name": name, "namespace": "lab", "annotations": annotations},
+        "spec": {"active": active},
+        "status": {"conditions": [{"type": "QuotaReserved", "status": "True"}]},
+    }
 
 
 @pytest.fixture
@@ -100,6 +133,51 @@ def test_a_disruption_budget_delays_the_end_for_an_hour(hours: list[float]) -> N
     api.guarded = {"train"}
     _drained(api)
     assert api.evicted == []
+    assert sum(hours) == 3.0
+
+
+def test_work_of_a_queue_is_admitted_again(hours: list[float]) -> None:
+    """An evicted pod alone would be created again for the old pool."""
+    api = _Api(train=_admitted("job-train"))
+    api.workloads = {"job-train": _workload("job-train"), "other": _workload("other")}
+    _drained(api)
+    assert api.evicted == []
+    assert api.changes == [("job-train", False), ("job-train", True)]
+    assert api.workloads["job-train"]["metadata"]["annotations"] == {}
+    assert sum(hours) == 3.0
+
+
+def test_an_interrupted_requeueing_continues(hours: list[float]) -> None:
+    """A Workload that an earlier drain has deactivated is reactivated, if it is of this pool."""
+    api = _Api()
+    mine, other = ({REQUEUED: name} for name in ("cpu-old", "another"))
+    api.workloads = {
+        "mine": _workload("mine", active=False, **mine),
+        "other": _workload("other", active=False, **other),
+        "of-a-user": _workload("of-a-user", active=False),
+    }
+    _drained(api)
+    assert api.changes == [("mine", True)]
+    assert sum(hours) == 0.5
+
+
+def test_a_pod_that_waits_for_the_old_pool_moves_at_once(hours: list[float]) -> None:
+    """Unless other pods of its Workload still run: these have their time."""
+    api = _Api(
+        retried=_admitted("alone", nodeName=""),
+        running=_admitted("both"),
+        waiting=_admitted("both", nodeName=""),
+    )
+    api.workloads = {"alone": _workload("alone"), "both": _workload("both")}
+    lines = _drained(api)
+    assert api.changes == [
+        ("alone", False),
+        ("alone", True),
+        ("both", False),
+        ("both", False),
+        ("both", True),
+    ]
+    assert [line.partition(";")[0].count("lab/") for line in lines[:2]] == [3, 2]
     assert sum(hours) == 3.0
 
 
