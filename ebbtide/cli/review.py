@@ -59,7 +59,7 @@ def review(
     declaration = files.source.declaration if files.source else None
     with files.prices():
         before = earlier(files, against) if against else None
-        after = record_stack(files, before.updates, state=before.state) if before else record_stack(files)
+        after = record_stack(files, before.updates, deployed=before.state) if before else record_stack(files)
         document = review_of(after, before, warnings=files.warnings, policy=policy, declaration=declaration)
     _write(document, format_, out)
     if document.verdict == "fail":

@@ -13,8 +13,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from ebbtide.cloud_apis.interfaces import ClusterIdentity
 from ebbtide.kubernetes_api.parts import part, parts
+from ebbtide.urns import STACK_TYPE
 
-STACK: Final = "pulumi:pulumi:Stack"
 OUTPUT: Final = "ebbtideDeletedClusters"
 
 
@@ -41,7 +41,7 @@ def recorded(deployment: Mapping[str, Any]) -> DeletedClusters:
         deployment: the `deployment` of `pulumi stack export`.
     """
     for resource in parts(deployment, "resources"):
-        if resource["type"] == STACK:
+        if resource["type"] == STACK_TYPE:
             try:
                 return _ADAPTER.validate_python(part(resource, "outputs").get(OUTPUT) or {})
             except ValidationError:
@@ -59,7 +59,7 @@ def with_record(deployment: Mapping[str, Any], clusters: DeletedClusters) -> dic
     output = _ADAPTER.dump_python(clusters, mode="json")
     resources: list[Mapping[str, Any]] = [
         {**resource, "outputs": {**part(resource, "outputs"), OUTPUT: output}}
-        if resource["type"] == STACK
+        if resource["type"] == STACK_TYPE
         else resource
         for resource in parts(deployment, "resources")
     ]

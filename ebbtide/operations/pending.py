@@ -13,6 +13,7 @@ from ebbtide.operations.stack import Stack
 from ebbtide.recording.assumed_values import is_assumed
 from ebbtide.recording.assumption_tables import Question
 from ebbtide.recording.assumptions import ASSUMPTIONS
+from ebbtide.urns import urn_name
 
 _KUBERNETES = "kubernetes:"
 """Its provider updates an object that exists (server-side apply)."""
@@ -40,7 +41,7 @@ def resolve(stack: Stack, say: Callable[[str], object]) -> list[str]:
             if (identity := _id(resource, deployment)) is not None:
                 resources.append({**resource, "id": identity, "outputs": {}, "initErrors": [_INTERRUPTED]})
             else:
-                say(f"An earlier update was interrupted while it created {_name(resource['urn'])}.")
+                say(f"An earlier update was interrupted while it created {urn_name(resource['urn'])}.")
         deployment = {**deployment, "pending_operations": [], "resources": resources}
         stack.replace_state({**document, "deployment": deployment})
     adopted = [str(item["urn"]) for item in resources if item.get("initErrors") == [_INTERRUPTED]]
@@ -51,9 +52,9 @@ def resolve(stack: Stack, say: Callable[[str], object]) -> list[str]:
     existing = {item["urn"] for item in stack.exported()["deployment"].get("resources") or ()}
     for urn in adopted:
         if urn in existing:
-            say(f"An earlier update was interrupted while it created {_name(urn)}; the cloud has it.")
+            say(f"An earlier update was interrupted while it created {urn_name(urn)}; the cloud has it.")
         else:
-            say(f"An earlier update was interrupted before it created {_name(urn)}.")
+            say(f"An earlier update was interrupted before it created {urn_name(urn)}.")
     return []
 
 
@@ -76,10 +77,8 @@ def _id(resource: Mapping[str, Any], deployment: Mapping[str, Any]) -> str | Non
     inputs: dict[str, Any] = resource.get("inputs") or {}
     none: dict[str, Any] = {}
     settings: dict[str, Any] = next((item["inputs"] for item in resources if item["urn"] == provider), none)
-    question = Question(token=resource["type"], inputs=inputs, provider=settings, name=_name(resource["urn"]))
+    question = Question(
+        token=resource["type"], inputs=inputs, provider=settings, name=urn_name(resource["urn"])
+    )
     identity = ASSUMPTIONS.answer(question).id
     return None if is_assumed(identity) else identity
-
-
-def _name(urn: str) -> str:
-    return urn.rpartition("::")[2]

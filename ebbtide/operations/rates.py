@@ -8,6 +8,7 @@ from typing import Any
 from ebbtide.reading import read_clusters, read_pools
 from ebbtide.review.cost import CLOUD_NAT, Amount, charges, cloud_nat, node_price, total
 from ebbtide.review.state import recording_of
+from ebbtide.urns import stack_and_project
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ def rates(exported: Mapping[str, Any]) -> Rates:
     Raises:
         StateError: the document is not an exported state.
     """
-    stack, project = exported["deployment"]["resources"][0]["urn"].removeprefix("urn:pulumi:").split("::")[:2]
+    stack, project = stack_and_project(exported["deployment"]["resources"][0]["urn"])
     recording = recording_of(json.dumps(exported), project=project, stack=stack, file="The state")
     pools = read_pools(recording)
     items = charges(recording, read_clusters(recording), pools)

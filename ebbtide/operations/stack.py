@@ -19,9 +19,9 @@ from pulumi.automation.events import EngineEvent, StepEventMetadata
 from ebbtide.operations import state
 from ebbtide.operations.cloud_state import GKE_CLUSTER
 from ebbtide.operations.failures import explained
+from ebbtide.urns import STACK_TYPE, urn_name
 
 _COLOURS: Final = re.compile(r"<\{%.*?%\}>")
-_STACK: Final = "pulumi:pulumi:Stack"
 _UNREACHABLE: Final = "PULUMI_K8S_DELETE_UNREACHABLE"
 
 
@@ -52,7 +52,7 @@ class _Events:
     def take(self, event: EngineEvent) -> None:
         diagnostic = event.diagnostic_event
         if diagnostic and diagnostic.severity == "error":
-            name = f"{_name(diagnostic.urn)}: " if diagnostic.urn else ""
+            name = f"{urn_name(diagnostic.urn)}: " if diagnostic.urn else ""
             self.errors.append(name + _COLOURS.sub("", diagnostic.message).strip())
         if event.resource_pre_event:
             self._step(event.resource_pre_event.metadata, done=False)
@@ -60,8 +60,8 @@ class _Events:
             self._step(event.res_outputs_event.metadata, done=True)
 
     def _step(self, metadata: StepEventMetadata, *, done: bool) -> None:
-        if metadata.type != _STACK:
-            self.watch(Removal(metadata.type, _name(metadata.urn), done, metadata.op.value))
+        if metadata.type != STACK_TYPE:
+            self.watch(Removal(metadata.type, urn_name(metadata.urn), done, metadata.op.value))
 
 
 class Stack:
@@ -256,10 +256,6 @@ def _run(workspace: automation.Workspace, name: str, *command: str) -> str:
     with explained(name):
         line = [*command, "--stack", name]
         return workspace.pulumi_command.run(line, workspace.work_dir, workspace.env_vars).stdout
-
-
-def _name(urn: str) -> str:
-    return urn.rpartition("::")[2]
 
 
 def _unwatched(_: Removal) -> None:

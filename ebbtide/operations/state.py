@@ -11,7 +11,8 @@ from ebbtide.cloud_apis.interfaces import Account, ClusterIdentity
 from ebbtide.kubernetes_api.parts import part, parts, text
 from ebbtide.model import expiry
 from ebbtide.operations import cloud_state, deleted_clusters
-from ebbtide.operations.deleted_clusters import STACK, DeletedClusters
+from ebbtide.operations.deleted_clusters import DeletedClusters
+from ebbtide.urns import STACK_TYPE
 
 _BUCKETS: Final = frozenset({"gcp:storage/bucket:Bucket", "azure-native:storage:StorageAccount"})
 _REGISTRIES: Final = frozenset(
@@ -87,7 +88,7 @@ def read(deployment: Mapping[str, Any]) -> State:
         deployment: its `deployment`.
     """
     resources: list[Mapping[str, Any]] = [
-        resource for resource in deployment.get("resources") or () if resource["type"] != STACK
+        resource for resource in deployment.get("resources") or () if resource["type"] != STACK_TYPE
     ]
     objects: set[ObjectReference] = set()
     teams: set[str] = set()
@@ -154,7 +155,7 @@ def _times(resources: Sequence[Mapping[str, Any]], types: str, output: str) -> l
 def _expiry(deployment: Mapping[str, Any], resources: Sequence[Mapping[str, Any]]) -> datetime | None:
     """Return the time of expiry: that of the stack's output, if a destroy has deleted the component."""
     times = _times(resources, expiry.COMPONENT, expiry.OUTPUT)
-    return max(times or _times(parts(deployment, "resources"), STACK, expiry.OUTPUT), default=None)
+    return max(times or _times(parts(deployment, "resources"), STACK_TYPE, expiry.OUTPUT), default=None)
 
 
 def _name(resource: Mapping[str, Any]) -> str:

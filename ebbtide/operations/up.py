@@ -80,7 +80,7 @@ class Update:
 
     def recorded(self, before: Earlier) -> Recording:
         """Record the program with its hooks called as in an update of the deployed stack."""
-        return record_stack(self.files, before.updates, state=before.state)
+        return record_stack(self.files, before.updates, deployed=before.state)
 
     def run(self) -> UpOutcome:
         """Update the stack until it is as declared.

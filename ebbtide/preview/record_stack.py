@@ -7,14 +7,14 @@ from ebbtide.recording.update_hooks import Updates
 
 
 def record_stack(
-    files: StackFiles, updates: Updates | None = None, *, state: Recording | None = None
+    files: StackFiles, updates: Updates | None = None, *, deployed: Recording | None = None
 ) -> Recording:
     """Run a stack's program offline, with the stack's configuration.
 
     Args:
         files: the stack's files.
         updates: the updates that the program's hooks are called with.
-        state: the deployed stack, whose inputs stay where changes are ignored.
+        deployed: the deployed stack, whose inputs stay where changes are ignored.
 
     Raises:
         ProgramError: the program fails.
@@ -27,5 +27,5 @@ def record_stack(
         secret_keys=files.secret_keys,
         root=files.root,
         updates=updates,
-        deployed=state,
+        deployed=deployed,
     )

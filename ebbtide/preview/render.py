@@ -29,10 +29,10 @@ from ebbtide.preview.words import (
     number_words,
     overrides_words,
     quota_words,
-    urn_name,
 )
 from ebbtide.recording.assumed_values import assumed_spans
 from ebbtide.recording.values import SECRET_TEXT, UNKNOWN_TEXT
+from ebbtide.urns import urn_name
 from ebbtide.wording import several
 
 _HEADING: Final = "bold"

@@ -10,7 +10,8 @@ from rich.tree import Tree
 
 from ebbtide.preview.indented import Indented
 from ebbtide.preview.report import Preview, ResourceReport
-from ebbtide.preview.words import marks, name_below, type_words, urn_name
+from ebbtide.preview.words import marks, name_below, type_words
+from ebbtide.urns import urn_name
 
 _HEADING: Final = "bold"
 _QUIET: Final = "dim"

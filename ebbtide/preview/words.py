@@ -35,11 +35,6 @@ def name_below(name: str, parent: str | None) -> str:
     return f"…{rest}" if rest != name and not rest[0].isalnum() else name
 
 
-def urn_name(urn: str) -> str:
-    """Return the logical name in a URN."""
-    return urn.rpartition("::")[2]
-
-
 def nodes_words(nodes: NodeFacts) -> str:
     """Format node counts: `0 to 4`, or `3` for a fixed number."""
     if nodes.fixed is not None:

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from ebbtide.recording.recording import Recording, Resource
+from ebbtide.urns import urn_of
 
 _PART: Final = re.compile(r"(parent|type|name|project|stack)=(.*?)(?= (?:parent|type|name|project|stack)=|$)")
 _NO_PARENT: Final = "the stack"
-_STACK: Final = "pulumi:pulumi:Stack"
 
 
 def former_resources(before: Recording, after: Recording) -> dict[str, Resource]:
@@ -46,8 +46,11 @@ def _candidates(resource: Resource, after: Recording, former: dict[str, Resource
 
 
 def _urn(resource: Resource, after: Recording, parts: dict[str, str]) -> str:
-    parent, type_ = parts["parent"], parts.get("type", resource.type)
-    parent_types = _STACK if parent == _NO_PARENT else parent.split("::")[2]
-    qualified = type_ if parent_types == _STACK else f"{parent_types}${type_}"
-    stack, project = parts.get("stack", after.stack), parts.get("project", after.project)
-    return f"urn:pulumi:{stack}::{project}::{qualified}::{parts.get('name', resource.name)}"
+    parent = parts["parent"]
+    return urn_of(
+        parts.get("stack", after.stack),
+        parts.get("project", after.project),
+        None if parent == _NO_PARENT else parent,
+        parts.get("type", resource.type),
+        parts.get("name", resource.name),
+    )

@@ -20,10 +20,10 @@ from ebbtide.recording.messages import MessageLog
 from ebbtide.recording.recording import Invocation, Recording, Resource
 from ebbtide.recording.values import Plain, Secret
 from ebbtide.recording.wire import fill_struct, properties
+from ebbtide.urns import STACK_TYPE, urn_of
 
 NEEDS_STATE: Final = "state"
 """Target of the callbacks of transforms that have no effect without a state, as a preview has none."""
-_STACK: Final = "pulumi:pulumi:Stack"
 _GET_RESOURCE: Final = "pulumi:pulumi:getResource"
 _RESOURCE_MARK: Final = "@isPulumiResource"  # the SDK's marker on exported resources
 
@@ -103,7 +103,7 @@ class RecordingMonitor(MockMonitor):
         self._ambient: dict[str, dict[str, Plain]] = {}
         self._recorded: dict[str, Resource] = {}
         self._goals: dict[str, _Goal] = {}
-        self._stack_urn = self._urn("", _STACK, f"{project}-{stack}")
+        self._stack_urn = urn_of(stack, project, None, STACK_TYPE, f"{project}-{stack}")
         self._outputs: dict[str, Plain] = {}
         self._invocations: list[Invocation] = []
 
@@ -126,8 +126,8 @@ class RecordingMonitor(MockMonitor):
         Raises:
             DuplicateResourceError: when its URN is taken.
         """
-        urn = self._urn(request.parent, request.type, request.name)
-        if request.type == _STACK:
+        urn = urn_of(self._stack, self._project, request.parent, request.type, request.name)
+        if request.type == STACK_TYPE:
             return resource_pb2.RegisterResourceResponse(urn=urn)
         if urn in self._recorded:
             raise DuplicateResourceError(urn)
@@ -200,7 +200,7 @@ class RecordingMonitor(MockMonitor):
         Raises:
             DuplicateResourceError: when its URN is taken.
         """
-        urn = self._urn(request.parent, request.type, request.name)
+        urn = urn_of(self._stack, self._project, request.parent, request.type, request.name)
         if urn in self._recorded:
             raise DuplicateResourceError(urn)
         inputs = properties(request.properties)
@@ -285,12 +285,6 @@ class RecordingMonitor(MockMonitor):
         """Warn that invoke transforms are not run."""
         self._log.add("warning", "The stack's invoke transforms are not run in an offline preview.")
         return empty_pb2.Empty()
-
-    def _urn(self, parent: str, type_: str, name: str) -> str:
-        """Build a URN as the engine does: with the types of all parents except the stack."""
-        parent_types = parent.split("::")[2] if parent else _STACK
-        qualified = type_ if parent_types == _STACK else f"{parent_types}${type_}"
-        return f"urn:pulumi:{self._stack}::{self._project}::{qualified}::{name}"
 
     def _parent(self, urn: str) -> str | None:
         return None if urn in ("", self._stack_urn) else urn

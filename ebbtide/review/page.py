@@ -16,7 +16,6 @@ from ebbtide.preview.words import (
     overrides_words,
     quota_words,
     type_words,
-    urn_name,
 )
 from ebbtide.review import picture
 from ebbtide.review.report import FindingReport, Review
@@ -33,6 +32,7 @@ from ebbtide.review.summary import (
     quota_rows,
     without_price,
 )
+from ebbtide.urns import urn_name
 
 _OPEN: Final = 40
 """Pools of a picture that is not folded."""

@@ -13,8 +13,8 @@ from ebbtide.providers import azure
 from ebbtide.recording.recording import Recording, Resource
 from ebbtide.recording.values import UNKNOWN, Plain, Secret
 from ebbtide.recording.wire import ARCHIVE, ASSET, SECRET, SIGNATURE
+from ebbtide.urns import STACK_TYPE, stack_and_project, urn_name
 
-_STACK: Final = "pulumi:pulumi:Stack"
 _DEFAULT_PROVIDER: Final = "::default"
 _DEFAULTS: Final = "__defaults"  # the bridge's list of the properties that it filled in
 _AUTONAMED: Final = "pulumi.com/autonamed"
@@ -39,15 +39,14 @@ def recording_of(text: str, *, project: str, stack: str, file: str) -> Recording
         StateError: it is not an exported state, or one of another stack.
     """
     resources = [item for item in _resources(text, file) if not item.get("delete")]
-    owners = {tuple(str(item["urn"]).split("::")[:2]) for item in resources}
-    expected = (f"urn:pulumi:{stack}", project)
-    if other := next((owner for owner in sorted(owners) if owner != expected), None):
-        name = other[0].removeprefix("urn:pulumi:")
+    owners = {stack_and_project(str(item["urn"])) for item in resources}
+    if others := sorted(owners - {(stack, project)}):
+        name, owner = others[0]
         raise StateError(
-            f"{file} is the state of stack {name} of project {other[-1]}, not of {stack} of {project}."
+            f"{file} is the state of stack {name} of project {owner}, not of {stack} of {project}."
         )
-    kept = [item for item in resources if item["type"] != _STACK and _DEFAULT_PROVIDER not in item["urn"]]
-    stacks = {item["urn"] for item in resources if item["type"] == _STACK}
+    kept = [item for item in resources if item["type"] != STACK_TYPE and _DEFAULT_PROVIDER not in item["urn"]]
+    stacks = {item["urn"] for item in resources if item["type"] == STACK_TYPE}
     return Recording(project=project, stack=stack, resources=tuple(_resource(item, stacks) for item in kept))
 
 
@@ -78,7 +77,7 @@ def _resource(item: Mapping[str, Any], stacks: set[str]) -> Resource:
     return Resource(
         urn=item["urn"],
         type=type_,
-        name=str(item["urn"]).rpartition("::")[2],
+        name=urn_name(item["urn"]),
         custom=bool(item.get("custom")),
         read=bool(item.get("external")),
         parent=None if parent in stacks else parent,

@@ -21,6 +21,7 @@ from ebbtide.preview.record_stack import record_stack
 from ebbtide.preview.stack_files import StackFiles
 from ebbtide.recording import program
 from ebbtide.recording.recording import Recording
+from ebbtide.urns import STACK_TYPE, urn_name
 from ebbtide_rehearsal.tools import plugins
 
 _PASSPHRASE: Final = "rehearsal"  # noqa: S105 - of a state that holds no secret but this machine's own
@@ -90,13 +91,13 @@ class _EngineEvents:
         if event.diagnostic_event and event.diagnostic_event.severity == "error":
             self.errors.append(event.diagnostic_event.message.strip())
         started = event.resource_pre_event
-        if started is None or started.metadata.type == "pulumi:pulumi:Stack":
+        if started is None or started.metadata.type == STACK_TYPE:
             return
         metadata = started.metadata
         if metadata.op in _QUIET:
             self.unchanged += metadata.op is OpType.SAME
         else:
-            name = metadata.urn.split("::", 3)[-1]
+            name = urn_name(metadata.urn)
             self.steps.append(EngineStep(metadata.op.value, metadata.type, name, tuple(metadata.diffs or ())))
             self.tell(f"{len(self.steps)} operations: {self.steps[-1]}")
 

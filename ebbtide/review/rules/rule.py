@@ -9,6 +9,7 @@ from ebbtide.reading.facts import ClusterFacts, PoolFacts
 from ebbtide.recording.recording import Recording, Resource
 from ebbtide.review.cost import Charge
 from ebbtide.review.settings import Level, Limits
+from ebbtide.urns import urn_name
 
 STACK: Final = "stack"
 """Name of the whole stack in exceptions."""
@@ -34,7 +35,7 @@ class Subject:
     @property
     def names(self) -> frozenset[str]:
         """The names by which an exception may refer to it."""
-        return frozenset(filter(None, (self.name, str(self), self.urn, self.urn.rpartition("::")[2])))
+        return frozenset(filter(None, (self.name, str(self), self.urn, urn_name(self.urn))))
 
 
 WHOLE: Final = Subject(STACK, STACK)

@@ -9,9 +9,10 @@ import pytest
 from ebbtide.catalog import CloudKind
 from ebbtide.cloud_apis.interfaces import Account, ClusterIdentity
 from ebbtide.operations import volumes
-from ebbtide.operations.deleted_clusters import OUTPUT, STACK, DeletedClusters, merged, with_record
+from ebbtide.operations.deleted_clusters import OUTPUT, DeletedClusters, merged, with_record
 from ebbtide.operations.state import ObjectReference, State, read
 from ebbtide.operations.volumes import Volume
+from ebbtide.urns import STACK_TYPE
 from tests.unit.operations.objects import STATE
 
 _REPOSITORY = "gcp:artifactregistry/repository:Repository"
@@ -124,7 +125,7 @@ def test_clusters_that_an_earlier_destroy_has_deleted() -> None:
     )
     record = DeletedClusters((cluster,), frozenset({"disk"}))
     network = _resource("gcp:compute/network:Network", "train")
-    root = _resource(STACK, "p-dev", outputs={"expires": "2026-11-22T20:00Z"})
+    root = _resource(STACK_TYPE, "p-dev", outputs={"expires": "2026-11-22T20:00Z"})
     state = read(with_record({"resources": [root, network]}, record))
     assert (state.deleted, state.accounts, state.identities) == (record, (account,), ())
     assert state.expires == datetime(2026, 11, 22, 20, tzinfo=UTC)
@@ -136,6 +137,6 @@ def test_clusters_that_an_earlier_destroy_has_deleted() -> None:
 def test_another_record_is_none(output: Any) -> None:
     """Of an output that a user or a later version of Ebbtide wrote."""
     assert (
-        read({"resources": [_resource(STACK, "p-dev", outputs={OUTPUT: output})]}).deleted
+        read({"resources": [_resource(STACK_TYPE, "p-dev", outputs={OUTPUT: output})]}).deleted
         == DeletedClusters()
     )
