@@ -1,2 +1,2 @@
-"""Pulumi components: the only place that knows providers' fields. The wheel carries them as
+"""Pulumi components: the only modules that know providers' fields. The wheel ships them as
 `ebbtide.components`."""

@@ -1,4 +1,4 @@
-"""The base of the add-ons' components."""
+"""Base classes of the add-ons' components."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -22,8 +22,8 @@ class AddOnArgs:
 
     Attributes:
         declaration: the whole declaration.
-        artifacts: the store of pipelines' artifacts; None for one in the cluster.
-        depends_on: the add-ons that are installed before, and on a cluster that stays deleted after it.
+        artifacts: the store of pipelines' artifacts; None if they are stored in the cluster.
+        depends_on: the add-ons that are installed before it and, on an existing cluster, deleted after it.
         deleted_with: the cluster, if its deletion deletes the objects.
     """
 
@@ -36,13 +36,13 @@ class AddOnArgs:
 class AddOnComponent(pulumi.ComponentResource):
     """An installed add-on.
 
-    The class and its module have the names of the declared add-on (`AddOnSpec`), and so does its type.
+    The class, its module and its type are named after the declared add-on (`AddOnSpec`).
     """
 
     namespace: Ready = ()
-    """Prerequisites of any object in its namespace, if work runs there."""
+    """Prerequisites of any object in its namespace, if workloads run there."""
     ready: Ready
-    """Prerequisites of its kinds of work, and of a namespace with any."""
+    """Prerequisites of its kinds, and of namespaces with workloads of those kinds."""
 
     def __init__(
         self, name: str, opts: pulumi.ResourceOptions | None, inputs: Mapping[str, Any] | None = None
@@ -50,7 +50,7 @@ class AddOnComponent(pulumi.ComponentResource):
         super().__init__(f"ebbtide:addons:{type(self).__name__}", name, dict(inputs or {}), opts)
 
     def _system_namespace(self, namespace: str, deleted_with: pulumi.Resource | None) -> pulumi.Resource:
-        """Create a namespace that no team works in."""
+        """Create a namespace that no team uses."""
         manifest = system_namespace(namespace, "restricted")
         return Manifest(f"{self.pulumi_resource_name}-namespace", manifest, leaf(self, deleted_with))
 

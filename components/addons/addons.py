@@ -1,4 +1,4 @@
-"""Everything that runs on the cluster, in the order in which it can."""
+"""Everything that is installed on the cluster, in the order of its dependencies."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ class AddonsArgs:
         backing: creates the cloud resources of a team.
         pools: the node pools.
         pool_names: the names of work pools in the cloud, by declared name.
-        artifacts: the store of pipelines; None for one in the cluster.
+        artifacts: the store of pipelines' artifacts; None if they are stored in the cluster.
         deleted_with: the cluster, if its deletion deletes everything on it.
     """
 
@@ -55,9 +55,9 @@ Install = Callable[[str, AddOnArgs, pulumi.ResourceOptions], AddOnComponent]
 
 
 def component(add_on: AddOn) -> Install:
-    """Return the component that installs an add-on: the class of its name, in the module of its name.
+    """Return the component class of an add-on, found by the add-on's name.
 
-    Loaded on demand, and with it the provider's charts or kustomizations.
+    It is imported on demand, as is the provider's module for charts or kustomizations.
     """
     module = import_module(f".{add_on.spec.name}", __package__)
     return getattr(module, type(add_on).__name__)
@@ -85,17 +85,19 @@ def _ready(components: Mapping[str, AddOnComponent]) -> Ready:
 
 
 class Addons(pulumi.ComponentResource):
-    """Kinds of work that Kueue admits; Kueue; then drivers and the other add-ons; then those with namespaces
-    that work runs in; then the tenants' namespaces; and last the queues that lead from them to the pools.
+    """Add-ons, tenants and queues of a cluster.
 
-    Kueue is before the tenants' namespaces, since its webhooks see what is made there, and fail closed; and
-    after the kinds of work that it is to admit. On a cluster that stays, all of it goes in the opposite
-    order: work before its controllers, and those before their kinds. The provider for Kubernetes comes
-    through `opts`.
+    Created in this order: the add-ons whose kinds Kueue admits; Kueue; drivers and the other add-ons; add-ons
+    whose namespaces run workloads; the tenants' namespaces; and the queues.
+
+    Kueue comes before the tenants' namespaces, since its webhooks intercept what is created there, and fail
+    closed; and after the kinds that it admits. On an existing cluster, the order of deletion is the opposite:
+    workloads before their controllers, and controllers before their kinds. The Kubernetes provider is passed
+    in `opts`.
     """
 
     tenants: dict[str, Tenant]
-    """By name of the team."""
+    """Tenants by team name."""
 
     def __init__(self, name: str, args: AddonsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ebbtide:addons:Addons", name, {}, opts)
@@ -119,7 +121,7 @@ class Addons(pulumi.ComponentResource):
         self.register_outputs({})
 
     def _installed(self, stage: _Stage, depends_on: Ready = ()) -> dict[str, AddOnComponent]:
-        """Install the declared add-ons of a stage; return them by their namespaces."""
+        """Install the declared add-ons of a stage; return them by namespace."""
         args = AddOnArgs(
             declaration=self._args.declaration,
             artifacts=self._args.artifacts,
@@ -139,14 +141,14 @@ class Addons(pulumi.ComponentResource):
             Drivers(f"{self._name}-drivers", args, self._inside)
 
     def _existing_pipelines(self) -> None:
-        """Set the retries of an existing installation of Kubeflow Pipelines."""
+        """Set the retry strategy of an existing Kubeflow Pipelines."""
         declared = self._args.declaration.addons.pipelines
         if declared is not None and declared.existing:
             args = ExistingPipelinesArgs(declared=declared)
             ExistingPipelines(f"{self._name}-pipelines", args, self._inside)
 
     def _tenant(self, team: Team, kinds: Ready, host: AddOnComponent | None) -> Tenant:
-        """Create a tenant; only a declared team has resources in the cloud.
+        """Create a tenant; only a declared team has cloud resources.
 
         Args:
             team: the tenant.

@@ -1,4 +1,4 @@
-"""The store of pipelines' artifacts, as objects in the cluster refer to it."""
+"""The store of pipelines' artifacts, as referenced by objects in the cluster."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,13 +8,12 @@ import pulumi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactStore:
-    """A bucket of a cloud.
+    """A bucket for pipelines' artifacts.
 
     Attributes:
-        root: where artifacts go, as `gs://bucket/artifacts`.
-        identity: annotations of the service accounts of Kubernetes that use it, by which they act as an
-            identity of the cloud.
-        grants: what a step has to wait for.
+        root: where artifacts are stored, as `gs://bucket/artifacts`.
+        identity: annotations with which Kubernetes service accounts act as a cloud identity.
+        grants: prerequisites of a step.
     """
 
     root: pulumi.Input[str]

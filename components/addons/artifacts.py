@@ -1,7 +1,7 @@
-"""A bucket for what pipelines produce, and the identity that may use it.
+"""A bucket for pipelines' artifacts, and the identity that may use it.
 
-Of the two clouds, the launcher of Kubeflow Pipelines knows this one's buckets alone: gs, s3 and minio
-(kubeflow/pipelines 2.17.0, backend/src/v2/objectstore/config.go).
+On GKE only: the launcher of Kubeflow Pipelines supports gs, s3 and minio (kubeflow/pipelines 2.17.0,
+backend/src/v2/objectstore/config.go), not Azure's storage.
 """
 
 from dataclasses import dataclass, field
@@ -15,9 +15,9 @@ from ..ownership import Labels
 from .artifact_store import ArtifactStore
 
 IDENTITY = "iam.gke.io/gcp-service-account"
-"""Annotation of a service account of Kubernetes with the one of Google Cloud that it acts as."""
+"""Annotation of a Kubernetes service account with the Google Cloud service account that it acts as."""
 _ROLE = "roles/storage.objectUser"
-"""To list, read, write and delete objects, and no more: not the bucket itself, nor who may use it."""
+"""List, read, write and delete objects; no access to the bucket itself or its IAM policy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,15 +25,15 @@ class ArtifactBucketArgs:
     """Arguments of a bucket for artifacts.
 
     Attributes:
-        cluster: name of the cluster; bucket and identity are called after it.
-        project: project id; the bucket's name begins with it, since bucket names are the world's.
-        region: where the bucket is: the cluster's region, so that reading costs nothing.
-        accounts: service accounts of Kubernetes that use it, as `namespace/name`: those of
+        cluster: name of the cluster, part of the names of bucket and identity.
+        project: project id; the bucket's name begins with it, since bucket names are global.
+        region: region of the bucket: the cluster's, so that reading costs nothing.
+        accounts: Kubernetes service accounts that use it, as `namespace/name`: those of
             `pipelines_objects.WORKERS`.
-        goes_with_contents: whether it is deleted with what is in it: of an ephemeral cluster. That of a
-            permanent one is not deleted while anything is in it, and a destroy stops there.
-        labels: labels of the bill.
-        depends_on: the cluster, with which the project's pool of workload identities comes.
+        goes_with_contents: whether a destroy deletes a bucket with contents: true for an ephemeral cluster.
+            For a permanent one, a destroy stops until the bucket is empty.
+        labels: billing labels.
+        depends_on: the cluster, which creates the project's workload identity pool.
     """
 
     cluster: str
@@ -46,13 +46,14 @@ class ArtifactBucketArgs:
 
 
 class ArtifactBucket(pulumi.ComponentResource):
-    """A private bucket, and a service account that Kubernetes' own act as through Workload Identity.
+    """A private bucket, and a service account that Kubernetes service accounts act as through Workload
+    Identity.
 
-    No key exists. Sources: GKE docs, workload-identity (2026); pulumi-gcp 10.2.
+    No key is created. Sources: GKE docs, workload-identity (2026); pulumi-gcp 10.2.
     """
 
     store: ArtifactStore
-    """As Kubeflow Pipelines is told of it."""
+    """The bucket, as Kubeflow Pipelines is configured with it."""
 
     def __init__(
         self, name: str, args: ArtifactBucketArgs, opts: pulumi.ResourceOptions | None = None

@@ -1,4 +1,4 @@
-"""A team's cloud resources, as the objects in its namespace refer to them."""
+"""A team's cloud resources, as referenced by the objects in its namespace."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -10,14 +10,14 @@ from ebbtide.model import Team
 from ebbtide.model.tenants import PIPELINES_NAMESPACE
 
 ACCOUNT = "worker"
-"""The service account that a team's work runs as, in its namespace."""
+"""The service account that a team's workloads run as, in its namespace."""
 
 PIPELINES_ACCOUNT = "pipeline-runner"
-"""The service account that steps of Kubeflow Pipelines run as, unless a run names another (kubeflow/pipelines
-2.17.0, manifests/kustomize/base/pipeline/pipeline-runner-sa.yaml). It comes with the installation."""
+"""The service account that steps of Kubeflow Pipelines run as by default (kubeflow/pipelines 2.17.0,
+manifests/kustomize/base/pipeline/pipeline-runner-sa.yaml). The installation creates it."""
 
 MOUNT_SECRET = "shared-mount"  # noqa: S105 - the name of a secret, not one
-"""The secret in the team's namespace that a volume is mounted with, where it takes one."""
+"""Name of the Secret in the team's namespace with the credentials to mount a volume, if it needs any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,9 +26,9 @@ class SharedDisk:
 
     Attributes:
         source: the volume source in a PersistentVolume's spec.
-        size_gib: its size; of a bucket, which has none, a nominal one.
+        size_gib: its size; a nominal one for a bucket, which has none.
         mount_options: of the mount.
-        credentials: data of the secret that mounts it, if it needs one.
+        credentials: data of the Secret to mount it with, if it needs one.
     """
 
     source: Mapping[str, Any]
@@ -42,12 +42,12 @@ class Backing:
     """A team's identity, bucket and volume in the cloud.
 
     Attributes:
-        annotations: what ties the service account in the cluster to the identity.
-        bucket: address of the bucket; None where the team has none.
-        disk: the shared volume; None where the team has none.
-        grants: what work has to wait for.
-        adopted: service accounts in the namespace that are not made with the team, and get the annotations
-            as well.
+        annotations: annotations that bind the service account in the cluster to the identity.
+        bucket: address of the bucket; None if the team has no bucket.
+        disk: the shared volume; None if the team has no volume.
+        grants: prerequisites of the team's workloads.
+        adopted: service accounts in the namespace that are not created with the team, and also get the
+            annotations.
     """
 
     annotations: Mapping[str, pulumi.Input[str]]
@@ -58,10 +58,10 @@ class Backing:
 
 
 def adopted_accounts(team: Team) -> tuple[str, ...]:
-    """Service accounts that act as the team's identity besides its own: that of steps, if it works in the
-    namespace of Kubeflow Pipelines."""
+    """Return service accounts, besides the team's, that act as its identity: that of pipeline steps, if the
+    team uses the namespace of Kubeflow Pipelines."""
     return (PIPELINES_ACCOUNT,) if team.namespace_name == PIPELINES_NAMESPACE else ()
 
 
 MakeBacking = Callable[[Team], Backing]
-"""Makes what a cloud holds for a team."""
+"""Creates the cloud resources of a team."""

@@ -1,13 +1,13 @@
 """Post-renderer of a Helm chart: controllers depend on what they need when they start.
 
-Pulumi creates a chart's objects side by side. A controller that starts before its CustomResourceDefinitions,
-its configuration or its permissions exits, and restarts with a growing delay. Helm pipes the manifests
+Pulumi creates a chart's objects in parallel. A controller that starts before its CustomResourceDefinitions,
+its configuration or its permissions exits, and restarts with exponential backoff. Helm pipes the manifests
 through this program; pulumi-kubernetes follows the annotation `config.kubernetes.io/depends-on` (4.25,
-provider/pkg/provider/yaml/v2; sigs.k8s.io/cli-utils 0.37, pkg/object/dependson). Deletion takes the opposite
-order: controllers first.
+provider/pkg/provider/yaml/v2; sigs.k8s.io/cli-utils 0.37, pkg/object/dependson). The order of deletion is the
+opposite: controllers first.
 
 Services are not among the dependencies, since Pulumi waits for their pods; nor are webhook configurations,
-which would refuse objects until a controller answers.
+which would reject objects until a controller responds.
 """
 
 import re
@@ -27,7 +27,7 @@ _BINDINGS = ("ClusterRoleBinding", "RoleBinding")
 _BEFORE = (*_BINDINGS, "ConfigMap", "CustomResourceDefinition", "Secret", "ServiceAccount")
 _CONTROLLERS = ("Deployment", "StatefulSet")
 _SEPARATOR = re.compile(r"(?:^|\s*\n)---\s*")
-"""The start of a document (helm 3.20, pkg/releaseutil/manifest.go)."""
+"""Start of a document (helm 3.20, pkg/releaseutil/manifest.go)."""
 
 
 def post_renderer() -> "PostRendererArgsDict":
@@ -36,7 +36,8 @@ def post_renderer() -> "PostRendererArgsDict":
 
 
 def ordered(manifests: str) -> str:
-    """Return a chart's manifests with dependencies on its controllers; all other documents are unchanged."""
+    """Return a chart's manifests with dependencies added to its controllers; other documents are
+    unchanged."""
     texts = [text for text in _SEPARATOR.split(manifests) if text.strip()]
     objects = [_parsed(text) for text in texts]
     dependencies = ",".join(sorted(_dependencies([item for item in objects if item])))
@@ -48,15 +49,15 @@ def ordered(manifests: str) -> str:
 
 
 def _parsed(text: str) -> dict[str, Any]:
-    """Parse a document; empty if it has comments alone."""
+    """Parse a document; empty if it has only comments."""
     return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)) or {}  # noqa: S506 - safe loaders
 
 
 def _dependencies(objects: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Yield references to what controllers need: kinds, configuration, and roles that are bound.
+    """Yield references to what controllers need: kinds, configuration, and bound roles.
 
-    An object without a namespace of its own gets the release's later, and cannot be referred to here: a
-    reference to no object of the chart is an error.
+    An object without a namespace gets the release's later, and cannot be referenced here: a reference to an
+    object that is not in the chart is an error.
     """
     roles = {
         (item["roleRef"]["kind"], item["roleRef"]["name"]) for item in objects if item["kind"] in _BINDINGS

@@ -1,4 +1,4 @@
-"""Credentials that are generated once, stored in the state, and never shown."""
+"""Credentials that are generated once, stored in the state, and never displayed."""
 
 import base64
 import secrets
@@ -9,20 +9,20 @@ _BYTES = 24
 
 
 def generated() -> pulumi.Output[str]:
-    """Generate a password of 48 hexadecimal digits as a Secret's `data`: in base64, and secret to Pulumi.
+    """Generate a password of 48 hexadecimal digits as a Secret's `data`: in base64, and secret in Pulumi.
 
-    Each run of the program generates another one. The first is kept by `ignore_changes` on the Secret, with
-    which the engine follows the stack's state; `KEPT` names the paths. No provider of random
-    values is needed for that, and no declaration. Should a Secret be deleted by hand while the volume of
-    its database stays, the new one would not open it: restore the old value from a backup of the state.
+    Each run of the program generates a new one; `ignore_changes` on the Secret (paths in `KEPT`) keeps the
+    first. This needs no provider of random values, and no declaration. If a Secret is deleted manually while
+    the volume of its database remains, the new password does not open the database: restore the old value
+    from a backup of the state.
     """
     return pulumi.Output.secret(encoded(secrets.token_hex(_BYTES)))
 
 
 def encoded(text: str) -> str:
-    """Text as a Secret's `data` has it: in base64."""
+    """Encode a text for a Secret's `data`: in base64."""
     return base64.b64encode(text.encode()).decode()
 
 
 KEPT = ("data",)
-"""Paths of a Secret whose values stay as they were made."""
+"""Paths of a Secret whose values stay as created."""

@@ -14,25 +14,25 @@ from .home import Home
 from .manifest import obj
 
 SYSTEM = "kube-system"
-"""Namespace whose pods may be node-critical: others are evicted first from a full node."""
+"""Namespace whose pods may be node-critical: on a full node, other pods are evicted first."""
 
 OPERATOR_NAMESPACE = "gpu-operator"
 
 _PLUGINS = "/var/lib/kubelet/device-plugins"
 _NVIDIA = "/home/kubernetes/bin/nvidia"
 _PODS_OF_THE_OPERATOR = 12
-"""On each node, with room to spare; the controllers count as one node more."""
+"""Per node, with headroom; the controllers count as one more node."""
 
 
 def tolerated(pools: Iterable[Pool], cloud: CloudKind) -> list[dict[str, Any]]:
-    """Return a toleration for each taint of the pools' nodes, and no other: a pod that tolerates everything
-    also lands on nodes that are being removed, and keeps them."""
+    """Return a toleration for each taint of the pools' nodes. A pod that tolerates everything is also
+    scheduled on nodes that are being removed, and blocks their removal."""
     taints = {taint: None for pool in pools for taint in marks(pool, cloud).all_taints}
     return [dict(toleration(taint).manifest()) for taint in taints]
 
 
 def only_on(pools: Iterable[Pool]) -> dict[str, Any]:
-    """Affinity for the nodes of these pools alone."""
+    """Return the node affinity for these pools."""
     names = [pool.name for pool in pools]
     term = {"matchExpressions": [{"key": POOL_LABEL, "operator": "In", "values": names}]}
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
@@ -69,7 +69,7 @@ def _daemon_set(name: str, pools: Sequence[Pool], cloud: CloudKind, pod: dict[st
 
 
 def _mounts(paths: dict[str, tuple[str, str]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Volumes and mounts of directories of the node: by name, where they are on it and where in the
+    """Return volumes and mounts of node directories: by name, the path on the node and the path in the
     container."""
     volumes = [{"name": name, "hostPath": {"path": host}} for name, (host, _) in paths.items()]
     return volumes, [{"name": name, "mountPath": inside} for name, (_, inside) in paths.items()]
@@ -78,8 +78,8 @@ def _mounts(paths: dict[str, tuple[str, str]]) -> tuple[list[dict[str, Any]], li
 def _installer(
     pools: Sequence[Pool], name: str, container: dict[str, Any], paths: dict[str, tuple[str, str]]
 ) -> dict[str, Any]:
-    """Build a DaemonSet whose first container installs and ends, and whose second sleeps, so that the pod
-    stays."""
+    """Build a DaemonSet with an init container that installs, and a main container that sleeps to keep the
+    pod running."""
     volumes, mounts = _mounts(paths)
     return _daemon_set(
         name,
@@ -92,7 +92,7 @@ def _installer(
             "initContainers": [
                 {
                     "name": "installer",
-                    # Part of the node's own image, and of its version; there is nothing to pull.
+                    # Part of the node's image, and of its version; there is nothing to pull.
                     "imagePullPolicy": "Never",
                     "resources": _requests("driver-daemonset"),
                     "securityContext": {"privileged": True},
@@ -112,7 +112,7 @@ def _installer(
 
 
 def _on_cos(pools: Sequence[Pool]) -> dict[str, Any]:
-    """Google's installer for Container-Optimized OS. A driver that is loaded already stays as it is."""
+    """Google's installer for Container-Optimized OS. It keeps a driver that is already loaded."""
     environment = {
         "NVIDIA_INSTALL_DIR_HOST": _NVIDIA,
         "NVIDIA_INSTALL_DIR_CONTAINER": "/usr/local/nvidia",
@@ -150,8 +150,8 @@ def _is_ubuntu(pool: Pool) -> bool:
 
 
 def installers(declaration: Cluster) -> list[dict[str, Any]]:
-    """Return the driver installers of a complete declaration: on GKE without GKE's own installation; with
-    NVIDIA's operator on Container-Optimized OS only, for which it has no driver.
+    """Return the driver installers of a complete declaration, for GKE pools whose driver GKE does not
+    install. With NVIDIA's operator, only for Container-Optimized OS, for which the operator has no driver.
 
     Source: GoogleCloudPlatform/container-engine-accelerators@992db812, nvidia-driver-installer (2026-06).
     """
@@ -174,10 +174,10 @@ def _is_divided(pool: Pool) -> bool:
 
 
 def device_plugins(declaration: Cluster) -> list[dict[str, Any]]:
-    """Return the device plugins for AKS, which installs the driver but no plugin, without which no pod could
-    request a GPU: one for pools of whole GPUs, and one for divided GPUs.
+    """Return the device plugins for AKS: one for pools of whole GPUs, and one for partitioned GPUs.
 
-    Source: azure-aks-docs, use-nvidia-gpu (2026): the DaemonSet, version and directory.
+    AKS installs the driver but no plugin; without one, no pod can request a GPU. Source: azure-aks-docs,
+    use-nvidia-gpu (2026): the DaemonSet, version and directory.
     """
     if declaration.site.cloud is not CloudKind.AKS:
         return []
@@ -190,11 +190,11 @@ def device_plugins(declaration: Cluster) -> list[dict[str, Any]]:
 
 
 def _device_plugin(name: str, pools: Sequence[Pool], *, mig: bool = False) -> dict[str, Any]:
-    """Build the device plugin for some pools.
+    """Build the device plugin for these pools.
 
-    The strategy `single` makes each instance of a divided GPU an `nvidia.com/gpu`. To see the instances the
-    plugin needs CAP_SYS_ADMIN (NVIDIA/k8s-device-plugin, deployments/helm, _helpers.tpl: securityContext;
-    azure-aks-docs, gpu-multi-instance, 2026-05: the variables).
+    The strategy `single` advertises each instance of a partitioned GPU as an `nvidia.com/gpu`. To list the
+    instances, the plugin needs CAP_SYS_ADMIN (NVIDIA/k8s-device-plugin, deployments/helm, _helpers.tpl:
+    securityContext; azure-aks-docs, gpu-multi-instance, 2026-05: the variables).
     """
     environment = {"FAIL_ON_INIT_ERROR": "false"}
     capabilities: dict[str, list[str]] = {"drop": ["ALL"]}
@@ -206,7 +206,8 @@ def _device_plugin(name: str, pools: Sequence[Pool], *, mig: bool = False) -> di
         "name": "plugin",
         "image": f"nvcr.io/nvidia/k8s-device-plugin:{PINS['nvidia-device-plugin'].version}",
         "resources": _requests("aks-gpu-node") | {"limits": {"memory": "256Mi"}},
-        # The API server refuses SYS_ADMIN without the right to escalate (Kubernetes docs, security-context).
+        # The API server rejects SYS_ADMIN without allowPrivilegeEscalation (Kubernetes docs,
+        # security-context).
         "securityContext": {"allowPrivilegeEscalation": mig, "capabilities": capabilities},
         "env": [{"name": key, "value": value} for key, value in environment.items()],
         "volumeMounts": mounts,
@@ -229,8 +230,9 @@ def has_operator(declaration: Cluster) -> bool:
 
 
 def operator_quota(declaration: Cluster) -> dict[str, Any]:
-    """GKE lets no pod be critical outside of kube-system, except where a quota speaks of it (NVIDIA/aicr,
-    gke-resource-quota; GKE docs, gpu-operator, 2026)."""
+    """Return the resource quota that allows critical pods in the operator's namespace: outside of
+    kube-system, GKE admits them only with a quota (NVIDIA/aicr, gke-resource-quota; GKE docs, gpu-operator,
+    2026)."""
     nodes = sum(most_nodes(pool) for pool in pools_left_to_us(declaration)) + 1
     critical = {
         "operator": "In",
@@ -254,11 +256,11 @@ _LEFT_OUT = ("dcgm", "dcgmExporter", "migManager", "nodeStatusExporter", "vgpuDe
 
 
 def operator_values(declaration: Cluster, home: Home) -> dict[str, Any]:
-    """Values of the operator's chart.
+    """Return the values of the operator's chart.
 
-    It finds GPU nodes by what node feature discovery sees, and that looks at the nodes left to it alone; its
-    operands tolerate the taints of those. Its driver is off on Container-Optimized OS, where Google's
-    installer has put one into a directory of its own.
+    The operator finds GPU nodes by the labels of node feature discovery, which runs only on the operator's
+    pools; its operands tolerate the taints of those pools. Its driver is disabled on Container-Optimized OS,
+    where Google's installer puts the driver into a directory of its own.
     """
     pools = pools_left_to_us(declaration)
     cloud = declaration.site.cloud

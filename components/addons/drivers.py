@@ -1,4 +1,4 @@
-"""Drivers of GPU nodes, where the cloud does not install them."""
+"""Drivers of GPU nodes that the cloud does not install."""
 
 from dataclasses import dataclass
 
@@ -40,16 +40,15 @@ class DriversArgs:
 
 
 def has_drivers(declaration: Cluster) -> bool:
-    """Check that GPU nodes of a declaration need an installation."""
+    """Check that a declaration has GPU nodes that need a driver installation."""
     return bool(installers(declaration) or device_plugins(declaration) or has_operator(declaration))
 
 
 class Drivers(pulumi.ComponentResource):
-    """Google's installers, the device plugin for AKS, or NVIDIA's operator, on the GPU pools that they are
-    for and on no other node.
+    """Google's installers, the device plugin for AKS, or NVIDIA's operator, each only on its GPU pools.
 
-    Exactly one thing installs a driver on a pool: the cloud, an installer, or the operator; the rules of the
-    declaration see to it that it is never none and never two.
+    Exactly one source installs the driver of a pool: the cloud, an installer, or the operator. The rules of
+    the declaration ensure that.
     """
 
     def __init__(self, name: str, args: DriversArgs, opts: pulumi.ResourceOptions | None = None) -> None:

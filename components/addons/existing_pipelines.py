@@ -19,7 +19,7 @@ API_SERVER = "ml-pipeline"
 CONTAINER = "ml-pipeline-api-server"
 VARIABLE = "COMPILED_PIPELINE_SPEC_PATCH"
 """A patch for the spec of every compiled workflow, since 2.15.0 (kubeflow/pipelines#12317, 2025-10).
-Upstream's Deployment sets it to `{}`, and the API server treats an empty value alike (2.17.0,
+Upstream's Deployment sets it to `{}`, which the API server treats like an empty value (2.17.0,
 argocompiler/spec_patch.go)."""
 PATCHED_IMAGE = "ebbtide.dev/patched-image"
 """Annotation with the image that was patched. A new image changes the patch, so that the next `pulumi up`
@@ -31,13 +31,13 @@ class ExistingPipelinesError(pulumi.RunError):
 
 
 def patchable_image(spec: Mapping[str, Any]) -> str:
-    """Return the API server's image, once nothing of its owner would be overwritten.
+    """Check that the patch overwrites no value of the owner, and return the API server's image.
 
     Args:
-        spec: of the Deployment, as the API server returns it.
+        spec: the Deployment's, as the API server returns it.
 
     Raises:
-        ExistingPipelinesError: it does not read the variable, or its owner has set it.
+        ExistingPipelinesError: the version does not support the variable, or the owner has set it.
     """
     containers: Sequence[Mapping[str, Any]] = spec["template"]["spec"]["containers"]
     container = next((item for item in containers if item["name"] == CONTAINER), None)
@@ -60,7 +60,7 @@ def patchable_image(spec: Mapping[str, Any]) -> str:
 
 
 def _replaceable(value: str) -> bool:
-    """Return whether a value is empty, or sets a retry strategy alone, as ours does."""
+    """Return whether a value is empty, or sets only a retry strategy, as Ebbtide's does."""
     try:
         patch = json.loads(value)
     except ValueError:
@@ -73,10 +73,10 @@ def _replaceable(value: str) -> bool:
 
 
 def patched_spec(spec: Mapping[str, Any], value: str) -> dict[str, Any]:
-    """Return the Deployment's spec as patched: the variable, at the positions that it and its container have.
+    """Return the Deployment's patched spec: the variable, at its own and its container's list positions.
 
-    The items before them are given by their name alone, which changes nothing of them: the provider compares
-    lists by position, and would update the Deployment at every `pulumi up` (pulumi-kubernetes 4.25,
+    The preceding items have only their names, which changes none of their fields: the provider compares lists
+    by position, and would otherwise update the Deployment on every `pulumi up` (pulumi-kubernetes 4.25,
     provider/pkg/provider/util.go, pruneSlice).
     """
     containers: Sequence[Mapping[str, Any]] = spec["template"]["spec"]["containers"]
@@ -115,12 +115,11 @@ class ExistingPipelinesArgs:
 class ExistingPipelines(pulumi.ComponentResource):
     """The retry strategy of an existing Kubeflow Pipelines, set in its API server's environment.
 
-    Why not the workflow controller's ConfigMap, which an installation of our own patches: its
-    `workflowDefaults` is a single string that also holds upstream's other defaults. A patch takes ownership
-    of all of it, and on destroy removes all of it. A variable is an item of its own, its removal is
-    upstream's default, and 2.15 and 2.16, whose ConfigMap has no such key, read it too. `failedPodRestart` is
-    not
-    set: their controller, Argo 3.7, refuses a ConfigMap with a key that it does not know
+    Why not in the workflow controller's ConfigMap, as for an installed Kubeflow Pipelines: its
+    `workflowDefaults` is a single string that also contains upstream's other defaults. A patch takes
+    ownership of the whole string, and on destroy removes it. The variable is a separate item, whose removal
+    restores upstream's default, and it also works in 2.15 and 2.16, whose ConfigMap has no such key.
+    `failedPodRestart` is not set: their controller, Argo 3.7, rejects a ConfigMap with an unknown key
     (config/controller.go, UnmarshalStrict). A pod that is lost before its first container starts therefore
     costs one of the step's retries.
 
@@ -138,7 +137,7 @@ class ExistingPipelines(pulumi.ComponentResource):
         inside = pulumi.ResourceOptions(parent=self)
         deployed = _Deployment(f"{name}-{API_SERVER}", inside).spec
         image = deployed.apply(patchable_image)
-        # What kubectl applied is owned by kubectl: without force, the patch would be refused as a conflict.
+        # kubectl owns what it has applied: without force, the patch would be rejected as a conflict.
         annotations = {PATCH_FORCE: "true", PATCHED_IMAGE: image}
         Manifest(
             f"{name}-retries",

@@ -1,4 +1,4 @@
-"""Placement of controllers on the system pool, so that every work pool can reach zero."""
+"""Placement of controllers on the system pool, so that every work pool can scale to zero."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,8 +15,8 @@ class Home:
     """Fields of a pod spec that place a pod on the system pool.
 
     Attributes:
-        node_selector: labels of its nodes; empty if unknown.
-        tolerations: of each taint of its nodes.
+        node_selector: labels of the pool's nodes; empty if unknown.
+        tolerations: one for each taint of the pool's nodes.
     """
 
     node_selector: dict[str, str]
@@ -26,8 +26,8 @@ class Home:
 def home(declaration: Cluster) -> Home:
     """Return the placement on the system pool of a complete declaration.
 
-    For an existing cluster whose system pool is not declared: on AKS its nodes have a label of
-    their own; on GKE any untainted node is used, since Ebbtide taints every work pool.
+    For an existing cluster whose system pool is not declared: on AKS, the nodes with AKS's label of system
+    pools; on GKE, any untainted node, since Ebbtide taints every work pool.
     """
     pool = declaration.system_pool
     if pool is not None:

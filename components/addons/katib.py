@@ -15,16 +15,16 @@ _SOURCE = "github.com/kubeflow/katib/manifests/v1beta1/installs/katib-standalone
 
 
 class Katib(AddOnComponent):
-    """Katib from its standalone kustomization, patched: in a namespace of its own, with a password of its
-    own, with requests, on the system pool.
+    """Katib from its standalone kustomization, patched: in a separate namespace, with a generated password
+    and resource requests, on the system pool.
 
-    Namespaces that experiments run in wait for `ready`, and so go before it: an experiment is held by a
-    finalizer until the controller has counted it. The claim of 10 GiB for the database goes with the
-    namespace, which is deleted for real. Sources: kubeflow/katib 0.19.0, manifests/v1beta1 and
+    Namespaces for experiments depend on `ready`, and so are deleted before Katib: a finalizer holds an
+    experiment until the controller has counted it. The database's claim of 10 GiB is deleted with the
+    namespace, which gets its own deletion. Sources: kubeflow/katib 0.19.0, manifests/v1beta1 and
     pkg/controller.v1beta1/experiment.
 
-    In Pulumi its objects keep the names `kubeflow/…`, after upstream's namespace: another name would be
-    another URN, and replace them (docs/decisions/0010).
+    In Pulumi, its objects keep the names `kubeflow/…`, after upstream's namespace: another name would change
+    their URNs, and so replace them (docs/decisions/0010).
     """
 
     def __init__(self, name: str, args: AddOnArgs, opts: pulumi.ResourceOptions | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Katib's objects as they are wanted: patches over what its kustomization makes, all pure."""
+"""Patches of the objects in Katib's kustomization; pure functions."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -37,16 +37,16 @@ CONFIG = "katib-config"
 _COMPONENT: Final = "katib.kubeflow.org/component"
 _METRICS: Final = 8080
 _API: Final = 6789
-"""Ports of metrics and of the database's manager (Katib 0.19.0)."""
+"""Ports of metrics and of the database manager (Katib 0.19.0)."""
 
 _REQUESTS = {"cpu": "20m", "memory": "128Mi"}
 _DATABASE = {"katib-mysql": {"cpu": "100m", "memory": "512Mi"}}
-"""Upstream names none at all (0.19.0): estimates, the database's by what MySQL 8 takes when it is idle."""
+"""Estimates, since upstream requests nothing (0.19.0); the database's from the idle usage of MySQL 8."""
 
 
 def _configured(manifest: Object) -> Object:
-    """Configure the controller: webhooks on a port that the control plane of a private cluster reaches, and
-    the trial's own security context for the metrics collector."""
+    """Configure the controller: webhooks on a port that a private cluster's control plane reaches, and the
+    trial's security context for the metrics collector."""
     if not is_(manifest, "ConfigMap", CONFIG):
         return manifest
     key = "katib-config.yaml"
@@ -57,7 +57,7 @@ def _configured(manifest: Object) -> Object:
 
 
 def _only_with_password(manifest: Object) -> Object:
-    """Remove the empty root password that upstream's database allows."""
+    """Remove the empty root password that upstream's database accepts."""
 
     def strict(container: Object) -> Object:
         if "env" not in container:
@@ -69,16 +69,16 @@ def _only_with_password(manifest: Object) -> Object:
 
 
 def patches(home: Home, credentials: Mapping[str, Mapping[str, Any]]) -> tuple[Patch, ...]:
-    """Patches over all of Katib.
+    """Return the patches of Katib's objects.
 
     Args:
-        home: where its controller, its database and its interface run. What suggests the next trial runs in
-            the experiment's namespace and has no tolerations: it finds the system pool because that has no
-            taint.
-        credentials: for each Secret all that it holds, in base64, in place of what upstream publishes.
+        home: placement of its controller, database and UI. The pods that suggest trials run in the
+            experiment's namespace without tolerations; they run on the system pool because it has no taint.
+        credentials: data of each Secret, in base64, replacing the values that upstream publishes.
     """
     return (
-        # With the label, an experiment in its own namespace would end with the controller that lets it go.
+        # With the label, an experiment in this namespace would be deleted at the same time as the controller
+        # that removes its finalizer.
         moved(_UPSTREAM, NAMESPACE, (INJECTED,)),
         labelled_namespaces(pod_security("restricted")),
         at_home(home),
@@ -94,8 +94,8 @@ def patches(home: Home, credentials: Mapping[str, Mapping[str, Any]]) -> tuple[P
 
 
 def network_policies() -> tuple[Object, ...]:
-    """Return the policies of its namespace. Trials report to the database's manager, and reach neither the
-    database nor the interface, which asks for no password."""
+    """Return the network policies of its namespace. Trials report to the database manager, and cannot reach
+    the database or the UI, which needs no password."""
     reports = {"from": [namespaces(Katib.spec.namespace_labels)], **ports(_API)}
     controller, manager = (labeled(_COMPONENT, name) for name in ("controller", "db-manager"))
     return (

@@ -1,4 +1,4 @@
-"""Kueue itself."""
+"""Kueue."""
 
 from typing import Any
 
@@ -21,14 +21,14 @@ _CHART = "oci://registry.k8s.io/kueue/charts/kueue"
 class Kueue(AddOnComponent):
     """Kueue from its chart, on the system pool, watching labelled namespaces.
 
-    It depends on the add-ons that install kinds of its integrations: of training jobs it gives up for good,
-    and refuses every one, if their kind exists before that of their runtimes (Kueue 0.19.2,
-    pkg/controller/jobframework/setup.go and jobs/trainjob). A running controller restarts when its
-    configuration changes: the chart has its checksum on the pod.
+    It depends on the add-ons that install the kinds of its integrations. If the kind of training jobs exists
+    before that of their runtimes, Kueue disables that integration permanently and rejects every training job
+    (Kueue 0.19.2, pkg/controller/jobframework/setup.go and jobs/trainjob). A running controller restarts when
+    its configuration changes: the chart adds its checksum to the pod.
 
-    A chart of version 4, never a release: that cannot be deleted once the cluster is out of reach
-    (pulumi-kubernetes#2675). Everything that asks for its kinds, or makes pods in the namespaces that it
-    watches, waits for `ready`. Sources: Kueue 0.19.2, charts/kueue; kueue.sigs.k8s.io, installation
+    A Chart v4, not a Release: a Release cannot be deleted once the cluster is unreachable
+    (pulumi-kubernetes#2675). Everything that uses Kueue's kinds, or creates pods in the namespaces that it
+    watches, depends on `ready`. Sources: Kueue 0.19.2, charts/kueue; kueue.sigs.k8s.io, installation
     (2026-08).
     """
 
@@ -55,8 +55,8 @@ class Kueue(AddOnComponent):
 
 
 def reachable(args: pulumi.ResourceTransformArgs) -> pulumi.ResourceTransformResult | None:
-    """Set the port of the visibility server's service to the configured one, for which the chart has no
-    value."""
+    """Set the port of the visibility server's Service to the configured one; the chart has no value for
+    it."""
     if args.type_ != "kubernetes:core/v1:Service":
         return None
     props: dict[str, Any] = dict(args.props)

@@ -1,4 +1,4 @@
-"""Values of Kueue's chart and configuration of its controller, from the declaration."""
+"""Values of Kueue's chart, and the configuration of its controller."""
 
 from datetime import timedelta
 from typing import Any, Final
@@ -17,20 +17,20 @@ from .network_policies import policy, ports
 NAMESPACE: Final = Kueue.spec.namespace
 
 WEBHOOK_PORT = 10250
-"""Port of the webhooks' server. The control plane of a private GKE cluster reaches nodes on 443 and 10250
-alone (GKE docs, private clusters, firewall rules, 2026): on 9443, the chart's, every queued Job would be
-refused after a wait. The port works on any cluster, ours or not, where a firewall rule would need the network
-and the control plane's range."""
+"""Port of the webhook server. The control plane of a private GKE cluster reaches nodes only on 443 and 10250
+(GKE docs, private clusters, firewall rules, 2026): on 9443, the chart's default, every queued Job would be
+rejected after a timeout. The port works on any cluster, created or existing; a firewall rule would need the
+network and the control plane's range."""
 
 VISIBILITY_PORT = 443
-"""Port of the server that lists pending work, for the same reason. It is an aggregated API: one that cannot
-be reached keeps every namespace of the cluster from going away, since their contents cannot be listed."""
+"""Port of the server that lists pending workloads, for the same reason. It is an aggregated API: while it is
+unreachable, no namespace of the cluster can be deleted, since namespaces' contents cannot be listed."""
 
 _METRICS: Final = 8443
-"""Metrics, served over TLS to whom the API server authorizes (its chart, 0.19.2)."""
+"""Metrics, served over TLS to clients that the API server authorizes (its chart, 0.19.2)."""
 
 MEMORY_LIMIT = "512Mi"
-"""The chart's (0.19.2), as is its limit of two CPUs, which stays."""
+"""The chart's default (0.19.2), as is the CPU limit of 2."""
 
 _BASE = timedelta(minutes=30)
 _FROM_ZERO = timedelta(hours=1)
@@ -38,8 +38,8 @@ _FOR_STOCK = timedelta(days=7)
 
 
 def frameworks(declaration: Cluster) -> list[str]:
-    """Kinds of work that are queued: Jobs and pods (which the steps of a pipeline and Katib's trials are),
-    those of the add-ons, and what is declared."""
+    """Return the frameworks that Kueue manages: Jobs, pods (pipeline steps and Katib's trials), those of the
+    add-ons, and the declared ones."""
     enabled = ["batch/job", "pod"]
     for add_on in declaration.installed:
         enabled += add_on.spec.frameworks
@@ -49,11 +49,11 @@ def frameworks(declaration: Cluster) -> list[str]:
 
 
 def wait_for_pods(declaration: Cluster) -> timedelta:
-    """Return the time limit for admitted work until its pods run; then it is requeued.
+    """Return the time limit from a workload's admission until its pods are ready; then Kueue requeues it.
 
-    Kueue's own 30 minutes if nodes exist; an hour if pools start from zero, with a driver to
-    install and images to pull; a week if a flex-start pool waits for stock after admission. Queued pools
-    wait before it, in their admission check.
+    Kueue's default of 30 minutes if nodes exist; an hour if pools start from zero, with a driver to install
+    and images to pull; a week if a flex-start pool waits for capacity after admission. Queued provisioning
+    waits before admission, in its admission check.
     """
     used = {name for queue in queues_of(declaration) for name in queue.pools}
     pools = [pool for pool in declaration.pools if pool.name in used]
@@ -70,9 +70,10 @@ def _covered() -> dict[str, Any]:
 def configuration(declaration: Cluster) -> dict[str, Any]:
     """Return the controller's configuration, API config.kueue.x-k8s.io/v1beta2.
 
-    Only labelled namespaces are Kueue's: its webhooks fail closed, and one that covered all would stop every
-    pod of the cluster while it is away. Work without a queue's name is left alone. Ephemeral storage is not
-    counted: no flavor has any, and a Job that requests some would never be admitted.
+    Kueue manages only labelled namespaces: its webhooks fail closed, and webhooks for all namespaces would
+    block every pod of the cluster during an outage of Kueue. Workloads without a queue name are ignored.
+    Ephemeral storage is excluded from quota: no flavor has any, and a Job that requests some would never be
+    admitted.
     """
     timeout = durations.in_seconds(wait_for_pods(declaration))
     return {
@@ -106,7 +107,7 @@ def _replicas(declaration: Cluster) -> int:
 
 
 def _spread() -> list[dict[str, Any]]:
-    """Replicas on nodes of their own, where there are several: on the only node of a system pool all start.
+    """Spread replicas over nodes if there are several; on a system pool of one node, all start there.
 
     The labels are those that the chart's Deployment selects (Kueue 0.19.2, charts/kueue, _helpers.tpl).
     """
@@ -122,8 +123,8 @@ def _spread() -> list[dict[str, Any]]:
 
 
 def values(declaration: Cluster) -> dict[str, Any]:
-    """Values of the chart, the released image among them: the chart in the repository names one of a
-    branch."""
+    """Return the values of the chart, including the image of the release: the chart in the repository has
+    that of a branch."""
     placement = home(declaration)
     requests = Kueue.spec.footprint.requests
     replicas = _replicas(declaration)
@@ -143,14 +144,14 @@ def values(declaration: Cluster) -> dict[str, Any]:
                 "podSecurityContext": {
                     "runAsNonRoot": True,
                     "seccompProfile": {"type": "RuntimeDefault"},
-                    # A user that is not root serves on 443; Kubernetes calls this sysctl safe.
+                    # A non-root user serves on 443; Kubernetes lists this sysctl as safe.
                     "sysctls": [{"name": "net.ipv4.ip_unprivileged_port_start", "value": "0"}],
                 },
             },
             "nodeSelector": placement.node_selector,
             "tolerations": placement.tolerations,
             "topologySpreadConstraints": _spread() if replicas > 1 else [],
-            # With one replica a budget would keep its node from ever being drained.
+            # With one replica, a disruption budget would block every drain of its node.
             "podDisruptionBudget": {"enabled": replicas > 1, "minAvailable": 1},
         },
         "managerConfig": {
@@ -163,5 +164,5 @@ def values(declaration: Cluster) -> dict[str, Any]:
 
 
 def network_policies() -> tuple[dict[str, Any], ...]:
-    """Return the policy of its namespace: webhooks, the visibility API, metrics."""
+    """Return the network policy of its namespace: webhooks, the visibility API, metrics."""
     return (policy("controller", NAMESPACE, [ports(WEBHOOK_PORT, VISIBILITY_PORT, _METRICS)]),)

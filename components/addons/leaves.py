@@ -12,18 +12,17 @@ def leaf(
     depends_on: Sequence[pulumi.Resource] = (),
     ignore_changes: Sequence[str] = (),
 ) -> pulumi.ResourceOptions:
-    """Options of an object in the cluster that holds nothing outside of it.
+    """Return the options of an object in the cluster that holds nothing outside of it.
 
-    On a cluster of ours it goes with the cluster, and nothing is drained first; on one that stays it is
-    deleted, before what it depends on. Never for a component, a chart or a directory: the engine hands
-    `deleted_with` down to every child that has none, a volume claim among them, whose disk would stay and be
-    billed.
+    On a created cluster it is deleted with the cluster, without draining; on an existing one it is deleted
+    before its dependencies. Not for a component, chart or directory: the engine passes `deleted_with` on to
+    every child that has none, including volume claims, whose disks would remain and be billed.
 
     Args:
-        parent: the component that it is part of.
-        deleted_with: the cluster, where it is ours.
-        depends_on: what must be there first, and goes last.
-        ignore_changes: properties that something in the cluster writes, too.
+        parent: the component that the object is part of.
+        deleted_with: the cluster, if the stack created it.
+        depends_on: resources that are created before the object and deleted after it.
+        ignore_changes: properties that a controller in the cluster also writes.
     """
     return pulumi.ResourceOptions(
         parent=parent,
@@ -34,9 +33,11 @@ def leaf(
 
 
 def holds_something(kind: str, props: Mapping[str, Any]) -> bool:
-    """Check that the cloud has something of an object that outlives the cluster: a disk of a claim, a load
-    balancer. Owners of a claim's pods are deleted, too, since a claim waits for its pods (Kubernetes docs,
-    persistent volumes, storage object in use protection)."""
+    """Check that an object has cloud resources that outlive the cluster: a claim's disk, a load balancer.
+
+    Controllers of pods with claims count, too, since a claim is only deleted after its pods (Kubernetes docs,
+    persistent volumes, storage object in use protection).
+    """
     spec: Mapping[str, Any] = props.get("spec") or {}
     match kind:
         case "PersistentVolumeClaim":
@@ -55,9 +56,9 @@ def holds_something(kind: str, props: Mapping[str, Any]) -> bool:
 
 
 def deleted_with_cluster(deleted_with: pulumi.Resource | None) -> list[pulumi.ResourceTransform]:
-    """Return transforms that mark the children of a chart or directory as deleted with the cluster: they are
-    created by a provider and take no options from here. Claims and services are really deleted, and so are
-    the namespaces around them.
+    """Return transforms that mark the children of a chart or directory as deleted with the cluster: a
+    provider creates them, without options from here. Claims, Services and their namespaces get their own
+    deletion.
 
     Args:
         deleted_with: the cluster if the stack created it; without it there is no transform.

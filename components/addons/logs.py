@@ -1,7 +1,6 @@
-"""Logs of pods, those that are gone among them, and audit logs of the control plane, in a Log Analytics
-workspace.
+"""Logs of pods, including deleted ones, and audit logs of the control plane, in a Log Analytics workspace.
 
-Google Cloud has both in Cloud Logging without anything being made.
+On GKE, Cloud Logging has both by default.
 """
 
 from collections.abc import Mapping
@@ -16,30 +15,30 @@ from ebbtide.model.physical_names import WORKSPACE, fitting
 from ..ownership import Labels
 
 _STREAMS = ["Microsoft-ContainerLogV2", "Microsoft-KubeEvents", "Microsoft-KubePodInventory"]
-"""Logs, events and inventory of pods: enough to follow a deleted one. Metrics are not collected, since they
-cost."""
+"""Logs, events and inventory of pods: enough to trace a deleted pod. Metrics are not collected, since they
+are billed."""
 
 _EXTENSION = "ContainerInsightsExtension"
-"""Name of the association; the agent knows no other."""
+"""Name of the association; the agent accepts no other."""
 
 _DESTINATION = "ciworkspace"
 
 
 _AUDIT = ("kube-audit-admin", "guard")
-"""Categories of the control plane's logs: requests that change something, and who signed in by Entra. Reads
-are in `kube-audit` alone, which costs many times as much (azure-aks-docs, monitor-aks-reference, 2026)."""
+"""Categories of the control plane's logs: requests that change something, and sign-ins with Entra ID. Reads
+are only in `kube-audit`, which costs many times as much (azure-aks-docs, monitor-aks-reference, 2026)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogStoreArgs:
-    """Arguments of a store for logs.
+    """Arguments of `LogStore`.
 
     Attributes:
         logs: the declared add-on.
-        name: of the cluster; workspace and rule are called after it.
-        resource_group: name of their resource group, with which they are deleted.
+        name: name of the cluster, part of the names of workspace and rule.
+        resource_group: name of their resource group; they are deleted with it.
         location: region.
-        labels: labels of the bill.
+        labels: billing labels.
     """
 
     logs: Logs
@@ -53,9 +52,9 @@ class LogStore(pulumi.ComponentResource):
     """A Log Analytics workspace and its data collection rule, created before the cluster, whose
     `addon_profiles` refer to them.
 
-    A workspace that is deleted is kept for 14 days, unbilled, and is restored when one of its name is created
-    in its group. Sources: microsoft/Docker-Provider, scripts/onboarding/aks/onboarding-msi-bicep (2024-10);
-    azure-monitor docs, container-insights-data-collection-dcr (2026); azure-native 3.29.
+    A deleted workspace is kept for 14 days, unbilled, and restored when a workspace of the same name is
+    created in its group. Sources: microsoft/Docker-Provider, scripts/onboarding/aks/onboarding-msi-bicep
+    (2024-10); azure-monitor docs, container-insights-data-collection-dcr (2026); azure-native 3.29.
     """
 
     rule: pulumi.Output[str]
@@ -63,7 +62,7 @@ class LogStore(pulumi.ComponentResource):
     workspace: pulumi.Output[str]
     """Resource id of the workspace."""
     addon_profiles: Mapping[str, Mapping[str, pulumi.Input[object]]]
-    """For the cluster: `addonProfiles` that run Container insights' agent, signed in as the cluster."""
+    """For the cluster: `addonProfiles` that run Container insights' agent with the cluster's identity."""
 
     def __init__(self, name: str, args: LogStoreArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ebbtide:addons:LogStore", name, {}, opts)
@@ -120,7 +119,7 @@ class LogStore(pulumi.ComponentResource):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogCollectionArgs:
-    """Arguments of collecting a cluster's logs.
+    """Arguments of `LogCollection`.
 
     Attributes:
         rule: resource id of the rule.
@@ -136,7 +135,7 @@ class LogCollectionArgs:
 
 
 class LogCollection(pulumi.ComponentResource):
-    """A cluster's part in a rule, and its diagnostic setting: from then on its logs come in. Both depend on
+    """The association of a cluster with a data collection rule, and its diagnostic setting. Both depend on
     the cluster, and nothing depends on them."""
 
     def __init__(
@@ -157,8 +156,8 @@ class LogCollection(pulumi.ComponentResource):
             workspace_id=args.workspace,
             log_analytics_destination_type="Dedicated",
             logs=[{"category": category, "enabled": True} for category in _AUDIT],
-            # Azure keeps the setting of a deleted cluster, and a new one of its name has it again
-            # (azure-monitor docs, diagnostic-settings, 2026): it is deleted for real.
+            # Azure keeps the setting of a deleted cluster and applies it to a new cluster of the same name
+            # (azure-monitor docs, diagnostic-settings, 2026): so it gets its own deletion.
             opts=pulumi.ResourceOptions(parent=self),
         )
         self.register_outputs({})

@@ -1,4 +1,4 @@
-"""An object of the cluster, from its manifest."""
+"""A Kubernetes object from its manifest."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,9 +12,9 @@ PATCH_FORCE = "pulumi.com/patchForce"
 class Manifest(pulumi.CustomResource):
     """Any object, built-in or custom, with all fields of its manifest.
 
-    The SDK's own classes take 0.2 s to load for `core/v1` alone, and `apiextensions.CustomResource` takes
-    `spec` and nothing beside it, which a WorkloadPriorityClass does not have (pulumi-kubernetes 4.34.2).
-    What goes to the provider is the same.
+    The SDK's classes take 0.2 s to load for `core/v1` alone, and `apiextensions.CustomResource` accepts no
+    field besides `spec`, which a WorkloadPriorityClass does not have (pulumi-kubernetes 4.34.2). The request
+    to the provider is the same.
     """
 
     def __init__(
@@ -25,7 +25,7 @@ class Manifest(pulumi.CustomResource):
         *,
         patch: bool = False,
     ) -> None:
-        """Create the object, or with `patch` only own the given fields of an existing one."""
+        """Create the object or, with `patch`, only own the given fields of an existing one."""
         version = manifest["apiVersion"]
         group = f"core/{version}" if "/" not in version else version
         token = f"kubernetes:{group}:{manifest['kind']}{'Patch' if patch else ''}"
@@ -33,6 +33,6 @@ class Manifest(pulumi.CustomResource):
 
 
 def obj(version: str, kind: str, name: str, namespace: str | None = None, **fields: Any) -> dict[str, Any]:
-    """Build a manifest. `metadata` among the fields adds to the name and namespace."""
+    """Build a manifest. `metadata` among the fields is merged with the name and namespace."""
     metadata = {"name": name} | ({"namespace": namespace} if namespace else {}) | fields.pop("metadata", {})
     return {"apiVersion": version, "kind": kind, "metadata": metadata, **fields}

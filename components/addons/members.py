@@ -1,4 +1,4 @@
-"""RBAC rules of a team's members in their namespace: run, follow and stop work."""
+"""RBAC rules of a team's members in their namespace: submit, observe and stop workloads."""
 
 from collections.abc import Sequence
 from typing import Any, assert_never
@@ -18,13 +18,13 @@ def _rule(group: str, resources: Sequence[str], verbs: Sequence[str]) -> Rule:
 
 
 def member_rules(declaration: Cluster, team: Team) -> list[Rule]:
-    """Return the rules of a team's role for its members.
+    """Return the rules of the role of a team's members.
 
-    Work is submitted as Jobs and what the declared add-ons bring. The pods of a Job over several nodes find
-    each other by a headless Service; the namespace's quota admits no Service with a load balancer. Not among
-    them: claims, behind which the cloud would keep a disk that outlives the cluster (volumes are declared,
-    with the team); reading secrets; roles, quotas, and anything outside of the namespace. Going into a
-    running pod is no more than the Job that started it could do.
+    Workloads are submitted as Jobs and as the kinds of the declared add-ons. The pods of a multi-node Job
+    find each other by a headless Service; the namespace's quota admits no Service of type LoadBalancer. Not
+    included: claims, whose disks would outlive the cluster (volumes are declared, with the team); reading
+    Secrets; roles, quotas, and anything outside of the namespace. `exec` into a running pod permits no more
+    than the Job that started it.
     """
     rules = [
         _rule("batch", ["jobs"], WORK),
@@ -40,7 +40,7 @@ def member_rules(declaration: Cluster, team: Team) -> list[Rule]:
 
 
 def readers(declaration: Cluster) -> tuple[dict[str, str], ...]:
-    """Return subjects for those who work on the cluster: all members, and all service accounts."""
+    """Return the subjects of all users of the cluster: all members, and all service accounts."""
     members = dict.fromkeys(member for team in declaration.teams for member in team.members)
     accounts = {"kind": "Group", "name": "system:serviceaccounts", "apiGroup": _RBAC}
     return (
@@ -50,8 +50,8 @@ def readers(declaration: Cluster) -> tuple[dict[str, str], ...]:
 
 
 def _kinds(member: str, cloud: CloudKind) -> tuple[str, ...]:
-    """Return the RBAC subjects of a member. On AKS an object id is a user's or a group's, and no two
-    identities share one."""
+    """Return the RBAC subject kinds of a member. On AKS an object id is a user's or a group's, and is
+    unique."""
     match cloud:
         case CloudKind.GKE:
             return ("Group",) if is_group(member) else ("User",)
@@ -62,5 +62,5 @@ def _kinds(member: str, cloud: CloudKind) -> tuple[str, ...]:
 
 
 def subjects(member: str, cloud: CloudKind) -> list[dict[str, str]]:
-    """Return a member as subjects of a binding."""
+    """Return the subjects of a binding for a member."""
     return [{"kind": kind, "name": name_of(member), "apiGroup": _RBAC} for kind in _kinds(member, cloud)]

@@ -1,4 +1,4 @@
-"""Moving an add-on into a namespace of its own."""
+"""Move an add-on into a separate namespace."""
 
 from typing import Any, cast
 
@@ -6,15 +6,15 @@ from .objects import Object, Patch, is_, updated
 
 
 def moved(old: str, new: str, without_labels: tuple[str, ...] = ()) -> Patch:
-    """Objects stand in another namespace, and whatever names the old one names the new.
+    """Move objects, and references to them, into another namespace.
 
-    Two add-ons of one project bring the same namespace: made twice, it would be removed with the first that
-    goes, and take the other along.
+    Two add-ons of one project use the same namespace: declared by both, it would be deleted with the first,
+    along with the other add-on.
 
     Args:
         old: upstream's namespace.
-        new: ours.
-        without_labels: labels that the namespace does not take along.
+        new: Ebbtide's namespace.
+        without_labels: labels that are not copied to the new namespace.
     """
 
     def patch(manifest: Object) -> Object:
@@ -29,7 +29,7 @@ def moved(old: str, new: str, without_labels: tuple[str, ...] = ()) -> Patch:
 
 
 def _elsewhere(value: Any, old: str, new: str) -> Any:
-    """Every `namespace` that is the old one, and every service account written out in an expression."""
+    """Replace the old namespace in each `namespace` field, and in service accounts within expressions."""
     match value:
         case dict():
             items = cast("Object", value)

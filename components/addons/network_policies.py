@@ -1,9 +1,9 @@
-"""Network policies: pods of teams reach only what is meant for them.
+"""Network policies: teams' pods reach only the ports that are intended for them.
 
-The kubelet's probes and port-forwards are not affected: both come from the pod's own node, which every
-policy lets in. The address from which the API server calls a webhook depends on the cloud and the version:
-those ports are open to any source, and answer reviews alone. Policies add up, so that a Prometheus of one's
-own can be let in beside them. Source: Kubernetes docs, network policies (2026).
+The kubelet's probes and port-forwards are not affected: both come from the pod's own node, which every policy
+admits. The source address of the API server's webhook calls depends on the cloud and the version: those ports
+are open to any source, and only answer reviews. Policies are additive, so users can admit their own
+Prometheus with another one. Source: Kubernetes docs, network policies (2026).
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ Manifest = dict[str, Any]
 def policy(
     name: str, namespace: str, ingress: Sequence[Manifest], selector: Manifest | None = None
 ) -> Manifest:
-    """Return a policy that admits nothing but what is listed."""
+    """Return a policy that admits only the listed ingress."""
     return obj(
         "networking.k8s.io/v1",
         "NetworkPolicy",
@@ -30,12 +30,12 @@ def policy(
 
 
 def own_namespace(namespace: str, selector: Manifest | None = None) -> Manifest:
-    """Return the policy by which pods are reached from their own namespace."""
+    """Return the policy that admits pods of the same namespace."""
     return policy("own-namespace", namespace, [{"from": [{"podSelector": {}}]}], selector)
 
 
 def called_from(add_on: AddOnSpec, namespace: str) -> Manifest:
-    """Return the policy by which an add-on's controller reaches pods of its own in a team's namespace."""
+    """Return the policy that admits an add-on's controller to its pods in a team's namespace."""
     selector = {"matchExpressions": [{"key": add_on.calls, "operator": "Exists"}]}
     source = namespaces({"kubernetes.io/metadata.name": add_on.namespace})
     return policy(f"{add_on.name}-controller", namespace, [{"from": [source]}], selector)
@@ -47,7 +47,7 @@ def ports(*numbers: int) -> Manifest:
 
 
 def labeled(key: str, value: str) -> Manifest:
-    """Return a selector of one label."""
+    """Return a selector for one label."""
     return {"matchLabels": {key: value}}
 
 

@@ -1,14 +1,13 @@
-"""Kubernetes objects as plain data, and what the patches over them have in common."""
+"""Kubernetes objects as plain data, and helpers that patches share."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 Object = dict[str, Any]
-"""An object, as its manifest has it."""
+"""A Kubernetes object, as in its manifest."""
 
 Patch = Callable[[Object], Object]
-"""From an object to the object as it is wanted; one that is none of its business comes back as it was. It
-never changes what it is given."""
+"""Return the patched object; any other object is returned unchanged. The argument is never modified."""
 
 _WITH_PODS = ("Deployment", "StatefulSet", "Job")
 
@@ -36,25 +35,25 @@ def patched(manifest: Object, patches: Iterable[Patch]) -> Object:
 
 
 def updated(manifest: Object, path: tuple[str, ...], value: object) -> Object:
-    """Return a copy of an object with another value at a path; missing mappings on the way are created."""
+    """Return a copy of an object with a new value at a path; missing mappings are created."""
     head, *rest = path
     inner = updated(manifest.get(head) or {}, tuple(rest), value) if rest else value
     return {**manifest, head: inner}
 
 
 def data_of(manifest: Mapping[str, Any]) -> Object:
-    """Return the data of a ConfigMap or a Secret; empty if it has none."""
+    """Return the data of a ConfigMap or Secret; empty if it has none."""
     data: Object = manifest.get("data") or {}
     return data
 
 
 def has_pods(manifest: Mapping[str, Any]) -> bool:
-    """Check that an object creates pods for the system pool; a DaemonSet is for every node."""
+    """Check that an object creates pods for the system pool; a DaemonSet is for all nodes."""
     return kind_of(manifest) in _WITH_PODS
 
 
 def pod_spec(manifest: Mapping[str, Any]) -> Object:
-    """Spec of the pods that an object makes; empty where it makes none."""
+    """Return the pod spec of a workload object; empty if it has none."""
     spec: Object = manifest.get("spec", {}).get("template", {}).get("spec", {}) if has_pods(manifest) else {}
     return spec
 
@@ -65,14 +64,14 @@ def with_pod_spec(manifest: Object, spec: Object) -> Object:
 
 
 def containers(manifest: Mapping[str, Any]) -> Iterator[Object]:
-    """Containers of an object's pods, those that only start them among them."""
+    """Yield the containers of an object's pods, including init containers."""
     spec = pod_spec(manifest)
     yield from spec.get("initContainers", ())
     yield from spec.get("containers", ())
 
 
 def each_container(manifest: Object, change: Callable[[Object], Object]) -> Object:
-    """Return an object with every container of its pods changed."""
+    """Return an object with a change applied to every container of its pods."""
     spec = pod_spec(manifest)
     lists = {
         field: [change(container) for container in spec[field]]

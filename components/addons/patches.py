@@ -1,4 +1,4 @@
-"""Patches over the objects of any add-on: pure functions, tested on upstream's real objects."""
+"""Patches that apply to any add-on: pure functions, tested on upstream's real objects."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,16 +25,16 @@ EVERYONE = "system:authenticated"
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 
 CONTROL_PLANE_PORT = 10250
-"""The port on which the control plane of a private GKE cluster reaches any pod without a firewall rule: 443
-and 10250 are open, 8443 and 9443 are not (GKE docs, private-clusters, firewall rules, 2026). A webhook that
-fails closed on another port stops every create that it covers."""
+"""Port on which the control plane of a private GKE cluster reaches any pod without a firewall rule: 443 and
+10250 are open, 8443 and 9443 are not (GKE docs, private-clusters, firewall rules, 2026). A webhook that fails
+closed on another port blocks every request that it intercepts."""
 
 _IMAGE_LINE = re.compile(r"^\s*(?:-\s+)?image:\s*['\"]?([^\s'\"]+)", re.MULTILINE)
 _VERSIONED = re.compile(r"@sha256:[0-9a-f]{64}$|:v?\d[^:/]*$")
 
 
 def at_home(home: Home) -> Patch:
-    """Pods run on the system pool: a work pool that holds a controller never reaches zero."""
+    """Place pods on the system pool: a work pool with a controller would never scale to zero."""
 
     def patch(manifest: Object) -> Object:
         if not has_pods(manifest):
@@ -51,12 +51,12 @@ def at_home(home: Home) -> Patch:
 
 
 def with_requests(default: Mapping[str, str], named: Mapping[str, Mapping[str, str]]) -> Patch:
-    """Every container requests CPU and memory, so that the system pool can be sized and the scheduler is not
-    deceived.
+    """Add CPU and memory requests to every container, for the sizing of the system pool and for the
+    scheduler.
 
     Args:
-        default: `cpu` and `memory` for a container that requests neither.
-        named: the same, for containers of those names.
+        default: `cpu` and `memory` of a container without requests.
+        named: the same, by container name.
     """
 
     def requesting(container: Object) -> Object:
@@ -71,9 +71,9 @@ def with_requests(default: Mapping[str, str], named: Mapping[str, Mapping[str, s
 
 
 def movable(manifest: Object) -> Object:
-    """Pods say that they may be moved, so that a system pool that has grown shrinks again.
+    """Mark pods as safe to evict, so that a system pool can scale down.
 
-    No disruption budget goes with it: with one replica, a budget would keep its node indefinitely.
+    No disruption budget is created: with one replica, a budget would keep its node indefinitely.
     """
     if not has_pods(manifest):
         return manifest
@@ -86,8 +86,8 @@ def _annotations(manifest: Object) -> Object:
 
 
 def for_readers(readers: Sequence[Object]) -> Patch:
-    """Narrow bindings to everyone to the readers: on GKE, everyone is any Google account, and clusters that
-    disable insecure bindings refuse them."""
+    """Narrow bindings to all authenticated users to the readers: on GKE that is any Google account, and
+    clusters that disable insecure bindings reject them."""
 
     def patch(manifest: Object) -> Object:
         if kind_of(manifest) not in ("RoleBinding", "ClusterRoleBinding"):
@@ -100,7 +100,7 @@ def for_readers(readers: Sequence[Object]) -> Patch:
 
 
 def left_out(*deployments: str) -> Patch:
-    """Scale Deployments to zero: a kustomization cannot be created without one of its objects."""
+    """Scale Deployments to zero: an object of a kustomization cannot be skipped."""
 
     def patch(manifest: Object) -> Object:
         if not is_(manifest, "Deployment", *deployments):
@@ -113,9 +113,8 @@ def left_out(*deployments: str) -> Patch:
 def unawaited_claims(manifest: Object) -> Object:
     """Wait for claims neither at creation nor at deletion.
 
-    A claim binds when its first pod exists, and is deleted when its last pod is gone: waiting for either,
-    before the next object is processed, may never happen. It is gone when its namespace is, which is
-    waited for.
+    A claim binds when its first pod exists, and is deleted after its last pod: waiting for either before the
+    next object may never end. It is deleted with its namespace, which is awaited.
     """
     if not is_(manifest, "PersistentVolumeClaim"):
         return manifest
@@ -123,7 +122,7 @@ def unawaited_claims(manifest: Object) -> Object:
 
 
 def annotated(kind: str, names: tuple[str, ...], annotations: Mapping[str, Any]) -> Patch:
-    """Objects of a kind and of those names have those annotations, too."""
+    """Add annotations to objects of a kind and names."""
 
     def patch(manifest: Object) -> Object:
         return _annotated(manifest, annotations) if is_(manifest, kind, *names) else manifest
@@ -137,7 +136,7 @@ def _annotated(manifest: Object, annotations: Mapping[str, Any]) -> Object:
 
 
 def labelled_namespaces(labels: Mapping[str, str]) -> Patch:
-    """Namespaces have those labels, too."""
+    """Add labels to namespaces."""
 
     def patch(manifest: Object) -> Object:
         if not labels or not is_(manifest, "Namespace"):
@@ -166,8 +165,8 @@ def holding(name: str, data: Mapping[str, Any]) -> Patch:
 
 
 def filled_in_the_cluster(name: str) -> Patch:
-    """Omit the data of a Secret that a controller fills: a key in both is a conflict of server-side apply
-    after a refresh, and an empty `data` is written again by every update."""
+    """Omit the data of a Secret that a controller fills: a key in both is a server-side apply conflict after
+    a refresh, and every update writes an empty `data` again."""
 
     def patch(manifest: Object) -> Object:
         if not is_(manifest, "Secret", name):
@@ -200,10 +199,10 @@ def without_config(name: str, *keys: str) -> Patch:
 
 
 def webhook_ports(port: int = CONTROL_PLANE_PORT) -> Patch:
-    """Webhooks are served where the control plane reaches them: containers' ports called `webhook`, and
-    services that lead to such a port by number.
+    """Serve webhooks on a port that the control plane reaches: change container ports called `webhook`, and
+    Services that target such a port by number.
 
-    What the server listens on is each add-on's own setting, and has to say the same.
+    Each add-on's own setting for the server's port must have the same value.
     """
 
     def on_port(container: Object) -> Object:
@@ -230,7 +229,7 @@ def webhook_ports(port: int = CONTROL_PLANE_PORT) -> Patch:
 
 
 def images(manifest: Mapping[str, Any]) -> Iterator[str]:
-    """Every image that an object's pods start with, or that its settings name as one."""
+    """Yield every image that an object's pods use, or that its settings name as one."""
     for container in containers(manifest):
         yield str(container["image"])
         for variable in container.get("env", ()):
@@ -248,6 +247,5 @@ def images(manifest: Mapping[str, Any]) -> Iterator[str]:
 
 
 def floating(manifest: Mapping[str, Any]) -> list[str]:
-    """Images of an object that name no version, so that tomorrow's may be another: `:latest`, a branch, or
-    nothing at all."""
+    """Return an object's images without a fixed version: `:latest`, a branch, or no tag."""
     return [image for image in images(manifest) if not _VERSIONED.search(image)]

@@ -1,4 +1,4 @@
-"""From patches over plain objects to what Pulumi applies to each child of a chart or a directory."""
+"""Pulumi transforms that apply patches to each child of a chart or directory."""
 
 from collections.abc import Sequence
 
@@ -10,10 +10,10 @@ from .objects import Object, Patch, is_, kind_of, patched
 
 
 def goes_with_the_cluster(manifest: Object) -> bool:
-    """Check that an object can be deleted with its cluster, without a deletion of its own.
+    """Check that an object can be deleted with its cluster, without its own deletion.
 
     A claim and a load balancer cannot, since the cloud would keep their disk or address. Nor can a namespace:
-    its deletion ends pods before their claims, and is awaited until all of its content is deleted.
+    its deletion removes pods before their claims, and is awaited until all of its contents are deleted.
     """
     return not (is_(manifest, "Namespace") or holds_something(kind_of(manifest), manifest))
 
@@ -21,14 +21,15 @@ def goes_with_the_cluster(manifest: Object) -> bool:
 def applied(
     patches: Sequence[Patch], deleted_with: pulumi.Resource | None, kept_secrets: Sequence[str] = ()
 ) -> pulumi.ResourceTransform:
-    """Return a transform that applies patches to a directory's or a chart's objects, and sets their deletion.
+    """Return a transform that applies patches to the objects of a chart or directory, and sets how they are
+    deleted.
 
-    A preview without an engine does not run it; the patches are tested by themselves, on upstream's objects.
+    A preview without an engine does not run it; the patches have separate tests on upstream's objects.
 
     Args:
         patches: in the order in which they are applied.
         deleted_with: the cluster if the stack created it.
-        kept_secrets: names of Secrets whose values are generated, and stay as first created.
+        kept_secrets: names of Secrets whose values are generated once and kept.
     """
 
     def transform(args: pulumi.ResourceTransformArgs) -> pulumi.ResourceTransformResult | None:

@@ -28,32 +28,31 @@ _SOURCE = "github.com/kubeflow/pipelines/manifests/kustomize"
 
 
 def kustomization(path: str) -> str:
-    """Address of a kustomization of the pinned release."""
+    """Return the URL of a kustomization of the pinned release."""
     return f"{_SOURCE}/{path}?ref={PINS['pipelines'].version}"
 
 
 class Pipelines(AddOnComponent):
     """Kubeflow Pipelines from its own kustomizations, patched: retries of steps that lost their node, no
-    published password, requests everywhere, the system pool, and no cache of version 1.
+    published password, requests for all containers, the system pool, and no cache of version 1.
 
-    Two directories, the kinds and the namespace first: the second is made of them, and on the way down goes
-    before them. Two claims of 20 GiB hold the database and the artifact store; they go with the namespace,
-    which is deleted for real and waited for, also when the cluster goes, and their pods before them. Making
-    the objects needs git and the way to GitHub: upstream's kustomizations name Argo's there.
+    Two directories: the second uses the kinds and the namespace of the first, and is deleted before it. Two
+    claims of 20 GiB store the database and the artifacts; they are deleted with the namespace, after their
+    pods. The namespace always gets its own deletion, which is awaited, even when the cluster is deleted.
+    Creation needs git and access to GitHub: upstream's kustomizations refer to Argo's there.
 
-    It depends on Kueue, whose webhooks see every Deployment of a labelled namespace, and on Katib, whose
-    experiments a pipeline may start in this namespace, so that on a cluster that stays they are deleted
-    before the controller that has to let them go. The namespace is a tenant's like any other, but made here,
-    since it comes with the kustomization.
+    It depends on Kueue, whose webhooks intercept every Deployment of a labelled namespace, and on Katib,
+    whose experiments a pipeline may start in this namespace: on an existing cluster, they are deleted before
+    the controller that removes their finalizer. The namespace is an ordinary tenant's, but created here,
+    since the kustomization contains it.
 
-    Local queues, roles and whatever else is put into the namespace wait for `namespace`; what calls the API
-    waits for `ready`. Sources: kubeflow/pipelines 2.17.0, manifests/kustomize; pulumi-kubernetes 4.34,
-    kustomize/v2.
+    Objects in the namespace, such as local queues and roles, depend on `namespace`; clients of the API depend
+    on `ready`. Sources: kubeflow/pipelines 2.17.0, manifests/kustomize; pulumi-kubernetes 4.34, kustomize/v2.
     """
 
     def __init__(self, name: str, args: AddOnArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         declared = args.declaration.addons.pipelines or Declared()
-        # A preview does not show the transforms: the component's inputs show their settings.
+        # A preview does not show the transforms, so the component's inputs show their settings.
         inputs = {"retryStrategy": retry_strategy(declared.retry), "artifacts": declared.artifacts}
         super().__init__(name, opts, inputs)
         store, tenants = args.artifacts, tenants_of(args.declaration)

@@ -1,4 +1,4 @@
-"""Kubeflow Pipelines' objects as they are wanted: patches over what its kustomizations make, all pure."""
+"""Patches of the objects in Kubeflow Pipelines' kustomizations; pure functions."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -31,22 +31,21 @@ STORE_SECRET = "mlpipeline-minio-artifact"  # noqa: S105 - a Secret's name
 DATABASE_SECRET = "mysql-secret"  # noqa: S105 - a Secret's name
 
 WORKERS = ("pipeline-runner", "ml-pipeline", "ml-pipeline-ui")
-"""Service accounts of what reads and writes artifacts: steps, the API server, the interface."""
+"""Service accounts that read and write artifacts: those of steps, the API server and the UI."""
 
 CACHE = ("cache-deployer-deployment", "cache-server")
-"""The cache of pipelines of version 1. It is left out: its deployer makes a webhook configuration and a
-certificate that no stack knows of and no destroy removes, and the webhook would go on to be asked for every
-pod in the namespace. Steps compiled with kfp 2 are cached by their driver, and the webhook passes them by
-(kubeflow/pipelines 2.17.0, backend/src/cache/server/mutation.go)."""
+"""The cache of pipelines of version 1. It is disabled: its deployer creates a webhook configuration and a
+certificate that are in no stack and that no destroy removes, and the API server would continue to call the
+webhook for every pod in the namespace. Steps compiled with kfp 2 are cached by their driver, and the webhook
+ignores them (kubeflow/pipelines 2.17.0, backend/src/cache/server/mutation.go)."""
 
 _REQUESTS = {"cpu": "20m", "memory": "128Mi"}
-"""For what upstream gives no requests: envoy, metadata server and writer, two controllers. With these the sum
-is near upstream's own measurement, 970m and 3.5 GiB with the cache (kubeflow/manifests, resource table,
-2026-04)."""
+"""Requests where upstream has none: envoy, metadata server and writer, two controllers. The sum is close to
+upstream's own measurement, 970m and 3.5 GiB with the cache (kubeflow/manifests, resource table, 2026-04)."""
 
 
 def _with_password(manifest: Object) -> Object:
-    """Set the database's root password, which its clients read; upstream's has none."""
+    """Set the database's root password, which its clients read; upstream's is empty."""
     if not is_(manifest, "Deployment", "mysql"):
         return manifest
     spec = manifest["spec"]["template"]["spec"]
@@ -68,10 +67,10 @@ def _with_password(manifest: Object) -> Object:
 
 
 def cluster_patches(namespace_labels: Mapping[str, str]) -> tuple[Patch, ...]:
-    """Patches over the kinds, the namespace and what else is the whole cluster's.
+    """Return the patches of kinds, the namespace and other cluster-wide objects.
 
     Args:
-        namespace_labels: labels of the namespace, as those by which Kueue or Katib know it.
+        namespace_labels: labels of the namespace, such as those that Kueue and Katib select.
     """
     return (labelled_namespaces(namespace_labels),)
 
@@ -83,15 +82,15 @@ def patches(
     artifact_root: object = None,
     identity: Mapping[str, Any] | None = None,
 ) -> tuple[Patch, ...]:
-    """Patches over the objects in the namespace.
+    """Return the patches of the objects in the namespace.
 
     Args:
-        declared: the add-on, as it is declared.
-        home: where controllers run. Drivers of pipelines are made by Argo and have no tolerations: they find
-            the system pool because it has no taint.
-        credentials: for each Secret all that it holds, in base64, in place of what upstream publishes.
-        artifact_root: where artifacts are kept, as `gs://bucket/artifacts`; None for in the cluster.
-        identity: annotations by which the service accounts of `WORKERS` act as an identity of the cloud.
+        declared: the add-on, as declared.
+        home: placement of controllers. Argo creates the pipelines' driver pods without tolerations; they run
+            on the system pool because it has no taint.
+        credentials: data of each Secret, in base64, replacing the values that upstream publishes.
+        artifact_root: where artifacts are stored, as `gs://bucket/artifacts`; None if in the cluster.
+        identity: annotations with which the service accounts of `WORKERS` act as a cloud identity.
     """
     return (
         retrying(declared.retry),
@@ -99,7 +98,7 @@ def patches(
         with_requests(_REQUESTS, {}),
         movable,
         left_out(*CACHE),
-        # Read by the cache alone, and the one image that names no version.
+        # Only the cache reads it, and it is the only image without a version.
         without_config("pipeline-install-config", "cacheImage"),
         unawaited_claims,
         *(holding(name, data) for name, data in credentials.items()),
@@ -114,11 +113,11 @@ def patches(
 
 
 def network_policies() -> tuple[Object, ...]:
-    """Return the policies of its namespace; its API asks for no password.
+    """Return the network policies of its namespace; its API requires no password.
 
     Runs are in the same namespace: their drivers, launchers and steps reach the API, the metadata and the
-    store. The database is for its three clients alone. The store's policy is upstream's, which lets in this
-    namespace, and those of profiles (kubeflow/pipelines 2.17.0, manifests/kustomize, seaweedfs).
+    store. Only its three clients reach the database. The store's policy is upstream's, which admits this
+    namespace and those of profiles (kubeflow/pipelines 2.17.0, manifests/kustomize, seaweedfs).
     """
     others = {"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["mysql", "seaweedfs"]}]}
     clients = [

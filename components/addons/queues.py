@@ -1,4 +1,4 @@
-"""The queues of the declaration, as Kueue's objects."""
+"""Kueue's objects for the declared queues."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,11 +23,11 @@ class QueuesArgs:
 
     Attributes:
         declaration: the whole declaration; pools, queues and teams are read from it.
-        kueue: the prerequisites: Kueue's kinds and its webhooks.
-        pools: the node pools that a fallback order names.
+        kueue: prerequisites: Kueue's kinds and webhooks.
+        pools: the node pools that are in a fallback order.
         pool_names: the names of work pools in the cloud, by declared name; they differ once `ebbtide up` has
             replaced a pool. Default: the declared names.
-        namespaces: by name of a tenant's namespace, what its local queues wait for.
+        namespaces: prerequisites of local queues, by name of the tenant's namespace.
         deleted_with: the cluster, if its deletion deletes the queues.
     """
 
@@ -45,12 +45,12 @@ class Queues(pulumi.ComponentResource):
     """Fallback orders for the autoscaler, then flavors, checks, cohorts, cluster queues and local queues, all
     derived from the declaration.
 
-    Each layer depends on the one before, so that they are deleted in the opposite order: a finalizer holds a
-    flavor until no queue names it.
+    Each layer depends on the previous one, so that they are deleted in reverse: a finalizer holds a flavor
+    until no queue refers to it.
     """
 
     local: tuple[pulumi.Resource, ...]
-    """The local queues: what work has to wait for."""
+    """The local queues: prerequisites of workloads."""
 
     def __init__(self, name: str, args: QueuesArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ebbtide:addons:Queues", name, {}, opts)

@@ -21,16 +21,17 @@ from .network_policies import called_from, own_namespace
 from .pod_security import pod_security
 
 VOLUME = "shared"
-"""The claim on a team's shared volume."""
+"""The claim of a team's shared volume."""
 
 SMALL = {"cpu": "100m", "memory": "256Mi"}
-"""Requests of a container that declares none."""
+"""Default requests of a container."""
 
 _RBAC = "rbac.authorization.k8s.io"
 
 
 def namespace_labels(declaration: Cluster, team: Team) -> dict[str, str]:
-    """Labels of a tenant's namespace: its team, its Pod Security Standard, the controllers that watch it."""
+    """Return the labels of a tenant's namespace: its team, its Pod Security Standard, the controllers that
+    watch it."""
     labels = {"ebbtide.dev/team": team.name}
     standard = pod_security_of(declaration, team)
     if standard is not None:
@@ -45,20 +46,20 @@ def namespace_labels(declaration: Cluster, team: Team) -> dict[str, str]:
 
 
 def namespace(declaration: Cluster, team: Team) -> dict[str, Any]:
-    """Return the namespace, or the labels alone of an existing one."""
+    """Return the namespace, or only the labels of an existing one."""
     labels = namespace_labels(declaration, team)
     return obj("v1", "Namespace", team.namespace_name, metadata={"labels": labels})
 
 
 def profile_map(declaration: Cluster, team: Team, *, created: bool) -> dict[str, Any]:
-    """Return the placement profile's ConfigMap, for work that starts other work.
+    """Return the placement profile's ConfigMap, for workloads that submit workloads.
 
     Args:
         declaration: the whole declaration.
         team: the tenant.
-        created: the stack creates the namespace, and so owns the ConfigMap: an update overwrites fields
-            that another field manager applied. In an existing namespace it may be another stack's, and the
-            update fails with a conflict (pulumi-kubernetes 4.34, annotation `pulumi.com/patchForce`).
+        created: whether the stack creates the namespace, and so owns the ConfigMap: an update overwrites
+            fields that another field manager applied. In an existing namespace, another stack may own it, and
+            the update fails with a conflict (pulumi-kubernetes 4.34, annotation `pulumi.com/patchForce`).
     """
     return obj(
         "v1",
@@ -71,13 +72,14 @@ def profile_map(declaration: Cluster, team: Team, *, created: bool) -> dict[str,
 
 
 def limits(declaration: Cluster, team: Team) -> dict[str, Any] | None:
-    """Return the limit range: a container may request at most what the largest node offers. Quota is a sum
-    over nodes, so a pod that fits no node would be admitted and then wait indefinitely.
+    """Return the limit range; None if the tenant has no queue.
 
-    A limit range with a maximum is also the default of containers without requests, so defaults are set, too:
-    little is requested, and nothing is limited. Accelerators cannot be limited so: the range would refuse
-    every pod without one (Kubernetes 1.37, plugin/pkg/admission/limitranger). None if the tenant has no
-    queue.
+    A container may request at most what the largest node has. Quota is a sum over nodes, so a pod that fits
+    no node would be admitted and then be pending indefinitely.
+
+    The maximum of a limit range is also the default of containers without requests, so small default requests
+    are set, without limits. Accelerators cannot be limited this way: the range would reject every pod without
+    one (Kubernetes 1.37, plugin/pkg/admission/limitranger).
     """
     flavors = queueing(declaration).flavors_in(team.namespace_name)
     if not flavors:
@@ -95,8 +97,8 @@ def limits(declaration: Cluster, team: Team) -> dict[str, Any] | None:
 
 
 def nothing_left_behind(team: Team) -> dict[str, Any]:
-    """No claims but the declared one, and no load balancers: the cloud would keep a disk or an address for
-    each, and bill it, when the cluster is gone."""
+    """Return the quota that admits no claim but the declared one, and no load balancer: after the cluster's
+    deletion, the cloud would keep and bill their disks and addresses."""
     claims = "1" if team.volume is not None else "0"
     return obj(
         "v1",
@@ -108,8 +110,8 @@ def nothing_left_behind(team: Team) -> dict[str, Any]:
 
 
 def network_policies(declaration: Cluster, team: Team) -> Iterator[dict[str, Any]]:
-    """Pods are reached from their own namespace alone, and by an add-on's controller where it has to; where
-    they reach is not limited: data sets and registries are anywhere."""
+    """Yield policies that admit only pods of the same namespace, and add-ons' controllers if necessary.
+    Egress is not restricted: data sets and registries are anywhere."""
     yield own_namespace(team.namespace_name)
     for add_on in declaration.installed:
         if add_on.spec.calls:
@@ -132,8 +134,8 @@ def members(declaration: Cluster, team: Team) -> Iterator[dict[str, Any]]:
 
 
 def account(team: Team, backing: Backing) -> dict[str, Any]:
-    """Return the service account of the team's identity in the cloud. Its pods get no token for the cluster's
-    own API by default: work needs none."""
+    """Return the service account of the team's cloud identity. By default its pods get no token for the
+    Kubernetes API: workloads need none."""
     return obj(
         "v1",
         "ServiceAccount",
@@ -145,7 +147,7 @@ def account(team: Team, backing: Backing) -> dict[str, Any]:
 
 
 def adopted(name: str, team: Team, backing: Backing) -> dict[str, Any]:
-    """Return the annotations by which an existing service account acts as the team's identity."""
+    """Return the annotations with which an existing service account acts as the team's identity."""
     return obj(
         "v1",
         "ServiceAccount",
@@ -156,7 +158,7 @@ def adopted(name: str, team: Team, backing: Backing) -> dict[str, Any]:
 
 
 def volume_name(cluster: str, team: Team) -> str:
-    """Return the name of a team's volume, which is not namespaced."""
+    """Return the name of a team's volume, which is cluster-scoped."""
     return fitting(f"{cluster}-{team.name}-{VOLUME}", PERSISTENT_VOLUME)
 
 
@@ -166,7 +168,7 @@ def _size(disk: SharedDisk) -> dict[str, str]:
 
 def volume(cluster: str, team: Team, disk: SharedDisk) -> dict[str, Any]:
     """Return the shared volume. It is provisioned statically: its storage is created and deleted with the
-    team, whatever the claim or a reclaim policy is."""
+    team, regardless of the claim and its reclaim policy."""
     spec: Mapping[str, Any] = {
         "capacity": _size(disk),
         "accessModes": ["ReadWriteMany"],
@@ -182,7 +184,7 @@ def volume(cluster: str, team: Team, disk: SharedDisk) -> dict[str, Any]:
 
 
 def claim(cluster: str, team: Team, disk: SharedDisk) -> dict[str, Any]:
-    """Return the claim on the shared volume, for pods."""
+    """Return the claim of the shared volume, for pods."""
     return obj(
         "v1",
         "PersistentVolumeClaim",
@@ -198,5 +200,5 @@ def claim(cluster: str, team: Team, disk: SharedDisk) -> dict[str, Any]:
 
 
 def mount_secret(name: str, team: Team, data: Mapping[str, pulumi.Input[str]]) -> dict[str, Any]:
-    """Return the Secret with the credentials that nodes mount the volume with."""
+    """Return the Secret with the credentials to mount the volume."""
     return obj("v1", "Secret", name, team.namespace_name, type="Opaque", stringData=dict(data))

@@ -1,4 +1,4 @@
-"""One tenant's place on the cluster."""
+"""A tenant of the cluster."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,16 +15,16 @@ from .manifest import Manifest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantArgs:
-    """Arguments of a tenant's place.
+    """Arguments of `Tenant`.
 
     Attributes:
         declaration: the whole declaration.
         team: the tenant.
         backing: its cloud resources; None for a namespace without a team, such as `default`.
-        depends_on: Kueue, whose webhooks see the namespace.
+        depends_on: Kueue, whose webhooks intercept requests in the namespace.
         namespace_made_with: the add-on that creates the namespace with its labels, if any.
         accounts_made_with: the add-on that creates its service accounts, if any.
-        deleted_with: the cluster, if its deletion deletes everything in it.
+        deleted_with: the cluster, if its deletion deletes the tenant.
     """
 
     declaration: Cluster
@@ -40,12 +40,13 @@ class Tenant(pulumi.ComponentResource):
     """A namespace, created or existing, with its members' permissions, queues, limits and identity.
 
     An existing namespace is never created or deleted, and gets no limits, quota or network policy, since it
-    may hold other work. It gets the label by which its work is queued, and loses it with the team."""
+    may have other workloads. It has the label that enables queueing while the team is declared.
+    """
 
     namespace: tuple[pulumi.Resource, ...]
     """Prerequisites of every object in the namespace."""
     bucket: pulumi.Input[str] | None
-    """Address of the team's bucket; None where it has none."""
+    """Address of the team's bucket; None if it has none."""
 
     def __init__(self, name: str, args: TenantArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ebbtide:addons:Tenant", name, {}, opts)
@@ -63,7 +64,7 @@ class Tenant(pulumi.ComponentResource):
         created = ours or bool(args.namespace_made_with)
         profile = team_objects.profile_map(declaration, team, created=created)
         options = leaf(self, args.deleted_with, self.namespace)
-        # Pulumi would print a changed profile with a line for each value, for each team.
+        # Otherwise Pulumi prints a changed profile with a line for each value, for each team.
         options.hide_diffs = ["data"]
         Manifest(f"{name}-configmap-{profile['metadata']['name']}", profile, options)
         if ours:
@@ -87,7 +88,7 @@ class Tenant(pulumi.ComponentResource):
 
     def _share(self, name: str, args: TenantArgs, backing: Backing) -> None:
         """Create the shared volume and its claim. The claim is deleted with the namespace if the stack
-        created that: deleted by itself, it would wait for the pods that use it."""
+        created the namespace: a separate deletion would wait for the pods that use the claim."""
         declaration, team, disk = args.declaration, args.team, backing.disk
         if disk is None:
             return

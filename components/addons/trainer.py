@@ -23,9 +23,9 @@ _RUNTIMES = "github.com/kubeflow/trainer/manifests/overlays/runtimes"
 class Trainer(AddOnComponent):
     """Trainer and JobSet from Trainer's chart, and the runtimes from its kustomization.
 
-    The runtimes come after the controllers and go before them: one that a job uses is held by a finalizer
-    until the controller lets it go. Tenants' namespaces wait for `ready` for the same reason. It holds no
-    volume; what its jobs claim is in their namespaces. Sources: kubeflow/trainer 2.3.0, charts and
+    The runtimes are created after the controllers and deleted before them: a finalizer holds a runtime that a
+    job uses until the controller removes it. Tenants' namespaces depend on `ready` for the same reason. It
+    has no volume; its jobs' claims are in their namespaces. Sources: kubeflow/trainer 2.3.0, charts and
     manifests/overlays/runtimes.
     """
 

@@ -15,23 +15,23 @@ from .patches import CONTROL_PLANE_PORT, filled_in_the_cluster, movable, webhook
 NAMESPACE: Final = Trainer.spec.namespace
 
 _METRICS: Final = 8443
-"""Metrics of Trainer and JobSet, served over TLS to whom the API server authorizes (their charts, 2.3.0 and
-0.12.0)."""
+"""Metrics of Trainer and JobSet, served over TLS to clients that the API server authorizes (their charts,
+2.3.0 and 0.12.0)."""
 _STATUS: Final = 10443
-"""Training pods report their progress to Trainer there, with a token (Trainer 2.3.0, charts)."""
+"""Port for training pods to report their progress to Trainer, with a token (Trainer 2.3.0, charts)."""
 
 _MANAGER = {"requests": {"cpu": "100m", "memory": "300Mi"}, "limits": {"memory": "300Mi"}}
-"""The chart's own suggestion (2.3.0, values.yaml)."""
+"""The chart's suggestion (2.3.0, values.yaml)."""
 
 _JOBSET = {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "512Mi"}}
-"""The chart of JobSet 0.12.0 asks for 500m, for clusters with thousands of them, and allows 4 GiB."""
+"""The chart of JobSet 0.12.0 requests 500m, for clusters with thousands of JobSets, with a limit of 4 GiB."""
 
 
 def values(home: Home) -> dict[str, Any]:
-    """Values of the chart.
+    """Return the values of the chart.
 
-    No runtimes: the chart makes them in a job of its own, a hook, which Pulumi leaves out, and which would
-    fetch an unpinned kubectl; they are made from their kustomization instead.
+    The chart's runtimes are disabled: it creates them in a hook, which Pulumi skips, and which would download
+    an unpinned kubectl. They are created from their kustomization instead.
     """
     placement = {"nodeSelector": home.node_selector, "tolerations": home.tolerations}
     return {
@@ -43,7 +43,7 @@ def values(home: Home) -> dict[str, Any]:
         },
         "jobset": {
             "install": True,
-            # The repository's chart names a branch.
+            # The chart in the repository has a branch as its version.
             "image": {
                 "repository": "registry.k8s.io/jobset/jobset",
                 "tag": f"v{PINS['jobset'].version}",
@@ -56,13 +56,13 @@ def values(home: Home) -> dict[str, Any]:
 
 
 def network_policies() -> tuple[Object, ...]:
-    """Return the policy of the namespace of Trainer and JobSet: webhooks, metrics, progress."""
+    """Return the network policy of the namespace of Trainer and JobSet: webhooks, metrics, progress."""
     return (policy("controllers", NAMESPACE, [ports(CONTROL_PLANE_PORT, _METRICS, _STATUS)]),)
 
 
 def _jobset_listening(manifest: Object) -> Object:
-    """JobSet's controller serves its webhooks where the control plane reaches it: the chart has no value for
-    the port, the controller's configuration has (JobSet 0.12.0, api/config/v1alpha1)."""
+    """Serve JobSet's webhooks on a port that the control plane reaches: the chart has no value for it, but
+    the controller's configuration has (JobSet 0.12.0, api/config/v1alpha1)."""
     key = "controller_manager_config.yaml"
     if not is_(manifest, "ConfigMap") or key not in data_of(manifest):
         return manifest
@@ -74,8 +74,8 @@ def _jobset_listening(manifest: Object) -> Object:
 
 
 def _secured(manifest: Object) -> Object:
-    """Training pods of a runtime run as those of Jobs do: see `ebbtide.workloads.security`. None of Trainer's
-    own needs the Kubernetes API, except those that name a service account."""
+    """Apply the security settings of Jobs to a runtime's pods: see `ebbtide.workloads.security`. Trainer's
+    own pods need no Kubernetes API access, except those with a service account."""
     if kind_of(manifest) != "ClusterTrainingRuntime":
         return manifest
     path = ("spec", "template", "spec", "replicatedJobs")
@@ -102,10 +102,10 @@ def _container_secured(container: Object) -> Object:
 _SECURITY = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["NET_RAW"]}}
 
 RUNTIME_PATCHES: tuple[Patch, ...] = (_secured,)
-"""Patches over the runtimes."""
+"""Patches of the runtimes."""
 
 _CERTIFICATE = "jobset-webhook-server-cert"
-"""The Secret that JobSet's controller fills; its chart writes four empty keys (JobSet 0.12.0,
+"""The Secret that JobSet's controller fills; its chart creates it with four empty keys (JobSet 0.12.0,
 charts/jobset/templates/webhook)."""
 
 PATCHES: tuple[Patch, ...] = (
@@ -114,4 +114,4 @@ PATCHES: tuple[Patch, ...] = (
     webhook_ports(),
     filled_in_the_cluster(_CERTIFICATE),
 )
-"""Patches over the chart's objects, for what it has no values for."""
+"""Patches of the chart's objects, for settings that it has no values for."""
