@@ -1,4 +1,4 @@
-"""The cloud that a component is for."""
+"""The cloud of a component."""
 
 from typing import TypeVar
 
@@ -10,7 +10,7 @@ _Cloud = TypeVar("_Cloud", Gke, Aks)
 
 
 def require_cloud(declaration: Cluster, kind: type[_Cloud]) -> _Cloud:
-    """Return the declared cloud, which must be of one kind.
+    """Return the declared cloud if it is of the required kind.
 
     Raises:
         pulumi.RunError: the declaration is for another cloud.

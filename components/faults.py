@@ -1,4 +1,4 @@
-"""Refusing a pool the way Pulumi refuses bad inputs."""
+"""Report errors of a pool as Pulumi reports invalid inputs."""
 
 import pulumi
 
@@ -9,7 +9,7 @@ def checked_pool(pool: Pool, site: Site) -> Pool:
     """Validate and complete a pool.
 
     Raises:
-        pulumi.InputPropertiesError: with every fault and its path.
+        pulumi.InputPropertiesError: with every error and its path.
     """
     try:
         return check_pool(pool, site)

@@ -1,11 +1,11 @@
-"""Refusal of updates of a node pool that its cloud cannot make: in the preview, with the command to use.
+"""Refusal of node pool updates that the cloud cannot make: in the preview, with the command to use.
 
-Otherwise the provider would delete the pool with its work and create it again, or the cloud would refuse
-after a preview without errors. Therefore the pool's component registers the immutable fields as its own
-inputs, and a hook compares them before the component is updated, which precedes every change of the pool. Run
-with the engine 3.259: a component's update hook receives its old and new inputs in preview and update, its
-exception stops both, a plain `destroy` does not need it (as it would a delete hook), and it is called only if
-the inputs have changed.
+Otherwise the provider would delete the pool with its workloads and create it again, or the cloud would reject
+the update after a preview without errors. Therefore the pool's component registers the immutable fields as
+its own inputs, and a hook compares them before the component is updated, which precedes every change of the
+pool. Tested with engine 3.259: a component's update hook receives its old and new inputs in preview and
+update, its exception stops both, a plain `destroy` does not need it (unlike a delete hook), and it is called
+only if the inputs have changed.
 """
 
 from collections.abc import Collection, Mapping
@@ -21,21 +21,21 @@ from ebbtide.paths import is_within, value_at
 NEW_POOL_BESIDE: Final = (
     "`ebbtide up {stack}` creates the new pool beside it, lets its work finish, and then deletes it."
 )
-"""The way to replace a work pool: nothing that runs on it ends."""
+"""How to replace a work pool without ending its workloads."""
 
 
 class FixedPoolError(Exception):
-    """A node pool cannot become what is declared; the message says which way leads there."""
+    """A node pool cannot be changed as declared; the message has the alternative."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """An input of a node pool that is fixed for its life.
+    """An immutable input of a node pool.
 
     Attributes:
-        wire: the provider's path of it.
-        python: the SDK's path of it.
-        declared: the declaration's path of it, below the pool; empty for none.
+        wire: the provider's path of the input.
+        python: the SDK's path of the input.
+        declared: the declaration's path of the input, below the pool; empty if it has none.
         unset: the cloud's default.
     """
 
@@ -45,23 +45,23 @@ class Fixed:
     unset: Any = None
 
     def is_within(self, paths: Collection[str]) -> bool:
-        """Check that it is at one of these paths of the provider, or below one."""
+        """Check that the input equals one of the provider's paths, or is below one."""
         return any(is_within(self.wire, path) for path in paths)
 
     @property
     def key(self) -> str:
-        """Its name among the component's inputs: the last step of its path."""
+        """Name among the component's inputs: the last segment of its path."""
         return self.wire.rpartition(".")[2]
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A change that the cloud would refuse, or that the provider would delete the pool for.
+    """A change that the cloud would reject, or that makes the provider delete the pool.
 
     Attributes:
         field: the changed input.
-        old: the pool's value; None for none.
-        new: the declared value; None for none.
+        old: the pool's value; None if unset.
+        new: the declared value; None if unset.
     """
 
     field: Fixed
@@ -78,10 +78,10 @@ class FixedInputs:
     """Immutable inputs of a cloud's node pools.
 
     Attributes:
-        cloud: the cloud, as a message calls it.
-        name: the component's input with the pool's name.
-        rows: every such input that Ebbtide sets.
-        implied: pairs of keys: inputs, and others that change with them and are therefore not reported.
+        cloud: the cloud's name in messages.
+        name: key of the component's input that has the pool's name.
+        rows: the immutable inputs that Ebbtide sets.
+        implied: pairs of keys: inputs, and inputs that change with them and are not reported.
         work_way: how to replace a work pool, with `{name}` and `{stack}` for the names.
         system_way: the same for the system pool.
     """
@@ -96,12 +96,12 @@ class FixedInputs:
     def kept(
         self, name: str, mode: str, inputs: Mapping[str, Any], ignored: Collection[str] = ()
     ) -> dict[str, Any]:
-        """Return the immutable inputs of a pool by key, which its component registers for `changes`.
+        """Return the immutable inputs of a pool by key; its component registers them for `changes`.
 
         Args:
             name: name of the pool.
             mode: `System` or `User`.
-            inputs: its inputs under the SDK's names; values may be outputs.
+            inputs: the pool's inputs under the SDK's names; values may be outputs.
             ignored: the provider's paths of inputs whose changes are ignored.
         """
         values = {row.key: value_at(inputs, row.python) for row in self.rows if not row.is_within(ignored)}
@@ -112,12 +112,12 @@ class FixedInputs:
         """Return the changes of a pool that the cloud cannot make.
 
         Args:
-            old_inputs: the pool's, by key.
-            new_inputs: the declared ones.
+            old_inputs: the deployed inputs, by key.
+            new_inputs: the declared inputs, by key.
 
         Returns:
-            Empty if the pool's name changes, since that is another pool. An unknown value counts as
-            unchanged.
+            The changes; none if the pool's name changes, since that is another pool. An unknown value counts
+            as unchanged.
         """
         if old_inputs.get(self.name) != new_inputs.get(self.name):
             return ()
@@ -149,7 +149,7 @@ class FixedInputs:
             )
 
     def refusing(self) -> pulumi.ResourceHookBinding:
-        """Return the hook `refuse`, bound to updates: one for a whole program and all its pools.
+        """Return the update hook of `refuse`: one for all pools of a program.
 
         A hook is registered with one engine, under a unique name. Without an engine there is none, and the
         SDK raises that error for the component itself.
@@ -171,9 +171,8 @@ class FixedInputs:
 _bindings: ContextVar[tuple[Any, dict[str, pulumi.ResourceHookBinding]]] = ContextVar(
     "bindings", default=(None, {})
 )
-"""The engine's client and the hooks that it knows, by cloud. They end with a run's context: a hook refers
-to every resource of its program.
-"""
+"""The engine's client and its registered hooks, by cloud. Their lifetime is the run's context, since a hook
+refers to every resource of its program."""
 
 
 def _differ(old: Any, new: Any) -> bool:
@@ -192,8 +191,8 @@ def _items(value: Any) -> list[Any]:
 
 
 def _comparable(value: Any) -> Any:
-    """Return a value so that equal ones compare equal: the order of a list and the case of a resource id do
-    not matter, and the engine has whole numbers as floats."""
+    """Normalize a value for comparison: the order of a list and the case of a resource id do not matter, and
+    the engine returns integers as floats."""
     if isinstance(value, Mapping):
         fields = cast("Mapping[str, Any]", value)
         return sorted((key, repr(_comparable(item))) for key, item in fields.items())

@@ -1,4 +1,4 @@
-"""Inputs as providers want them."""
+"""Inputs in the form that providers accept."""
 
 from collections.abc import Mapping
 from typing import TypeVar, cast
@@ -7,5 +7,5 @@ _Inputs = TypeVar("_Inputs", bound=Mapping[str, object])
 
 
 def given(inputs: _Inputs) -> _Inputs:
-    """Return the inputs that have a value: an omitted one reads better in a difference than null."""
+    """Return the inputs that have a value: a diff shows an omitted one more clearly than null."""
     return cast("_Inputs", {key: value for key, value in inputs.items() if value is not None})

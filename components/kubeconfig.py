@@ -1,4 +1,4 @@
-"""A kubeconfig without any credential in it, alike for both clouds."""
+"""A kubeconfig without credentials, for both clouds."""
 
 import json
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ def exec_kubeconfig(name: str, cluster: Mapping[str, object], plugin: Mapping[st
     Args:
         name: name of cluster, user and context.
         cluster: the control plane's `server`, and `certificate-authority-data` unless it is public.
-        plugin: the program, as in `exec`: `command`, `args`, `installHint` and so on.
+        plugin: the program, as in `exec`: `command`, `args`, `installHint`, etc.
     """
     called = {"apiVersion": "client.authentication.k8s.io/v1beta1", **plugin, "interactiveMode": "Never"}
     return json.dumps(

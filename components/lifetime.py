@@ -7,10 +7,10 @@ from ebbtide.model import Cluster, expiry
 
 
 class Lifetime(pulumi.ComponentResource):
-    """The time of the first `pulumi up`, kept in the stack's state, and the expiry that follows from it.
+    """The time of the first `pulumi up`, stored in the stack's state, and the expiry computed from it.
 
     A stash keeps its first value (pulumi 3.259, pkg/resource/deploy/builtins.go); the engine saves it before
-    it creates anything with the label. A preview reads no clock.
+    it creates anything with the label. A preview does not read the clock.
     """
 
     expires: pulumi.Output[str]
@@ -28,7 +28,7 @@ class Lifetime(pulumi.ComponentResource):
 
 
 def expires(name: str, declaration: Cluster, topology: pulumi.Resource) -> pulumi.Output[str] | None:
-    """Return the time of expiry of a topology; None for a permanent cluster."""
+    """Return a cluster's time of expiry; None for a permanent cluster."""
     if declaration.lifetime is None:
         return None
     inside = pulumi.ResourceOptions(parent=topology)

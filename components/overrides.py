@@ -11,8 +11,8 @@ def overridden(token: str, inputs: Mapping[str, Any], overrides: Mapping[str, An
 
     Args:
         token: type of the resource.
-        inputs: under Python's names.
-        overrides: under the engine's names, as declared.
+        inputs: under the SDK's names.
+        overrides: under the provider's names, as declared.
     """
     return _merged(inputs, _renamed(properties(token), overrides)) if overrides else dict(inputs)
 
@@ -20,14 +20,15 @@ def overridden(token: str, inputs: Mapping[str, Any], overrides: Mapping[str, An
 def overridden_item(
     token: str, name: str, inputs: Mapping[str, Any], overrides: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the same for an item of a list among the resource's inputs, as a pool inside an AKS cluster."""
+    """Return the same for an item of a list in the resource's inputs, such as an inline pool of an AKS
+    cluster."""
     if not overrides:
         return dict(inputs)
     return _merged(inputs, _renamed(properties_of(item_of(properties(token)[name].hint)), overrides))
 
 
 def _renamed(known: Mapping[str, Property], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Rename values to Python's names, which the SDK renames again; keys of maps are kept."""
+    """Rename values to the SDK's names, which it converts back; keys of maps are kept."""
     return {known[name].python: _value(known[name].hint, value) for name, value in values.items()}
 
 

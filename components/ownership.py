@@ -1,4 +1,4 @@
-"""Whose a resource is and when it expires, written on everything that is billed."""
+"""Labels with owner and expiry, set on every billed resource."""
 
 import re
 from collections.abc import Mapping
@@ -10,17 +10,17 @@ from ebbtide.model import Cluster
 from ebbtide.model.expiry import LABEL, label
 
 Labels: TypeAlias = Mapping[str, pulumi.Input[str]]
-"""Labels of the bill."""
+"""Billing labels."""
 
 
 def _label_value(text: str) -> str:
-    """Convert a text to a value that both Google Cloud labels and Azure tags accept: lower-case letters,
-    digits, `_` and `-`."""
+    """Convert a text to a value that is valid for both Google Cloud labels and Azure tags: lower-case
+    letters, digits, `_` and `-`."""
     return re.sub(r"[^a-z0-9_-]", "-", text.lower())[:63]
 
 
 def billing_labels(cluster: Cluster, expires: pulumi.Output[str] | None) -> Labels:
-    """Labels by which a bill is split and a forgotten cluster is found.
+    """Return labels for cost allocation and for finding forgotten clusters.
 
     Args:
         cluster: the declaration.

@@ -1,6 +1,6 @@
-"""Both ends of a program that deploys a cluster: the declaration it reads and the outputs it exports.
+"""Input and output of a program that deploys a cluster: its declaration and the stack's outputs.
 
-Neither loads a cloud's provider.
+It imports no cloud provider.
 """
 
 from collections.abc import Mapping
@@ -29,13 +29,13 @@ def declared(written: object, **defaults: Any) -> Cluster:
     """Validate a declaration and log its warnings.
 
     Args:
-        written: the declaration as YAML or JSON has it; `extends` names the file of another one. Without a
-            `name` the cluster is called `<project>-<stack>`.
-        defaults: fields that it may omit, such as `owner`; of an object (`cloud`), each of its fields.
+        written: the parsed YAML or JSON of the declaration; `extends` is the file of another declaration. The
+            default of `name` is `<project>-<stack>`.
+        defaults: values for omitted fields, such as `owner`; for an object (`cloud`), for each of its fields.
 
     Raises:
-        pulumi.RunError: the declaration has faults; all of them are in the message, with their positions
-            where the stack's file is found.
+        pulumi.RunError: the declaration is invalid; the message lists all errors, with their positions if the
+            stack's file is found.
     """
     try:
         name = f"{pulumi.get_project()}-{pulumi.get_stack()}"
@@ -52,9 +52,9 @@ def declared(written: object, **defaults: Any) -> Cluster:
 
 
 def outputs(declaration: Cluster, topology: Deployed) -> dict[str, pulumi.Input[object]]:
-    """Return the stack's outputs: `clusterName`, `kubeconfig` (a secret), `placementProfile`; of an
-    ephemeral cluster `expires`; on AKS also
-    `aksClusterInputs`, without which the next preview after a refresh shows work pools as removed."""
+    """Return the stack's outputs: `clusterName`, `kubeconfig` (a secret), `placementProfile`; for an
+    ephemeral cluster `expires`; on AKS also `aksClusterInputs`, without which the next preview after a
+    refresh shows work pools as removed."""
     return {
         "clusterName": topology.cluster_name,
         "kubeconfig": topology.kubeconfig,
@@ -65,8 +65,8 @@ def outputs(declaration: Cluster, topology: Deployed) -> dict[str, pulumi.Input[
 
 
 def _completed(written: object, defaults: Mapping[str, Any]) -> object:
-    """Complete a declaration with defaults of the stack; anything but a mapping is returned unchanged, as a
-    fault of its own."""
+    """Complete a declaration with the stack's defaults; anything but a mapping is returned unchanged, for
+    validation to report."""
     if not isinstance(written, Mapping):
         return written
     fields = cast("Mapping[str, Any]", written)

@@ -1,9 +1,9 @@
-"""Node pools that `ebbtide up` replaces without ending their work.
+"""Node pools that `ebbtide up` replaces without ending their workloads.
 
-For one run of the engine it adds `ebbtide:replacements` to the stack's configuration: for each pool, the
-replacement's name in the cloud, and the nodes and inputs that the pool has. In that run the program declares
-the pool as it is, without its autoscaler, and the replacement beside it. Both have the same labels and
-taints, so that queues and work accept the nodes of both.
+For one run of the engine, it adds `ebbtide:replacements` to the stack's configuration: for each pool, the
+replacement's name in the cloud, and the pool's node count and inputs. In that run, the program declares the
+pool unchanged, without its autoscaler, and the replacement in addition. Both have the same labels and taints,
+so that queues and workloads accept the nodes of both.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -23,9 +23,9 @@ class Replacement:
 
     Attributes:
         name: the replacement's name in the cloud.
-        nodes: the number of nodes that the replaced pool has.
-        inputs: inputs of the replaced pool's component. The engine keeps a component's inputs in the state,
-            whatever changes are ignored (run with pulumi 3.259), and they tell that it is replaced.
+        nodes: the node count of the replaced pool.
+        inputs: inputs of the replaced pool's component. The engine stores a component's inputs in the state,
+            regardless of ignored changes (tested with pulumi 3.259); they show that the pool is replaced.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Replacement:
 
 
 class _NodePoolArgs(Protocol):
-    """Arguments of either cloud's node pool: a dataclass with `cloud_name` and `replaced_by`, too."""
+    """Arguments of either cloud's node pool: a dataclass that also has `cloud_name` and `replaced_by`."""
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
@@ -52,16 +52,16 @@ def node_pools(
     pools: Iterable[_Args],
     opts: pulumi.ResourceOptions,
 ) -> dict[str, _NodePool]:
-    """Create the node pools of a cluster; a pool that this run replaces has its replacement beside it.
+    """Create the node pools of a cluster, and the replacements of the pools that this run replaces.
 
     Args:
         component: the cloud's component.
         name: prefix of the pools' resource names.
         pools: the arguments of each pool.
-        opts: of each pool.
+        opts: options of each pool.
 
     Returns:
-        The pools by their declared names; of a replaced pool its replacement.
+        The pools by declared name; for a replaced pool, its replacement.
     """
     configured: Mapping[str, Mapping[str, Any]] = pulumi.Config(NAMESPACE).get_object(CONFIG) or {}
     created: dict[str, _NodePool] = {}
@@ -84,5 +84,5 @@ def drain_input(pool: Pool) -> dict[str, Any]:
 
 
 def all_but(token: str, kept: frozenset[str]) -> list[str]:
-    """Return the inputs of a resource type without some of them, for `ignore_changes`."""
+    """Return the inputs of a resource type except some, for `ignore_changes`."""
     return sorted(properties(token).keys() - kept)

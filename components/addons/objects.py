@@ -7,7 +7,8 @@ Object = dict[str, Any]
 """A Kubernetes object, as in its manifest."""
 
 Patch = Callable[[Object], Object]
-"""Return the patched object; any other object is returned unchanged. The argument is never modified."""
+"""Function that returns a patched object; it returns objects that it does not concern unchanged, and never
+modifies its argument."""
 
 _WITH_PODS = ("Deployment", "StatefulSet", "Job")
 

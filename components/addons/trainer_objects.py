@@ -74,8 +74,8 @@ def _jobset_listening(manifest: Object) -> Object:
 
 
 def _secured(manifest: Object) -> Object:
-    """Apply the security settings of Jobs to a runtime's pods: see `ebbtide.workloads.security`. Trainer's
-    own pods need no Kubernetes API access, except those with a service account."""
+    """Apply the security settings of Jobs to a runtime's pods: see `ebbtide.workloads.security`. Pods of
+    Trainer's own runtimes need no Kubernetes API access, except those with a service account."""
     if kind_of(manifest) != "ClusterTrainingRuntime":
         return manifest
     path = ("spec", "template", "spec", "replicatedJobs")

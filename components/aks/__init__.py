@@ -1,4 +1,4 @@
-"""AKS: network, identity, cluster, node pools, and the whole as one component."""
+"""AKS: network, identity, cluster, node pools, and a component for all of them."""
 
 from .backing import backing
 from .cluster import Cluster, ClusterArgs

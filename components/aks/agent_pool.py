@@ -1,5 +1,4 @@
-"""From a declared pool to the inputs of an AKS agent pool, alike for one of its own and one inside the
-cluster."""
+"""Inputs of an AKS agent pool from a declared pool, for separate pools and for the cluster's inline pool."""
 
 from typing import NotRequired, TypedDict, assert_never
 
@@ -17,7 +16,7 @@ _DISKS = {"managed": "Managed", "ephemeral": "Ephemeral"}
 
 
 class PoolInputs(TypedDict):
-    """Inputs that `AgentPool` and the cluster's inline pools have in common, under the SDK's names."""
+    """Inputs that `AgentPool` and the cluster's inline pools share, under the SDK's names."""
 
     mode: str
     type: str
@@ -69,8 +68,8 @@ def pool_inputs(pool: Pool, site: Site, *, subnet: pulumi.Input[str] | None, lab
     Args:
         pool: the declaration, complete.
         site: the cluster around it.
-        subnet: resource id of the nodes' subnet; None for AKS' own.
-        labels: labels of the bill, which Azure calls tags.
+        subnet: resource id of the nodes' subnet; None for AKS's own.
+        labels: billing labels, which Azure calls tags.
     """
     derived = marks(pool, site.cloud)
     inputs: PoolInputs = {
@@ -104,10 +103,10 @@ def pool_inputs(pool: Pool, site: Site, *, subnet: pulumi.Input[str] | None, lab
 def _count(pool: Pool) -> _CountInputs:
     """Return limits for the autoscaler, or a fixed count; never both.
 
-    An update is a PUT of the whole pool: a count in it would take away the nodes that the autoscaler has
-    added. Without one, AKS keeps its count and starts with the minimum, also in the cluster's own
-    list (Azure/AKS#1627, 2020-05; Azure/ARO-HCP#3659, 2025-12, removes it from an inline system pool). That
-    azurerm always sends one dates from a client that required it (terraform-provider-azurerm#6094).
+    An update is a PUT of the whole pool: with a count, it would remove the nodes that the autoscaler has
+    added. Without one, AKS keeps the current count and starts with the minimum, also for inline pools
+    (Azure/AKS#1627, 2020-05; Azure/ARO-HCP#3659, 2025-12, removes it from an inline system pool). azurerm
+    always sends a count because an earlier client required it (terraform-provider-azurerm#6094).
     """
     if pool.nodes.count is not None:
         return {"enable_auto_scaling": False, "count": pool.nodes.count}
@@ -123,7 +122,7 @@ def _capacity(pool: Pool) -> _CapacityInputs:
     """Return the inputs of the capacity type; priority and price are immutable.
 
     Raises:
-        ValueError: a capacity type of GKE, which the rules refuse.
+        ValueError: the capacity type exists only on GKE; the rules reject it earlier.
     """
     match pool.capacity:
         case OnDemand():
@@ -131,8 +130,8 @@ def _capacity(pool: Pool) -> _CapacityInputs:
         case Spot(eviction_policy=policy, max_price=price):
             return {
                 "scale_set_priority": "Spot",
-                # A deallocated machine still counts against the quota, and its pool is not given up for
-                # another (Azure/AKS#5589).
+                # A deallocated machine still counts against the quota, and the autoscaler does not fall back
+                # from its pool to another (Azure/AKS#5589).
                 "scale_set_eviction_policy": policy or "Delete",
                 "spot_max_price": -1 if price is None else price,
             }
@@ -145,15 +144,16 @@ def _capacity(pool: Pool) -> _CapacityInputs:
 
 
 def _driver(pool: Pool) -> containerservice.GPUProfileArgsDict | None:
-    """Check that AKS installs the NVIDIA driver on the nodes. The device plugin is always an add-on's."""
+    """Return the GPU profile: whether AKS installs the NVIDIA driver. The device plugin is always an
+    add-on."""
     if pool.accelerator is None:
         return None
     return {"driver": "None" if pool.accelerator.driver == "none" else "Install"}
 
 
 def _upgrade(pool: Pool) -> containerservice.AgentPoolUpgradeSettingsArgsDict | None:
-    """Return the upgrade settings; none for spot, which has no surge: declared, it would show as a permanent
-    change (terraform-provider-azurerm#29318)."""
+    """Return the upgrade settings; None for spot, which has no surge: a declared surge would appear as a
+    change in every preview (terraform-provider-azurerm#29318)."""
     if pool.upgrade is None or isinstance(pool.capacity, Spot):
         return None
     surge, unavailable = pool.upgrade.max_surge, pool.upgrade.max_unavailable

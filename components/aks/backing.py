@@ -34,9 +34,9 @@ def _issuer(declaration: Declaration, topology: Topology) -> pulumi.Output[str]:
 
 
 def _kubelet(declaration: Declaration, topology: Topology) -> pulumi.Output[str]:
-    """Object id of the identity that the cluster's nodes pull images with."""
+    """Return the object id of the identity with which the cluster's nodes pull images."""
     if topology.cluster is not None:
-        # AKS gives every cluster of ours such an identity; only a unit test's mocks return none.
+        # AKS gives every created cluster such an identity; only a unit test's mocks return none.
         return topology.cluster.resource.identity_profile.apply(
             lambda profile: _object_id(profile) if profile else ""
         )

@@ -1,4 +1,4 @@
-"""The cluster itself: control plane, and the system pool that AKS makes with it."""
+"""The cluster: its control plane, and the system pool that AKS creates with it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -31,14 +31,14 @@ class ClusterArgs:
 
     Attributes:
         declaration: the whole declaration; name, system pool, version, access, owner and lifetime are read
-        from it.
+            from it.
         cloud: its cloud.
-        resource_group: name of the resource group to make it in.
+        resource_group: name of the cluster's resource group.
         subnet: resource id of the nodes' subnet.
         identity: resource id of the control plane's identity.
-        addon_profiles: AKS's own add-ons, as Container insights.
+        addon_profiles: AKS's own add-ons, such as Container insights.
         expires: time of expiry; None for a permanent cluster.
-        depends_on: that identity's grants.
+        depends_on: the identity's grants.
     """
 
     declaration: Declaration
@@ -56,8 +56,8 @@ class ClusterArgs:
 class _Identity(containerservice.outputs.ManagedClusterIdentityResponse):
     """The cluster's identity as an output, whose user-assigned identities may also be a list.
 
-    To the SDK they are a list as an input and a mapping as an output, and it raises an AssertionError for
-    what unit tests' mocks echo (pulumi-azure-native#2514, open since 2023-06; azure-native 3.29.0).
+    In the SDK they are a list as an input and a mapping as an output, and it fails with an AssertionError on the
+    inputs that unit tests' mocks echo (pulumi-azure-native#2514, open since 2023-06; azure-native 3.29.0).
     """
 
     @property
@@ -67,28 +67,27 @@ class _Identity(containerservice.outputs.ManagedClusterIdentityResponse):
 
 
 class _ManagedCluster(containerservice.ManagedCluster):
-    """The SDK's cluster with that identity."""
+    """The SDK's cluster with the corrected identity output."""
 
     @property
     @pulumi.getter
     def identity(self) -> pulumi.Output[_Identity | None]:
-        return pulumi.get(self, "identity")  # pyright: ignore[reportUnknownMemberType] - the SDK's has no types
+        return pulumi.get(self, "identity")  # pyright: ignore[reportUnknownMemberType] - no types in the SDK
 
 
 class Cluster(pulumi.ComponentResource):
     """An AKS cluster with Entra ID as its only login: no local accounts, no run command.
 
-    Its inline list of pools holds exactly the system pool: AKS requires one at creation, and declaring
-    it twice would give it two owners. A permanent cluster is protected against deletion,
-    an ephemeral one never.
+    Its inline list of pools has only the system pool: AKS requires one at creation, and declaring it twice
+    would give it two owners. A permanent cluster is protected against deletion, an ephemeral one is not.
 
     Administrators have the role Azure Kubernetes Service RBAC Cluster Admin on the cluster. Declared groups
-    are its admin groups as well: that is a Kubernetes binding, in force at once, where a role assignment
-    takes up to five minutes, and AKS asks both (azure-aks-docs, concepts-cluster-authorization, 2026-04;
-    entra-id-authorization, 2026-08; issue #257 there). The role is the one that can be audited, that
-    fetches the kubeconfig, and that a single user or service principal can have. Both follow the same
-    declaration. If none is declared, the deployer is the administrator, so that two who take turns
-    replace one another: declare a group then.
+    are also its admin groups: a Kubernetes binding is effective immediately, whereas a role assignment takes
+    up to five minutes, and AKS checks both (azure-aks-docs, concepts-cluster-authorization, 2026-04;
+    entra-id-authorization, 2026-08; issue #257 there). The role can be audited, permits fetching the
+    kubeconfig, and can be assigned to a single user or service principal. Both follow from the same
+    declaration. By default the deployer is the administrator, so that alternating deployers replace one
+    another: declare a group then.
 
     Raises:
         ValueError: the declaration has no system pool.
@@ -98,9 +97,9 @@ class Cluster(pulumi.ComponentResource):
     """The escape hatch: the provider's resource."""
     cluster_name: pulumi.Output[str]
     deployed_inputs: pulumi.Output[str]
-    """Fingerprint of the cluster's inputs, once they are deployed: the stack's output `aksClusterInputs`."""
+    """Fingerprint of the cluster's inputs, known after deployment: the stack's output `aksClusterInputs`."""
     administrators: tuple[pulumi.Resource, ...]
-    """The administrators' role assignments: what anything inside the cluster has to wait for."""
+    """The administrators' role assignments: prerequisites of everything inside the cluster."""
 
     def __init__(self, name: str, args: ClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         declaration, cloud = args.declaration, args.cloud
@@ -148,7 +147,7 @@ def _inputs(args: ClusterArgs, pool: Mapping[str, Any]) -> dict[str, Any]:
         "resource_group_name": args.resource_group,
         "location": cloud.location,
         "sku": {"name": "Base", "tier": cloud.tier.capitalize()},
-        # A prefix of host names: a cluster's name may have an underscore, a host's may not.
+        # A prefix of host names: a cluster's name may contain an underscore, a host name may not.
         "dns_prefix": fitting(declaration.name.replace("_", "-"), DNS_PREFIX),
         "kubernetes_version": cloud.kubernetes_version,
         "auto_upgrade_profile": _upgrades(cloud),
@@ -177,8 +176,9 @@ def _inputs(args: ClusterArgs, pool: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _security(cloud: Aks) -> containerservice.ManagedClusterSecurityProfileArgsDict:
-    """Identities for pods, and the key that Secrets are encrypted with. A vault without public access needs
-    an API server in the virtual network (azure-aks-docs, use-kms-etcd-encryption, 2025-12)."""
+    """Return the security profile: pods' identities, and the key that encrypts Secrets. A key vault without
+    public access needs an API server in the virtual network (azure-aks-docs, use-kms-etcd-encryption,
+    2025-12)."""
     profile: containerservice.ManagedClusterSecurityProfileArgsDict = {"workload_identity": {"enabled": True}}
     if cloud.keys.secrets is None:
         return profile
@@ -192,7 +192,7 @@ def _security(cloud: Aks) -> containerservice.ManagedClusterSecurityProfileArgsD
 def _access(cloud: Aks) -> containerservice.ManagedClusterAPIServerAccessProfileArgsDict:
     """Return the access profile of the API server. A private one without a private zone needs its public
     name, which resolves to the private address (azure-aks-docs, private-clusters, 2026-08)."""
-    # It would go round those ranges, and into the network of a private cluster.
+    # It would bypass those ranges, and give access to the network of a private cluster.
     access: containerservice.ManagedClusterAPIServerAccessProfileArgsDict = {"disable_run_command": True}
     if cloud.access.private:
         zone = cloud.access.private_dns_zone
@@ -202,7 +202,7 @@ def _access(cloud: Aks) -> containerservice.ManagedClusterAPIServerAccessProfile
             "private_dns_zone": zone,
             "enable_private_cluster_public_fqdn": zone == PUBLIC_NAME,
         }
-    # Sent when empty, too: an omitted list leaves the old one in force.
+    # Sent even if empty: an omitted list leaves the old one in force.
     return {**access, "authorized_ip_ranges": list(cloud.access.networks)}
 
 
@@ -210,17 +210,17 @@ def _autoscaler(
     declaration: Declaration, consolidation: AksConsolidation
 ) -> containerservice.ManagedClusterPropertiesAutoScalerProfileArgsDict:
     return {
-        # Where several pools would do, the one that is left least empty; or the preferred one, where a queue
-        # falls back. `priority` reads a ConfigMap in the cluster, and picks at random without it.
+        # Of several suitable pools, `least-waste` selects the one with the least idle capacity. `priority`,
+        # for queues with a fallback, reads a ConfigMap in the cluster, and selects at random without it.
         "expander": "priority" if queues_falling_back(declaration) else "least-waste",
-        # AKS's own default where none is declared, since the idle bill depends on it.
+        # AKS's default is declared explicitly, since the idle cost depends on it.
         "scale_down_unneeded_time": f"{consolidation.delay_minutes}m",
         **_after_add(consolidation),
-        # A kube-system pod that has strayed onto a work node would otherwise keep it alive: AKS's default is
-        # `true` (azure-aks-docs, cluster-autoscaler). Work pools are tainted, so what strays there is what
-        # tolerates everything, and those that must not move have a disruption budget.
+        # Otherwise a kube-system pod on a work node blocks its removal: AKS's default is `true`
+        # (azure-aks-docs, cluster-autoscaler). Work pools are tainted, so only pods that tolerate everything
+        # run there, and those that must not be evicted have a disruption budget.
         "skip_nodes_with_system_pods": "false",
-        # DaemonSets run on every node, needed or not, and are a large share of a small one.
+        # DaemonSets run on every node, and are a large share of a small one.
         "ignore_daemonsets_utilization": True,
     }
 
@@ -234,8 +234,8 @@ def _after_add(
 
 
 def _storage(declaration: Declaration) -> containerservice.ManagedClusterStorageProfileArgsDict:
-    """Drivers for disks and files, which are AKS's own defaults; that for buckets, a DaemonSet on every node,
-    where a team mounts one."""
+    """Return the CSI drivers: AKS's defaults for disks and files; the one for buckets, a DaemonSet on every
+    node, only if a team mounts one."""
     mounts = any(team.volume is not None and team.volume.kind == "bucket" for team in declaration.teams)
     return {
         "disk_csi_driver": {"enabled": True},
@@ -256,15 +256,14 @@ def _addon_profiles(
 
 
 def _upgrades(cloud: Aks) -> containerservice.ManagedClusterAutoUpgradeProfileArgsDict:
-    """Kubernetes versions by the declared channel; node images weekly, but never on a cluster that is to
-    stay as it is."""
+    """Return the upgrade channels: the declared one for Kubernetes versions; for node images weekly, or never
+    if the declared channel is `none`."""
     images = "None" if cloud.upgrade_channel == "none" else "NodeImage"
     return {"upgrade_channel": cloud.upgrade_channel, "node_os_upgrade_channel": images}
 
 
 def _network(cloud: Aks) -> containerservice.ContainerServiceNetworkProfileArgsDict:
-    """Azure CNI Overlay with Cilium, as AKS Automatic has it; nodes go out through a Standard load
-    balancer."""
+    """Azure CNI Overlay with Cilium, as in AKS Automatic; egress is through a Standard load balancer."""
     return {
         "network_plugin": "azure",
         "network_plugin_mode": "overlay",
@@ -279,14 +278,14 @@ def _network(cloud: Aks) -> containerservice.ContainerServiceNetworkProfileArgsD
 
 
 def _dns_address(services: str) -> str:
-    """Return the tenth address of the services' range, as in AKS's own default; of a smaller range the last
-    but one. Never the first, which the API server has."""
+    """Return the tenth address of the services' range, as in AKS's default; in a smaller range, the last but
+    one. Never the first, which is the API server's."""
     addresses = ip_network(services)
     return str(addresses[min(10, addresses.num_addresses - 2)])
 
 
 def _administrators(name: str, cloud: Aks, cluster: Cluster) -> tuple[pulumi.Resource, ...]:
-    """Return the role assignments of the declared groups, or of the deployer, a user or a service
+    """Return the role assignments of the declared groups or, by default, of the deployer, a user or a service
     principal."""
     role = roles.definition(cloud.subscription, roles.AKS_RBAC_CLUSTER_ADMIN)
     if not cloud.access.admins:

@@ -1,4 +1,4 @@
-"""An AKS cluster with everything that is declared to run on it."""
+"""An AKS cluster and everything that is declared to run on it."""
 
 import pulumi
 import pulumi_azure_native as azure_native
@@ -13,11 +13,11 @@ from .topology import Topology
 
 
 def deploy(declaration: Declaration, provider: azure_native.Provider) -> Topology:
-    """Create the cluster's topology and, where any is declared, its add-ons, queues and teams.
+    """Create the cluster's topology and its declared add-ons, queues and teams.
 
     Args:
         declaration: the whole declaration.
-        provider: as `provider` makes it, or one of the program's own.
+        provider: the result of `provider`, or the program's own provider.
 
     Raises:
         pulumi.RunError: the declaration is for another cloud.
@@ -40,5 +40,5 @@ def deploy(declaration: Declaration, provider: azure_native.Provider) -> Topolog
 
 
 def _last(identity: str) -> str:
-    """Return the last segment of an id, which a preview of an update knows; of outputs it knows none."""
+    """Return the last segment of an id, which is known in the preview of an update, unlike outputs."""
     return identity.rpartition("/")[2]

@@ -1,4 +1,4 @@
-"""The control plane's own identity."""
+"""The control plane's identity."""
 
 from dataclasses import dataclass, field
 
@@ -19,13 +19,12 @@ class IdentityArgs:
         name: its name in its resource group.
         resource_group: name of that group.
         location: region.
-        subscription: subscription id, whose role definitions are referred to.
+        subscription: subscription id, part of the ids of role definitions.
         subnet: resource id of the nodes' subnet.
-        reservations: resource ids of capacity reservation groups that pools take their machines from.
-        dns_zone: resource id of the private DNS zone that a private cluster has its name in, where it is not
-        AKS's.
+        reservations: resource ids of the pools' capacity reservation groups.
+        dns_zone: resource id of the declared private DNS zone of a private cluster, if any.
         keys: declared keys.
-        labels: labels of the bill.
+        labels: billing labels.
     """
 
     name: str
@@ -40,15 +39,15 @@ class IdentityArgs:
 
 
 class Identity(pulumi.ComponentResource):
-    """A user-assigned identity for the control plane, with its grants made before the cluster is.
+    """A user-assigned identity for the control plane, with grants that are created before the cluster.
 
-    The cluster's own, system-assigned identity would come into being with the cluster, too late to be
-    granted the subnet that the cluster is made in. Grants: Network Contributor on the subnet
-    (azure-aks-docs, concepts-network-cni-overview, 2026), and for a pool on reserved capacity Contributor
-    on the resource group of the reservations (use-capacity-reservation-groups, 2026-05; that page allows an
-    hour for it to take effect). For a declared private DNS zone: Private DNS Zone Contributor on
-    it, and Network Contributor on the network (private-clusters, 2026-08). For a key of Secrets Key Vault
-    Crypto User on its vault (use-kms-etcd-encryption, 2025-12), and for a disk encryption set Reader on it
+    A system-assigned identity is created with the cluster, too late for the grant on the cluster's subnet.
+    Grants: Network Contributor on the subnet (azure-aks-docs, concepts-network-cni-overview, 2026), and for a
+    pool on reserved capacity, Contributor on the resource group of the reservations
+    (use-capacity-reservation-groups, 2026-05; effective after up to an hour, according to that page). For a
+    declared private DNS zone: Private DNS Zone Contributor on it, and Network Contributor on the network
+    (private-clusters, 2026-08). For a key that encrypts Secrets: Key Vault Crypto User on its vault
+    (use-kms-etcd-encryption, 2025-12). For a disk encryption set: Reader on it
     (azure-disk-customer-managed-keys, 2024-02).
     """
 
@@ -75,7 +74,7 @@ class Identity(pulumi.ComponentResource):
             for group in reservation_groups(args.reservations)
         ]
         if args.dns_zone is not None:
-            # It links the zone to the network, whose id is that of the subnet without its last two parts.
+            # AKS links the zone to the network, whose id is the subnet's without its last two segments.
             vnet = pulumi.Output.from_input(args.subnet).apply(
                 lambda subnet: subnet.partition("/subnets/")[0]
             )
@@ -103,9 +102,9 @@ class Identity(pulumi.ComponentResource):
 
 
 def reservation_groups(reservations: tuple[str, ...]) -> list[str]:
-    """Resource ids of the resource groups that capacity reservation groups are in, each once.
+    """Return the distinct resource groups of capacity reservation groups, as resource ids.
 
-    One that is no resource id has none; what AKS makes of it is AKS's to say.
+    A malformed resource id is skipped; AKS reports it.
     """
     groups = (reservation.partition("/providers/")[0] for reservation in reservations)
     return list(dict.fromkeys(group for group in groups if "/resourceGroups/" in group))

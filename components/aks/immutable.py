@@ -1,12 +1,12 @@
 """Immutable properties of AKS node pools.
 
 Sources: azure-aks-docs `resize-node-pool` (2025-08), `use-system-pools` (2026-04), `spot-node-pool`,
-`use-capacity-reservation-groups` (2026-05); the properties that terraform-provider-azurerm makes a pool
-anew for (`kubernetes_cluster_node_pool_resource.go`, 2026-08) and that cluster-api-provider-azure refuses
-to change (`azuremanagedmachinepool_webhook.go`); the error is `PropertyChangeNotAllowed`
-(pulumi-azure-native#959). Changing the machine, the reservation or the zones in place is in preview for
-some pools, with other API versions than azure-native 3.29 speaks. Node image, labels, taints, limits,
-version, mode and upgrade settings can change.
+`use-capacity-reservation-groups` (2026-05); the properties whose change makes terraform-provider-azurerm
+replace a pool (`kubernetes_cluster_node_pool_resource.go`, 2026-08) and that cluster-api-provider-azure
+rejects (`azuremanagedmachinepool_webhook.go`); the error is `PropertyChangeNotAllowed`
+(pulumi-azure-native#959). Changing the machine, the reservation or the zones in place is in preview for some
+pools, with API versions that azure-native 3.29 does not use. Node image, labels, taints, limits, version,
+mode and upgrade settings can change.
 """
 
 from typing import Final
@@ -47,13 +47,13 @@ POOLS: Final = FixedInputs(
     cloud="AKS",
     name="agentPoolName",
     rows=_ROWS,
-    # What a pool has only while it is on spot.
+    # Properties of a pool that exist only for spot.
     implied=((("scaleSetPriority",), ("scaleSetEvictionPolicy", "spotMaxPrice")),),
     work_way=NEW_POOL_BESIDE,
     system_way="Make a second system pool of the new kind (`az aks nodepool add --mode System --name NEW "
     "...`: AKS adds none through the cluster), declare the system pool as NEW, and after the update "
     "remove the old one (`az aks nodepool delete --name {name} ...`).",
 )
-"""Immutable inputs of a node pool. With azure-native 3.29 a change of the machine is a replacement, which
-deletes the pool first; everything else it sends, and AKS answers PropertyChangeNotAllowed
+"""Immutable inputs of a node pool. In azure-native 3.29 a change of the machine is a replacement, which
+deletes the pool first; it sends any other change, and AKS responds with PropertyChangeNotAllowed
 (`provider/pkg/gen/replacement.go`, `provider.go`)."""

@@ -15,13 +15,13 @@ _SERVER = "6dae42f8-4368-4678-94ff-3960e28e3630"
 kubelogin-authentication, 2026)."""
 
 PUBLIC_NAME = "none"
-"""The private DNS zone of a private cluster that has no such zone, and so is reached by its public name."""
+"""Value for the private DNS zone of a private cluster without one, which is reached by its public name."""
 
 _INSTALL_HINT = "Install kubelogin: az aks install-cli, or https://azure.github.io/kubelogin/install.html"
 
 
 class CredentialsError(ValueError):
-    """The response of the credentials call is no kubeconfig; the message names the missing part, without
+    """The response of the credentials call is not a kubeconfig; the message names the missing part, without
     content."""
 
 
@@ -40,21 +40,21 @@ def _encoded(credentials: containerservice.ListManagedClusterUserCredentialsResu
 
 
 def server_and_authority(encoded: str) -> tuple[str, str]:
-    """Return the URL of the API server, and its certificate authority.
+    """Return the URL of the API server and its certificate authority.
 
-    Nothing else is taken over: the user in it signs in through a browser, which no CI job has.
+    Its user is not used: it signs in through a browser, which a CI job does not have.
 
     Args:
-        encoded: a kubeconfig, YAML in base64, as `listClusterUserCredential` gives it.
+        encoded: a kubeconfig, YAML in base64, as `listClusterUserCredential` returns it.
 
     Returns:
         The server's URL, and its authority's certificate in base64.
 
     Raises:
-        CredentialsError: it is no kubeconfig, or has no server.
+        CredentialsError: it is not a kubeconfig, or has no server.
     """
     try:
-        # The C loader reads it ten times as fast, and exists wherever PyYAML is installed from a wheel.
+        # The C loader is ten times as fast, and is part of PyYAML's wheels.
         kubeconfig: Any = yaml.load(base64.b64decode(encoded), getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
         cluster = kubeconfig["clusters"][0]["cluster"]
         return str(cluster["server"]), str(cluster["certificate-authority-data"])
@@ -71,7 +71,7 @@ def kubeconfig_text(cluster: str, server: str, authority: str, login: str) -> st
     Args:
         cluster: name of cluster, user and context.
         server: URL of the API server.
-        authority: certificate of its authority, base64.
+        authority: certificate of its authority, in base64.
         login: kubelogin's source of tokens: `azurecli` or `workloadidentity`.
     """
     return exec_kubeconfig(
@@ -99,15 +99,14 @@ def kubeconfig(
     zone: str | None = None,
     opts: pulumi.InvokeOutputOptions,
 ) -> pulumi.Output[str]:
-    """Return the kubeconfig of a cluster, a secret: server and authority from the credentials call, the rest
-    from here.
+    """Return the kubeconfig of a cluster, a secret, with server and authority from the credentials call.
 
     Args:
         cluster: name of the cluster.
-        resource_group: name of the resource group that it is in.
+        resource_group: name of the cluster's resource group.
         login: kubelogin's source of tokens.
         zone: private DNS zone of a private cluster that the stack created.
-        opts: for the credentials call; depends on the cluster if the stack created it.
+        opts: options of the credentials call; it depends on the cluster if the stack created it.
     """
     credentials = containerservice.list_managed_cluster_user_credentials_output(
         resource_group_name=resource_group,

@@ -8,7 +8,7 @@ from pulumi_azure_native import containerservice
 from ebbtide.model.maintenance import DAYS, Maintenance
 
 _SCHEDULES = ("aksManagedAutoUpgradeSchedule", "aksManagedNodeOSUpgradeSchedule")
-"""Names of the configurations that AKS goes by: of Kubernetes versions, and of node images."""
+"""Names of AKS's maintenance configurations for Kubernetes versions and for node images."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +18,7 @@ class MaintenanceSchedulesArgs:
     Attributes:
         maintenance: the declared window and exclusions.
         cluster: name of the cluster.
-        resource_group: name of the resource group that it is in.
+        resource_group: name of the cluster's resource group.
         deleted_with: the cluster.
     """
 
@@ -29,8 +29,8 @@ class MaintenanceSchedulesArgs:
 
 
 class MaintenanceSchedules(pulumi.ComponentResource):
-    """The same window for upgrades of Kubernetes and of node images; which there are is the channel's
-    (azure-aks-docs, planned-maintenance, 2025-12)."""
+    """The same window for upgrades of Kubernetes and of node images; the channels determine which upgrades
+    there are (azure-aks-docs, planned-maintenance, 2025-12)."""
 
     def __init__(
         self, name: str, args: MaintenanceSchedulesArgs, opts: pulumi.ResourceOptions | None = None

@@ -28,12 +28,12 @@ class MembersArgs:
 
 
 class Members(pulumi.ComponentResource):
-    """A role assignment for each member of any team, once, however many teams they are in, on this cluster
-    alone: Azure Kubernetes Service Cluster User Role, by which the kubeconfig is fetched. What one may do
-    inside is the namespace's role. A user who is declared by name has none: Azure assigns to object ids.
+    """One role assignment for each member of any team, on this cluster only: Azure Kubernetes Service Cluster
+    User Role, which permits fetching the kubeconfig. Permissions inside the cluster come from the namespace's
+    role. A user declared by name gets no assignment: Azure assigns roles only to object ids.
 
-    Only for a cluster that knows Entra ID, as ours does: on any other that role makes an administrator
-    (azure-aks-docs, control-kubeconfig-access, 2023-03).
+    Only for a cluster with Entra ID, which a created cluster always has: on any other, this role grants
+    administrator access (azure-aks-docs, control-kubeconfig-access, 2023-03).
     """
 
     def __init__(self, name: str, args: MembersArgs, opts: pulumi.ResourceOptions | None = None) -> None:
@@ -44,7 +44,7 @@ class Members(pulumi.ComponentResource):
                 scope=args.cluster,
                 role_definition_id=roles.definition(args.cloud.subscription, roles.AKS_CLUSTER_USER),
                 principal_id=member,
-                # A group, or a user of another tenant.
+                # The member may be a group, or a user of another tenant.
                 opts=pulumi.ResourceOptions(parent=self, transformations=[roles.for_anyone]),
             )
         self.register_outputs({})

@@ -1,4 +1,4 @@
-"""The network that a cluster's nodes stand in."""
+"""The network of a cluster's nodes."""
 
 from dataclasses import dataclass
 
@@ -22,8 +22,8 @@ class NetworkArgs:
         resource_group: name of the resource group.
         location: region.
         network: range of the nodes, or the existing subnet.
-        storage: whether storage accounts that are closed to other networks are reached from it.
-        labels: labels of the bill.
+        storage: whether the nodes need access to storage accounts that deny other networks.
+        labels: billing labels.
     """
 
     name: str
@@ -35,11 +35,10 @@ class NetworkArgs:
 
 
 class Network(pulumi.ComponentResource):
-    """A virtual network with one subnet for nodes; pods have an overlay of their own.
+    """A virtual network with one subnet for nodes; pods use an overlay network.
 
-    Network and subnet are two resources: declared inside the network, a subnet that something else adds
-    would be removed by the next update. Nothing is billed. An existing subnet is used, and
-    nothing is created.
+    Network and subnet are two resources: if subnets were declared inside the network, the next update would
+    remove any that something else adds. Neither is billed. For an existing subnet, nothing is created.
     """
 
     subnet: pulumi.Output[str]
@@ -58,7 +57,7 @@ def _own(name: str, args: NetworkArgs, parent: Network) -> "network.Subnet":
     """Create the network and its subnet, without Azure's default outbound access.
 
     AKS made its own subnets private in 2026, when Azure retired that access (azure-aks-docs,
-    vm-default-outbound-access-retirement, 2026-01): nodes go out through the cluster's load balancer.
+    vm-default-outbound-access-retirement, 2026-01): egress is through the cluster's load balancer.
     """
     vnet = network.VirtualNetwork(
         f"{name}-vnet",

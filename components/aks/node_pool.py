@@ -1,4 +1,4 @@
-"""One node pool, from its declaration."""
+"""One node pool and its declaration."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -27,17 +27,17 @@ class NodePoolArgs:
     """Arguments of a node pool.
 
     Attributes:
-        pool: the declaration, completed here.
-        site: its surroundings, which the rules read.
+        pool: the declared pool; the component fills in its defaults.
+        site: the cluster around it, for validation.
         cluster: name of the cluster.
-        resource_group: name of the resource group that the cluster is in.
+        resource_group: name of the cluster's resource group.
         subnet: resource id of the nodes' subnet. Default: the cluster's.
-        labels: labels of the bill, which Azure calls tags.
+        labels: billing labels, which Azure calls tags.
         deleted_with: the cluster, if its deletion deletes the pool.
         depends_on: the prerequisites of a node: the grants of the cluster's identity.
         cloud_name: name in the cloud when the pool is created. Default: the pool's.
         replaced_by: the replacement, to keep the pool as it is, without its autoscaler (see `rolling`).
-        Default: the pool is as declared.
+            Default: the pool is as declared.
     """
 
     pool: Pool
@@ -53,15 +53,15 @@ class NodePoolArgs:
 
 
 class NodePool(pulumi.ComponentResource):
-    """An AKS agent pool of any capacity kind, usable alone.
+    """An AKS agent pool of any capacity type, usable on its own.
 
-    Its spot label and taint are declared, though AKS adds them by itself: without them, the next preview
-    would remove them. There is no count while the autoscaler sets it. A property that AKS cannot change on an
-    existing pool is this component's own input, so that changing it is refused in the preview (see
-    `fixed_inputs`); a new name creates a new pool before the old one is deleted.
+    Its spot label and taint are declared, although AKS adds them: otherwise the next preview would remove
+    them. There is no count while the autoscaler sets it. A property that AKS cannot change on an existing
+    pool is also an input of this component, so that the preview refuses a change of it (see `fixed_inputs`);
+    a new name creates a new pool before the old one is deleted.
 
     Raises:
-        pulumi.InputPropertiesError: the pool breaks a rule of AKS; every fault is named.
+        pulumi.InputPropertiesError: the pool breaks a rule of AKS; every error is listed.
     """
 
     resource: containerservice.AgentPool
@@ -104,10 +104,10 @@ class NodePool(pulumi.ComponentResource):
                 parent=self,
                 deleted_with=args.deleted_with,
                 depends_on=args.depends_on,
-                # The provider would delete the old pool first. Made first, one of the same name is refused,
-                # and nothing is lost.
+                # The provider would delete the old pool first. If the new one is created first, one of the
+                # same name is refused, and nothing is lost.
                 delete_before_replace=False,
-                # A pool that `ebbtide up` has replaced keeps the name of its replacement.
+                # A pool that `ebbtide up` has replaced keeps its replacement's name.
                 ignore_changes=ignored,
             ),
         )

@@ -1,15 +1,15 @@
 """The cluster's list of pools after a refresh.
 
-AKS lists every pool with the cluster, and `pulumi refresh` takes them all for declared there. The next update
-would send the system pool alone: AKS keeps the others (pulumi-azure-native#579, 2023-09), but the preview
-shows them as removed, and every pool is scaled for it (#4264, 2025-08). `ignoreChanges` for good is no
-answer. Changes of the system pool would be ignored too, and every update would send pools of an earlier day,
-which AKS refuses once one of them is deleted (#2719, 2023-09).
+AKS lists every pool with the cluster, and `pulumi refresh` treats them all as declared there. The next update
+would send only the system pool: AKS keeps the others (pulumi-azure-native#579, 2023-09), but the preview
+shows them as removed, and every pool is scaled for it (#4264, 2025-08). A permanent `ignoreChanges` is no
+solution. It would also ignore changes of the system pool, and every update would send an outdated list, which
+AKS rejects once one of its pools is deleted (#2719, 2023-09).
 
-So the list is ignored while no input of the cluster changes. The program cannot see what the state has: the
-fingerprint of the inputs is an output of the stack, written when a deployment has succeeded. Where it is
-missing or another, the list is sent. pulumi 3.259 has no state migrations, which would take the pools out of
-the state.
+So the list is ignored while no input of the cluster changes. The program cannot read the state: the
+fingerprint of the inputs is an output of the stack, written after a successful deployment. If it is missing
+or differs, the list is sent. pulumi 3.259 has no state migrations, which could remove the pools from the
+state.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ _READ: Final = "pulumi:pulumi:readStackOutputs"
 
 
 def fingerprint(inputs: Mapping[str, Any]) -> pulumi.Output[str]:
-    """Return a hash of a cluster's inputs; unknown while one of them is."""
+    """Return a hash of a cluster's inputs; unknown while any of them is unknown."""
     text = pulumi.Output.json_dumps(inputs, sort_keys=True)
     return text.apply(lambda known: hashlib.sha256(known.encode()).hexdigest())
 
@@ -35,7 +35,8 @@ def ignored_while(current: pulumi.Output[str]) -> pulumi.ResourceTransform:
     """Return a transform that ignores changes of the cluster's list of pools.
 
     Args:
-        current: the fingerprint of the cluster's inputs; the list is ignored while it is the deployed one.
+        current: the fingerprint of the cluster's inputs; the list is ignored while it equals the deployed
+            one.
     """
 
     async def ignore(args: pulumi.ResourceTransformArgs) -> pulumi.ResourceTransformResult | None:
@@ -46,7 +47,7 @@ def ignored_while(current: pulumi.Output[str]) -> pulumi.ResourceTransform:
         ignoring = pulumi.ResourceOptions(ignore_changes=["agentPoolProfiles"])
         return pulumi.ResourceTransformResult(args.props, pulumi.ResourceOptions.merge(args.opts, ignoring))
 
-    setattr(ignore, "needs_state", True)  # noqa: B010 - a function has no such attribute; the preview reads it
+    setattr(ignore, "needs_state", True)  # noqa: B010 - no such attribute is declared; the preview reads it
     return ignore
 
 

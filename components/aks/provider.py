@@ -9,7 +9,7 @@ from ..clouds import require_cloud
 
 
 def provider(name: str, declaration: Declaration) -> azure_native.Provider:
-    """Return a provider for the declared subscription and location: an ambient subscription never wins.
+    """Return a provider for the declared subscription and location; they override the environment's.
 
     Raises:
         pulumi.RunError: the declaration is for another cloud.

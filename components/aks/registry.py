@@ -17,15 +17,15 @@ class RegistryArgs:
     """Arguments of `Registry`.
 
     Attributes:
-        name: of the registry.
-        group_name: name of the resource group of a registry that stays.
-        subscription: subscription id, whose role definitions are referred to.
-        resource_group: name of the cluster's resource group, for a registry that goes with the stack.
+        name: name of the registry.
+        group_name: name of the resource group of a registry that is kept.
+        subscription: subscription id, part of the ids of role definitions.
+        resource_group: name of the cluster's resource group, for a registry that is deleted with the stack.
         location: region.
-        keep: whether it stays when the stack is destroyed.
-        members: who may push, as the declaration names them.
-        kubelet: object id of the identity that nodes pull with.
-        labels: labels of the bill.
+        keep: whether it remains when the stack is destroyed.
+        members: declared members, who may push.
+        kubelet: object id of the identity with which nodes pull images.
+        labels: billing labels.
     """
 
     name: str
@@ -40,12 +40,11 @@ class RegistryArgs:
 
 
 class Registry(pulumi.ComponentResource):
-    """A container registry without an admin account, with its grants on the registry alone.
+    """A container registry without an admin account; its grants are limited to the registry.
 
-    One that stays has a resource group of its own, like a bucket that stays: deleting the cluster's group
-    deletes all that is in it. Azure assigns roles to object ids alone: a member that is a user's name cannot
-    push.
-    Sources: azure-container-registry docs, container-registry-skus and
+    A registry that is kept has a separate resource group, like a bucket that is kept: deleting the cluster's
+    group deletes its contents. Azure assigns roles only to object ids: a member declared by user name cannot
+    push. Sources: azure-container-registry docs, container-registry-skus and
     container-registry-rbac-built-in-roles-overview (2026); azure-aks-docs,
     cluster-container-registry-integration (2026).
     """

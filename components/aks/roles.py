@@ -1,7 +1,7 @@
-"""Azure's built-in roles that a cluster needs, by the ids that they have in every tenant.
+"""Azure's built-in roles that a cluster needs, by their ids, which are the same in every tenant.
 
-Source: learn.microsoft.com/azure/role-based-access-control/built-in-roles (networking, general,
-containers; 2026-11).
+Source: learn.microsoft.com/azure/role-based-access-control/built-in-roles (networking, general, containers;
+2026-11).
 """
 
 import pulumi
@@ -13,27 +13,28 @@ READER = "acdd72a7-3385-48ef-bd42-f606fba81ae7"
 CONTRIBUTOR = "b24988ac-6180-42a0-ab88-20f7382dd24c"
 STORAGE_BLOB_DATA_CONTRIBUTOR = "ba92f5b4-2d11-453d-a403-e96b0029c9fe"
 AKS_RBAC_CLUSTER_ADMIN = "b1ff04bb-8a4e-4dc4-8eb5-8693973ce19b"
-"""Azure Kubernetes Service RBAC Cluster Admin: everything inside a cluster, and fetching its kubeconfig."""
+"""Azure Kubernetes Service RBAC Cluster Admin: all permissions inside a cluster, and fetching its
+kubeconfig."""
 
 AKS_CLUSTER_USER = "4abbcc35-e782-43d8-92c5-2d3f1bd2253f"
-"""Azure Kubernetes Service Cluster User Role: fetching the kubeconfig, which holds no credential where Entra
-ID is asked."""
+"""Azure Kubernetes Service Cluster User Role: fetching the kubeconfig, which has no credential if Entra ID is
+enabled."""
 
 ACR_PULL = "7f951dda-4ed3-4680-a7ca-43fe172d538d"
-"""AcrPull: pulling images of a container registry."""
+"""AcrPull: pulling images from a container registry."""
 
 ACR_PUSH = "8311e382-0749-4cb8-b61a-304f252e45ec"
-"""AcrPush: pushing and pulling images of a container registry."""
+"""AcrPush: pushing images to and pulling them from a container registry."""
 
 
 def definition(subscription: str, role: str) -> str:
-    """Resource id of a built-in role, as a role assignment in that subscription refers to it."""
+    """Return the resource id of a built-in role in a subscription, for a role assignment."""
     return f"/subscriptions/{subscription}/providers/Microsoft.Authorization/roleDefinitions/{role}"
 
 
 def for_anyone(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult:
     """Omit the principal type of a role assignment, so that Azure looks it up.
 
-    By default the SDK writes `User` (azure-native 3.29.0), which Azure refuses for a service principal.
+    By default the SDK sends `User` (azure-native 3.29.0), which Azure rejects for a service principal.
     """
     return pulumi.ResourceTransformationResult({**args.props, "principal_type": None}, args.opts)

@@ -33,11 +33,11 @@ class TenantArgs:
         subscription: subscription id.
         resource_group: name of the resource group.
         location: region.
-        issuer: URL of the cluster's OIDC issuer, which Azure trusts.
-        subnet: resource id of the subnet that alone reaches file shares; None for an existing
-            network, whose subnets may lack the required service endpoint.
-        keep: whether a bucket stays when the stack is destroyed, by default.
-        labels: labels of the bill.
+        issuer: URL of the cluster's OIDC issuer, for the federated credential.
+        subnet: resource id of the only subnet that reaches file shares; None for an existing network, whose
+            subnets may lack the required service endpoint.
+        keep: default of whether a bucket remains when the stack is destroyed.
+        labels: billing labels.
     """
 
     team: Team
@@ -52,10 +52,10 @@ class TenantArgs:
 
 
 class Tenant(pulumi.ComponentResource):
-    """An identity that the team's pods are, by workload identity federation, and no secret for it anywhere.
+    """An identity for the team's pods, by workload identity federation, without any secret.
 
-    It may do nothing but use the team's bucket. Sources: azure-aks-docs, workload-identity-overview and
-    azure-blob-csi (2026); blob-csi-driver, docs/driver-parameters.
+    It may only use the team's bucket. Sources: azure-aks-docs, workload-identity-overview and azure-blob-csi
+    (2026); blob-csi-driver, docs/driver-parameters.
     """
 
     backing: Backing
@@ -85,7 +85,7 @@ class Tenant(pulumi.ComponentResource):
                     issuer=args.issuer,
                     subject=f"system:serviceaccount:{args.team.namespace_name}:{account}",
                     audiences=["api://AzureADTokenExchange"],
-                    # Azure refuses two at once on one identity (entra/workload-id, workload identity
+                    # Azure rejects two concurrent ones on one identity (entra/workload-id, workload identity
                     # federation considerations, 2026).
                     opts=pulumi.ResourceOptions(parent=self, depends_on=grants[-1:]),
                 )
@@ -117,11 +117,11 @@ class Tenant(pulumi.ComponentResource):
 
 
 def _bucket(name: str, args: TenantArgs, parent: Tenant) -> storage.StorageAccount:
-    """Create a private storage account with one container; keys are off, so access needs an identity.
+    """Create a private storage account with one container; keys are disabled, so access requires an identity.
 
-    One that stays has a resource group of its own, which stays with it: deleting the cluster's group deletes
-    all that is in it, whatever the engine leaves alone. Source: Azure Resource Manager docs, delete resource
-    groups (2026).
+    One that is kept has a separate resource group, which is also kept: deleting the cluster's group deletes
+    all of its contents, including resources that Pulumi retains. Source: Azure Resource Manager docs, delete
+    resource groups (2026).
     """
     declared = args.team.bucket.keep if args.team.bucket else None
     keep = args.keep if declared is None else declared
@@ -195,7 +195,7 @@ def _disk(
 
 
 def _closed(subnet: pulumi.Input[str] | None) -> storage.NetworkRuleSetArgsDict | None:
-    """Return the network rules of a storage account: nodes have access, and Azure's own management."""
+    """Return the network rules of a storage account: only nodes and Azure's own management have access."""
     if subnet is None:
         return None
     rule: storage.VirtualNetworkRuleArgsDict = {"virtual_network_resource_id": subnet}
@@ -207,10 +207,10 @@ def _closed(subnet: pulumi.Input[str] | None) -> storage.NetworkRuleSetArgsDict 
 
 
 def _files(name: str, args: TenantArgs, parent: Tenant, size: int) -> SharedDisk:
-    """Create a premium share of Azure Files, mounted with the account's key, which stays in a secret.
+    """Create a premium share of Azure Files, mounted with the account's key, which is kept in a Secret.
 
-    The driver mounts it by a pod's identity from 1.35.0 on alone. By that of the nodes, which 1.34.0 takes,
-    pods of any team could read every share (kubernetes-sigs/azurefile-csi-driver, docs,
+    The driver supports mounting with a pod's identity only from 1.35.0 on. With the nodes' identity, which
+    1.34.0 supports, pods of any team could read every share (kubernetes-sigs/azurefile-csi-driver, docs,
     workload-identity-static-pv-mount and managed-identity-mount, 2026).
     """
     opts = pulumi.ResourceOptions(parent=parent)

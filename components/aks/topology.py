@@ -1,4 +1,4 @@
-"""The whole of an AKS cluster, from its declaration."""
+"""All resources of an AKS cluster."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -41,12 +41,11 @@ class _Base:
 
 
 class Topology(pulumi.ComponentResource):
-    """Resource group, network, identity, cluster and node pools; or node pools alone, for an existing
-    cluster.
+    """Resource group, network, identity, cluster and node pools; for an existing cluster, only node pools.
 
-    The provider for Azure comes through `opts`. The Kubernetes provider is created here, once, and depends on
-    the cluster, which includes the system pool, and on the administrators' role assignments.
-    Azure allows a new role assignment five minutes to take effect.
+    The Azure provider is passed in `opts`. The Kubernetes provider is created here, once, and depends on the
+    cluster, which includes the system pool, and on the administrators' role assignments: a new role
+    assignment may take five minutes to take effect.
 
     Raises:
         pulumi.RunError: the declaration is for another cloud.
@@ -54,16 +53,16 @@ class Topology(pulumi.ComponentResource):
 
     cluster_name: pulumi.Output[str]
     resource_group: pulumi.Output[str]
-    """Name of the resource group that the cluster is in."""
+    """Name of the cluster's resource group."""
     kubeconfig: pulumi.Output[str]
-    """A secret; it holds no credential, but says where the control plane is."""
+    """A secret: it has no credential, but discloses the address of the control plane."""
     kubernetes: KubernetesProvider
     pools: dict[str, NodePool]
-    """The work pools, by name; the system pool of a cluster of ours is part of the cluster."""
+    """Work pools by name; the system pool of a created cluster is part of the cluster."""
     cluster: Cluster | None
-    """None where the cluster is there already."""
+    """None for an existing cluster."""
     own_subnet: pulumi.Output[str] | None
-    """Resource id of the nodes' subnet; None where the network is there already."""
+    """Resource id of the nodes' subnet; None for an existing network."""
     expires: pulumi.Output[str] | None
     """Time of expiry; None for a permanent cluster."""
     labels: Labels
@@ -216,7 +215,7 @@ def _log_store(
     labels: Labels,
     inside: pulumi.ResourceOptions,
 ) -> LogStore | None:
-    """Return the store of logs, a prerequisite of the cluster; None without logs."""
+    """Return the log store, a prerequisite of the cluster; None if logs are not declared."""
     declared = declaration.addons.logs
     if declared is None:
         return None
@@ -231,7 +230,7 @@ def _log_store(
 
 
 def _dns_zone(cloud: Aks) -> str | None:
-    """Resource id of the declared private DNS zone; None where AKS makes one, or there is none."""
+    """Return the resource id of the declared private DNS zone; None if AKS creates one, or there is none."""
     zone = cloud.access.private_dns_zone
     return zone if cloud.access.private and zone.startswith("/") else None
 

@@ -1,4 +1,4 @@
-"""GKE: network, identity, cluster, node pools, and the whole as one component."""
+"""GKE: network, identity, cluster, node pools, and a component for all of them."""
 
 from .backing import artifacts, backing
 from .cluster import Cluster, ClusterArgs

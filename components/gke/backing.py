@@ -17,14 +17,14 @@ from .topology import Topology
 
 
 def _zone(declaration: Declaration) -> str | None:
-    """Return a zone where the cluster has nodes: its own, or the first that a pool names."""
+    """Return a zone where the cluster has nodes: its own, or the first that a pool declares."""
     if declaration.site.is_zonal:
         return declaration.cloud.location
     return next((zone for pool in declaration.pools for zone in pool.zones), None)
 
 
 def _network(declaration: Declaration, cloud: Gke, topology: Topology) -> pulumi.Input[str]:
-    """Name of the VPC that the cluster's nodes stand in."""
+    """Return the name of the VPC of the cluster's nodes."""
     if topology.cluster is not None:
         vpc = topology.cluster.resource.network
     elif cloud.network.vpc is not None:
@@ -36,7 +36,7 @@ def _network(declaration: Declaration, cloud: Gke, topology: Topology) -> pulumi
             project=cloud.project,
             opts=pulumi.InvokeOutputOptions(parent=topology),
         ).network
-    # Only mocks have none.
+    # Only mocks return none.
     return vpc.apply(lambda network: (network or "").rpartition("/")[2])
 
 
@@ -61,8 +61,8 @@ def _registry(name: str, team: Team, declaration: Declaration, cloud: Gke, topol
 def backing(
     topology: Topology, declaration: Declaration, cloud: Gke, artifacts: ArtifactStore | None
 ) -> MakeBacking:
-    """Return the maker of teams' identities, buckets and volumes in the topology; `artifacts` has an identity
-    that steps of pipelines act as already."""
+    """Return a function that creates a team's identity, bucket and volume in the topology; `artifacts` has
+    the identity that pipeline steps already act as."""
 
     def make(team: Team) -> Backing:
         files = team.volume is not None and team.volume.kind == "filestore"
@@ -86,7 +86,7 @@ def backing(
 
 
 def artifacts(topology: Topology, declaration: Declaration, cloud: Gke) -> ArtifactStore | None:
-    """Create the bucket of pipelines' artifacts; None if they are stored in the cluster."""
+    """Create the bucket for pipelines' artifacts; None if they are stored in the cluster."""
     pipelines = declaration.addons.installed_pipelines
     if pipelines is None or pipelines.artifacts != "bucket":
         return None

@@ -1,4 +1,4 @@
-"""The cluster itself: control plane, and no node."""
+"""The cluster: its control plane, without nodes."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -25,12 +25,12 @@ class ClusterArgs:
 
     Attributes:
         declaration: the whole declaration; name, channel, version, access, owner and lifetime are read from
-        it.
+            it.
         cloud: its cloud.
         network: its network.
         node_account: e-mail of the nodes' service account, for the short-lived default pool.
         expires: time of expiry; None for a permanent cluster.
-        depends_on: grants on the key of secrets, and on that of the default pool's disk.
+        depends_on: grants on the keys that encrypt Secrets and the default pool's disk.
     """
 
     declaration: Declaration
@@ -42,13 +42,13 @@ class ClusterArgs:
 
 
 class Cluster(pulumi.ComponentResource):
-    """A private, VPC-native GKE cluster whose only way in is, unless networks are declared, the DNS
-    endpoint with IAM.
+    """A private, VPC-native GKE cluster, reachable only through the DNS endpoint with IAM and from declared
+    networks.
 
-    Its default pool is removed, since a cluster's inline pool can never be changed apart from it.
-    Autoscaling removes nodes early (OPTIMIZE_UTILIZATION) unless declared otherwise. A permanent cluster is
-    guarded against deletion, an ephemeral one never.
-    Sources: GKE docs, hardening and dns-endpoint (2026); pulumi-gcp 10.2.0.
+    Its default pool is removed, since a cluster's inline pool cannot be changed without the cluster. By
+    default, autoscaling removes nodes early (OPTIMIZE_UTILIZATION). A permanent cluster is protected against
+    deletion, an ephemeral one is not. Sources: GKE docs, hardening and dns-endpoint (2026); pulumi-gcp
+    10.2.0.
     """
 
     resource: container.Cluster
@@ -64,10 +64,11 @@ class Cluster(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(
                 parent=self,
                 depends_on=args.depends_on,
-                # GKE's own guard comes too late: when it refuses, the engine has already dropped every pool
-                # that dies with the cluster from its state. This one refuses before anything is done.
+                # GKE's own deletion protection comes too late: when GKE refuses, the engine has already
+                # dropped every pool that is deleted with the cluster from its state. This one refuses before
+                # any change.
                 protect=not declaration.is_ephemeral,
-                # The default pool is gone before the first update; what it was like must never replace the
+                # The default pool no longer exists at the first update; its settings must never replace the
                 # cluster.
                 ignore_changes=["nodeConfig", "initialNodeCount"],
             ),
@@ -106,7 +107,8 @@ def _inputs(args: ClusterArgs) -> dict[str, Any]:
         "database_encryption": _secrets(cloud),
         "datapath_provider": "ADVANCED_DATAPATH",
         "enable_shielded_nodes": True,
-        # `system:authenticated` is everyone with a Google account (GKE docs, rbac best practices, 2026).
+        # `system:authenticated` includes everyone with a Google account (GKE docs, rbac best practices,
+        # 2026).
         "rbac_binding_config": {
             "enable_insecure_binding_system_authenticated": False,
             "enable_insecure_binding_system_unauthenticated": False,
@@ -121,7 +123,7 @@ def _inputs(args: ClusterArgs) -> dict[str, Any]:
             "gce_persistent_disk_csi_driver_config": {"enabled": True},
         },
         "logging_config": {"enable_components": ["SYSTEM_COMPONENTS", "WORKLOADS"]},
-        # Managed Prometheus runs collectors on every node, and bills by the sample.
+        # Managed Prometheus runs collectors on every node, and is billed by the sample.
         "monitoring_config": {
             "enable_components": ["SYSTEM_COMPONENTS"],
             "managed_prometheus": {"enabled": False},
@@ -135,8 +137,8 @@ def _inputs(args: ClusterArgs) -> dict[str, Any]:
 
 
 def _authorized(cloud: Gke) -> container.ClusterMasterAuthorizedNetworksConfigArgsDict | None:
-    """Return the ranges that reach the IP endpoint; sent empty for a private one, which then admits the
-    cluster's own subnet alone, instead of any connected network."""
+    """Return the networks that may reach the IP endpoint. For a private endpoint the list is sent empty,
+    which admits only the cluster's own subnet, instead of any connected network."""
     if not cloud.access.networks and not cloud.access.private:
         return None
     return {"cidr_blocks": [{"cidr_block": block, "display_name": block} for block in cloud.access.networks]}
@@ -149,16 +151,16 @@ def _secrets(cloud: Gke) -> container.ClusterDatabaseEncryptionArgsDict | None:
 
 
 def _groups(declaration: Declaration) -> container.ClusterAuthenticatorGroupsConfigArgsDict | None:
-    """Return the security group of Google Groups for RBAC, if a member is a group. Its name is prescribed;
-    the domain's administrator creates it and adds the members' groups (GKE docs, google-groups-rbac,
+    """Return the security group of Google Groups for RBAC, if a member is a group. GKE prescribes its
+    name; the domain's administrator creates it and adds the members' groups (GKE docs, google-groups-rbac,
     2026)."""
     domain = groups_domain(declaration)
     return {"security_group": f"gke-security-groups@{domain}"} if domain else None
 
 
 def _default_pool(args: ClusterArgs) -> container.ClusterNodeConfigArgsDict:
-    """Return the default pool, which GKE requires at creation and which is removed at once: as small and as
-    safe as possible."""
+    """Return the default pool, which GKE requires at creation and which is removed immediately: as small and
+    secure as possible."""
     pool: container.ClusterNodeConfigArgsDict = {
         "machine_type": "e2-small",
         "disk_size_gb": 20,

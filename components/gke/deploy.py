@@ -1,4 +1,4 @@
-"""A GKE cluster with everything that is declared to run on it."""
+"""A GKE cluster and everything that is declared to run on it."""
 
 import pulumi
 import pulumi_gcp as gcp
@@ -13,11 +13,11 @@ from .topology import Topology
 
 
 def deploy(declaration: Declaration, provider: gcp.Provider) -> Topology:
-    """Create the cluster's topology and, where any is declared, its add-ons, queues and teams.
+    """Create the cluster's topology and its declared add-ons, queues and teams.
 
     Args:
         declaration: the whole declaration.
-        provider: as `provider` makes it, or one of the program's own.
+        provider: the result of `provider`, or the program's own provider.
 
     Raises:
         pulumi.RunError: the declaration is for another cloud.

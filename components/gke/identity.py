@@ -1,4 +1,4 @@
-"""The nodes' own service account."""
+"""The nodes' service account."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from pulumi_gcp import projects, serviceaccount
 from ebbtide.model.physical_names import SERVICE_ACCOUNT, fitting
 
 GRANTS = ("roles/container.defaultNodeServiceAccount", "roles/artifactregistry.reader")
-"""All that a node needs: to write logs and metrics, and to pull images (GKE docs, hardening, 2026)."""
+"""Everything that a node needs: to write logs and metrics, and to pull images (GKE docs, hardening, 2026)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,8 +16,8 @@ class IdentityArgs:
     """Arguments of an identity.
 
     Attributes:
-        name: name of the cluster whose nodes it is for.
-        project: project id that the account is made in and its roles are granted on.
+        name: name of the nodes' cluster.
+        project: project id of the account and its role grants.
     """
 
     name: str
@@ -25,10 +25,10 @@ class IdentityArgs:
 
 
 class Identity(pulumi.ComponentResource):
-    """A service account for nodes, with the least that a node needs.
+    """A service account for nodes, with the minimum that a node needs.
 
-    Work does not run as it: pods have identities of their own through Workload Identity, where the stories
-    once gave nodes the cloud-platform scope.
+    Workloads do not run as it: pods have their own identities through Workload Identity, instead of the
+    cloud-platform scope of the nodes, as in the stories.
     """
 
     email: pulumi.Output[str]

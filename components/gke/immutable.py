@@ -1,10 +1,10 @@
 """Immutable properties of GKE node pools.
 
-Source: the properties that terraform-provider-google-beta 7.45 makes a pool anew for
+Source: the properties whose change makes terraform-provider-google-beta 7.45 replace a pool
 (`services/container/node_config.go`, `resource_container_node_pool.go`, 2026-08). The machine type, the
 disk's size and type, labels, taints, network tags, zones, limits, image, version, repair and upgrade settings
-and gVNIC can change: GKE creates the nodes again for some of them, a few at a time, and the pool stays. The
-cluster, its project and its location are not here: with another cluster, every pool is another.
+and gVNIC can change: for some of them, GKE recreates the nodes, a few at a time, and keeps the pool. The
+cluster, its project and its location are not included: with another cluster, every pool is another pool.
 """
 
 from typing import Any, Final
@@ -69,4 +69,4 @@ POOLS: Final = FixedInputs(
     work_way=NEW_POOL_BESIDE,
     system_way="Declare it under another name: the new pool is created before {name} is deleted.",
 )
-"""The provider would delete such a pool first, and then create it."""
+"""The provider would delete the pool before it creates the new one."""

@@ -1,4 +1,4 @@
-"""The right of Google's service agents to use declared keys."""
+"""Permission of Google's service agents to use declared keys."""
 
 from dataclasses import dataclass
 
@@ -17,8 +17,8 @@ class KeyGrantsArgs:
 
     Attributes:
         keys: the declared keys.
-        project: project id of the cluster, whose service agents they are.
-        secrets: whether the cluster is ours, and so its secrets' key.
+        project: project id of the cluster and of the service agents.
+        secrets: whether the stack creates the cluster, and so needs the key that encrypts its Secrets.
     """
 
     keys: GkeKeys
@@ -27,13 +27,13 @@ class KeyGrantsArgs:
 
 
 class KeyGrants(pulumi.ComponentResource):
-    """Cloud KMS CryptoKey Encrypter/Decrypter: for GKE's service agent on the key of secrets, and for Compute
-    Engine's on that of disks (GKE docs, encrypting-secrets and using-cmek, 2026)."""
+    """Cloud KMS CryptoKey Encrypter/Decrypter: for GKE's service agent on the key that encrypts Secrets, and
+    for Compute Engine's on the key of disks (GKE docs, encrypting-secrets and using-cmek, 2026)."""
 
     secrets: tuple[pulumi.Resource, ...]
-    """Dependencies of the cluster."""
+    """Prerequisites of the cluster."""
     disks: tuple[pulumi.Resource, ...]
-    """Dependencies of every node."""
+    """Prerequisites of every node."""
 
     def __init__(self, name: str, args: KeyGrantsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ebbtide:gke:KeyGrants", name, {}, opts)

@@ -17,7 +17,7 @@ def kubeconfig_text(cluster: str, server: str, ca_certificate: str | None) -> st
     Args:
         cluster: name of cluster, user and context.
         server: host of the control plane: its DNS endpoint, or its address.
-        ca_certificate: base64; None for the DNS endpoint, whose certificate is a public one.
+        ca_certificate: in base64; None for the DNS endpoint, whose certificate is public.
     """
     authority = {"certificate-authority-data": ca_certificate} if ca_certificate else {}
     return exec_kubeconfig(
@@ -32,14 +32,14 @@ def kubeconfig_text(cluster: str, server: str, ca_certificate: str | None) -> st
 
 
 def _dns_host(config: container.outputs.ClusterControlPlaneEndpointsConfig) -> str:
-    """Host of the DNS endpoint, which every cluster has (GKE docs, dns-endpoint, 2026)."""
+    """Return the host of the DNS endpoint, which every cluster has (GKE docs, dns-endpoint, 2026)."""
     endpoint = config.dns_endpoint_config
     return (endpoint.endpoint if endpoint else None) or ""
 
 
 def own_kubeconfig(cluster: Cluster, *, private: bool) -> pulumi.Output[str]:
-    """Return the kubeconfig of a cluster that the stack created, a secret: over the DNS endpoint, guarded by
-    IAM; of a private one, over its address in the cluster's network."""
+    """Return the kubeconfig of a created cluster, a secret: through the DNS endpoint with IAM or, if it is
+    private, through its address in the cluster's network."""
     if private:
         resource = cluster.resource
         authority = resource.master_auth.apply(lambda auth: auth.cluster_ca_certificate)
@@ -53,7 +53,7 @@ def own_kubeconfig(cluster: Cluster, *, private: bool) -> pulumi.Output[str]:
 def existing_kubeconfig(cloud: Gke, name: str) -> pulumi.Output[str]:
     """Return the kubeconfig of an existing cluster, a secret.
 
-    Over its DNS endpoint if that is public, else over its address and certificate.
+    It uses the DNS endpoint if that is public, otherwise the address and certificate.
     """
 
     def text(cluster: container.GetClusterResult) -> str:

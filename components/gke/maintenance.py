@@ -1,4 +1,4 @@
-"""From declared maintenance to GKE's policy."""
+"""GKE's maintenance policy from the declared maintenance."""
 
 from datetime import UTC, date, datetime, time, timedelta
 
@@ -7,7 +7,7 @@ from pulumi_gcp import container
 from ebbtide.model.maintenance import DAYS, Maintenance, MaintenanceExclusion
 
 _MONDAY = date(2024, 1, 1)
-"""A day in the past from which windows recur: with a date of today, every update would change the policy."""
+"""A fixed past date from which windows recur: with the current date, every update would change the policy."""
 
 
 def maintenance_policy(declared: Maintenance) -> container.ClusterMaintenancePolicyArgsDict:
@@ -40,5 +40,6 @@ def _exclusion(
 
 
 def _text(moment: datetime) -> str:
-    """RFC 3339 with `Z`; any other form GKE returns differently, and every update would show a change."""
+    """Format a time as RFC 3339 with `Z`; GKE returns any other form differently, so every update would show
+    a change."""
     return f"{moment:%Y-%m-%dT%H:%M:%SZ}"

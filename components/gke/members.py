@@ -10,9 +10,10 @@ from ebbtide.model import Gke
 from ebbtide.model.members import members_of, name_of, principal
 
 ROLE = "roles/container.clusterViewer"
-"""The least predefined role that reaches a control plane: `container.clusters.get` for the kubeconfig and
-`container.clusters.connect` for the DNS endpoint, beside listing clusters and the project's own name
-(iann0036/iam-dataset@2026-08-22, gcp/roles). What one may do inside is the namespace's role."""
+"""The least-privileged predefined role that reaches a control plane: `container.clusters.get` for the
+kubeconfig and `container.clusters.connect` for the DNS endpoint; it can also list clusters and read the
+project's name (iann0036/iam-dataset@2026-08-22, gcp/roles). Permissions inside the cluster come from the
+namespace's role."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,16 +32,15 @@ class MembersArgs:
 def iam_condition(name: str, location: str) -> str:
     """Return the IAM condition that restricts a role to one cluster.
 
-    IAM has a role of GKE on a project, and no narrower. The name of the cluster that it asks about has
-    `zones` or `locations` in it (cloud.google.com/iam/docs/conditions-resource-attributes, 2026), and over
-    the DNS endpoint the project's number in the place of its id: its end is the same in all of them.
+    IAM grants GKE's roles only on a project. The cluster's resource name, which the condition checks, has
+    `zones` or `locations` in it (cloud.google.com/iam/docs/conditions-resource-attributes, 2026) and, through
+    the DNS endpoint, the project's number instead of its id: only the end is the same in all of them.
     """
     return f'resource.name.endsWith("/{location}/clusters/{name}")'
 
 
 class Members(pulumi.ComponentResource):
-    """A grant for each member of any team, once, however many teams they are in. Other grants are not
-    changed."""
+    """One grant for each member of any team. Other grants are not changed."""
 
     def __init__(self, name: str, args: MembersArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ebbtide:gke:Members", name, {}, opts)

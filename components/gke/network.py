@@ -1,4 +1,4 @@
-"""The private network that a cluster's nodes stand in."""
+"""The private network of a cluster's nodes."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ class NetworkArgs:
     Attributes:
         name: name of the VPC and its parts.
         region: region of the subnet.
-        network: ranges of nodes, pods and services, or the existing network.
+        network: address ranges of nodes, pods and services, or the existing network.
     """
 
     name: str
@@ -30,8 +30,8 @@ class NetworkArgs:
 class Network(pulumi.ComponentResource):
     """A VPC-native network without public addresses, with Cloud NAT for egress.
 
-    Private nodes reach registries and data sets through NAT, so pools depend on it. NAT bills by the hour
-    and by the machine that uses it: next to nothing without nodes. An existing network
+    Private nodes reach registries and data sets through NAT, so pools depend on it. NAT is billed by the hour
+    and by the number of machines that use it: the cost is close to zero without nodes. An existing network
     has its own egress, and nothing is created.
     """
 

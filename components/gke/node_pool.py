@@ -1,4 +1,4 @@
-"""One node pool, from its declaration."""
+"""One node pool and its declaration."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -53,23 +53,21 @@ class NodePoolArgs:
     """Arguments of a node pool.
 
     Attributes:
-        pool: the declaration, completed here.
-        site: its surroundings, which the rules and the zones follow.
+        pool: the declared pool; the component fills in its defaults.
+        site: the cluster around it, for validation and zones.
         cluster: name of the cluster.
         project: project id of the cluster.
-        service_account: e-mail of the nodes' service account, unless the pool declares one. Default: the
-        project's
-            default account, which usually may do far more than a node needs.
-        disk_key: name of the key of Cloud KMS that boot disks are encrypted with. Default: Google's.
+        service_account: e-mail of the nodes' service account; a pool's own overrides it. Default: the
+            project's default account, which usually has far more permissions than a node needs.
+        disk_key: name of the Cloud KMS key that encrypts boot disks. Default: Google's key.
         network_tags: network tags of all nodes of the cluster; the pool's are added.
-        labels: labels of the bill.
-        deleted_with: the cluster, if its deletion deletes the pool, so that destroying it deletes no pool
-        one by one.
-        depends_on: resources that a node needs to start: the network's egress, the grants of the
-        account.
+        labels: billing labels.
+        deleted_with: the cluster, if its deletion deletes the pool, so that a destroy skips separate
+            deletions.
+        depends_on: prerequisites of a node: the network's egress, the account's grants.
         cloud_name: name in the cloud when the pool is created. Default: the pool's.
         replaced_by: the replacement, to keep the pool as it is, without its autoscaler (see `rolling`).
-        Default: the pool is as declared.
+            Default: the pool is as declared.
     """
 
     pool: Pool
@@ -87,20 +85,20 @@ class NodePoolArgs:
 
 
 class NodePool(pulumi.ComponentResource):
-    """A GKE node pool of any capacity kind, usable alone.
+    """A GKE node pool of any capacity type, usable on its own.
 
-    A fixed count is `nodeCount`, per zone, and a changed one resizes the pool. An autoscaled pool has none,
-    since it would fight the autoscaler: it has the initial node count, per zone, whose change would replace
-    the pool and is ignored. Both are computed where they are omitted, so a pool can move from one to the
-    other, and one whose fixed count was created as an initial node count stays as it is (pulumi-gcp 10.2.0,
+    A fixed count is `nodeCount`, per zone; changing it resizes the pool. An autoscaled pool has none, since
+    it would compete with the autoscaler: it has the initial node count, per zone, whose change would replace
+    the pool and is ignored. Both are computed if omitted, so a pool can switch between the two, and a pool
+    whose fixed count was created as an initial node count stays unchanged (pulumi-gcp 10.2.0,
     container.NodePool; terraform-provider-google-beta, resource_container_node_pool.go, 2026-08).
 
-    A property that GKE cannot change on an existing pool is this component's own input, so that changing it
-    is refused in the preview (see `fixed_inputs`); a new name creates a new pool before the old one is
+    A property that GKE cannot change on an existing pool is also an input of this component, so that the
+    preview refuses a change of it (see `fixed_inputs`); a new name creates a new pool before the old one is
     deleted.
 
     Raises:
-        pulumi.InputPropertiesError: the pool breaks a rule of GKE; every fault is named.
+        pulumi.InputPropertiesError: the pool breaks a rule of GKE; every error is listed.
     """
 
     resource: container.NodePool
@@ -159,15 +157,16 @@ def _inputs(pool: Pool, args: NodePoolArgs) -> dict[str, Any]:
 
 
 def _node_count(pool: Pool, site: Site) -> int | None:
-    """Nodes in each zone of a pool of a fixed size; None where the autoscaler has it."""
+    """Return the nodes per zone of a fixed-size pool; None for an autoscaled pool."""
     return None if pool.nodes.count is None else pool.nodes.count // zones_of(pool, site)
 
 
 def _initial_node_count(pool: Pool, site: Site) -> int | None:
-    """Nodes in each zone when an autoscaled pool is created: the minimum, rounded up, but within the maximum.
+    """Return the nodes per zone at the creation of an autoscaled pool: the minimum, rounded up, but within
+    the maximum.
 
-    A pool of one node in three zones is created empty, and the autoscaler adds the one: from GKE 1.24.6 it
-    keeps to the minimum by itself (GKE docs, cluster-autoscaler, 2026).
+    A pool of one node in three zones is created empty, and the autoscaler adds the node: from GKE 1.24.6, it
+    maintains the minimum (GKE docs, cluster-autoscaler, 2026).
     """
     if pool.nodes.count is not None:
         return None
@@ -176,20 +175,20 @@ def _initial_node_count(pool: Pool, site: Site) -> int | None:
 
 
 def _placement(pool: Pool, site: Site) -> container.NodePoolPlacementPolicyArgsDict | None:
-    """Return the placement policy. GKE accepts a topology for slices of several nodes alone."""
+    """Return the placement policy. GKE accepts a topology only for multi-node slices."""
     if slice_nodes(pool, machine_of(pool, site)) > 1 and pool.tpu_topology:
         return {"type": "COMPACT", "tpu_topology": pool.tpu_topology}
     return {"type": "COMPACT"} if pool.compact else None
 
 
 def _ignored(pool: Pool, *, placed: bool) -> list[str]:
-    """Properties whose later values are not ours.
+    """Return the properties whose later values are ignored.
 
-    Where the count is fixed, ignoring the initial count would bring back that of an older stack, and the
-    provider creates no pool with both. GKE returns no placement type
-    (GoogleCloudPlatform/cluster-toolkit#6302): after a refresh, the pool would be replaced. Where a series
-    has gVNIC alone, an older pool has it without saying so, and would be replaced as well. A pool that
-    `ebbtide up` has replaced keeps the name of its replacement.
+    For a fixed count, ignoring the initial count would restore that of an older stack, and the provider
+    creates no pool with both. GKE does not return the placement type
+    (GoogleCloudPlatform/cluster-toolkit#6302): after a refresh, the pool would be replaced. On a series that
+    supports only gVNIC, an older pool uses it without declaring it, and would also be replaced. A pool that
+    `ebbtide up` has replaced keeps its replacement's name.
     """
     count = ["initialNodeCount"] if pool.nodes.count is None else []
     series = machine_series(pool.machine.type) if pool.machine else None
@@ -198,7 +197,7 @@ def _ignored(pool: Pool, *, placed: bool) -> list[str]:
 
 
 def _autoscaling(pool: Pool) -> container.NodePoolAutoscalingArgsDict | None:
-    """Total limits: limits per zone multiply with the zones, silently."""
+    """Return total limits: limits per zone are silently multiplied by the number of zones."""
     if pool.nodes.count is not None:
         return None
     return given(
@@ -211,8 +210,8 @@ def _autoscaling(pool: Pool) -> container.NodePoolAutoscalingArgsDict | None:
 
 
 def _upgrade(pool: Pool) -> container.NodePoolUpgradeSettingsArgsDict | None:
-    """Return the upgrade settings; none for flex-start and queued pools, whose strategy only the API
-    has."""
+    """Return the upgrade settings; None for flex-start and queued pools, whose strategy is available only in
+    the API."""
     if pool.upgrade is None:
         return None
     return given(
@@ -228,7 +227,7 @@ def _node_config(pool: Pool, args: NodePoolArgs) -> container.NodePoolNodeConfig
     derived = marks(pool, args.site.cloud)
     capacity = pool.capacity
     run = capacity.max_run_duration if isinstance(capacity, FlexStart | Queued) else None
-    # TPUs are part of their machine type, and are no guest accelerators.
+    # TPUs are part of their machine type, not guest accelerators.
     gpus = pool.accelerator if has_gpus(pool, args.site) else None
     return given(
         {
@@ -249,7 +248,7 @@ def _node_config(pool: Pool, args: NodePoolArgs) -> container.NodePoolNodeConfig
             "gvnic": {"enabled": pool.gvnic} if pool.gvnic is not None else None,
             "image_type": _IMAGES[pool.image or "cos"],
             "service_account": pool.service_account or args.service_account,
-            # What a node may do is its account's grants; narrower scopes only hide which grant is missing.
+            # A node's permissions are its account's grants; narrower scopes only hide which grant is missing.
             "oauth_scopes": [_SCOPE],
             "labels": dict(derived.labels),
             "tags": list(dict.fromkeys((*args.network_tags, *pool.network_tags))) or None,
@@ -269,10 +268,10 @@ def _node_config(pool: Pool, args: NodePoolArgs) -> container.NodePoolNodeConfig
 def _has_signed_driver(pool: Pool, gpus: Accelerator) -> bool:
     """Return whether the driver of a pool is signed; secure boot refuses one that is built on the node.
 
-    Google signs those that GKE installs on Container-Optimized OS (cos.googlesource.com/cos/tools@a19a377b,
-    cos-gpu-installer, signature.go), and Google's toolkit enables secure boot with them
-    (GoogleCloudPlatform/cluster-toolkit@01df6b26, gke-node-pool). On Ubuntu, and where something else
-    installs the driver, it may be built on the node.
+    Google signs the drivers that GKE installs on Container-Optimized OS
+    (cos.googlesource.com/cos/tools@a19a377b, cos-gpu-installer, signature.go), and Google's toolkit enables
+    secure boot with them (GoogleCloudPlatform/cluster-toolkit@01df6b26, gke-node-pool). On Ubuntu, or if
+    something else installs the driver, it may be built on the node.
     """
     return (pool.image or "cos") == "cos" and gpus.driver != "none"
 
@@ -298,8 +297,8 @@ def _secondary(disk: SecondaryBootDisk) -> container.NodePoolNodeConfigSecondary
 def _kubelet(pool: Pool) -> container.NodePoolNodeConfigKubeletConfigArgsDict:
     """Return the kubelet's configuration.
 
-    A kubelet configuration without `cpu_cfs_quota` has switched CPU limits off
-    (GoogleCloudPlatform/k8s-config-connector#12658). The read-only port serves pods' specs to anyone who
+    A kubelet configuration without `cpu_cfs_quota` has disabled CPU limits
+    (GoogleCloudPlatform/k8s-config-connector#12658). The read-only port serves pod specs to any client that
     reaches the node (CIS GKE Benchmark, 4.2.4).
     """
     grace = pool.shutdown_grace
@@ -345,8 +344,8 @@ def _sharing(
 def _reservation(pool: Pool) -> container.NodePoolNodeConfigReservationAffinityArgsDict | None:
     """Return the reservation affinity of a node.
 
-    Spot, flex-start and queued nodes must use none (GKE docs, provisioningrequest; cluster-toolkit's
-    preconditions, 2026).
+    Spot, flex-start and queued nodes must not use a reservation (GKE docs, provisioningrequest;
+    cluster-toolkit's preconditions, 2026).
     """
     match pool.capacity:
         case Spot() | FlexStart() | Queued():

@@ -9,7 +9,7 @@ from ..clouds import require_cloud
 
 
 def provider(name: str, declaration: Declaration) -> gcp.Provider:
-    """Return a provider for the declared project and region: an ambient project never wins.
+    """Return a provider for the declared project and region; they override the environment's.
 
     Raises:
         pulumi.RunError: the declaration is for another cloud.

@@ -19,15 +19,15 @@ class RegistryArgs:
 
     Attributes:
         declared: the registry, as declared.
-        name: of the repository.
+        name: name of the repository.
         team: name of the team.
         project: project id.
-        location: region of the repository: the cluster's, so that nodes pull without egress cost.
-        keep: whether it stays when the stack is destroyed.
-        members: who may push, as the declaration names them.
-        node_accounts: e-mail addresses of service accounts that nodes pull with, besides that of a cluster of
-            ours, which may read every repository of the project.
-        labels: labels of the bill.
+        location: region of the repository: the cluster's, so that pulls have no egress cost.
+        keep: whether it remains when the stack is destroyed.
+        members: declared members, who may push.
+        node_accounts: e-mail addresses of service accounts with which nodes pull images, except a created
+            cluster's, which may read every repository of the project.
+        labels: billing labels.
     """
 
     declared: Declared
@@ -42,7 +42,7 @@ class RegistryArgs:
 
 
 class Registry(pulumi.ComponentResource):
-    """A Docker repository of Artifact Registry, with its grants on the repository alone.
+    """A Docker repository of Artifact Registry; its grants are limited to the repository.
 
     Deleting a repository deletes its images. Sources: Artifact Registry docs, access-control and
     repositories/cleanup-policy (2026); pulumi-gcp 10.2.0, artifactregistry.Repository.

@@ -25,13 +25,13 @@ class TenantArgs:
         cluster: name of the cluster, the prefix of names.
         project: project id.
         region: region of the bucket: the cluster's, so that reading from it costs nothing.
-        zone: zone of a file system; None if no pool names one.
-        network: name of the VPC that a file system is reached from.
-        keep: whether a bucket stays when the stack is destroyed, by default.
-        labels: labels of the bill.
-        pipelines: e-mail of the service account that steps act as already; empty if they act as none. The
-            bucket is theirs, too, if the team works in the namespace of Kubeflow Pipelines.
-        depends_on: the cluster: the project's workload pool comes into being with its first one.
+        zone: zone of a file system; None if no pool declares one.
+        network: name of the VPC from which a file system is reached.
+        keep: default of whether a bucket remains when the stack is destroyed.
+        labels: billing labels.
+        pipelines: e-mail of the service account that pipeline steps already act as; empty if there is none.
+            It also gets access to the bucket, if the team uses the namespace of Kubeflow Pipelines.
+        depends_on: the cluster: a project's first cluster creates its workload identity pool.
     """
 
     team: Team
@@ -47,10 +47,10 @@ class TenantArgs:
 
 
 class Tenant(pulumi.ComponentResource):
-    """A service account that the team's pods are, by Workload Identity, and no key for it anywhere.
+    """A service account for the team's pods, by Workload Identity, without any key.
 
-    It may do nothing but use the team's bucket. Sources: GKE docs, workload-identity and cloud-storage-fuse-
-    csi-driver (2026); Filestore docs, accessing-fileshares (2026).
+    It may only use the team's bucket. Sources: GKE docs, workload-identity and cloud-storage-fuse-csi-driver
+    (2026); Filestore docs, accessing-fileshares (2026).
     """
 
     backing: Backing
@@ -128,8 +128,8 @@ class Tenant(pulumi.ComponentResource):
 
 
 def _bucket(name: str, args: TenantArgs, parent: Tenant) -> storage.Bucket:
-    """Create a private bucket in the cluster's region; bucket names are global, so the project's name is part
-    of it."""
+    """Create a private bucket in the cluster's region; bucket names are global, so the project's name is
+    included."""
     declared = args.team.bucket.keep if args.team.bucket else None
     keep = args.keep if declared is None else declared
     return storage.Bucket(

@@ -1,4 +1,4 @@
-"""The whole of a GKE cluster, from its declaration."""
+"""All resources of a GKE cluster."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -37,10 +37,10 @@ class _Base:
 
 
 class Topology(pulumi.ComponentResource):
-    """Network, identity, cluster and node pools; or node pools alone, for an existing cluster.
+    """Network, identity, cluster and node pools; for an existing cluster, only node pools.
 
-    The provider for Google Cloud comes through `opts`. The Kubernetes provider is created here, once, and
-    depends on the system pool, without which nothing runs.
+    The Google Cloud provider is passed in `opts`. The Kubernetes provider is created here, once, and depends
+    on the system pool, without which nothing runs.
 
     Raises:
         pulumi.RunError: the declaration is for another cloud.
@@ -48,11 +48,11 @@ class Topology(pulumi.ComponentResource):
 
     cluster_name: pulumi.Output[str]
     kubeconfig: pulumi.Output[str]
-    """A secret; it holds no credential, but says where the control plane is."""
+    """A secret: it has no credential, but discloses the address of the control plane."""
     kubernetes: KubernetesProvider
     pools: dict[str, NodePool]
     cluster: Cluster | None
-    """None where the cluster is there already."""
+    """None for an existing cluster."""
     expires: pulumi.Output[str] | None
     """Time of expiry; None for a permanent cluster."""
     labels: Labels
