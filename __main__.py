@@ -1,4 +1,4 @@
-"""The program of every stack: read the declaration, make the cluster, say where it is."""
+"""The program of every stack: read the declaration, deploy the cluster, export its outputs."""
 
 import pulumi
 

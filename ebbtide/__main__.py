@@ -1,4 +1,4 @@
-"""`python -m ebbtide`: the command line, from the repository or where the package is installed."""
+"""`python -m ebbtide`: the command line, from the repository or an installed package."""
 
 from ebbtide.cli import main
 

@@ -1,10 +1,10 @@
-"""The clouds, in a module that the command line imports for every `--help`."""
+"""Clouds, in a small module, since the command line imports it for every `--help`."""
 
 from enum import StrEnum
 
 
 class CloudKind(StrEnum):
-    """The managed Kubernetes of a cloud, by the name that the declaration gives it."""
+    """The managed Kubernetes of a cloud, by its name in the declaration."""
 
     GKE = "gke"
     AKS = "aks"

@@ -1,4 +1,4 @@
-"""The base of the documents that other programs read: their JSON Schema has the fields' docstrings."""
+"""The base of documents for other programs; their JSON Schemas contain the fields' docstrings."""
 
 from typing import Final
 
@@ -9,10 +9,10 @@ CONFIG: Final = ConfigDict(
     use_attribute_docstrings=True,
     json_schema_serialization_defaults_required=True,  # every field is always written
 )
-"""Configuration of the parts that are dataclasses."""
+"""Configuration of parts that are dataclasses."""
 
 
 class DocumentPart(BaseModel):
-    """A part of a document; frozen, unknown keys refused."""
+    """A part of a document; it is frozen and forbids unknown keys."""
 
     model_config = {**CONFIG, "frozen": True}

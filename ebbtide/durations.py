@@ -1,6 +1,6 @@
 """Durations: one parser, and the formats that users and clouds read, of a timedelta or of seconds.
 
-The standard library suffices, since pipeline authors may have nothing else.
+It uses only the standard library, since pipeline authors may have nothing else.
 """
 
 import re
@@ -18,10 +18,10 @@ _UNITS: Final = ((86400, "d", "day"), (3600, "h", "hour"), (60, "m", "minute"))
 
 
 def parse(written: object) -> timedelta:
-    """Return a duration, parsed if it is text with units: `30s`, `90m`, `1h30m`, `7d`.
+    """Return a duration; text with units is parsed: `30s`, `90m`, `1h30m`, `7d`.
 
     Raises:
-        ValueError: it is no duration in whole seconds.
+        ValueError: it is not a duration in whole seconds.
     """
     if isinstance(written, str) and (match := _WRITTEN.fullmatch(written)):
         days, hours, minutes, seconds = (float(number or 0) for number in match.groups()[1:])

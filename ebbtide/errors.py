@@ -7,7 +7,7 @@ class EbbtideError(Exception):
     """An error with a message for the user: what is wrong, and what to do.
 
     Attributes:
-        rule: id of its kind in documents of errors.
+        rule: id of the error's kind in documents.
     """
 
     rule: ClassVar[str] = "command"

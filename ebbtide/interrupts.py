@@ -1,7 +1,7 @@
 """Ctrl-C during an engine run. A terminal also signals the engine, which finishes pending operations and
-starts no others (Pulumi docs, `pulumi cancel`). The parent has to wait for it: the Automation API does not,
-and its output readers each end with a traceback (pulumi 3.259, sdk/python/lib/pulumi/automation/_cmd.py).
-"""
+starts no others (Pulumi docs, `pulumi cancel`). The parent has to wait for the engine: the Automation API
+does not, and its output readers each end with a traceback (pulumi 3.259,
+sdk/python/lib/pulumi/automation/_cmd.py)."""
 
 import signal
 import threading
@@ -22,8 +22,8 @@ class Interrupts:
 def deferred_interrupts(first: Callable[[], None]) -> Generator[Interrupts]:
     """Record Ctrl-C instead of terminating immediately.
 
-    Outside the main thread, and where the parent process has SIGINT ignored, as for a shell's background
-    jobs, nothing is recorded.
+    Nothing is recorded outside the main thread, or if the parent process ignores SIGINT, as for a shell's
+    background jobs.
 
     Args:
         first: called on the first interrupt.

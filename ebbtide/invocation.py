@@ -23,9 +23,9 @@ def command_line(*arguments: str) -> str:
 def pip_install(*extras: str) -> str:
     """Return the command line that adds extras of Ebbtide to this environment.
 
-    pip takes the extras of an installed package from its metadata without an index lookup of the package (run
-    with pip 23.2.1, 2026-11), so no release is required. A checkout that is not installed is installed by
-    path.
+    pip reads the extras of an installed package from its metadata, without an index lookup of the package
+    (tested with pip 23.2.1, 2026-11), so no release is required. A checkout that is not installed is
+    installed by its path.
     """
     from importlib.metadata import PackageNotFoundError, distribution  # noqa: PLC0415 - takes 20 ms
 

@@ -1,4 +1,4 @@
-"""Paths into JSON values, as `pools[2].taints[0].effect`: the syntax of Pulumi's property paths."""
+"""Paths into JSON values, such as `pools[2].taints[0].effect`, in the syntax of Pulumi's property paths."""
 
 import json
 import re
@@ -13,7 +13,7 @@ _TOKEN: Final = re.compile(r'\["((?:[^"\\]|\\.)*)"\]|\[(\d+)\]|([^.\[\]]+)')
 
 
 def child_path(path: str, key: Key) -> str:
-    """Return the path of a key or index below a path; a key that is no plain word is quoted:
+    """Return the path of a key or index below a path; a key that is not a plain word is quoted:
     `labels["a.b/c"]`."""
     if isinstance(key, int):
         return f"{path}[{key}]"
@@ -48,12 +48,12 @@ def value_at(value: Any, path: str) -> Any:
 
 
 def is_within(path: str, parent: str) -> bool:
-    """Check that a path is another path or below it; every path is below the empty one."""
+    """Check that a path equals another path or is below it; every path is below the empty one."""
     return not parent or path == parent or path.startswith((f"{parent}.", f"{parent}["))
 
 
 def position(path: str, written: object) -> tuple[int, ...]:
-    """Return the position of a path in the written declaration, for sorting; a path that is not written is
+    """Return the position of a path in the written declaration, for sorting; a path that is not in it is
     last."""
     indexes: list[int] = []
     for key in path_keys(path):

@@ -1,9 +1,9 @@
-"""The inputs of a resource type, read from the SDK package that is installed: the very one that the program
-runs with, so that the two cannot drift apart.
+"""Inputs of a resource type, read from the installed SDK package, which the program also uses, so that the
+two cannot differ.
 
-A provider has its types' schemas built in, and refuses what they do not have; the SDK's argument classes are
-generated from the same schemas. Python's type checker sees a mistake in them, a running program does not: a
-key that no class has goes to the provider as it is.
+A provider has its types' schemas built in, and rejects unknown properties; the SDK's argument classes are
+generated from the same schemas. Python's type checker reports a mistake in them, a running program does not:
+an unknown key is passed to the provider unchanged.
 """
 
 import importlib
@@ -24,10 +24,10 @@ class Property:
     """A property of a type or of an object in one.
 
     Attributes:
-        name: as the engine has it, in camel case.
-        python: as Python's SDK has it, in snake case.
-        required: whether it has to be there.
-        hint: Python's type for it, without the wrappers for outputs.
+        name: the provider's name, in camel case.
+        python: the Python SDK's name, in snake case.
+        required: whether it is required.
+        hint: its Python type, without the wrappers for outputs.
     """
 
     name: str
@@ -37,10 +37,10 @@ class Property:
 
 
 def properties(token: str) -> Mapping[str, Property]:
-    """Return the inputs of a resource type, by the engine's name.
+    """Return the inputs of a resource type, by the provider's name.
 
     Args:
-        token: such as `gcp:container/nodePool:NodePool`, `azure-native:network:VirtualNetwork` or
+        token: type token, such as `gcp:container/nodePool:NodePool`, `azure-native:network:VirtualNetwork` or
             `pulumi:providers:gcp`.
 
     Raises:
@@ -51,7 +51,7 @@ def properties(token: str) -> Mapping[str, Property]:
 
 @cache
 def arguments(token: str) -> type:
-    """Return the class of a resource type's inputs; token and errors as of `properties`."""
+    """Return the class of a resource type's inputs; token and errors as in `properties`."""
     package, where, name = token.split(":")
     if package == "pulumi" and where == "providers":
         package, name, modules = name, "Provider", ["provider"]
@@ -60,7 +60,7 @@ def arguments(token: str) -> type:
     path = ".".join([f"pulumi_{package.replace('-', '_')}", *modules])
     try:
         module = sys.modules[getattr(importlib.import_module(path), name).__module__]
-        # Where an object's arguments have the name already, a resource's are called otherwise.
+        # If an object's arguments class already has the name, the resource's has another one.
         of_resource = getattr(module, f"{name}InitArgs", None) or getattr(module, f"{name}Args")
         return cast("type", of_resource)
     except (ImportError, AttributeError):
@@ -69,10 +69,10 @@ def arguments(token: str) -> type:
 
 @cache
 def properties_of(arguments: type) -> dict[str, Property]:
-    """Return the properties of a class of arguments, by the engine's name."""
+    """Return the properties of an arguments class, by the provider's name."""
     takes = inspect.signature(arguments).parameters
     names = _engine_names(arguments)
-    # `pulumi.Input[T]` speaks of `Output[T]` by name.
+    # `pulumi.Input[T]` refers to `Output[T]` by name.
     names_in_hints = {"Output": pulumi.Output, "T": Any, **vars(sys.modules[arguments.__module__])}
     hints = get_type_hints(arguments.__init__, names_in_hints)
     return {
@@ -88,7 +88,7 @@ def properties_of(arguments: type) -> dict[str, Property]:
 
 
 def _engine_names(arguments: type) -> dict[str, str]:
-    """Return the engine's name of each property, by Python's."""
+    """Return the provider's name of each property, by the SDK's name."""
     getters = inspect.getmembers(arguments, inspect.isdatadescriptor)
     return {
         python: getattr(getter.fget, _ENGINE_NAME)
@@ -101,7 +101,7 @@ _NO_CHOICES: Final = frozenset({NoneType, Awaitable, pulumi.Output})
 
 
 def unwrapped(hint: Any) -> Any:
-    """Return a type without what makes it an input: that it may be left out, awaited or be an output."""
+    """Return a type without the wrappers of an input: optional, awaitable, output."""
     if not is_union(hint):
         return hint
     kept = [choice for choice in get_args(hint) if (get_origin(choice) or choice) not in _NO_CHOICES]
@@ -109,12 +109,12 @@ def unwrapped(hint: Any) -> Any:
 
 
 def is_union(hint: Any) -> bool:
-    """Return whether a type is a choice between several."""
+    """Return whether a type is a union."""
     return get_origin(hint) in (Union, UnionType)
 
 
 def alternatives(hint: Any) -> tuple[Any, ...]:
-    """Return the types that a type is a choice between; itself where it is none."""
+    """Return the types of a union; for any other type, only the type itself."""
     return tuple(unwrapped(choice) for choice in get_args(hint)) if is_union(hint) else (hint,)
 
 
@@ -123,8 +123,8 @@ def item_of(hint: Any) -> Any:
     return unwrapped((get_args(hint) or (Any,))[-1])
 
 
-# Attributes that the SDK's decorators leave (pulumi 3.272, pulumi/_types.py): on a class of arguments, and on
-# the getter of a property.
+# Attributes that the SDK's decorators set (pulumi 3.272, pulumi/_types.py): on an arguments class, and on the
+# getter of a property.
 _INPUT_TYPE: Final = "_pulumi_input_type"
 _ENGINE_NAME: Final = "_pulumi_name"
 
@@ -135,8 +135,8 @@ _WORDS: Final[Mapping[type, str]] = {Enum: "string", Mapping: "map", Sequence: "
 
 
 def word(hint: Any) -> str:
-    """Return a type's name: `string`, `bool`, `int`, `number`, `list`, `map`, `object`; `any` for what is not
-    looked into, assets among it."""
+    """Return a type's name: `string`, `bool`, `int`, `number`, `list`, `map`, `object`; `any` for types that
+    are not inspected, such as assets."""
     if is_union(hint):
         return word(get_args(hint)[0])
     origin = get_origin(hint) or hint

@@ -1,6 +1,6 @@
 """Kubernetes quantities: one parser and one format.
 
-The standard library suffices, since pipeline authors may have nothing else.
+It uses only the standard library, since pipeline authors may have nothing else.
 """
 
 import re

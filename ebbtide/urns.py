@@ -7,12 +7,12 @@ _PREFIX: Final = "urn:pulumi:"
 
 
 def urn_of(stack: str, project: str, parent: str | None, type_: str, name: str) -> str:
-    """Build a resource's URN as the engine does: with the types of all parents but the stack.
+    """Build a resource's URN as the engine does: with the types of all parents except the stack.
 
     Args:
         stack: the stack's name.
         project: the project's name.
-        parent: the parent's URN; None or empty for none.
+        parent: the parent's URN; None or empty if there is none.
         type_: the resource's type.
         name: its logical name.
     """
@@ -22,11 +22,11 @@ def urn_of(stack: str, project: str, parent: str | None, type_: str, name: str) 
 
 
 def urn_name(urn: str) -> str:
-    """Return the logical name in a URN; it may have `::` in it."""
+    """Return the logical name in a URN; it may contain `::`."""
     return urn.split("::", 3)[-1]
 
 
 def stack_and_project(urn: str) -> tuple[str, str]:
-    """Return the stack and the project of a URN; of a malformed one an empty project."""
+    """Return the stack and the project of a URN; the project is empty if the URN is malformed."""
     stack, project = f"{urn.removeprefix(_PREFIX)}::".split("::")[:2]
     return stack, project

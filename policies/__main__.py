@@ -1,7 +1,7 @@
 """The policy rules of `ebbtide/review/rules`, as a Pulumi policy pack.
 
-Levels, limits and exceptions are those of the stack's file, under `ebbtide:policy`; the pack has one policy
-for each level, since a level is fixed before the engine tells which stack it is.
+Levels, limits and exceptions come from the stack's file, under `ebbtide:policy`; the pack has one policy for
+each level, since a policy's level is fixed before the engine passes the stack's name.
 """
 
 from collections.abc import Mapping, Sequence
@@ -48,9 +48,9 @@ def _item(values: Any, key: Any) -> Plain:
 class Inputs:
     """Inputs of the resources of an update, by URN.
 
-    The engine analyzes each resource with its inputs, and the whole stack with outputs, to which a cloud has
-    added: AKS lists separate node pools in the cluster again. Existing resources that are only read are not
-    analyzed one by one.
+    The engine analyzes each resource with its inputs, and the whole stack with outputs, which include
+    additions by the cloud: AKS also lists separate node pools in the cluster. Existing resources that are
+    only read are not analyzed one by one.
     """
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class Inputs:
         self._by_urn[args.urn] = dict(plain(args.props))  # pyright: ignore[reportArgumentType] - a mapping
 
     def resource(self, analyzed: PolicyResource) -> Resource:
-        """Return a resource as a preview records it."""
+        """Return a resource in the form in which a preview records it."""
         inputs = self._by_urn.get(analyzed.urn)
         return Resource(
             urn=analyzed.urn,
@@ -78,7 +78,7 @@ def findings(inputs: Inputs, resources: Sequence[PolicyResource]) -> tuple[Findi
     """Check a stack against the policy of its file.
 
     Raises:
-        EbbtideError: the stack's file is missing or wrong.
+        EbbtideError: the stack's file is missing or invalid.
     """
     stack, project = resources[0].urn.removeprefix("urn:pulumi:").split("::")[:2]
     recorded = tuple(map(inputs.resource, resources))

@@ -1,1 +1,1 @@
-"""Stacks: from a stack's configuration to its cluster and its outputs."""
+"""Stacks: deploy a stack's configured cluster and export its outputs."""

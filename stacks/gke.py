@@ -5,5 +5,5 @@ from ebbtide.model import Cluster
 
 
 def build(declaration: Cluster) -> Topology:
-    """Deploy the cluster and everything declared to run on it."""
+    """Deploy the cluster and everything that is declared to run on it."""
     return deploy(declaration, provider(f"{declaration.name}-gcp", declaration))

@@ -14,7 +14,7 @@ def cluster() -> Cluster:
     """Return the cluster that the stack declares under `ebbtide:cluster`; its warnings are logged.
 
     Raises:
-        pulumi.RunError: none is declared, or it has faults; all of them are in the message.
+        pulumi.RunError: no cluster is declared, or it is invalid; the message lists all errors.
     """
     written = pulumi.Config(NAMESPACE).get("cluster")
     if written is None:

@@ -56,8 +56,9 @@ class ClusterArgs:
 class _Identity(containerservice.outputs.ManagedClusterIdentityResponse):
     """The cluster's identity as an output, whose user-assigned identities may also be a list.
 
-    In the SDK they are a list as an input and a mapping as an output, and it fails with an AssertionError on the
-    inputs that unit tests' mocks echo (pulumi-azure-native#2514, open since 2023-06; azure-native 3.29.0).
+    In the SDK they are a list as an input and a mapping as an output, and the SDK raises an AssertionError on
+    the inputs that unit tests' mocks echo (pulumi-azure-native#2514, open since 2023-06; azure-native
+    3.29.0).
     """
 
     @property
@@ -72,7 +73,7 @@ class _ManagedCluster(containerservice.ManagedCluster):
     @property
     @pulumi.getter
     def identity(self) -> pulumi.Output[_Identity | None]:
-        return pulumi.get(self, "identity")  # pyright: ignore[reportUnknownMemberType] - no types in the SDK
+        return pulumi.get(self, "identity")  # pyright: ignore[reportUnknownMemberType] - untyped
 
 
 class Cluster(pulumi.ComponentResource):

@@ -1,8 +1,8 @@
 """Placement of pods: labels and taints of a pool's nodes, and the fields of pods that match them.
 
-Workloads read nothing of a cluster but the profile. It needs nothing but the standard library, so that a
-pipeline author's machine needs neither Pulumi nor the declaration; it is derived from the declaration in
-`ebbtide.placement.derive`.
+Workloads know a cluster only by its profile. This package uses only the standard library, so that a pipeline
+author needs neither Pulumi nor the declaration; `ebbtide.placement.derive` derives the profile from the
+declaration.
 """
 
 from ebbtide.placement.errors import ProfileError

@@ -1,4 +1,4 @@
-"""Labels and taints of AKS nodes, AKS' and ours: azure-aks-docs, spot-node-pool and use-system-pools
+"""Labels and taints of AKS nodes, AKS's and Ebbtide's: azure-aks-docs, spot-node-pool and use-system-pools
 (2026)."""
 
 from ebbtide.model import Pool, Spot, Taint
@@ -17,13 +17,13 @@ def _is_spot(pool: Pool) -> bool:
 
 
 def labels(pool: Pool) -> dict[str, str]:
-    """Labels to declare. AKS adds the spot label by itself; left undeclared, every later preview would want
-    to replace the pool (terraform-provider-azurerm#25615)."""
+    """Return the labels to declare. AKS adds the spot label itself; if it is not declared, every later
+    preview replaces the pool (terraform-provider-azurerm#25615)."""
     return {SPOT: "spot"} if _is_spot(pool) else {}
 
 
 def cloud_labels(pool: Pool) -> dict[str, str]:
-    """Labels that AKS adds."""
+    """Return the labels that AKS adds."""
     labels = {AGENT_POOL: pool.name, MODE: pool.role.value if pool.is_system else "user"}
     if pool.accelerator is not None:
         labels[ACCELERATOR] = "nvidia"
@@ -31,8 +31,8 @@ def cloud_labels(pool: Pool) -> dict[str, str]:
 
 
 def taints(pool: Pool, own: Taint) -> tuple[Taint, ...]:
-    """Taints to declare: AKS's own spot taint, for the same reason as its label, and ours for GPU and
-    on-demand nodes, which AKS does not taint."""
+    """Return the taints to declare: AKS's own spot taint, for the same reason as its label, and Ebbtide's for
+    GPU and on-demand nodes, which AKS does not taint."""
     fixed = (Taint(key=SPOT, value="spot"),) if _is_spot(pool) else ()
     if pool.taints is not None:
         return tuple(dict.fromkeys((*pool.taints, *fixed)))
@@ -43,12 +43,12 @@ def taints(pool: Pool, own: Taint) -> tuple[Taint, ...]:
 
 
 def cloud_taints(pool: Pool) -> tuple[Taint, ...]:
-    """Taints that AKS adds."""
+    """Return the taints that AKS adds."""
     return (Taint(key=SPOT, value="spot"),) if _is_spot(pool) else ()
 
 
 def pool_label(_: Pool) -> str:
-    """Key of AKS's label that names the node pool (azure-aks-docs, use-labels, 2026).
+    """Return the key of AKS's label with the node pool's name (azure-aks-docs, use-labels, 2026).
 
     The cluster autoscaler predicts it for a pool at zero nodes, together with its older form `agentpool`
     (kubernetes/autoscaler, cloudprovider/azure/azure_template.go, 2026).
@@ -57,7 +57,7 @@ def pool_label(_: Pool) -> str:
 
 
 def telling(pool: Pool) -> tuple[str, ...]:
-    """Keys of the labels that tell these nodes from others, besides the pool's own."""
+    """Return the keys of the labels that distinguish these nodes from others, besides the pool label."""
     keys = [SPOT] if _is_spot(pool) else []
     if pool.accelerator is not None:
         keys.append(ACCELERATOR)

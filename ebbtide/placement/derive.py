@@ -1,4 +1,4 @@
-"""From the declaration to the profile."""
+"""Derivation of the profile from the declaration."""
 
 from typing import assert_never
 from urllib.parse import quote
@@ -50,13 +50,13 @@ def toleration(taint: Taint) -> Toleration:
 
 
 def affinity(derived: Marks) -> tuple[MatchExpression, ...]:
-    """Return the node affinity to a pool: one term, whose expressions all hold. A toleration alone selects no
-    pool."""
+    """Return the node affinity to a pool: one term, whose expressions must all match. A toleration alone does
+    not select a pool."""
     return tuple(MatchExpression(key, "In", (derived.all_labels[key],)) for key in derived.telling)
 
 
 def max_run_seconds(pool: Pool) -> int | None:
-    """Return the maximum lifetime of a node of the pool, seconds; None for no limit."""
+    """Return the maximum lifetime of a node of the pool in seconds; None for no limit."""
     match pool.capacity:
         case Preemptible():
             return PREEMPTIBLE_SECONDS
@@ -118,7 +118,7 @@ def _queue_profile(queue: Queue, cluster: Cluster) -> QueueProfile:
 
 
 def _gke_logs(cloud: Gke, cluster: str) -> LogsProfile:
-    """Cloud Logging's filter for one pod, and the page that shows it (cloud.google.com/logging/docs,
+    """Return Cloud Logging's filter for one pod, and the address of its page (cloud.google.com/logging/docs,
     2026)."""
     query = (
         'resource.type="k8s_container"\n'
@@ -132,8 +132,8 @@ def _gke_logs(cloud: Gke, cluster: str) -> LogsProfile:
 
 
 def _aks_logs() -> LogsProfile:
-    """Container insights' query for one pod (azure-monitor docs, ContainerLogV2, 2026); the workspace has
-    no address of its own that could be derived."""
+    """Return Container insights' query for one pod (azure-monitor docs, ContainerLogV2, 2026); the address of
+    the workspace cannot be derived."""
     query = (
         'ContainerLogV2 | where PodNamespace == "{namespace}" and PodName == "{pod}" '
         "| project TimeGenerated, ContainerName, LogMessage"

@@ -22,8 +22,8 @@ _AS_DECLARED: Mapping[str, str] = MappingProxyType({})
 
 def compute_class(queue: Queue, consolidation: GkeConsolidation) -> Manifest:
     """Return the ComputeClass of a queue with fallback: a rule for each pool, since the pools of one rule
-    have no order. No pool is created besides the declared ones, work is not moved, and while no pool has
-    stock it waits (GKE docs, about-custom-compute-classes and reference/crds/computeclass, 2026)."""
+    have no order. It creates no other pools and moves no workloads; while no pool has capacity, workloads
+    wait (GKE docs, about-custom-compute-classes and reference/crds/computeclass, 2026)."""
     delay = consolidation.delay_minutes
     policy = {"autoscalingPolicy": {"consolidationDelayMinutes": delay}} if delay is not None else {}
     return {
@@ -41,15 +41,15 @@ def compute_class(queue: Queue, consolidation: GkeConsolidation) -> Manifest:
 
 
 def _scale_sets(pool: str) -> str:
-    """Return a regular expression for the scale set of a pool, `aks-<pool>-29141059-vmss` (Azure/AKS#2359),
-    the autoscaler's name of it; the name of a pool has no hyphen."""
+    """Return a regular expression for the autoscaler's name of a pool, its scale set:
+    `aks-<pool>-29141059-vmss` (Azure/AKS#2359); a pool's name has no hyphen."""
     return f"^aks-{pool}-"
 
 
 def priorities(cluster: Cluster, cloud_names: Mapping[str, str] = _AS_DECLARED) -> dict[int, list[str]]:
     """Return patterns of scale sets by priority: a pool before its fallbacks. Pools of different queues are
-    never compared, since no pod fits both. Every other pool comes last, and is named only to avoid the
-    autoscaler's warnings; no two patterns match one name.
+    never compared, since no pod fits both. All other pools come last, only to avoid the autoscaler's
+    warnings; no two patterns match the same name.
 
     Args:
         cluster: the declaration.
@@ -84,7 +84,8 @@ def expander_map(cluster: Cluster, cloud_names: Mapping[str, str] = _AS_DECLARED
 
 
 def fallback_objects(cluster: Cluster) -> tuple[Manifest, ...]:
-    """All of them: on GKE a ComputeClass for each queue that falls back, on AKS one ConfigMap for all."""
+    """Return the objects of all fallback orders: on GKE a ComputeClass for each queue with fallback, on AKS
+    one ConfigMap."""
     queues = queues_falling_back(cluster)
     match cluster.cloud:
         case Gke(consolidation=consolidation):

@@ -1,4 +1,5 @@
-"""Labels and taints of GKE nodes, GKE's and ours (GKE docs: spot-vms, provisioningrequest, gpus; 2026)."""
+"""Labels and taints of GKE nodes, GKE's and Ebbtide's (GKE docs: spot-vms, provisioningrequest, gpus;
+2026)."""
 
 from typing import assert_never
 
@@ -32,7 +33,7 @@ def _is_tpu(pool: Pool) -> bool:
 
 
 def _capacity_label(pool: Pool) -> str | None:
-    """Return GKE's label of a capacity kind; None if it has none."""
+    """Return GKE's label of a capacity type; None if it has none."""
     match pool.capacity:
         case Spot():
             return SPOT
@@ -63,12 +64,13 @@ def _provisioning(pool: Pool) -> str:
 
 
 def labels(pool: Pool) -> dict[str, str]:
-    """Labels to declare: GKE does not label queued nodes by itself (cluster-toolkit adds it too)."""
+    """Return the labels to declare: GKE does not label queued nodes itself (cluster-toolkit adds the label,
+    too)."""
     return {QUEUED: "true"} if isinstance(pool.capacity, Queued) else {}
 
 
 def cloud_labels(pool: Pool) -> dict[str, str]:
-    """Labels that GKE adds."""
+    """Return the labels that GKE adds."""
     labels = {NODE_POOL: pool.name, PROVISIONING: _provisioning(pool)}
     if isinstance(pool.capacity, Queued):
         labels[FLEX_START] = "true"
@@ -88,7 +90,7 @@ def cloud_labels(pool: Pool) -> dict[str, str]:
 
 
 def _sharing_labels(accelerator: Accelerator) -> dict[str, str]:
-    """Labels of nodes whose GPUs are shared (GoogleCloudPlatform/cluster-autoscaler@7d250507,
+    """Return the labels of nodes with shared GPUs (GoogleCloudPlatform/cluster-autoscaler@7d250507,
     pkg/cloudprovider/gke/labels/system_labels.go)."""
     labels: dict[str, str] = {}
     if accelerator.gpu_partition_size is not None:
@@ -100,11 +102,11 @@ def _sharing_labels(accelerator: Accelerator) -> dict[str, str]:
 
 
 def taints(pool: Pool, own: Taint) -> tuple[Taint, ...]:
-    """Taints to declare: GKE taints neither spot nor preemptible nodes of a pool made by hand, so we do.
+    """Return the taints to declare: GKE does not taint spot and preemptible nodes of manually created pools.
 
-    A pool of a ComputeClass has that of the class, whatever else it has: by it and the label GKE knows the
-    pool as the class's (GKE docs, about-custom-compute-classes, 2026). A queued pool has GKE's own taint. A
-    system pool has none: GKE's system pods tolerate none of ours.
+    A pool of a ComputeClass has the class's taint in any case: GKE associates the pool with the class by that
+    taint and the label (GKE docs, about-custom-compute-classes, 2026). A queued pool has GKE's own taint. A
+    system pool has none: GKE's system pods do not tolerate Ebbtide's taints.
     """
     of_class = _class_taints(pool)
     if pool.taints is not None:
@@ -125,7 +127,7 @@ def _class_taints(pool: Pool) -> tuple[Taint, ...]:
 
 
 def cloud_taints(pool: Pool) -> tuple[Taint, ...]:
-    """Taints that GKE adds: on nodes with accelerators, and on queued ones."""
+    """Return the taints that GKE adds: on nodes with accelerators, and on queued nodes."""
     taints: tuple[Taint, ...] = ()
     if isinstance(pool.capacity, Queued):
         taints += (Taint(key=QUEUED, value="true"),)
@@ -135,18 +137,18 @@ def cloud_taints(pool: Pool) -> tuple[Taint, ...]:
 
 
 def pool_label(pool: Pool) -> str:
-    """Key of GKE's label that names the node pool (GKE docs, node-pools, 2026).
+    """Return the key of GKE's label with the node pool's name (GKE docs, node-pools, 2026).
 
-    Empty for a pool of a ComputeClass: the class alone selects its nodes, see `telling`.
+    Empty for a pool of a ComputeClass: only the class selects its nodes, see `telling`.
     """
     return "" if _class_taints(pool) else NODE_POOL
 
 
 def telling(pool: Pool) -> tuple[str, ...]:
-    """Keys of the labels that tell these nodes from others, besides the pool's own.
+    """Return the keys of the labels that distinguish these nodes from others, besides the pool label.
 
-    Of a pool of a ComputeClass that is the class alone: GKE refuses pods that ask for a class and for spot
-    nodes as well (GKE docs, about-custom-compute-classes, 2026).
+    For a pool of a ComputeClass, only the class: GKE rejects pods that request both a class and spot nodes
+    (GKE docs, about-custom-compute-classes, 2026).
     """
     if _class_taints(pool):
         return (COMPUTE_CLASS,)

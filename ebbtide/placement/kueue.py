@@ -10,12 +10,13 @@ from ebbtide.placement.quotas import Flavor, covered, quantity
 
 CONTROLLER = "kueue.x-k8s.io/provisioning-request"
 QUEUES_LABEL = "ebbtide.dev/queues"
-"""Label of the namespaces whose work Kueue sees; its webhooks, which fail closed, cover no other."""
+"""Label of the namespaces whose workloads Kueue manages; its webhooks, which fail closed, select no other
+namespace."""
 
 RETRIES = {"backoffLimitCount": 10, "backoffBaseSeconds": 60, "backoffMaxSeconds": 1800}
-"""Retries of a request for nodes, with a delay that doubles up to half an hour: three hours in total. After
-the last one Kueue gives the work up; with upstream's three retries after seven minutes, too soon for scarce
-hardware."""
+"""Retries of a provisioning request, with exponential backoff up to half an hour: three hours in total. After
+the last one, Kueue deactivates the workload; with upstream's default of three retries, after seven minutes,
+too soon for scarce hardware."""
 
 Manifest = dict[str, Any]
 
@@ -31,7 +32,7 @@ def _object(kind: str, name: str, spec: Mapping[str, Any], **metadata: Any) -> M
 
 def flavor_object(item: Flavor) -> Manifest:
     """Return the ResourceFlavor of a pool, or of alternative pools. Its labels and tolerations are added to
-    admitted pods; its taints then exclude nothing, and document what is tolerated."""
+    admitted pods, so its taints exclude no workload and are only documentation."""
     return _object(
         "ResourceFlavor",
         item.name,
@@ -85,7 +86,7 @@ def _named(namespaces: Sequence[str]) -> Manifest:
 def cluster_queue_object(queue: ClusterQueue) -> Manifest:
     """Return the ClusterQueue of a team, or of namespaces without one.
 
-    The first flavor with free quota, borrowed or not, is taken: flavors are in order of preference.
+    Kueue uses the first flavor with free quota, including borrowed quota: flavors are in order of preference.
     Guaranteed quota is reclaimed from its borrowers; within a queue, lower priority is preempted.
     """
     spec: Manifest = {
@@ -107,13 +108,13 @@ def cluster_queue_object(queue: ClusterQueue) -> Manifest:
 
 
 def local_queue_object(queue: LocalQueueObject) -> Manifest:
-    """Return the LocalQueue that a namespace's work names."""
+    """Return a LocalQueue, to which workloads of a namespace refer."""
     return _object("LocalQueue", queue.name, {"clusterQueue": queue.cluster_queue}, namespace=queue.namespace)
 
 
 def provisioning_object(check: Check) -> Manifest:
     """Return the ProvisioningRequestConfig of a check. Pod sets with the same node requirements are merged,
-    since GKE accepts a single one in a request (GKE docs, provisioningrequest, 2026-04)."""
+    since GKE accepts only one per request (GKE docs, provisioningrequest, 2026-04)."""
     spec: Manifest = {
         "provisioningClassName": check.provisioning_class,
         "podSetMergePolicy": "IdenticalWorkloadSchedulingRequirements",
@@ -153,7 +154,7 @@ def priority_objects() -> Iterator[Manifest]:
 
 
 def layers(queueing: Queueing) -> tuple[tuple[Manifest, ...], ...]:
-    """All objects, in layers: each needs only those of the layers before it, and goes before them."""
+    """Return all objects, in layers: each depends only on previous layers, and is deleted before them."""
     return (
         (
             *(provisioning_object(check) for check in queueing.checks),

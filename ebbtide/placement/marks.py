@@ -14,12 +14,12 @@ class Marks:
     """Labels and taints of a pool's nodes.
 
     Attributes:
-        labels: what we declare on the node pool.
-        cloud_labels: what the cloud adds by itself.
-        taints: what we declare on the node pool.
-        cloud_taints: what the cloud adds by itself.
-        telling: keys of the labels that tell the pool's nodes from all others.
-        pool_label: key of the cloud's own label that names the pool; empty where pods must not select it.
+        labels: labels that the node pool declares.
+        cloud_labels: labels that the cloud adds.
+        taints: taints that the node pool declares.
+        cloud_taints: taints that the cloud adds.
+        telling: keys of the labels that distinguish the pool's nodes from all others.
+        pool_label: key of the cloud's label with the pool's name; empty if pods must not select it.
     """
 
     labels: Mapping[str, str]
@@ -31,12 +31,12 @@ class Marks:
 
     @property
     def all_labels(self) -> dict[str, str]:
-        """Every label that a node carries."""
+        """Every label of a node."""
         return {**self.cloud_labels, **self.labels}
 
     @property
     def all_taints(self) -> tuple[Taint, ...]:
-        """Every taint that a node carries, each once."""
+        """Every distinct taint of a node."""
         return tuple(dict.fromkeys((*self.taints, *self.cloud_taints)))
 
 

@@ -1,4 +1,5 @@
-"""Priorities of work in the queues: names, values and descriptions of Kueue's WorkloadPriorityClasses."""
+"""Priorities of workloads in the queues: names, values and descriptions of Kueue's
+WorkloadPriorityClasses."""
 
 PRIORITIES = {
     "ebbtide-low": (-1000, "Gives way to everything else: sweeps, what can wait for the night."),

@@ -1,4 +1,4 @@
-"""The placement profile: what workloads read of a cluster, as versioned plain JSON."""
+"""The placement profile: the description of a cluster for workloads, as versioned plain JSON."""
 
 import json
 import re
@@ -15,10 +15,10 @@ _NAME = "ebbtide.dev/profile/v"
 VERSION = f"{_NAME}1"
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
-"""Label by which work names its LocalQueue (Kueue docs, run Jobs, 2026)."""
+"""Label with the LocalQueue of a workload (Kueue docs, run Jobs, 2026)."""
 
 PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
-"""Label by which work names its WorkloadPriorityClass (Kueue docs, run Jobs with WorkloadPriority, 2026)."""
+"""Label with the WorkloadPriorityClass of a workload (Kueue docs, run Jobs with WorkloadPriority, 2026)."""
 
 UNCONFIGURED = "unconfigured"
 UNKNOWN = "unknown"
@@ -26,7 +26,7 @@ UNKNOWN = "unknown"
 
 @dataclass(frozen=True, slots=True)
 class NodeTaint:
-    """A taint of a node, as Kubernetes has it; `value` may be empty."""
+    """A taint of a node, as in Kubernetes; `value` may be empty."""
 
     key: str
     value: str
@@ -35,7 +35,7 @@ class NodeTaint:
 
 @dataclass(frozen=True, slots=True)
 class Toleration:
-    """A toleration, as a pod spec has it; `value` is empty with the operator `Exists`."""
+    """A toleration, as in a pod spec; `value` is empty with the operator `Exists`."""
 
     key: str
     operator: str
@@ -43,20 +43,20 @@ class Toleration:
     effect: str
 
     def manifest(self) -> dict[str, str]:
-        """As it stands in a pod spec."""
+        """Return the toleration for a pod spec."""
         return {name: text for name, text in asdict(self).items() if text}
 
 
 @dataclass(frozen=True, slots=True)
 class MatchExpression:
-    """A requirement on a node's label; those of a pool hold together, in one term."""
+    """A requirement on a node's label; a pool's requirements are in one term, and must all match."""
 
     key: str
     operator: str
     values: tuple[str, ...]
 
     def manifest(self) -> dict[str, Any]:
-        """As it stands in a pod spec."""
+        """Return the expression for a pod spec."""
         return {"key": self.key, "operator": self.operator, "values": list(self.values)}
 
 
@@ -66,10 +66,10 @@ class AcceleratorProfile:
 
     Attributes:
         type: accelerator type.
-        count: how many of the resource a node offers; of shared GPUs, the shares.
-        resource: what a pod requests, as `nvidia.com/gpu`.
-        shares: how many of the resource one accelerator counts as.
-        max_request: the most that one container can request; None for all of a node's.
+        count: allocatable count of the resource on a node; for shared GPUs, the shares.
+        resource: resource that a pod requests, such as `nvidia.com/gpu`.
+        shares: count of the resource per accelerator.
+        max_request: the maximum that one container can request; None for all of a node's.
         slice_nodes: nodes of a TPU slice, which run one Job together.
     """
 
@@ -82,7 +82,7 @@ class AcceleratorProfile:
 
     @property
     def most(self) -> int:
-        """The most that one container can request."""
+        """The maximum that one container can request."""
         return self.count if self.max_request is None else self.max_request
 
     def __str__(self) -> str:
@@ -91,24 +91,24 @@ class AcceleratorProfile:
 
 @dataclass(frozen=True, slots=True)
 class PoolProfile:
-    """A node pool, for workloads.
+    """A node pool, as described for workloads.
 
     Attributes:
         name: the pool's name.
         role: `system` or `work`.
         machine: machine type.
-        capacity: capacity kind, as `spot`.
+        capacity: capacity type, such as `spot`.
         interruptible: true if the cloud may reclaim a node with running pods.
-        cpu_m: allocatable CPU of a node, millicores; 0 for an unknown machine type.
-        memory_mib: the same, MiB.
+        cpu_m: allocatable CPU of a node in millicores; 0 for an unknown machine type.
+        memory_mib: allocatable memory of a node in MiB; 0 for an unknown machine type.
         max_nodes: the maximum node count.
-        max_run_seconds: maximum lifetime of a node; None for no limit.
-        accelerator: of one node; None for a CPU pool.
-        labels: what its nodes carry.
-        taints: what its nodes carry.
-        tolerations: what a pod needs to be let in.
-        affinity: what a pod needs to be led there.
-        queues: queues that lead to it.
+        max_run_seconds: maximum lifetime of a node in seconds; None for no limit.
+        accelerator: accelerators of one node; None for a CPU pool.
+        labels: labels of its nodes.
+        taints: taints of its nodes.
+        tolerations: tolerations that a pod needs.
+        affinity: node affinity that selects the pool.
+        queues: queues that use it.
     """
 
     name: str
@@ -136,8 +136,9 @@ class LocalQueueProfile:
         team: the team.
         namespace: its namespace.
         name: the queue's name there.
-        required: whether the API server refuses work there that could take the queue's pools without it.
-        restricted: whether it refuses pods there that do not satisfy the Pod Security Standard `restricted`.
+        required: whether the API server rejects workloads there that could use the queue's pools without the
+            queue.
+        restricted: whether it rejects pods there that violate the Pod Security Standard `restricted`.
     """
 
     team: str
@@ -175,7 +176,7 @@ class RegistryProfile:
 
     Attributes:
         team: the team.
-        prefix: what an image's name begins with, without a slash at its end.
+        prefix: prefix of image names, without a trailing slash.
     """
 
     team: str
@@ -184,14 +185,14 @@ class RegistryProfile:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A cluster as workloads see it.
+    """A cluster, as described for workloads.
 
     Attributes:
-        pipeline_retries: failures that retry a step of a pipeline, as the stack configures Kubeflow
-            Pipelines: `disruptions` or `any`; `unconfigured` where it does not; `unknown` in a profile that
-            an older Ebbtide wrote.
-        priorities: names of the WorkloadPriorityClasses, the lowest first; empty in a profile that an older
-            Ebbtide wrote.
+        pipeline_retries: failures after which a pipeline step is retried, as the stack configures Kubeflow
+            Pipelines: `disruptions` or `any`; `unconfigured` if it does not; `unknown` in a profile from an
+            older Ebbtide.
+        priorities: names of the WorkloadPriorityClasses, lowest first; empty in a profile from an older
+            Ebbtide.
     """
 
     cluster: str
@@ -222,8 +223,8 @@ class Profile:
         return _named("queue", name, {queue.name: queue for queue in self.queues}, self.cluster)
 
     def is_restricted(self, namespace: str) -> bool:
-        """Return whether pods in a namespace have to satisfy the Pod Security Standard `restricted`; known of
-        namespaces with queues."""
+        """Return whether pods in a namespace have to satisfy the Pod Security Standard `restricted`; known
+        only for namespaces with queues."""
         return any(
             local.restricted
             for queue in self.queues
@@ -236,7 +237,7 @@ class Profile:
 
         Args:
             team: name of the team.
-            name: of the image, with its tag or digest, as `trainer:1`.
+            name: name of the image, with its tag or digest, such as `trainer:1`.
 
         Raises:
             ProfileError: the team has no registry.
@@ -245,16 +246,17 @@ class Profile:
         return f"{_named('registry of team', team, prefixes, self.cluster)}/{name}"
 
     def data(self) -> dict[str, Any]:
-        """As plain data, `version` first."""
+        """Return the profile as plain data, `version` first."""
         plain: dict[str, Any] = json.loads(json.dumps(asdict(self)))
         return {"version": plain.pop("version"), **plain}
 
     def json(self) -> str:
-        """As JSON text, indented."""
+        """Return the profile as indented JSON text."""
         return json.dumps(self.data(), indent=2)
 
     def output(self) -> str:
-        """As a stack output: one line, with a digest in front that changes when the profile does."""
+        """Return the profile as a stack output: one line, with a digest in front that changes with the
+        profile."""
         return stack_output(self.data())
 
     @classmethod
@@ -264,12 +266,11 @@ class Profile:
         Args:
             source: the data, its JSON text, or the value of a stack output; or its location: a file,
                 `stack:NAME` for the output of a Pulumi stack, `configmap:NAMESPACE` for the ConfigMap in a
-                team's namespace. By default the environment variable `EBBTIDE_PROFILE`, which takes the same
+                team's namespace. Default: the environment variable `EBBTIDE_PROFILE`, which accepts the same
                 texts.
 
         Raises:
-            ProfileError: there is none, it is no profile, or it is of another version than this package
-            reads.
+            ProfileError: it does not exist, is not a profile, or has an unsupported version.
         """
         data = source if isinstance(source, Mapping) else read(source)
         _check_version(data.get("version"))
@@ -309,7 +310,7 @@ def _named(kind: str, name: str, known: Mapping[str, _Thing], cluster: str) -> _
 
 
 def _known(kind: type[Any], data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields that this version knows: a later profile of the same version may have more."""
+    """Return the fields that this version knows: a newer profile of the same version may have more."""
     return {field.name: data[field.name] for field in fields(kind) if field.name in data}
 
 

@@ -1,8 +1,8 @@
 """Sources of a profile: a file, an environment variable, a stack's output, a ConfigMap.
 
-A stack is read with `pulumi`, which alone knows its backend and its secrets, and a cluster with `kubectl`,
-under its current context and with its credential plugins (`gke-gcloud-auth-plugin`, `kubelogin`): this module
-needs the standard library alone. A pod needs neither program: it mounts the ConfigMap and names the file.
+A stack is read with `pulumi`, which has access to its backend and its secrets, and a cluster with `kubectl`,
+with its current context and credential plugins (`gke-gcloud-auth-plugin`, `kubelogin`): this module needs
+only the standard library. A pod needs neither program: it mounts the ConfigMap as a file.
 """
 
 import base64
@@ -23,21 +23,21 @@ VARIABLE: Final = "EBBTIDE_PROFILE"
 OUTPUT: Final = "placementProfile"
 """Name of the stack's output."""
 CONFIG_MAP: Final = "ebbtide-profile"
-"""Name of the ConfigMap in a team's namespace; `KEY` is the key in it."""
+"""Name of the ConfigMap in a team's namespace; `KEY` is its key."""
 KEY: Final = "profile.json"
 _DIGEST: Final = "sha256:"
 _DIGEST_LENGTH: Final = 12
 _STACK: Final = "stack:"
 _CONFIG_MAP: Final = "configmap:"
 _TIMEOUT: Final = 60
-"""Seconds that a program may take, with a login over the network."""
+"""Time limit in seconds for a program, including a login over the network."""
 
 
 def stack_output(data: Mapping[str, Any]) -> str:
     """Encode a profile as a stack output: `sha256:DIGEST`, a space, and its compressed JSON in base64.
 
-    Pulumi prints an object, and a text that is JSON, with a line for each value, and cuts another text after
-    150 characters (pulumi 3.259.0, pkg/backend/display/object_diff.go).
+    Pulumi prints an object or a JSON text with a line for each value, and truncates any other text after 150
+    characters (pulumi 3.259.0, pkg/backend/display/object_diff.go).
     """
     text = json.dumps(data, separators=(",", ":")).encode()
     digest = hashlib.sha256(text).hexdigest()[:_DIGEST_LENGTH]
@@ -45,7 +45,7 @@ def stack_output(data: Mapping[str, Any]) -> str:
 
 
 def is_profile_text(text: str) -> bool:
-    """Return whether a text is a profile itself, as JSON or as a stack output, and not the source of one."""
+    """Return whether a text is a profile, as JSON or as a stack output, instead of the location of one."""
     return text.lstrip().startswith(("{", _DIGEST))
 
 
@@ -53,10 +53,10 @@ def read(source: str | Path | None) -> Mapping[str, Any]:
     """Read the data of a profile.
 
     Args:
-        source: as `Profile.load` takes it.
+        source: as in `Profile.load`.
 
     Raises:
-        ProfileError: there is none, or it is no JSON object.
+        ProfileError: it does not exist, or is not a JSON object.
     """
     if source is None:
         source = os.environ.get(VARIABLE, "")
@@ -89,7 +89,7 @@ def _of_file(source: str | Path) -> str:
 
 
 def _of_stack(name: str) -> str:
-    """Return the output of a stack, by default of the selected one."""
+    """Return the profile's output of a stack; default: the selected stack."""
     options = ["--stack", name] if name else []
     return _run("pulumi", "stack", "output", OUTPUT, "--json", "--non-interactive", *options)
 
@@ -110,7 +110,7 @@ def _of_config_map(address: str, source: str) -> Mapping[str, Any]:
 
 
 def _run(*command: str) -> str:
-    """Return what a program prints."""
+    """Run a program and return its output."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_TIMEOUT)  # noqa: S603
     except FileNotFoundError:

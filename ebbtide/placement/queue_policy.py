@@ -1,4 +1,4 @@
-"""The admission policy that keeps work without a queue's name off the pools that queues lead to."""
+"""The admission policy that keeps workloads without a queue name off the queues' pools."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -10,10 +10,10 @@ from ebbtide.placement.marks import marks
 from ebbtide.placement.profile import QUEUE_LABEL
 
 NAME = "ebbtide-queue-required"
-"""Name of the policy and of its binding."""
+"""Name of the policy and its binding."""
 
 QUEUE_REQUIRED_LABEL = "ebbtide.dev/queue-required"
-"""Label of the namespaces in which the policy holds."""
+"""Label of the namespaces that the policy applies to."""
 
 Manifest = dict[str, Any]
 
@@ -25,9 +25,9 @@ _RULES = (
     ("trainer.kubeflow.org", "*", ("trainjobs",)),
 )
 _TEMPLATE_LABELED = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet")
-"""Kinds whose pods Kueue admits one by one: the label is their template's."""
+"""Kinds whose pods Kueue admits individually: the label is in their pod template."""
 _WITHOUT_POD_SPEC = ("JobSet", "TrainJob")
-"""Kinds whose pods stand elsewhere, in a list or in a runtime: they always name a queue."""
+"""Kinds whose pod specs are elsewhere, in a list or a runtime: they always need a queue name."""
 _ADMITTED_WITH_OWNER = (("Pod", "Job"), ("Job", "JobSet"), ("JobSet", "TrainJob"))
 """Kinds that Kueue admits as part of their owner, whose label was checked."""
 
@@ -35,8 +35,8 @@ _CONTROLLER = (
     "request.userInfo.username.startsWith('system:') && "
     "!request.userInfo.username.startsWith('system:serviceaccount:' + request.namespace + ':')"
 )
-"""A controller outside of the namespace. Anyone can write an owner reference: with that of a finished Job, a
-pod would pass Kueue as well (Kueue 0.19.2, pkg/controller/jobframework, ancestors)."""
+"""A controller outside of the namespace. Users can set any owner reference: with that of a finished Job, a
+pod would also bypass Kueue (Kueue 0.19.2, pkg/controller/jobframework, ancestors)."""
 
 
 def _quoted(text: str) -> str:
@@ -48,7 +48,7 @@ def _listed(texts: Iterable[str]) -> str:
 
 
 def guarded_pools(cluster: Cluster) -> tuple[Pool, ...]:
-    """Return the work pools that a queue leads to, in the order of the declaration."""
+    """Return the work pools of the queues, in the order of the declaration."""
     names = {name for queue in queues_of(cluster) for name in queue.pools}
     return tuple(pool for pool in cluster.pools if pool.name in names)
 
@@ -56,8 +56,8 @@ def guarded_pools(cluster: Cluster) -> tuple[Pool, ...]:
 def _tolerated(taint: Taint, pool: Pool) -> str:
     """Return the CEL condition under which a pod may be scheduled despite a taint.
 
-    Besides a toleration, that is a request for the accelerator or a selector on the ComputeClass: admission
-    adds the toleration then (Kubernetes docs, ExtendedResourceToleration; GKE docs,
+    Besides a toleration, this is a request for the accelerator or a selector on the ComputeClass: admission
+    then adds the toleration (Kubernetes docs, ExtendedResourceToleration; GKE docs,
     about-custom-compute-classes, 2026).
     """
     value = "(has(t.value) ? t.value : '')"
@@ -153,10 +153,10 @@ def _is_admitted_with_owner() -> str:
 def policy(cluster: Cluster) -> Manifest:
     """Return the ValidatingAdmissionPolicy of a complete declaration with queues.
 
-    Work that could be scheduled on a pool that a queue leads to has to name a queue; all other work is left
-    alone, such as an interactive pod on a pool without a queue. Refused, not sent to a default queue: the
-    quota and the machine that a job takes are then always written down, and its author learns of it at once.
-    The policy holds for everyone in the namespace, administrators among them. Source: Kubernetes docs,
+    Workloads that could be scheduled on a queue's pool need a queue name; others are not affected, such as an
+    interactive pod on a pool without a queue. They are rejected instead of sent to a default queue, so that a
+    job's quota and machine are always declared, and its author gets an error immediately. The policy applies
+    to all users of the namespace, including administrators. Source: Kubernetes docs,
     ValidatingAdmissionPolicy v1 (stable since 1.30).
     """
     pools = guarded_pools(cluster)
@@ -179,7 +179,7 @@ def policy(cluster: Cluster) -> Manifest:
                 ]
             },
             "matchConditions": [
-                # What was there before the policy can still be finished and removed.
+                # Workloads that are older than the policy can still be finished and removed.
                 {
                     "name": "changed",
                     "expression": "request.operation == 'CREATE' || object.spec != oldObject.spec || "
@@ -208,15 +208,15 @@ def binding() -> Manifest:
 
 
 def requires_queue(cluster: Cluster, team: Team) -> bool:
-    """Return whether work in a team's namespace has to name a queue: by default where the namespace is the
-    stack's own and the team has queues."""
+    """Return whether workloads in a team's namespace need a queue name: by default, if the stack creates the
+    namespace and the team has queues."""
     if not cluster.has_kueue or not any(team.queues_used(queue.name) for queue in queues_of(cluster)):
         return False
     return team.creates_namespace if team.require_queue is None else team.require_queue
 
 
 def layers(cluster: Cluster) -> tuple[tuple[Manifest, ...], ...]:
-    """Return the policy, then its binding; nothing where no namespace requires a queue."""
+    """Return the policy, then its binding; empty if no namespace requires a queue."""
     if not any(requires_queue(cluster, team) for team in cluster.teams):
         return ()
     return ((policy(cluster),), (binding(),))

@@ -1,5 +1,5 @@
-"""Admission of work to the pools: cohorts that own the quota, cluster queues that borrow it, and local
-queues. `ebbtide.placement.kueue` writes Kueue's objects."""
+"""Admission of workloads to the pools: cohorts that own the quota, cluster queues that borrow it, and local
+queues. `ebbtide.placement.kueue` builds Kueue's objects."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,12 +16,12 @@ FLAVORS_IN_A_GROUP = 64
 
 @dataclass(frozen=True, slots=True)
 class Cohort:
-    """Quota that queues share.
+    """Quota that cluster queues share.
 
     Attributes:
         name: its name.
-        parent: the cohort above it, which borrows what it owns; empty for one at the top.
-        owned: its flavors, with the nodes of each of their pools that no team is guaranteed.
+        parent: the parent cohort, which borrows its quota; empty at the top.
+        owned: its flavors, with the nodes of each pool that are not guaranteed to a team.
     """
 
     name: str
@@ -31,15 +31,15 @@ class Cohort:
 
 @dataclass(frozen=True, slots=True)
 class ClusterQueue:
-    """A queue as one team has it, or namespaces without a team share it.
+    """A queue for one team, or shared by namespaces without a team.
 
     Attributes:
         name: its name.
-        cohort: where it borrows.
-        flavors: in order of preference, with the nodes of each of their pools that are its own.
-        namespaces: where its work comes from.
-        weight: its share of what is borrowed.
-        checks: names of the admission checks, with the flavors that each is for.
+        cohort: the cohort that it borrows from.
+        flavors: flavors in order of preference, with the guaranteed nodes of each pool.
+        namespaces: namespaces of its workloads.
+        weight: its weight in fair sharing of borrowed quota.
+        checks: names of the admission checks, with the flavors of each.
     """
 
     name: str
@@ -52,7 +52,7 @@ class ClusterQueue:
 
 @dataclass(frozen=True, slots=True)
 class LocalQueueObject:
-    """A queue's name in a namespace."""
+    """A local queue: the queue's name in a namespace."""
 
     name: str
     namespace: str
@@ -61,13 +61,13 @@ class LocalQueueObject:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """An admission check that asks the cloud for nodes before work is admitted.
+    """An admission check that requests nodes from the cloud before a workload is admitted.
 
     Attributes:
         name: its name.
-        provisioning_class: who answers.
+        provisioning_class: the class of the provisioning request.
         resource: the resource whose pods the request is for; empty for all pods.
-        follow: node label by which pods find the nodes of their own request, with the detail that holds its
+        follow: node label with which pods select the nodes of their request, with the detail that has its
             value.
     """
 
@@ -79,7 +79,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Queueing:
-    """All of it, in the order in which it is made."""
+    """All queueing objects, in the order of their creation."""
 
     flavors: tuple[Flavor, ...] = ()
     checks: tuple[Check, ...] = ()
@@ -88,7 +88,7 @@ class Queueing:
     local_queues: tuple[LocalQueueObject, ...] = ()
 
     def flavors_in(self, namespace: str) -> tuple[Flavor, ...]:
-        """Every flavor that work of a namespace may have."""
+        """Return the flavors that workloads of a namespace may use."""
         flavors = {
             item.name: item
             for queue in self.cluster_queues
@@ -99,7 +99,7 @@ class Queueing:
 
 
 def cohort_name(cluster: Cluster) -> str:
-    """Return the cluster's name as a name of an object: AKS accepts characters that Kubernetes does not."""
+    """Return the cluster's name as an object name: AKS accepts characters that Kubernetes does not."""
     return re.sub(r"[^a-z0-9]+", "-", cluster.name.lower()).strip("-")
 
 
@@ -108,8 +108,8 @@ def _guaranteed(tenants: Sequence[Team], pool: str) -> int:
 
 
 def _cohorts(name: str, flavors: Sequence[Flavor], tenants: Sequence[Team]) -> tuple[Cohort, ...]:
-    """Return the cohort that owns every flavor; if they are too many for one group, child cohorts own them,
-    from which its queues borrow."""
+    """Return the cohort that owns every flavor; if there are too many for one group, child cohorts own them,
+    and the cohort's queues borrow from these."""
     owned = tuple(
         (item, {offer.pool: max(0, offer.nodes - _guaranteed(tenants, offer.pool)) for offer in item.offers})
         for item in flavors
@@ -132,8 +132,8 @@ def _check_name(item: Flavor) -> str:
 
 
 def _checks(flavors: Sequence[Flavor]) -> tuple[Check, ...]:
-    """Return one check for each accelerator of queued pools. Nodes are requested for the pods with that
-    accelerator alone: a launcher without it, on another pool, is not part of the request."""
+    """Return one check for each accelerator of queued pools. Nodes are requested only for the pods with that
+    accelerator: a launcher without it, on another pool, is not part of the request."""
     return tuple(
         {
             _check_name(item): Check(_check_name(item), _GKE_QUEUED, item.accelerator, _GKE_FOLLOW)
@@ -144,8 +144,8 @@ def _checks(flavors: Sequence[Flavor]) -> tuple[Check, ...]:
 
 
 _TOGETHER = Check("together", "best-effort-atomic-scale-up.autoscaling.x-k8s.io", "", ())
-"""AKS' way of asking for all nodes of a job at once (azure-aks-docs, configure-kueue-with-cluster-autoscaler,
-2026). What it brings is held for ten minutes for that job."""
+"""AKS's request for all nodes of a job at once (azure-aks-docs, configure-kueue-with-cluster-autoscaler,
+2026). The nodes are reserved for that job for ten minutes."""
 
 
 def _checks_of(queue: Queue, flavors: Sequence[Flavor]) -> dict[str, tuple[str, ...]]:
@@ -159,8 +159,8 @@ def _checks_of(queue: Queue, flavors: Sequence[Flavor]) -> dict[str, tuple[str, 
 
 
 def _guarantees(tenant: Team, queues: Sequence[Queue]) -> dict[str, dict[str, int]]:
-    """Return a team's guaranteed nodes by queue and pool: a pool's belong to the first of its queues that has
-    it."""
+    """Return a team's guaranteed nodes by queue and pool: a pool's guarantee belongs to the team's first
+    queue with that pool."""
     remaining = dict(tenant.guarantee)
     return {
         queue.name: {pool: remaining.pop(pool) for pool in queue.pools if pool in remaining}
@@ -169,7 +169,7 @@ def _guarantees(tenant: Team, queues: Sequence[Queue]) -> dict[str, dict[str, in
 
 
 def _flavors_of(queue: Queue, cluster: Cluster) -> tuple[Flavor, ...]:
-    """Return a queue's flavors, preferred first; a single one if its pools are alternatives."""
+    """Return a queue's flavors in order of preference; a single one if its pools are alternatives."""
     if queue.fallback:
         return (fallback_flavor(queue, cluster),)
     by_name = {pool.name: pool for pool in cluster.pools}
@@ -177,18 +177,19 @@ def _flavors_of(queue: Queue, cluster: Cluster) -> tuple[Flavor, ...]:
 
 
 def _in_order(flavors: Iterable[Flavor], cluster: Cluster) -> tuple[Flavor, ...]:
-    """Each flavor once, in the order in which the pools are declared."""
+    """Return the distinct flavors, in the order in which the pools are declared."""
     ranks = {pool.name: number for number, pool in enumerate(cluster.pools)}
     once = {item.name: item for item in flavors}
     return tuple(sorted(once.values(), key=lambda item: min(ranks[offer.pool] for offer in item.offers)))
 
 
 def queueing(cluster: Cluster) -> Queueing:
-    """Derive the admission of work on a complete cluster; empty without Kueue.
+    """Derive the admission of workloads on a complete cluster; empty without Kueue.
 
-    A flavor's nodes belong to one cohort, once, however many queues use them; queues own only what
-    their team is guaranteed, which is subtracted from the cohort's, and borrow the rest. Admitted work never
-    exceeds the pool, and unused quota of one team is free for the others (run on Kueue 0.19.2).
+    A flavor's nodes belong to one cohort, once, regardless of the number of queues that use them; queues own
+    only their team's guarantee, which is subtracted from the cohort's nodes, and borrow the rest. Admitted
+    workloads never exceed the pool, and unused quota of one team is available to the others (tested on Kueue
+    0.19.2).
     """
     queues = queues_of(cluster)
     if not cluster.has_kueue or not queues:

@@ -1,4 +1,4 @@
-"""Quotas of a cluster's pools: a flavor for each pool, or for all pools of a queue that falls back."""
+"""Quotas of a cluster's pools: a flavor for each pool, or for all pools of a queue with fallback."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class Offer:
 
     Attributes:
         pool: its name.
-        node: resources of a node: `cpu` in millicores, `memory` in MiB, accelerators by their resource.
+        node: resources of a node: `cpu` in millicores, `memory` in MiB, accelerators by resource name.
         nodes: the maximum node count.
     """
 
@@ -34,15 +34,16 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Flavor:
-    """A pool, or alternative pools, as a flavor.
+    """The flavor of a pool, or of alternative pools.
 
     Attributes:
-        name: the pool's name; of several pools the queue's with `.pools`, which no pool can be called.
+        name: the pool's name; for several pools, the queue's name with the suffix `.pools`, which no pool
+            name has.
         labels: labels that only these nodes have.
         taints: taints of the nodes.
         tolerations: a toleration for each taint.
-        offers: the resources of each pool, the preferred one first.
-        queued: whether the nodes come through queued provisioning.
+        offers: the resources of each pool, preferred pool first.
+        queued: whether the pool uses queued provisioning.
     """
 
     name: str
@@ -53,7 +54,7 @@ class Flavor:
     queued: bool
 
     def offer(self, nodes: Mapping[str, int]) -> dict[str, int]:
-        """Return the capacity of numbers of nodes, by name of the pool."""
+        """Return the capacity of numbers of nodes, given by pool name."""
         total: dict[str, int] = {}
         for offer in self.offers:
             for resource, amount in offer.node.items():
@@ -62,7 +63,7 @@ class Flavor:
 
     @property
     def node(self) -> dict[str, int]:
-        """The most of each resource that a node of any of the pools offers."""
+        """The maximum of each resource on a node of any of the pools."""
         largest: dict[str, int] = {}
         for offer in self.offers:
             for resource, amount in offer.node.items():
@@ -71,13 +72,13 @@ class Flavor:
 
     @property
     def accelerator(self) -> str:
-        """The accelerators' resource; empty where there are none."""
+        """Name of the accelerators' resource; empty if there are none."""
         return next((resource for resource in self.node if resource not in (CPU, MEMORY)), "")
 
 
 def _offer(pool: Pool, cluster: Cluster) -> Offer:
-    """Return the capacity of a complete pool at its maximum: a larger quota would admit work that waits for
-    nodes forever (kueue#5129), a smaller one would leave nodes unused."""
+    """Return the capacity of a complete pool at its maximum: a larger quota would admit workloads that wait
+    forever for nodes (kueue#5129), a smaller one would leave nodes unused."""
     offer = offered(pool, cluster.site, cluster.addons)
     node = {CPU: int(offer.cpu_m) if offer else 0, MEMORY: int(offer.memory_mib) if offer else 0}
     if pool.accelerator is not None:
@@ -103,11 +104,11 @@ def _flavor(
 def flavor(pool: Pool, cluster: Cluster) -> Flavor:
     """Return the flavor of a complete pool.
 
-    Kueue compares a pod's node selector with the label keys that a flavor carries, and ignores every other
-    key (Kueue 0.19.2, scheduler/flavorassigner, flavorSelector). The cloud's own label of the pool is
-    therefore one of them: a pod that selects another pool by it is not admitted to this one. Flavors without
-    a topology can be changed in place, and what they admitted stays admitted (Kueue 0.19.2,
-    resourceflavor_types.go; util/equality/podset.go).
+    Kueue compares a pod's node selector with the label keys of a flavor, and ignores every other key (Kueue
+    0.19.2, scheduler/flavorassigner, flavorSelector). The flavor therefore has the cloud's pool label: a pod
+    that selects another pool with it is not admitted to this one. Flavors without a topology can be changed
+    in place, and their admitted workloads stay admitted (Kueue 0.19.2, resourceflavor_types.go;
+    util/equality/podset.go).
     """
     derived = marks(pool, cluster.site.cloud)
     labels = {key: derived.all_labels[key] for key in (*derived.telling, derived.pool_label) if key}
@@ -115,9 +116,8 @@ def flavor(pool: Pool, cluster: Cluster) -> Flavor:
 
 
 def fallback_flavor(queue: Queue, cluster: Cluster) -> Flavor:
-    """Return the one flavor of a queue with fallback, over its complete pools: the label that they share
-    selects all of them, and admitted pods tolerate the taints of all of them, so that the autoscaler may
-    choose."""
+    """Return the only flavor of a queue with fallback, over its complete pools: their shared label selects
+    all of them, and admitted pods tolerate the taints of all of them, so that the autoscaler can choose."""
     by_name = {pool.name: pool for pool in cluster.pools}
     pools = [by_name[name] for name in queue.pools]
     cloud = cluster.site.cloud
@@ -127,7 +127,7 @@ def fallback_flavor(queue: Queue, cluster: Cluster) -> Flavor:
 
 
 def covered(flavors: Iterable[Flavor]) -> tuple[str, ...]:
-    """Every resource that any of the flavors has, CPU and memory first: Kueue wants all of them for each
+    """Return the resources of any of the flavors, CPU and memory first: Kueue requires all of them for each
     flavor of a group, in one order."""
     resources: dict[str, None] = {CPU: None, MEMORY: None}
     for item in flavors:
@@ -147,7 +147,7 @@ def quantity(resource: str, amount: int) -> str:
 
 
 def largest_node(flavors: Iterable[Flavor]) -> dict[str, Any]:
-    """Return the most CPU and memory that any one node of the flavors offers, as quantities."""
+    """Return the maximum CPU and memory of any one node of the flavors, as quantities."""
     known = tuple(flavors)
     return {
         resource: quantity(resource, max((item.node[resource] for item in known), default=0))

@@ -1,4 +1,4 @@
-"""Container registries of teams: their names, and the prefix of the images in them."""
+"""Container registries of teams: their names and image prefixes."""
 
 from typing import assert_never
 
@@ -26,9 +26,9 @@ def registry_name(cluster: Cluster, team: Team) -> str:
 
 
 def image_prefix(cluster: Cluster, team: Team) -> str:
-    """Return what an image's name begins with, without a slash at its end.
+    """Return the prefix of a team's image names, without a trailing slash.
 
-    A project of a domain, `acme.example:ml`, is written with a slash (Artifact Registry docs, docker/names,
+    A domain-scoped project, `acme.example:ml`, is written with a slash (Artifact Registry docs, docker/names,
     2026).
     """
     name = registry_name(cluster, team)
@@ -43,6 +43,6 @@ def image_prefix(cluster: Cluster, team: Team) -> str:
 
 
 def keeps_registry(cluster: Cluster, team: Team) -> bool:
-    """Return whether a team's registry stays when the stack is destroyed."""
+    """Return whether a team's registry remains when the stack is destroyed."""
     declared = team.registry.keep if team.registry else None
     return not cluster.is_ephemeral if declared is None else declared

@@ -1,4 +1,4 @@
-"""The contract between the program and `ebbtide up` for a pool that is replaced: configuration and names."""
+"""The contract between the program and `ebbtide up` for replaced pools: configuration and names."""
 
 from typing import Final
 
@@ -6,4 +6,4 @@ NAMESPACE: Final = "ebbtide"
 CONFIG: Final = "replacements"
 """The configuration key of one run: pools, each with `name`, `nodes` and `inputs`."""
 SUFFIX: Final = ".next"
-"""End of the replacement's resource name. No pool's name contains a dot."""
+"""Suffix of the replacement's resource name. No pool's name contains a dot."""

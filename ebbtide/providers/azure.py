@@ -1,7 +1,7 @@
-"""azure-native 3.29: which differences count, and which need a new resource.
+"""azure-native 3.29: which differences are changes, and which need a new resource.
 
-Source: pulumi-azure-native, provider/pkg/provider/diff.go and provider.go. Inputs are compared with inputs,
-whatever the resource's state is.
+Source: pulumi-azure-native, provider/pkg/provider/diff.go and provider.go. The provider compares inputs with
+inputs, regardless of the resource's state.
 """
 
 import re
@@ -13,19 +13,19 @@ from ebbtide.providers.property_path import top_level
 from ebbtide.recording.answers_azure import RESOURCES
 
 RANDOMLY_NAMED: Final = "__createBeforeDelete"
-"""azure-native's note that it chose the name, so that the replacement can be created first."""
+"""Input in which azure-native notes that it chose the name, so that the replacement can be created first."""
 
 _API_VERSION: Final = "azureApiVersion"
 _PLACE: Final = re.compile(r"\{(\w+)\}")
 
 
 def names(id_form: str) -> tuple[str, ...]:
-    """Return the inputs in the form of an id, without the subscription, which is the provider's."""
+    """Return the inputs in the form of an id, without the subscription, which belongs to the provider."""
     return tuple(name for name in _PLACE.findall(id_form) if name != "subscriptionId")
 
 
 def filled_in(token: str, inputs: Mapping[str, Any]) -> frozenset[str]:
-    """Return the inputs that azure-native adds: an API version, a random name, and with it a region.
+    """Return the inputs that azure-native adds: an API version, a random name, and a region.
 
     Source: provider/pkg/provider/provider.go (`applyDefaults`).
     """
@@ -35,18 +35,19 @@ def filled_in(token: str, inputs: Mapping[str, Any]) -> frozenset[str]:
 
 
 def is_same(path: str, before: Any, after: Any) -> bool:
-    """Report if azure-native overlooks a difference at a path."""
+    """Return whether azure-native ignores a difference at a path."""
     if path == "location" and isinstance(before, str) and isinstance(after, str):
         return same_region(before, after)
     return path == RANDOMLY_NAMED
 
 
 def needs_new(token: str, path: str) -> bool:
-    """Report if a difference at a path without indices needs a new resource: in its id, or in the table."""
+    """Return whether a difference at a path without indices needs a new resource: it is part of the id, or in
+    the table."""
     in_id = names(RESOURCES[token].id) if token in RESOURCES else ()
     return top_level(path) in in_id or constraints_of(token).is_replaced(path)
 
 
 def same_region(region: str, other: str) -> bool:
-    """Report if two names are of one region: `West US 2` is `westus2`."""
+    """Return whether two names are of the same region: `West US 2` is `westus2`."""
     return region.replace(" ", "").lower() == other.replace(" ", "").lower()

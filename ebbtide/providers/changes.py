@@ -1,4 +1,4 @@
-"""Changed inputs of a resource, and those of them that its provider replaces it for."""
+"""Changed inputs of a resource, and which of them make its provider replace it."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -19,9 +19,9 @@ class FieldChange:
 
     Attributes:
         path: its property path.
-        old: the old value; None for none.
-        new: the new value; None for none, UNKNOWN if only the cloud will know it.
-        replaces: true if the provider needs a new resource for it.
+        old: the old value; None if absent.
+        new: the new value; None if absent, UNKNOWN if only the cloud determines it.
+        replaces: true if the change needs a new resource.
     """
 
     path: str
@@ -42,8 +42,8 @@ def field_changes(
 
     Args:
         token: the resource's type.
-        old: its inputs.
-        new: the inputs that it would have.
+        old: its current inputs.
+        new: its new inputs.
         settings: the inputs of its provider.
         ignored: property paths whose changes the program ignores.
     """
@@ -83,7 +83,7 @@ def _changes(
 
 
 def is_deleted_first(token: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Report if the provider deletes a resource before it creates its replacement."""
+    """Return whether the provider deletes a resource before it creates its replacement."""
     match token.partition(":")[0]:
         case "gcp":
             return google.keeps_name(old, new)
@@ -96,6 +96,6 @@ def is_deleted_first(token: str, old: Mapping[str, Any], new: Mapping[str, Any])
 
 
 def _is_hidden(before: Plain, after: Plain) -> bool:
-    """Report if a secret's values cannot be compared: the one in a state is encrypted."""
+    """Return whether a secret's values cannot be compared: the one in the state is encrypted."""
     secrets = [value for value in (before, after) if isinstance(value, Secret)]
     return any(secret.value is UNKNOWN for secret in secrets) and before is not None and after is not None

@@ -1,11 +1,12 @@
-"""The constraints of a type's properties, from tables: `schemas/*.csv`.
+"""Constraints of a type's properties, from the tables `schemas/*.csv`.
 
 `python -m rehearsal.provider_schemas` generates `gcp.csv`, `azure_native.csv` and `kubernetes.csv` from the
-providers' own sources; `noted.csv` has what they cannot give. Each row names its source. Constraints:
-`replace` (only a new resource can have another value; `within`: or another value below it; `unless SETTING`:
-the same, unless an input of the provider is true), `computed` (omitted, the cloud's value stays), `default`
-(JSON), `required`, `same` (the name of the comparison that overlooks a difference), and the limits `enum`,
-`minimum`, `maximum`, `shortest`, `longest`, `pattern`, `validate` (the name of a validation function).
+providers' own sources; `noted.csv` has constraints that are missing there. Each row has its source.
+Constraints: `replace` (a change needs a new resource; `within`: also a change below the property; `unless
+SETTING`: unless an input of the provider is true), `computed` (if omitted, the cloud's value stays),
+`default` (JSON), `required`, `same` (the name of the comparison that ignores a difference), and the limits
+`enum`, `minimum`, `maximum`, `shortest`, `longest`, `pattern`, `validate` (the name of a validation
+function).
 """
 
 import csv
@@ -29,9 +30,9 @@ class Limit:
     """A limit of a value.
 
     Attributes:
-        path: of the property, without indices.
+        path: path of the property, without indices.
         name: one of the limits of the tables.
-        value: as the table has it.
+        value: value in the table.
     """
 
     path: str
@@ -40,7 +41,7 @@ class Limit:
 
     @property
     def number(self) -> float:
-        """The value of a limit that is a number."""
+        """The value of a numeric limit."""
         return float(self.value)
 
     @property
@@ -54,14 +55,14 @@ class Constraints:
     """The constraints of a type.
 
     Attributes:
-        replaces: paths of properties that only a new resource can have otherwise.
-        replaces_within: those of them to which all that is below them belongs, such as maps.
+        replaces: paths of properties whose change needs a new resource.
+        replaces_within: those of them that include everything below them, such as maps.
         replaces_unless: the input of the provider that makes a property mutable, by path.
-        computed: paths of properties that the cloud decides where they are omitted.
-        required: properties that the SDK lets a program omit, and the API does not.
-        defaults: what the provider fills in, by path.
+        computed: paths of properties that the cloud determines if they are omitted.
+        required: properties that are optional in the SDK and required by the API.
+        defaults: values that the provider fills in, by path.
         same: names of comparisons, by path.
-        limits: of values.
+        limits: limits of values.
     """
 
     replaces: frozenset[str]
@@ -74,13 +75,13 @@ class Constraints:
     limits: tuple[Limit, ...]
 
     def is_replaced(self, path: str) -> bool:
-        """Report if a change at a path without indices needs a new resource."""
+        """Return whether a change at a path without indices needs a new resource."""
         return path in self.replaces or not self.replaces_within.isdisjoint(ancestors(path))
 
 
 @cache
 def constraints_of(token: str) -> Constraints:
-    """Return the constraints of a type; none for a type that no table has."""
+    """Return the constraints of a type; empty if no table has the type."""
     rows = _rows().get(token, [])
 
     def paths(constraint: str, value: str | None = None) -> list[str]:

@@ -1,4 +1,4 @@
-"""pulumi-gcp's bridge to Terraform: which differences count, and which need a new resource.
+"""pulumi-gcp's bridge to Terraform: which differences are changes, and which need a new resource.
 
 Sources: the tables of `constraints`; pulumi-terraform-bridge v3, pkg/tfbridge.
 """
@@ -12,13 +12,13 @@ from ebbtide.recording.values import UNKNOWN
 
 
 def is_same(token: str, path: str, before: Any, after: Any) -> bool:
-    """Report if Terraform overlooks a difference: empty is absent to it, and it has `DiffSuppressFunc`s.
+    """Return whether Terraform ignores a difference: it treats empty as absent, and has `DiffSuppressFunc`s.
 
     Args:
         token: the resource's type.
         path: path of the property, without indices.
-        before: the old value; None for none.
-        after: the new value; None for none.
+        before: the old value; None if absent.
+        after: the new value; None if absent.
     """
     if before in (None, {}, []) and after in (None, {}, []):
         return True
@@ -29,22 +29,22 @@ def is_same(token: str, path: str, before: Any, after: Any) -> bool:
         case "CaseDiffSuppress" | "iamMemberCaseDiffSuppress":
             return str(before).lower() == str(after).lower()
         case "containerNodePoolResourceLabelsDiffSuppress":
-            # GKE's own labels of the bill.
+            # GKE's own billing labels.
             return path.rpartition(".")[2].startswith("goog-gke") and after is None
         case _:
             return False
 
 
 def is_kept(token: str, path: str, after: Any) -> bool:
-    """Report if a property keeps the cloud's value, since it is computed and omitted."""
+    """Return whether a property keeps the cloud's value, since it is computed and omitted."""
     return after in (None, {}, []) and path in constraints_of(token).computed
 
 
 def needs_new(token: str, path: str, before: Any, after: Any) -> bool:
-    """Report if a difference needs a new resource; arguments as of `is_same`."""
+    """Return whether a difference needs a new resource; arguments as in `is_same`."""
     if (token, path) in _REPLACED_IF:
         return after is not UNKNOWN and _REPLACED_IF[token, path](before, after)
-    # All that is in an object that comes or goes whole comes or goes with it.
+    # An object that is added or removed as a whole adds or removes all properties below it.
     constraints = constraints_of(token)
     is_whole = before is None or after is None
     inside = is_whole and any(replaced.startswith(f"{path}.") for replaced in constraints.replaces)
@@ -52,16 +52,16 @@ def needs_new(token: str, path: str, before: Any, after: Any) -> bool:
 
 
 def keeps_name(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Report if a resource is deleted before its replacement is created.
+    """Return whether a resource is deleted before its replacement is created.
 
-    The bridge takes a name that it has not made itself for one that can exist only once
+    The bridge assumes that a name that it has not generated must be unique
     (`nameRequiresDeleteBeforeReplace`).
     """
     return old.get("name") is not None and old.get("name") == new.get("name")
 
 
 def _shrinks(old: Any, new: Any) -> bool:
-    """Refuse any change of a range but expansion (Terraform's `IsShrinkageIpCidr`)."""
+    """Return whether a range is changed other than by expansion (Terraform's `IsShrinkageIpCidr`)."""
     if not isinstance(old, str) or not isinstance(new, str):
         return True
     before, after = ipaddress.IPv4Network(old, strict=False), ipaddress.IPv4Network(new, strict=False)

@@ -14,12 +14,12 @@ _CLUSTER: Final = ("kubeconfig", "context", "cluster")
 
 
 def is_same(path: str, before: Any, after: Any) -> bool:
-    """Report if the provider overlooks a difference: it fills in the namespace `default`."""
+    """Return whether the provider ignores a difference: it fills in the namespace `default`."""
     return path == "metadata.namespace" and {before, after} == {None, "default"}
 
 
 def needs_new(token: str, path: str, settings: Mapping[str, Any]) -> bool:
-    """Report if a difference needs a new object.
+    """Return whether a difference needs a new object.
 
     Args:
         token: the object's type.
@@ -34,18 +34,18 @@ def needs_new(token: str, path: str, settings: Mapping[str, Any]) -> bool:
 
 
 def _setting(constraints: Constraints, path: str) -> str:
-    """Return the input of the provider that makes a property mutable; empty for none."""
+    """Return the provider's input that makes a property mutable; empty if there is none."""
     unless = constraints.replaces_unless
     return next((unless[known] for known in unless if f"{path}.".startswith(f"{known}.")), "")
 
 
 def provider_needs_new(path: str) -> bool:
-    """Report if a difference of a provider's inputs leads to another cluster, with other objects."""
+    """Return whether a difference of a provider's inputs means another cluster, with other objects."""
     return path.partition(".")[0] in _CLUSTER
 
 
 def keeps_name(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Report if an object is deleted before its replacement is created: both have one name."""
+    """Return whether an object is deleted before its replacement is created: both have the same name."""
     before, after = dict(old), dict(new)
     paths = ("metadata.name", "metadata.namespace")
     return bool(at(after, paths[0])) and all(at(before, path) == at(after, path) for path in paths)

@@ -29,9 +29,8 @@ def ancestors(path: str) -> Iterator[str]:
 
 
 def values_at(values: Plain, path: str, where: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield all known values at a path without indices, of each item of the lists on the way, with their
-    paths.
-    """
+    """Yield all known values at a path without indices, with their paths; lists on the path yield a value for
+    each item."""
     head, _, rest = path.partition(".")
     if isinstance(values, list):
         for index, item in enumerate(values):
@@ -44,9 +43,10 @@ def values_at(values: Plain, path: str, where: str = "") -> Iterator[tuple[str, 
 
 
 def differences(old: Plain, new: Plain, path: str = "") -> Iterator[tuple[str, Plain, Plain]]:
-    """Yield the paths at which two values differ, with both values: as deep as both have objects or lists.
+    """Yield the paths at which two values differ, with both values, down to the deepest common objects and
+    lists.
 
-    None stands for an absent value, of an item that only one list has too.
+    None is an absent value, including an item that only one list has.
     """
     if isinstance(old, dict) and isinstance(new, dict):
         for key in dict.fromkeys((*old, *new)):
@@ -59,7 +59,8 @@ def differences(old: Plain, new: Plain, path: str = "") -> Iterator[tuple[str, P
 
 
 def merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an object with another one's values over it: objects key by key, anything else as a whole."""
+    """Return an object with another object's values merged over it: objects by key, other values as a
+    whole."""
     return {**under, **{key: _merged(under.get(key), item) for key, item in over.items()}}
 
 
@@ -68,7 +69,8 @@ def _merged(under: Plain, over: Plain) -> Plain:
 
 
 def with_defaults(values: Mapping[str, Plain], defaults: Mapping[str, Plain]) -> dict[str, Plain]:
-    """Return values with defaults, by path, where there are none: within an object only where it exists."""
+    """Return values with defaults for absent paths; a default within an object applies only if the object
+    exists."""
     result = dict(values)
     for path, default in defaults.items():
         head, _, rest = path.partition(".")
@@ -85,9 +87,9 @@ def with_defaults(values: Mapping[str, Plain], defaults: Mapping[str, Plain]) ->
 
 
 def replaced(values: Mapping[str, Any], path: str, change: Any) -> dict[str, Any]:
-    """Return values with what is at a path replaced by `change(value)`; None removes it.
+    """Return values with the value at a path replaced by `change(value)`; None removes it.
 
-    Lists on the way are entered; a path that leads nowhere changes nothing.
+    A list on the path is changed in each item; a path that does not exist changes nothing.
     """
     head, _, rest = path.partition(".")
     if head not in values:

@@ -15,7 +15,7 @@ def read_accounts(recording: Recording, cloud: CloudKind, config: Mapping[str, s
     Args:
         recording: the recording.
         cloud: the cloud.
-        config: the stack's configuration, for resources that name none themselves.
+        config: the stack's configuration, for resources without a project or subscription.
     """
     key = CLOUD_SPECS[cloud].account_config
     field = key.partition(":")[2]

@@ -36,7 +36,7 @@ def read_agent_pool(resource: Resource) -> PoolFacts:
 
 
 def read_cluster(resource: Resource) -> ClusterFacts:
-    """A cluster."""
+    """Read a cluster."""
     inputs = Inputs(resource.inputs)
     return ClusterFacts(
         urn=resource.urn,
@@ -48,7 +48,8 @@ def read_cluster(resource: Resource) -> ClusterFacts:
 
 
 def read_maintenance(resource: Resource) -> tuple[str, str]:
-    """Name of the cluster that a maintenance configuration is of, and what it says in a few words."""
+    """Return the name of a maintenance configuration's cluster, and a short description of the
+    configuration."""
     inputs = Inputs(resource.inputs)
     window = "maintenanceWindow"
     day = inputs.text(f"{window}.schedule.weekly.dayOfWeek") or "every day"

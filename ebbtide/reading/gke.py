@@ -32,7 +32,7 @@ from ebbtide.wording import several
 NODE_POOL: Final = "gcp:container/nodePool:NodePool"
 CLUSTER: Final = "gcp:container/cluster:Cluster"
 
-# The first field that is set wins.
+# The first field that is set takes precedence.
 _CAPACITY: Final[tuple[tuple[str, CapacityKind], ...]] = (
     ("queuedProvisioning.enabled", "queued"),
     ("nodeConfig.flexStart", "flex-start"),
@@ -44,7 +44,7 @@ RESERVED: Final = {
     "ANY_RESERVATION": "any",
     "ANY_RESERVATION_THEN_FAIL": "any, and no other machines",
 }
-"""Affinities whose machines come from reservations, and what is said of those that have no name."""
+"""Reservation affinities, each with the description of a reservation without a name."""
 
 _EFFECTS: Final = {
     "NO_SCHEDULE": "NoSchedule",
@@ -64,7 +64,7 @@ def read_node_pool(resource: Resource) -> PoolFacts:
 
 
 def read_cluster(resource: Resource) -> ClusterFacts:
-    """A cluster."""
+    """Read a cluster."""
     inputs = Inputs(resource.inputs)
     return ClusterFacts(
         urn=resource.urn,
@@ -164,7 +164,7 @@ def _accelerator(inputs: Inputs, machine: str) -> AcceleratorFacts | None:
 
 
 def _sharing(attached: Inputs) -> tuple[str, int]:
-    """Return the division and sharing of GPUs in words, and the `nvidia.com/gpu` count of each."""
+    """Return the partitioning and sharing of GPUs in words, and the `nvidia.com/gpu` count of each GPU."""
     size = attached.text("gpuPartitionSize")
     divided = partitions(CloudKind.GKE, attached.text("type")).get(size, 1)
     clients = attached.number("gpuSharingConfig.maxSharedClientsPerGpu") or 1

@@ -34,11 +34,11 @@ class Inputs:
         return self._at(path) is True
 
     def is_false(self, path: str) -> bool:
-        """Report if the value is a boolean false; false if absent."""
+        """Return whether the value is a boolean false; false if absent."""
         return self._at(path) is False
 
     def has(self, path: str) -> bool:
-        """Report if the path exists."""
+        """Return whether the path exists."""
         return self._at(path) is not None
 
     def texts(self, path: str) -> tuple[str, ...]:

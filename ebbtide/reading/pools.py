@@ -19,7 +19,7 @@ def read_pools(recording: Recording) -> tuple[PoolFacts, ...]:
 
 
 def read_clusters(recording: Recording) -> tuple[ClusterFacts, ...]:
-    """Every cluster that the program would make, in the order of registration."""
+    """Return every cluster that the program creates, in order of registration."""
     maintenance = [aks.read_maintenance(resource) for resource in recording.of_type(aks.MAINTENANCE)]
     return tuple(
         cluster.model_copy(
@@ -49,7 +49,7 @@ def _with_overrides(pool: PoolFacts, recording: Recording) -> PoolFacts:
 
 
 def _overrides(resource: Resource, recording: Recording, name: str) -> dict[str, Plain]:
-    """Return the declaration's overrides of a resource by path, from its component."""
+    """Return the declared overrides of a resource by path, from its component."""
     parent = recording[resource.parent] if resource.parent else None
     overrides = parent.inputs.get(name) if parent is not None else None
     return dict(leaves(overrides)) if isinstance(overrides, dict) else {}

@@ -54,9 +54,8 @@ def _flavors(cluster_queue: Inputs) -> Iterator[str]:
 
 
 def _matches(node_labels: Mapping[str, str], pool: PoolFacts) -> bool:
-    """Check that a flavor's labels match a pool's declared labels; those that the cloud adds are not known
-    here.
-    """
+    """Check that a flavor's labels match a pool's declared labels; labels that the cloud adds are not
+    recorded."""
     shared = node_labels.keys() & pool.labels.keys()
     return bool(shared) and all(node_labels[key] == pool.labels[key] for key in shared)
 
@@ -91,7 +90,7 @@ def read_cluster_queues(recording: Recording) -> list[QueueFacts]:
 
 
 def _quotas(item: Inputs) -> Iterator[tuple[str, Inputs]]:
-    """Yield flavor and quota of each resource that is counted, not measured in bytes."""
+    """Yield flavor and quota of each countable resource, excluding those measured in bytes."""
     for group in item.parts("spec.resourceGroups"):
         for flavor in group.parts("flavors"):
             for resource in flavor.parts("resources"):
@@ -100,7 +99,7 @@ def _quotas(item: Inputs) -> Iterator[tuple[str, Inputs]]:
 
 
 def _amount(resource: Inputs, path: str) -> float | None:
-    """Parse a quantity; None if it is absent."""
+    """Parse a quantity; None if absent."""
     text = resource.text(path)
     return float(quantities.parse(text)) if text else None
 
