@@ -1,10 +1,10 @@
-"""Azure's answers as templates: ids in Azure Resource Manager's form, and the outputs that are not inputs.
+"""Azure's responses as templates: ids in Azure Resource Manager's form, and the outputs that are not inputs.
 
-The last input in an id names the resource: `{name}` in the outputs. Previews fill in what only Azure knows
-(`{tenantId}`, `{subscriptionId}`, `{nodeResourceGroup}`, `{suffix}`, `{uuid_…}`) with assumed values, the
-fake cloud of the rehearsal with its own. Sources: names of inputs and outputs are those of
-pulumi-azure-native 3.29.0. Host names and the OIDC issuer URL follow the AKS documentation
-(`use-oidc-issuer`). Not compared with a live cloud.
+The last input in an id names the resource: `{name}` in the outputs. Previews fill in values that only Azure
+knows (`{tenantId}`, `{subscriptionId}`, `{nodeResourceGroup}`, `{suffix}`, `{uuid_…}`) with assumed ones, the
+rehearsal's fake cloud with its own. Sources: names of inputs and outputs are those of pulumi-azure-native
+3.29.0. Host names and the OIDC issuer URL follow the AKS documentation (`use-oidc-issuer`). Not compared with
+a live cloud.
 """
 
 import base64
@@ -43,7 +43,7 @@ CLUSTER_OUTPUTS: Final[Mapping[str, Template]] = {
     },
     "identity": {"principalId": "{uuid_principal}", "tenantId": "{tenantId}"},
 }
-"""Of a cluster with a system-assigned identity and an OIDC issuer."""
+"""Outputs of a cluster with a system-assigned identity and an OIDC issuer."""
 
 RESOURCES: Final[Mapping[str, ResourceTemplate]] = {
     "azure-native:resources:ResourceGroup": ResourceTemplate(GROUP),
@@ -112,9 +112,9 @@ RESOURCES: Final[Mapping[str, ResourceTemplate]] = {
         "{resourceUri}/providers/Microsoft.Insights/diagnosticSettings/{name}"
     ),
 }
-"""By type."""
+"""Templates of resources by type."""
 
-# Microsoft's own applications, equal in every tenant (AKS documentation, `kubelogin-authentication`).
+# Microsoft's own applications, the same in every tenant (AKS documentation, `kubelogin-authentication`).
 _AKS_SERVER: Final = "6dae42f8-4368-4678-94ff-3960e28e3630"
 _AKS_CLIENT: Final = "80faf920-1908-4b52-b5ef-a8e7bedfc67a"
 
@@ -122,15 +122,15 @@ _AKS_CLIENT: Final = "80faf920-1908-4b52-b5ef-a8e7bedfc67a"
 def credentials(
     kind: str, name: str, group: str, *, tenant: str, server: str, certificate: str
 ) -> dict[str, Plain]:
-    """Return credentials as AKS lists them for a cluster with Entra ID: a kubeconfig with kubelogin.
+    """Return AKS's credentials response for a cluster with Entra ID: a kubeconfig with kubelogin.
 
     Args:
         kind: `clusterUser` or `clusterAdmin`.
-        name: of the cluster.
+        name: name of the cluster.
         group: name of its resource group.
         tenant: id of its tenant.
         server: address of its API server.
-        certificate: of its certificate authority, PEM in base64.
+        certificate: certificate of its authority, PEM in base64.
     """
     user = f"{kind}_{group}_{name}"
     login: dict[str, object] = {

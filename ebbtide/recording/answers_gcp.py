@@ -1,7 +1,7 @@
-"""Google Cloud's answers as templates: ids, and the outputs that are not inputs.
+"""Google Cloud's responses as templates: ids, and the outputs that are not inputs.
 
-Previews fill in what only the cloud knows (`{address}`, `{certificate}`, `{dnsEndpoint}`, `{number}`) with
-assumed values, the fake cloud of the rehearsal with its own. Sources: ids of compute, clusters, Filestore and
+Previews fill in values that only the cloud knows (`{address}`, `{certificate}`, `{dnsEndpoint}`, `{number}`)
+with assumed ones, the rehearsal's fake cloud with its own. Sources: ids of compute, clusters, Filestore and
 Artifact Registry follow the import sections of pulumi-gcp 10.2.0; output names are those of its classes. Self
 links, service account addresses (`ACCOUNT@PROJECT.iam.gserviceaccount.com`) and the other ids follow Google's
 documentation. Not compared with a live cloud.
@@ -125,7 +125,7 @@ RESOURCES: Final[Mapping[str, ResourceTemplate]] = {
         {},
     ),
 }
-"""By type."""
+"""Templates of resources by type."""
 
 INVOKES: Final[Mapping[str, Mapping[str, Template]]] = {
     "gcp:container/getCluster:getCluster": {
@@ -191,4 +191,4 @@ INVOKES: Final[Mapping[str, Mapping[str, Template]]] = {
         "name": f"projects/{{project}}/serviceAccounts/{_EMAIL}",
     },
 }
-"""By token of the function."""
+"""Templates of results by function token."""

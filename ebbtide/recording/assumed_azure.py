@@ -1,7 +1,6 @@
 """Assumed responses of Azure.
 
-The templates are those of `answers_azure`. Not compared with a live cloud: they are displayed only, and
-decide nothing.
+The templates are those of `answers_azure`. Not compared with a live cloud: they are only displayed.
 """
 
 from collections.abc import Mapping
@@ -19,7 +18,7 @@ _SUBSCRIPTION: Final = uuid_for("subscription")
 
 
 def _named(key: str) -> Derivation:
-    """The name of a resource that declares none: the logical name and random letters."""
+    """Return the derived name of a resource that declares none: the logical name and random letters."""
 
     def derive(facts: Facts) -> str | None:
         logical = facts.question.name
@@ -77,7 +76,7 @@ def _identified(rule: ResourceRule) -> ResourceRule:
             for id_ in ids
             if isinstance(id_, str)
         }
-        # A cluster with a system-assigned identity has no other.
+        # A cluster with a system-assigned identity has no other identity.
         return Answer(answer.id, {**answer.outputs, "identity": {"userAssignedIdentities": identities}})
 
     return identified

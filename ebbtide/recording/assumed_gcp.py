@@ -1,7 +1,7 @@
 """Assumed responses of Google Cloud.
 
 The templates are those of `answers_gcp`; the DNS endpoint's host name follows Google's documentation. Not
-compared with a live cloud: they are displayed only, and decide nothing.
+compared with a live cloud: they are only displayed.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,8 @@ _NUMBER: Final = "000000000000"  # a project number that no project has
 
 
 def _name(facts: Facts) -> str | None:
-    """Pulumi's auto-name where no name is declared: the logical name and random digits."""
+    """Return Pulumi's auto-name for a resource without a declared name: the logical name and random
+    digits."""
     return f"{facts.question.name}-{WORD}" if facts.question.name else None
 
 
@@ -44,7 +45,7 @@ _DERIVED: Final[Mapping[str, Derivation]] = {
 }
 
 # Regions whose zones do not start at a (compute/docs/regions-zones, 2026-11); all others are assumed to have
-# a, b and c.
+# zones a, b and c.
 _ZONES: Final = {"us-east1": "bcd", "europe-west1": "bcd"}
 
 

@@ -44,7 +44,7 @@ def uuid_for(seed: str) -> str:
 
 
 def is_assumed(text: str) -> bool:
-    """Report if any part of a text is assumed."""
+    """Return whether any part of a text is assumed."""
     return _PATTERN.search(text) is not None or text == CERTIFICATE_BASE64
 
 

@@ -1,7 +1,7 @@
 """Tables of assumed cloud responses.
 
-Inputs are always echoed; everything that a table adds is recorded as an assumption. A type that no table
-lists gets an id only, and its other outputs stay unknown.
+Inputs are always echoed; everything that a table adds is recorded as an assumption. A type without a table
+entry gets only an id, and its other outputs stay unknown.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,9 +18,9 @@ class Question:
     Attributes:
         token: type token of the resource, or token of the function.
         inputs: inputs of the resource, or arguments of the function.
-        provider: inputs of the provider that would do it; the ambient configuration for a default provider.
+        provider: inputs of its provider; for a default provider, the stack's configuration.
         name: the resource's logical name; empty for a function.
-        id: of the existing resource that is read or imported, where there is one.
+        id: id of the existing resource that is read or imported, if any.
     """
 
     token: str
@@ -50,8 +50,8 @@ class Answer:
     """The assumed response of a cloud for a resource.
 
     Attributes:
-        id: in the format of the cloud's ids.
-        outputs: merged over the inputs, dictionaries by key and lists by item.
+        id: assumed id, in the cloud's format.
+        outputs: outputs to merge over the inputs, dictionaries by key and lists by item.
     """
 
     id: str
@@ -78,9 +78,9 @@ class Assumptions:
     """Tables of assumed responses.
 
     Attributes:
-        resources: by type token.
-        packages: by package (`kubernetes`), for types that have no entry of their own.
-        invokes: by token of the function.
+        resources: responses by type token.
+        packages: responses by package (`kubernetes`), for types without an entry.
+        invokes: results by function token.
     """
 
     resources: Mapping[str, ResourceRule] = field(default_factory=dict[str, ResourceRule])
@@ -97,7 +97,7 @@ class Assumptions:
         """Return the assumed result of a function.
 
         Raises:
-            UnansweredInvokeError: when no table has it.
+            UnansweredInvokeError: no table has the function.
         """
         rule = self.invokes.get(question.token)
         if rule is None:
@@ -105,7 +105,7 @@ class Assumptions:
         return rule(question)
 
     def __or__(self, other: "Assumptions") -> "Assumptions":
-        """Merge both sets of tables; the right one's entries win."""
+        """Merge both sets of tables; the right operand's entries take precedence."""
         return Assumptions(
             {**self.resources, **other.resources},
             {**self.packages, **other.packages},
@@ -116,8 +116,8 @@ class Assumptions:
 def overlaid(inputs: Plain, answer: Plain) -> Plain:
     """Merge an answer over the inputs: inputs are kept, new values come from the answer.
 
-    A secret or unknown input is kept: an assumption must not reveal it. A list input with an object answer,
-    such as Azure's identities, takes the answer, because the SDK rejects the list.
+    A secret or unknown input is kept: an assumption must not reveal it. For a list input with an object in
+    the answer, such as Azure's identities, the answer is used, because the SDK rejects the list.
     """
     if isinstance(inputs, dict) and isinstance(answer, dict):
         merged = dict(inputs)
@@ -136,7 +136,7 @@ def assumed_paths(question: Question, answer: Answer) -> tuple[str, ...]:
     """Return the paths in an answer, and `id`, that neither the inputs, the provider nor the existing id
     determine.
 
-    A name that the cloud repeats is no assumption. An id that it derives from the name is one.
+    A name that the cloud returns unchanged is not an assumption. An id derived from the name is one.
     """
     inputs = dict(question.inputs)
     known_values = {leaf for _, leaf in leaves(inputs) if isinstance(leaf, str)}

@@ -12,16 +12,16 @@ from ebbtide.recording.assumption_tables import Answer, Assumptions, Question, U
 __all__ = ["ASSUMPTIONS", "Answer", "Assumptions", "Question", "UnansweredInvokeError"]
 
 _STASH: Final = "pulumi:index:Stash"
-"""A value that the engine keeps in the state as it was first (pulumi 3.259, deploy/builtins.go)."""
+"""A resource whose first value the engine keeps in the state (pulumi 3.259, deploy/builtins.go)."""
 
 
 def _provider(question: Question) -> Answer:
-    """A provider's id is a random UUID of the engine; provider references contain it."""
+    """Return a provider's id, a random UUID of the engine; provider references contain it."""
     return Answer(uuid_for(f"{question.token} {question.name}"))
 
 
 def _stash(question: Question) -> Answer:
-    """A stash holds its input, whose changes the program ignores."""
+    """Return a stash's output, its input; the program ignores changes of it."""
     return Answer(uuid_for(f"{question.token} {question.name}"), {"output": question.inputs.get("input")})
 
 
@@ -31,4 +31,4 @@ ASSUMPTIONS: Final = (
     | assumed_kubernetes.TABLES
     | Assumptions(resources={_STASH: _stash}, packages={"pulumi": _provider})
 )
-"""The tables of Google Cloud, Azure and Kubernetes together."""
+"""The combined tables of Google Cloud, Azure and Kubernetes."""

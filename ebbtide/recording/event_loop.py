@@ -12,7 +12,7 @@ from typing import Any
 
 
 class _IdleSelector(selectors.DefaultSelector):
-    """Detect that the loop is about to wait: it passes a timeout of 0 while any callback is ready."""
+    """Detect that the loop is about to wait: while any callback is ready, the loop passes a timeout of 0."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -37,9 +37,8 @@ class InlineLoop(asyncio.SelectorEventLoop):
     def run_in_executor(  # pyright: ignore[reportIncompatibleMethodOverride] - typeshed's has variadic types
         self, executor: Any, func: Callable[..., Any], *args: Any
     ) -> asyncio.Future[Any]:
-        """Return the result of the call as a future, already complete when the SDK made it
-        (`wrap_with_context`).
-        """
+        """Return the result of the call as a future, already complete for the SDK's own calls
+        (`wrap_with_context`)."""
         if executor is not None or func.__module__ != "pulumi.runtime._context":
             return super().run_in_executor(executor, func, *args)
         future: asyncio.Future[Any] = self.create_future()

@@ -1,4 +1,4 @@
-"""Resources of two recordings of a stack that the engine takes for the same one: by URN, or by alias."""
+"""Identity of resources in two recordings of a stack, as the engine determines it: by URN, or by alias."""
 
 import re
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ _NO_PARENT: Final = "the stack"
 
 
 def former_resources(before: Recording, after: Recording) -> dict[str, Resource]:
-    """Return the resources of `before` that are in `after` too, by their URN in `after`.
+    """Return the resources of `before` that are also in `after`, by their URN in `after`.
 
     A child of a resource with an alias is found below its parent's former URN, and by its former name if that
     starts with the parent's (pulumi, `inheritedChildAlias`).
@@ -26,7 +26,7 @@ def former_resources(before: Recording, after: Recording) -> dict[str, Resource]
 
 
 def _candidates(resource: Resource, after: Recording, former: dict[str, Resource]) -> Iterator[str]:
-    """Yield the URNs that a resource may have had, its present one first."""
+    """Yield the possible former URNs of a resource, its current one first."""
     yield resource.urn
     parent = former.get(resource.parent or "")
     parents = [resource.parent, parent.urn] if parent else [resource.parent]

@@ -1,9 +1,9 @@
 """Lazy import of a provider's large packages, module by module.
 
-`pulumi_gcp.compute` has some 290 modules, and accessing any class imports all of them: half a second of a
-second and a half that a preview takes, for the four classes of a network. Its modules are named after their
-classes, so a single one can be imported. Any other access loads the whole package. Only the command line
-installs this, in its own process.
+`pulumi_gcp.compute` has some 290 modules, and accessing any class imports all of them: for the four classes
+of a network, this takes 0.5 s of a preview's 1.5 s. Its modules are named after their classes, so a single
+one can be imported. Any other access loads the whole package. Only the command line installs this, in its own
+process.
 """
 
 import importlib

@@ -3,7 +3,7 @@
 The SDK leaves some resource options to the engine. They are applied here as in the engine's
 `inheritFromParent` and `generateURN` (pulumi `pkg/resource/deploy/source_eval.go` and `step_generator.go`),
 so that a recording matches a real run: a child inherits `protect`, `deletedWith` and `retainOnDelete` unless
-it sets them, and nothing else; a resource that is only read has none of them. The SDK itself passes on only
+it sets them, and nothing else; a resource that is only read has none of them. The SDK passes on only
 `protect` and providers.
 """
 
@@ -23,7 +23,7 @@ from ebbtide.recording.wire import fill_struct, properties
 from ebbtide.urns import STACK_TYPE, urn_of
 
 NEEDS_STATE: Final = "state"
-"""Target of the callbacks of transforms that have no effect without a state, as a preview has none."""
+"""Target of the callbacks of transforms that need a state, which a preview does not have."""
 _GET_RESOURCE: Final = "pulumi:pulumi:getResource"
 _RESOURCE_MARK: Final = "@isPulumiResource"  # the SDK's marker on exported resources
 
@@ -121,10 +121,10 @@ class RecordingMonitor(MockMonitor):
     def RegisterResource(  # noqa: N802 - the protocol's name
         self, request: resource_pb2.RegisterResourceRequest
     ) -> resource_pb2.RegisterResourceResponse:
-        """Record a resource and answer with its assumed outputs.
+        """Record a resource and respond with its assumed outputs.
 
         Raises:
-            DuplicateResourceError: when its URN is taken.
+            DuplicateResourceError: its URN already exists.
         """
         urn = urn_of(self._stack, self._project, request.parent, request.type, request.name)
         if request.type == STACK_TYPE:
@@ -195,10 +195,10 @@ class RecordingMonitor(MockMonitor):
     def ReadResource(  # noqa: N802
         self, request: resource_pb2.ReadResourceRequest
     ) -> resource_pb2.ReadResourceResponse:
-        """Record an existing resource and answer with its assumed outputs.
+        """Record an existing resource and respond with its assumed outputs.
 
         Raises:
-            DuplicateResourceError: when its URN is taken.
+            DuplicateResourceError: its URN already exists.
         """
         urn = urn_of(self._stack, self._project, request.parent, request.type, request.name)
         if urn in self._recorded:
@@ -248,7 +248,7 @@ class RecordingMonitor(MockMonitor):
         """Answer a provider function and record the call.
 
         Raises:
-            UnansweredInvokeError: when there is no assumed answer.
+            UnansweredInvokeError: there is no assumed response.
         """
         args = properties(request.args)
         response = resource_pb2.ResourceInvokeResponse()
@@ -260,7 +260,7 @@ class RecordingMonitor(MockMonitor):
         answer = self._assumptions.invoke(
             Question(token=request.tok, inputs=args, provider=self._settings(provider, request.tok))
         )
-        # The SDK unwraps secrets before it calls.
+        # The SDK unwraps secrets before the call.
         masked_args = {key: self._log.cleaned(value) for key, value in args.items()}
         self._invocations.append(
             Invocation(token=request.tok, args=masked_args, answer=answer, provider=provider)
@@ -290,7 +290,8 @@ class RecordingMonitor(MockMonitor):
         return None if urn in ("", self._stack_urn) else urn
 
     def _with_ignored(self, urn: str, inputs: dict[str, Plain], ignored: Collection[str]) -> dict[str, Plain]:
-        """Return inputs with the deployed ones that are ignored (pulumi 3.259, `processIgnoreChanges`)."""
+        """Return inputs with the deployed values of those whose changes are ignored (pulumi 3.259,
+        `processIgnoreChanges`)."""
         deployed = self._deployed.get(urn)
         if deployed is None or not ignored:
             return inputs
@@ -329,7 +330,7 @@ class RecordingMonitor(MockMonitor):
         """Return the state of a resource that the program looks up by URN.
 
         Raises:
-            LookupError: when there is no such resource.
+            LookupError: there is no such resource.
         """
         if urn not in self._recorded:
             raise LookupError(f"The program looks up the resource {urn}, which does not exist.")
@@ -338,7 +339,7 @@ class RecordingMonitor(MockMonitor):
 
 
 def _provider(reference: str) -> str | None:
-    """Return the URN of a provider reference, `URN::ID`."""
+    """Return the provider's URN from a provider reference, `URN::ID`."""
     return reference.rpartition("::")[0] or None
 
 

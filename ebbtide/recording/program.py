@@ -9,7 +9,7 @@ from collections.abc import Generator
 from pathlib import Path
 from types import ModuleType
 
-# The running package: a second copy of it would define different classes.
+# The running package: a second copy would define different classes.
 _OWN = __name__.partition(".")[0]
 
 
@@ -17,7 +17,7 @@ def main_file(program: Path) -> Path:
     """Return the file to run: `__main__.py` of a directory, or the file itself.
 
     Raises:
-        FileNotFoundError: when there is none.
+        FileNotFoundError: there is no such file.
     """
     path = program / "__main__.py" if program.is_dir() else program
     if not path.is_file():
@@ -36,7 +36,7 @@ def entered(directory: Path) -> Generator[None]:
 
     Modules imported from the directory are removed at the end, so that the next run, or another program with
     modules of the same names, imports its own. All other imports are kept, which makes the second run fast.
-    Modules of the same names from elsewhere are hidden meanwhile.
+    During the run, modules of the same names from elsewhere are hidden.
     """
     directory = directory.resolve()
     importable = _importable(directory)

@@ -1,7 +1,8 @@
 """Record a Pulumi program without an engine.
 
-The program runs as in a preview, with the SDK's own machinery: the same stack resource, the same wait for
-pending work. Only the monitor and the engine are replaced. Nothing is contacted and nothing is stdout.
+The program runs as in a preview, with the SDK's own code: the same stack resource, the same wait for pending
+work. Only the monitor and the engine are replaced. There are no network requests, and standard output is
+recorded.
 """
 
 import asyncio
@@ -39,9 +40,8 @@ __all__ = ["ProgramError", "record"]
 Program = Callable[[], Any]
 
 _GC_THRESHOLD: Final = 100_000
-"""A program creates tens of thousands of futures that live to its end. Python's default collects garbage
-every 700 objects and finds none.
-"""
+"""Allocations between garbage collections. A program creates tens of thousands of futures that live until its
+end; Python's default would collect every 700 objects and find nothing."""
 
 
 def record(  # noqa: PLR0913 - all but the first have names
@@ -64,14 +64,14 @@ def record(  # noqa: PLR0913 - all but the first have names
             file.
         project: the project's name, as `pulumi.get_project()` returns it.
         stack: the stack's name.
-        config: full keys (`ebbtide:cluster`) and the strings that the engine would pass; objects as JSON.
+        config: configuration by full key (`ebbtide:cluster`), as strings like the engine's; objects as JSON.
         secret_keys: the keys whose values are secret.
-        organization: the engine's name without Pulumi Cloud by default.
-        root: the project's directory, as `pulumi.get_root_directory()` returns it; the program's directory by
-            default.
+        organization: the organization's name. Default: the engine's name for it without Pulumi Cloud.
+        root: the project's directory, as `pulumi.get_root_directory()` returns it. Default: the program's
+            directory.
         assumptions: the clouds' assumed responses.
-        updates: the updates that the program's hooks are called with; none are called if omitted.
-        deployed: the deployed stack, whose inputs stay where changes are ignored.
+        updates: the updates for which the program's hooks are called. Default: none.
+        deployed: the deployed stack, whose inputs are kept if their changes are ignored.
 
     Returns:
         The resources, outputs, calls and messages of the run.

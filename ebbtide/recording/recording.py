@@ -17,7 +17,7 @@ class Resource:
     """A registered resource, with its options as the engine would resolve them.
 
     Attributes:
-        urn: built from parent, type and name as by the engine.
+        urn: URN, built from parent, type and name like the engine's.
         type: the type token, such as `gcp:container/nodePool:NodePool`.
         name: the logical name.
         custom: true for a provider's resource, false for a component.
@@ -30,14 +30,14 @@ class Resource:
         assumed: paths in `outputs` (and `id`) that the cloud would determine, such as
             `masterAuth.clusterCaCertificate`.
         dependencies: URNs of the resources that it depends on, in order.
-        property_dependencies: the same, by input.
+        property_dependencies: URNs of dependencies, by input.
         provider: URN of its explicit provider; None for the default provider.
-        protect: true if the engine would refuse deletion; inherited from the parent.
+        protect: true if the engine refuses deletion; inherited from the parent.
         deleted_with: URN of the resource whose deletion also deletes this one; inherited from the parent.
         retain_on_delete: true if deletion keeps it in the cloud; inherited from the parent.
         ignore_changes: property paths whose changes are ignored.
         hide_diffs: property paths whose changes Pulumi does not print.
-        replace_on_changes: property paths whose change replaces it.
+        replace_on_changes: property paths whose change replaces the resource.
         delete_before_replace: None if the provider decides.
         replace_with: URNs of the resources whose replacement replaces this one.
         aliases: former URNs, or `parent=… type=… name=…` for aliases given in parts.
@@ -83,7 +83,7 @@ class Invocation:
     Attributes:
         token: such as `gcp:container/getCluster:getCluster`.
         args: its arguments.
-        answer: its result, all assumed.
+        answer: its result, entirely assumed.
         provider: URN of the explicit provider; None for the default provider.
     """
 
@@ -99,8 +99,8 @@ class Message:
 
     Attributes:
         severity: `info` for printed or logged text, `warning` and `error` as logged.
-        text: with every known secret masked.
-        urn: the resource that it is about, if any.
+        text: text with every known secret masked.
+        urn: URN of the resource that it concerns, if any.
     """
 
     severity: Severity
@@ -115,11 +115,11 @@ class Recording:
     Attributes:
         project: the Pulumi project's name.
         stack: the stack's name.
-        resources: in order of registration, parents before children, without the stack itself.
+        resources: resources in order of registration, parents before children, without the stack itself.
         outputs: the stack's outputs.
-        invocations: in order of the calls.
-        messages: in order of arrival.
-        refusals: what the program's hooks raise before updates, if some were given.
+        invocations: function calls in order.
+        messages: messages in order of arrival.
+        refusals: exceptions of the program's hooks before updates, if updates were passed.
     """
 
     project: str
@@ -142,10 +142,10 @@ class Recording:
         return by_parent
 
     def __getitem__(self, urn: str) -> Resource:
-        """Return the resource with that URN.
+        """Return the resource with a URN.
 
         Raises:
-            KeyError: when there is none.
+            KeyError: there is no such resource.
         """
         return self._by_urn[urn]
 
@@ -163,10 +163,10 @@ class Recording:
         return tuple(resource for resource in self.resources if resource.type == type_)
 
     def named(self, name: str, type_: str | None = None) -> Resource:
-        """Return the only resource with that logical name, and of that type if names repeat.
+        """Return the only resource with a logical name, and of a type if names repeat.
 
         Raises:
-            LookupError: when there is none, or more than one.
+            LookupError: there is none, or more than one.
         """
         matches = [r for r in self.resources if r.name == name and type_ in (None, r.type)]
         if len(matches) != 1:

@@ -12,7 +12,7 @@ Template: TypeAlias = "str | bool | Mapping[str, Template] | Sequence[Template]"
 
 
 class ResourceTemplate(NamedTuple):
-    """A cloud's answer about a resource.
+    """A cloud's response for a resource.
 
     Attributes:
         id: template of the id.
@@ -61,7 +61,7 @@ class Facts(dict[str, str]):
         self._parts = _parts(question.id)
 
     def known(self, key: str) -> str | None:
-        """Return a fact that is given, not assumed."""
+        """Return a fact that is not assumed."""
         return self.question.text(key) or self._parts.get(key) or self.question.setting(key)
 
     def __missing__(self, key: str) -> str:

@@ -1,4 +1,4 @@
-"""Hooks of a program that would stop an update, called as the engine calls them in its preview.
+"""Hooks of a program that can stop an update, called as in the engine's preview.
 
 Only hooks before an update that run in previews (`on_dry_run`) are called.
 """
@@ -15,13 +15,13 @@ from ebbtide.recording.wire import fill_struct
 
 Hook: TypeAlias = Callable[[bytes], Awaitable[Response]]
 Updates: TypeAlias = Callable[[Recording], Iterable[tuple[Resource, Resource]]]
-"""The updated resources of a recording, before and after."""
+"""Function that returns the updated resources of a recording, before and after."""
 
 
 async def refusals(
     updates: Iterable[tuple[Resource, Resource]], hooks: Mapping[str, Hook], log: MessageLog
 ) -> tuple[Message, ...]:
-    """Return what a program's hooks raise before updates.
+    """Return the exceptions of a program's hooks before updates, as messages.
 
     Args:
         updates: the updated resources, before and after.

@@ -82,7 +82,8 @@ def revealed(value: Plain) -> Plain:
 def at(value: Plain, path: str) -> Plain:
     """Return the value at a Pulumi property path: `nodeConfig.taints[0].key`, `labels["ebbtide.dev/pool"]`.
 
-    None if it does not exist. Secrets are traversed; everything below an unknown value is unknown.
+    None if it does not exist. Values inside secrets are returned; everything below an unknown value is
+    unknown.
     """
     for key in path_keys(path):
         if isinstance(value, Secret):

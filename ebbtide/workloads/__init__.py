@@ -1,5 +1,5 @@
-"""Work that lands on the pools, from the profile alone.
+"""Workloads on the pools, from the profile only.
 
-Nothing is imported here: training code that wants `ebbtide.workloads.checkpoints` gets the standard library
-and no more.
+This module imports nothing: training code that imports `ebbtide.workloads.checkpoints` loads only the
+standard library.
 """

@@ -19,10 +19,10 @@ def _parsed(text: str) -> Decimal:
 
 
 def millicores(text: str) -> int:
-    """Parse CPU as Kubernetes writes it (`2`, `0.5`, `500m`), in millicores.
+    """Parse CPU in Kubernetes' notation (`2`, `0.5`, `500m`), in millicores.
 
     Raises:
-        WorkloadError: it is no amount of CPU.
+        WorkloadError: it is not an amount of CPU.
     """
     amount = _parsed(text) * 1000
     if amount <= 0 or amount != int(amount):
@@ -31,14 +31,14 @@ def millicores(text: str) -> int:
 
 
 def memory_bytes(text: str, name: str = "memory") -> int:
-    """Parse memory as Kubernetes writes it (`48Gi`, `48G`), in bytes.
+    """Parse memory in Kubernetes' notation (`48Gi`, `48G`), in bytes.
 
     Args:
         text: the amount.
-        name: of the field, for the message.
+        name: the field's name, for the message.
 
     Raises:
-        WorkloadError: it is no amount of memory, or less than 1Mi.
+        WorkloadError: it is not an amount of memory, or less than 1Mi.
     """
     amount = int(_parsed(text))
     if amount < MEBIBYTE:
@@ -56,7 +56,7 @@ def seconds(name: str, duration: str | timedelta) -> int:
         duration: the duration.
 
     Raises:
-        WorkloadError: it is no duration of a second or more.
+        WorkloadError: it is not a duration of a second or more.
     """
     try:
         total = int(durations.parse(duration).total_seconds())

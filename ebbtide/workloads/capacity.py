@@ -1,4 +1,4 @@
-"""Pods that only make progress together, held against the most that a pool offers."""
+"""Capacity of pools for pods that only make progress together."""
 
 from collections.abc import Iterable
 
@@ -9,16 +9,16 @@ from ebbtide.workloads.tasks import Task
 
 
 def check_capacity(pools: Iterable[PoolProfile], task: Task, nodes: int, problems: Problems) -> None:
-    """Note more pods than ever run at once: they would wait for each other, and hold what nodes they have.
+    """Report more pods than can run at once: they would wait for each other while occupying nodes.
 
-    A queue admits all of them to one of its pools. Its quota is what its pools offer at their largest, so
-    that no other number limits it.
+    A queue admits all of them to one of its pools. Its quota is the maximum capacity of its pools, so no
+    other limit applies.
 
     Args:
         pools: the pools that can run one of the pods.
-        task: what each pod requests.
+        task: the requests of each pod.
         nodes: number of pods.
-        problems: for the notes.
+        problems: collects the problems.
     """
     pools = list(pools)
     for pool in pools:

@@ -1,27 +1,27 @@
-"""Checkpoints that survive a kill at any moment, for training code. On a volume they need nothing but the
-standard library, in a bucket that of its cloud.
+"""Checkpoints that survive a kill at any moment, for training code. A volume needs only the standard library,
+a bucket also its cloud's library.
 
-A checkpoint is a directory with a marker beside it:
+A checkpoint is a directory and a marker file:
 
     000000000042-9f8a6c01b2d4/…      what the training code wrote
     000000000042-9f8a6c01b2d4.json   written last: each file's size and digest, and a digest of the marker
 
-It is there when its marker is, and both are whole; everything else is passed over. Nothing is ever renamed,
-replaced or locked, and no pointer says which is the latest: it is the one with the highest step, so that no
-writer can move it back. Names are unique, so that no two writers ever write one file.
+A checkpoint is complete if both exist undamaged; everything else is ignored. Nothing is ever renamed,
+replaced or locked, and there is no pointer to the latest checkpoint: it is the one with the highest step, so
+that no writer can move it back. Names are unique, so that no two writers ever write the same file.
 
-That is because a bucket mount has neither an atomic rename, nor hard links, nor locks, and lets the last
-writer of a file win. A bucket's address offers no more. What is relied on, there and on a volume alike:
+Reason: a bucket mount has no atomic rename, no hard links and no locks, and the last writer of a file wins. A
+bucket used by its address offers no more. Assumptions, for buckets and volumes:
 
-- A file that is closed without an error is in the bucket, whole, as one object, and a reader that opens it
-  afterwards finds it. Cloud Storage FUSE: close-to-open consistency; since 3.0 a file is not even there
-  before it is closed, and fsync adds nothing (GoogleCloudPlatform/gcsfuse, docs/semantics.md, 2026).
-  Blobfuse: uploaded on close, and the close fails where the upload does (Azure/azure-storage-fuse wiki,
-  Blobfuse Limitations, 2022-10 and 2025-12; `lazy-write` must stay off).
-- On a volume, what was synced survives the node. Files are closed first and synced then, through a handle of
-  their own, since Blobfuse answers fsync by dropping its local copy.
-- A listing may be a minute old: both mounts cache. An old one makes a reader see an older checkpoint, which
-  is why a mount's cache should be short where several nodes write; it never breaks one.
+- A file that is closed without an error is in the bucket, complete, as one object, and readers that open it
+  afterwards find it. Cloud Storage FUSE: close-to-open consistency; since 3.0 a file does not exist before it
+  is closed, and fsync has no effect (GoogleCloudPlatform/gcsfuse, docs/semantics.md, 2026). Blobfuse:
+  uploaded on close, and the close fails if the upload fails (Azure/azure-storage-fuse wiki, Blobfuse
+  Limitations, 2022-10 and 2025-12; `lazy-write` must stay off).
+- On a volume, synced files survive the node. Files are closed first and then synced, through a separate
+  handle, since Blobfuse drops its local copy on fsync.
+- A listing may be a minute old: both mounts cache. A reader of an old listing sees an older checkpoint, never
+  a broken one, so a mount's cache should be short if several nodes write.
 """
 
 import hashlib
@@ -42,7 +42,7 @@ _log = logging.getLogger("ebbtide.checkpoints")
 
 
 class NewerCheckpointError(CheckpointError):
-    """Another writer is ahead. Nothing was saved: go on from `latest()`, or stop."""
+    """Another writer is ahead. Nothing was saved: continue from `latest()`, or stop."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -51,8 +51,8 @@ class Checkpoint:
 
     Attributes:
         step: the step after which it was saved; 0 for the initial one.
-        path: directory with its files. It is there until `keep` newer ones are; of a bucket it is a copy on
-            this machine, until another checkpoint is read.
+        path: directory with its files. It exists until there are `keep` newer checkpoints; for a bucket, it
+            is a local copy until another checkpoint is read.
     """
 
     step: int
@@ -62,14 +62,15 @@ class Checkpoint:
 class Checkpoints:
     """The checkpoints of one training run.
 
-    One process saves, and any number may by mistake: a pod that was given up and lives on does no harm. What
-    a killed save leaves goes when a later checkpoint is complete; before, it might be a save in progress.
+    One process should save, but others do no harm, such as a pod that is still running after its replacement
+    started. The files of a killed save are removed when a later checkpoint is complete; before that, the save
+    could still be in progress.
 
     Args:
-        root: directory of the run: on a volume or a bucket mount, made where it does not exist; or in a
+        root: directory of the run: on a volume or a bucket mount, created if it does not exist; or in a
             bucket, as `gs://bucket/run` or `abfss://container@account.dfs.core.windows.net/run`.
-        keep: how many complete checkpoints stay. Three leave two to fall back on, and a reader the time to
-            read.
+        keep: number of complete checkpoints to keep. Three leave two as fallbacks, and time for a reader to
+            finish.
     """
 
     def __init__(self, root: str | Path, *, keep: int = 3) -> None:
@@ -81,15 +82,15 @@ class Checkpoints:
         self._storage = storage_of(root)
 
     def latest(self) -> Checkpoint | None:
-        """Return the newest complete checkpoint, with all bytes verified by their digests; None without one.
-        Damaged ones are skipped and logged to `ebbtide.checkpoints`."""
+        """Return the newest complete checkpoint, with all bytes verified by their digests; None if there is
+        none. Damaged ones are skipped and logged to `ebbtide.checkpoints`."""
         while True:
             for name in self._marked():
                 fault = self._damage(name)
                 if fault is None:
                     return Checkpoint(_step(name), self._storage.fetch(name))
                 if not self._storage.exists(_marker(name)):
-                    break  # it made way for newer ones since it was listed: look again
+                    break  # removed for newer ones since the listing: list again
                 self._broken.add(name)
                 _log.warning("Checkpoint %s is passed over: %s.", name, fault)
             else:
@@ -99,16 +100,16 @@ class Checkpoints:
     def saving(self, step: int) -> Generator[Path]:
         """Open a directory for a checkpoint; when the block ends, the checkpoint is complete.
 
-        A kill at any moment leaves either this checkpoint or the one before. A block that raises leaves the
-        one before. A step that is there already is not saved again.
+        A kill at any moment leaves either this checkpoint or the previous one. If the block raises, the
+        previous one remains. An existing step is not saved again.
 
         Args:
-            step: the step after which this is saved, 0 or more; higher than any before.
+            step: the completed step, 0 or more; higher than any saved one.
 
         Raises:
-            NewerCheckpointError: a later step is there already, from another writer.
-            CheckpointError: the step is no whole number, or nothing was written.
-            OSError: a file could not be written; the checkpoint before is untouched.
+            NewerCheckpointError: a later step of another writer exists.
+            CheckpointError: the step is not a whole number, or nothing was written.
+            OSError: a file could not be written; the previous checkpoint is unchanged.
         """
         if step < 0 or isinstance(step, bool):
             raise CheckpointError(f"The step is {step}; it is a whole number, 0 or more.")
@@ -120,20 +121,19 @@ class Checkpoints:
         except BaseException as error:
             self._storage.remove_all(name)
             if isinstance(error, FileNotFoundError):
-                self._refuse_behind(step)  # cleared away under us by a writer that is ahead
+                self._refuse_behind(step)  # removed by a writer that is ahead
             raise
 
     def seed(self, source: str | Path) -> Checkpoint:
-        """Copy an initial checkpoint to where training finds it, unless there is any checkpoint already.
+        """Copy an initial checkpoint to the run's directory, unless a checkpoint exists.
 
-        It becomes step 0, which every step of training is ahead of: run again or too late, it overwrites
-        nothing.
+        It becomes step 0, which precedes every step of training: a repeated or late call overwrites nothing.
 
         Args:
-            source: a file, or a directory with files: a path, or an address in a bucket.
+            source: path of a file or of a directory with files, or an address in a bucket.
 
         Returns:
-            The latest checkpoint, which is the copy only where there was none.
+            The latest checkpoint: the copy, if there was no other.
 
         Raises:
             CheckpointError: there is nothing at `source`.
@@ -146,7 +146,7 @@ class Checkpoints:
                 copy(source, directory)
             except FileNotFoundError:
                 if not directory.exists():
-                    raise  # cleared away by a writer that is ahead
+                    raise  # removed by a writer that is ahead
                 raise CheckpointError(f"There is no initial checkpoint at {source}.") from None
         existing = self.latest()
         if existing is None:
@@ -154,7 +154,7 @@ class Checkpoints:
         return existing
 
     def _names(self, kind: str) -> list[str]:
-        """Names of markers (`.json`) or directories (empty), the highest step first."""
+        """Return names of markers (`.json`) or directories (empty), highest step first."""
         names = [
             entry.removesuffix(kind)
             for entry in self._storage.names()
@@ -166,7 +166,8 @@ class Checkpoints:
         return self._names(".json")
 
     def _damage(self, name: str, *, deep: bool = True) -> str | None:
-        """Return the problem of a checkpoint; None for none. Sizes alone are checked, which is quick."""
+        """Return the problem of a checkpoint; None if there is none. Without `deep`, only sizes are
+        checked."""
         try:
             files = _unsealed(_step(name), self._storage.read(_marker(name)))
             for path, (size, saved) in files.items():
@@ -182,7 +183,7 @@ class Checkpoints:
         for name in self._marked():
             if _step(name) <= step:
                 return
-            # In full: a damaged one must not keep training from going past it.
+            # Full verification: a damaged one must not block later saves.
             if self._damage(name) is None:
                 raise NewerCheckpointError(
                     f"Step {step} is not saved: step {_step(name)} is in {self.root} already. Another writer "
@@ -207,11 +208,11 @@ class Checkpoints:
         self._clear(name)
 
     def _clear(self, saved: str) -> None:
-        """Remove what is older than the newest `keep`, and what is left of saves that ended early.
+        """Remove checkpoints older than the newest `keep`, and remains of saves that ended early.
 
-        Only what is behind the newest complete one goes: its writer, should it live, would be refused. The
-        marker goes first, so that a half-removed checkpoint is none. The one that was just saved stays
-        whatever is ahead of it: it was ahead of everything whole a moment ago.
+        Only steps below the newest complete one are removed: a save of such a step in progress would be
+        rejected anyway. The marker is removed first, so that a half-removed checkpoint is ignored. The
+        checkpoint that was just saved always stays: no complete one was ahead of it a moment ago.
         """
         whole = [
             name
@@ -236,7 +237,7 @@ def _marker(name: str) -> str:
 
 
 def _sealed(step: int, files: dict[str, Any]) -> str:
-    """Return a marker's text: one text for one content, so that any changed byte is detected."""
+    """Return a marker's text, canonical for its content, so that any changed byte is detected."""
     content = {"step": step, "files": files}
     seal = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
     return json.dumps(content | {"seal": seal}, sort_keys=True)
@@ -246,7 +247,7 @@ def _unsealed(step: int, text: str) -> dict[str, tuple[int, str]]:
     """Parse a marker: the files that it lists, with size and digest.
 
     Raises:
-        ValueError: it is not whole.
+        ValueError: the marker is damaged.
     """
     files: dict[str, Any] = dict(json.loads(text)).get("files", {})
     if text != _sealed(step, files):

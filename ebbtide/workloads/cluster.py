@@ -1,4 +1,4 @@
-"""Errors of a cluster that refuses work or does not answer."""
+"""Errors of a cluster that rejects workloads or does not respond."""
 
 import http
 from typing import Final
@@ -10,11 +10,11 @@ _KUBECTL: Final = "check that `kubectl get namespaces` reaches it"
 
 
 class ClusterError(WorkloadError):
-    """The cluster cannot be reached, or refuses; the message says what to do."""
+    """The cluster is unreachable, or rejects the request; the message contains the correction."""
 
 
 def explained(error: ApiError) -> str:
-    """Return the API server's error in terms of the submitted work."""
+    """Return the API server's error in terms of the submitted workload."""
     match error.status:
         case 0:
             return f"{error}: {_KUBECTL} from this machine."

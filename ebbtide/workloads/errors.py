@@ -1,4 +1,4 @@
-"""Errors of workloads, all of them at once."""
+"""Errors of workloads, reported together."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ class WorkloadError(EbbtideError, ValueError):
 
 
 class Problems:
-    """A list of problems that ends in one error."""
+    """A list of problems that are raised as one error."""
 
     def __init__(self) -> None:
         self._problems: list[str] = []
@@ -42,7 +42,7 @@ class Problems:
             self._problems += error.problems
 
     def error(self, *more: str) -> WorkloadError:
-        """Return one error of these and more problems, without duplicates."""
+        """Return one error with these and further problems, without duplicates."""
         return WorkloadError(*dict.fromkeys((*self._problems, *more)))
 
     def end(self) -> None:

@@ -19,7 +19,7 @@ from ebbtide.workloads.search_spaces import Double, Int, Space, check_spaces, gr
 from ebbtide.workloads.tasks import Sidecar, Task, TaskFields
 
 NAME_LENGTH: Final = 40
-"""The longest name of an Experiment; its trials' names are longer."""
+"""Maximum length of an Experiment's name; its trials' names are longer."""
 COLLECTOR: Final = Sidecar(name="Katib's metrics collector", cpu_m=50, memory_mib=10)
 """The container that Katib's webhook adds to the pods of a trial."""
 _SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -33,10 +33,10 @@ _SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "hyperband": ("r_l", "resource_name"),
     "pbt": ("suggestion_trial_dir", "n_population", "truncation_threshold"),
 }
-"""Algorithms that search parameters, with the settings that each needs. `enas` and `darts` search the
+"""Algorithms that search parameters, with the required settings of each. `enas` and `darts` search the
 structure of a network, and need another kind of Experiment."""
 _CONTINUOUS: Final = 2
-"""The least number of numeric parameters that CMA-ES takes."""
+"""Minimum number of numeric parameters for CMA-ES."""
 _REFERENCE: Final = re.compile(r"\$\{trialParameters\.(.+?)\}")
 
 
@@ -56,14 +56,14 @@ def experiment(  # noqa: PLR0913 - the fields of an Experiment
     retain: bool = False,
     **fields: Unpack[TaskFields],
 ) -> Manifest:
-    """Return the manifest of an Experiment (kubeflow.org/v1beta1), whose trials go to a pool or a queue as
-    Jobs do.
+    """Return the manifest of an Experiment (kubeflow.org/v1beta1), whose trials run on a pool or in a queue
+    like Jobs.
 
     The command refers to a parameter as `${trialParameters.NAME}`, and prints its metrics as `NAME=VALUE`,
-    one a line. Katib runs it under `sh -c` with its output in a file, and measures it by a container beside
-    it: the image needs a shell, and the program gets no SIGTERM of its own. That container is added only in
-    namespaces with the label `katib.kubeflow.org/metrics-collector-injection: enabled`, as the teams of a
-    cluster with the add-on have it; in any other, a trial ends without metrics and stays unfinished.
+    one per line. Katib runs it under `sh -c` with its output in a file, and collects metrics in a sidecar:
+    the image needs a shell, and the program does not get SIGTERM. The sidecar is added only in namespaces
+    with the label `katib.kubeflow.org/metrics-collector-injection: enabled`, which teams' namespaces have if
+    the add-on is declared; in any other, a trial ends without metrics and stays unfinished.
 
     A trial that waits in a queue counts as running for `parallel_trial_count`.
 
@@ -74,17 +74,17 @@ def experiment(  # noqa: PLR0913 - the fields of an Experiment
         objective_type: its direction.
         objective_goal: value at which the search ends early.
         additional_metric_names: further metrics to collect.
-        algorithm_name: how values are chosen.
-        algorithm_settings: of the algorithm.
+        algorithm_name: search algorithm.
+        algorithm_settings: settings of the algorithm.
         max_trial_count: number of trials.
-        parallel_trial_count: number of trials at once.
+        parallel_trial_count: maximum number of concurrent trials.
         max_failed_trial_count: number of failed trials at which the experiment fails; 0 is the same as 1.
-            Unless given, it goes on.
-        retain: keep the Jobs of trials that have ended, which Katib deletes otherwise.
-        **fields: what each trial runs, and where; see `TaskFields`. `retries` are those of a trial.
+            Default: no limit.
+        retain: keep the Jobs of finished trials, which Katib deletes by default.
+        **fields: fields of each trial; see `TaskFields`. `retries` are per trial.
 
     Raises:
-        WorkloadError: the experiment cannot run as it is described; the message says all that is wrong.
+        WorkloadError: the experiment cannot run as described; the message lists all problems.
     """
     task, problems = Task(**fields, sidecars=(COLLECTOR,)), Problems()
     settings = dict(algorithm_settings or {})
@@ -131,13 +131,13 @@ def experiment(  # noqa: PLR0913 - the fields of an Experiment
 
 
 def _in_shell(task: Task) -> Task:
-    """Quote a task's words for a shell: Katib joins a command's words by spaces and hands them to one, unless
-    the command is a shell's already."""
+    """Quote a task's words for a shell: Katib joins a command's words by spaces and passes them to a shell,
+    unless the command already is one."""
     return replace(task, command=["sh", "-c", shlex.join([*task.command, *task.args])], args=())
 
 
 def _trial(job: Manifest) -> Manifest:
-    """Return a Job as a template: Katib names it, and creates it beside the Experiment."""
+    """Return a Job as a trial template, without its name and namespace, which Katib sets."""
     metadata = {key: value for key, value in job["metadata"].items() if key not in ("name", "namespace")}
     return {key: value for key, value in {**job, "metadata": metadata}.items() if value}
 
@@ -169,7 +169,7 @@ def _check_counts(trials: int, parallel: int, failed: int | None, problems: Prob
 
 
 def _check_algorithm(name: str, settings: Mapping[str, str], problems: Problems) -> bool:
-    """Note an algorithm that Katib has not, or whose settings are missing; report whether it is known."""
+    """Report an algorithm that Katib does not have, or missing settings; return whether it is known."""
     if name not in _SETTINGS:
         near = get_close_matches(name, _SETTINGS, n=1)
         guess = f"; did you mean {near[0]}?" if near else f": write one of {', '.join(_SETTINGS)}."
@@ -187,7 +187,7 @@ def _check_search(
     trials: int,
     problems: Problems,
 ) -> None:
-    """Note what an algorithm refuses only when the experiment has been created."""
+    """Report errors that an algorithm detects only after the experiment is created."""
     match algorithm:
         case "grid":
             size = grid_size(parameters)
@@ -213,7 +213,7 @@ def _check_search(
 
 
 def _check_references(task: Task, parameters: Mapping[str, Space], problems: Problems) -> None:
-    """Note parameters that no trial would read, and references to none."""
+    """Report parameters that no trial reads, and references to parameters that do not exist."""
     problems.check(
         task.command,
         "command is not given: Katib would ask the image's registry for it as each trial's pod is created. "

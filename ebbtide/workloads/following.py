@@ -10,7 +10,7 @@ from ebbtide.workloads.objects import Object, condition, disrupted, phase_of, wa
 from ebbtide.workloads.reasons import no_node, not_started, queued_for
 
 INDEX: Final = "batch.kubernetes.io/job-completion-index"
-"""The annotation and label in which a pod of an Indexed Job has its index."""
+"""Annotation and label with the index of a pod of an Indexed Job."""
 
 
 class Phase(StrEnum):
@@ -29,11 +29,11 @@ class Look:
     """Snapshot of a Job's objects.
 
     Attributes:
-        job: the Job, or other work in the terms of a Job.
+        job: the Job, or another workload in the form of a Job.
         pods: its existing pods.
-        workload: its Workload of Kueue; None for none.
-        events: events of a pod without a node.
-        label: label of the pods for a query of their logs, `key=value`; empty for a Job.
+        workload: its Kueue Workload; None if it has none.
+        events: events of a pending pod.
+        label: label of the pods, `key=value`, for a log query; empty for a Job.
     """
 
     job: Object
@@ -55,8 +55,8 @@ class Progress:
         failed: failed indexes of a sweep.
         running: running pods.
         waiting: pods without a node.
-        retries: how many failures were tried again.
-        disrupted: the pods that a disruption ended, by uid: those that are gone since, too.
+        retries: number of retried failures.
+        disrupted: uids of pods that a disruption ended, including deleted ones.
     """
 
     phase: Phase
@@ -103,12 +103,12 @@ def progress(look: Look, before: frozenset[str] = frozenset()) -> Progress:
 
 
 def count_indexes(text: str) -> int:
-    """Count the indexes of a Job's notation, `1,3-5,7`."""
+    """Count the indexes in a Job's notation, `1,3-5,7`."""
     return sum(1 for _ in indexes(text))
 
 
 def indexes(text: str) -> Iterable[int]:
-    """Those of a Job's own notation, `1,3-5,7`, in order."""
+    """Yield the indexes in a Job's notation, `1,3-5,7`, in order."""
     for part in filter(None, text.split(",")):
         first, _, last = part.partition("-")
         yield from range(int(first), int(last or first) + 1)
@@ -130,8 +130,8 @@ def _where(look: Look, waiting: Sequence[Object], running: int) -> tuple[Phase, 
 
 
 def _retries(spec: Object, status: Object, failed: int, *, over: bool) -> int:
-    """Failures after which there was another try: all but the last of each index, or of the Job, that
-    failed for good. What a rule of the failure policy ignores is not in the Job's count."""
+    """Return the number of retried failures: all but the last of each index, or of the Job, that failed
+    finally. The Job's count excludes failures that a rule of the failure policy ignores."""
     last = failed if spec.get("backoffLimitPerIndex") is not None else int(over)
     return max(0, int(status.get("failed") or 0) - last)
 

@@ -1,4 +1,4 @@
-"""Jobs that a disruption does not use up: manifests, from the profile."""
+"""Manifests of Jobs, whose retries exclude disruptions, from the profile."""
 
 from typing import Any, Unpack
 
@@ -26,20 +26,20 @@ _VOLUME = "checkpoints"
 def job(profile: Profile, **fields: Unpack[TaskFields]) -> Manifest:
     """Return the manifest of a Job on a pool or in a queue.
 
-    A pod that a disruption ended (preemption, eviction, a drained node) is made again without a retry being
-    used; an ordinary failure uses one; a chosen exit code fails the Job at once. A pod is replaced when it
-    has ended, never while it is ending: two would write the same checkpoints, and hold two nodes. Source:
+    A pod that a disruption ended (preemption, eviction, a drained node) is replaced without using a retry; an
+    ordinary failure uses one; an exit code in `fail_on` fails the Job immediately. A pod is replaced only
+    after it has terminated: otherwise two pods would write the same checkpoints and occupy two nodes. Source:
     Kubernetes docs, Jobs, pod failure policy and pod replacement policy (stable since 1.31 and 1.34).
 
-    On a pool, pods carry its tolerations and are led there by a required affinity; in a queue they carry
-    neither, since the queue's flavor adds what the chosen pool needs.
+    On a pool, pods have its tolerations and a required node affinity; in a queue they have neither, since the
+    queue's flavor adds those of the selected pool.
 
     Args:
         profile: the cluster.
-        **fields: what to run, and where; see `TaskFields`.
+        **fields: fields of the Job; see `TaskFields`.
 
     Raises:
-        WorkloadError: the work cannot run as it is described; the message says all that is wrong.
+        WorkloadError: the Job cannot run as described; the message lists all problems.
     """
     task = Task(**fields)
     placement = placed(profile, task)
@@ -54,7 +54,7 @@ def placed(
     name_length: int = LABEL_LENGTH,
     nodes: int = 1,
 ) -> Placement:
-    """Placement a task without problems.
+    """Return the placement of a valid task.
 
     Args:
         profile: the cluster.
@@ -64,7 +64,7 @@ def placed(
         nodes: number of pods that must run at once.
 
     Raises:
-        WorkloadError: with all that is wrong.
+        WorkloadError: with all problems.
     """
     problems = problems or Problems()
     check(task, problems, name_length=name_length)
@@ -87,8 +87,8 @@ def manifest(task: Task, placement: Placement, *, fail: str, **spec: Any) -> Man
 
     Args:
         task: the task.
-        placement: where it goes.
-        fail: what a chosen exit code does, in the failure policy's words.
+        placement: its placement.
+        fail: the failure policy's action for exit codes in `fail_on`.
         **spec: further fields of the Job's spec.
     """
     metadata: Manifest = {"name": task.name}
@@ -132,13 +132,13 @@ def _rules(task: Task, fail: str) -> list[Manifest]:
 
 
 def _pod(task: Task, placement: Placement) -> Manifest:
-    # The limit of a run is the pod's, not the Job's: the Job's clock goes on while a node is waited for.
+    # The time limit is the pod's, not the Job's, which would include the wait for a node.
     limit = task.max_run_seconds
     claim = [{"name": _VOLUME, "persistentVolumeClaim": {"claimName": task.volume}}] if task.volume else []
     volumes = [*claim, *memory_volumes(task), *secret_volumes(task.secret_volumes)]
     pull = image_pull_references(task.image_pull_secrets)
-    # The cloud's identities need no token of the Kubernetes API: GKE has its metadata server, and on AKS a
-    # webhook mounts a token of its own (Azure/azure-workload-identity, pkg/webhook/webhook.go, 2026).
+    # Cloud identities need no token of the Kubernetes API: GKE has its metadata server, and on AKS a webhook
+    # mounts a separate token (Azure/azure-workload-identity, pkg/webhook/webhook.go, 2026).
     account: Manifest = (
         {"serviceAccountName": task.service_account}
         if task.service_account

@@ -1,6 +1,6 @@
-"""Kinds of work that are followed: Jobs, TrainJobs, and pipeline runs, which are Workflows of Argo.
+"""Kinds of workloads that can be followed: Jobs, TrainJobs, and pipeline runs, which are Argo Workflows.
 
-Each is read in the terms of a Job, so that progress and end are derived once.
+Each is converted to the form of a Job, so that progress and end are derived by the same code.
 """
 
 import http
@@ -15,20 +15,20 @@ from ebbtide.workloads.cluster import ClusterError, explained
 from ebbtide.workloads.objects import Object
 
 _RUN: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-"""Ids of runs of Kubeflow Pipelines."""
+"""Ids of Kubeflow Pipelines runs."""
 RUN_LABEL: Final = "pipeline/runid"
-"""Label of a run's Workflow and pods (kubeflow/pipelines, backend/src/common/util/consts.go, 2.17)."""
+"""Label on a run's Workflow and pods (kubeflow/pipelines, backend/src/common/util/consts.go, 2.17)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of work.
+    """A kind of workload.
 
     Attributes:
-        name: for users, as `TrainJob`.
-        path: the path of its objects, with a placeholder for the namespace.
-        pod_label: returns the label of its pods, `key=value`.
-        as_job: returns an object in the terms of a Job.
+        name: name for users, such as `TrainJob`.
+        path: API path of its objects, with a placeholder for the namespace.
+        pod_label: function that returns the label of its pods, `key=value`.
+        as_job: function that converts an object to the form of a Job.
     """
 
     name: str
@@ -42,7 +42,7 @@ def _unchanged(item: Object) -> Object:
 
 
 def _run(workflow: Object) -> Object:
-    """Return a Workflow in the terms of a Job: its pods are the completions, its failed pods are tries.
+    """Convert a Workflow to the form of a Job: its pods are completions, its failed pods are attempts.
 
     Source: Argo Workflows 4.0, pkg/apis/workflow/v1alpha1/workflow_types.go, `WorkflowStatus`.
     """
@@ -80,7 +80,7 @@ JOB: Final = Kind(
 TRAIN_JOB: Final = Kind(
     "TrainJob",
     "/apis/trainer.kubeflow.org/v1alpha1/namespaces/{}/trainjobs",
-    # The JobSet of a TrainJob has its name (kubeflow/trainer 2.3, pkg/runtime/framework/plugins/jobset).
+    # The JobSet of a TrainJob has the same name (kubeflow/trainer 2.3, pkg/runtime/framework/plugins/jobset).
     lambda job: f"jobset.sigs.k8s.io/jobset-name={job['metadata']['name']}",
     _unchanged,
 )
@@ -94,15 +94,15 @@ _KINDS: Final = (JOB, TRAIN_JOB, PIPELINE_RUN)
 
 
 def kind_of(api: Api, name: str, namespace: str) -> tuple[Kind, str]:
-    """Return the kind of work with a name, and the name of its object.
+    """Return the kind of the workload with a name, and the name of its object.
 
     Args:
-        api: the cluster's.
-        name: of a Job, a TrainJob or a Workflow, or the id of a pipeline run.
+        api: the cluster's API.
+        name: name of a Job, a TrainJob or a Workflow, or the id of a pipeline run.
         namespace: its namespace.
 
     Raises:
-        ClusterError: there is none, one may not see Jobs, or there is no answer.
+        ClusterError: there is none, reading Jobs is forbidden, or the API server does not respond.
     """
     try:
         if _RUN.fullmatch(name):
@@ -130,10 +130,10 @@ def _exists(api: Api, kind: Kind, name: str, namespace: str) -> bool:
 
 
 def lost(error: ApiError, kind: Kind, name: str, namespace: str, *, known: bool) -> str:
-    """Return the message for work that cannot be read.
+    """Return the message for a workload that cannot be read.
 
     Args:
-        error: the refusal.
+        error: the API server's error.
         kind: its kind.
         name: its name.
         namespace: its namespace.

@@ -1,4 +1,4 @@
-"""Logs of deleted pods: the query, and the page that shows it."""
+"""Logs of deleted pods: the query, and the address of a page with its results."""
 
 import base64
 import gzip
@@ -18,20 +18,20 @@ _PORTAL: Final = (
 
 
 def log_query(profile: Profile, *, namespace: str, pod: str = "", job: str = "", label: str = "") -> str:
-    """Return the query for pods' logs in the language of the cloud's log store, also for deleted pods. It has
-    no period: the page or the command that runs it adds one.
+    """Return the query for pods' logs in the language of the cloud's log store, including deleted pods. It
+    has no time range: the page or the command that runs it adds one.
 
     Args:
         profile: the cluster.
-        namespace: of the pods.
-        pod: one pod, by its name.
-        job: every pod of a Job or a sweep, by the Job's name.
-        label: every pod with a label, `key=value`: the run of a pipeline (`pipeline/runid=…`), or a step
-            that was given a label of its own. On AKS, the agent must collect pod labels, which by default it
-            does not (azure-monitor docs, container-insights-logs-schema).
+        namespace: namespace of the pods.
+        pod: name of a pod.
+        job: name of a Job or a sweep, for all of its pods.
+        label: label of pods, `key=value`: of a pipeline run (`pipeline/runid=…`), or of a labelled step. On
+            AKS, the agent must collect pod labels, which it does not by default (azure-monitor docs,
+            container-insights-logs-schema).
 
     Raises:
-        WorkloadError: not exactly one of pod, job and label is given, or one can be no such name.
+        WorkloadError: not exactly one of pod, job and label is given, or it is malformed.
     """
     _check(namespace, pod, job, label)
     query = profile.logs.query
@@ -55,18 +55,18 @@ def log_link(
 
     Args:
         profile: the cluster.
-        namespace: as for `log_query`, and so are `pod`, `job` and `label`.
-        pod: see there.
-        job: see there.
-        label: see there.
-        workspace: on AKS, resource id of the Log Analytics workspace, which the profile does not know. The
-            portal documents no form of such an address; this is the one that its own sharing gives (2026).
+        namespace: as in `log_query`.
+        pod: as in `log_query`.
+        job: as in `log_query`.
+        label: as in `log_query`.
+        workspace: on AKS, resource id of the Log Analytics workspace, which the profile does not have. The
+            form of the address is undocumented; it is that of the portal's own sharing (2026).
 
     Returns:
         The address; empty on AKS without `workspace`.
 
     Raises:
-        WorkloadError: as for `log_query`.
+        WorkloadError: as in `log_query`.
     """
     query = log_query(profile, namespace=namespace, pod=pod, job=job, label=label)
     if profile.logs.link:
@@ -95,11 +95,11 @@ def _check(namespace: str, pod: str, job: str, label: str) -> None:
 
 
 def _clause(profile: Profile, job: str, label: str) -> tuple[str, str]:
-    """Replace the query's condition on a pod.
+    """Return the query's condition on a pod, and its replacement.
 
     Cloud Logging has pods' labels, with `_` for each dot of a key (GKE's own entries, 2024). Container
-    insights has none by default, so that a Job's pods are told by their names, which the Job controller
-    makes: `<job>-<5 characters>`, with the index between in a sweep.
+    insights has none by default, so a Job's pods are selected by name, which the Job controller generates:
+    `<job>-<5 characters>`, with the index in between for a sweep.
     """
     key, _, value = (label or f"batch.kubernetes.io/job-name={job}").partition("=")
     if profile.cloud == "gke":

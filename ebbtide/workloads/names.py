@@ -1,4 +1,4 @@
-"""Names that Kubernetes accepts."""
+"""Validation of names in Kubernetes."""
 
 import re
 from typing import Final

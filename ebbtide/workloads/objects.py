@@ -16,7 +16,7 @@ def condition(item: Mapping[str, Any] | None, kind: str, status: str = "True") -
 
 
 def phase_of(pod: Object) -> str:
-    """Return a pod's phase; a new one has none yet."""
+    """Return a pod's phase; empty if it has none yet."""
     return str(pod.get("status", {}).get("phase") or "Pending")
 
 
@@ -26,6 +26,6 @@ def waits(pod: Object) -> bool:
 
 
 def disrupted(pod: Object) -> bool:
-    """Check that a disruption ended a pod, or is ending it (Kubernetes docs, disruptions, pod disruption
+    """Check that a disruption ended a pod, or is terminating it (Kubernetes docs, disruptions, pod disruption
     conditions)."""
     return bool(condition(pod, "DisruptionTarget"))

@@ -1,4 +1,4 @@
-"""Placement of a task on a pool or in a queue, and the fields of its pods for it."""
+"""Placement of a task on a pool or in a queue, and the pods' fields for it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -13,13 +13,13 @@ from ebbtide.workloads.shared_memory import check_shared_memory
 from ebbtide.workloads.tasks import Sidecar, Task
 
 MAX_RUN_ANNOTATION: Final = "provreq.kueue.x-k8s.io/maxRunDurationSeconds"
-"""Kueue hands it on to the request for nodes (kueue docs, provisioning, 0.19)."""
+"""Kueue copies it to the ProvisioningRequest (kueue docs, provisioning, 0.19)."""
 _QUEUED: Final = "queued"
 BUCKET_MOUNTED: Final = {"gke-gcsfuse/volumes": "true"}
 """Annotation of pods that mount a bucket on GKE, without which the mount never becomes ready."""
 _IDENTITY: Final = {"azure.workload.identity/use": "true"}
-"""Label of pods that are to get a token of their service account's identity on AKS
-(Azure/azure-workload-identity, docs, service account labels and annotations, 2026); GKE needs none."""
+"""Label of pods that get a token of their service account's identity on AKS (Azure/azure-workload-identity,
+docs, service account labels and annotations, 2026); GKE needs none."""
 _BUCKET_MOUNT: Final = Sidecar(name="the bucket mount", cpu_m=250, memory_mib=256)
 """Default requests of GKE's sidecar for bucket mounts (GKE docs, Cloud Storage FUSE CSI
 driver, sidecar container, 2026)."""
@@ -30,15 +30,15 @@ class Placement:
     """Fields of a Job and its pods for a placement.
 
     Attributes:
-        namespace: of the Job; empty for kubectl's default.
-        labels: of the Job.
-        annotations: of the Job.
-        suspended: whether the queue starts it.
+        namespace: namespace of the Job; empty for kubectl's default.
+        labels: labels of the Job.
+        annotations: annotations of the Job.
+        suspended: whether the Job is suspended until the queue starts it.
         pod: fields of the pod's spec.
-        pod_annotations: of the pods.
-        pod_labels: of the pods.
+        pod_annotations: annotations of the pods.
+        pod_labels: labels of the pods.
         accelerator: the resource name of accelerators; empty if none are requested.
-        pools: those whose nodes can run it; all pods get nodes of one of them.
+        pools: the pools whose nodes can run it; all pods run on one of them.
     """
 
     namespace: str
@@ -53,20 +53,20 @@ class Placement:
 
 
 def has_bucket_mount(cloud: str, task: Task) -> bool:
-    """Check that GKE's container for a bucket's mount runs beside the work."""
+    """Check that GKE adds its sidecar for bucket mounts to the pod."""
     return cloud == "gke" and bool(task.volume)
 
 
 def identity_labels(cloud: str) -> dict[str, str]:
-    """Labels of a pod that uses the cloud with its service account's identity."""
+    """Return the labels of a pod that uses its service account's cloud identity."""
     return dict(_IDENTITY) if cloud == "aks" else {}
 
 
 def place(profile: Profile, task: Task) -> Placement:
-    """Placement a task.
+    """Return the placement of a task.
 
     Raises:
-        WorkloadError: it does not fit, or it names no pool and no queue, or both.
+        WorkloadError: the task does not fit, or does not have exactly one of pool and queue.
     """
     if bool(task.pool) == bool(task.queue):
         problem = "Both a pool and a queue are named" if task.pool else "Neither a pool nor a queue is named"
@@ -121,8 +121,7 @@ def _on_pool(profile: Profile, task: Task) -> Placement:
 
 
 def _required_queues(profile: Profile, pool: PoolProfile, namespace: str) -> list[str]:
-    """Return the queues of a pool without which a namespace may not use it; empty if it may use it
-    directly."""
+    """Return the queues that a namespace must use for a pool; empty if it may use the pool directly."""
     return [
         queue.name
         for queue in profile.queues
@@ -132,8 +131,8 @@ def _required_queues(profile: Profile, pool: PoolProfile, namespace: str) -> lis
 
 
 def _pod(pool: PoolProfile) -> dict[str, Any]:
-    """Tolerations let a pod in, the affinity leads it there: one term, all of whose expressions hold. Several
-    terms would each do alone."""
+    """Return a pool's tolerations and node affinity for a pod: one term, whose expressions must all match. Of
+    several terms, one match would suffice."""
     spec: dict[str, Any] = {}
     if pool.tolerations:
         spec["tolerations"] = [item.manifest() for item in pool.tolerations]
@@ -179,7 +178,7 @@ def _in_queue(profile: Profile, task: Task) -> Placement:
 
 
 def _check_priority(profile: Profile, task: Task, problems: Problems) -> None:
-    """Note a priority that the cluster does not have; Kueue would not admit work that names it (0.19.2,
+    """Report a priority that the cluster does not have; Kueue would not admit the workload (0.19.2,
     pkg/util/priority)."""
     known = ", ".join(profile.priorities)
     instead = f"write one of {known}" if known else "its profile lists none: write it again, or omit priority"
@@ -201,7 +200,7 @@ def _queue(profile: Profile, task: Task) -> QueueProfile:
 
 
 def _local_queue(queue: QueueProfile, task: Task) -> tuple[str, str]:
-    """Return a namespace, and the queue's name in it."""
+    """Return the namespace and the name of a queue's LocalQueue."""
     by_namespace = {local.namespace: local.name for local in reversed(queue.local_queues)}
     if task.namespace in by_namespace:
         return task.namespace, by_namespace[task.namespace]
@@ -216,7 +215,7 @@ def _local_queue(queue: QueueProfile, task: Task) -> tuple[str, str]:
 
 
 def _check_idle(pools: Sequence[PoolProfile], task: Task, target: str, problems: Problems) -> None:
-    """Note work that would occupy nodes with accelerators without having said anything of accelerators."""
+    """Report a task that would occupy nodes with accelerators without declaring a number of accelerators."""
     accelerators = [pool.accelerator for pool in pools if pool.accelerator is not None]
     if task.gpus is not None or not accelerators or len(accelerators) < len(pools):
         return
@@ -231,7 +230,8 @@ def _check_idle(pools: Sequence[PoolProfile], task: Task, target: str, problems:
 
 
 def _max_run(pools: Sequence[PoolProfile], task: Task) -> dict[str, str]:
-    """Return the annotation with the requested run of nodes: an attempt's maximum, or else the pool's."""
+    """Return the annotation with the requested duration of nodes: an attempt's time limit, or else the
+    pool's."""
     limits = [pool.max_run_seconds for pool in pools if pool.capacity == _QUEUED]
     if not limits:
         return {}
@@ -253,8 +253,8 @@ def _accelerator(pools: Sequence[PoolProfile], task: Task) -> str:
 
 
 def _misfits(pool: PoolProfile, task: Task, cloud: str, *, run: bool = True) -> tuple[str, ...]:
-    """Return the reasons why no node of a pool can run a task; `run`: including its duration. Invalid amounts
-    are reported again, in the same words."""
+    """Return the reasons why no node of a pool can run a task; with `run`, including its duration. Invalid
+    amounts are reported again, with the same text."""
     problems = Problems()
     node = f"a node of pool {pool.name}"
     problems.check(

@@ -1,4 +1,4 @@
-"""Reasons why a Job does not run yet."""
+"""Reasons why a Job is not running yet."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -10,12 +10,12 @@ _SCALING: Final = {
     "FailedScaleUp": "",
     "NotTriggerScaleUp": "",
 }
-"""Words for cluster-autoscaler's events of a pod without a node, by reason; empty to use the event's message
+"""Texts for cluster-autoscaler's events of a pending pod, by reason; empty to use the event's message
 (cluster-autoscaler FAQ, events, 1.36)."""
 
 
 def queued_for(workload: Object | None) -> str:
-    """Return the reason of a suspended Job, in Kueue's words (kueue docs, Workload, v1beta2).
+    """Return why a Job is suspended, from Kueue's conditions (kueue docs, Workload, v1beta2).
 
     Args:
         workload: its Workload.
@@ -34,11 +34,11 @@ def queued_for(workload: Object | None) -> str:
 
 
 def no_node(pod: Object, events: Sequence[Object]) -> str:
-    """Return the reason why a pod has no node: the autoscaler's, or else the scheduler's.
+    """Return why a pod has no node: the autoscaler's reason, or else the scheduler's.
 
     Args:
         pod: the pod.
-        events: of the pod, and perhaps others.
+        events: events of the pod, possibly with others.
     """
     messages = [
         event
@@ -56,15 +56,15 @@ def _when(event: Object) -> str:
 
 
 def _shortened(message: str) -> str:
-    """Without the scheduler's second sentence, of whom it could have preempted."""
+    """Remove the scheduler's second sentence, about preemption."""
     return message.partition(" preemption:")[0].strip().rstrip(".")
 
 
 def not_started(pods: Sequence[Object]) -> str:
-    """Return the reason why no container of a Job runs, unless it is only being created.
+    """Return why no container of a Job runs; empty if the containers are being created.
 
     Args:
-        pods: the Job's, with those that have ended.
+        pods: the Job's pods, including finished ones.
     """
     pending = [pod for pod in pods if phase_of(pod) == "Pending"]
     if pods and not pending:

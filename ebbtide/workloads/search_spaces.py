@@ -1,4 +1,4 @@
-"""Parameters of an experiment and the values among which Katib searches."""
+"""Parameters of an experiment, and their search spaces."""
 
 import math
 import re
@@ -18,10 +18,10 @@ class Double:
     """A real number.
 
     Attributes:
-        min: the least value.
-        max: the largest value.
-        step: distance between values; a grid needs one.
-        distribution: of the values that are tried.
+        min: minimum.
+        max: maximum.
+        step: distance between values; required for a grid.
+        distribution: distribution of the sampled values.
     """
 
     min: float
@@ -35,10 +35,10 @@ class Int:
     """A whole number.
 
     Attributes:
-        min: the least value.
-        max: the largest value.
-        step: distance between values; 1 unless given.
-        distribution: of the values that are tried.
+        min: minimum.
+        max: maximum.
+        step: distance between values; 1 by default.
+        distribution: distribution of the sampled values.
     """
 
     min: int
@@ -49,7 +49,7 @@ class Int:
 
 @dataclass(frozen=True, slots=True)
 class Categorical:
-    """One of several texts."""
+    """One of several strings."""
 
     values: Sequence[str]
 
@@ -97,14 +97,15 @@ def _count(space: Space) -> int | None:
         case Double():
             if not space.step:
                 return None
-            # A half step more: the last value may lie a rounding error beyond the largest.
+            # Half a step more: the last value may exceed the maximum by a rounding error.
             return int((space.max - space.min) / space.step + 0.5) + 1
         case _:
             assert_never(space)
 
 
 def check_spaces(spaces: Mapping[str, Space], problems: Problems) -> None:
-    """Note parameters that Katib or its search would refuse, some of them only after the experiment began."""
+    """Report parameters that Katib or its search would reject, some of them only after the experiment has
+    started."""
     problems.check(spaces, "There are no parameters: give at least one, with its space.")
     for name, space in spaces.items():
         problems.check(

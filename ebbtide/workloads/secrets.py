@@ -1,4 +1,4 @@
-"""Secrets of the namespace in a container, by reference: no value of one is ever in a manifest."""
+"""Secrets of the namespace in a container, by reference: a manifest never contains their values."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -15,11 +15,11 @@ _SECRET_NAMES: Final = re.compile(
 )
 _TOKEN: Final = re.compile(r"(?:.*_)?TOKEN", re.IGNORECASE)
 _TOKEN_LENGTH: Final = 16
-"""Characters from which a token is taken for a credential: `PAD_TOKEN=<pad>` is none."""
+"""Minimum length in characters of a token that looks like a credential: `PAD_TOKEN=<pad>` does not."""
 
 
 def looks_secret(name: str, value: str) -> bool:
-    """Check whether an environment variable seems to hold a credential."""
+    """Return whether an environment variable looks like a credential."""
     if not value or "$(" in value:
         return False
     return bool(_SECRET_NAMES.fullmatch(name)) or (
@@ -28,8 +28,8 @@ def looks_secret(name: str, value: str) -> bool:
 
 
 def check_env(env: Mapping[str, str], secret_env: Mapping[str, str], problems: Problems) -> None:
-    """Note environment variables that cannot be set, are set twice, or belong into a Secret. No value is part
-    of a message."""
+    """Report environment variables that are invalid, set twice, or belong into a Secret. Messages contain no
+    values."""
     for name, value in env.items():
         problems.check(is_variable(name), f"env has {name!r}, which can be no variable's name.")
         problems.check(name not in secret_env, f"env and secret_env both have {name}: write it once.")
@@ -44,7 +44,7 @@ def check_env(env: Mapping[str, str], secret_env: Mapping[str, str], problems: P
 def check_secrets(
     secret_env: Mapping[str, str], secret_volumes: Mapping[str, str], problems: Problems
 ) -> None:
-    """Note references to Secrets that cannot be resolved, and paths that cannot be mounted."""
+    """Report references to Secrets that cannot be resolved, and paths that cannot be mounted."""
     for name, reference in secret_env.items():
         secret, key = key_reference(reference)
         problems.check(is_variable(name), f"secret_env has {name!r}, which can be no variable's name.")
@@ -65,7 +65,7 @@ def check_secrets(
 
 
 def check_image_pull_secrets(names: Sequence[str], problems: Problems) -> None:
-    """Note what can be no Secret's name."""
+    """Report names that no Secret can have."""
     if isinstance(names, str):
         problems.add(f"image_pull_secrets is one text; write a list, [{names!r}].")
         return
@@ -74,7 +74,7 @@ def check_image_pull_secrets(names: Sequence[str], problems: Problems) -> None:
 
 
 def image_pull_references(names: Sequence[str]) -> list[Manifest]:
-    """Return references of a pod to its image pull Secrets."""
+    """Return a pod's references to its image pull Secrets."""
     return [{"name": name} for name in names]
 
 
@@ -85,7 +85,7 @@ def key_reference(reference: str) -> tuple[str, str]:
 
 
 def secret_variables(secret_env: Mapping[str, str]) -> list[Manifest]:
-    """Environment variables of a container, from keys of Secrets."""
+    """Return a container's environment variables from keys of Secrets."""
     references = {name: key_reference(reference) for name, reference in secret_env.items()}
     return [
         {"name": name, "valueFrom": {"secretKeyRef": {"name": secret, "key": key}}}
@@ -94,14 +94,14 @@ def secret_variables(secret_env: Mapping[str, str]) -> list[Manifest]:
 
 
 def secret_volumes(secrets: Mapping[str, str]) -> list[Manifest]:
-    """Volumes of a pod, one for each Secret."""
+    """Return a pod's volumes, one for each Secret."""
     return [
         {"name": _volume(index), "secret": {"secretName": secret}} for index, secret in enumerate(secrets)
     ]
 
 
 def secret_mounts(secrets: Mapping[str, str]) -> list[Manifest]:
-    """Mounts of a container, one for each Secret."""
+    """Return a container's mounts, one for each Secret."""
     return [
         {"name": _volume(index), "mountPath": path, "readOnly": True}
         for index, path in enumerate(secrets.values())
@@ -109,5 +109,5 @@ def secret_mounts(secrets: Mapping[str, str]) -> list[Manifest]:
 
 
 def _volume(index: int) -> str:
-    # A Secret's name may be longer than a volume's, and may have dots.
+    # A Secret's name may be longer than a volume's, and may contain dots.
     return f"secret-{index}"

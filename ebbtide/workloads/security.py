@@ -1,11 +1,10 @@
-"""Security contexts of the pods that run work.
+"""Security contexts of workloads' pods.
 
-Pod Security `restricted` holds in full where the task names a user that is not root. By default it does not:
-the image is the user's own, many run as root, and `runAsNonRoot` would keep them from starting. For the same
+They fully satisfy Pod Security `restricted` if the task declares a user other than root. By default they do
+not: the image is the user's own, many run as root, and `runAsNonRoot` would prevent their start. For the same
 reason root keeps its capabilities, without which it can neither install packages nor write other users' files
-on a shared volume. NET_RAW alone is dropped, with which a pod can pose as another one of its node (CIS
-Kubernetes Benchmark 1.10, NET_RAW). Source: Kubernetes docs, Pod Security Standards
-(2026).
+on a shared volume. Only NET_RAW is dropped, with which a pod can impersonate another pod of its node (CIS
+Kubernetes Benchmark 1.10, NET_RAW). Source: Kubernetes docs, Pod Security Standards (2026).
 """
 
 from typing import Any

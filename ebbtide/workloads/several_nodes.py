@@ -1,8 +1,8 @@
-"""Jobs over several nodes: an Indexed Job whose pods find each other, and the headless Service for that.
+"""Multi-node Jobs: an Indexed Job whose pods find each other through a headless Service.
 
-Not a JobSet: that needs a controller, which comes with Kubeflow Trainer, and where Trainer is installed a
-TrainJob is the better choice (`ebbtide.workloads.training`). An Indexed Job runs on every cluster. The price:
-a JobSet can start all pods again when one is lost, an Indexed Job starts only those that ended.
+Not a JobSet: that needs a controller, which comes with Kubeflow Trainer; if Trainer is installed, a TrainJob
+is the better choice (`ebbtide.workloads.training`). An Indexed Job runs on every cluster. The disadvantage: a
+JobSet can restart all pods when one is lost, an Indexed Job restarts only those that ended.
 """
 
 import re
@@ -16,40 +16,40 @@ from ebbtide.workloads.names import LABEL_LENGTH
 from ebbtide.workloads.tasks import Task, TaskFields, check_free
 
 PORT: Final = 29500
-"""The port on which rank 0 listens, torchrun's default (PyTorch docs, torchrun, 2026)."""
+"""Port of rank 0, torchrun's default (PyTorch docs, torchrun, 2026)."""
 _RANK: Final = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
-"""The index as an annotation of the pod (Kubernetes docs, Jobs, completion mode, stable since 1.24). A
+"""Field path of the pod's index annotation (Kubernetes docs, Jobs, completion mode, stable since 1.24). A
 reference to JOB_COMPLETION_INDEX would not be resolved: the Job controller appends that variable, and
-references reach only variables before them."""
+references resolve only to preceding variables."""
 _SERVICE_NAME: Final = re.compile(r"[a-z](?:[-a-z0-9]*[a-z0-9])?")
 _RANKS: Final = ("RANK", "NODE_RANK", "PET_NODE_RANK")
 
 
 def job_over_nodes(profile: Profile, nodes: int, **fields: Unpack[TaskFields]) -> tuple[Manifest, Manifest]:
-    """Return the manifests of a Job of several pods that work together, and of its headless Service.
+    """Return the manifests of a Job whose pods work together, and of its headless Service.
 
-    Every pod gets MASTER_ADDR, MASTER_PORT, NNODES, WORLD_SIZE, NODE_RANK and RANK, which are right for one
-    process a pod, and the same as PET_…, which torchrun reads as its options: `torchrun train.py` needs none
-    (Trainer 2.2.1 sets these, pkg/constants). A pod's host name is the Job's name with its index, below the
-    Service's name.
+    Every pod gets MASTER_ADDR, MASTER_PORT, NNODES, WORLD_SIZE, NODE_RANK and RANK, for one process per pod,
+    and the same as PET_…, which torchrun reads as its options, so that `torchrun train.py` needs none
+    (Trainer 2.2.1 sets these, pkg/constants). A pod's host name is the Job's name with its index, in the
+    Service's domain.
 
-    In a queue, all pods are admitted at once. On a pool, each waits for a node by itself, and those that have
-    one hold it.
+    In a queue, all pods are admitted at once. On a pool, each waits for a node separately, and those with a
+    node occupy it.
 
-    A pod that a disruption ended comes back under its index, its host name and its rank, and uses no retry.
-    The others usually fail with it, for they lose their connection: each such failure uses one retry of its
-    index. When one index has used all of them, the whole Job fails, and nothing of it is left running.
+    A pod that a disruption ended is replaced with the same index, host name and rank, and uses no retry. The
+    others usually fail as well, since they lose their connection: each such failure uses one retry of its
+    index. When an index has no retries left, the whole Job fails, and all of its pods are terminated.
 
     Args:
         profile: the cluster.
         nodes: number of pods, 2 or more.
-        **fields: what each of them runs, and where; see `TaskFields`. `retries` are those of each index.
+        **fields: fields of the Job; see `TaskFields`. `retries` are per index.
 
     Returns:
         The Job and the Service. Created together, the Service should have the Job as its owner.
 
     Raises:
-        WorkloadError: the work cannot run as it is described; the message says all that is wrong.
+        WorkloadError: the Job cannot run as described; the message lists all problems.
     """
     task, problems = Task(**fields), Problems()
     variables = _variables(task, nodes)
@@ -59,7 +59,7 @@ def job_over_nodes(profile: Profile, nodes: int, **fields: Unpack[TaskFields]) -
         _SERVICE_NAME.fullmatch(task.name),
         f"name is {task.name!r}; over several nodes it names a Service too, and begins with a letter.",
     )
-    # A pod's host name is the Job's name with the index, and a label.
+    # A pod's host name is the Job's name with the index, and must be a DNS label.
     length = LABEL_LENGTH - len(f"-{max(0, nodes - 1)}")
     placement = placed(profile, task, problems, name_length=length, nodes=nodes)
     job = manifest(
@@ -76,7 +76,7 @@ def job_over_nodes(profile: Profile, nodes: int, **fields: Unpack[TaskFields]) -
 
 
 def _variables(task: Task, nodes: int) -> dict[str, str]:
-    """Environment variables that are the same in every pod."""
+    """Return the environment variables that are the same in every pod."""
     shared = {"MASTER_ADDR": f"{task.name}-0.{task.name}", "MASTER_PORT": str(PORT), "NNODES": str(nodes)}
     processes = {"NPROC_PER_NODE": str(task.gpu_count)} if task.gpu_count else {}
     torchrun = {f"PET_{name}": value for name, value in (shared | processes).items()}
@@ -84,7 +84,7 @@ def _variables(task: Task, nodes: int) -> dict[str, str]:
 
 
 def _connected(job: Manifest, service: str) -> Manifest:
-    """Give a Job's pods names below a Service, and their ranks."""
+    """Set a Job's subdomain and the pods' rank variables."""
     template: Manifest = job["spec"]["template"]
     pod: Manifest = template["spec"]
     ranks = [{"name": name, "valueFrom": {"fieldRef": {"fieldPath": _RANK}}} for name in _RANKS]

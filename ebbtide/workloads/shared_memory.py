@@ -1,5 +1,5 @@
-"""Shared memory of a pod: a volume in memory at /dev/shm, where a container's own has 64 MiB (containerd
-2.1, CRI, defaultShmSize)."""
+"""Shared memory of a pod: a volume in memory at /dev/shm, instead of the container runtime's 64 MiB
+(containerd 2.1, CRI, defaultShmSize)."""
 
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,7 +15,7 @@ Manifest = dict[str, Any]
 
 
 def check_shared_memory(task: "Task", problems: Problems) -> None:
-    """Note shared memory that the pod's memory does not cover.
+    """Report shared memory that exceeds the pod's memory.
 
     Files in it count towards the memory limit of the container that wrote them (Kubernetes docs, volumes,
     emptyDir, 1.35).
@@ -38,11 +38,11 @@ def check_shared_memory(task: "Task", problems: Problems) -> None:
 
 
 def memory_volumes(task: "Task") -> list[Manifest]:
-    """Volumes of a pod for its shared memory."""
+    """Return a pod's volumes for its shared memory."""
     volume = {"medium": "Memory", "sizeLimit": task.shared_memory}
     return [{"name": VOLUME, "emptyDir": volume}] if task.shared_memory else []
 
 
 def memory_mounts(task: "Task") -> list[Manifest]:
-    """Mounts of the container for its shared memory."""
+    """Return the container's mounts for its shared memory."""
     return [{"name": VOLUME, "mountPath": PATH}] if task.shared_memory else []

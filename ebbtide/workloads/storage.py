@@ -1,9 +1,9 @@
 """Storage of checkpoints: a directory, or a prefix in a bucket of Cloud Storage or Azure Blob Storage.
 
-A bucket is used by its address, through fsspec, rather than through a mount: it needs neither a CSI driver
-nor a volume claim nor a sidecar, and reads buckets of other projects, as that of a published model. Needed of
-it are whole objects and listings that are never behind. Cloud Storage: strong consistency of uploads,
-deletions and listings (cloud.google.com/storage/docs/consistency, 2026). Azure Blob Storage: the same
+A bucket is used by its address, through fsspec, instead of a mount: this needs no CSI driver, volume claim or
+sidecar, and can read buckets of other projects, such as that of a published model. It requires atomic uploads
+and strongly consistent listings. Cloud Storage: strong consistency of uploads, deletions and listings
+(cloud.google.com/storage/docs/consistency, 2026). Azure Blob Storage: the same
 (learn.microsoft.com/azure/storage/blobs/concurrency-manage, 2026). A listing cached in this process is never
 used.
 """
@@ -23,22 +23,22 @@ from typing import Any, Final, Protocol
 from urllib.parse import unquote, urlsplit
 
 _SCHEMES: Final = {"gs": "gcs", "gcs": "gcs", "abfs": "abfs", "abfss": "abfs", "az": "abfs"}
-"""Schemes of addresses, with the extra that installs what reads them."""
+"""Schemes of addresses, with the extra that installs their library."""
 
 
 class CheckpointError(Exception):
-    """A checkpoint cannot be saved or read; the message says what to do."""
+    """A checkpoint cannot be saved or read; the message contains the correction."""
 
 
 class Storage(Protocol):
-    """Named files, and named directories of files, at one place."""
+    """Named files, and named directories of files, in one location."""
 
     def names(self) -> list[str]:
-        """Names of all files and directories."""
+        """Return the names of all files and directories."""
         ...
 
     def read(self, file: str) -> str:
-        """Text of a file."""
+        """Return the text of a file."""
         ...
 
     def exists(self, file: str) -> bool:
@@ -46,11 +46,11 @@ class Storage(Protocol):
         ...
 
     def size(self, directory: str, file: str) -> int:
-        """Size of a directory's file, bytes."""
+        """Return the size of a directory's file in bytes."""
         ...
 
     def fetch(self, directory: str) -> Path:
-        """Return a local directory; of a bucket, a copy that stays until another is fetched."""
+        """Return a local directory; for a bucket, a copy that exists until another is fetched."""
         ...
 
     def stage(self, directory: str) -> Path:
@@ -62,15 +62,15 @@ class Storage(Protocol):
         ...
 
     def write(self, file: str, text: str) -> None:
-        """Make a new file, permanently."""
+        """Create a new file, permanently."""
         ...
 
     def remove(self, file: str) -> None:
-        """Remove a file, if there is one."""
+        """Remove a file if it exists."""
         ...
 
     def remove_all(self, directory: str) -> None:
-        """Remove a directory, staged or published, as far as that is possible."""
+        """Remove a directory, staged or published, as far as possible."""
         ...
 
 
@@ -78,7 +78,7 @@ def storage_of(root: str | Path) -> Storage:
     """Return the storage at a path or an address.
 
     Raises:
-        CheckpointError: there is no such storage, or what reads it is not installed.
+        CheckpointError: the scheme is unknown, or its library is not installed.
     """
     path = _local(root)
     return Directory(path) if path is not None else Bucket(str(root))
@@ -88,8 +88,8 @@ def copy(source: str | Path, directory: Path) -> None:
     """Copy a file, or the files of a directory, from a path or an address into a directory.
 
     Raises:
-        FileNotFoundError: there is nothing at the source.
-        CheckpointError: it cannot be read.
+        FileNotFoundError: the source does not exist.
+        CheckpointError: the source cannot be read.
     """
     path = _local(source)
     if path is None:
@@ -101,13 +101,13 @@ def copy(source: str | Path, directory: Path) -> None:
 
 
 def digest(file: Path) -> str:
-    """SHA-256 of a file, in hexadecimal."""
+    """Return the SHA-256 digest of a file in hexadecimal."""
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _local(source: str | Path) -> Path | None:
-    """Return the path of a path or of a `file:` address; None for another address."""
+    """Return the local path of a path or a `file:` address; None for any other address."""
     if isinstance(source, Path) or "://" not in source:
         return Path(source)
     parts = urlsplit(source)
@@ -115,18 +115,18 @@ def _local(source: str | Path) -> Path | None:
 
 
 class Directory:
-    """A directory, on a volume or a bucket mount; made where it does not exist."""
+    """A directory, on a volume or a bucket mount; it is created if it does not exist."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
         root.mkdir(parents=True, exist_ok=True)
 
     def names(self) -> list[str]:
-        """Names of all files and directories."""
+        """Return the names of all files and directories."""
         return [entry.name for entry in os.scandir(self._root)]
 
     def read(self, file: str) -> str:
-        """Text of a file."""
+        """Return the text of a file."""
         return (self._root / file).read_text(encoding="utf-8")
 
     def exists(self, file: str) -> bool:
@@ -134,7 +134,7 @@ class Directory:
         return (self._root / file).exists()
 
     def size(self, directory: str, file: str) -> int:
-        """Size of a directory's file, bytes."""
+        """Return the size of a directory's file in bytes."""
         return (self._root / directory / file).stat().st_size
 
     def fetch(self, directory: str) -> Path:
@@ -148,7 +148,7 @@ class Directory:
         return staged
 
     def publish(self, directory: str) -> None:
-        """Sync files, then the directories that name them."""
+        """Sync the files, then the directories that contain them."""
         published = self._root / directory
         paths = list(published.rglob("*"))
         for path in paths:
@@ -158,23 +158,23 @@ class Directory:
             _sync_directory(folder)
 
     def write(self, file: str, text: str) -> None:
-        """Make a new file and sync it."""
+        """Create a new file and sync it."""
         with (self._root / file).open("x", encoding="utf-8") as stream:
             stream.write(text)
         _sync(self._root / file)
         _sync_directory(self._root)
 
     def remove(self, file: str) -> None:
-        """Remove a file, if there is one."""
+        """Remove a file if it exists."""
         (self._root / file).unlink(missing_ok=True)
 
     def remove_all(self, directory: str) -> None:
-        """Remove a directory, as far as that is possible."""
+        """Remove a directory, as far as possible."""
         shutil.rmtree(self._root / directory, ignore_errors=True)
 
 
 class Bucket:
-    """A prefix in a bucket. Files are staged and fetched on this machine, in a temporary directory."""
+    """A prefix in a bucket. Staged and fetched files are in a local temporary directory."""
 
     def __init__(self, address: str) -> None:
         self._address = address.rstrip("/")
@@ -183,7 +183,7 @@ class Bucket:
         self._fetched = ""
 
     def names(self) -> list[str]:
-        """Names of all objects and prefixes."""
+        """Return the names of all objects and prefixes."""
         with self._answering():
             try:
                 paths: list[str] = self._files.ls(self._root, detail=False)
@@ -192,7 +192,7 @@ class Bucket:
             return [PurePosixPath(path).name for path in paths]
 
     def read(self, file: str) -> str:
-        """Text of an object."""
+        """Return the text of an object."""
         with self._answering():
             return str(self._files.cat_file(self._at(file)), encoding="utf-8")
 
@@ -202,12 +202,12 @@ class Bucket:
             return bool(self._files.exists(self._at(file)))
 
     def size(self, directory: str, file: str) -> int:
-        """Size of an object, bytes."""
+        """Return the size of an object in bytes."""
         with self._answering():
             return int(self._files.info(self._at(directory, file))["size"])
 
     def fetch(self, directory: str) -> Path:
-        """Download a prefix, unless it is what was downloaded last."""
+        """Download a prefix, unless it was the last download."""
         fetched = self._scratch / directory
         if directory != self._fetched:
             shutil.rmtree(fetched, ignore_errors=True)
@@ -225,7 +225,7 @@ class Bucket:
         return staged
 
     def publish(self, directory: str) -> None:
-        """Upload a staged directory, which then is removed."""
+        """Upload a staged directory, and remove the local copy."""
         staged = self._scratch / directory
         with self._answering(writing=True):
             for path in sorted(staged.rglob("*")):
@@ -240,12 +240,12 @@ class Bucket:
             self._files.pipe_file(self._at(file), text.encode())
 
     def remove(self, file: str) -> None:
-        """Remove an object, if there is one."""
+        """Remove an object if it exists."""
         with self._answering(), suppress(FileNotFoundError):
             self._files.rm_file(self._at(file))
 
     def remove_all(self, directory: str) -> None:
-        """Remove a prefix and a staged directory, as far as that is possible."""
+        """Remove a prefix and a staged directory, as far as possible."""
         shutil.rmtree(self._scratch / directory, ignore_errors=True)
         with suppress(FileNotFoundError, CheckpointError), self._answering():
             self._files.rm(self._at(directory), recursive=True)
@@ -255,8 +255,8 @@ class Bucket:
 
     @contextmanager
     def _answering(self, *, writing: bool = False) -> Generator[None]:
-        """Keep a bucket that refuses, or does not answer, apart from an object that does not exist: a
-        checkpoint that cannot be read now is not a damaged one. Writing, only the bucket can be missing."""
+        """Distinguish a bucket that rejects requests or does not respond from a missing object: an unreadable
+        checkpoint is not a damaged one. While writing, only the bucket can be missing."""
         try:
             yield
         except CheckpointError:
@@ -279,10 +279,10 @@ def _scratch() -> str:
 
 
 def _opened(address: str) -> tuple[Any, str]:
-    """Return a file system of fsspec, and the path in it.
+    """Return an fsspec file system, and the path in it.
 
     Raises:
-        CheckpointError: it has no such scheme, or what reads it is not installed.
+        CheckpointError: the scheme is unknown, or its library is not installed.
     """
     scheme = urlsplit(address).scheme
     if scheme not in _SCHEMES:
@@ -293,7 +293,7 @@ def _opened(address: str) -> tuple[Any, str]:
     try:
         from fsspec.core import url_to_fs  # noqa: PLC0415 - only buckets need it
 
-        # Two slashes in a row would be a directory without a name.
+        # Two consecutive slashes would be a directory with an empty name.
         tidy = re.sub(r"(?<!:)/{2,}", "/", address)
         files, path = url_to_fs(tidy, use_listings_cache=False)
     except ImportError:
@@ -306,11 +306,11 @@ def _opened(address: str) -> tuple[Any, str]:
 
 
 def _download(address: str, directory: Path) -> None:
-    """Copy an object, or all below a prefix, into a directory.
+    """Copy an object, or all objects below a prefix, into a directory.
 
     Raises:
-        FileNotFoundError: there is none.
-        CheckpointError: an object's name leads out of the directory.
+        FileNotFoundError: there is no such object.
+        CheckpointError: an object's name points outside of the directory.
     """
     files, root = _opened(address)
     paths: list[str] = files.find(root)
@@ -331,7 +331,7 @@ def _sync(file: Path) -> None:
 
 
 def _sync_directory(directory: Path) -> None:
-    """Make new names in a directory permanent; mounts that cannot do that have no need of it."""
+    """Sync new entries of a directory; mounts that do not support this do not need it."""
     handle = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -1,4 +1,4 @@
-"""Jobs submitted to a cluster, and work followed to its end."""
+"""Submission of Jobs, and following workloads to their end."""
 
 import http
 import time
@@ -18,27 +18,28 @@ JOB_UID: Final = "kueue.x-k8s.io/job-uid"
 _WORKLOADS: Final = f"{API_PATH}/namespaces/{{}}/workloads"
 _PAUSE: Final = 2.0
 _SHARE: Final = 10
-"""A look at a large sweep takes a while: no more than a tenth of the time goes into looking."""
+"""Snapshots of a large sweep take a while: they may take at most a tenth of the time."""
 _PATIENCE: Final = 600.0
-"""Seconds that an API server may not answer; a control plane's upgrade takes some minutes."""
+"""Time limit in seconds for an unresponsive API server; an upgrade of the control plane takes some
+minutes."""
 
 
 def submit(api: Api, manifest: Object, *dependents: Object) -> Object:
     """Create a Job and its dependents, after a dry run of all of them.
 
-    The server validates strictly and runs its webhooks on a dry run first, so that nothing is there when
-    something is refused. Dependents are owned by the Job, and deleted with it.
+    The dry run includes strict validation and webhooks, so that nothing is created if an object is rejected.
+    Dependents are owned by the Job, and deleted with it.
 
     Args:
-        api: the cluster's.
-        manifest: the Job; without a namespace, it goes where the kubeconfig's context says.
+        api: the cluster's API.
+        manifest: the Job. Default namespace: that of the kubeconfig's context.
         *dependents: Services, in the same namespace.
 
     Returns:
-        The Job as the cluster has it.
+        The created Job.
 
     Raises:
-        ClusterError: it refuses one of them, or cannot be asked.
+        ClusterError: the cluster rejects an object, or is unreachable.
     """
     namespace = manifest["metadata"].get("namespace") or api.namespace
     for item in (manifest, *dependents):
@@ -101,16 +102,16 @@ def _refusal(error: ApiError, kind: str, name: str, namespace: str) -> str:
 
 
 def look(api: Api, name: str, namespace: str, kind: Kind = JOB) -> Look:
-    """Take a snapshot of work.
+    """Take a snapshot of a workload.
 
     Raises:
-        ApiError: it does not exist, it or its pods are forbidden, or there is no answer.
+        ApiError: it does not exist, reading it or its pods is forbidden, or the API server does not respond.
     """
     item = api.get(f"{kind.path.format(namespace)}/{name}")
     job, uid = kind.as_job(item), item["metadata"]["uid"]
     core = f"/api/v1/namespaces/{namespace}"
     selector = kind.pod_label(item)
-    # From the API server's memory (resourceVersion 0): a large sweep's pods need not be read from disk.
+    # From the API server's cache (resourceVersion 0), since a large sweep has many pods.
     pods: list[Object] = api.get(f"{core}/pods", labelSelector=selector, resourceVersion="0")["items"]
     workload: Object | None = None
     if job["spec"].get("suspend"):
@@ -144,20 +145,21 @@ def follow(
 ) -> tuple[Look, Progress]:
     """Follow a Job, a TrainJob or a pipeline run to its end.
 
-    An API server that does not answer for a while, as during an upgrade, ends nothing.
+    An unresponsive API server, such as during an upgrade, is tolerated for a while.
 
     Args:
-        api: the cluster's.
-        name: its name, or the id of a pipeline run.
+        api: the cluster's API.
+        name: name of the workload, or the id of a pipeline run.
         namespace: its namespace.
-        say: is told how far it is, at each look.
-        silent: is told when the API server does not answer.
+        say: called with the progress at each snapshot.
+        silent: called when the API server does not respond.
 
     Returns:
-        The last look at it, and how far it was.
+        The last snapshot and its progress.
 
     Raises:
-        ClusterError: there is no such work, or no more; one may not see it; the API server stays silent.
+        ClusterError: the workload does not exist or was deleted, reading it is forbidden, or the API server
+            stays unresponsive.
     """
     kind, name = kind_of(api, name, namespace)
     current: Progress | None = None

@@ -18,29 +18,29 @@ Value = str | int | float | bool
 Grid = Mapping[str, Sequence[Value]]
 
 POINTS: Final = "EBBTIDE_SWEEP"
-"""The variable that has every point of the grid, as a JSON list in order of the index."""
+"""Variable with every point of the grid, as a JSON list in the order of the index."""
 INDEX: Final = "JOB_COMPLETION_INDEX"
-"""The variable in which Kubernetes tells a pod its index."""
+"""Variable in which Kubernetes passes a pod its index."""
 _MOST: Final = 100_000
-"""The most indexes that may each have retries (Kubernetes, batch validation, 1.36)."""
+"""Maximum number of indexes with a backoff limit per index (Kubernetes, batch validation, 1.36)."""
 _LONGEST: Final = 128 * 1024 - len(POINTS) - 2
-"""The longest value that Linux takes (MAX_ARG_STRLEN, include/uapi/linux/binfmts.h)."""
+"""Maximum length of a value in Linux (MAX_ARG_STRLEN, include/uapi/linux/binfmts.h)."""
 
 
 def points(grid: Grid) -> list[dict[str, Value]]:
-    """Every point of a grid, by index: parameters in the order in which they are written, the last one
-    varying fastest."""
+    """Return every point of a grid, by index: parameters in the declared order, the last one varying
+    fastest."""
     return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
 
 
 def parameters(environment: Mapping[str, str] = os.environ) -> dict[str, Value]:
     """Return the parameters of this index, in a pod of a sweep.
 
-    An image without Ebbtide does the same: the variable `EBBTIDE_SWEEP` is a JSON list, and
-    `JOB_COMPLETION_INDEX` says which of its items is meant.
+    An image without Ebbtide can do the same: the variable `EBBTIDE_SWEEP` is a JSON list, and
+    `JOB_COMPLETION_INDEX` is the index of the item.
 
     Raises:
-        KeyError: this is no pod of a sweep.
+        KeyError: this is not a pod of a sweep.
     """
     return json.loads(environment[POINTS])[int(environment[INDEX])]
 
@@ -55,24 +55,24 @@ def sweep(
 ) -> Manifest:
     """Return the manifest of an Indexed Job that runs a task once for each point of a grid.
 
-    Each index has its own retries, and what disrupts one uses none; a chosen exit code fails its index
-    alone, and the others go on. The points stand in an environment variable and not in a ConfigMap: the Job
-    would go after its time to live, and the ConfigMap would stay.
+    Each index has its own retries, and a disruption uses none; an exit code in `fail_on` fails only its
+    index, and the others continue. The points are in an environment variable and not in a ConfigMap: the Job
+    is deleted after its time to live, and the ConfigMap would remain.
 
     Args:
         profile: the cluster.
         grid: values of each parameter; see `points` for the order.
-        parallelism: how many run at once; all of them unless said.
-        max_failed: how many may fail before the rest is given up; any number unless said.
-        **fields: what to run, and where; see `TaskFields`. `retries` are those of an index.
+        parallelism: maximum number of concurrent pods. Default: all.
+        max_failed: number of failed indexes that is tolerated before the Job fails. Default: no limit.
+        **fields: fields of the Job; see `TaskFields`. `retries` are per index.
 
     Raises:
-        WorkloadError: the sweep cannot run as it is described; the message says all that is wrong.
+        WorkloadError: the sweep cannot run as described; the message lists all problems.
     """
     task, problems = Task(**fields), Problems()
     _check_grid(grid, problems)
     every = [] if problems.all else points(grid)
-    # A `$(` would be read as a reference to a variable (Kubernetes docs, dependent environment variables).
+    # `$(` would be parsed as a reference to a variable (Kubernetes docs, dependent environment variables).
     text = _json(every).replace("$(", "$$(")
     problems.check(
         len(_json(every).encode()) <= _LONGEST,
@@ -82,7 +82,7 @@ def sweep(
     check_free(task, (POINTS, INDEX), "a sweep", problems)
     problems.check(parallelism is None or parallelism > 0, f"parallelism is {parallelism}; write 1 or more.")
     problems.check(max_failed is None or max_failed >= 0, f"max_failed is {max_failed}; write 0 or more.")
-    # A pod's host name is the Job's name with the index, and a label.
+    # A pod's host name is the Job's name with the index, and must be a DNS label.
     room = LABEL_LENGTH - len(f"-{max(0, len(every) - 1)}")
     placement = placed(profile, task, problems, name_length=room)
     count = len(every)

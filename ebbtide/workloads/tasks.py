@@ -13,7 +13,7 @@ from ebbtide.workloads.secrets import check_env, check_image_pull_secrets, check
 _STOPPED: Final = {137: "SIGKILL", 143: "SIGTERM"}
 _HIGHEST_EXIT_CODE: Final = 255
 _HIGHEST_USER: Final = 2**31 - 1
-"""The highest id that Kubernetes takes (apimachinery, validation.IsValidUserID)."""
+"""The highest user id that Kubernetes accepts (apimachinery, validation.IsValidUserID)."""
 
 
 class TaskFields(TypedDict, total=False):
@@ -26,61 +26,61 @@ class TaskFields(TypedDict, total=False):
     command: Sequence[str]
     """The command. Default: the image's."""
     args: Sequence[str]
-    """Its arguments; with `command` left out, those of the image's own."""
+    """Arguments of `command` or, by default, of the image's command."""
     pool: str
-    """The pool that it runs on, and no other. Either this or `queue`."""
+    """The required pool. Either this or `queue`."""
     queue: str
-    """The queue that it waits in, by its name in the declaration."""
+    """The queue, by its name in the declaration."""
     namespace: str
     """Namespace of the Job. Default: `kubectl`'s, or the only namespace that has the queue."""
     gpus: int
-    """Accelerators for each pod. To be given wherever nodes have accelerators; 0 uses none of them."""
+    """Accelerators for each pod. Required if the nodes have accelerators; 0 uses none of them."""
     cpu: str
-    """CPU that each pod requests: cores, as `4`, or `500m`. It may use more where the node has it."""
+    """CPU request of each pod: cores, such as `4`, or `500m`. There is no CPU limit."""
     memory: str
-    """Memory that each pod requests, and its limit: `48Gi`."""
+    """Memory request and limit of each pod: `48Gi`."""
     shared_memory: str
-    """Size of a volume in memory at `/dev/shm`, for data loaders and NCCL: `8Gi`. It is a part of `memory`.
+    """Size of a volume in memory at `/dev/shm`, for data loaders and NCCL: `8Gi`. It is part of `memory`.
     Default: the 64 MiB of the container runtime."""
     priority: str
-    """In a queue: the WorkloadPriorityClass, one of the profile's `priorities`. It orders the queue's work
-    and decides what is preempted. Default: priority 0, as `ebbtide-normal` has."""
+    """In a queue: the WorkloadPriorityClass, one of the profile's `priorities`. It determines the order in
+    the queue and preemption. Default: priority 0, like `ebbtide-normal`."""
     retries: int
     """Retries after failures. Default: 3. Disruptions do not count. In a sweep: for each index."""
     fail_on: Sequence[int]
-    """Exit codes after which trying again is of no use: bad arguments, say."""
+    """Exit codes after which a retry is useless, such as those of invalid arguments."""
     ttl: str | timedelta
     """Time until the finished Job is deleted: `2h`, `7d`. Default: a day."""
     max_run: str | timedelta
     """Time limit of an attempt. The wait for a node does not count."""
     env: Mapping[str, str]
-    """Environment variables, as Kubernetes reads them: `$(NAME)` stands for another one's value."""
+    """Environment variables, with Kubernetes' syntax: `$(NAME)` is the value of another variable."""
     secret_env: Mapping[str, str]
     """Environment variables from keys of Secrets in the namespace: `{"WANDB_API_KEY": "tracker/api-key"}`."""
     secret_volumes: Mapping[str, str]
     """Secrets to mount, a file for each key, by name: `{"tracker": "/secrets/tracker"}`."""
     image_pull_secrets: Sequence[str]
-    """Secrets in the namespace with which images are pulled, as of a registry with its own login."""
+    """Secrets in the namespace for pulling images, such as from a registry with its own login."""
     service_account: str
-    """The pods' service account, for what they may do in the cloud."""
+    """The pods' service account, for their cloud permissions."""
     run_as_user: int
-    """Id of the user that the container runs as, 1 or more, with a group of the same id. The pods then
-    satisfy the Pod Security Standard `restricted`. Default: the image's own user, which may be root."""
+    """User id of the container, 1 or more, with a group of the same id. The pods then satisfy the Pod
+    Security Standard `restricted`. Default: the image's own user, which may be root."""
     volume: str
-    """Name of a claim to mount, where checkpoints outlive the pod; a team's own is called `shared`. On GKE it
-    is taken to be a bucket mount, which runs beside the work and needs 250m CPU and 256Mi of the node."""
+    """Name of a claim to mount, for checkpoints that outlive the pod; a team's own is called `shared`. On GKE
+    it is treated as a bucket mount, whose sidecar requests 250m CPU and 256Mi of the node."""
     mount_path: str
     """Path of the volume in the container. Default: `/checkpoints`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sidecar:
-    """A container that something adds to the pod.
+    """A container that a controller or the cloud adds to the pod.
 
     Attributes:
-        name: what it is called in a message.
-        cpu_m: CPU that it requests, millicores.
-        memory_mib: memory that it requests, MiB.
+        name: its name in messages.
+        cpu_m: its CPU request in millicores.
+        memory_mib: its memory request in MiB.
     """
 
     name: str
@@ -90,10 +90,10 @@ class Sidecar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """The fields with their defaults, as `TaskFields` describes them.
+    """The fields of `TaskFields` with their defaults.
 
     Attributes:
-        sidecars: containers that run beside the work and need a part of the node.
+        sidecars: containers that run in the same pod and need a part of the node.
     """
 
     name: str
@@ -129,32 +129,32 @@ class Task:
 
     @property
     def cpu_m(self) -> int:
-        """CPU of a pod, millicores; 0 where it is not said."""
+        """CPU request of a pod in millicores; 0 if unset."""
         return millicores(self.cpu) if self.cpu else 0
 
     @property
     def memory_b(self) -> int:
-        """Memory of a pod, bytes; 0 where it is not said."""
+        """Memory request of a pod in bytes; 0 if unset."""
         return memory_bytes(self.memory) if self.memory else 0
 
     @property
     def shared_memory_b(self) -> int:
-        """Size of the volume at /dev/shm, bytes; 0 for the container runtime's own."""
+        """Size of the volume at /dev/shm in bytes; 0 for the container runtime's default."""
         return memory_bytes(self.shared_memory, "shared_memory") if self.shared_memory else 0
 
     @property
     def ttl_seconds(self) -> int:
-        """Time until the finished Job is deleted."""
+        """Time until the finished Job is deleted, in seconds."""
         return seconds("ttl", self.ttl)
 
     @property
     def max_run_seconds(self) -> int | None:
-        """Time limit of an attempt."""
+        """Time limit of an attempt in seconds; None for no limit."""
         return None if self.max_run is None else seconds("max_run", self.max_run)
 
 
 def check(task: Task, problems: Problems, *, name_length: int = LABEL_LENGTH) -> None:
-    """Note what is wrong with a task by itself, wherever it is to run."""
+    """Report the problems of a task that do not depend on its placement."""
     problems.check(
         is_label(task.name, name_length),
         f"name is {task.name!r}; a Job's is up to {name_length} lower-case letters, digits and hyphens here.",
@@ -205,13 +205,13 @@ def check(task: Task, problems: Problems, *, name_length: int = LABEL_LENGTH) ->
 
 
 def check_free(task: Task, names: Iterable[str], owner: str, problems: Problems) -> None:
-    """Note environment variables of a task that something else sets.
+    """Report environment variables of a task that are reserved.
 
     Args:
         task: the task.
-        names: of the variables.
-        owner: what sets them, for the message.
-        problems: for the notes.
+        names: names of the reserved variables.
+        owner: the component that sets them, for the message.
+        problems: collects the problems.
     """
     for field_name, given in (("env", task.env), ("secret_env", task.secret_env)):
         for name in names:

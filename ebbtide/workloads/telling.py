@@ -1,4 +1,4 @@
-"""Sentences about a Job's progress and its end."""
+"""Messages about a Job's progress and its end."""
 
 import json
 from collections.abc import Sequence
@@ -58,7 +58,7 @@ def _hardships(current: Progress) -> str:
 
 
 def ending(look: Look, current: Progress, profile: Profile | None = None) -> str:
-    """Format the end of a Job: result, duration, and of failures index, exit code and logs.
+    """Format the end of a Job: result, duration, and the index, exit code and logs of failures.
 
     Args:
         look: the last snapshot.

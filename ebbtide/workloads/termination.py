@@ -1,4 +1,4 @@
-"""Knowing that the end was announced, for training code; the standard library is all it needs."""
+"""Detection of an announced termination, for training code; it needs only the standard library."""
 
 import signal
 from collections.abc import Callable
@@ -9,26 +9,26 @@ _Previous = Callable[[int, FrameType | None], Any] | int | None
 
 
 class Termination:
-    """A flag that is up once the process was told to end, so that a loop can save and leave.
+    """A flag that is set once the process gets a termination signal, so that a loop can save and exit.
 
-    On GKE a pod has 15 seconds from then on a spot or preemptible node, on AKS up to 30: enough for a small
-    checkpoint, not for a large one. It is a help, never what correctness rests on: checkpoints are saved as
-    the training goes, too. Only a plain Job's process is told; in a step of a Kubeflow pipeline the launcher
-    ends first (kfp-launcher 2.17.0). The process must be the container's first, or be started with `exec`:
-    a shell passes nothing on.
+    From then on, a pod on a spot or preemptible node has 15 seconds on GKE, and up to 30 on AKS: enough for a
+    small checkpoint, not for a large one. Do not rely on it for correctness: also save checkpoints during
+    training. Only a plain Job's process gets the signal; in a step of a Kubeflow pipeline the launcher ends
+    first (kfp-launcher 2.17.0). The process must be the container's first, or be started with `exec`: a shell
+    does not forward signals.
 
-    A handler that was set before is called after the flag is up. From the first signal until `stop()`,
-    nothing else ends the process: leaving is up to the loop.
+    A previously set handler is called after the flag is set. From the first signal until `stop()`, nothing
+    else ends the process: the loop has to exit.
 
     Args:
-        signals: what announces the end.
+        signals: the termination signals.
 
     Raises:
-        ValueError: this is not the main thread, the only one that Python lets handle signals.
+        ValueError: this is not the main thread, the only one in which Python handles signals.
     """
 
     def __init__(self, *signals: signal.Signals) -> None:
-        # A plain attribute: a handler that takes a lock, as threading.Event does, may wait for itself.
+        # A plain attribute: a handler that takes a lock, as threading.Event does, can deadlock with itself.
         self._announced = False
         self._previous: dict[signal.Signals, _Previous] = {}
         for number in signals or (signal.SIGTERM,):
@@ -40,7 +40,7 @@ class Termination:
         return self._announced
 
     def stop(self) -> None:
-        """Put back the handlers that were there before."""
+        """Restore the previous handlers."""
         for number, previous in self._previous.items():
             signal.signal(number, signal.SIG_DFL if previous is None else previous)
         self._previous = {}

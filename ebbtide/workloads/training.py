@@ -1,8 +1,8 @@
-"""Distributed training on the pools: where the pods of a TrainJob go, as options of the kubeflow SDK or as
+"""Distributed training on the pools: placement of a TrainJob's pods, as options of the kubeflow SDK or as
 parts of a manifest.
 
-Trainer 2 takes placements as patches of the job's runtime (`spec.runtimePatches`, Trainer 2.3.0), which the
-SDK has as options (kubeflow 0.5.0). Starting and following the job is the SDK's own.
+Trainer 2 accepts placements as patches of the job's runtime (`spec.runtimePatches`, Trainer 2.3.0), which the
+SDK has as options (kubeflow 0.5.0). The SDK starts and follows the job.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,24 +33,24 @@ MANAGER: Final = "ebbtide.dev/placement"
 
 
 _CONTAINER: Final = "node"
-"""The container that trains, in every runtime of Trainer's own (Trainer 2.3.0, manifests/base/runtimes)."""
+"""The training container, in every runtime of Trainer's own (Trainer 2.3.0, manifests/base/runtimes)."""
 _SDK_NAMES: Final = {"imagePullSecrets": "image_pull_secrets"}
-"""Fields of a pod that the SDK writes in snake case."""
+"""Fields of a pod whose names are in snake case in the SDK."""
 
 
 class TrainFields(TypedDict, total=False):
     """Fields of a TrainJob's pods; one of `pool` and `queue` is required."""
 
     pool: str
-    """The pool that they run on, and no other. Either this or `queue`."""
+    """The required pool. Either this or `queue`."""
     queue: str
-    """The queue that the job waits in, by its name in the declaration: all pods are let in at once."""
+    """The queue, by its name in the declaration: all pods are admitted at once."""
     namespace: str
     """Namespace of the TrainJob. Default: the SDK's, or the only namespace that has the queue."""
     gpus: int
-    """Accelerators for each pod. To be given wherever nodes have accelerators; 0 uses none of them."""
+    """Accelerators for each pod. Required if the nodes have accelerators; 0 uses none of them."""
     cpu: str
-    """CPU for each pod: cores, as `4`, or `500m`."""
+    """CPU for each pod: cores, such as `4`, or `500m`."""
     memory: str
     """Memory for each pod: `48Gi`."""
     shared_memory: str
@@ -58,14 +58,14 @@ class TrainFields(TypedDict, total=False):
     priority: str
     """In a queue: the WorkloadPriorityClass, one of the profile's `priorities`."""
     max_run: str | timedelta
-    """For how long nodes are asked for, where the queue leads to a pool whose capacity is queued."""
+    """Requested duration of nodes, if the queue has a pool with queued capacity."""
     secret_env: Mapping[str, str]
     """Environment variables from keys of Secrets in the namespace: `{"WANDB_API_KEY": "tracker/api-key"}`.
-    For `manifest()`; the SDK's options have no way to set them (kubeflow 0.5.0)."""
+    Only for `manifest()`: the SDK's options cannot set them (kubeflow 0.5.0)."""
     secret_volumes: Mapping[str, str]
     """Secrets to mount, a file for each key, by name: `{"tracker": "/secrets/tracker"}`."""
     image_pull_secrets: Sequence[str]
-    """Secrets in the namespace with which images are pulled."""
+    """Secrets in the namespace for pulling images."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,11 +74,11 @@ class TrainPlacement:
 
     Attributes:
         nodes: number of pods; `num_nodes` of the SDK's trainers.
-        resources: requests of each; `resources_per_node` of the SDK's trainers.
-        namespace: of the job; empty for the SDK's.
-        labels: of the job.
-        annotations: of the job.
-        env: variables of the training container, from Secrets.
+        resources: requests of each pod; `resources_per_node` of the SDK's trainers.
+        namespace: namespace of the job; empty for the SDK's.
+        labels: labels of the job.
+        annotations: annotations of the job.
+        env: environment variables of the training container, from Secrets.
         pods: fields of the pods' spec, by the name of the runtime's replicated job.
     """
 
@@ -91,8 +91,8 @@ class TrainPlacement:
     pods: dict[str, dict[str, Any]]
 
     def options(self) -> list[Any]:
-        """For `TrainerClient().train(options=…)`. The SDK gives each of its patches one manager, of which a
-        job has one: add no `RuntimePatch` of your own to these.
+        """Return the options for `TrainerClient().train(options=…)`. All patches of the SDK have the same
+        manager, and a job accepts one patch per manager: do not add another `RuntimePatch`.
 
         Raises:
             ModuleNotFoundError: the SDK is not installed.
@@ -159,24 +159,24 @@ class TrainPlacement:
 def train_job(
     profile: Profile, *, nodes: int = 1, jobs: Sequence[str] = ("node",), **fields: Unpack[TrainFields]
 ) -> TrainPlacement:
-    """Placement a TrainJob on a pool or in a queue.
+    """Return the placement of a TrainJob on a pool or in a queue.
 
-    On a pool its pods carry the tolerations and a required affinity. In a queue they carry neither: Kueue
-    adds what the chosen pool needs, as a patch of its own, and lets in all of the pods or none. On a pool
-    alone, pods that find no node wait, and those that found one hold it: prefer a queue for more than one.
+    On a pool, its pods have tolerations and a required node affinity. In a queue they have neither: Kueue
+    adds those of the selected pool, as a separate patch, and admits all pods or none. Without a queue, pods
+    without a node wait, while the others occupy theirs: prefer a queue for more than one pod.
 
-    Whether a lost pod starts the job again is the runtime's to say (its JobSet's failure policy).
+    The runtime determines whether a lost pod restarts the job (its JobSet's failure policy).
 
     Args:
         profile: the cluster.
-        nodes: how many pods train together.
-        jobs: which of the runtime's replicated jobs are placed. Those that train are `node` in a runtime for
-            torch, and `launcher` and `node` in one for MPI, as deepspeed's (Trainer, manifests/base/runtimes,
-            2026); those for data and models run wherever they may.
-        **fields: where, and what each pod needs; see `TrainFields`.
+        nodes: number of pods that train together.
+        jobs: the runtime's replicated jobs to place. Those that train are `node` in a runtime for torch, and
+            `launcher` and `node` in one for MPI, such as deepspeed's (Trainer, manifests/base/runtimes,
+            2026); those for data and models are not placed.
+        **fields: placement and requirements of each pod; see `TrainFields`.
 
     Raises:
-        WorkloadError: the job cannot run there; the message says all that is wrong.
+        WorkloadError: the job cannot run there; the message lists all problems.
     """
     problems = Problems()
     problems.check(nodes >= 1, f"nodes is {nodes}; write 1 or more.")
@@ -210,7 +210,7 @@ def _resources(task: Task, placement: Placement) -> dict[str, str]:
 
 
 def _pod_of(task: Task) -> dict[str, Any]:
-    """Fields of the pods' spec besides their placement."""
+    """Return the fields of the pods' spec besides their placement."""
     pull = image_pull_references(task.image_pull_secrets)
     mounts = [*memory_mounts(task), *secret_mounts(task.secret_volumes)]
     return {
@@ -227,7 +227,7 @@ def _pod_of(task: Task) -> dict[str, Any]:
 
 
 def _as_option(pod: dict[str, Any], options: Any) -> Any:
-    """Fields of the pods' spec as the SDK has them."""
+    """Return the fields of the pods' spec in the SDK's form."""
     containers = [
         options.ContainerPatch(name=item["name"], volume_mounts=item["volumeMounts"])
         for item in pod.get("containers", ())

@@ -1,8 +1,8 @@
-"""Steps of Kubeflow Pipelines that land on the pools and survive a preemption (kfp 2.17).
+"""Steps of Kubeflow Pipelines that run on the pools and survive a preemption (kfp 2.17).
 
-Everything happens when the pipeline is compiled: what cannot run there is a `WorkloadError` with all that is
-wrong, and what will probably not end well is a `PlacementWarning`. kfp itself is imported when the first step
-is placed, by which time the code that made the step has loaded it.
+All checks happen at compile time: steps that cannot run raise a `WorkloadError` with all problems, and steps
+that probably fail get a `PlacementWarning`. kfp is imported when the first step is placed; by then, the code
+that created the step has loaded it.
 """
 
 from ebbtide.workloads.pipelines.installed import require

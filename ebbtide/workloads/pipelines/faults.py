@@ -1,4 +1,4 @@
-"""Whose faults they are: a pipeline has many steps."""
+"""Errors with the name of their step, since a pipeline has many."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -9,11 +9,10 @@ from ebbtide.workloads.pipelines.steps import Step
 
 @contextmanager
 def faults_of(step: Step) -> Generator[Problems]:
-    """Collect the errors of a step. If the block ends with any, or raises more, all are raised, prefixed with
-    the step's name.
+    """Collect the errors of a step, and raise them at the end of the block, prefixed with the step's name.
 
     Raises:
-        WorkloadError: with all that is wrong.
+        WorkloadError: with all problems, including those that the block raises.
     """
     problems = Problems()
     with problems.collecting():

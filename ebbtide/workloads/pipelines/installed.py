@@ -7,10 +7,10 @@ from ebbtide.invocation import pip_install
 
 
 def require() -> None:
-    """Stop where kfp or its Kubernetes part is not installed.
+    """Check that kfp and kfp-kubernetes are installed.
 
     Raises:
-        ModuleNotFoundError: with what to install.
+        ModuleNotFoundError: with the packages to install.
     """
     spec = find_spec("kfp")
     if spec is None or PathFinder.find_spec("kfp.kubernetes", spec.submodule_search_locations) is None:

@@ -15,16 +15,16 @@ class Needs(TypedDict, total=False):
     """Fields of a step; omitted ones keep their values in kfp."""
 
     gpus: int
-    """Accelerators, as a limit; of which kind follows from the pool. To be given, here or to kfp, wherever
-    nodes have accelerators; 0 uses none of them."""
+    """Accelerators, as a limit; their kind follows from the pool. Required, here or in kfp, if the nodes have
+    accelerators; 0 uses none of them."""
     cpu: str
-    """CPU as a limit, which is then the request too: cores, as `4`, or `500m`."""
+    """CPU limit, and also the request: cores, such as `4`, or `500m`."""
     memory: str
-    """Memory as a limit, which is then the request too: `48G`, `48Gi`."""
+    """Memory limit, and also the request: `48G`, `48Gi`."""
     shared_memory: str
     """Size of a volume in memory at `/dev/shm`, a part of `memory`: `8Gi`."""
     lasts: str | timedelta
-    """Expected duration of the step: `6h`. It is no limit; warnings use it."""
+    """Expected duration of the step: `6h`. It is not a limit; warnings use it."""
     checkpoints: bool
     """True if a retry of the step continues from its last checkpoint."""
 
@@ -34,11 +34,11 @@ class Requirements:
     """Requirements of a step.
 
     Attributes:
-        gpus: accelerators; None if unset, 1 if a parameter of the run sets the number.
+        gpus: number of accelerators; None if unset, 1 if a parameter of the run sets it.
         cpu: CPU; empty if unknown at compile time.
-        memory: the same.
-        shared_memory: size of a volume in memory at /dev/shm; empty for the container runtime's own.
-        lasts: its expected duration in seconds; None if unset.
+        memory: memory; empty if unknown at compile time.
+        shared_memory: size of a volume in memory at /dev/shm; empty for the container runtime's default.
+        lasts: expected duration in seconds; None if unset.
         checkpoints: whether it resumes from its last checkpoint.
         mounts_bucket: whether it mounts a bucket on GKE.
     """
@@ -52,7 +52,7 @@ class Requirements:
     mounts_bucket: bool
 
     def task(self, *, pool: str = "", queue: str = "", namespace: str = "", priority: str = "") -> Task:
-        """Return the step as a task of a Job, which is placed by the same rules. A step has neither a Job's
+        """Return the step as a task of a Job, to validate it by the same rules. A step has neither a Job's
         name nor its image, and the name of its claim does not matter."""
         return Task(
             name="step",
@@ -96,7 +96,7 @@ def _lasts(needs: Needs, problems: Problems) -> int | None:
 
 
 def limit(step: Step, needs: Needs, accelerator: str) -> None:
-    """Pass what is given here to kfp, and what kind of accelerator the limit is of."""
+    """Set the limits in kfp, and the kind of accelerator."""
     if "cpu" in needs:
         step.limit_cpu(needs["cpu"])
     if "memory" in needs:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kfp.dsl import PipelineTask
 
 WEIGHT: Final = 50
-"""Weight of a preferred pool; kfp 1.8's."""
+"""Weight of a preferred pool, as in kfp 1.8."""
 
 
 def use_pool(
@@ -27,37 +27,35 @@ def use_pool(
     fallback: Sequence[PoolProfile | str] = (),
     **needs: Unpack[Needs],
 ) -> "PipelineTask":
-    """Send a step to a pool: with tolerations of all of its taints, as they are declared, and an affinity to
-    its nodes, all of whose expressions hold together.
+    """Place a step on a pool: with tolerations of all of its declared taints, and a node affinity whose
+    expressions must all match.
 
-    A soft placement is a preference of the scheduler alone, among nodes that are there. The cluster
-    autoscaler does not know preferences (its FAQ, 2026): while an untainted node has room, a pool at zero
-    stays at zero. When the step fits no node that is there, the autoscaler adds one of any pool that the step
-    tolerates, by its own order. For "spot if there is any, and else on demand" with pools at zero, declare a
-    queue over both and send the step there with `use_queue`.
+    A soft placement is only a preference of the scheduler among existing nodes. The cluster autoscaler
+    ignores preferences (its FAQ, 2026): while an untainted node has free capacity, a pool at zero stays at
+    zero. If the step fits no existing node, the autoscaler adds one of any pool that the step tolerates, in
+    its own order. For "spot if available, otherwise on-demand" with pools at zero, declare a queue over both
+    and place the step with `use_queue`.
 
-    A step with a GPU limit falls back only to nodes with GPUs, and a soft step whose pools are all work pools
-    needs each of them named: every work pool is tainted.
+    A step with a GPU limit falls back only to nodes with GPUs. Every work pool is tainted, so a soft
+    placement must list each work pool that the step may use.
 
     Args:
-        task: a step with a container of its own: made from a function, a container component or a component
-            file.
-        pool: a pool of a profile, or the name of one.
-        profile: where a pool's name is looked up; left out, the one that `EBBTIDE_PROFILE` names.
-        hard: whether it runs on that pool or not at all; else the pool is preferred.
-        fallback: pools that a soft step may run on besides, and whose taints it tolerates too. Untainted
-            nodes need not be named.
-        **needs: what it needs of a node, and how long; see `Needs`.
+        task: a step with its own container: from a function, a container component or a component file.
+        pool: a pool of a profile, or its name.
+        profile: the profile for pools by name. Default: the one in `EBBTIDE_PROFILE`.
+        hard: whether the pool is required; otherwise it is preferred.
+        fallback: further pools for a soft placement, whose taints the step also tolerates. Untainted nodes
+            need not be listed.
+        **needs: requirements and duration of the step; see `Needs`.
 
     Returns:
         The task.
 
     Raises:
-        WorkloadError: the step cannot run there; with all that is wrong.
-        ProfileError: there is no profile, or it cannot be read.
+        WorkloadError: the step cannot run there; the message lists all problems.
+        ProfileError: the profile does not exist, or cannot be read.
 
-    Warns:
-        PlacementWarning: it may not end there.
+    Warns: PlacementWarning: the step may not finish there.
     """
     step = Step(task)
     with faults_of(step) as problems:
@@ -84,7 +82,7 @@ def use_pool(
 def _found(
     wanted: Sequence[PoolProfile | str], profile: Profile | None, problems: Problems
 ) -> list[PoolProfile]:
-    """Pools by name; those that are not there are noted."""
+    """Return pools by name; names that do not exist are reported."""
     pools: list[PoolProfile] = []
     for item in wanted:
         if isinstance(item, PoolProfile):
@@ -99,7 +97,7 @@ def _found(
 
 
 def check_free(step: Step, problems: Problems) -> None:
-    """Note why a step can be sent nowhere."""
+    """Report a step without a pod, or one that is already placed."""
     problems.check(
         step.has_pod, "it is a pipeline or an importer, and has no pod: place its steps where they are made."
     )
@@ -111,7 +109,7 @@ def check_free(step: Step, problems: Problems) -> None:
 
 
 def _check_fit(pool: PoolProfile, needed: Requirements, problems: Problems) -> None:
-    """Note why a step does not run on a pool."""
+    """Report the reasons why a step does not run on a pool."""
     cloud = "gke" if needed.mounts_bucket else ""  # a pool does not say
     alone = Profile("", cloud, "", pools=(pool,), queues=(), logs=LogsProfile("", ""))
     with problems.collecting():
@@ -119,7 +117,7 @@ def _check_fit(pool: PoolProfile, needed: Requirements, problems: Problems) -> N
 
 
 def check_slices(pools: Iterable[PoolProfile], needed: Requirements, problems: Problems) -> None:
-    """Note TPU slices of several nodes: a step has one pod, and the TPUs wait for a pod on each node."""
+    """Report multi-node TPU slices: a step has one pod, and the TPUs wait for a pod on each node."""
     for pool in pools:
         together = pool.accelerator.slice_nodes if pool.accelerator and needed.gpus else 1
         problems.check(
@@ -129,7 +127,7 @@ def check_slices(pools: Iterable[PoolProfile], needed: Requirements, problems: P
 
 
 def check_kind(step: Step, resources: Iterable[str], needed: Requirements, problems: Problems) -> None:
-    """Note where accelerators of a step are not those of where it goes, or of more than one kind there."""
+    """Report accelerators of several kinds in the pools, or of another kind than the step's."""
     kinds = sorted(set(resources)) if needed.gpus else []
     problems.check(
         len(kinds) <= 1,

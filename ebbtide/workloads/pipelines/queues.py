@@ -26,32 +26,31 @@ def use_queue(
     priority: str = "",
     **needs: Unpack[Needs],
 ) -> "PipelineTask":
-    """Let a step wait in a queue for a node.
+    """Place a step in a queue.
 
-    Kueue knows no pipelines, but pods (its pod integration, on by default since 0.16): the pod of the step is
-    held back until the queue admits it, and gets the labels and tolerations of the pool that the queue chose.
-    So it carries the queue's name, and neither tolerations nor an affinity; for how long a queued node is
-    asked for is an annotation (Kueue 0.19.2, jobframework/utils.go). The drivers of Kubeflow Pipelines wait
-    in no queue. A pod that makes way for another is deleted: let the step be retried.
+    Kueue has no integration for pipelines, but one for pods (on by default since 0.16): the step's pod is
+    gated until the queue admits it, and gets the labels and tolerations of the selected pool. So it has the
+    queue's name, and neither tolerations nor an affinity; the requested duration of a queued node is an
+    annotation (Kueue 0.19.2, jobframework/utils.go). The drivers of Kubeflow Pipelines are not queued. A
+    preempted pod is deleted: use retries.
 
     Args:
-        task: a step with a container of its own.
-        queue: a queue of the profile, or its name there.
-        profile: the cluster; left out, the one that `EBBTIDE_PROFILE` names.
-        namespace: where the pipeline's pods are.
+        task: a step with its own container.
+        queue: a queue of the profile, or its name.
+        profile: the cluster. Default: the profile in `EBBTIDE_PROFILE`.
+        namespace: namespace of the pipeline's pods.
         priority: the WorkloadPriorityClass, one of the profile's `priorities`. Default: priority 0.
-        **needs: what it needs of a node, and how long; see `Needs`. CPU and memory must be said, here or to
-            kfp: the queue counts them.
+        **needs: requirements and duration of the step; see `Needs`. CPU and memory are required, here or in
+            kfp, for the queue's quota.
 
     Returns:
         The task.
 
     Raises:
-        WorkloadError: the step cannot run there; with all that is wrong.
-        ProfileError: there is no profile, or it cannot be read.
+        WorkloadError: the step cannot run there; the message lists all problems.
+        ProfileError: the profile does not exist, or cannot be read.
 
-    Warns:
-        PlacementWarning: it may not end on one of the queue's pools.
+    Warns: PlacementWarning: the step may not finish on one of the queue's pools.
     """
     step = Step(task)
     cluster = profile or Profile.load()

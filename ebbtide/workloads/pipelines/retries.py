@@ -1,4 +1,4 @@
-"""Steps that run again when their node was taken away."""
+"""Retries of steps that lost their node."""
 
 import math
 import os
@@ -28,36 +28,37 @@ def retry_disruptions(
     longest: str | timedelta = "7d",
     profile: Profile | None = None,
 ) -> "PipelineTask":
-    """Run a step again when it was disrupted.
+    """Retry a step after a disruption.
 
-    The defaults differ from kfp's own in two ways. kfp doubles each wait, and gives up an hour after the
-    first attempt began, however often it may still try: a training step that is preempted after 65 minutes
-    would not be run again at all (Argo, operator.go: the deadline counts from the first attempt's start).
+    The defaults differ from kfp's in two ways. kfp doubles each wait, and stops an hour after the start of
+    the first attempt, regardless of the remaining attempts: a training step that is preempted after 65
+    minutes would not be retried at all (Argo, operator.go: the deadline counts from the first attempt's
+    start).
 
-    Which failures are retried is configured on the cluster: a compiled pipeline has no field for it. With
-    `addons.pipelines` declared, also for an existing installation, these are pods that were deleted, evicted
-    or lost their node, and with `retry: any` every failure. The profile records it. Stock Kubeflow Pipelines
-    2.17.0 retries neither a graceful node shutdown nor an exit code (kubeflow/pipelines#13485, 2026-06).
+    The cluster determines which failures are retried: a compiled pipeline has no field for it. With
+    `addons.pipelines` declared, including for an existing installation, these are pods that were deleted,
+    evicted or lost their node; with `retry: any`, all failures. The profile records this. Stock Kubeflow
+    Pipelines 2.17.0 retries neither a graceful node shutdown nor an exit code (kubeflow/pipelines#13485,
+    2026-06).
 
-    In a step, no handler for SIGTERM is told in time: kfp's launcher ends first. Save checkpoints as it goes.
+    In a step, a SIGTERM handler is not called in time: kfp's launcher ends first. Save checkpoints regularly.
 
     Args:
-        task: a step with a container of its own.
-        attempts: how often it is run again.
-        backoff: how long after a disruption; waiting for a node comes on top.
-        factor: what each further wait is multiplied with.
-        longest: for how long after the first attempt began; all waits and all work lie in it.
-        profile: of the cluster that runs the pipeline; left out, the one that `EBBTIDE_PROFILE` names.
+        task: a step with its own container.
+        attempts: maximum number of retries.
+        backoff: wait after a disruption; the wait for a node is added.
+        factor: multiplier of each further wait.
+        longest: limit from the start of the first attempt, including all waits and attempts.
+        profile: profile of the cluster that runs the pipeline. Default: the one in `EBBTIDE_PROFILE`.
 
     Returns:
         The task.
 
     Raises:
-        WorkloadError: with all that is wrong.
+        WorkloadError: with all problems.
         ProfileError: the profile cannot be read.
 
-    Warns:
-        PlacementWarning: the cluster may not retry a step that was disrupted.
+    Warns: PlacementWarning: the cluster may not retry a disrupted step.
     """
     step = Step(task)
     wait = until = 0
@@ -112,7 +113,7 @@ def _doubt(profile: Profile | None) -> str:
 
 
 def _begun(attempts: int, wait: float, factor: float, until: int) -> int:
-    """Return the number of attempts that start within the backoff limit, if none of them takes time."""
+    """Return the number of attempts that start within the limit, if none of them takes time."""
     passed = 0.0
     for begun in range(attempts):
         passed += wait

@@ -18,20 +18,20 @@ def use_secrets(
     volumes: Mapping[str, str] | None = None,
     image_pull_secrets: Sequence[str] = (),
 ) -> "PipelineTask":
-    """Give a step Secrets of the namespace in which the pipeline runs: by reference, and never as a parameter
-    of the run, which Kubeflow Pipelines shows and keeps.
+    """Use Secrets of the pipeline's namespace in a step: by reference, and never as a parameter of the run,
+    which Kubeflow Pipelines displays and stores.
 
     Args:
-        task: a step with a container of its own.
+        task: a step with its own container.
         env: environment variables from keys of Secrets: `{"WANDB_API_KEY": "tracker/api-key"}`.
         volumes: Secrets to mount, a file for each key, by name: `{"tracker": "/secrets/tracker"}`.
-        image_pull_secrets: Secrets with which the step's image is pulled.
+        image_pull_secrets: Secrets for pulling the step's image.
 
     Returns:
         The task.
 
     Raises:
-        WorkloadError: with all that is wrong.
+        WorkloadError: with all problems.
     """
     step = Step(task)
     env, volumes = env or {}, volumes or {}

@@ -1,7 +1,7 @@
-"""A step as kfp has it: the one place that touches kfp's own objects.
+"""A step in kfp: the only module that accesses kfp's objects.
 
-kfp carries no types; what is read of its tasks is typed here. Source: kfp and kfp-kubernetes 2.17.0,
-dsl/pipeline_task.py, dsl/structures.py, kubernetes/*.py.
+kfp has no type annotations; the attributes of its tasks that are read get their types here. Source: kfp and
+kfp-kubernetes 2.17.0, dsl/pipeline_task.py, dsl/structures.py, kubernetes/*.py.
 """
 
 import re
@@ -31,28 +31,28 @@ class Step:
 
     @property
     def name(self) -> str:
-        """Its name in the pipeline."""
+        """Name of the step in its pipeline."""
         return self.task.name
 
     @property
     def has_pod(self) -> bool:
-        """True if it has a container: not for a pipeline as a step, nor an importer."""
+        """True if it has a container: false for a pipeline as a step, and for an importer."""
         return self.task.container_spec is not None
 
     @property
     def has_retries(self) -> bool:
-        """True if it is retried at all."""
+        """True if it has retries."""
         return self._retries is not None
 
     @property
     def retried_seconds(self) -> int | None:
-        """For how long after the start of its first attempt it is run again, with kfp's hour where that was
-        not said; None where it is not run again."""
+        """Limit of its retries in seconds from the start of the first attempt, by default kfp's hour; None
+        without retries."""
         return self._retries.to_proto().backoff_max_duration.seconds if self._retries else None
 
     @property
     def _retries(self) -> "RetryPolicy | None":
-        # kfp has a way to set them, and none to read them.
+        # kfp has a setter, but no getter.
         return self.task._task_spec.retry_policy  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
 
     @property
@@ -82,7 +82,7 @@ class Step:
         return getattr(getattr(self.task.container_spec, "resources", None), name, None)
 
     def _known(self, name: str) -> str:
-        """Its value in kfp; empty if a run fills it in."""
+        """Return its value in kfp; empty if a parameter of the run sets it."""
         text = self._resource(name) or ""
         return "" if text.startswith(_RUNTIME) else text
 
@@ -102,21 +102,22 @@ class Step:
 
     @property
     def mounts_bucket(self) -> bool:
-        """True where it mounts a bucket on GKE."""
+        """True if it mounts a bucket on GKE."""
         annotations = self._kubernetes.get("podMetadata", {}).get("annotations", {})
         return BUCKET_MOUNTED.items() <= annotations.items()
 
     def tolerate(self, tolerations: Iterable[Toleration]) -> None:
-        """Let its pod past taints."""
+        """Add tolerations to its pod."""
         from kfp import kubernetes  # noqa: PLC0415
 
         for toleration in tolerations:
             kubernetes.add_toleration(self.task, **toleration.manifest())  # pyright: ignore[reportArgumentType]  # words of Kubernetes' own
 
     def lead(self, expressions: Iterable[MatchExpression], weight: int | None) -> None:
-        """Lead its pod to nodes that all expressions hold for; required where there is no weight.
+        """Add a node affinity to its pod; required without a weight, otherwise preferred.
 
-        In one call: kfp's driver makes a term of each, and a node need fit only one of the terms.
+        All expressions are in one call: kfp's driver makes each call a term, and a node has to match only one
+        term.
         """
         from kfp import kubernetes  # noqa: PLC0415
 
@@ -163,7 +164,7 @@ class Step:
         kubernetes.empty_dir_mount(self.task, name, path, medium="Memory", size_limit=size)
 
     def pull_with(self, secrets: Iterable[str]) -> None:
-        """Name Secrets with which its image is pulled."""
+        """Set the Secrets for pulling its image."""
         from kfp import kubernetes  # noqa: PLC0415
 
         kubernetes.set_image_pull_secrets(self.task, list(secrets))
@@ -173,17 +174,17 @@ class Step:
         self.task.set_cpu_limit(cpu)
 
     def limit_memory(self, memory: str) -> None:
-        """Set its memory limit; in bytes where kfp does not take it as it is written (`1.5Gi`)."""
+        """Set its memory limit; in bytes if kfp does not accept the notation (`1.5Gi`)."""
         self.task.set_memory_limit(memory if _MEMORY.fullmatch(memory) else str(memory_bytes(memory)))
 
     def limit_accelerators(self, resource: str, count: int | None) -> None:
-        """Say which resource its accelerators are, and how many unless kfp knows."""
+        """Set the resource name of its accelerators, and their count unless it is set in kfp."""
         if count is not None:
             self.task.set_accelerator_limit(count)
         self.task.set_accelerator_type(resource)
 
     def retry(self, count: int, wait: int, factor: float, longest: int) -> None:
-        """Run it again after a failure; durations in seconds."""
+        """Retry it after a failure; durations are in seconds."""
         self.task.set_retry(
             num_retries=count,
             backoff_duration=f"{wait}s",

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from kfp.dsl import PipelineTask
 
 VOLUME: Final = "shared"
-"""Name of the claim that a declared team has."""
+"""Name of the claim of a declared team."""
 _NO_POD: Final = (
     "it is a pipeline or an importer, and has no pod: call this for its steps where they are made."
 )
@@ -25,24 +25,25 @@ def use_volume(
     *,
     profile: Profile | None = None,
 ) -> "PipelineTask":
-    """Mount a claim in a step. It is one of the namespace that the pipeline runs in.
+    """Mount a claim of the pipeline's namespace in a step.
 
-    On GKE it is taken for a bucket mount, as in a Job: the step's pod is annotated for it, and GKE adds a
-    container that takes 250m CPU and 256Mi of the node. Call it before the step is placed, so that this is
-    counted. On either cloud a bucket is mounted with the rights of the service account that the run has.
+    On GKE it is treated as a bucket mount, as in a Job: the step's pod gets the annotation, and GKE adds a
+    sidecar that requests 250m CPU and 256Mi of the node. Call this function before the step is placed, so
+    that the sidecar is included. On either cloud, a bucket is mounted with the permissions of the run's
+    service account.
 
     Args:
-        task: a step with a container of its own.
-        volume: the claim's name; a declared team's own is called `shared`.
+        task: a step with its own container.
+        volume: name of the claim. Default: `shared`, a declared team's.
         mount_path: absolute path in the container.
-        profile: the cluster; left out, the one that `EBBTIDE_PROFILE` names.
+        profile: the cluster. Default: the profile in `EBBTIDE_PROFILE`.
 
     Returns:
         The task.
 
     Raises:
-        WorkloadError: with all that is wrong.
-        ProfileError: there is no profile, or it cannot be read.
+        WorkloadError: with all problems.
+        ProfileError: the profile does not exist, or cannot be read.
     """
     step = Step(task)
     cluster = profile or Profile.load()
@@ -65,20 +66,20 @@ def use_volume(
 
 
 def use_identity(task: "PipelineTask", *, profile: Profile | None = None) -> "PipelineTask":
-    """Let a step use the cloud as the identity of its run's service account, as for addresses in buckets.
+    """Let a step use the cloud identity of its run's service account, for example for addresses in buckets.
 
-    On AKS the pod is labelled for it; on GKE every pod has it, and nothing is done.
+    On AKS the pod gets a label; on GKE every pod has the identity, and nothing is changed.
 
     Args:
-        task: a step with a container of its own.
-        profile: the cluster; left out, the one that `EBBTIDE_PROFILE` names.
+        task: a step with its own container.
+        profile: the cluster. Default: the profile in `EBBTIDE_PROFILE`.
 
     Returns:
         The task.
 
     Raises:
-        WorkloadError: it has no pod.
-        ProfileError: there is no profile, or it cannot be read.
+        WorkloadError: the step has no pod.
+        ProfileError: the profile does not exist, or cannot be read.
     """
     step = Step(task)
     with faults_of(step) as problems:

@@ -1,4 +1,4 @@
-"""Warnings at compilation of a pipeline."""
+"""Warnings during the compilation of a pipeline."""
 
 import warnings
 from collections.abc import Iterable, Iterator
@@ -10,16 +10,16 @@ from ebbtide.workloads.pipelines.needs import Requirements
 from ebbtide.workloads.pipelines.steps import Step
 
 LONG: Final = 3600
-"""Seconds from which a step is long: an hour of work is worth a retry."""
+"""Duration in seconds from which a step is long: an hour of work is worth a retry."""
 _AGAIN: Final = "call retry_disruptions before it is placed"
 
 
 class PlacementWarning(UserWarning):
-    """A step that runs, but may not end where it is placed."""
+    """A step can run, but may not finish on its pools."""
 
 
 def warn(step: Step, pools: Iterable[PoolProfile], requirements: Requirements) -> None:
-    """Warn of what a step's expected length means where it is placed; each thing once."""
+    """Warn about the consequences of a step's expected duration on its pools, without duplicates."""
     if requirements.lasts is None:
         return
     messages = [text for pool in pools for text in _on(pool, step, requirements, requirements.lasts)]

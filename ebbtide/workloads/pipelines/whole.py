@@ -1,4 +1,4 @@
-"""A pipeline whose steps are all treated alike, but for those that differ."""
+"""The same treatment for all steps of a pipeline, with exceptions."""
 
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
@@ -33,35 +33,35 @@ _SETTLED: Final[Mapping[Callable[..., Any], Callable[[Step], bool]]] = {
     use_queue: _is_placed,
     retry_disruptions: _has_retries,
 }
-"""By what it shows that a step was treated by itself."""
+"""Functions that check that a step was treated individually."""
 
 
 @contextmanager
 def every_step(
     treat: "Callable[Concatenate[PipelineTask, _P], object]", *args: _P.args, **kwargs: _P.kwargs
 ) -> Generator[None]:
-    """Treat every step of a pipeline, or of a part of it, in one way: place it, retry it, or both.
+    """Apply a function to every step of a pipeline, or of a part of it: placement, retries, or both.
 
-    As a decorator below `dsl.pipeline` it is for the whole pipeline, as a `with` block for the steps that are
-    made in the block:
+    As a decorator below `dsl.pipeline`, it applies to the whole pipeline; as a `with` block, to the steps
+    that are created in the block:
 
         @dsl.pipeline
         @every_step(use_pool, "spot", cpu="2")
         @every_step(retry_disruptions, 5, backoff="5m")
         def training(): ...
 
-    A step that was placed or retried by itself is left as it is, and so one step differs: it calls
-    `use_pool`, `use_queue` or `retry_disruptions` itself. Pipelines used as steps, and importers, have no pod
-    and are left alone: their steps are treated where they are made.
+    A step with its own placement or retries is not changed: for an exception, call `use_pool`, `use_queue` or
+    `retry_disruptions` on that step. Pipelines used as steps, and importers, have no pod and are skipped: a
+    nested pipeline's steps are treated where they are created.
 
     Args:
         treat: `use_pool`, `use_queue` or `retry_disruptions`; any other function of a task is called for
-            each.
+            every step.
         *args: its arguments, after the task.
-        **kwargs: likewise.
+        **kwargs: its keyword arguments.
 
     Raises:
-        WorkloadError: with what is wrong for any of the steps, or where no pipeline is being defined.
+        WorkloadError: with the problems of all steps, or if no pipeline is being defined.
     """
     before = frozenset(_tasks())
     yield
@@ -79,7 +79,7 @@ def _tasks() -> "Mapping[str, PipelineTask]":
     """Return the tasks of the pipeline that is being defined, by name.
 
     Raises:
-        WorkloadError: none is.
+        WorkloadError: no pipeline is being defined.
     """
     from kfp.dsl.pipeline_context import Pipeline  # noqa: PLC0415
 
