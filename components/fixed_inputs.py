@@ -56,7 +56,7 @@ class Fixed:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A change that the cloud would reject, or that makes the provider delete the pool.
+    """A change that the cloud rejects, or for which the provider deletes the pool.
 
     Attributes:
         field: the changed input.

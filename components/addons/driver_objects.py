@@ -260,7 +260,7 @@ def operator_values(declaration: Cluster, home: Home) -> dict[str, Any]:
 
     The operator finds GPU nodes by the labels of node feature discovery, which runs only on the operator's
     pools; its operands tolerate the taints of those pools. Its driver is disabled on Container-Optimized OS,
-    where Google's installer puts the driver into a directory of its own.
+    where Google's installer uses a different directory.
     """
     pools = pools_left_to_us(declaration)
     cloud = declaration.site.cloud

@@ -28,8 +28,8 @@ _LOST = (
 DISRUPTIONS = (
     f"lastRetry.status == 'Error' && lastRetry.message != '' || lastRetry.message matches '(?i){_LOST}'"
 )
-"""True for an attempt whose pod vanished or reports the loss of its node. A DAG with a finally failed step is
-also an error, but without a message: it is not run again as a whole."""
+"""True for an attempt whose pod vanished or reports the loss of its node. A DAG with a permanently failed
+step is also an error, but without a message: it is not run again as a whole."""
 
 FAILURES = "asInt(lastRetry.exitCode) > 0"
 """True for an attempt whose container failed."""

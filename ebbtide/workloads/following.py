@@ -131,7 +131,7 @@ def _where(look: Look, waiting: Sequence[Object], running: int) -> tuple[Phase, 
 
 def _retries(spec: Object, status: Object, failed: int, *, over: bool) -> int:
     """Return the number of retried failures: all but the last of each index, or of the Job, that failed
-    finally. The Job's count excludes failures that a rule of the failure policy ignores."""
+    permanently. The Job's count excludes failures that a rule of the failure policy ignores."""
     last = failed if spec.get("backoffLimitPerIndex") is not None else int(over)
     return max(0, int(status.get("failed") or 0) - last)
 

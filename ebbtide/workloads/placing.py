@@ -21,8 +21,8 @@ _IDENTITY: Final = {"azure.workload.identity/use": "true"}
 """Label of pods that get a token of their service account's identity on AKS (Azure/azure-workload-identity,
 docs, service account labels and annotations, 2026); GKE needs none."""
 _BUCKET_MOUNT: Final = Sidecar(name="the bucket mount", cpu_m=250, memory_mib=256)
-"""Default requests of GKE's sidecar for bucket mounts (GKE docs, Cloud Storage FUSE CSI
-driver, sidecar container, 2026)."""
+"""Default requests of GKE's sidecar for bucket mounts (GKE docs, Cloud Storage FUSE CSI driver, sidecar
+container, 2026)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

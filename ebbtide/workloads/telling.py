@@ -22,7 +22,7 @@ from ebbtide.workloads.objects import Object, disrupted, phase_of
 from ebbtide.workloads.sweeps import POINTS
 
 _SHOWN: Final = 10
-"""Maximum number of failed indexes that are listed."""
+"""Maximum number of failed indexes in the list."""
 
 
 def line(current: Progress) -> str:

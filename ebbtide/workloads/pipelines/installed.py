@@ -1,4 +1,4 @@
-"""Check that kfp is installed, without the seconds that its import takes."""
+"""Check that kfp is installed, without importing it, which takes seconds."""
 
 from importlib.machinery import PathFinder
 from importlib.util import find_spec
