@@ -1,8 +1,7 @@
-"""The declaration: one cluster, its pools, queues, teams and add-ons, in neutral terms, valid or refused
-with all its faults."""
+"""Declaration of a cluster with its pools, queues, teams and add-ons, and its validation."""
 
 from ebbtide.model import addons
-from ebbtide.model.addons import *  # noqa: F403 - every add-on that is declared there
+from ebbtide.model.addons import *  # noqa: F403 - every add-on class
 from ebbtide.model.capacity import Capacity, FlexStart, OnDemand, Preemptible, Queued, Reservation, Spot
 from ebbtide.model.cloud import (
     Aks,

@@ -1,4 +1,4 @@
-"""The base of the add-ons, and the facts that each states about itself."""
+"""Base class of the add-ons, and the static facts about each of them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,9 +16,9 @@ class Right:
     """A rule of a Kubernetes Role.
 
     Attributes:
-        group: the API group.
-        resources: its resources.
-        verbs: the allowed verbs.
+        group: API group.
+        resources: resources of the group.
+        verbs: allowed verbs.
     """
 
     group: str
@@ -28,23 +28,23 @@ class Right:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddOnSpec:
-    """Facts about an add-on, from which everything around it is derived.
+    """Facts about an add-on, from which the rest of its setup is derived.
 
-    By its name are also found: its version and the least Kubernetes version that it runs on
-    (`catalog/versions.py`, NAME and NAME-kubernetes), its requests and disks (`catalog/data/footprints.csv`,
-    NAME, and NAME-node for what it runs on each node), its component (`components/addons/NAME.py`), and its
-    programs and manifests in a rehearsal (`ebbtide_rehearsal/addons/NAME.py`).
+    The name is also the key of its version and minimum Kubernetes version (`catalog/versions.py`, NAME and
+    NAME-kubernetes), its requests and disks (`catalog/data/footprints.csv`, NAME, and NAME-node for its
+    DaemonSets), its component (`components/addons/NAME.py`), and its programs and manifests in a rehearsal
+    (`ebbtide_rehearsal/addons/NAME.py`).
 
     Attributes:
-        name: the name of its field in the declaration.
-        title: its name in a sentence.
-        namespace: the namespace that is created with it; empty for one that the cloud runs.
-        runs_work: True if work runs in that namespace, which is then a tenant's like any other.
-        frameworks: its kinds of work that Kueue admits, as Kueue names them. It is installed before Kueue.
-        rights: of a team's members in their namespace.
+        name: name of its field in the declaration.
+        title: display name.
+        namespace: namespace that is created for it; empty if the cloud runs the add-on.
+        runs_work: True if work runs in that namespace, which is then treated as a tenant's.
+        frameworks: its Kueue frameworks (integrations). The add-on is installed before Kueue.
+        rights: rights of a team's members in their namespace.
         namespace_labels: labels of the namespaces that its work runs in.
         calls: label key of pods in teams' namespaces that its controller connects to; empty for none.
-        untolerating: its pods that tolerate no taint, in a sentence; empty for none.
+        untolerating: name of its pods that tolerate no taint, for messages; empty for none.
     """
 
     name: str
@@ -59,12 +59,12 @@ class AddOnSpec:
 
     @property
     def footprint(self) -> Footprint:
-        """Requests, disks and webhooks of what it runs once."""
+        """Requests, disks and webhooks of its cluster-wide workloads."""
         return footprint(self.name)
 
     @property
     def least_kubernetes(self) -> str | None:
-        """The least Kubernetes version that it runs on; None if every supported one suits."""
+        """Minimum Kubernetes version; None if it runs on every supported version."""
         pin = PINS.get(f"{self.name}-kubernetes")
         return pin.version if pin else None
 

@@ -1,5 +1,5 @@
-"""Add-ons: software on the cluster besides its pools. Each is a class with its fields and the facts about it,
-and a field of `Addons`; see `AddOnSpec` for what is derived."""
+"""Add-ons: software on the cluster besides its pools. Each is a class with its fields and facts, and a field
+of `Addons`; see `AddOnSpec` for what is derived."""
 
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Final, Literal, get_args
@@ -12,11 +12,11 @@ from ebbtide.model.base import Declared, Names, default
 __all__ = ["Addons", "Katib", "Kueue", "Logs", "Pipelines", "Trainer"]
 
 DriverMode = Literal["managed", "daemonset", "gpu-operator", "none"]
-"""Installer of the driver on GPU nodes whose pool does not have the cloud's."""
+"""Installer of the driver on GPU nodes whose pool does not use the cloud's driver."""
 
 
 class Kueue(AddOn):
-    """Kueue, which admits work to the pools. There by itself where queues or a queued pool are declared."""
+    """Kueue, which admits work to the pools. Installed by default with queues or a queued pool."""
 
     spec: ClassVar = AddOnSpec(
         name="kueue",
@@ -29,15 +29,14 @@ class Kueue(AddOn):
     )
 
     replicas: Annotated[int, Field(strict=True, ge=1, le=3)] = 1
-    """Controllers. Several are spread over the system nodes where there are several, and the webhooks go on
-    answering while one of those is replaced; each takes room there."""
+    """Controller replicas. Several are spread over the system nodes, and the webhooks stay available while
+    one replica is replaced; each replica adds to the requests on the system pool."""
     frameworks: Names = default(())
-    """Kinds of work that are queued besides Jobs, pods and what the declared add-ons bring, as Kueue names
-    them (`ray.io/rayjob`)."""
+    """Kueue frameworks to queue besides Jobs, pods and those of the declared add-ons (`ray.io/rayjob`)."""
 
     @property
     def copies(self) -> int:
-        """Number of controllers."""
+        """Number of controller replicas."""
         return self.replicas
 
 
@@ -47,22 +46,22 @@ class Pipelines(AddOn):
     spec: ClassVar = AddOnSpec(
         name="pipelines",
         title="Kubeflow Pipelines",
-        # Fixed in many places of its manifests (kubeflow/pipelines 2.17.0).
+        # Hard-coded in many of its manifests (kubeflow/pipelines 2.17.0).
         namespace="kubeflow",
         runs_work=True,
-        # They take no tolerations of their task (kubeflow/pipelines 2.17.0, argocompiler).
+        # They do not inherit the tolerations of their task (kubeflow/pipelines 2.17.0, argocompiler).
         untolerating="the drivers of Kubeflow Pipelines",
     )
 
     existing: bool = False
-    """True for an existing cluster with Kubeflow Pipelines 2.15.0 or later: nothing is
-    installed, and `retry` is set in the environment of its API server alone; it is unset again on destroy."""
+    """True for an existing cluster with Kubeflow Pipelines 2.15.0 or later: nothing is installed. Only
+    `retry` is set, in the environment of its API server, and is unset again on destroy."""
     retry: Literal["disruptions", "any"] = "disruptions"
-    """Failures that a step's retries cover: the loss of its node only, or also a failure of the step
+    """Failures that a step's retries cover: only the loss of its node, or also a failure of the step
     itself."""
     artifacts: Literal["cluster", "bucket"] = "cluster"
-    """Store of the steps' artifacts: a disk in the cluster, or on GKE a bucket, which has no size limit and
-    survives a permanent cluster."""
+    """Artifact store: a disk in the cluster, or on GKE a bucket, which has no size limit and outlives a
+    permanent cluster."""
 
     @property
     def is_installed(self) -> bool:
@@ -92,41 +91,41 @@ class Katib(AddOn):
     spec: ClassVar = AddOnSpec(
         name="katib",
         title="Katib",
-        # Upstream's is `kubeflow`, which Kubeflow Pipelines brings, too.
+        # Upstream's default is `kubeflow`, the namespace of Kubeflow Pipelines.
         namespace="katib",
         rights=(
             Right("kubeflow.org", ("experiments",), WORK),
             Right("kubeflow.org", ("trials", "suggestions"), READ),
         ),
-        # By it Katib's webhook sees the pods of a namespace, and trials are measured there (katib 0.19.0).
+        # Katib's webhook selects namespaces by this label, and measures trials there (katib 0.19.0).
         namespace_labels={"katib.kubeflow.org/metrics-collector-injection": "enabled"},
-        # What suggests the next trial runs in the experiment's namespace (katib 0.19.0,
-        # pkg/controller.v1beta1/suggestion), with no tolerations (SuggestionConfig).
+        # The suggestion service runs in the experiment's namespace (katib 0.19.0,
+        # pkg/controller.v1beta1/suggestion), without tolerations (SuggestionConfig).
         calls="katib.kubeflow.org/deployment",
         untolerating="Katib's suggestions",
     )
 
 
 class Logs(AddOn):
-    """AKS: logs of pods, those that are gone among them, and audit logs of the control plane, in a Log
-    Analytics workspace. Billed by the GiB. GKE has both in Cloud Logging by itself."""
+    """AKS: logs of current and deleted pods, and audit logs of the control plane, in a Log Analytics
+    workspace. Billed by the GiB. GKE sends both to Cloud Logging by default."""
 
     spec: ClassVar = AddOnSpec(name="logs", title="Container insights")
 
     retention_days: Annotated[int, Field(strict=True, ge=30, le=730)] = 30
-    """Days that they are kept; the first 30 cost nothing more."""
+    """Retention in days; the first 30 days are free of charge."""
     daily_gib: Annotated[float, Field(ge=0.023)] | None = None
-    """The most that is taken in on a day, GiB; what comes after it is lost. Default: no limit."""
+    """Maximum ingestion per day, GiB; anything beyond it is dropped. Default: no limit."""
 
 
 class Addons(Declared):
-    """Add-ons; each is there when it is named, `{}` for its defaults."""
+    """Add-ons. Naming one installs it, `{}` with its defaults."""
 
     drivers: DriverMode = "managed"
     """Installer of the drivers of GPU nodes. `managed`: the cloud. `daemonset`: Google's installer, on
-    Container-Optimized OS and Ubuntu. `gpu-operator`: NVIDIA's operator, on Ubuntu. `none`: something else;
-    nothing is created for them. In every mode, a pool whose `accelerator.driver` is `default` or `latest` has
-    the cloud's."""
+    Container-Optimized OS and Ubuntu. `gpu-operator`: NVIDIA's operator, on Ubuntu. `none`: nothing is
+    installed, and the nodes need another installer. In every mode, a pool whose `accelerator.driver` is
+    `default` or `latest` uses the cloud's driver."""
     kueue: Kueue | None = None
     pipelines: Pipelines | None = None
     trainer: Trainer | None = None
@@ -141,7 +140,7 @@ class Addons(Declared):
 
     @property
     def installed_pipelines(self) -> Pipelines | None:
-        """Kubeflow Pipelines, if the stack installs it."""
+        """Kubeflow Pipelines if the stack installs it, else None."""
         return self.pipelines if self.pipelines is not None and not self.pipelines.existing else None
 
 
@@ -153,4 +152,4 @@ def _classes() -> Mapping[str, type[AddOn]]:
 
 
 ADD_ONS: Final = dict(_classes())
-"""Every add-on by its name."""
+"""Every add-on class by its name."""

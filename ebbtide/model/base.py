@@ -1,4 +1,4 @@
-"""The base of every part of the declaration, and the types that they share."""
+"""Base class of every part of the declaration, and the types that they share."""
 
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Generic, Self, TypeVar, overload
@@ -16,11 +16,10 @@ if TYPE_CHECKING:
     _Model = BaseModel
 
     class Converted(Generic[_Read, _Written]):
-        """A field that a constructor takes as the second type, and that reads as the first.
+        """A field whose constructor argument has the second type, and whose attribute has the first.
 
-        To a type checker it is a descriptor, which is how Python's dataclasses tell the two apart (typing
-        specification, dataclasses, descriptor-typed fields, 2026). To pydantic it is the first type, whose
-        validators convert.
+        Type checkers see a descriptor, as in Python's dataclasses (typing specification, dataclasses,
+        descriptor-typed fields, 2026). Pydantic sees the first type, whose validators convert.
         """
 
         @overload
@@ -33,13 +32,13 @@ if TYPE_CHECKING:
 else:
 
     class _Refusing(type(BaseModel)):
-        """Reports what a program passes to a constructor in the declaration's words, not in pydantic's."""
+        """Reports invalid constructor arguments as faults of the declaration, not as pydantic's errors."""
 
         def __call__(cls, *args: object, **fields: object) -> BaseModel:
             try:
                 return super().__call__(*args, **fields)
             except ValidationError as error:
-                from ebbtide.model.shape.findings import shape_faults  # noqa: PLC0415 - it reads the models
+                from ebbtide.model.shape.findings import shape_faults  # noqa: PLC0415 - imports the models
 
                 names = {name: field.alias for name, field in cls.model_fields.items()}
                 written = {names.get(name, name): value for name, value in fields.items()}
@@ -50,19 +49,20 @@ else:
         pass
 
     class Converted:
-        """See above."""
+        """Runtime form of `Converted` above."""
 
         def __class_getitem__(cls, types: tuple[object, object]) -> object:
             return types[0]
 
 
 def default(value: object) -> Any:
-    """Return the default of a `Converted` field, which a type checker would compare with the descriptor."""
+    """Return the default of a `Converted` field, untyped: a type checker would compare it with the
+    descriptor."""
     return value
 
 
 class Declared(_Model):
-    """A part of the declaration: frozen, camelCase in YAML and snake_case in Python, unknown keys refused."""
+    """A part of the declaration: frozen, camelCase in YAML and snake_case in Python, without unknown keys."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -80,19 +80,19 @@ Duration = Annotated[
     BeforeValidator(durations.parse, json_schema_input_type=str),
     PlainSerializer(durations.in_seconds, return_type=str),
 ]
-"""A duration written with its unit: `30s`, `90m`, `12h`, `7d`."""
+"""A duration with its unit: `30s`, `90m`, `12h`, `7d`."""
 
 OptionalDuration = Converted[Duration | None, timedelta | str | None]
-"""A duration, or nothing."""
+"""An optional duration."""
 
 Count = Annotated[int, Field(strict=True, ge=0)]
-"""A whole number, zero or more."""
+"""A non-negative integer."""
 
 Name = Annotated[str, Field(strict=True, min_length=1)]
-"""A name; what it may consist of is for the rules of the cloud."""
+"""A non-empty name. The allowed characters are checked by the cloud's rules."""
 
 Names = Converted[tuple[Name, ...], list[str] | tuple[str, ...]]
 """Names, in order."""
 
 Overrides = dict[str, Any]
-"""Inputs of a provider's resource, by their names in camel case, applied last."""
+"""Inputs of a provider's resource by their camelCase names, applied last."""

@@ -1,4 +1,4 @@
-"""Capacity types of a pool, a variant each with the fields of that type alone."""
+"""Capacity types of a pool, each a variant with its own fields."""
 
 from typing import Annotated, Literal
 
@@ -8,31 +8,31 @@ from ebbtide.model.base import Converted, Declared, Name, OptionalDuration, defa
 
 
 class OnDemand(Declared):
-    """Machines at list price for as long as they are wanted."""
+    """Machines at list price, without a time limit."""
 
     kind: Literal["on-demand"] = "on-demand"
 
 
 class Spot(Declared):
-    """Spare machines at a lower price, taken back with 30 seconds' notice."""
+    """Spare machines at a lower price, reclaimed with 30 seconds' notice."""
 
     kind: Literal["spot"] = "spot"
     eviction_policy: Literal["Delete", "Deallocate"] | None = None
-    """AKS: what becomes of a machine that is taken back. Default: Delete. A deallocated one still counts
-    against the quota and does not make the autoscaler back off (Azure/AKS#5589)."""
+    """AKS: what happens to an evicted machine. Default: Delete. A deallocated machine still counts against
+    the quota and does not make the autoscaler back off (Azure/AKS#5589)."""
     max_price: float | None = None
-    """AKS: the most to pay for a machine, USD per hour with at most five decimals; -1, or left out, for up
-    to the list price."""
+    """AKS: maximum price of a machine, USD per hour with at most five decimals. Default: -1, which is up to
+    the list price."""
 
 
 class Preemptible(Declared):
-    """GKE: the older kind of spot; a node lives 24 hours at most."""
+    """GKE: the older form of spot, with a node lifetime of at most 24 hours."""
 
     kind: Literal["preemptible"] = "preemptible"
 
 
 class FlexStart(Declared):
-    """GKE: Dynamic Workload Scheduler flex-start; machines start when there is stock and run without
+    """GKE: Dynamic Workload Scheduler flex-start; machines start when capacity is available and run without
     interruption."""
 
     kind: Literal["flex-start"] = "flex-start"
@@ -41,8 +41,8 @@ class FlexStart(Declared):
 
 
 class Queued(Declared):
-    """GKE: flex-start with queued provisioning; all nodes of a request come together, or the request
-    waits."""
+    """GKE: flex-start with queued provisioning; all nodes of a request are provisioned together, or the
+    request waits."""
 
     kind: Literal["queued"] = "queued"
     max_run_duration: OptionalDuration = default(None)
@@ -50,15 +50,15 @@ class Queued(Declared):
 
 
 class Reservation(Declared):
-    """Machines of a capacity reservation that is there already."""
+    """Machines of an existing capacity reservation."""
 
     kind: Literal["reservation"] = "reservation"
     affinity: Literal["specific", "any", "any-then-fail"] = "specific"
-    """GKE: `specific` for the one that is named; `any` for whichever matches the machine, and on-demand
-    machines where none is free; `any-then-fail` for whichever matches, and nothing else."""
+    """GKE: `specific` for the reservation in `name`; `any` for any matching reservation, or on-demand
+    machines if none is free; `any-then-fail` for matching reservations only."""
     name: Name | None = None
-    """GKE: name of the reservation, or `projects/P/reservations/NAME` of a shared or future one; either with
-    `/reservationBlocks/BLOCK` for one block. AKS: resource id of the capacity reservation group."""
+    """GKE: name of the reservation, or `projects/P/reservations/NAME` of a shared or future one; either may
+    end in `/reservationBlocks/BLOCK` for one block. AKS: resource id of the capacity reservation group."""
 
 
 def _from_word(value: object) -> object:
@@ -75,4 +75,4 @@ Capacity = Converted[
     Annotated[_Variant, BeforeValidator(_from_word, json_schema_input_type=_Word | _Variant)],
     _Word | OnDemand | Spot | Preemptible | FlexStart | Queued | Reservation,
 ]
-"""A capacity kind, written as a word (`spot`) or as an object with `kind`."""
+"""A capacity type, written as a word (`spot`) or as an object with `kind`."""

@@ -1,4 +1,4 @@
-"""The whole declaration: one cluster."""
+"""The declaration of one cluster."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -19,32 +19,31 @@ class Lifetime(Declared):
     """Intended lifetime of an ephemeral cluster."""
 
     hours: Annotated[int, Field(strict=True, ge=1)]
-    """Hours from the first `pulumi up` to the expiry, which is the label or tag `ebbtide-expires` of all
-    that is billed."""
+    """Hours from the first `pulumi up` to the expiry. Every billable resource has the expiry as the label or
+    tag `ebbtide-expires`."""
 
 
 class Cluster(Declared):
-    """A cluster for ML work: where it is, its node pools, who uses it and what runs on it."""
+    """A cluster for ML workloads: its cloud, node pools, teams and add-ons."""
 
     name: Name
-    """Name, and prefix of its resources' names. Default in a stack's file: `<project>-<stack>`, so that two
-    review stacks never collide."""
+    """Name, and prefix of its resources' names. Default in a stack's file: `<project>-<stack>`, so that
+    stacks never collide."""
     owner: Name
-    """Owner of the bill, a label on every billable resource."""
+    """Billing owner, a label on every billable resource."""
     cloud: Cloud
     """Cloud, location, network and access."""
     lifetime: Lifetime | None = None
-    """For an ephemeral cluster. Default: the cluster is permanent, and guarded against deletion."""
+    """Lifetime of an ephemeral cluster. Default: a permanent cluster, protected from deletion."""
     pools: Converted[tuple[Pool, ...], Sequence[Pool]] = Field(min_length=1)
     queues: Converted[tuple[Queue, ...], Sequence[Queue]] = default(())
-    """Queues over the pools. Default: one for the CPU pools and one for each accelerator type, where
-    queueing is wanted."""
+    """Queues over the pools. Default with Kueue: one for the CPU pools and one for each accelerator type."""
     teams: Converted[tuple[Team, ...], Sequence[Team]] = default(())
     addons: Addons = Addons()
 
     @property
     def site(self) -> Site:
-        """Surroundings of its pools."""
+        """Site that the rules of its pools read."""
         return self.cloud.site
 
     @property
@@ -64,7 +63,7 @@ class Cluster(Declared):
 
     @property
     def system_pool(self) -> Pool | None:
-        """The system pool; None where the cluster is there already and brings its own."""
+        """The system pool; None for an existing cluster, which has its own."""
         return next((pool for pool in self.pools if pool.is_system), None)
 
     @property
@@ -78,7 +77,7 @@ class Cluster(Declared):
 
     @property
     def add_ons(self) -> tuple[AddOn, ...]:
-        """The declared add-ons, and Kueue where it admits work."""
+        """The declared add-ons, and Kueue if it admits work."""
         implied = (Kueue(),) if self.has_kueue and self.addons.kueue is None else ()
         return (*implied, *self.addons.declared)
 

@@ -1,5 +1,4 @@
-"""Filling in what a declaration leaves out and what follows from the rest of it, once, before anything is
-derived."""
+"""Completion of a declaration with defaults and derived values, before resources are derived from it."""
 
 from ebbtide.catalog import (
     CLOUD_SPECS,
@@ -43,8 +42,8 @@ def machine_of(pool: Pool, site: Site) -> Machine | None:
 
 
 def _accelerator(pool: Pool, machine: Machine | None) -> Accelerator | None:
-    """Return a pool's accelerators, by default the machine's own, with the driver that the cloud installs; a
-    TPU has none."""
+    """Return a pool's accelerators, by default those of the machine, with the driver that the cloud installs;
+    a TPU has no driver."""
     accelerator = pool.accelerator
     if accelerator is None:
         if machine is None or not machine.accelerator:
@@ -75,7 +74,7 @@ def _disk(pool: Pool, machine: Machine | None, site: Site) -> Disk:
 
 
 def _local_ssds(config: LocalSsdConfig | None, pool: Pool) -> LocalSsdConfig | None:
-    """Local SSDs with the number that the machine type always has."""
+    """Return a local SSD config with the disk count that the machine type always has."""
     known = local_ssds(pool.machine.type) if pool.machine else None
     if config is None or config.local_ssd_count is not None or known is None:
         return config
@@ -108,7 +107,7 @@ def _gke_only(pool: Pool) -> dict[str, object]:
 
 
 def complete_pool(pool: Pool, site: Site) -> Pool:
-    """Complete a pool with the defaults of its role, machine, capacity kind and cloud."""
+    """Complete a pool with the defaults of its role, machine, capacity type and cloud."""
     machine = machine_of(pool, site)
     update: dict[str, object] = {
         "accelerator": _accelerator(pool, machine),
@@ -130,13 +129,13 @@ def _with_home(pool: Pool, cluster: Cluster) -> Pool:
 
 
 NO_PLUGIN_LABEL = "gke-no-default-nvidia-gpu-device-plugin"
-"""Label by which GKE leaves its device plugin off a node: NVIDIA's operator brings one, and two would fight
+"""Label that keeps GKE's device plugin off a node: NVIDIA's operator installs its own, and two would conflict
 (GKE docs, gpu-operator, 2026)."""
 
 
 def _with_driver(pool: Pool, cluster: Cluster) -> Pool:
-    """Complete a pool without driver settings: without the cloud's driver if another one is declared for the
-    cluster, and without the cloud's device plugin if NVIDIA's operator installs both."""
+    """Complete a pool without driver settings: without the cloud's driver if the cluster declares another
+    installer, and without the cloud's device plugin if NVIDIA's operator installs both."""
     if cluster.addons.drivers == "managed":
         return pool
     accelerator = _accelerator(pool, machine_of(pool, cluster.site))

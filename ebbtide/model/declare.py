@@ -1,4 +1,4 @@
-"""From what was written to a valid declaration, or all of its faults."""
+"""Parse and validate a declaration."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, cast
@@ -18,17 +18,17 @@ from ebbtide.paths import position
 
 
 def declare(written: object, *, default_name: str | None = None) -> Cluster:
-    """Read a declaration.
+    """Parse and validate a declaration.
 
     Args:
-        written: the object under `ebbtide:cluster`, as YAML or JSON gives it.
-        default_name: the cluster's name where the declaration has none.
+        written: the object under `ebbtide:cluster`, as parsed from YAML or JSON.
+        default_name: name of the cluster if the declaration has none.
 
     Returns:
-        The declaration, valid, with everything filled in that follows from the rest.
+        The valid declaration, completed with defaults and derived values.
 
     Raises:
-        DeclarationError: with every fault, when there is any.
+        DeclarationError: the declaration is invalid; it has every fault.
     """
     whole = _named(written, default_name)
     parsed = _read(whole)
@@ -55,8 +55,8 @@ def _read(written: object) -> Cluster | list[Fault]:
 
 
 def _besides(shape_findings: Sequence[ShapeFinding], written: object) -> Iterator[Fault]:
-    """Faults that the rules find in what is left without the faults of shape, and that do not rest on
-    them."""
+    """Return the rules' faults in the part of a declaration without shape faults, except those that may
+    follow from a shape fault."""
     cluster = salvage(Cluster, written, shape_findings)
     if cluster is None:
         return
@@ -70,7 +70,7 @@ def check_pool(pool: Pool, site: Site) -> Pool:
     """Validate and complete a pool without a whole declaration.
 
     Raises:
-        DeclarationError: with every fault, when there is any.
+        DeclarationError: the pool is invalid; it has every fault.
     """
     faults = list(pool_faults(PoolIn(pool, site, ""), Severity.REFUSED))
     if faults:
@@ -84,8 +84,8 @@ def advice(cluster: Cluster) -> tuple[Fault, ...]:
 
 
 def declaration_schema() -> dict[str, Any]:
-    """JSON Schema of the declaration, for editors: the object under `ebbtide:cluster`, where a name may be
-    missing, and with `extends` everything.
+    """Return the JSON Schema of the object under `ebbtide:cluster`, for editors. The name may be missing, and
+    with `extends` every field.
     """
     schema = Cluster.model_json_schema(by_alias=True, mode="validation")
     required = [field for field in schema.pop("required") if field != "name"]

@@ -1,6 +1,6 @@
-"""Expiry of an ephemeral cluster: the time of its first `pulumi up`, and its declared lifetime after it.
+"""Expiry of an ephemeral cluster: the time of its first `pulumi up` plus its declared lifetime.
 
-A preview knows no clock: before the first `up` the time is the text `the-first-up`.
+A preview has no clock: before the first `up` the time is the text `the-first-up`.
 """
 
 import re
@@ -8,16 +8,16 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 LABEL: Final = "ebbtide-expires"
-"""Label or tag of all that is billed. Its values sort as the times do."""
+"""Label or tag of every billable resource. Its values sort chronologically."""
 
 OUTPUT: Final = "expires"
-"""Output of the stack, and of the component that the time is read from in a stack's state."""
+"""Stack output, and output of the component that stores the time in the stack's state."""
 
 COMPONENT: Final = "ebbtide:stack:Lifetime"
-"""Type of the component that holds the time of the first `up`."""
+"""Type of the component that stores the time of the first `up`."""
 
 FIRST_UP: Final = "the-first-up"
-"""The time of a first `up` that has not happened yet."""
+"""Placeholder for the time of a first `up` that has not happened yet."""
 
 _FORMAT: Final = "%Y-%m-%dT%H:%MZ"
 
@@ -29,7 +29,7 @@ def text(moment: datetime) -> str:
 
 
 def parsed(time: str) -> datetime | None:
-    """Parse a time as `text` formats it; None if it is not known yet."""
+    """Parse a time formatted by `text`; None if it is not known yet."""
     try:
         return datetime.strptime(time, _FORMAT).replace(tzinfo=UTC)
     except ValueError:
@@ -37,7 +37,7 @@ def parsed(time: str) -> datetime | None:
 
 
 def of_label(value: str) -> datetime | None:
-    """Parse the value of a label or tag; None if it is none, or not known yet."""
+    """Parse the value of a label or tag; None if it is malformed or not known yet."""
     return parsed(re.sub(r"t(\d\d)-(\d\d)z$", r"T\1:\2Z", value))
 
 
@@ -53,6 +53,6 @@ def expiry(first_up: str, hours: int) -> str:
 
 
 def label(expires: str) -> str:
-    """Convert a time of expiry to the value of a label: Google Cloud accepts lower-case letters, digits, `_`
-    and `-` (Resource Manager docs, labels, 2026), Azure's tags accept more."""
+    """Convert an expiry to a label value: Google Cloud accepts lower-case letters, digits, `_` and `-`
+    (Resource Manager docs, labels, 2026), Azure's tags accept more."""
     return expires.lower().replace(":", "-")

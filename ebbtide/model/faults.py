@@ -12,12 +12,11 @@ class Fault:
     """One validation error, or one warning.
 
     Attributes:
-        path: where in the declaration, as `pools[2].taints[0].effect`; empty for the whole of it.
+        path: path in the declaration, such as `pools[2].taints[0].effect`; empty for the whole of it.
         problem: what is wrong.
         consequence: what would have happened.
         fix: what to write instead.
-        rule: id of the rule that found it, such as `known-machine-type`; what two faults say makes them
-            equal, not which rule says it.
+        rule: id of the broken rule, such as `known-machine-type`; ignored when faults are compared.
     """
 
     path: str
@@ -32,13 +31,13 @@ class Fault:
 
 
 class DeclarationError(EbbtideError, ValueError):
-    """A refused declaration, with all its faults.
+    """An invalid declaration, with all its faults.
 
     Attributes:
-        faults: all of them, in the order of the declaration.
-        declared: the object that was read, in which the faults' paths lead somewhere; `...` for objects that
-            a program made in Python.
-        subject: what has the faults, to begin a sentence with.
+        faults: every fault, in the order of the declaration.
+        declared: the object that the faults' paths refer to; `...` for objects that a Python program
+            constructed.
+        subject: subject of the message's first sentence.
     """
 
     def __init__(
@@ -51,8 +50,8 @@ class DeclarationError(EbbtideError, ValueError):
 
 
 def did_you_mean(written: str, known: Iterable[str], likeness: float = 0.7) -> str:
-    """Return a clause with the nearest known name, such as `; did you mean n1-highmem-8?`; a full stop
-    without one."""
+    """Return a clause with the nearest known name, such as `; did you mean n1-highmem-8?`, or a full stop if
+    there is none."""
     names = {name.lower(): name for name in known}
     near = get_close_matches(written.lower(), names, n=1, cutoff=likeness)
     return f"; did you mean {names[near[0]]}?" if near else "."

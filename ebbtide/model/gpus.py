@@ -8,7 +8,7 @@ from ebbtide.model.site import Site
 
 
 def accelerators_of(pool: Pool, site: Site) -> tuple[str, int]:
-    """Type and count of a node's accelerators, its machine's own where none is written; empty and 0 for
+    """Return the type and count of a node's accelerators, by default those of its machine; empty and 0 for
     none."""
     if pool.accelerator is not None:
         return pool.accelerator.type, pool.accelerator.count
@@ -22,16 +22,16 @@ def _partitions(accelerator: Accelerator, cloud: CloudKind) -> int:
 
 
 def shares(accelerator: Accelerator, cloud: CloudKind) -> int:
-    """Return the number of `nvidia.com/gpu` that one GPU counts as: its partitions, times the containers that
-    share each (GoogleCloudPlatform/cluster-autoscaler@7d250507, machinetypes/gpu.go,
+    """Return the number of `nvidia.com/gpu` that one GPU provides: its partitions, times the containers that
+    share each partition (GoogleCloudPlatform/cluster-autoscaler@7d250507, machinetypes/gpu.go,
     PhysicalToAllocatable)."""
     sharing = accelerator.gpu_sharing_config
     return _partitions(accelerator, cloud) * (sharing.max_shared_clients_per_gpu if sharing else 1)
 
 
 def most_requested(accelerator: Accelerator, cloud: CloudKind) -> int:
-    """Return the most that one container can request. Of shared GPUs that is 1, but all of one GPU with
-    `mps`: GKE's device plugin refuses the rest, and the pod fails (GKE docs, timesharing-gpus;
+    """Return the maximum that one container can request. For shared GPUs that is 1, or all of one GPU with
+    `mps`: GKE's device plugin rejects more, and the pod fails (GKE docs, timesharing-gpus;
     container-engine-accelerators, pkg/gpu/nvidia/gpusharing, 2026)."""
     sharing, whole = accelerator.gpu_sharing_config, accelerator.count * _partitions(accelerator, cloud)
     if sharing is None:
@@ -41,20 +41,20 @@ def most_requested(accelerator: Accelerator, cloud: CloudKind) -> int:
 
 
 def has_tpus(pool: Pool, site: Site) -> bool:
-    """Check that a node has TPUs."""
+    """Return whether a node has TPUs."""
     kind, _ = accelerators_of(pool, site)
     return is_tpu(kind)
 
 
 def has_gpus(pool: Pool, site: Site) -> bool:
-    """Check that a node has GPUs; a TPU needs no driver."""
+    """Return whether a node has GPUs. TPUs are excluded, since they need no driver."""
     kind, _ = accelerators_of(pool, site)
     return bool(kind) and not is_tpu(kind)
 
 
 def cloud_installs(pool: Pool, cluster: Cluster) -> bool:
-    """Check that the cloud installs the driver of a pool, written or complete: by the pool's own field, else
-    by the cluster's drivers."""
+    """Return whether the cloud installs the driver of a pool, as written or completed: by the pool's own
+    field, or else by `addons.drivers`."""
     written = pool.accelerator.driver if pool.accelerator is not None else None
     if written is None:
         return cluster.addons.drivers == "managed"
@@ -67,5 +67,5 @@ def gpu_pools(cluster: Cluster) -> tuple[Pool, ...]:
 
 
 def pools_left_to_us(cluster: Cluster) -> tuple[Pool, ...]:
-    """GPU pools on which the cloud installs no driver: those that `addons.drivers` is for."""
+    """GPU pools whose driver the cloud does not install, and to which `addons.drivers` applies."""
     return tuple(pool for pool in gpu_pools(cluster) if not cloud_installs(pool, cluster))

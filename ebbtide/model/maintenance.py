@@ -17,25 +17,25 @@ class MaintenanceWindow(Declared):
     """The hours in which upgrades are allowed."""
 
     days: Converted[tuple[Day, ...], list[Day] | tuple[Day, ...]] = default(())
-    """Days on which it begins, UTC. Default: every day. AKS: one, or every day."""
+    """Days on which the window begins, UTC. Default: every day. AKS: one day, or every day."""
     start: Name
     """Start time, UTC: `"02:00"`."""
     duration: Converted[Duration, str]
-    """Duration, 4 to 24 hours: `6h`. GKE needs 48 hours in 32 days, and so 12 hours on one day a week,
-    or 6 hours on two."""
+    """Duration, 4 to 24 hours: `6h`. GKE requires 48 hours in 32 days: 12 hours on one day a week, or 6 hours
+    on two."""
 
 
 class MaintenanceExclusion(Declared):
-    """Days on which there are no upgrades, even within the window."""
+    """Days without upgrades, even within the window."""
 
     name: Name
-    """Name, for GKE; AKS has none."""
+    """Name, used by GKE only."""
     start: date
-    """Its first day, UTC: `"2026-12-20"`."""
+    """First day, UTC: `"2026-12-20"`."""
     end: date
-    """Its last day, UTC."""
+    """Last day, UTC."""
     scope: Literal["no-upgrades", "no-minor-upgrades", "no-minor-or-node-upgrades"] = "no-upgrades"
-    """GKE: which upgrades it excludes. `no-upgrades` lasts 30 days at most. AKS has `no-upgrades` alone."""
+    """GKE: the excluded upgrades. `no-upgrades` lasts 30 days at most. AKS supports `no-upgrades` only."""
 
 
 class Maintenance(Declared):

@@ -1,4 +1,4 @@
-"""A team's members, as the declaration names them, and what the clouds make of it."""
+"""Members of teams, and their names in Kubernetes and the clouds."""
 
 import re
 
@@ -10,22 +10,22 @@ _ACCOUNT = ".gserviceaccount.com"
 
 
 def is_group(member: str) -> bool:
-    """Check that a member is a group in GKE's form."""
+    """Return whether a member is a group in GKE's form."""
     return member.startswith(_GROUP)
 
 
 def name_of(member: str) -> str:
-    """Return a member's name in Kubernetes, without the prefix of groups."""
+    """Return a member's name in Kubernetes, without the prefix for groups."""
     return member.removeprefix(_GROUP)
 
 
 def is_object_id(member: str) -> bool:
-    """Check that a member is an Entra object id, which Azure can assign a role to."""
+    """Return whether a member is an Entra object id, to which Azure can assign a role."""
     return _OBJECT_ID.fullmatch(member) is not None
 
 
 def principal(member: str) -> str:
-    """Return a member in IAM's form, with its kind (cloud.google.com/iam/docs/principal-identifiers,
+    """Return a member as an IAM principal with its type (cloud.google.com/iam/docs/principal-identifiers,
     2026)."""
     if is_group(member):
         return member
@@ -33,10 +33,10 @@ def principal(member: str) -> str:
 
 
 def members_of(cluster: Cluster) -> tuple[str, ...]:
-    """Every member of every team, each once."""
+    """Return the members of all teams, without duplicates."""
     return tuple(dict.fromkeys(member for team in cluster.teams for member in team.members))
 
 
 def groups_domain(cluster: Cluster) -> str:
-    """Domain of the groups among the members; empty where there is none."""
+    """Return the domain of the groups among the members; empty if there is none."""
     return next((member.rpartition("@")[2] for member in members_of(cluster) if is_group(member)), "")

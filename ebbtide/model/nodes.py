@@ -8,7 +8,7 @@ from ebbtide.model.pool import Pool
 from ebbtide.model.site import Site
 
 NONE = Addons()
-"""No add-ons: what a node of a pool alone carries."""
+"""No add-ons, for a pool without a cluster."""
 
 
 def _of_gpus(pool: Pool, site: Site, addons: Addons) -> tuple[str, ...]:
@@ -22,7 +22,7 @@ def _of_gpus(pool: Pool, site: Site, addons: Addons) -> tuple[str, ...]:
 
 
 def daemons(pool: Pool, site: Site, addons: Addons = NONE) -> Resources:
-    """Return the requests of the DaemonSets on a node of a complete pool: the cloud's and the add-ons'."""
+    """Return the requests of the cloud's and the add-ons' DaemonSets on a node of a complete pool."""
     items = (
         CLOUD_SPECS[site.cloud].node_footprint,
         *_of_gpus(pool, site, addons),
@@ -35,8 +35,8 @@ def daemons(pool: Pool, site: Site, addons: Addons = NONE) -> Resources:
 
 
 def offered(pool: Pool, site: Site, addons: Addons = NONE) -> Resources | None:
-    """Return the capacity of a node of a complete pool for work, in whole millicores and MiB; None for an
-    unknown machine."""
+    """Return a node's capacity for work in a complete pool, in whole millicores and MiB; None for an unknown
+    machine."""
     machine = machine_of(pool, site)
     if machine is None:
         return None

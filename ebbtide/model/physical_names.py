@@ -1,4 +1,4 @@
-"""Names of what is derived from a declaration, each within the limits of its type."""
+"""Names of derived resources, each within the limits of its type."""
 
 import re
 from dataclasses import dataclass
@@ -64,9 +64,9 @@ PERSISTENT_VOLUME = NameLimit(
 
 
 def fitting(name: str, limit: NameLimit) -> str:
-    """Return a name within a limit: the name itself, or its beginning with a hash of the whole.
+    """Return a name within a limit: the name itself, or a prefix with a hash of the whole name.
 
-    A name that is merely cut off lets two clusters of one project collide.
+    With a prefix alone, two clusters of one project could collide.
     """
     if limit.holds(name):
         return name
@@ -79,8 +79,8 @@ def fitting(name: str, limit: NameLimit) -> str:
 
 
 def account_name(*parts: str) -> str:
-    """Return a storage account's name: lower-case letters and digits, at most 24, with a hash of all parts at
-    its end, since it must be globally unique."""
+    """Return a storage account name: at most 24 lower-case letters and digits, ending in a hash of all parts,
+    since it must be globally unique."""
     text = "-".join(parts)
     letters = "".join(letter for letter in parts[-1].lower() if letter.isascii() and letter.isalnum())
     digits = STORAGE_ACCOUNT.longest - _ACCOUNT_HASH

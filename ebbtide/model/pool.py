@@ -1,4 +1,4 @@
-"""A node pool, declared once; everything that has to agree with it is derived from it."""
+"""Node pools. Queues, placement, quotas and cost are derived from them."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -11,14 +11,14 @@ from ebbtide.model.capacity import Capacity, OnDemand
 
 
 class Role(StrEnum):
-    """Role of a pool: `system` is the cheap admin pool, `work` any other."""
+    """Role of a pool: `system` for the small pool of cluster components, `work` for any other."""
 
     SYSTEM = "system"
     WORK = "work"
 
 
 class TaintEffect(StrEnum):
-    """Effect of a taint, in Kubernetes' spelling."""
+    """Effect of a taint, as spelled in Kubernetes."""
 
     NO_SCHEDULE = "NoSchedule"
     PREFER_NO_SCHEDULE = "PreferNoSchedule"
@@ -26,12 +26,12 @@ class TaintEffect(StrEnum):
 
 
 class Taint(Declared):
-    """A mark on the nodes of a pool that keeps away pods without a matching toleration."""
+    """A taint on a pool's nodes, which repels pods without a matching toleration."""
 
     key: Name
-    """As Kubernetes spells it: `preemptible`, `example.com/team`."""
+    """Key, as in Kubernetes: `preemptible`, `example.com/team`."""
     value: str = ""
-    """Default: none; a toleration then asks whether the key exists."""
+    """Value. Default: none; tolerations then use the operator `Exists`."""
     effect: Converted[TaintEffect, TaintEffect | Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]] = (
         default(TaintEffect.NO_SCHEDULE)
     )
@@ -41,7 +41,7 @@ class Taint(Declared):
 
 
 class GpuSharingConfig(Declared):
-    """Several containers on one GPU, without memory of their own."""
+    """Sharing of one GPU by several containers, without memory isolation."""
 
     gpu_sharing_strategy: Literal["time-sharing", "mps"] = "time-sharing"
     """`time-sharing` switches between containers; `mps` (NVIDIA Multi-Process Service) runs them at once."""
@@ -53,32 +53,32 @@ class Accelerator(Declared):
     """The accelerators of one node."""
 
     type: Name
-    """As the cloud or the catalog names it: `nvidia-tesla-t4`, `nvidia-l4`."""
+    """Type, as the cloud or the catalog names it: `nvidia-tesla-t4`, `nvidia-l4`."""
     count: Annotated[int, Field(strict=True, ge=1)] = 1
     """Number per node."""
     driver: Literal["default", "latest", "none"] | None = None
     """Driver that the cloud installs: GKE has `default` and `latest`, AKS `default`; `none` leaves it to
-    `addons.drivers`. Default: `default` where that is `managed`, else `none`."""
+    `addons.drivers`. Default: `default` if that is `managed`, else `none`."""
     gpu_sharing_config: GpuSharingConfig | None = None
-    """GKE: several containers on each GPU. It is fixed when the pool is created."""
+    """GKE: several containers on each GPU. Fixed when the pool is created."""
     gpu_partition_size: Name | None = None
-    """GKE: partition of NVIDIA Multi-Instance GPU that each GPU is divided into, such as `1g.5gb`. It is
-    fixed when the pool is created."""
+    """GKE: NVIDIA Multi-Instance GPU partition that each GPU is divided into, such as `1g.5gb`. Fixed when
+    the pool is created."""
     gpu_instance_profile: Literal["MIG1g", "MIG2g", "MIG3g", "MIG4g", "MIG7g"] | None = None
-    """AKS: the same, by its profile. It is fixed when the pool is created."""
+    """AKS: NVIDIA Multi-Instance GPU profile. Fixed when the pool is created."""
 
 
 class MachineShape(Declared):
-    """A machine type; one that the catalog does not have is declared with what it offers."""
+    """A machine type; for a type that the catalog does not have, also its resources."""
 
     type: Name
-    """As the cloud spells it."""
+    """Machine type, as the cloud spells it."""
     vcpus: Annotated[int, Field(strict=True, ge=1)] | None = None
     """Virtual CPUs, for a type that the catalog does not have."""
     memory_gib: Annotated[float, Field(gt=0)] | None = None
     """Memory in GiB, for a type that the catalog does not have."""
     accelerators: Accelerator | None = None
-    """The accelerators that are part of the machine, for a type that the catalog does not have."""
+    """Accelerators that are part of the machine, for a type that the catalog does not have."""
 
 
 def _shape_from_name(value: object) -> object:
@@ -91,43 +91,43 @@ _Machine = Annotated[
 
 
 class Nodes(Declared):
-    """Node counts, in total over the zones of the pool."""
+    """Node counts, in total over the pool's zones."""
 
     min: Count | None = None
-    """The fewest. Default: 0 for a work pool; 1 for a system pool on GKE, 2 on AKS."""
+    """Minimum. Default: 0 for a work pool; 1 for a system pool on GKE, 2 on AKS."""
     max: Annotated[int, Field(strict=True, ge=1)] | None = None
-    """The most that the autoscaler goes to."""
+    """Maximum of the autoscaler."""
     count: Annotated[int, Field(strict=True, ge=1)] | None = None
-    """A fixed number, without autoscaling; instead of `min` and `max`. Changing it resizes the pool."""
+    """A fixed count without autoscaling, instead of `min` and `max`. Changing it resizes the pool."""
 
 
 class Disk(Declared):
     """The boot disk of each node."""
 
     size_gib: Annotated[int, Field(strict=True, ge=1)] | None = None
-    """GiB. Default: 100; for a system pool 30 on GKE and 64 on AKS."""
+    """Size in GiB. Default: 100; for a system pool 30 on GKE and 64 on AKS."""
     type: Name | None = None
-    """GKE: `pd-standard`, `pd-balanced`, `pd-ssd`, `hyperdisk-balanced`. AKS: `managed`, `ephemeral`. Left
-    out: `pd-balanced`, `managed`."""
+    """GKE: `pd-standard`, `pd-balanced`, `pd-ssd`, `hyperdisk-balanced`. AKS: `managed`, `ephemeral`.
+    Default: `pd-balanced`, `managed`."""
     kubelet_disk_type: Literal["OS", "Temporary"] | None = None
-    """AKS: disk for `emptyDir` volumes, images and logs: the boot disk, or the machine's temporary one. Left
-    out: `OS`. It is fixed when the pool is created."""
+    """AKS: disk for `emptyDir` volumes, images and logs: the boot disk, or the machine's temporary disk.
+    Default: `OS`. Fixed when the pool is created."""
 
 
 class LocalSsdConfig(Declared):
-    """Local SSDs of each node. What is on them ends with the node."""
+    """Local SSDs of each node. Their data is lost with the node."""
 
     local_ssd_count: Annotated[int, Field(strict=True, ge=1)] | None = None
-    """Number of disks. Default: as many as the machine type always has."""
+    """Number of disks. Default: the number that the machine type always has."""
 
 
 class SecondaryBootDisk(Declared):
-    """A disk that each node gets, filled from a disk image."""
+    """A disk created for each node from a disk image."""
 
     disk_image: Name
     """`global/images/NAME` of the cluster's project, or `projects/P/global/images/NAME`."""
     mode: Literal["CONTAINER_IMAGE_CACHE"] | None = None
-    """`CONTAINER_IMAGE_CACHE` for container images, which containers then start from. Default: data, which
+    """`CONTAINER_IMAGE_CACHE` for container images, from which containers then start. Default: data, which
     pods mount from the node."""
 
 
@@ -135,82 +135,81 @@ class Upgrade(Declared):
     """Replacement of nodes during upgrades."""
 
     max_surge: Count | None = None
-    """Nodes added at a time."""
+    """Maximum number of nodes added at a time."""
     max_unavailable: Count | None = None
-    """Nodes missing at a time."""
+    """Maximum number of nodes unavailable at a time."""
 
 
 class Pool(Declared):
-    """A node pool: machines of one shape, bought in one way, for one kind of work."""
+    """A node pool: machines of one type and one capacity type."""
 
     name: Name
-    """Name, in the cloud and in queues."""
+    """Name in the cloud and in queues."""
     role: Converted[Role, Role | Literal["system", "work"]] = default(Role.WORK)
     machine: Converted[_Machine | None, MachineShape | str | None] = default(None)
-    """Machine type, by its name or with its shape."""
+    """Machine type, as its name or with its resources."""
     accelerator: Accelerator | None = None
-    """Accelerators of a node. Left out where they are part of the machine type."""
+    """Accelerators of a node. Omit it if they are part of the machine type."""
     capacity: Capacity = default(OnDemand())
     """Capacity type: its name, or an object with its fields."""
     nodes: Nodes = Nodes()
     zones: Names = default(())
-    """GKE: zones of the cluster's region (`us-central1-a`). AKS: zones by number (`"1"`). Default: where
-    the cluster is."""
+    """GKE: zones of the cluster's region (`us-central1-a`). AKS: zones by number (`"1"`). Default: the
+    cluster's zones."""
     location_policy: Literal["balanced", "any"] | None = None
-    """GKE: spread over the zones, or wherever there is stock. Default: `any`, but `balanced` for on-demand
-    and reservation."""
+    """GKE: spread over the zones (`balanced`), or use any zone with stock (`any`). Default: `any`, but
+    `balanced` for on-demand and reservation."""
     disk: Disk = Disk()
     ephemeral_storage_local_ssd_config: LocalSsdConfig | None = None
-    """GKE: local SSDs for `emptyDir` volumes, container layers and images, in place of the boot disk. It is
-    fixed when the pool is created."""
+    """GKE: local SSDs for `emptyDir` volumes, container layers and images, in place of the boot disk. Fixed
+    when the pool is created."""
     local_nvme_ssd_block_config: LocalSsdConfig | None = None
-    """GKE: local SSDs as raw block devices. It is fixed when the pool is created."""
+    """GKE: local SSDs as raw block devices. Fixed when the pool is created."""
     secondary_boot_disks: Converted[tuple[SecondaryBootDisk, ...], Sequence[SecondaryBootDisk]] = default(())
-    """GKE: disks with container images or data that nodes begin with. They are fixed when the pool is
-    created."""
+    """GKE: disks with container images or data, preloaded on each node. Fixed when the pool is created."""
     image_streaming: bool | None = None
-    """GKE: containers start before all of their image is there. Default: where a secondary boot disk has
-    container images, which needs it."""
+    """GKE: start containers before their image is completely pulled. Default: true if a secondary boot disk
+    has container images, which requires it."""
     image: Literal["cos", "ubuntu", "azure-linux"] | None = None
     """Node image. GKE: `cos` or `ubuntu`; AKS: `ubuntu` or `azure-linux`. Default: `cos`, `ubuntu`."""
     labels: dict[str, str] = Field(default_factory=dict[str, str])
-    """Node labels, besides those that are derived; a derived one can be given another value."""
+    """Node labels besides the derived ones. A derived label can be given another value."""
     taints: Converted[tuple[Taint, ...] | None, Sequence[Taint] | None] = default(None)
-    """Taints in place of the derived one. Those that the cloud adds by itself stay."""
+    """Taints in place of the derived one. Taints that the cloud adds itself remain."""
     service_account: str | None = None
-    """GKE: e-mail of the nodes' service account, in place of the cluster's own."""
+    """GKE: e-mail of the nodes' service account. Default: the cluster's own."""
     network_tags: Names = default(())
-    """GKE: network tags of the nodes, besides those of the cluster (`cloud.networkTags`), for firewall rules
-    and routes."""
+    """GKE: network tags of the nodes besides the cluster's (`cloud.networkTags`), for firewall rules and
+    routes."""
     max_pods_per_node: Annotated[int, Field(strict=True, ge=1)] | None = None
-    """The most pods on a node. Default: the cloud's own number."""
+    """Maximum number of pods on a node. Default: the cloud's own."""
     compact: bool = False
-    """GKE: nodes close together in one zone, for traffic between them. It is fixed when the pool is created:
-    to change it, give the pool another name."""
+    """GKE: nodes close together in one zone, for traffic between them. Fixed when the pool is created: to
+    change it, give the pool another name."""
     gvnic: bool | None = None
-    """GKE: Google's virtual network interface. Default: on the series that have no other."""
+    """GKE: Google's virtual network interface. Default: true on the series that require it."""
     tpu_topology: Annotated[str, Field(strict=True, pattern=r"^[1-9]\d*x[1-9]\d*(x[1-9]\d*)?$")] | None = None
-    """GKE: arrangement of the TPU chips of a slice, such as `4x4`. A slice of several nodes has as many as
-    its chips need, and they come and go together. It is fixed when the pool is created."""
+    """GKE: topology of a TPU slice, such as `4x4`. It determines the number of a slice's nodes, which are
+    created and deleted together. Fixed when the pool is created."""
     shutdown_grace: OptionalDuration = default(None)
-    """GKE: time that a spot node's pods have to end when it is preempted: `0s`, `30s` or `120s`."""
+    """GKE: termination time for a spot node's pods on preemption: `0s`, `30s` or `120s`."""
     drain_timeout: OptionalDuration = default(None)
-    """Time for work to finish when `ebbtide up` replaces the pool, before its pods are evicted: `30m`, `24h`.
+    """Time for work to finish before `ebbtide up` evicts its pods to replace the pool: `30m`, `24h`.
     Default: `24h`."""
     upgrade: Upgrade | None = None
-    """Replacement of nodes during upgrades. Flex-start, queued, and spot on AKS have no such settings."""
+    """Replacement of nodes during upgrades. Not for flex-start, queued, and spot on AKS."""
     auto_repair: bool | None = None
-    """GKE: replace nodes that fail health checks. Default: yes, but no for flex-start and queued, which
-    cannot."""
+    """GKE: replace nodes that fail health checks. Default: true, but false for flex-start and queued, which
+    do not support it."""
     auto_upgrade: bool | None = None
-    """GKE: follow the cluster's version. Default: yes, which a release channel requires; on an existing
-    cluster without one, `false` is possible."""
+    """GKE: upgrade nodes to the cluster's version. Default: true, which a release channel requires; `false`
+    is possible on an existing cluster without a channel."""
     overrides: Overrides = Field(default_factory=Overrides)
-    """Inputs of the provider's resource that nothing here declares, applied last, as Pulumi's YAML has them:
-    of `gcp.container.NodePool` (`nodeConfig: {fastSocket: {enabled: true}}`) or
-    `azure-native.containerservice.AgentPool`. Mappings are merged with what is derived; lists replace it."""
+    """Inputs of `gcp.container.NodePool` (`nodeConfig: {fastSocket: {enabled: true}}`) or
+    `azure-native.containerservice.AgentPool` that the declaration has no field for, applied last, with their
+    names as in Pulumi YAML. Mappings are merged with the derived inputs; lists replace them."""
 
     @property
     def is_system(self) -> bool:
-        """True for the admin pool."""
+        """True for the system pool."""
         return self.role is Role.SYSTEM

@@ -1,4 +1,4 @@
-"""The queues of a cluster: as declared, or one for each kind of hardware."""
+"""Queues of a cluster: as declared, or one for each kind of hardware."""
 
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.gpus import accelerators_of
@@ -7,7 +7,7 @@ from ebbtide.model.site import Site
 from ebbtide.model.tenancy import Queue
 
 CPU_QUEUE = "cpu"
-"""The queue over pools without accelerators, where queues are left out."""
+"""Default queue over the pools without accelerators."""
 
 
 def _hardware(pool: Pool, site: Site) -> str:
@@ -17,8 +17,8 @@ def _hardware(pool: Pool, site: Site) -> str:
 
 def queues_of(cluster: Cluster) -> tuple[Queue, ...]:
     """Return the cluster's queues: the declared ones; by default `cpu` over the CPU pools and one for each
-    accelerator type, named after the type without its maker (`t4`, `a100-80gb`), in the order of the
-    declaration. Empty without Kueue. Completing the declaration does not change it."""
+    accelerator type, named after the type without its vendor (`t4`, `a100-80gb`), in the order of the
+    declaration. Empty without Kueue. The result is the same before and after completion."""
     if cluster.queues or not cluster.has_kueue:
         return cluster.queues
     pools: dict[str, list[str]] = {CPU_QUEUE: []}

@@ -1,4 +1,4 @@
-"""A pool's surroundings: the parts of the cluster that its rules read."""
+"""Site of a pool: the parts of its cluster that the pool's rules read."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -14,10 +14,10 @@ class Site:
     """The cluster that a pool is part of.
 
     Attributes:
-        cloud: the cloud of the cluster.
+        cloud: cloud of the cluster.
         location: region, or on GKE also a zone.
-        kubernetes_version: where it is pinned.
-        regions: what the declaration adds to the tables of locations.
+        kubernetes_version: pinned version, if any.
+        regions: regions that the declaration adds to the tables of locations.
     """
 
     cloud: CloudKind
@@ -32,7 +32,7 @@ class Site:
         kubernetes_version: str | None = None,
         regions: tuple[Region, ...] = (),
     ) -> None:
-        """Take the cloud by its word too.
+        """Accept the cloud's name as well as its kind.
 
         Raises:
             DeclarationError: there is no such cloud.

@@ -9,44 +9,44 @@ from ebbtide.model.base import Converted, Count, Declared, Name, Names, default
 
 
 class LocalQueue(Declared):
-    """A Kueue LocalQueue in a namespace that exists and is not a team's, such as `default`. The namespace is
-    labelled for Kueue, and gets neither service account, bucket nor RBAC; it is never removed. Work there may
-    name the queue, and is not required to: the API server requires a queue in a team's namespace alone."""
+    """A Kueue LocalQueue in an existing namespace that is not a team's, such as `default`. The namespace is
+    labelled for Kueue, gets no service account, bucket or RBAC, and is never deleted. Work there may name the
+    queue; the API server requires a queue in a team's namespace only."""
 
     namespace: Name
     """The namespace."""
     name: Name | None = None
-    """Its name. Default: the queue's."""
+    """Name. Default: the queue's name."""
 
 
 class Queue(Declared):
     """A queue of work for pools, in order of preference."""
 
     name: Name
-    """Name, and by default that of its local queues in teams' namespaces."""
+    """Name, and default name of its local queues in teams' namespaces."""
     pools: Names = Field(min_length=1)
-    """Pools that the queue's work runs on, the preferred one first."""
+    """Pools for the queue's work, the preferred one first."""
     fallback: bool = False
     """True if work falls back to the next pool when the cloud has no stock of the preferred one. The queue
     then treats its pools as one, and the cloud's autoscaler chooses among them in this order: GKE by a
     ComputeClass with the queue's name, AKS by the priority expander. No other queue may have these pools."""
     together: bool = False
-    """AKS: the nodes that a job needs are asked for at once, before it is admitted, and come all or not at
-    all. GKE has that on pools whose capacity is `queued`."""
+    """AKS: request all nodes that a job needs at once before it is admitted, all or none. GKE does so on
+    pools whose capacity is `queued`."""
     local_queues: Converted[tuple[LocalQueue, ...], Sequence[LocalQueue]] = default(())
-    """Local queues in namespaces without a team. Teams have their own."""
+    """Local queues in namespaces without a team. Teams' local queues are derived."""
 
 
 class Namespace(Declared):
-    """The namespace of a team, where it is not one of its own name."""
+    """Namespace of a team, if it is not named after the team."""
 
     name: Name
-    """As Kubernetes has it."""
+    """Name in Kubernetes."""
     create: bool = True
-    """True to create it; an existing one, such as `default`, is used and never deleted."""
+    """True to create it; an existing namespace, such as `default`, is used and never deleted."""
     pod_security: Literal["privileged", "baseline", "restricted"] | None = None
-    """Pod Security Standard that the API server enforces in it. Default: `baseline`, under which no pod
-    becomes root on its node; an existing namespace keeps the label that it has."""
+    """Pod Security Standard that the API server enforces in the namespace. Default: `baseline`, under which
+    no pod becomes root on its node; an existing namespace keeps its label."""
 
 
 class QueueUse(Declared):
@@ -59,32 +59,32 @@ class QueueUse(Declared):
 
 
 class Bucket(Declared):
-    """A bucket for checkpoints and results: it outlives pods and nodes, and bills what is in it."""
+    """A bucket for checkpoints and results. It outlives pods and nodes, and is billed by its contents."""
 
     keep: bool | None = None
-    """True to keep it, with its contents, when the stack is destroyed. Default: true, and false for an
+    """True to keep the bucket with its contents when the stack is destroyed. Default: true; false for an
     ephemeral cluster, whose bucket is deleted with its contents."""
 
 
 class Volume(Declared):
-    """A volume that all of a team's pods read and write at once."""
+    """A shared volume that all of a team's pods can read and write."""
 
     kind: Literal["bucket", "filestore", "azure-files"] = "bucket"
-    """`bucket`: the team's bucket, mounted; it bills what is in it, and is slow for small files. `filestore`
-    (GKE) and `azure-files` (AKS) are file systems, which bill their size while nothing runs."""
+    """`bucket`: the team's bucket, mounted; billed by its contents, and slow for small files. `filestore`
+    (GKE) and `azure-files` (AKS): file systems, billed by their size even while unused."""
     size_gib: Annotated[int, Field(strict=True, ge=1)] | None = None
-    """Size of a file system. Left out, and at least: 1024 for `filestore`, 100 for `azure-files`."""
+    """Size of a file system. Default and minimum: 1024 for `filestore`, 100 for `azure-files`."""
 
 
 class Registry(Declared):
     """A container registry for images: the team's members push, the cluster's nodes pull. Images are billed
-    by the GiB, and on AKS the registry by the day, also while it is empty."""
+    by the GiB; on AKS the registry is also billed by the day, even while it is empty."""
 
     keep: bool | None = None
-    """True to keep it, with its images, when the stack is destroyed. Default: true, and false for an
+    """True to keep the registry with its images when the stack is destroyed. Default: true; false for an
     ephemeral cluster."""
     immutable_tags: bool = False
-    """GKE: whether a tag can never be moved to another image."""
+    """GKE: True if a tag can never be moved to another image."""
     delete_untagged_days: Annotated[int, Field(strict=True, ge=1)] | None = None
     """GKE: days after which an image without a tag is deleted. Default: never."""
 
@@ -97,49 +97,49 @@ _QueueUse = Annotated[QueueUse, BeforeValidator(_use_from_name, json_schema_inpu
 
 
 class Team(Declared):
-    """People who share a namespace and queues."""
+    """Users who share a namespace and queues."""
 
     name: Name
-    """Name, and by default that of its namespace."""
+    """Name, and default name of its namespace."""
     namespace: Namespace | None = None
     members: Names = default(())
     """GKE: e-mail addresses of users and service accounts, and of groups as `group:vision@acme.example`. AKS:
-    object ids of Entra groups, or names of users (`ada@acme.example`). On a cluster of ours they are also let
-    in: given what fetching the kubeconfig and reaching the control plane takes, and no more."""
+    object ids of Entra groups, or names of users (`ada@acme.example`). On a cluster that Ebbtide creates,
+    they are also granted the rights to fetch the kubeconfig and reach the control plane, and no more."""
     queues: Converted[
         tuple[_QueueUse, ...], list[QueueUse | str] | list[QueueUse] | list[str] | tuple[QueueUse | str, ...]
     ] = default(())
-    """Queues that the team uses. Default: all."""
+    """Queues that the team uses. Default: all queues."""
     guarantee: dict[Name, Count] = Field(default_factory=dict[Name, Count])
-    """Nodes, by pool, that are the team's whenever it wants them; while it does not, others borrow them."""
+    """Nodes guaranteed to the team, by pool; other teams borrow them while the team does not use them."""
     require_queue: bool | None = None
-    """Require work that could run on a queue's pools to name a queue; the API server refuses it otherwise.
-    Default: yes, but no in an existing namespace."""
+    """Require work that could run on a queue's pools to name a queue; the API server rejects it otherwise.
+    Default: true, but false in an existing namespace."""
     interactive: bool = False
-    """Let members create pods, as for a shell, besides Jobs. On a queue's pools a pod names a queue, like all
-    other work."""
+    """Let members create pods besides Jobs, for example for a shell. On a queue's pools, pods must name a
+    queue like all other work."""
     weight: Annotated[int, Field(strict=True, ge=1)] = 1
-    """The team's share of what no team is guaranteed, relative to the other teams'."""
+    """Fair-sharing weight of the team, relative to other teams, for capacity that is not guaranteed."""
     bucket: Bucket | None = None
-    """A bucket that the team's pods may write, `{}` for its defaults."""
+    """A bucket that the team's pods can write to, `{}` for the defaults."""
     registry: Registry | None = None
-    """A container registry for the team's images, `{}` for its defaults."""
+    """A container registry for the team's images, `{}` for the defaults."""
     volume: Volume | None = None
-    """A shared volume in the team's namespace, `{}` for its bucket, mounted."""
+    """A shared volume in the team's namespace, `{}` for the team's bucket, mounted."""
 
     @property
     def namespace_name(self) -> str:
-        """The namespace that the team works in."""
+        """Name of the team's namespace."""
         return self.namespace.name if self.namespace else self.name
 
     @property
     def creates_namespace(self) -> bool:
-        """True where the namespace is created with the team, and deleted with it."""
+        """True if the namespace is created, and deleted, with the team."""
         return self.namespace is None or self.namespace.create
 
     @property
     def pod_security(self) -> str | None:
-        """Pod Security Standard to enforce; None for the namespace's own."""
+        """Pod Security Standard to enforce; None to keep the namespace's own."""
         if self.namespace is not None and self.namespace.pod_security is not None:
             return self.namespace.pod_security
         return "baseline" if self.creates_namespace else None
@@ -150,7 +150,7 @@ class Team(Declared):
         return self.bucket is not None or (self.volume is not None and self.volume.kind == "bucket")
 
     def queues_used(self, queue: str) -> tuple[QueueUse, ...]:
-        """Return the team's uses of a queue: under the names that it declares, or under the queue's own."""
+        """Return the team's uses of a queue: under the declared names, or under the queue's own name."""
         if not self.queues:
             return (QueueUse(queue=queue),)
         return tuple(use for use in self.queues if use.queue == queue)

@@ -7,19 +7,18 @@ from ebbtide.model.cluster import Cluster
 from ebbtide.model.tenancy import Namespace, QueueUse, Team
 
 PIPELINES_NAMESPACE: Final = Pipelines.spec.namespace
-"""Namespace of Kubeflow Pipelines' steps."""
+"""Namespace of the steps of Kubeflow Pipelines."""
 
 
 def pipelines_tenant() -> Team:
-    """Return the namespace of Kubeflow Pipelines as a tenant: it is created with the pipelines, not as a
-    team's."""
+    """Return the namespace of Kubeflow Pipelines as a tenant. The add-on creates the namespace."""
     return Team(name=PIPELINES_NAMESPACE, namespace=Namespace(name=PIPELINES_NAMESPACE, create=False))
 
 
 def pod_security_of(cluster: Cluster, team: Team) -> str | None:
-    """Return the Pod Security Standard that a tenant's namespace enforces; None for its own labels.
+    """Return the Pod Security Standard to enforce in a tenant's namespace; None to keep its own labels.
 
-    That of Kubeflow Pipelines comes with `baseline` (2.17.0, manifests/kustomize, cluster-scoped-resources).
+    Kubeflow Pipelines' own manifests set `baseline` (2.17.0, manifests/kustomize, cluster-scoped-resources).
     """
     comes_with_it = (
         team.namespace_name == PIPELINES_NAMESPACE and cluster.addons.installed_pipelines is not None
@@ -28,13 +27,12 @@ def pod_security_of(cluster: Cluster, team: Team) -> str | None:
 
 
 def default_tenant() -> Team:
-    """Return the tenant of `default`, for clusters that declare no team: a queue without a namespace is of no
-    use."""
+    """Return the tenant of the namespace `default`, for clusters without teams: a queue needs a namespace."""
     return Team(name="default", namespace=Namespace(name="default", create=False))
 
 
 def local_queue_tenants(cluster: Cluster) -> tuple[Team, ...]:
-    """Namespaces without a team that have local queues, in the order of the declaration."""
+    """Return tenants for the namespaces that have local queues, in the order of the declaration."""
     uses: dict[str, list[QueueUse]] = {}
     for queue in cluster.queues:
         for local in queue.local_queues:
@@ -46,12 +44,11 @@ def local_queue_tenants(cluster: Cluster) -> tuple[Team, ...]:
 
 
 def tenants_of(cluster: Cluster) -> tuple[Team, ...]:
-    """Every tenant: the declared teams; the namespaces that have local queues without one; the namespace of
-    the pipelines where they are declared and neither is in it; `default` where there would be no other and
-    work is queued."""
+    """Return the declared teams; the tenants of namespaces with local queues; that of Kubeflow Pipelines if
+    declared and not among them; and that of `default` if there are no others and Kueue admits work."""
     tenants = (*cluster.teams, *local_queue_tenants(cluster))
     pipelines = cluster.addons.pipelines
-    # In an existing installation nothing but local queues is needed.
+    # An existing installation needs local queues only.
     needed = pipelines is not None and (not pipelines.existing or cluster.has_kueue)
     if needed and all(team.namespace_name != PIPELINES_NAMESPACE for team in tenants):
         tenants = (*tenants, pipelines_tenant())

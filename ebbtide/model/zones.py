@@ -1,4 +1,4 @@
-"""Over how many zones a pool is spread."""
+"""Number of zones of a pool."""
 
 from ebbtide.catalog import GKE_REGION_ZONES, CloudKind
 from ebbtide.model.pool import Pool
@@ -6,8 +6,8 @@ from ebbtide.model.site import Site
 
 
 def zones_of(pool: Pool, site: Site) -> int:
-    """Return the zones that the pool names, else the cluster's: one of a zonal cluster, three of a GKE
-    region."""
+    """Return the number of the pool's zones, by default the cluster's: one in a zonal cluster or on AKS, else
+    those of the GKE region (three if unknown)."""
     if pool.zones:
         return len(pool.zones)
     if site.is_zonal or site.cloud is CloudKind.AKS:

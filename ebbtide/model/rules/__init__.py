@@ -1,8 +1,7 @@
-"""The rules that a declaration must keep, as data: each with its name, its source and what it checks.
+"""Validation rules of the declaration, as data: each with its name, its source and its check.
 
-A rule sees the declaration as it was written, so that a fault speaks of the user's words; `declare`
-runs them all and
-reports every fault at once. Rules that only warn are told apart by their severity.
+Rules check the declaration as written, so that a fault refers to the user's input. `declare` runs all of them
+and reports every fault. A rule's severity is an error or a warning.
 """
 
 from ebbtide.model.rules.registry import RULES, cluster_faults, pool_faults

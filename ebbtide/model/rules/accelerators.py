@@ -1,4 +1,4 @@
-"""Accelerators: which there are, and which machines carry how many."""
+"""Rules for accelerators: known types, and the machine types that support them."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -26,7 +26,7 @@ _SOME = 3
 
 @cache
 def _built_in(cloud: CloudKind) -> dict[str, list[str]]:
-    """Machine types by the accelerators that are part of them."""
+    """Return the machine types by the accelerators that are part of them."""
     machines_by_accelerator: dict[str, list[str]] = {}
     for name in machine_names(cloud):
         machine = find_machine(cloud, name)
@@ -41,7 +41,7 @@ def _known_types(cloud: CloudKind) -> list[str]:
 
 
 def _carriers(cloud: CloudKind, accelerator: str) -> str:
-    """Machine types that carry an accelerator type, a few of them where there are many."""
+    """List machine types that support an accelerator type, shortened if there are many."""
     own = _built_in(cloud).get(accelerator, [])
     if own:
         return or_list(own) if len(own) <= _SOME else f"one of {', '.join(own[:_SOME])} and so on"

@@ -1,4 +1,4 @@
-"""Add-ons: what each needs of the cloud, of the system pool, and of the namespaces around it."""
+"""Requirements of the add-ons: cloud, system pool and namespaces."""
 
 import re
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ _KATIB = "kubeflow/katib 0.19.0"
 
 
 def _keeps_out(pool: Pool) -> list[int]:
-    """Indexes of a pool's declared taints that keep pods out."""
+    """Return the indexes of a pool's declared taints that repel pods."""
     soft = TaintEffect.PREFER_NO_SCHEDULE
     return [index for index, taint in enumerate(pool.taints or ()) if taint.effect is not soft]
 
@@ -134,7 +134,7 @@ def _recent_enough(cluster: Cluster) -> Iterator[Fault]:
 
 
 def _keepers(cluster: Cluster) -> list[str]:
-    """Add-ons with data on a disk, which a node of the system pool mounts."""
+    """Return the add-ons with data on a disk, which a node of the system pool mounts."""
     return [add_on.spec.title for add_on in cluster.installed if add_on.spec.footprint.volumes_gib]
 
 

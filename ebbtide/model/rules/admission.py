@@ -1,4 +1,4 @@
-"""Rules of admission to the teams' namespaces."""
+"""Rules for admission to teams' namespaces."""
 
 from collections.abc import Iterator
 

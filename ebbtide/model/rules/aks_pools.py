@@ -1,4 +1,4 @@
-"""AKS' rules for spot pools, ephemeral disks, sizes and upgrades."""
+"""AKS rules for spot pools, ephemeral disks, pool sizes and upgrades."""
 
 from collections.abc import Iterator
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""A pinned version of AKS, and the channel by which AKS leaves it."""
+"""Conflict of a pinned AKS version with the upgrade channel."""
 
 from collections.abc import Iterator
 

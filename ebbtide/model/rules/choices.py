@@ -1,4 +1,4 @@
-"""Values that differ between the clouds, or between machines: what may be chosen, and what is nearest."""
+"""Rules for values that depend on the cloud or the machine type."""
 
 from collections.abc import Iterator
 

@@ -1,8 +1,8 @@
-"""Inputs of a provider's resource that Ebbtide derives something from, each with the declaration's own field.
+"""Inputs of provider resources that Ebbtide derives values from, each with its field in the declaration.
 
-An override of one of them would leave placement, queues, quota or cost with what is declared, and give the
-nodes something else. The tables are of pulumi-gcp 10.2.0 and azure-native 3.29.0; a path stands for all that
-is below it.
+An override of such an input would change the nodes, but not the placement, queues, quota or cost derived from
+the declaration. The tables are for pulumi-gcp 10.2.0 and azure-native 3.29.0; a path includes everything
+below it.
 """
 
 from collections.abc import Mapping
@@ -18,9 +18,9 @@ class Overridable:
     """A resource whose inputs can be overridden.
 
     Attributes:
-        token: its type, as the provider's schema has it.
-        derived: by path of an input, the field of the declaration that it is derived from; empty where none
-            declares it, since everything rests on its value.
+        token: type token in the provider's schema.
+        derived: field of the declaration by path of an input; empty if the declaration has no field for it,
+            and derived values depend on its default.
     """
 
     token: str
@@ -40,7 +40,7 @@ _GKE_POOL: Final = _rows(
     nodes=("nodeCount", "initialNodeCount", "autoscaling", "ignoreNodeCountChanges"),
     machine=(
         "nodeConfig.machineType",
-        # Fewer threads are fewer CPUs, and huge pages less memory, than the queue's quota is made of.
+        # Fewer threads are fewer CPUs, and huge pages less memory, than the queue's quota assumes.
         "nodeConfig.advancedMachineFeatures.threadsPerCore",
         "nodeConfig.linuxNodeConfig.hugepagesConfig",
     ),
@@ -140,7 +140,7 @@ _GKE_CLUSTER: Final = _rows(
         "removeDefaultNodePool",
         "ignoreNodeCountChanges",
         "enableAutopilot",
-        # Pools that GKE makes by itself have no placement, no queue and no limit of cost.
+        # Pools that GKE creates itself have no placement, no queue and no cost limit.
         "clusterAutoscaling.enabled",
     ),
     cloud__consolidation=("clusterAutoscaling.autoscalingProfile",),
@@ -188,10 +188,10 @@ POOLS: Final = {
     CloudKind.GKE: Overridable("gcp:container/nodePool:NodePool", _GKE_POOL),
     CloudKind.AKS: Overridable("azure-native:containerservice:AgentPool", _AKS_POOL),
 }
-"""A node pool's resource; the pool inside an AKS cluster's own has the same inputs."""
+"""Node pool resources. The inline pools of an AKS cluster have the same inputs."""
 
 CLUSTERS: Final = {
     CloudKind.GKE: Overridable("gcp:container/cluster:Cluster", _GKE_CLUSTER),
     CloudKind.AKS: Overridable("azure-native:containerservice:ManagedCluster", _AKS_CLUSTER),
 }
-"""A cluster's resource."""
+"""Cluster resources."""

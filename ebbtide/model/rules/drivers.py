@@ -1,4 +1,4 @@
-"""Drivers of GPU nodes: that every pool has exactly one thing that installs one."""
+"""Rules for drivers of GPU nodes: every pool has exactly one installer."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ _NO_DRIVER = "Pods that ask for a GPU would stay pending: the nodes would have n
 
 
 def _left(cluster: Cluster) -> Iterator[PoolIn]:
-    """GPU pools, written, on which the cloud installs no driver."""
+    """Return the GPU pools, as written, whose driver the cloud does not install."""
     for pool in pools_of(cluster):
         if has_gpus(pool.pool, pool.site) and not cloud_installs(pool.pool, cluster):
             yield pool
@@ -85,7 +85,7 @@ def _one_image_under_the_operator(cluster: Cluster) -> Iterator[Fault]:
 
 
 def _label_takes_the_plugin(cluster: Cluster) -> Iterator[Fault]:
-    """GKE's device plugin stays off nodes with that label, whatever installs the driver."""
+    """The label keeps GKE's device plugin off nodes, regardless of the driver's installer."""
     for pool in pools_of(cluster):
         if pool.pool.labels.get(NO_PLUGIN_LABEL) != "true" or not has_gpus(pool.pool, pool.site):
             continue

@@ -1,4 +1,4 @@
-"""Fields that an existing cluster refuses, since Ebbtide does not configure it."""
+"""Fields that are rejected for an existing cluster, since Ebbtide does not configure it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from ebbtide.wording import and_list
 
 @dataclass(frozen=True, slots=True)
 class MadeWith:
-    """A field of the cloud that a cluster is made with; `attribute` is its place in the model."""
+    """A field of the cloud that is set when a cluster is created; `attribute` is its path in the model."""
 
     cloud: CloudKind
     field: str
@@ -60,7 +60,7 @@ ROWS: tuple[MadeWith, ...] = (
 
 
 def _as_left_out(cluster: Cluster, attribute: str) -> object:
-    """Default of the field."""
+    """Return the default of the field."""
     *parents, last = attribute.split(".")
     part: Declared = attrgetter(".".join(parents))(cluster.cloud) if parents else cluster.cloud
     return type(part).model_fields[last].get_default(call_default_factory=True)
@@ -83,7 +83,7 @@ def _made_with(cluster: Cluster) -> Iterator[Fault]:
 
 
 def _service_account(cluster: Cluster) -> Iterator[Fault]:
-    """GKE takes the project's default account, and the scope that nodes have hides none of its rights."""
+    """GKE uses the project's default account, and the nodes' access scope restricts none of its rights."""
     cloud = cluster.cloud
     pools = [pool for pool in pools_of(cluster) if pool.pool.service_account is None]
     if not isinstance(cloud, Gke) or cloud.existing is None or not pools:
@@ -104,7 +104,7 @@ def _service_account(cluster: Cluster) -> Iterator[Fault]:
 
 
 def _network_policies(cluster: Cluster) -> Iterator[Fault]:
-    """Every API server accepts a NetworkPolicy, and no cluster enforces one without an engine for it."""
+    """Every API server accepts a NetworkPolicy, but a cluster enforces it only with a policy engine."""
     existing = cluster.cloud.existing
     created = any(team.creates_namespace for team in cluster.teams)
     needed = created or any(add_on.spec.namespace for add_on in cluster.installed)

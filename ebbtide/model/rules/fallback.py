@@ -1,4 +1,4 @@
-"""Queues that fall back: which pools can stand in for one another, and what the cloud needs for it."""
+"""Rules for queues that fall back: suitable alternative pools, and requirements of the cloud."""
 
 from collections.abc import Iterator
 
@@ -27,7 +27,7 @@ def _queues(cluster: Cluster) -> Iterator[tuple[int, Queue]]:
 
 
 def _placed(cluster: Cluster) -> Iterator[tuple[str, Queue, int, Pool]]:
-    """Each work pool of each queue that falls back, with its path there and its place among the queue's."""
+    """Yield each work pool of each queue that falls back, with its path and its index in the queue."""
     known = {pool.name: pool for pool in cluster.work_pools}
     for number, queue in _queues(cluster):
         for index, name in enumerate(queue.pools):

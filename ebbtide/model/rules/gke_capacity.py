@@ -1,4 +1,4 @@
-"""The GKE matrix: what a capacity kind forbids. A row for each, and one check that reads it."""
+"""Restrictions of GKE's capacity types: one row each, and a common check."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -27,24 +27,23 @@ _SHORTEST_RUN, _LONGEST_RUN = timedelta(minutes=10), timedelta(days=7)
 _GRACES = tuple(timedelta(seconds=seconds) for seconds in (0, 30, 120))
 _COMPACT_FLEX = ("a3-ultragpu-", "a4-", "h4d-")
 _SCHEDULED_SERIES = "h4d-"
-"""Series without accelerators that flex-start has."""
+"""Series without accelerators that flex-start supports."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Something that a capacity kind forbids.
+    """A restriction of a capacity type.
 
     Attributes:
-        name: the rule, in a few words.
-        kinds: capacity kinds that it holds for.
+        name: name of the rule.
+        kinds: capacity types that it applies to.
         field: field that breaks it.
-        offence: the value that is forbidden; None where nothing is. In the sentences `{value}` stands
-            for it, and `{kind}`
-            for the capacity kind.
+        offence: forbidden value; None if there is none. The messages have `{value}` for it, and `{kind}` for
+            the capacity type.
         problem: what is wrong.
         consequence: what would happen.
         fix: what to write.
-        source: where it is written down.
+        source: source of the restriction.
     """
 
     name: str
@@ -57,7 +56,7 @@ class Row:
     source: str
 
     def check(self, pool: PoolIn) -> Iterator[Fault]:
-        """Return a fault if the pool's capacity is of these kinds and its field breaks the rule."""
+        """Return a fault if the pool has one of these capacity types and its field breaks the rule."""
         capacity = pool.pool.capacity
         if not isinstance(capacity, self.kinds) or (value := self.offence(pool)) is None:
             return

@@ -1,4 +1,4 @@
-"""Fields that need a GKE of some version: a row for each, and one check that reads it."""
+"""Fields that require a minimum GKE version: one row each, and a common check."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -13,12 +13,12 @@ from ebbtide.model.rules.rule import PoolIn, PoolRule
 
 @dataclass(frozen=True, slots=True)
 class Needed:
-    """Something that GKE has from a version on.
+    """A feature with a minimum GKE version.
 
     Attributes:
-        what: what it is, in a sentence.
+        what: name of the feature in messages.
         field: field that requests it.
-        is_requested: true if a pool requests it.
+        is_requested: returns whether a pool requests it.
         pin: name of the version in the catalog's `PINS`.
     """
 
@@ -40,8 +40,8 @@ class Needed:
 
 
 def is_earlier(pinned: str, least: str) -> bool:
-    """Check that a version is earlier; a shorter one means the newest with that prefix (GKE docs,
-    versioning)."""
+    """Return whether a version is earlier than another; a shorter version means the newest with that prefix
+    (GKE docs, versioning)."""
     have, need = ([int(part) for part in re.findall(r"\d+", text)] for text in (pinned, least))
     return have < need[: len(have)]
 

@@ -1,4 +1,4 @@
-"""Customer-managed keys: named as their cloud names them, and where the cluster can use them."""
+"""Rules for customer-managed keys: names, and locations that the cluster can use."""
 
 import re
 from collections.abc import Iterator

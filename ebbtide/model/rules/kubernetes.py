@@ -110,7 +110,7 @@ def _same_taint_twice(pool: PoolIn) -> Iterator[Fault]:
 
 
 def _tainted_by_cloud(pool: PoolIn) -> bool:
-    """Check that the cloud itself taints the pool's nodes (GKE docs, gpus and provisioningrequest;
+    """Return whether the cloud itself taints the pool's nodes (GKE docs, gpus and provisioningrequest;
     azure-aks-docs, spot-node-pool; 2026)."""
     match pool.site.cloud:
         case CloudKind.GKE:

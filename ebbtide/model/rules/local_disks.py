@@ -1,4 +1,4 @@
-"""Disks that are part of the machine: local SSDs on GKE, the temporary disk on AKS."""
+"""Rules for disks that are part of the machine: local SSDs on GKE, the temporary disk on AKS."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ _DOCS = "GKE docs, local-ssd (2026); catalog/data/local_ssds.csv"
 
 
 def _configs(pool: Pool) -> Iterator[tuple[str, int | None]]:
-    """Each use of local SSDs that a pool declares, with the number of disks."""
+    """Yield each declared use of local SSDs with the number of disks."""
     if pool.ephemeral_storage_local_ssd_config is not None:
         yield "ephemeralStorageLocalSsdConfig", pool.ephemeral_storage_local_ssd_config.local_ssd_count
     if pool.local_nvme_ssd_block_config is not None:

@@ -1,4 +1,4 @@
-"""Rules of local queues in namespaces without a team."""
+"""Rules for local queues in namespaces without a team."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ _SYSTEM_NAMESPACES = "kubernetes.io/docs/concepts/overview/working-with-objects/
 
 
 def _local_queues(cluster: Cluster) -> Iterator[tuple[str, str, LocalQueue]]:
-    """Each local queue with its path and its name."""
+    """Yield each local queue with its path and its name."""
     for number, queue in enumerate(cluster.queues):
         for index, local in enumerate(queue.local_queues):
             yield f"queues[{number}].localQueues[{index}]", local.name or queue.name, local

@@ -1,4 +1,4 @@
-"""Locations of a cluster and its pools: each is one that its cloud has."""
+"""Rules for locations of a cluster and its pools."""
 
 import re
 from collections.abc import Iterator
@@ -79,7 +79,7 @@ def _adds_nothing(cluster: Cluster) -> Iterator[Fault]:
 
 
 def _added_gke(cluster: Cluster) -> Iterator[Fault]:
-    """Require zones of an added region, all of them its own."""
+    """Require that an added region has zones, all of them its own."""
     for index, region in enumerate(cluster.cloud.regions):
         path = f"cloud.regions[{index}]"
         if not _GKE_REGION.fullmatch(region.name):

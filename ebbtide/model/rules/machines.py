@@ -1,4 +1,4 @@
-"""Machine types: written, known, and what the catalog knows of them."""
+"""Rules for machine types: declared, known, and consistent with the catalog."""
 
 from collections.abc import Iterator
 
@@ -24,7 +24,7 @@ _CATALOG = "catalog/data/machines.csv, a source in each row"
 
 
 def _is_written(pool: PoolIn) -> Iterator[Fault]:
-    """Require a machine of work pools, and of a pool used alone; a declaration's system pool has a
+    """Require a machine type of work pools and standalone pools; a declaration's system pool has a
     default."""
     if pool.pool.machine is None and (not pool.pool.is_system or not pool.path):
         yield Fault(
@@ -57,13 +57,13 @@ def _is_known(pool: PoolIn) -> Iterator[Fault]:
 
 
 def _with_prefix(name: str, cloud: CloudKind) -> str:
-    """Return a machine type with Azure's prefix `Standard_`, which is easily omitted."""
+    """Return a machine type with Azure's prefix `Standard_`, which is often forgotten."""
     begins = name.lower().startswith(_AZURE.lower())
     return f"{_AZURE}{name}" if cloud is CloudKind.AKS and not begins else name
 
 
 def _differences(shape: MachineShape, known: Machine) -> Iterator[tuple[str, str, str]]:
-    """Differences from the catalog: the field, the declared value, the catalog's value."""
+    """Yield differences from the catalog: the field, the declared value, the catalog's value."""
     if shape.vcpus is not None and shape.vcpus != known.vcpus:
         yield "vcpus", f"{shape.vcpus} vCPUs", f"{known.vcpus} vCPUs"
     if shape.memory_gib is not None and shape.memory_gib != known.memory_gib:

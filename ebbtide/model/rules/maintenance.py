@@ -1,4 +1,4 @@
-"""Maintenance windows and exclusions, within the clouds' limits."""
+"""Rules for maintenance windows and exclusions: limits of the clouds."""
 
 import re
 from collections.abc import Iterator

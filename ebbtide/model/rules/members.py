@@ -1,4 +1,4 @@
-"""Members of teams: names that the cloud knows, and how they reach a cluster that is not ours."""
+"""Rules for members of teams: names, and access to an existing cluster."""
 
 from collections.abc import Iterator
 

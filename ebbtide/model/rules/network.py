@@ -1,4 +1,4 @@
-"""Address ranges: of the cluster's own network, and of who reaches its control plane."""
+"""Rules for address ranges of the cluster's network and of clients of the control plane."""
 
 from collections.abc import Iterator
 from ipaddress import IPv4Network
@@ -27,7 +27,7 @@ def _parsed(text: str) -> IPv4Network | None:
 
 
 def _unparsed(path: str, text: str) -> Fault:
-    """Build the fault of a malformed range, with the range that was probably meant."""
+    """Return the fault of a malformed range, with the range that was probably meant."""
     try:
         around = IPv4Network(text, strict=False)
     except ValueError:
@@ -53,7 +53,7 @@ def _unparsed(path: str, text: str) -> Fault:
 
 
 def _ranges(network: GkeNetwork | AksNetwork) -> dict[str, str]:
-    """Return the ranges that the declaration sets, by field: an existing network has its own."""
+    """Return the declared ranges by field; none for an existing network, which has its own."""
     match network:
         case GkeNetwork(vpc=None):
             return {"nodes": network.nodes, "pods": network.pods, "services": network.services}
@@ -121,8 +121,8 @@ def _aks_services(cluster: Cluster) -> Iterator[Fault]:
 
 
 def _nodes_for_pods(cluster: Cluster, pods: IPv4Network) -> int:
-    """Return the number of nodes that the range of pods suffices for: on AKS a node takes a /24, on GKE twice
-    its pods, rounded up."""
+    """Return the number of nodes that fit in the range of pods: on AKS a node takes a /24, on GKE twice its
+    maximum number of pods, rounded up to a power of two."""
     if isinstance(cluster.cloud, Aks):
         return 2 ** max(_AKS_NODE_PREFIX - pods.prefixlen, 0)
     per_node = max(

@@ -1,4 +1,4 @@
-"""Hardware of a pool that the tables do not list where the pool is."""
+"""Rules for hardware that is not listed as offered in a pool's location."""
 
 from collections.abc import Iterator, Sequence
 
@@ -13,7 +13,7 @@ _SOME = 4
 
 
 def _locations(pool: PoolIn) -> tuple[str, ...]:
-    """Return the zones that a pool is created in, or its region on Azure."""
+    """Return the zones that a pool is created in, or on Azure its region."""
     site = pool.site
     if site.cloud is CloudKind.AKS or (site.is_zonal and not pool.pool.zones):
         return (site.location,)
@@ -46,7 +46,8 @@ def _is_offered(pool: PoolIn) -> Iterator[Fault]:
 
 
 def _hardware(offering: Offering, pool: PoolIn) -> str:
-    """Return the cloud's name of the accelerator, or else the machine type: a declaration names no family."""
+    """Return the cloud's name of the accelerator, or else the machine type, since a declaration names no
+    family."""
     accelerator, shape = pool.pool.accelerator, pool.pool.machine
     if accelerator is not None and accelerator.type == offering.item:
         return accelerator.type
@@ -64,7 +65,7 @@ def _fix(offering: Offering, pool: PoolIn) -> str:
 
 
 def _nearest(listed: Sequence[str], region: str) -> list[str]:
-    """Return a few regions, on Google Cloud those of the same continent first."""
+    """Return a few regions, on Google Cloud those on the same continent first."""
     regions = dict.fromkeys(region_of(location) for location in listed)
     continent = region.partition("-")[0]
     return sorted(regions, key=lambda name: name.partition("-")[0] != continent)[:_SOME]

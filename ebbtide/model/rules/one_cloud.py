@@ -1,4 +1,4 @@
-"""Fields of one cloud only: a row each, and one check."""
+"""Fields that only one cloud has: one row each, and a common check."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,16 +15,16 @@ _GKE, _AKS = CloudKind.GKE, CloudKind.AKS
 
 @dataclass(frozen=True, slots=True)
 class OnlyOn:
-    """A field that one cloud has and the other has not.
+    """A field that only one of the clouds has.
 
     Attributes:
-        home: the cloud that has it.
+        home: cloud that has it.
         field: the field.
-        is_written: whether a pool has it.
-        reason: how it is on the other cloud.
+        is_written: returns whether a pool has it.
+        reason: equivalent on the other cloud.
         fix: what to write there.
-        source: where that is written down.
-        what: what it is called in a sentence; the field where it is left out.
+        source: source of the restriction.
+        what: name in messages; the field by default.
     """
 
     home: CloudKind
@@ -37,7 +37,7 @@ class OnlyOn:
 
     @property
     def called(self) -> str:
-        """Name in a sentence."""
+        """Name in messages."""
         return self.what or self.field.rpartition(".")[2]
 
     def check(self, pool: PoolIn) -> Iterator[Fault]:

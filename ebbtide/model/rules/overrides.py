@@ -1,4 +1,4 @@
-"""Overrides of a provider's inputs: fields that it has, of its types, and that nothing is derived from."""
+"""Rules for overrides of provider inputs: known fields, valid types, and no derived inputs."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -44,12 +44,12 @@ _DEEP: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class _At:
-    """A place in overrides.
+    """A path in overrides.
 
     Attributes:
         of: the resource.
-        keys: the keys that lead from the declaration to the overrides and on.
-        below: the number of those keys that lead to the overrides.
+        keys: keys from the root of the declaration.
+        below: number of leading keys that are the path of the overrides.
     """
 
     of: Overridable
@@ -61,17 +61,17 @@ class _At:
 
     @property
     def path(self) -> str:
-        """Its path in the declaration."""
+        """Path in the declaration."""
         return path_text(self.keys)
 
     @property
     def input(self) -> str:
-        """Its path in the resource's inputs, as the table of derived ones has it."""
+        """Path in the resource's inputs, as in the table of derived inputs."""
         return ".".join(str(key) for key in self.keys[self.below :])
 
     @property
     def shown(self) -> str:
-        """The same in a sentence."""
+        """Path in the resource's inputs, for messages."""
         return path_text(self.keys[self.below :])
 
 
@@ -98,7 +98,7 @@ def _cloud(of: Overridable) -> CloudKind:
 
 
 def _derived(at: _At, value: object) -> Iterator[Fault]:
-    """Faults of inputs that something is derived from."""
+    """Yield faults of inputs that Ebbtide derives values from."""
     field = at.of.derived.get(at.input)
     if field is not None:
         yield Fault(
@@ -152,7 +152,7 @@ def _is_of(name: str, value: object) -> bool:
 
 
 def _missing(at: _At, hint: Any, value: object) -> Iterator[Fault]:
-    """Faults of an item of a list, which replaces Ebbtide's and so has to be whole."""
+    """Yield faults of a list item, which must be complete because lists replace Ebbtide's."""
     from ebbtide.provider_schema import properties_of, word  # noqa: PLC0415 - as above
 
     if word(hint) != "object" or not isinstance(value, Mapping):
@@ -202,7 +202,7 @@ def _unknown(at: _At, key: str, known: Mapping[str, "Property"]) -> Fault:
 
 
 def _homes(known: Mapping[str, "Property"], key: str, path: str = "", depth: int = 1) -> Iterator[str]:
-    """Objects below some fields that have a field of that name."""
+    """Yield the paths of nested objects that have a field of that name."""
     from ebbtide.provider_schema import properties_of, word  # noqa: PLC0415 - as above
 
     for name, schema in known.items():
@@ -215,7 +215,7 @@ def _homes(known: Mapping[str, "Property"], key: str, path: str = "", depth: int
 
 
 def unchecked(cluster: Cluster) -> tuple[Fault, ...]:
-    """Return a warning where the declaration has overrides, and the provider that knows their types is not
+    """Return a warning if the declaration has overrides, but the provider with their types is not
     installed."""
     cloud = cluster.site.cloud
     written = ["cloud.overrides"] if cluster.cloud.overrides else []

@@ -1,4 +1,4 @@
-"""Container images that nodes begin with, or stream."""
+"""Rules for container images that are preloaded on nodes or streamed."""
 
 import re
 from collections.abc import Iterator

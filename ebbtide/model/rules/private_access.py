@@ -1,4 +1,4 @@
-"""A control plane that has an address in the cluster's network alone."""
+"""Rules for a private control plane."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Teams' container registries: what one cloud lacks, who can push and pull, and what is billed or lost."""
+"""Rules for teams' container registries: cloud support, access, cost and deletion."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""All rules, and running them."""
+"""Table of all rules, and their execution."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -90,14 +90,14 @@ def _named(rule: str, faults: Iterable[Fault]) -> Iterator[Fault]:
 
 
 def pool_faults(pool: PoolIn, severity: Severity) -> Iterator[Fault]:
-    """Faults of one pool, of all rules of its cloud with that severity."""
+    """Yield the faults of a pool for all rules of its cloud with that severity."""
     for rule in RULES:
         if isinstance(rule, PoolRule) and rule.severity is severity and rule.cloud in (None, pool.site.cloud):
             yield from _named(rule.id, rule.check(pool))
 
 
 def cluster_faults(cluster: Cluster, severity: Severity) -> Iterator[Fault]:
-    """Faults of a whole declaration, its pools' among them, of all rules of its cloud with that severity."""
+    """Yield the faults of a declaration and its pools for all rules of its cloud with that severity."""
     cloud = cluster.site.cloud
     for rule in RULES:
         if isinstance(rule, ClusterRule) and rule.severity is severity and rule.cloud in (None, cloud):

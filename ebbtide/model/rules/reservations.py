@@ -1,4 +1,4 @@
-"""Reservations: one by its name, or any that matches."""
+"""Rules for reservations: a named one, or any that matches."""
 
 from collections.abc import Iterator
 

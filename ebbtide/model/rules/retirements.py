@@ -1,4 +1,4 @@
-"""Machine types and accelerators that the cloud has retired, or is going to."""
+"""Rules for machine types and accelerators that the cloud has retired or will retire."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ _TABLE = "catalog/data/retirements.csv, a source in each row"
 
 
 def _retirements(pool: PoolIn) -> Iterator[tuple[str, str, Retirement]]:
-    """Path, name and retirement of what a pool declares."""
+    """Yield the path, name and retirement of a pool's machine type and accelerators."""
     shape, accelerator = pool.pool.machine, pool.pool.accelerator
     declared = [("machine", shape.type)] if shape else []
     if accelerator is not None:

@@ -1,4 +1,4 @@
-"""Room on the system pool for what is declared, and what could keep a node that nothing runs on."""
+"""Rules for free capacity on the system pool, and pods that keep an idle node."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ from ebbtide.wording import and_list
 
 
 def _workloads(cluster: Cluster) -> list[tuple[str, Footprint, int]]:
-    """Return each add-on that runs on the system pool: its title, its footprint and the number of copies."""
+    """Return each add-on on the system pool with its title, footprint and number of instances."""
     add_ons = [(add_on.spec.title, add_on.spec.footprint, add_on.copies) for add_on in cluster.installed]
     if cluster.addons.drivers == "gpu-operator" and pools_left_to_us(cluster):
         add_ons.append(("NVIDIA's operator", footprint("gpu-operator"), 1))
@@ -23,7 +23,7 @@ def _workloads(cluster: Cluster) -> list[tuple[str, Footprint, int]]:
 
 
 def what_runs_there(cluster: Cluster) -> tuple[str, Resources]:
-    """List the pods that run once on the system pool, in words, with their requests
+    """Describe the cluster-wide pods on the system pool, and return their total requests
     (catalog/data/footprints.csv). Those of an existing cluster are already placed."""
     workloads = _workloads(cluster)
     existing = cluster.cloud.existing is not None
@@ -36,7 +36,7 @@ def what_runs_there(cluster: Cluster) -> tuple[str, Resources]:
 
 
 def largest_pod(cluster: Cluster) -> Resources:
-    """Return the largest requests of any single pod on the system pool, by resource."""
+    """Return the largest requests of a single pod on the system pool, by resource."""
     requests = [item.most for _, item, _ in _workloads(cluster)]
     if cluster.cloud.existing is None:
         requests.append(footprint(cluster.site.cloud.value).most)
@@ -47,13 +47,13 @@ def largest_pod(cluster: Cluster) -> Resources:
 
 
 def amount_text(amount: Resources) -> str:
-    """Format an amount for a sentence."""
+    """Format an amount for messages."""
     return f"{amount.cpu_m / 1000:.1f} CPU and {amount.memory_mib / 1024:.1f} GiB"
 
 
 def cheapest_home(cluster: Cluster, nodes: int = 1) -> Machine | None:
-    """Return the cheapest machine type of which `nodes` nodes hold the system pool's pods; None if no type
-    does."""
+    """Return the cheapest machine type with which `nodes` nodes fit the system pool's pods; None if there is
+    none."""
     pool = next((pool for pool in cluster.pools if pool.is_system), None)
     if pool is None:
         return None
@@ -72,14 +72,14 @@ def cheapest_home(cluster: Cluster, nodes: int = 1) -> Machine | None:
 
 
 def price_text(machine: Machine, cluster: Cluster) -> str:
-    """Return a machine's price as the end of a sentence; empty if unknown."""
+    """Format a machine's price as the end of a sentence; empty if unknown."""
     site = cluster.site
     price = machine_price(site.cloud, site.region, machine.name) or lowest_price(site.cloud, machine.name)
     return f" at {dollars(price.on_demand)} an hour" if price and price.on_demand else ""
 
 
 def _sum(pool: Pool, cluster: Cluster) -> Resources | None:
-    """Return the capacity of all nodes of a system pool; None if unknown."""
+    """Return the total capacity of a system pool's nodes; None if unknown."""
     node, most = offered(pool, cluster.site, cluster.addons), most_nodes(pool)
     if not pool.is_system or pool.machine is None or node is None or not most:
         return None
@@ -92,7 +92,7 @@ def _holds_each_pod(pool: Pool, cluster: Cluster) -> bool:
 
 
 def _larger(pool: Pool, cluster: Cluster) -> str:
-    """Return the correction of a system pool that is too small. More nodes help only if each pod fits one."""
+    """Return the fix for a system pool that is too small. More nodes help only if each pod fits on one."""
     most = most_nodes(pool)
     machine = cheapest_home(cluster, most)
     more = ", or a larger nodes.max" if _holds_each_pod(pool, cluster) else ""

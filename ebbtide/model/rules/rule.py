@@ -1,4 +1,4 @@
-"""Rules of a declaration."""
+"""Types of rules."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -14,26 +14,26 @@ from ebbtide.model.site import Site
 
 
 class Severity(StrEnum):
-    """Consequence of a broken rule: an error, or a warning."""
+    """Severity of a broken rule: an error, or a warning."""
 
     REFUSED = "refused"
     WARNED = "warned"
 
 
 def _id(name: str) -> str:
-    """Return a rule's name as an id: `a known machine type` is `known-machine-type`."""
+    """Convert a rule's name to an id: `a known machine type` to `known-machine-type`."""
     words = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", re.sub(r"^(a|an|the) ", "", name)).replace("'", "")
     return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
 
 
 @dataclass(frozen=True, slots=True)
 class PoolIn:
-    """A pool as it was declared, and where it stands.
+    """A declared pool with its context.
 
     Attributes:
-        pool: the pool, before anything is filled in.
-        site: the cluster around it.
-        path: its place in the declaration, as `pools[2]`; empty for a pool used alone.
+        pool: the pool before completion.
+        site: site of its cluster.
+        path: path in the declaration, such as `pools[2]`; empty for a standalone pool.
     """
 
     pool: Pool
@@ -42,24 +42,24 @@ class PoolIn:
 
     @property
     def machine(self) -> Machine | None:
-        """Its machine, where the catalog or the declaration says what it offers."""
+        """Machine, if its resources are in the catalog or the declaration."""
         return machine_of(self.pool, self.site)
 
     def at(self, field: str) -> str:
-        """Path of one of its fields."""
+        """Return the path of one of its fields."""
         return f"{self.path}.{field}" if self.path else field
 
 
 @dataclass(frozen=True, slots=True)
 class PoolRule:
-    """A rule that a single pool must keep.
+    """A rule for a single pool.
 
     Attributes:
-        name: what the rule says, in a few words.
-        source: the documentation page, issue or version that it rests on, with its date where it has one.
-        check: yields a fault for each way in which a pool breaks it.
-        cloud: the cloud it holds for; None for both.
-        severity: what breaking it does.
+        name: short statement of the rule.
+        source: documentation page, issue or version, with its date if it has one.
+        check: yields a fault for each violation by a pool.
+        cloud: cloud that it applies to; None for both.
+        severity: error or warning.
     """
 
     name: str
@@ -70,13 +70,13 @@ class PoolRule:
 
     @property
     def id(self) -> str:
-        """Its name as an id, which its faults carry."""
+        """Id derived from the name, attached to its faults."""
         return _id(self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterRule:
-    """A rule that the declaration as a whole must keep; its fields are those of `PoolRule`."""
+    """A rule for the whole declaration; the fields are those of `PoolRule`."""
 
     name: str
     source: str
@@ -86,11 +86,11 @@ class ClusterRule:
 
     @property
     def id(self) -> str:
-        """Its name as an id, which its faults carry."""
+        """Id derived from the name, attached to its faults."""
         return _id(self.name)
 
 
 def pools_of(cluster: Cluster) -> Iterator[PoolIn]:
-    """Every pool of a declaration with its path."""
+    """Yield every pool of a declaration with its path."""
     for index, pool in enumerate(cluster.pools):
         yield PoolIn(pool, cluster.site, f"pools[{index}]")

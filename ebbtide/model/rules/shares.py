@@ -1,4 +1,4 @@
-"""Teams' shares of the pools, and what Kueue is told besides."""
+"""Rules for teams' guaranteed nodes and for Kueue's settings."""
 
 from collections.abc import Iterator
 
@@ -32,7 +32,7 @@ FRAMEWORKS = (
     "trainer.kubeflow.org/trainjob",
     "workload.codeflare.dev/appwrapper",
 )
-"""Kinds of work that Kueue knows by itself."""
+"""Frameworks that Kueue supports itself."""
 
 
 def _guarantees_name_pools(cluster: Cluster) -> Iterator[Fault]:

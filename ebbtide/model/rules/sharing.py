@@ -1,4 +1,4 @@
-"""GPUs that several containers share: partitions, time-sharing and MPS."""
+"""Rules for GPUs shared by several containers: partitions, time-sharing and MPS."""
 
 from collections.abc import Iterator
 
@@ -21,7 +21,7 @@ _SHARING_DOCS = "GKE docs, timesharing-gpus and nvidia-mps-gpus (2026)"
 
 
 def _partition(accelerator: Accelerator) -> tuple[str, str]:
-    """Field and value by which GPUs are divided; empty where they are not."""
+    """Return the field and value that partition a GPU; empty without partitions."""
     if accelerator.gpu_partition_size is not None:
         return "gpuPartitionSize", accelerator.gpu_partition_size
     return "gpuInstanceProfile", accelerator.gpu_instance_profile or ""

@@ -1,5 +1,4 @@
-"""Teams' buckets and shared volumes: which cloud has them, how large, and what they cost while nothing
-runs."""
+"""Rules for teams' buckets and shared volumes: cloud support, minimum size, and cost while idle."""
 
 from collections.abc import Iterator
 
@@ -14,7 +13,7 @@ _FILESTORE = "cloud.google.com/filestore/docs/service-tiers (2026): Basic HDD, 1
 _FILES = "learn.microsoft.com/azure/storage/files, scale targets (2026): premium, 100 GiB to 100 TiB"
 
 LEAST_GIB = {"filestore": 1024, "azure-files": 100}
-"""The smallest file system that each cloud sells."""
+"""Minimum size of a file system in each cloud, GiB."""
 
 _MOST_GIB = {"filestore": 65433, "azure-files": 102400}
 _ITEM = {"filestore": "filestore-basic-hdd-gib", "azure-files": "azure-files-premium-gib"}

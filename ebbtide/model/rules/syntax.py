@@ -1,4 +1,4 @@
-"""Texts whose syntax somebody else prescribes: a row for each, and one check that reads it."""
+"""Rules for strings with a prescribed syntax: one row each, and a common check."""
 
 import json
 import re
@@ -15,23 +15,23 @@ from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule
 _Subject = TypeVar("_Subject", Cluster, PoolIn)
 
 Texts = Iterable[tuple[str, str | None]]
-"""Paths with what is written there; None for nothing."""
+"""Paths with the written strings; None if nothing is written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Syntax(Generic[_Subject]):
-    """Syntax of a text.
+    """Syntax of a string.
 
     Attributes:
-        what: the text's name, as `cluster name`.
-        whose: the system that requires it, as `GKE`.
-        pattern: regular expression that the whole text matches.
+        what: name of the string, such as `cluster name`.
+        whose: system that requires the syntax, such as `GKE`.
+        pattern: regular expression for the whole string.
         wants: the pattern in words.
-        example: a valid text.
-        consequence: the consequence of an invalid text.
+        example: a valid string.
+        consequence: consequence of an invalid string.
         source: source of the syntax.
-        texts: the paths of such texts.
-        cloud: the cloud that it is for; None for both.
+        texts: yields the paths of such strings.
+        cloud: cloud that it applies to; None for both.
     """
 
     what: str
@@ -46,12 +46,12 @@ class Syntax(Generic[_Subject]):
 
     @property
     def rule_name(self) -> str:
-        """Name of the rule that the row makes."""
+        """Name of the row's rule."""
         return f"syntax: {self.whose} {self.what}"
 
 
 def _quoted(text: str) -> str:
-    """Format a text for a sentence: as it is, or in quotes if it would be ambiguous."""
+    """Format a string for messages: as it is, or in quotes if it would be ambiguous."""
     return text if re.fullmatch(r"[-\w@:/.]*[-\w]", text) else json.dumps(text, ensure_ascii=False)
 
 
@@ -65,10 +65,10 @@ def _check(row: Syntax[_Subject], subject: _Subject) -> Iterator[Fault]:
 
 
 def cluster_rules(*rows: Syntax[Cluster]) -> tuple[ClusterRule, ...]:
-    """Return a rule for each row over the whole declaration."""
+    """Return a rule for the whole declaration for each row."""
     return tuple(ClusterRule(row.rule_name, row.source, partial(_check, row), row.cloud) for row in rows)
 
 
 def pool_rules(*rows: Syntax[PoolIn]) -> tuple[PoolRule, ...]:
-    """Return a rule for each row over a pool."""
+    """Return a rule for a pool for each row."""
     return tuple(PoolRule(row.rule_name, row.source, partial(_check, row), row.cloud) for row in rows)

@@ -1,4 +1,4 @@
-"""The system pool: that there is one, and that it can hold what runs on it."""
+"""Rules for the system pool: exactly one, with enough capacity for its workloads."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Pools, queues and teams by name: that each is there once, and that what is named is there."""
+"""Rules for names of pools, queues and teams: unique names, and valid references."""
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial

@@ -1,4 +1,4 @@
-"""TPU slices: topologies that a machine can be part of, and as many nodes as they need."""
+"""Rules for TPU slices: topologies that a machine supports, and their node count."""
 
 from collections.abc import Iterator
 
@@ -54,7 +54,7 @@ def _fits_the_machine(pool: PoolIn) -> Iterator[Fault]:
 
 
 _CHIPS_OF_SEVERAL = 4
-"""Chips of a node that can be one of several in a slice: 1 and 8 chips are slices of their own."""
+"""Chips of a node that can be one of several in a slice; 1 and 8 chips are slices of their own."""
 
 
 def _as_many_nodes(pool: PoolIn) -> Iterator[Fault]:

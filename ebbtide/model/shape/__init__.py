@@ -1,5 +1,4 @@
-"""A declaration that does not have the shape of one.
+"""Declarations that do not match the schema.
 
-Which location is meant, what is wrong with it in the declaration's own words, and what of the rest can still
-be held to the rules.
+Location of each error, its message in the declaration's terms, and validation of the valid rest.
 """

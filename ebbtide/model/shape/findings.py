@@ -1,4 +1,4 @@
-"""Faults of shape: pydantic's errors in the words of the declaration."""
+"""Shape faults: pydantic's errors in the declaration's terms."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -92,7 +92,7 @@ _EXAMPLES = {
     "Team.queues": "[t4]",
     "Team.volume": "{}",
 }
-"""Accepted values: of a field, and of an item of a list."""
+"""Example values of fields and list items."""
 
 _WANTED = {
     "bool_parsing": "true or false",
@@ -109,7 +109,7 @@ _WANTED = {
 }
 
 _WORDS_TOO = ("capacity", "machine")
-"""Fields for which a word can stand."""
+"""Fields that also accept a single word."""
 
 _OTHER_WORDS = {
     "azure": "aks",
@@ -122,20 +122,20 @@ _OTHER_WORDS = {
     "regular": "on-demand",
     "standard": "on-demand",
 }
-"""Other names of a kind of capacity or cloud."""
+"""Other names for a capacity type or cloud."""
 
 _TAINT = re.compile(r"(?P<key>[^=:\s]+)(=(?P<value>[^=:\s]*))?(:(?P<effect>\w+))?")
-"""A taint as kubectl writes it: `key=value:NoSchedule`."""
+"""A taint in kubectl's form: `key=value:NoSchedule`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShapeFinding:
-    """A fault of shape, and what has to go for the rest to be read.
+    """A shape fault with its location.
 
     Attributes:
         fault: the fault.
-        location: the location of it.
-        meant: path of the field that was probably meant by an unknown key; empty where that cannot be told.
+        location: its location.
+        meant: path of the field that an unknown key probably means; empty if unknown.
     """
 
     fault: Fault
@@ -144,7 +144,7 @@ class ShapeFinding:
 
 
 def described(value: object) -> str:
-    """Return a value in a sentence: `the text "4"`, `a mapping`."""
+    """Describe a value for a message: `the text "4"`, `a mapping`."""
     if value is None or value == "":
         return "left empty"
     if isinstance(value, bool):
@@ -168,7 +168,7 @@ def _example(location: Location) -> str:
 
 
 def _taint(location: Location) -> str:
-    """Taints as the declaration has them, from kubectl's form or a mapping of keys to values; empty for
+    """Convert taints from kubectl's form or a mapping of keys to values to the declaration's form; empty for
     anything else."""
     value = location.value
     if models_in(location.annotation) == (Taint,) and isinstance(value, str):
@@ -334,7 +334,7 @@ _CHECKS: dict[str, _Check] = {
     "union_tag_not_found": ("required-field", _kind),
     "value_error": ("duration", _duration),
 }
-"""The id of the rule that each of pydantic's errors breaks, and the fault to report."""
+"""Rule id and fault constructor for each of pydantic's error types."""
 
 
 def _unknown(location: Location, whole: type[BaseModel]) -> ShapeFinding:
@@ -346,12 +346,12 @@ def _unknown(location: Location, whole: type[BaseModel]) -> ShapeFinding:
 
 
 def findings(model: type[BaseModel], error: ValidationError, written: object) -> tuple[ShapeFinding, ...]:
-    """Every fault of shape, with what `salvage` needs to know of it; arguments as for `shape_faults`."""
+    """Return the shape faults with the locations that `salvage` needs; arguments as for `shape_faults`."""
     collected: list[ShapeFinding] = []
     for details in error.errors(include_url=False):
         location = location_of(model, details["loc"], written)
         if details["type"] == "too_short" and details["input"]:
-            continue  # the items that are there have faults of their own
+            continue  # the items have their own faults
         if details["loc"][-1:] == ("[key]",):
             collected.append(ShapeFinding(replace(_key_of_no_text(location), rule="value-type"), location))
         elif details["type"] in ("extra_forbidden", "invalid_key"):
@@ -368,14 +368,14 @@ def findings(model: type[BaseModel], error: ValidationError, written: object) ->
 
 
 def shape_faults(model: type[BaseModel], error: ValidationError, written: object) -> tuple[Fault, ...]:
-    """Convert pydantic's errors to faults in the declaration's words.
+    """Convert pydantic's errors to faults in the declaration's terms.
 
     Args:
-        model: the model to read.
+        model: the validated model.
         error: pydantic's error.
-        written: the written value.
+        written: the value that was validated.
 
     Returns:
-        A fault for each error; a field whose misspelt key is named is not also called missing.
+        A fault for each error, except for a missing field whose misspelt key has a fault.
     """
     return tuple(finding.fault for finding in findings(model, error, written))

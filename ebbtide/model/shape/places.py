@@ -1,4 +1,4 @@
-"""From where pydantic found an error to the location in what was written."""
+"""Locations in the declaration for pydantic's error locations."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,18 +14,18 @@ from ebbtide.paths import Key, path_text
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A location in a declaration, and what belongs there.
+    """A location in a declaration, and its expected type.
 
     Attributes:
-        keys: the chain of keys and indexes that leads there, in the declaration's spelling.
-        annotation: type of what belongs there; None for a key that no part of the declaration has.
-        owner: the part of the declaration that the last key is a field of; None for an item of a list
-            or of free keys.
-        variants: the owner and the variants that could stand in its stead, as the kinds of capacity.
-        field: the field, where it is one.
-        value: what was written there; None where nothing was.
-        as_word: whether a word stands for the owner, as `spot` for `{kind: spot}`; the keys then lead
-            to the word.
+        keys: keys and indexes of its path, as spelled in the declaration.
+        annotation: expected type; None for an unknown key.
+        owner: part of the declaration that the last key is a field of; None for an item of a list or of a
+            mapping with free keys.
+        variants: the owner and its alternatives, such as the other capacity types.
+        field: the field, if it is one.
+        value: the written value; None if there is none.
+        as_word: whether a word replaces the owner, such as `spot` for `{kind: spot}`; the keys then end at
+            the word.
     """
 
     keys: tuple[Key, ...]
@@ -38,12 +38,12 @@ class Location:
 
     @property
     def path(self) -> str:
-        """Its path."""
+        """Path as text."""
         return path_text(self.keys)
 
     @property
     def name(self) -> str:
-        """Name in a sentence: the last key, with the index of an item, as `zones[0]`."""
+        """Name for messages: the last key, with the index of an item, such as `zones[0]`."""
         last_word = max((i for i, key in enumerate(self.keys) if isinstance(key, str)), default=0)
         return path_text(self.keys[last_word:]) or "the declaration"
 
@@ -67,7 +67,7 @@ def models_in(annotation: object) -> tuple[type[BaseModel], ...]:
 
 
 def item_of(annotation: object) -> object:
-    """Type of the items of a list, or of the values under free keys."""
+    """Return the type of the items of a list, or of the values of a mapping with free keys."""
     leaf = next(_leaves(annotation), None)
     arguments = get_args(leaf)
     return arguments[1] if get_origin(leaf) is dict else arguments[0] if arguments else None
@@ -89,13 +89,13 @@ def words_of(annotation: object) -> tuple[str, ...]:
 
 
 def kind_of(model: type[BaseModel]) -> str:
-    """Return the `kind` of a variant; empty for a part that has none."""
+    """Return the `kind` of a variant; empty for other parts."""
     field = model.model_fields.get("kind")
     return str(field.default) if field else ""
 
 
 def aliases_of(model: type[BaseModel]) -> dict[str, FieldInfo]:
-    """Return the fields of a part of the declaration by their spelling in YAML."""
+    """Return the fields of a part of the declaration by their YAML names."""
     return {field.alias or name: field for name, field in model.model_fields.items()}
 
 
@@ -113,12 +113,12 @@ def _child(value: object, key: Key) -> object:
 
 
 def location_of(model: type[BaseModel], loc: Sequence[Key], written: object) -> Location:
-    """Return the location of an error in what was written.
+    """Return the location in the declaration of an error.
 
     Args:
-        model: the whole that was validated.
-        loc: pydantic's location, which also names the variant chosen where there is a choice.
-        written: what was validated.
+        model: the validated model.
+        loc: pydantic's location, which also names the chosen variant of a union.
+        written: the value that was validated.
     """
     location = Location(keys=(), annotation=model, value=written)
     variants: tuple[type[BaseModel], ...] = ()

@@ -1,4 +1,4 @@
-"""Reading what is left of a declaration with faults of shape, so that its other faults are found too."""
+"""Partial validation of a declaration with shape faults, so that its other faults are found too."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,14 +12,14 @@ from ebbtide.model.shape.places import Location, aliases_of, item_of, leaf_of, m
 from ebbtide.paths import is_within, path_keys, path_text
 
 _ROUNDS = 4
-"""Rounds of removal: the removal of a broken value can break its parent, as when a required field goes."""
+"""Rounds of removal: removing a broken value can break its parent, for example when it is required."""
 
 _PLACEHOLDER = "stand-in"  # codespell:ignore
 
 _PLACEHOLDERS: dict[object, object] = {int: 1, float: 1, timedelta: "24h", date: "2000-01-01"}
 
 _NOTHING_WITHOUT = ((), ("cloud",))
-"""Places without which no rule can be held against the rest: the whole, and the cloud with its kind."""
+"""Paths without which no rule can be checked: the root, and the cloud with its kind."""
 
 _RESTS_ON = re.compile(
     r"""
@@ -43,7 +43,7 @@ _RESTS_ON = re.compile(
     """,
     re.VERBOSE,
 )
-"""Faults of rules that rest on what is written elsewhere: the path of the fault, and what it rests on."""
+"""Dependent faults: path of a rule's fault, and path of the shape fault that may cause it."""
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
@@ -70,7 +70,7 @@ def _stand_in(annotation: object) -> Any:
 
 
 def _mend(data: Any, location: Location) -> None:
-    """Take out what is broken; what is required, or an item whose fellows are counted, gets a placeholder."""
+    """Remove a broken value. Replace it with a placeholder if it is required, or an item of a list."""
     *parents, last = location.keys
     for key in parents:
         data = data[key]
@@ -82,15 +82,15 @@ def _mend(data: Any, location: Location) -> None:
 
 
 def salvage(model: type[_Model], written: object, shape_findings: Iterable[ShapeFinding]) -> _Model | None:
-    """Read a declaration without its faults of shape.
+    """Parse a declaration without its shape faults.
 
     Args:
-        model: the model to read.
-        written: the written value.
-        shape_findings: the faults of shape.
+        model: the model to validate against.
+        written: the value to parse.
+        shape_findings: the shape faults.
 
     Returns:
-        The declaration without unknown keys and broken values; None where nothing sensible is left.
+        The declaration without unknown keys and broken values; None if nothing useful remains.
     """
     data = _plain(written)
     for _ in range(_ROUNDS):
@@ -106,10 +106,10 @@ def salvage(model: type[_Model], written: object, shape_findings: Iterable[Shape
 
 
 def rests_on(path: str, broken: str) -> bool:
-    """Check if a rule's fault at a path may be a consequence of a fault of shape.
+    """Return whether a shape fault may have caused a rule's fault.
 
-    That holds at the path of that fault and below it; directly above it, where the missing field may be the
-    misspelt one; and where one part of the declaration refers to the other.
+    It may if the rule's fault is at the shape fault's path or below it; directly above it, where the missing
+    field may be the misspelt one; or in a part of the declaration that refers to it.
     """
     above = path_text(path_keys(broken)[:-1])
     return (

@@ -1,4 +1,4 @@
-"""A key that the declaration does not have: what was probably meant, and where it belongs."""
+"""Unknown keys in a declaration: their probable meaning and correct location."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from ebbtide.model.shape.places import Location, aliases_of, item_of, kind_of, m
 
 _TOO_MANY = 2
 _SHORTEST = 3
-"""Letters that a key must share with the beginning of another to be taken for it."""
+"""Minimum length of the common prefix with a known key."""
 _IGNORED = "It would have had no effect."
 
 
@@ -22,7 +22,7 @@ class Reading:
         problem: the problem.
         consequence: its consequence.
         fix: the correction.
-        meant: the intended field beside it; empty if unknown.
+        meant: the intended field of the same part; empty if unknown.
     """
 
     problem: str
@@ -33,7 +33,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class _WellKnown:
-    """Keys that other tools have, and what they are called here; `{key}` stands for the key."""
+    """Keys of other tools with their names in the declaration; `{key}` is replaced with the key."""
 
     owners: tuple[str, ...]
     keys: tuple[str, ...]
@@ -200,7 +200,7 @@ def _well_known(owner: str, key: str) -> Reading | None:
 
 
 def _homes(model: type[BaseModel], key: str, path: str = "") -> Iterator[str]:
-    """Everywhere in the declaration that has a field of that name."""
+    """Yield every path in the declaration that has a field of that name."""
     for alias, field in aliases_of(model).items():
         if alias == key and path:
             yield path
@@ -211,7 +211,7 @@ def _homes(model: type[BaseModel], key: str, path: str = "") -> Iterator[str]:
 
 
 def _nearest_homes(owner: type[BaseModel] | None, whole: type[BaseModel], key: str) -> list[str]:
-    """Return the paths that accept a key: directly below its part, or else anywhere; none if there are too
+    """Return the paths that accept a key: directly below its part, or else anywhere; empty if there are too
     many."""
     beneath = [home for home in _homes(owner, key) if "." not in home] if owner else []
     homes = list(dict.fromkeys(beneath or _homes(whole, key)))
@@ -222,9 +222,9 @@ def unknown_key(location: Location, whole: type[BaseModel], known: tuple[str, ..
     """Interpret an unknown key.
 
     Args:
-        location: its path.
-        whole: the whole declaration, to find a path that accepts the key.
-        known: the keys that its path accepts.
+        location: location of the key.
+        whole: model of the whole declaration, to find a path that accepts the key.
+        known: keys accepted at the location.
     """
     key, owner = str(location.keys[-1]), location.owner
     if owner is not None and (reading := _well_known(owner.__name__, key)):
@@ -256,7 +256,7 @@ def unknown_key(location: Location, whole: type[BaseModel], known: tuple[str, ..
 
 
 def _nearest(key: str, known: tuple[str, ...]) -> str:
-    """Return the known key most similar to a key, or of which it is a longer form (`maximum`, `max`); empty
+    """Return the known key most similar to a key, or that it is a longer form of (`maximum`, `max`); empty
     for none."""
     names = {name.lower(): name for name in known}
     near = get_close_matches(key.lower(), names, n=1, cutoff=0.65)
