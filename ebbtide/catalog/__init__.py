@@ -1,8 +1,8 @@
-"""Facts about the clouds, as dated data files with a source in every row, and their look-up.
+"""Facts about the clouds, in dated data files with a source in every row, and their lookup.
 
-The data files stand in `data/`: `machines.csv`, `attachable.csv`, `prices.csv`, `quotas.csv`,
+The data files are in `data/`: `machines.csv`, `attachable.csv`, `prices.csv`, `quotas.csv`,
 `ephemeral.csv`, `footprints.csv`, `local_ssds.csv`, `locations.csv`, `machine_series.csv`, `offerings.csv`,
-`partitions.csv`, `retirements.csv`. A fact that turns out wrong is fixed there; no code carries one.
+`partitions.csv`, `retirements.csv`. Fix a wrong fact there; no code contains one.
 """
 
 from ebbtide.catalog.accelerators import chips_of, is_tpu, one_host_topology, resource_name, short_for

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 
 def is_tpu(accelerator: str) -> bool:
-    """Check that an accelerator type is a TPU: part of its machine, without a driver to install."""
+    """Return whether an accelerator type is a TPU: part of its machine, without a driver to install."""
     return accelerator.startswith("tpu-")
 
 
@@ -16,12 +16,12 @@ def resource_name(accelerator: str) -> str:
 
 
 def _parts(name: str) -> set[str]:
-    """Return the parts of an accelerator's name that tell it from others: model and memory."""
+    """Return the distinguishing parts of an accelerator's name: model and memory."""
     return set(name.lower().replace("_", "-").split("-")) - {"nvidia", "tesla"}
 
 
 def short_for(written: str, known: Iterable[str]) -> list[str]:
-    """Return the accelerators that a short name such as `t4` or `a100` stands for."""
+    """Return the accelerators that match a short name such as `t4` or `a100`."""
     parts = _parts(written)
     return [name for name in known if parts and parts <= _parts(name)]
 
@@ -34,15 +34,15 @@ _ONE_HOST = {
     ("tpu-v6e-slice", 4): "2x2",
     ("tpu-v6e-slice", 8): "2x4",
 }
-"""Topology of a slice that is one node, by type and chips (GoogleCloudPlatform/cluster-autoscaler@7d250507,
+"""Topology of a single-node slice, by type and chips (GoogleCloudPlatform/cluster-autoscaler@7d250507,
 pkg/cloudprovider/gke/machinetypes/deprecated_tpu_config.go, singleHostTopologyMap)."""
 
 
 def one_host_topology(accelerator: str, chips: int) -> str:
-    """Topology of a TPU slice that is one node; empty where it is not known."""
+    """Return the topology of a single-node TPU slice; empty if unknown."""
     return _ONE_HOST.get((accelerator, chips), "")
 
 
 def chips_of(topology: str) -> int:
-    """Return the number of chips of a TPU topology, such as 16 of `4x4`."""
+    """Return the number of chips of a TPU topology, such as 16 for `4x4`."""
     return math.prod(int(part) for part in topology.split("x"))

@@ -1,4 +1,4 @@
-"""Allocatable resources: the machine less the cloud's reservations for kubelet, system and eviction."""
+"""Allocatable resources: machine resources less the cloud's reservations for kubelet, system and eviction."""
 
 from dataclasses import dataclass
 from typing import assert_never
@@ -17,7 +17,7 @@ class Resources:
     memory_mib: float
 
     def holds(self, need: "Resources") -> bool:
-        """Check that `need` fits."""
+        """Return whether `need` fits."""
         return self.cpu_m >= need.cpu_m and self.memory_mib >= need.memory_mib
 
     def __add__(self, other: "Resources") -> "Resources":
@@ -25,7 +25,7 @@ class Resources:
 
 
 def _tiered(amount: float, tiers: list[tuple[float, float]]) -> float:
-    """Return a share that falls as the amount grows: each tier is (its width, its share)."""
+    """Return a share that falls as the amount grows; each tier is (width, share)."""
     total = 0.0
     for width, share in tiers:
         part = min(amount, width)
@@ -35,10 +35,11 @@ def _tiered(amount: float, tiers: list[tuple[float, float]]) -> float:
 
 
 def _gke(name: str, vcpus: int, memory_gib: float) -> Resources:
-    """GKE's reservations.
+    """Return the allocatable resources on GKE.
 
-    6 % of the first core, 1 % of the second, 0.5 % of two more, 0.25 % above; memory 25 % of 4 GiB, 20 % of
-    4, 10 % of 8, 6 % of 112, 2 % above. Shared-core E2 keeps 940 of its millicores for pods.
+    Reserved CPU: 6 % of the first core, 1 % of the second, 0.5 % of the next two, 0.25 % above. Reserved
+    memory: 25 % of the first 4 GiB, 20 % of the next 4, 10 % of the next 8, 6 % of the next 112, 2 % above.
+    Shared-core E2 keeps 940 of its millicores for pods.
     (cloud.google.com/kubernetes-engine/docs/concepts/plan-node-sizes, read 2026-11)
     """
     memory_mib = memory_gib * _GIB
@@ -57,11 +58,11 @@ _AKS_MAX_PODS = 250
 
 
 def _aks(vcpus: int, memory_gib: float) -> Resources:
-    """AKS's reservations from Kubernetes 1.29.
+    """Return the allocatable resources on AKS from Kubernetes 1.29.
 
-    CPU by core count; memory the lesser of 20 MB a pod + 50 MB, and a quarter.
-    (learn.microsoft.com/azure/aks/node-resource-reservations, read 2026-11; 250 pods a node as Azure CNI
-    Overlay has it)
+    Reserved CPU depends on the core count; reserved memory is 20 MB per pod + 50 MB, or a quarter of the
+    memory if that is less (learn.microsoft.com/azure/aks/node-resource-reservations, read 2026-11; 250 pods
+    per node, the default of Azure CNI Overlay).
     """
     memory_mib = memory_gib * _GIB
     cpu_kept = next((kept for cores, kept in _AKS_CPU_KEPT_M if vcpus >= cores), 60)
@@ -73,8 +74,8 @@ def allocatable(cloud: CloudKind, name: str, vcpus: int, memory_gib: float) -> R
     """Return the allocatable resources of a node of a machine type.
 
     Args:
-        cloud: the cloud, whose reservations apply.
-        name: machine type; shared-core types have rules of their own.
+        cloud: cloud with its reservations.
+        name: machine type; shared-core types have their own rules.
         vcpus: virtual CPUs.
         memory_gib: memory, GiB.
     """

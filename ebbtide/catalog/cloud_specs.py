@@ -1,4 +1,4 @@
-"""Defaults, limits and keys that differ between the clouds. A cloud without one of them is a type error."""
+"""Defaults, limits and keys that differ between the clouds. Each is required for every cloud."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ COMPUTE_CLASS: Final = "cloud.google.com/compute-class"
 """Key of the label and taint of a ComputeClass' nodes (GKE docs, about-custom-compute-classes, 2026)."""
 
 FALLBACK: Final = "ebbtide.dev/fallback"
-"""Key of the label and taint of a fallback queue's nodes on AKS, which has no such key of its own."""
+"""Key of the label and taint of a fallback queue's nodes on AKS, which has no key for it."""
 
 POOL_LABEL: Final = "ebbtide.dev/pool"
 """Key of the label and taint that identify a pool on any cloud."""
@@ -22,27 +22,27 @@ class CloudSpec:
 
     Attributes:
         provider_module: Python package of the Pulumi provider.
-        account: kind of the account that is billed, as the declaration names it.
+        account: kind of the billed account, as named in the declaration.
         account_config: key of the account in the provider's configuration.
         quota_page: page for quota requests, with `{account}`.
         fallback_key: label key that selects all pools of a fallback queue; its value is the queue's name.
         allowed_labels: label keys under a reserved prefix that a pool may declare.
         allowed_taints: taint keys under a reserved prefix that a pool may declare: those that placement
             derives, with another value or effect, and those that the cloud leaves to the user.
-        node_footprint: item of footprints.csv: the cloud's DaemonSets on every node.
-        gpu_node_footprint: the same on GPU nodes.
-        images: node images; the first is the default.
-        boot_disk_gib: smallest and largest boot disk, GiB.
-        pods_per_node: least and greatest maximum number of pods.
+        node_footprint: item of footprints.csv for the cloud's DaemonSets on every node.
+        gpu_node_footprint: item of footprints.csv for those on GPU nodes.
+        images: node images, the default first.
+        boot_disk_gib: minimum and maximum size of a boot disk, GiB.
+        pods_per_node: minimum and maximum of the pod limit of a node.
         system_disk_gib: default boot disk of a system node, GiB.
-        system_nodes: least number of nodes of a system pool.
-        system_nodes_reason: the consequence of fewer.
-        system_vcpus: least vCPUs of a system node.
+        system_nodes: minimum node count of a system pool.
+        system_nodes_reason: consequence of fewer nodes.
+        system_vcpus: minimum vCPUs of a system node.
         system_families_excluded: machine families that a system pool cannot have.
-        authorized_networks: greatest number of ranges that may reach the control plane.
+        authorized_networks: maximum number of ranges that can reach the control plane.
         shared_volume: kind of a team's shared file system.
         machine_example: a machine type, for messages.
-        machine_similarity: least similarity of a suggested machine type, from 0 to 1.
+        machine_similarity: minimum similarity of a suggested machine type, from 0 to 1.
         reservation_example: fields of a reservation, for messages.
     """
 
@@ -126,7 +126,7 @@ CLOUD_SPECS: Final[Mapping[CloudKind, CloudSpec]] = {
         authorized_networks=200,
         shared_volume="azure-files",
         machine_example="Standard_D8s_v5",
-        machine_similarity=0.85,  # All names begin alike.
+        machine_similarity=0.85,  # All names have a common prefix.
         reservation_example=(
             "name: /subscriptions/S/resourceGroups/R/providers/Microsoft.Compute/capacityReservationGroups/G"
         ),

@@ -1,34 +1,33 @@
-"""The clouds that Ebbtide declares clusters on."""
+"""Supported clouds, and the syntax of their locations and accounts."""
 
 import re
 
 _ZONE = re.compile(r"^(?P<region>[a-z]+-[a-z]+[0-9]+)-(?:ai[0-9]+)?[a-z]$")
-"""A zone, or an AI zone such as `us-central1-ai1a`, in which GKE makes nodes as well (Compute docs, ai-zones,
+"""A zone, or an AI zone such as `us-central1-ai1a`, in which GKE also creates nodes (Compute docs, ai-zones,
 2026)."""
 
 GKE_REGION_ZONES = 3
-"""Zones in which a regional cluster has nodes by default (GKE docs, regional-clusters, 2026)."""
+"""Default number of zones with nodes of a regional cluster (GKE docs, regional-clusters, 2026)."""
 
 PREEMPTIBLE_SECONDS = 24 * 3600
-"""A preemptible VM lives 24 hours at most (Compute Engine docs, preemptible)."""
+"""Maximum lifetime of a preemptible VM, 24 hours (Compute Engine docs, preemptible)."""
 
 
 def region_of(location: str) -> str:
-    """Return the region of a location: of a GKE zone (`us-central1-a`) its region, of anything else
-    itself."""
+    """Return the region of a GKE zone (`us-central1-a`), or any other location unchanged."""
     zone = _ZONE.match(location)
     return zone["region"] if zone else location
 
 
 def is_gke_zone(location: str) -> bool:
-    """Check that a GKE location is a zone (`us-central1-a`) and not a region (`us-central1`)."""
+    """Return whether a GKE location is a zone (`us-central1-a`) and not a region (`us-central1`)."""
     return _ZONE.match(location) is not None
 
 
 def account_host(project: str) -> str:
-    """Host name of the service accounts of a Google Cloud project.
+    """Return the host name of the service accounts of a Google Cloud project.
 
-    A project of a domain, `acme.example:ml`, is written backwards, as `ml.acme.example` (addresses of
+    For a project of a domain, `acme.example:ml`, it is reversed: `ml.acme.example` (addresses of
     google.com:skia-buildbots, in google/skia-buildbot, 2026).
     """
     domain, _, name = project.rpartition(":")

@@ -1,4 +1,4 @@
-"""Boot disks that a node can have, and the items of the price table that they are billed as."""
+"""Boot disks of nodes, and their items in the price table."""
 
 from functools import cache
 from typing import Final, assert_never
@@ -13,18 +13,17 @@ _NO_STANDARD = ("pd-balanced", "pd-ssd", "hyperdisk-balanced")
 _AKS = ("managed", "ephemeral")
 
 _HYPERDISK_ONLY = frozenset({"a3-ultra", "a4", "c4", "c4a", "c4d", "ct6e", "g4", "h4d", "n4", "n4d"})
-"""Families of the fourth generation and newer, and A3 Ultra, which boot from Hyperdisk alone (Compute v1 API,
+"""Families with only Hyperdisk as boot disk: the fourth generation and newer, and A3 Ultra (Compute v1 API,
 AttachedDiskInitializeParams.diskType, 2026; kubernetes/k8s.io#8325, 2025-07;
-hashicorp/terraform-provider-google#19890, 2024-10;
-Vertex AI DiskSpec for A3 Ultra, 2026-04)."""
+hashicorp/terraform-provider-google#19890, 2024-10; Vertex AI DiskSpec for A3 Ultra, 2026-04)."""
 
 
 _PERSISTENT_ONLY = frozenset({"e2", "g2", "n1", "n2", "n2d", "t2d"})
-"""Families that take no Hyperdisk Balanced (Compute Engine docs, hyperdisk-balanced, 2026;
+"""Families without support for Hyperdisk Balanced (Compute Engine docs, hyperdisk-balanced, 2026;
 nextflow-io/nextflow#6841, 2026-03)."""
 
 _WITHOUT_STANDARD = frozenset({"a3-high", "c3", "c3d"})
-"""Families that take no standard persistent disk (Compute Engine docs, general-purpose and
+"""Families without support for standard persistent disks (Compute Engine docs, general-purpose and
 accelerator-optimized machines, supported disk types, 2026)."""
 
 
@@ -37,11 +36,11 @@ def _of_gke(family: str) -> tuple[str, ...]:
 
 
 def boot_disk_types(cloud: CloudKind, family: str = "") -> tuple[str, ...]:
-    """Boot disk types of a machine family, the one to take where none is said first.
+    """Return the boot disk types of a machine family, the default first.
 
     Args:
-        cloud: whose machines.
-        family: machine family of the catalog; left out where it is not known.
+        cloud: cloud of the family.
+        family: machine family of the catalog; omitted if unknown.
     """
     match cloud:
         case CloudKind.GKE:
@@ -56,31 +55,32 @@ _PREMIUM: Final = {
     f"disk-premium-p{tier}-{gib}gib": gib
     for tier, gib in {4: 32, 6: 64, 10: 128, 15: 256, 20: 512, 30: 1024, 40: 2048}.items()
 }
-"""GiB of Azure's premium disks (Azure docs, disks-types, 2026); a disk is billed as the next larger one."""
+"""Sizes of Azure's premium disks, GiB (Azure docs, disks-types, 2026). A disk is billed as the next larger
+size."""
 
 
 def disk_items(cloud: CloudKind) -> tuple[str, ...]:
-    """Return the items of the price table that boot disks are billed as: a GiB of a type, or a size."""
+    """Return the price table's items for boot disks: a GiB of a type, or a size."""
     return tuple(f"{name}-gib" for name in _PERSISTENT) if cloud is CloudKind.GKE else tuple(_PREMIUM)
 
 
 def premium_disk(size_gib: int) -> str | None:
-    """Return the item of an Azure premium disk; None for one that is larger than all."""
+    """Return the item of an Azure premium disk; None if it exceeds every size."""
     return next((item for item, gib in _PREMIUM.items() if gib >= size_gib), None)
 
 
 _NO_TEMPORARY_DISK = frozenset({"Dasv5", "Dsv5", "Esv5"})
-"""Azure families without a temporary disk, which have no `d` in their names (Azure docs,
+"""Azure families without a temporary disk and without `d` in their names (Azure docs,
 azure-vms-no-temp-disk, 2026)."""
 
 
 def has_temporary_disk(family: str) -> bool:
-    """Check that Azure machines of a family have a temporary disk; true for an unknown family."""
+    """Return whether Azure machines of a family have a temporary disk; true for an unknown family."""
     return family not in _NO_TEMPORARY_DISK
 
 
 LARGEST_EPHEMERAL_GIB = 2040
-"""The largest ephemeral disk of any size (azure-docs, ephemeral-os-disks.md, 2023)."""
+"""Maximum size of an ephemeral disk on any machine type, GiB (azure-docs, ephemeral-os-disks.md, 2023)."""
 
 
 @cache
@@ -89,7 +89,7 @@ def _ephemeral() -> dict[str, int]:
 
 
 def ephemeral_gib(machine_type: str) -> int | None:
-    """Return the largest disk that a machine of AKS keeps on itself, GiB: its cache, or its temporary disk
-    where it has no cache; 0 for none, None if it is not known."""
+    """Return the maximum size of an AKS machine's ephemeral OS disk, GiB: the size of its cache, or without
+    a cache of its temporary disk; 0 for none, None if unknown."""
     room = _ephemeral().get(machine_type)
     return None if room is None else min(room, LARGEST_EPHEMERAL_GIB)

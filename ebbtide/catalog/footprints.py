@@ -1,6 +1,6 @@
 """Footprints of the cloud's system pods and of each add-on: requests, disks, load balancers, webhooks.
 
-A preview sees a chart or a kustomization as one resource; this table has its content.
+A preview treats a chart or a kustomization as one resource; this table has its content.
 """
 
 from dataclasses import dataclass
@@ -12,21 +12,20 @@ from ebbtide.catalog.tables import rows
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """Everything that an item runs on the system pool, or on each node, and what the cloud bills besides.
+    """Resources that an item uses on the system pool or on each node, and other billed resources.
 
     Attributes:
-        item: `gke`, `aks` (the cloud's own system pods), the name of an add-on, or with `-node` what it runs
+        item: `gke`, `aks` (the cloud's own system pods), or the name of an add-on; with `-node` for the pods
             on each node.
-        requests: summed requests.
-        most: the most of each that a single pod of it requests; nothing for what runs on each node, where all
-            of it has to fit.
-        pods: how many it runs all the time; None where that was not counted.
-        volumes_gib: sizes of the disks that it claims, GiB, one for each.
-        load_balancers: services that the cloud makes a load balancer for.
-        webhooks: webhook configurations, which stand between the API server and what they cover.
-        verified: whether all of it was read from a manifest or a measurement, and not estimated.
+        requests: total requests.
+        most: largest requests of a single pod, by resource; zero for pods on each node, where all must fit.
+        pods: number of permanent pods; None if unknown.
+        volumes_gib: size of each disk that it claims, GiB.
+        load_balancers: number of services of type LoadBalancer.
+        webhooks: number of webhook configurations.
+        verified: True if all values were read from a manifest or measured, and none is an estimate.
         as_of: year and month of the source.
-        source: where it was read.
+        source: source of the values.
     """
 
     item: str
@@ -70,5 +69,5 @@ def footprint(item: str) -> Footprint:
 
 
 def has_footprint(item: str) -> bool:
-    """Check that the catalog has an item's footprint."""
+    """Return whether the catalog has an item's footprint."""
     return item in _footprints()

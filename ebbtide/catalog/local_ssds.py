@@ -6,16 +6,16 @@ from functools import cache
 from ebbtide.catalog.tables import rows
 
 LOCAL_SSD_GIB = 375
-"""Size of one disk (Compute Engine docs, local-ssd, 2026); the Z3 and Z4D series have larger ones."""
+"""Size of one disk, GiB (Compute Engine docs, local-ssd, 2026). Disks of the Z3 and Z4D series are larger."""
 
 
 @dataclass(frozen=True, slots=True)
 class LocalSsds:
-    """The local SSDs that a machine type can have.
+    """Local SSDs that a machine type supports.
 
     Attributes:
-        counts: numbers of disks to choose from; none for a machine without local SSDs.
-        fixed: whether the machine type always has its one number.
+        counts: supported numbers of disks; empty without local SSDs.
+        fixed: True if the machine type always has the same number.
     """
 
     counts: tuple[int, ...]
@@ -23,7 +23,7 @@ class LocalSsds:
 
     @property
     def own(self) -> int | None:
-        """The number that the machine type always has; None where it is chosen."""
+        """The number that the machine type always has; None if it is configurable."""
         return self.counts[0] if self.fixed else None
 
 
@@ -36,5 +36,5 @@ def _table() -> dict[str, LocalSsds]:
 
 
 def local_ssds(machine: str) -> LocalSsds | None:
-    """Return the local SSDs of a machine type; None if they are not known."""
+    """Return the local SSDs of a machine type; None if unknown."""
     return _table().get(machine)

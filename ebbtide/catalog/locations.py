@@ -1,7 +1,7 @@
 """Regions and zones of the clouds, and the hardware that is offered in them.
 
-Tables age: a region that none has is an error, while hardware that no row lists in a location is only worth a
-warning. `Locations` adds to the tables what a declaration says of newer regions.
+Tables age: an unknown region is an error, but hardware that is not listed in a location is only a warning.
+`Locations` extends the tables with the regions that a declaration adds.
 """
 
 from collections.abc import Sequence
@@ -15,10 +15,10 @@ from ebbtide.cloud_kind import CloudKind
 
 
 class Region(Protocol):
-    """A region, or what is added to one of the tables.
+    """A region, or an addition to the tables.
 
     Attributes:
-        name: as its cloud spells it.
+        name: name in the cloud.
         zones: names of zones on Google Cloud, numbers on Azure.
         offers: machine types, machine families and accelerator types that are offered in all of its zones.
     """
@@ -37,7 +37,7 @@ class Offering:
 
     Attributes:
         item: the accelerator type or machine family.
-        locations: zones, or a region where its zones were not found.
+        locations: zones, or a region if its zones are unknown.
         as_of: year and month of the table.
     """
 
@@ -69,17 +69,17 @@ def _offerings(cloud: CloudKind) -> dict[str, Offering]:
 
 
 def is_ai_zone(zone: str) -> bool:
-    """Return whether a zone is an AI zone, in which nothing is created unless it is named."""
+    """Return whether a zone is an AI zone, which is used only if it is named."""
     return is_gke_zone(zone) and zone.removeprefix(f"{region_of(zone)}-").startswith("ai")
 
 
 @dataclass(frozen=True, slots=True)
 class Locations:
-    """The regions and zones of a cloud.
+    """Regions and zones of a cloud.
 
     Attributes:
         cloud: the cloud.
-        added: regions that are newer than the tables, or that have more than these list.
+        added: regions that are newer than the tables, or have more zones or hardware than listed.
     """
 
     cloud: CloudKind
@@ -90,25 +90,21 @@ class Locations:
         return list(dict.fromkeys((*_regions(self.cloud), *(region.name for region in self.added))))
 
     def zones(self, region: str) -> tuple[str, ...]:
-        """Return the zones of a region; empty for a region without zones and for an unknown one."""
+        """Return the zones of a region; empty for a region without zones or an unknown one."""
         added = (zone for entry in self.added if entry.name == region for zone in entry.zones)
         return tuple(dict.fromkeys((*_regions(self.cloud).get(region, ()), *added)))
 
     def default_zones(self, region: str) -> tuple[str, ...]:
-        """Return the zones in which a regional GKE cluster has nodes where none are named: three, no AI
-        zones."""
+        """Return the default zones for nodes of a regional GKE cluster: three, without AI zones."""
         return tuple(zone for zone in self.zones(region) if not is_ai_zone(zone))[:GKE_REGION_ZONES]
 
     def names(self) -> list[str]:
-        """Everything that a cluster's location can be: regions, and zones on Google Cloud."""
+        """Return all valid locations of a cluster: regions, and zones on Google Cloud."""
         zones = (zone for region in self.regions() for zone in self.zones(region))
         return [*self.regions(), *(zones if self.cloud is CloudKind.GKE else ())]
 
     def offering(self, family: str, accelerator: str) -> Offering | None:
-        """Return the row that limits where a pool can be: of its accelerators, or else of its machine family.
-
-        None where there is no row.
-        """
+        """Return the row for a pool's accelerators, or else for its machine family; None if there is none."""
         table = _offerings(self.cloud)
         return table.get(accelerator) or table.get(family)
 
@@ -116,9 +112,9 @@ class Locations:
         """Return whether the tables list an item in a location.
 
         Args:
-            offering: the row of the item.
-            location: a zone; or a region, of which one zone is enough.
-            machine: a machine type that `added` may name instead of the item.
+            offering: row of the item.
+            location: a zone; or a region, in which one zone is sufficient.
+            machine: machine type that `added` may list instead of the item.
         """
         region = region_of(location)
         if any(entry.name == region and {offering.item, machine} & {*entry.offers} for entry in self.added):

@@ -1,4 +1,4 @@
-"""Machine types as they are searched for: by accelerator, cloud and region, with prices and places."""
+"""Search for machine types by accelerator, cloud and region, with prices and locations."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -26,15 +26,15 @@ class MachineOffer:
     Attributes:
         cloud: the cloud.
         machine: the machine type.
-        accelerator: type of its accelerators, part of the machine or attached; empty for none.
+        accelerator: type of its accelerators, built-in or attached; empty for none.
         count: number of accelerators.
         accelerator_memory_gib: memory of an accelerator, GiB; None if unknown, or without accelerators.
         vcpus: virtual CPUs.
         memory_gib: memory, GiB.
         region: the region of the prices; empty if no region has a known price.
         on_demand: USD per hour with accelerators, without disks; None if unknown.
-        spot: the same on spot capacity.
-        flex: the same by Dynamic Workload Scheduler.
+        spot: price on spot capacity; otherwise as `on_demand`.
+        flex: price with Dynamic Workload Scheduler; otherwise as `on_demand`.
         as_of: dates of the prices, year and month.
         locations: the zones, or on Azure the regions, that offer it; empty if no table limits them.
     """
@@ -55,19 +55,20 @@ class MachineOffer:
 
 
 def accelerator_types(cloud: CloudKind) -> list[str]:
-    """Return all accelerator types of a cloud, part of a machine or attachable."""
+    """Return all accelerator types of a cloud, built-in or attachable."""
     machines = (find_machine(cloud, name) for name in machine_names(cloud))
     own = (machine.accelerator for machine in machines if machine is not None and machine.accelerator)
     return list(dict.fromkeys((*(attachable_types() if cloud is CloudKind.GKE else ()), *own)))
 
 
 def machine_offers(cloud: CloudKind, *, gpu: str = "", region: str = "") -> list[MachineOffer]:
-    """Return the machine types of a cloud, the cheapest on demand first, unknown prices last.
+    """Return the machine types of a cloud, the lowest on-demand price first, unknown prices last.
 
     Args:
         cloud: the cloud.
-        gpu: an accelerator type, or its short name, as `t4`; empty for machines without accelerators too.
-        region: a region that must offer them, and whose prices apply; empty for the region with the lowest
+        gpu: an accelerator type, or its short name such as `t4`; empty includes machines without
+            accelerators.
+        region: region that must offer them, and whose prices apply; empty for the region with the lowest
             price.
     """
     accelerators = set(short_for(gpu, accelerator_types(cloud))) if gpu else None
@@ -81,7 +82,7 @@ def machine_offers(cloud: CloudKind, *, gpu: str = "", region: str = "") -> list
 
 
 def _combinations(cloud: CloudKind) -> Iterator[tuple[Machine, str, int]]:
-    """Yield machine types with the accelerators that are part of them, or that can be attached."""
+    """Yield machine types with their built-in or attachable accelerators."""
     for name in machine_names(cloud):
         machine = find_machine(cloud, name)
         if machine is None:
@@ -93,7 +94,7 @@ def _combinations(cloud: CloudKind) -> Iterator[tuple[Machine, str, int]]:
 
 
 def _offer(machine: Machine, accelerator: str, count: int, region: str) -> Iterator[MachineOffer]:
-    """Yield the offer; nothing if the region does not have it."""
+    """Yield the offer; nothing if it is not available in the region."""
     locations = Locations(machine.cloud)
     offering = locations.offering(machine.family, accelerator)
     if region and offering is not None and not locations.offers(offering, region, machine.name):

@@ -13,10 +13,10 @@ class MachineSeries:
     """A machine series of Google Cloud.
 
     Attributes:
-        name: such as `a3`.
-        compact: whether its nodes can have compact placement.
-        compact_max_nodes: the most nodes of one compact placement; None where that is not known.
-        gvnic_only: whether its machines have no other network interface than gVNIC.
+        name: name, such as `a3`.
+        compact: True if it supports compact placement.
+        compact_max_nodes: maximum number of nodes of one compact placement; None if unknown.
+        gvnic_only: True if gVNIC is its only network interface.
     """
 
     name: str
@@ -31,7 +31,7 @@ def _table(cloud: CloudKind) -> dict[str, dict[str, str]]:
 
 
 def machine_series(machine: str) -> MachineSeries | None:
-    """Return the series of a machine type of Google Cloud; None if it is not known."""
+    """Return the series of a machine type of Google Cloud; None if unknown."""
     row = _table(CloudKind.GKE).get(machine.partition("-")[0])
     if row is None:
         return None
@@ -44,5 +44,5 @@ def machine_series(machine: str) -> MachineSeries | None:
 
 
 def can_be_spot(machine: Machine) -> bool:
-    """Return whether an Azure machine can be bought as spot; true where that is not known."""
+    """Return whether an Azure machine is available as spot; true if unknown."""
     return _table(CloudKind.AKS).get(machine.family, {}).get("spot") != "no"

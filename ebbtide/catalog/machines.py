@@ -1,4 +1,4 @@
-"""Machine types, what they carry, and which accelerators can be attached to them."""
+"""Machine types, their accelerators, and the accelerators that can be attached to them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,19 +12,19 @@ from ebbtide.cloud_kind import CloudKind
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A machine type as its cloud sells it.
+    """A machine type of a cloud.
 
     Attributes:
-        cloud: whose it is.
-        name: as the cloud spells it, such as `n1-highmem-8` or `Standard_D4s_v5`.
+        cloud: cloud that offers it.
+        name: name in the cloud, such as `n1-highmem-8` or `Standard_D4s_v5`.
         vcpus: virtual CPUs.
         memory_gib: memory, GiB.
-        family: machine family, by which quotas are counted.
-        accelerator: type of the accelerators that are part of the machine; empty where there are none.
-        accelerator_count: how many of them.
-        accelerator_memory_gib: memory of one, GiB; None where there are none.
-        attachable: whether accelerators can be attached to it (N1 on Google Cloud; nothing on Azure).
-        source: where the shape was read.
+        family: machine family, which determines the quotas.
+        accelerator: type of the built-in accelerators; empty for none.
+        accelerator_count: number of built-in accelerators.
+        accelerator_memory_gib: memory of one accelerator, GiB; None without accelerators.
+        attachable: True if accelerators can be attached (N1 on Google Cloud; nothing on Azure).
+        source: source of the row.
     """
 
     cloud: CloudKind
@@ -40,7 +40,7 @@ class Machine:
 
     @property
     def allocatable(self) -> Resources:
-        """Allocatable resources of one machine: those that kubelet and system do not reserve."""
+        """Allocatable resources of one machine: those not reserved for kubelet and system."""
         return allocatable(self.cloud, self.name, self.vcpus, self.memory_gib)
 
 
@@ -65,12 +65,12 @@ def _machines() -> dict[tuple[str, str], Machine]:
 
 
 def find_machine(cloud: CloudKind, name: str) -> Machine | None:
-    """Return the machine type of that exact name; None if the catalog has none."""
+    """Return the machine type with exactly that name; None if the catalog has none."""
     return _machines().get((cloud.value, name))
 
 
 def machine_names(cloud: CloudKind) -> list[str]:
-    """Names of all machine types of a cloud, in the order of the catalog."""
+    """Return the names of all machine types of a cloud, in the order of the catalog."""
     return [name for kind, name in _machines() if kind == cloud.value]
 
 
@@ -84,7 +84,7 @@ def _attachable() -> dict[str, list[tuple[int, int, float]]]:
 
 
 def attachable_types() -> list[str]:
-    """Accelerator types that can be attached to a machine type that carries none of its own."""
+    """Return the accelerator types that can be attached to a machine type without built-in ones."""
     return list(_attachable())
 
 
@@ -95,7 +95,7 @@ def attachable_memory_gib(accelerator: str) -> float | None:
 
 
 def attachable_counts(machine: Machine, accelerator: str) -> list[int]:
-    """Return the accepted numbers of accelerators of a type on a machine: an accelerator limits the machine's
+    """Return the accepted numbers of accelerators of a type on a machine, given the limits on the machine's
     vCPUs and memory."""
     if not machine.attachable:
         return []
@@ -109,15 +109,14 @@ def attachable_counts(machine: Machine, accelerator: str) -> list[int]:
 def cheapest(
     cloud: CloudKind, region: str, need: Resources, *, least_vcpus: int = 1, without: tuple[str, ...] = ()
 ) -> Machine | None:
-    """Return the machine type without accelerators that offers `need` to pods for the least per hour, on
-    demand.
+    """Return the machine type without accelerators that offers `need` to pods at the lowest on-demand price.
 
     Args:
-        cloud: whose machine types.
-        region: whose prices; where a region has none, the cheapest known region's stand in for the order.
+        cloud: cloud of the machine types.
+        region: region of the prices; if it has none, those of the cheapest known region determine the order.
         need: CPU and memory that one node must offer.
-        least_vcpus: fewer are not considered.
-        without: machine families that are not considered.
+        least_vcpus: minimum number of vCPUs.
+        without: excluded machine families.
     """
 
     def candidates() -> Iterator[tuple[float, Machine]]:

@@ -1,4 +1,4 @@
-"""Prices, USD per hour: list prices of `data/prices.csv`, with a date and a source each, and a user's own."""
+"""Prices, USD per hour: list prices of `data/prices.csv`, each with a date and a source, and user prices."""
 
 import csv
 from collections.abc import Generator, Iterator, Mapping
@@ -17,7 +17,7 @@ from ebbtide.cloud_kind import CloudKind
 from ebbtide.errors import EbbtideError
 
 GLOBAL = "global"
-"""The region of a rate that holds for every region of a cloud."""
+"""Region of a rate that applies to every region of a cloud."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ _lookups: ContextVar[set[PriceKey] | None] = ContextVar("lookups", default=None)
 
 
 class PriceFileError(EbbtideError):
-    """A file of prices that cannot be read, with every fault and its line."""
+    """A price file is invalid; the message has every fault with its line."""
 
     rule = "prices"
 
@@ -84,7 +84,7 @@ def own_prices(file: Path) -> Generator[None]:
             date; spot and flex-start prices, note and source may be omitted.
 
     Raises:
-        PriceFileError: the file has faults; all of them are in the message.
+        PriceFileError: the file is invalid; the message has every fault.
     """
     token = _own.set(_read(file))
     try:
@@ -95,7 +95,7 @@ def own_prices(file: Path) -> Generator[None]:
 
 @contextmanager
 def price_lookups() -> Generator[set[PriceKey]]:
-    """Collect the keys of all prices that are looked up within a context, known or not."""
+    """Collect the keys of all prices that are looked up within a context, including unknown ones."""
     keys: set[PriceKey] = set()
     token = _lookups.set(keys)
     try:
@@ -105,12 +105,12 @@ def price_lookups() -> Generator[set[PriceKey]]:
 
 
 def current_own_prices() -> _Prices:
-    """Return the prices of `own_prices`; none outside of it."""
+    """Return the prices of `own_prices`; empty outside of its context."""
     return _own.get()
 
 
 def price_file(prices: _Prices) -> str:
-    """Return prices as the text of a file for `own_prices`; an unknown rate is left empty."""
+    """Format prices as a file for `own_prices`; an unknown rate is left empty."""
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(_COLUMNS)
@@ -164,7 +164,7 @@ def _faults(row: Mapping[str, str]) -> Iterator[str]:
 
 @cache
 def _items(cloud: str) -> frozenset[str]:
-    """Return the items that can have a price; none of an unknown cloud."""
+    """Return the items that can have a price; empty for an unknown cloud."""
     if cloud not in {kind.value for kind in CloudKind}:
         return frozenset()
     priced = (name for kind, _, name in _prices() if kind == cloud)
@@ -193,7 +193,7 @@ def _prices() -> _Prices:
 
 
 def _table() -> _Prices:
-    """Return the list prices with the user's own in their place."""
+    """Return the list prices, overridden by the user's own."""
     own = _own.get()
     if not own:
         return _prices()
@@ -210,7 +210,7 @@ def find_price(cloud: CloudKind, region: str, item: str) -> Price | None:
 
 
 def machine_price(cloud: CloudKind, region: str, machine_type: str) -> Price | None:
-    """Return the price of a machine type in a region, without attached accelerators and disks."""
+    """Return the price of a machine type in a region, without attached accelerators or disks."""
     return _lookup(cloud, region, machine_type)
 
 
@@ -241,13 +241,13 @@ def regions_with_prices(cloud: CloudKind) -> list[str]:
 def node_items(
     cloud: CloudKind, region: str, machine_type: str, accelerator: str = "", count: int = 0
 ) -> list[tuple[str, Price | None, int]]:
-    """Return the billed items of a node without its disks: the item, its price, None if unknown, and a count.
+    """Return the billed items of a node without its disks: item, price (None if unknown) and count.
 
     Args:
         cloud: the cloud.
         region: the region.
         machine_type: the machine type.
-        accelerator: type of the attached accelerators; empty for those that are part of the machine type.
+        accelerator: type of the attached accelerators; empty for built-in ones.
         count: number of attached accelerators.
     """
     machine = (machine_type, machine_price(cloud, region, machine_type), 1)

@@ -1,4 +1,4 @@
-"""Names of the quotas that a pool's nodes count against."""
+"""Names of the quotas that a pool's nodes count towards."""
 
 from functools import cache
 
@@ -17,16 +17,16 @@ def _quotas() -> dict[tuple[str, str, str], tuple[str, str]]:
 def quota_names(
     cloud: CloudKind, family: str, accelerator: str = "", *, spot: bool = False
 ) -> tuple[str, ...]:
-    """Quota metrics of a machine family, and of an accelerator on it, in the order cores, accelerators.
+    """Return the quota metrics of a machine family and of an accelerator on it, cores first.
 
     Args:
-        cloud: whose quotas.
+        cloud: cloud with the quotas.
         family: machine family of the catalog (`n1`, `NCasT4_v3`).
         accelerator: accelerator type; empty for none.
-        spot: spot, preemptible, flex-start and queued nodes count against quotas of their own.
+        spot: True for spot, preemptible, flex-start and queued nodes, which have separate quotas.
 
     Returns:
-        The metric names; fewer where a quota is not checked (a g2's cores) or was not sourced.
+        The metric names, without quotas that the cloud does not check (a g2's cores) or that have no source.
     """
     keys = [(cloud.value, family, "")] + ([(cloud.value, family, accelerator)] if accelerator else [])
     names = [_quotas()[key][1 if spot else 0] for key in keys if key in _quotas()]

@@ -1,4 +1,4 @@
-"""Machine types and accelerators that a cloud has retired, or has announced to retire."""
+"""Machine types and accelerators that a cloud has retired, or will retire."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -13,7 +13,7 @@ class Retirement:
 
     Attributes:
         date: year, month and day.
-        is_past: whether that was before the table was written; nothing depends on today's date.
+        is_past: True if the date was past when the table was written, independent of the current date.
         successor: what to declare instead.
     """
 
@@ -37,5 +37,5 @@ def retired_names(cloud: CloudKind) -> tuple[str, ...]:
 
 
 def retirement(cloud: CloudKind, name: str) -> Retirement | None:
-    """Return the retirement of a machine type or accelerator type; None for what stays."""
+    """Return the retirement of a machine type or accelerator type; None for no retirement."""
     return _retirements().get((cloud.value, name))

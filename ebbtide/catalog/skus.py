@@ -1,4 +1,4 @@
-"""SKUs of Google Cloud's price catalog, by the components that machines and disks are billed by."""
+"""SKUs of Google Cloud's price catalog, by the billed components of machines and disks."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -10,25 +10,25 @@ from ebbtide.catalog.tables import rows
 from ebbtide.cloud_kind import CloudKind
 
 _SHARED_CORE: Final = {"e2-micro": 0.25, "e2-small": 0.5, "e2-medium": 1.0}
-"""Billed vCPUs of machines that share a core (Cyclenerd/google-cloud-pricing-cost-calculator@dac31281,
+"""Billed vCPUs of shared-core machines (Cyclenerd/google-cloud-pricing-cost-calculator@dac31281,
 build/gcp.yml)."""
 
 
 _BY_ACCELERATOR: Final = frozenset({"a4", "ct5lp", "ct6e"})
-"""Families billed by the accelerator alone, with the vCPUs, memory and local SSDs of the machine: a GPU slice
+"""Families billed by the accelerator only, including the machine's vCPUs, memory and local SSDs: a GPU slice
 of A4, a chip of a TPU (SKUs that price parsers found in the catalog, public project files of 2026-09)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Skus:
-    """Descriptions of a component's SKUs, without the region in words that follows (`running in Americas`).
+    """Descriptions of a component's SKUs, without the trailing region (`running in Americas`).
 
-    Several are alternatives: the price catalog names some SKUs differently in different regions.
+    Several descriptions are alternatives: the price catalog names some SKUs differently by region.
 
     Attributes:
-        on_demand: on-demand.
-        spot: spot and preemptible; empty if there is none, or it is not known.
-        flex: flex-start, which the price catalog calls DWS Defined Duration; empty likewise.
+        on_demand: on-demand SKUs.
+        spot: spot and preemptible SKUs; empty for none, or if unknown.
+        flex: flex-start SKUs, in the price catalog DWS Defined Duration; empty for none, or if unknown.
     """
 
     on_demand: tuple[str, ...]
@@ -48,13 +48,13 @@ def _skus() -> dict[str, Skus]:
 
 
 def components(item: str) -> dict[Skus, float]:
-    """Return the components of a billed item of GKE and their quantities: vCPUs, GiB, accelerators.
+    """Return the components of a billed GKE item with their quantities: vCPUs, GiB, accelerators.
 
     Args:
-        item: a machine type, `gpu:<type>` or a disk, as the price table names it.
+        item: item of the price table: a machine type, `gpu:<type>` or a disk.
 
     Returns:
-        The components; empty if not all of them are known.
+        The components; empty if any is unknown.
     """
     machine = find_machine(CloudKind.GKE, item)
     if machine is None:

@@ -1,6 +1,6 @@
-"""Every version that Ebbtide pins or depends on a cloud having, in one place, with its date.
+"""Every version that Ebbtide pins or requires of a cloud, with its date.
 
-Python dependencies are pinned in `requirements.txt`; these are the rest.
+Python dependencies are pinned separately in `requirements.txt`.
 """
 
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """A version, the date it was released or read, and where."""
+    """A version, the date it was released or read, and its source."""
 
     version: str
     as_of: str

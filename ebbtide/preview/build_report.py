@@ -1,4 +1,4 @@
-"""Build the document of a preview from a recording alone. It has no secret, not even an encrypted one."""
+"""Build the document of a preview from a recording. The document contains no secrets, not even encrypted."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -60,8 +60,8 @@ def preview_of(
         recording: the recording of the program.
         warnings: warnings besides the program's.
         policy: the stack's policy; None for the default one.
-        today: the date that exceptions of the policy are compared with; by default the current one.
-        declaration: the stack's declaration, for what it extends.
+        today: date to compare the policy's exceptions with; by default the current date.
+        declaration: the stack's declaration, for the files that it extends.
     """
     pools, clusters = read_pools(recording), read_clusters(recording)
     cost = charges(recording, clusters, pools)
@@ -106,7 +106,7 @@ def _finding(finding: Finding) -> FindingReport:
 
 
 def _view(part: type[_P], facts: object, **more: object) -> _P:
-    """Return a part of the document: the facts of the same names, and more."""
+    """Return a part of the document from the facts with the same names and further fields."""
     fields = {name: getattr(facts, name) for name in part.model_fields if name not in more}
     return part.model_validate(fields | more, from_attributes=True)
 
@@ -191,8 +191,8 @@ def _resource(resource: Resource) -> ResourceReport:
 
 
 def _is_of_package(alias: str) -> bool:
-    """Check if an alias is of the provider's package, which gives a resource the names of all its API
-    versions.
+    """Return whether an alias comes from the provider's package, which adds an alias for every API version of
+    a resource.
     """
     return alias.startswith("type=") and " " not in alias
 
@@ -215,7 +215,7 @@ def _assumptions(recording: Recording) -> Iterable[AssumptionReport]:
 
 
 def _answers(values: Mapping[str, Plain], paths: Iterable[str]) -> dict[str, Any]:
-    """Return the values at these paths; secrets are not opened."""
+    """Return the values at these paths; secrets stay masked."""
     everything = dict(values)
     secret = {key for key, value in values.items() if isinstance(value, Secret)}
     return {

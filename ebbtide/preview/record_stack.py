@@ -12,9 +12,9 @@ def record_stack(
     """Run a stack's program offline, with the stack's configuration.
 
     Args:
-        files: the stack's files.
+        files: files of the stack.
         updates: the updates that the program's hooks are called with.
-        deployed: the deployed stack, whose inputs stay where changes are ignored.
+        deployed: the deployed stack, whose inputs are kept for ignored changes.
 
     Raises:
         ProgramError: the program fails.

@@ -13,7 +13,7 @@ class AmountReport(DocumentPart):
     """An amount, USD per hour, before discounts and tax."""
 
     usd: float
-    """The sum of the known prices."""
+    """Sum of the known prices."""
     unknown: tuple[str, ...] = ()
     """Items without a known price; the sum is then a lower bound."""
 
@@ -22,34 +22,34 @@ class ChargeReport(DocumentPart):
     """A charge."""
 
     item: str
-    """The billed item, as `control plane`."""
+    """Billed item, such as `control plane`."""
     pool: str
-    """The pool that it is of; empty for the cluster."""
+    """Name of the pool; empty for the cluster."""
     idle: AmountReport
-    """The charge without work."""
+    """Charge without work."""
     maximum: AmountReport
-    """The charge at the maximum node counts."""
+    """Charge at the maximum node counts."""
     on_demand: AmountReport
     """`maximum` at on-demand prices."""
     note: str
-    """A condition, as of a free tier; empty for none."""
+    """Condition, such as a free tier; empty for none."""
 
 
 class PoolReport(PoolFacts):
-    """A node pool, with what the machine, its taints and Kueue's queues add."""
+    """A node pool, with facts about its machine, taints and Kueue queues."""
 
     vcpus: int | None
     """vCPUs of a node; null for an unknown machine type."""
     memory_gib: float | None
     """Memory of a node, GiB; null for an unknown machine type."""
     admits: str
-    """Pods that the scheduler admits, in words."""
+    """Description of the pods that the scheduler admits."""
     queues: tuple[str, ...]
-    """Kueue's local queues that lead to it, as `namespace/name`."""
+    """Kueue LocalQueues for the pool, as `namespace/name`."""
     falls_back_to: tuple[str, ...]
-    """Alternative pools while the cloud has no stock of this one's machines, the next one first."""
+    """Alternative pools for when the cloud has no stock of this pool's machines, the next one first."""
     charge: ChargeReport
-    """The charge of its nodes."""
+    """Charge of its nodes."""
 
 
 class QuotaReport(DocumentPart):
@@ -58,34 +58,34 @@ class QuotaReport(DocumentPart):
     flavor: str
     """Name of the ResourceFlavor."""
     resource: str
-    """`cpu`, or the resource of an accelerator, as `nvidia.com/gpu`."""
+    """`cpu`, or the resource name of an accelerator, such as `nvidia.com/gpu`."""
     nominal: float
-    """The guarantee."""
+    """Guaranteed quota."""
     cohort: float
-    """The guarantees of the whole cohort, its own included."""
+    """Guaranteed quota of the whole cohort, including this queue's."""
     borrowing_limit: float | None
-    """The most to borrow; null for no limit."""
+    """Borrowing limit; null for no limit."""
 
 
 class QueueReport(DocumentPart):
     """A ClusterQueue."""
 
     name: str
-    """Its name."""
+    """Name."""
     local_queues: tuple[str, ...]
-    """Its LocalQueues, as `namespace/name`."""
+    """LocalQueues, as `namespace/name`."""
     cohort: str
-    """Its cohort; empty for none."""
+    """Cohort; empty for none."""
     weight: str
-    """Its weight in fair sharing."""
+    """Weight in fair sharing."""
     quotas: tuple[QuotaReport, ...]
-    """Its quotas, in order of preference; CPU and accelerators alone."""
+    """Quotas of CPU and accelerators, in order of preference."""
     gpu_hours: dict[str, AmountReport]
-    """Price of an accelerator with its share of the node, by pool."""
+    """Price of an accelerator including its share of the node, by pool."""
 
 
 class CostReport(DocumentPart):
-    """Cost at list prices, without charges by use: traffic, stored objects and images, logs."""
+    """Cost at list prices, without usage-based charges: traffic, stored objects and images, logs."""
 
     idle: AmountReport
     """All charges without work."""
@@ -96,95 +96,95 @@ class CostReport(DocumentPart):
     charges: tuple[ChargeReport, ...]
     """Control planes, pools, network, disks of add-ons."""
     prices_from: str
-    """Date of the oldest price in it, year and month; empty for none."""
+    """Date of the oldest price, year and month; empty for none."""
     prices_to: str
-    """Date of the newest price in it."""
+    """Date of the newest price."""
 
 
 class CloudQuotaReport(DocumentPart):
-    """A cloud's quota that the stack needs at the maximum node counts."""
+    """A cloud quota that the stack needs at the maximum node counts."""
 
     cloud: str
     """`gke` or `aks`."""
     region: str
     """The region, or `global`."""
     name: str
-    """The cloud's name of the quota."""
+    """Name in the cloud."""
     amount: int
     """vCPUs, accelerators, or GB of disks."""
     pools: tuple[str, ...]
-    """The pools that count against it."""
+    """Pools that count towards it."""
 
 
 class ResourceReport(DocumentPart):
     """A resource that the program registers."""
 
     urn: str
-    """As the engine would build it."""
+    """URN as built by the engine."""
     type: str
     """Type token."""
     name: str
     """Logical name."""
     kind: Literal["resource", "component", "provider", "read"]
-    """`read` exists already and is only looked at; a `component` is only a place in the tree."""
+    """`read`: exists already and is only read. `component`: only a node of the tree."""
     remote: bool
-    """True if a component's children are created by its provider, and are missing here."""
+    """True if the component's provider creates its children, which are missing here."""
     parent: str | None
     """URN; null directly under the stack."""
     id: str | None
-    """Assumed, unless the resource is read or imported; null for a component."""
+    """Placeholder unless the resource is read or imported; null for a component."""
     provider: str | None
-    """URN of the explicit provider; null for the ambient default."""
+    """URN of the explicit provider; null for the default provider."""
     depends_on: tuple[str, ...]
-    """URNs of the resources that it waits for."""
+    """URNs of the resources that it depends on."""
     protect: bool
     """True if the engine refuses to delete it."""
     deleted_with: str | None
-    """URN of the resource whose deletion takes it along."""
+    """URN of the resource that it is deleted with."""
     retain_on_delete: bool
-    """True if its deletion leaves it in the cloud."""
+    """True if its deletion keeps it in the cloud."""
     ignore_changes: tuple[str, ...]
     """Property paths whose changes are ignored."""
     replace_on_changes: tuple[str, ...]
     """Property paths whose change replaces it."""
     delete_before_replace: bool | None
-    """Null where the provider decides."""
+    """Null if the provider decides."""
     replace_with: tuple[str, ...]
     """URNs of the resources whose replacement replaces it."""
     aliases: tuple[str, ...]
-    """Former URNs, or parts of them; those that a provider's package adds for every resource are left out."""
+    """Former URNs, or parts of them, without those that a provider's package adds to every resource."""
     hooks: dict[str, tuple[str, ...]]
-    """Names of hooks by moment."""
+    """Names of hooks by hook type."""
     timeouts: dict[str, str]
-    """Custom timeouts by step."""
+    """Custom timeouts by operation."""
     import_id: str | None
-    """The existing resource that it would adopt."""
+    """Id of the existing resource to import."""
     inputs: dict[str, Any]
     """Inputs; `[secret]` and `[unknown]` replace values that cannot be shown."""
     secrets: tuple[str, ...]
     """Property paths of the secret inputs."""
     assumed_inputs: tuple[str, ...]
-    """Property paths of the inputs that were made of an assumed answer."""
+    """Property paths of the inputs that depend on an assumed answer."""
     assumed: tuple[str, ...]
-    """Property paths of the outputs that stand for the cloud's answer, and `id`."""
+    """Property paths of the assumed outputs, and `id`."""
 
 
 class MessageReport(DocumentPart):
-    """Something that the program said."""
+    """A message of the program."""
 
     severity: Severity
     """`info`, `warning` or `error`."""
     text: str
-    """Secrets of the configuration are masked."""
+    """Text, with the configuration's secrets masked."""
     urn: str | None
-    """The resource that it is about, if any."""
+    """URN of its resource, if any."""
 
 
 class AssumptionReport(DocumentPart):
-    """Answers that no cloud gave."""
+    """Assumed answers of the clouds."""
 
     of: str
-    """URN of a resource, or token of a function that the program calls."""
+    """URN of a resource, or token of an invoked function."""
     args: dict[str, Any]
     """Arguments of the function; empty for a resource."""
     answers: dict[str, Any]
@@ -192,49 +192,49 @@ class AssumptionReport(DocumentPart):
 
 
 class Counts(DocumentPart):
-    """Resources, counted by what becomes of them."""
+    """Number of resources by kind and by options."""
 
     resources: int
-    """All of them."""
+    """All resources."""
     created: int
-    """In a cloud or cluster, made by this stack."""
+    """Resources that the stack creates in a cloud or cluster."""
     components: int
-    """Places in the tree."""
+    """Components."""
     providers: int
     """Explicit providers."""
     opaque: int
-    """Components among them whose parts are made by their provider, and are not in this document."""
+    """Components whose provider creates their children, which are missing here."""
     read: int
-    """There already, and only looked at."""
+    """Existing resources that are only read."""
     protected: int
-    """That the engine would refuse to delete."""
+    """Protected resources."""
     dying: int
-    """That go with another resource, without a deletion of their own."""
+    """Resources with `deleted_with`."""
     retained: int
-    """That deleting leaves in the cloud."""
+    """Resources that remain in the cloud when deleted from the stack."""
     by_type: dict[str, int]
-    """By type token."""
+    """Resources by type token."""
 
 
 class FindingReport(DocumentPart):
     """A broken policy rule."""
 
     rule: str
-    """Id of the rule, as `work-pools-from-zero`."""
+    """Id of the rule, such as `work-pools-from-zero`."""
     level: Literal["advisory", "mandatory"]
     """A broken mandatory rule fails the review, unless there is an exception."""
     resource: str
     """URN of the resource; empty for the whole stack."""
     name: str
-    """Display name of the resource, as `pool t4-spot`."""
+    """Display name of the resource, such as `pool t4-spot`."""
     message: str
-    """The violation, and what to write instead."""
+    """Violation with a suggested fix."""
     reason: str
     """Purpose of the rule."""
     source: str
-    """Source of the rule, as an item of a CIS benchmark."""
+    """Source of the rule, such as an item of a CIS benchmark."""
     exception: str
-    """The declared reason for an exception; empty for none."""
+    """Declared reason for an exception; empty for none."""
 
     @property
     def is_refused(self) -> bool:
@@ -246,7 +246,7 @@ class Preview(DocumentPart):
     """Resources that a stack's program would create, without a request to any cloud."""
 
     version: Literal["ebbtide.dev/preview/v1"] = VERSION
-    """Of this form of document."""
+    """Version of the document format."""
     project: str
     """Name of the Pulumi project."""
     stack: str
@@ -256,7 +256,7 @@ class Preview(DocumentPart):
     changes_to_base: tuple[str, ...] = ()
     """Paths of the declaration that the stack's own file sets or removes; empty without a base."""
     clusters: tuple[ClusterFacts, ...]
-    """Clusters that the stack makes."""
+    """Clusters of the stack."""
     pools: tuple[PoolReport, ...]
     """Node pools, system pools first."""
     queues: tuple[QueueReport, ...]
@@ -264,24 +264,24 @@ class Preview(DocumentPart):
     cost: CostReport
     """Cost of the stack."""
     quotas: tuple[CloudQuotaReport, ...]
-    """Cloud quotas that it needs."""
+    """Cloud quotas that the stack needs."""
     resources: tuple[ResourceReport, ...]
-    """In the order of their registration; parents before children."""
+    """Resources in the order of their registration, parents before children."""
     outputs: dict[str, Any]
-    """The stack's; `[secret]` and `[unknown]` stand for what cannot be shown."""
+    """Outputs of the stack; `[secret]` and `[unknown]` replace values that cannot be shown."""
     warnings: tuple[MessageReport, ...]
-    """Warnings and errors of the program, and what the preview cannot follow."""
+    """Warnings and errors of the program, and limitations of the preview."""
     messages: tuple[MessageReport, ...]
     """Other messages of the program."""
     assumptions: tuple[AssumptionReport, ...]
-    """Values that replace the answers of clouds."""
+    """Assumed answers of the clouds."""
     counts: Counts
-    """Number of resources."""
+    """Numbers of resources."""
     findings: tuple[FindingReport, ...] = ()
-    """Broken policy rules: refused, then advisory, then excepted ones."""
+    """Broken policy rules: mandatory, then advisory, then excepted ones."""
 
 
 def preview_schema() -> dict[str, Any]:
-    """JSON Schema of the document."""
+    """Return the JSON Schema of the document."""
     schema = Preview.model_json_schema(mode="serialization")
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

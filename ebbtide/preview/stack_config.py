@@ -101,7 +101,7 @@ def _full_key(key: str, project: str, file: Path) -> str:
 
 
 def _serialized(value: Yaml) -> tuple[str, bool]:
-    """Return a value as the engine passes it to a program, and if any of it was encrypted."""
+    """Return a value as the engine passes it to a program, and whether any of it was encrypted."""
     plain, is_secret = _without_ciphertext(value)
     if isinstance(plain, str):
         return plain, is_secret
@@ -109,7 +109,7 @@ def _serialized(value: Yaml) -> tuple[str, bool]:
 
 
 def _without_ciphertext(value: Yaml) -> tuple[Yaml, bool]:
-    """Replace each `secure:` in a value with the placeholder, and report if there was any."""
+    """Replace each `secure:` in a value with the placeholder, and return whether there was any."""
     match value:
         case {"secure": str()} if len(value) == 1:
             return PLACEHOLDER, True

@@ -32,7 +32,7 @@ _REQUIRED: Final = ("name", "owner", "cloud", "pools")
 """Required fields: if one is missing, the declaration's own error names the misplaced key."""
 
 _PRICES: Final = "ebbtide:prices"
-"""The configuration key of the file with own prices, relative to the directory of `Pulumi.yaml`."""
+"""Configuration key of the user's price file, relative to the directory of `Pulumi.yaml`."""
 
 _PROJECT_FILES: Final = ("Pulumi.yaml", "Pulumi.yml")
 _STACK_FILE: Final = re.compile(r"^Pulumi\.(?P<stack>[\w.-]+)\.ya?ml$")
@@ -40,7 +40,7 @@ _STACK_FILE: Final = re.compile(r"^Pulumi\.(?P<stack>[\w.-]+)\.ya?ml$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackFiles:
-    """A stack as its project's files declare it.
+    """A stack as declared in its project's files.
 
     Attributes:
         project: the project's name.
@@ -53,7 +53,7 @@ class StackFiles:
         warnings: settings that a preview without the `pulumi` command cannot apply.
         source: the position of the declaration, for its errors; None without a declaration.
         policy_source: the policy with its positions, for its errors; None without a policy.
-        prices_file: the file with own prices, relative to `root`; empty for none.
+        prices_file: the user's price file, relative to `root`; empty for none.
         misplaced: unused keys of the stack's file.
     """
 
@@ -76,10 +76,10 @@ class StackFiles:
         return f"{self.project}-{self.stack}"
 
     def declaration(self) -> Any:
-        """Return the stack's declaration, with what it takes from its bases.
+        """Return the stack's declaration, merged with its bases.
 
         Raises:
-            StackFileError: it declares no cluster.
+            StackFileError: the stack declares no cluster.
         """
         if self.source is None:
             hint = " ".join(str(key) for key in self.misplaced)
@@ -93,7 +93,7 @@ class StackFiles:
         """Return the stack's policy, or the default one.
 
         Raises:
-            PolicyError: it has faults.
+            PolicyError: the policy is invalid.
         """
         try:
             return policy_of(self.policy_source.declaration.value if self.policy_source else None)
@@ -102,10 +102,10 @@ class StackFiles:
             raise
 
     def prices(self) -> AbstractContextManager[None]:
-        """Return a context with the stack's own prices, from the file that `ebbtide:prices` names.
+        """Return a context with the prices of the file in `ebbtide:prices`.
 
         Raises:
-            PriceFileError: on entry: the file has faults.
+            PriceFileError: on entry, if the file is invalid.
         """
         return own_prices(self.root / self.prices_file) if self.prices_file else nullcontext()
 
@@ -116,7 +116,7 @@ class StackFiles:
 
 
 def stack_named_by(config_file: Path) -> str | None:
-    """Return the stack in a file's name: `dev` of `Pulumi.dev.yaml`."""
+    """Return the stack in a file's name: `dev` for `Pulumi.dev.yaml`."""
     match = _STACK_FILE.match(config_file.name)
     return match["stack"] if match else None
 
@@ -192,7 +192,7 @@ def _settings(
     root: Path,
     misplaced: tuple[MisplacedKey, ...],
 ) -> tuple[Source | None, Source | None, str]:
-    """Return declaration, policy and file of prices, each with what it takes from the declaration's bases."""
+    """Return the declaration, the policy and the price file, each merged with the declaration's bases."""
     written = _written(DECLARATION, config, documents)
     try:
         declaration = extended(written.value, root, written.positions) if written else None
@@ -211,7 +211,7 @@ def _settings(
 
 
 def _written(key: str, config: MergedConfig, documents: Mapping[Path, Document]) -> Declaration | None:
-    """Return a configuration value with its positions; None without one."""
+    """Return a configuration value with its positions; None if there is none."""
     if key not in config.values:
         return None
     file, prefix = config.origins[key]

@@ -16,15 +16,15 @@ from ebbtide.urns import urn_name
 _HEADING: Final = "bold"
 _QUIET: Final = "dim"
 _LONGEST: Final = 100
-"""Characters of a value; longer ones are shortened, and are whole in the JSON document."""
+"""Maximum length of a value; longer ones are shortened. The JSON document has them whole."""
 
 
 def resource_tree(preview: Preview, *, values: bool) -> Iterator[RenderableType]:
-    """Yield the tree of all resources: names are abbreviated by their parent's, symbols mark `deleted_with`.
+    """Yield the tree of all resources. Names omit the parent's prefix, symbols mark `deleted_with`.
 
     Args:
         preview: the document.
-        values: true for the inputs below each resource.
+        values: True to show the inputs below each resource.
     """
     if not preview.resources:
         return
@@ -43,7 +43,7 @@ def resource_tree(preview: Preview, *, values: bool) -> Iterator[RenderableType]
 
 
 def _inputs(inputs: Mapping[str, Any]) -> Iterator[str]:
-    """Yield an input a line, as JSON."""
+    """Yield one input per line, as JSON."""
     for name, value in inputs.items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         yield f"{name}: {text if len(text) <= _LONGEST else text[: _LONGEST - 1] + '…'}"

@@ -12,7 +12,7 @@ from ebbtide.reading.facts import NodeFacts
 def type_words(token: str) -> str:
     """Format a type token for display: `gcp.container.NodePool` for `gcp:container/nodePool:NodePool`.
 
-    A Kubernetes kind omits group and version, as in `kubectl`.
+    A Kubernetes kind has no group or version, as in `kubectl`.
     """
     package, module, name = [*token.split(":", 2), "", ""][:3]
     if (package, module) == ("pulumi", "providers"):
@@ -26,7 +26,7 @@ def type_words(token: str) -> str:
 
 
 def name_below(name: str, parent: str | None) -> str:
-    """Abbreviate a logical name by its parent's: `…-nat` for `train-network-nat`."""
+    """Abbreviate a logical name by its parent's prefix: `…-nat` for `train-network-nat`."""
     if parent is None:
         return name
     if name == parent:
@@ -64,7 +64,7 @@ def capacity_limit(pool: PoolReport) -> str:
 
 
 def number_words(number: float | None) -> str:
-    """Format a number of a machine; `?` if unknown."""
+    """Format a quantity of a machine; `?` if unknown."""
     return "?" if number is None else f"{number:g}"
 
 
@@ -82,7 +82,7 @@ _SMALL: Final = 0.1
 
 
 def quota_words(queue: QueueReport, flavor: str) -> tuple[str, str]:
-    """Format a queue's guarantee and its maximum of a flavor: in accelerators, or else in CPUs."""
+    """Format a queue's guarantee and its maximum of a flavor, in accelerators or else in CPUs."""
     quotas = [quota for quota in queue.quotas if quota.flavor == flavor]
     quota = next((quota for quota in quotas if quota.resource != "cpu"), quotas[0])
     borrowed = quota.cohort - quota.nominal
@@ -92,13 +92,13 @@ def quota_words(queue: QueueReport, flavor: str) -> tuple[str, str]:
 
 
 def overrides_words(overrides: Mapping[str, Any]) -> str:
-    """Overridden inputs: `overrides: nodeConfig.gvnic.enabled = true`; empty where there are none."""
+    """Format overridden inputs: `overrides: nodeConfig.gvnic.enabled = true`; empty if there are none."""
     written = ", ".join(f"{path} = {json.dumps(value)}" for path, value in overrides.items())
     return f"overrides: {written}" if written else ""
 
 
 def marks(resource: ResourceReport) -> list[tuple[str, str]]:
-    """Return a resource's special properties, each with a display style.
+    """Return a resource's special options, each with a display style.
 
     `deleted_with` is omitted: nearly every resource of a cluster has it, and a symbol shows it.
     """
