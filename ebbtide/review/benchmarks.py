@@ -1,7 +1,7 @@
-"""Items of the CIS Benchmarks for GKE and AKS that a declaration decides, and what decides each.
+"""CIS Benchmark items for GKE and AKS that depend on a declaration, and the properties that satisfy them.
 
-The numbers are those of CIS GKE Benchmark 1.9.0 and CIS AKS Benchmark 1.8.0, as cfg/gke-1.9.0 and cfg/aks-1.8
-of aquasecurity/kube-bench@a73ce378 (2026-06) list them; the subjects are in words of our own.
+The numbers are those of CIS GKE Benchmark 1.9.0 and CIS AKS Benchmark 1.8.0, as listed in cfg/gke-1.9.0 and
+cfg/aks-1.8 of aquasecurity/kube-bench@a73ce378 (2026-06); the subjects are paraphrased.
 """
 
 from collections.abc import Mapping
@@ -26,10 +26,10 @@ class Item:
     """An item of a benchmark.
 
     Attributes:
-        number: in the benchmark.
-        subject: what it wants, in a few words.
-        default: what a stack sets without being asked.
-        option: field of the declaration, or option of `ebbtide job`, by which it is had.
+        number: number in the benchmark.
+        subject: short form of the requirement.
+        default: what a stack sets by default.
+        option: field of the declaration, or option of `ebbtide job`, that enables it.
         note: exceptions, or why it is not covered.
     """
 

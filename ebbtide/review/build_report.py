@@ -34,10 +34,10 @@ def review_of(
 
     Args:
         after: the recording of the program.
-        before: the earlier version, if there is one to compare with.
+        before: the earlier version to compare with, if any.
         warnings: warnings besides the program's.
         policy: the stack's policy; the default one if omitted.
-        declaration: the stack's declaration, for what it extends.
+        declaration: the stack's declaration, for the files that it extends.
     """
     preview = preview_of(after, warnings, policy, declaration=declaration)
     difference = _difference(before, after, preview) if before else None

@@ -1,4 +1,4 @@
-"""Effects of a difference on running work, and reasons for which its update would fail, as sentences."""
+"""Effects of a difference on running work, and reasons why its update would fail, as sentences."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
@@ -21,7 +21,7 @@ _NAMESPACE: Final = "kubernetes:core/v1:Namespace"
 
 
 def refusals(after: Recording, changes: Iterable[Change]) -> tuple[str, ...]:
-    """Return the reasons for which an update would fail: refusing hooks, and protected resources."""
+    """Return the reasons why an update would fail: hooks that reject it, and protected resources."""
     protected = (
         f"{type_words(change.resource.type)} {change.resource.name} is protected, and the engine refuses to "
         f"{change.action} it{_because(change)}. Undo that, or remove its protection first."
@@ -40,7 +40,7 @@ def consequences(
         before: the stack as it is.
         after: the stack as it would be.
         changes: the difference.
-        refused: URNs of the components whose update a hook refuses, with the pools in them.
+        refused: URNs of the components whose update a hook rejects; changes below them are skipped.
     """
     refused = set(refused)
     possible = [change for change in changes if change.resource.parent not in refused]
@@ -101,7 +101,7 @@ def _work(pool: PoolReport) -> str:
 
 
 def _queues(before: Preview, after: Preview) -> Iterator[str]:
-    """Yield each queue that can use less than before."""
+    """Yield each queue whose maximum decreases."""
     queues = {queue.name: queue for queue in after.queues}
     for old in before.queues:
         new = queues.get(old.name)
@@ -132,7 +132,7 @@ def _shown(queue: QueueReport) -> Iterator[QuotaReport]:
 
 
 def _most(quota: QuotaReport | None) -> float:
-    """Return the most that a queue can use: its guarantee, and what it may borrow."""
+    """Return the maximum that a queue can use: its guarantee and its borrowing limit."""
     if quota is None:
         return 0.0
     borrowed = quota.cohort - quota.nominal

@@ -1,6 +1,6 @@
 """Hourly cost of recorded resources, at the list prices of catalog/data/prices.csv.
 
-Charges by use have no amount here: traffic, stored objects and images, logs.
+Usage-based charges are not included: traffic, stored objects and images, logs.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,14 +20,14 @@ from ebbtide.recording.recording import Recording, Resource
 
 _NAT: Final = "gcp:compute/routerNat:RouterNat"
 CLOUD_NAT: Final = "Cloud NAT"
-"""The charge of GKE's gateway, which depends on the number of nodes."""
+"""Item of the charge for GKE's NAT gateway, which depends on the number of nodes."""
 
 _ADDRESS: Final = "gcp:compute/address:Address"
 _OUTBOUND: Final[Mapping[str, tuple[str, ...]]] = {
     "loadBalancer": ("load balancer", "lb-rule", "public-ip"),
     "managedNATGateway": ("NAT gateway", "nat", "public-ip"),
 }
-"""AKS' outbound types: the charge, and its items in the price table."""
+"""Outbound types of AKS, each with its charge and items in the price table."""
 
 _WITH_ADDRESS: Final = "traffic is extra"
 
@@ -37,9 +37,9 @@ class Amount:
     """An amount, USD per hour.
 
     Attributes:
-        known: the sum of the known prices.
+        known: sum of the known prices.
         unknown: items without a known price; the sum is then a lower bound.
-        prices: the prices that it consists of.
+        prices: prices of the items.
     """
 
     known: float = 0.0
@@ -59,12 +59,12 @@ class Charge:
     """A charge, USD per hour.
 
     Attributes:
-        item: the billed item, as `control plane`.
-        pool: the pool that it is of; empty for the cluster.
-        idle: the charge without work.
-        maximum: the charge at the maximum node counts.
+        item: billed item, such as `control plane`.
+        pool: name of the pool; empty for the cluster.
+        idle: charge without work.
+        maximum: charge at the maximum node counts.
         on_demand: `maximum` at on-demand prices.
-        note: a condition, as of a free tier.
+        note: condition, such as a free tier.
     """
 
     item: str
@@ -100,7 +100,7 @@ def charges(
 
 
 def gpu_hour(pool: PoolFacts) -> Amount | None:
-    """Return the price of a node of a pool per accelerator; None for a pool without any."""
+    """Return the price of a pool's node per accelerator; None for a pool without accelerators."""
     if pool.accelerator is None:
         return None
     node = node_price(pool)
@@ -108,24 +108,24 @@ def gpu_hour(pool: PoolFacts) -> Amount | None:
 
 
 def node_price(pool: PoolFacts) -> Amount:
-    """Return the amount of a node of a pool, with its accelerators and its boot disk."""
+    """Return the amount for a node of a pool, with its accelerators and its boot disk."""
     return _node(pool, pool.capacity)
 
 
 def cloud_nat(nodes: int) -> Amount:
-    """Return the amount of a Cloud NAT gateway with one address: by node, up to a maximum."""
+    """Return the amount for a Cloud NAT gateway with one address, billed by node up to a maximum."""
     by_node = _item(CloudKind.GKE, "", "nat-per-vm", nodes)
     maximum = _item(CloudKind.GKE, "", "nat")
     return min(by_node, maximum, key=lambda amount: amount.known) + _item(CloudKind.GKE, "", "nat-ip")
 
 
 def _created(recording: Recording, type_: str) -> Iterator[Resource]:
-    """Yield the resources of a type, without existing ones, which are on another stack's bill."""
+    """Yield the created resources of a type; existing ones are billed to another stack."""
     return (resource for resource in recording.of_type(type_) if not resource.read)
 
 
 def _item(cloud: CloudKind, region: str, name: str, count: int = 1, capacity: str = "on-demand") -> Amount:
-    """Return the amount of an item of the price table."""
+    """Return the amount for an item of the price table."""
     return _amount(name, find_price(cloud, region, name), count, capacity)
 
 
@@ -165,7 +165,7 @@ def _pool(pool: PoolFacts) -> Charge:
 
 
 def _node(pool: PoolFacts, capacity: str) -> Amount:
-    """Return the amount of a node with its accelerators and its boot disk."""
+    """Return the amount for a node with its accelerators and its boot disk."""
     region, machine, accelerator = (
         region_of(pool.location),
         find_machine(pool.cloud, pool.machine),
@@ -180,7 +180,7 @@ def _node(pool: PoolFacts, capacity: str) -> Amount:
 
 
 def _disk(pool: PoolFacts, region: str) -> Amount:
-    """Return the amount of a node's boot disk; an ephemeral one on AKS is part of the machine."""
+    """Return the amount for a node's boot disk; an ephemeral disk on AKS is part of the machine."""
     if pool.disk.type == "ephemeral":
         return Amount()
     size = pool.disk.size_gib
@@ -191,7 +191,7 @@ def _disk(pool: PoolFacts, region: str) -> Amount:
 
 
 def _outbound(recording: Recording, pools: Sequence[PoolFacts]) -> Iterator[Charge]:
-    """Return the charges of connections to the internet: by node on GKE, by gateway or rule on AKS."""
+    """Yield the charges for egress to the internet: by node on GKE, by gateway or rule on AKS."""
     idle, most = (sum(getattr(pool.nodes, name) for pool in pools) for name in ("idle", "most"))
     for _ in _created(recording, _NAT):
         maximum = cloud_nat(most)
@@ -213,7 +213,7 @@ def footprints_with_disks() -> dict[str, Footprint]:
 
 
 def _volumes(recording: Recording, cluster: ClusterFacts) -> Iterator[Charge]:
-    """Return the charges of the disks that add-ons claim, which a preview sees as one resource."""
+    """Yield the charges for the disks of add-ons, which are not among the recorded resources."""
     for type_, item in footprints_with_disks().items():
         if not recording.of_type(type_):
             continue

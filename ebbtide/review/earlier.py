@@ -21,7 +21,7 @@ from ebbtide.review.difference import updates
 _STACK_FILES: Final = (".yaml", ".yml")
 _FILES: Final = (*_STACK_FILES, ".json")
 _GIT_VARIABLES: Final = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
-"""Set in a git hook, where they would lead to the hook's own work tree."""
+"""Variables of a git hook, which would redirect git to the hook's own work tree."""
 
 
 class EarlierError(EbbtideError):
@@ -35,9 +35,9 @@ class Earlier:
     """An earlier version of a stack.
 
     Attributes:
-        name: as the command names it.
+        name: name as given on the command line.
         recording: its recording; None if the stack did not exist.
-        deployed: true for a state, whose values a recording can only assume.
+        deployed: True for a deployed state.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Earlier:
 
     @property
     def state(self) -> Recording | None:
-        """The deployed stack; None for another earlier version."""
+        """The deployed stack; None for other earlier versions."""
         return self.recording if self.deployed else None
 
     def updates(self, after: Recording) -> list[tuple[Resource, Resource]]:
@@ -85,7 +85,7 @@ def _recorded(files: StackFiles, version: str) -> Recording:
 
 
 def _at_ref(files: StackFiles, ref: str) -> Recording | None:
-    """Return the recording of a stack at a git ref, of its own temporary work tree."""
+    """Return the recording of a stack at a git ref, made in a temporary work tree."""
     root = Path(_git(files.root, "rev-parse", "--show-toplevel"))
     commit = _commit(files.root, ref)
     directory = files.root.resolve().relative_to(root.resolve())
@@ -103,7 +103,7 @@ def _at_ref(files: StackFiles, ref: str) -> Recording | None:
 
 
 def _moved(recording: Recording, old: str, new: str) -> Recording:
-    """Return a recording with the paths of its own checkout replaced: they are no changes."""
+    """Return a recording with the paths of its checkout replaced, since they are not changes."""
     resources = (
         replace(resource, inputs={key: _replaced(value, old, new) for key, value in resource.inputs.items()})
         for resource in recording

@@ -1,4 +1,4 @@
-"""Values that properties of resources must have, with their words for readers."""
+"""Required values of resource properties, with their descriptions."""
 
 import json
 from collections.abc import Callable
@@ -8,11 +8,11 @@ from typing import Any, Final
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """A value that a property must have.
+    """Required value of a property.
 
     Attributes:
-        text: the value, for readers.
-        holds: whether a value is one; None stands for a property that is not set.
+        text: the value as text.
+        holds: returns whether a value is accepted; None is an unset property.
     """
 
     text: str
@@ -21,12 +21,12 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class RequiredProperty:
-    """A property of every resource of a type that a stack creates.
+    """A required property of every resource of a type that a stack creates.
 
     Attributes:
-        type: the resource's type, as Pulumi names it; `Job` for a Job that Ebbtide makes.
-        path: its property path.
-        expected: its value.
+        type: Pulumi type of the resource; `Job` for a Job that Ebbtide creates.
+        path: property path.
+        expected: required value.
         unless: property paths; a resource for which one is true is exempt.
     """
 
@@ -48,7 +48,7 @@ def one_of(*values: str) -> Expected:
 
 
 def without(*words: str) -> Expected:
-    """Expect rules of a Role that name none of some verbs and resources."""
+    """Expect Role rules that contain none of these verbs and resources."""
 
     def holds(rules: Any) -> bool:
         named = {word for rule in rules for part in ("verbs", "resources") for word in rule[part]}

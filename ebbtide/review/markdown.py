@@ -1,7 +1,7 @@
 """Markdown rendering of a review, for a comment on a pull request.
 
-Syntax: GitHub Flavored Markdown. A comment longer than `LIMIT` is refused by GitHub (rest-api-description,
-`body is too long`), so the least important rows are dropped, with a sentence in their place.
+Syntax: GitHub Flavored Markdown. GitHub rejects a comment longer than `LIMIT` (rest-api-description,
+`body is too long`), so the least important rows are replaced with a sentence.
 """
 
 import re
@@ -30,14 +30,14 @@ from ebbtide.review.summary import (
 from ebbtide.wording import several
 
 LIMIT: Final = 65_536
-"""Characters of a comment on GitHub."""
+"""Maximum number of characters of a GitHub comment."""
 
 _SIGNS: Final = {"pass": "✅", "warn": "⚠️", "fail": "❌"}
 _PICTURED: Final = 40
-"""Pools of a picture; more are not readable, and GitHub draws no flowchart of more than 50,000 characters."""
+"""Maximum number of pools in a diagram; GitHub renders no flowchart of more than 50,000 characters."""
 
 _LONGEST: Final = 300
-"""Characters of a message."""
+"""Maximum number of characters of a message."""
 
 _LONGEST_NAME: Final = 150
 _LONGEST_VALUE: Final = 60
@@ -47,16 +47,16 @@ _SIMPLE: Final = re.compile(r"[\w ./:=,()+-]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Section:
-    """A part of the comment.
+    """A section of the comment.
 
     Attributes:
-        title: heading, or the summary of a folded part; empty for none.
-        head: lines before the rows, as a table's head.
+        title: heading, or the summary of a folded section; empty for none.
+        head: lines before the rows, such as a table's head.
         rows: lines that may be dropped, the most important first.
-        tail: lines after the rows, as the end of a fence.
-        noun: name of a row.
-        folded: true for details that open on a click.
-        whole: true if the rows are meaningless without each other.
+        tail: lines after the rows, such as the end of a fence.
+        noun: noun for a row.
+        folded: True for details that are collapsed by default.
+        whole: True if the rows are meaningless without each other.
     """
 
     title: str = ""
@@ -92,7 +92,7 @@ def render(review: Review) -> str:
 
 
 def _fit(sections: Sequence[_Section], expendable: Iterable[_Section]) -> list[tuple[_Section, int]]:
-    """Return the number of rows of each section so that all of them fit, dropping expendable rows first."""
+    """Return the number of rows of each section so that all sections fit, dropping expendable rows first."""
     counts = {id(section): len(section.rows) for section in sections}
 
     def excess() -> int:
@@ -139,7 +139,7 @@ def _more(items: Sequence[str]) -> str:
 
 
 def _was(before: CostReport | None, after: CostReport, name: str) -> str:
-    """Return the earlier amount and the change, as ` (was $1.00, +$0.20)`."""
+    """Format the earlier amount and the change: ` (was $1.00, +$0.20)`."""
     if before is None:
         return ""
     change = change_of(getattr(before, name), getattr(after, name))
@@ -200,7 +200,7 @@ def _field(change: ChangeReport, field: FieldChangeReport) -> str:
 
 
 def _lines(lines: Sequence[str]) -> str:
-    """Return the first of changed lines, and the number of the others."""
+    """Format the first of the changed lines, and the number of the others."""
     if not lines:
         return ""
     rest = f" and {several(len(lines) - 1, 'line')}" if len(lines) > 1 else ""
@@ -322,7 +322,7 @@ def _picture(review: Review) -> _Section:
 
 
 _OPEN: Final = 12
-"""Pools of a picture that is not folded."""
+"""Maximum number of pools in a diagram that is not folded."""
 
 
 def _warnings(review: Review) -> _Section:
@@ -339,13 +339,13 @@ def _row(*cells: str) -> str:
 
 
 def _clip(text: str, length: int) -> str:
-    """Shorten text to one line of a length."""
+    """Shorten text to one line of a maximum length."""
     text = " ".join(text.split())
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
 def _text(text: str) -> str:
-    """Escape text. Code in backticks stays code; `@` gets a comment, to notify no account."""
+    """Escape text. Code in backticks is unchanged; `@` is followed by a comment, to notify no account."""
     parts = re.split(r"`([^`]+)`", _clip(text, _LONGEST))
     pairs = zip(parts[::2], chain(parts[1::2], [""]), strict=True)
     return "".join(f"{_plain(text)}{_code(code) if code else ''}" for text, code in pairs)

@@ -1,4 +1,4 @@
-"""Mermaid picture of work, node pools and machines."""
+"""Mermaid diagram of work, node pools and machines."""
 
 import re
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ _PLAIN = re.compile(r"[^\w ./:,+=()-]")
 
 
 def flowchart(preview: Preview) -> Iterator[str]:
-    """Yield the lines of a flowchart: queues and other work, the pools that it runs on, fallbacks."""
+    """Yield the lines of a flowchart: queues and other work, their pools, and fallbacks."""
     yield "flowchart LR"
     for number, entry in enumerate(entries(preview.pools)):
         label = _label(entry.label)
@@ -37,5 +37,5 @@ def _pool(pool: PoolReport) -> str:
 
 
 def _label(text: str) -> str:
-    """Escape a label by Mermaid's codes of characters, as `#34;`."""
+    """Escape a label with Mermaid's character codes, such as `#34;`."""
     return _PLAIN.sub(lambda match: f"#{ord(match[0])};", text) or " "

@@ -1,4 +1,4 @@
-"""HTML rendering of a review: one file without scripts, fonts or images from elsewhere."""
+"""HTML rendering of a review: one file without scripts, web fonts or external images."""
 
 from functools import cache
 from typing import Final
@@ -35,7 +35,7 @@ from ebbtide.review.summary import (
 from ebbtide.urns import urn_name
 
 _OPEN: Final = 40
-"""Pools of a picture that is not folded."""
+"""Maximum number of pools in a diagram that is not folded."""
 
 
 def render(review: Review) -> str:

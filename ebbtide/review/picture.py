@@ -1,4 +1,4 @@
-"""Layout of the picture of a page: work at the left, pools, and their machines at the right."""
+"""Layout of a page's diagram: work on the left, pools in the middle, machines on the right."""
 
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -13,13 +13,13 @@ _LINE: Final = 17
 _PADDING: Final = 12
 _GAP: Final = 16
 _LETTER: Final = 7.2
-"""Width of a letter of a font of 13 pixels."""
+"""Width of a letter in a 13-pixel font, pixels."""
 
 _NODE: Final = 9
-"""Edge of a node's square."""
+"""Edge length of a node's square, pixels."""
 
 _DRAWN: Final = 14
-"""The most nodes that are drawn."""
+"""Maximum number of drawn nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Box:
         width: width.
         height: height.
         lines: baseline, text and CSS class of each line.
-        nodes: paths of a square for each node: those of the minimum, and those above it.
+        nodes: paths with a square for each node: those of the minimum, and those above it.
     """
 
     kind: str
@@ -54,14 +54,14 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture, in pixels.
+    """A diagram, in pixels.
 
     Attributes:
         width: width.
         height: height.
         boxes: boxes.
-        edges: paths from work to pools, and from pools to machines.
-        fallbacks: paths from pools to their fallbacks, each with the path of its arrow head.
+        edges: paths from work to pools and from pools to machines.
+        fallbacks: paths from pools to their fallbacks, each with the path of its arrowhead.
     """
 
     width: int
@@ -73,9 +73,9 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """Left edges and widths of the columns, of the whole, and of arcs between pools.
+    """Left edges and widths of the columns, of the whole diagram, and of arcs between pools.
 
-    Machines are part of the pools if they have no column.
+    Without a column of their own, machines are part of the pools.
     """
 
     work: tuple[int, int]
@@ -90,12 +90,12 @@ _NARROW: Final = _Columns((0, 118), (150, 180), None, 350, 24)
 
 
 def wide(pools: Sequence[PoolReport]) -> Picture:
-    """Return the picture for a screen."""
+    """Return the diagram for a screen."""
     return _picture(pools, _WIDE)
 
 
 def narrow(pools: Sequence[PoolReport]) -> Picture:
-    """Return the picture for a phone."""
+    """Return the diagram for a phone."""
     return _picture(pools, _NARROW)
 
 
@@ -151,7 +151,7 @@ def _pool(pool: PoolReport, columns: _Columns, y: int) -> Box:
 
 
 def _nodes(pool: PoolReport, left: int, y: int) -> tuple[str, str]:
-    """Return the squares of the minimum, and those above it."""
+    """Return the squares of the minimum nodes, and those above the minimum."""
     squares = [
         f"M{left + number * (_NODE + 2)} {y}h{_NODE}v{_NODE}h-{_NODE}z" for number in range(pool.nodes.most)
     ]
@@ -203,7 +203,7 @@ def _curve(left: Box, right: Box) -> str:
 
 
 def _arc(box: Box, other: Box, width: int) -> tuple[str, str]:
-    """Return a path at the right of two boxes of a column, and its arrow head."""
+    """Return a path to the right of two boxes of a column, and its arrowhead."""
     x, way = box.x + box.width, 10 if other.y > box.y else -10
     start, end, bend = box.middle + way, other.middle - way, x + width
     return f"M{x} {start}C{bend} {start} {bend} {end} {x + 2} {end}", f"M{x + 8} {end - 4}l-6 4l6 4"

@@ -21,9 +21,9 @@ class Finding:
     Attributes:
         rule: the rule.
         level: its level in this stack; never `disabled`.
-        subject: the object.
-        message: the violation, and what to write instead.
-        exception: the declared reason for an exception; empty for none.
+        subject: the violating object.
+        message: violation with a suggested fix.
+        exception: declared reason for an exception; empty for none.
     """
 
     rule: Rule
@@ -39,16 +39,16 @@ class Finding:
 
 
 def policy_of(written: object) -> Policy:
-    """Read the object under `ebbtide:policy`; None is the default policy.
+    """Parse the object under `ebbtide:policy`; None is the default policy.
 
     Raises:
-        PolicyError: with every fault, when there is any.
+        PolicyError: the policy is invalid; it has every fault.
     """
     return Policy() if written is None else read_policy(written, BY_ID)
 
 
 def policy_schema() -> dict[str, Any]:
-    """JSON Schema of the policy, for editors: the object under `ebbtide:policy`."""
+    """Return the JSON Schema of the object under `ebbtide:policy`, for editors."""
     schema = Policy.model_json_schema(by_alias=True, mode="validation")
     ids = {"enum": list(BY_ID)}
     schema["properties"]["levels"]["propertyNames"] = ids
@@ -72,7 +72,7 @@ def check(
         pools: its pools.
         cost: its charges.
         settings: levels, limits and exceptions.
-        today: the date that exceptions are compared with; by default the current one.
+        today: date to compare the exceptions with; by default the current date.
 
     Returns:
         The findings: refused, then advisory, then excepted ones, each in the order of the rules.

@@ -1,4 +1,4 @@
-"""Needed quotas beside a cloud's limits, and the limits to request."""
+"""Comparison of needed quotas with a cloud's limits, and the limits to request."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,12 +9,12 @@ from ebbtide.cloud_apis.interfaces import QuotaLimit
 from ebbtide.review.quotas import Quota
 
 Limits: TypeAlias = Mapping[str, Mapping[str, QuotaLimit]]
-"""By region or `global`, and name of the quota."""
+"""Limits by region or `global`, and by name of the quota."""
 
 Verdict: TypeAlias = Literal["enough", "in use", "too low", "unknown"]
 
 _NOT_GRANTED: Final = {"PREEMPTIBLE_CPUS": "CPUS"}
-"""Quotas of spot machines that Compute Engine does not use before they are granted, and those that it uses
+"""Quotas of spot machines that Compute Engine ignores until they are granted, and the quotas that it uses
 instead (Compute Engine docs, preemptible, 2026; catalog/data/quotas.csv)."""
 
 
@@ -34,7 +34,7 @@ class QuotaCheck:
     def verdict(self) -> Verdict:
         """Compare the limit with the need: `too low` for the stack alone, `in use` with the current usage.
 
-        The usage may be the stack's own; an unknown one is not counted.
+        The usage may be the stack's own; an unknown usage is not counted.
         """
         if self.limit.limit is None:
             return "unknown"
@@ -45,7 +45,7 @@ class QuotaCheck:
 
     @property
     def request(self) -> int | None:
-        """The limit that is enough beside the current usage; None if the present one is, or is unknown."""
+        """Limit that suffices with the current usage; None if the present limit suffices or is unknown."""
         if self.verdict in ("unknown", "enough"):
             return None
         return math.ceil(self.quota.amount + (self.limit.usage or 0))
@@ -55,8 +55,8 @@ def check_quotas(needs: Sequence[Quota], limits: Limits) -> list[QuotaCheck]:
     """Compare needs with limits.
 
     Args:
-        needs: of one cloud.
-        limits: for each region of the needs.
+        needs: needed quotas of one cloud.
+        limits: limits for each region of the needs.
     """
     return [
         QuotaCheck(quota, limits.get(quota.region, {}).get(quota.name, QuotaLimit()))
@@ -65,7 +65,7 @@ def check_quotas(needs: Sequence[Quota], limits: Limits) -> list[QuotaCheck]:
 
 
 def _granted(needs: Iterable[Quota], limits: Limits) -> Iterable[Quota]:
-    """Add the needs of quotas that are not granted to those that count in their place."""
+    """Add the needs of quotas that are not granted to the quotas that replace them."""
     granted: dict[tuple[str, str], Quota] = {}
     for quota in needs:
         limit = limits.get(quota.region, {}).get(quota.name)

@@ -1,8 +1,8 @@
 """Cloud quotas that a stack needs at its maximum node counts.
 
-Names are the clouds' own (catalog/data/quotas.csv). Further sources: Compute Engine docs, allocation-quotas
-(2026), for `GPUS_ALL_REGIONS`, which is 0 in a new project, and `SSD_TOTAL_GB`; azure-aks-docs,
-quotas-skus-regions (2026), for `cores`.
+The names are the clouds' own (catalog/data/quotas.csv). Further sources: Compute Engine docs,
+allocation-quotas (2026), for `GPUS_ALL_REGIONS`, which is 0 in a new project, and `SSD_TOTAL_GB`;
+azure-aks-docs, quotas-skus-regions (2026), for `cores`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,10 +14,10 @@ from ebbtide.catalog.clouds import region_of
 from ebbtide.reading.facts import PoolFacts
 
 GLOBAL: Final = "global"
-"""Region of a quota over all regions."""
+"""Region of a global quota."""
 
 _SHARED: Final = {"spot", "preemptible", "flex-start", "queued"}
-"""Capacity types with quotas of their own."""
+"""Capacity types with separate quotas."""
 
 _SSD: Final = {"pd-balanced", "pd-ssd"}
 _COUNTS_ACCELERATORS: Final = ("GPU", "TPU")
@@ -25,14 +25,14 @@ _COUNTS_ACCELERATORS: Final = ("GPU", "TPU")
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """A quota and the amount that the stack needs of it.
+    """A quota and the amount that the stack needs.
 
     Attributes:
         cloud: the cloud.
         region: the region, or `global`.
-        name: the cloud's name of the quota.
+        name: name in the cloud.
         amount: vCPUs, accelerators, or GB of disks.
-        pools: the pools that count against it.
+        pools: pools that count towards it.
     """
 
     cloud: CloudKind
@@ -43,7 +43,7 @@ class Quota:
 
 
 def quotas(pools: Iterable[PoolFacts]) -> list[Quota]:
-    """Return the quotas that pools need at their maximum node counts, in order of first use."""
+    """Return the quotas that pools need at their maximum node counts, in the order of first use."""
     needs: dict[tuple[CloudKind, str, str], dict[str, int]] = {}
     for pool in pools:
         for region, name, amount in _of_pool(pool):
@@ -53,8 +53,8 @@ def quotas(pools: Iterable[PoolFacts]) -> list[Quota]:
 
 
 def _of_pool(pool: PoolFacts) -> Iterator[tuple[str, str, int]]:
-    """Yield region, name and amount of the quotas of a pool; none for reserved machines, which have passed
-    them.
+    """Yield region, name and amount of a pool's quotas; none for reserved machines, which are already
+    counted.
     """
     machine, accelerator = find_machine(pool.cloud, pool.machine), pool.accelerator
     if machine is None or pool.capacity == "reservation":

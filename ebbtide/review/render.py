@@ -1,4 +1,4 @@
-"""Terminal rendering of a review, from its document alone: what decides first, in 80 columns."""
+"""Terminal rendering of a review's document, the decisive facts first, in 80 columns."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ from ebbtide.wording import several
 _HEADING: Final = "bold"
 _QUIET: Final = "dim"
 _LONGEST: Final = 40
-"""Characters of a value; longer ones are shortened, and are whole in the JSON document."""
+"""Maximum length of a value; longer ones are shortened. The JSON document has them whole."""
 _VERDICTS: Final[Mapping[str, tuple[str, str]]] = {
     "pass": ("PASS", "bold green"),
     "warn": ("WARN", "bold yellow"),
@@ -29,7 +29,7 @@ _ACTIONS: Final[Mapping[str, tuple[str, str]]] = {
     "delete": ("-", "red"),
 }
 _SHOWN_FIELDS: Final = 4
-"""Fields of a change that are shown; more are counted."""
+"""Maximum number of fields that are shown of a change; the rest are counted."""
 
 
 def render(review: Review, console: Console) -> None:
@@ -108,7 +108,7 @@ def _findings(findings: Sequence[FindingReport]) -> Iterator[RenderableType]:
 
 
 def _messages(review: Review) -> Iterator[RenderableType]:
-    """Yield errors and warnings of the program."""
+    """Yield the errors and warnings of the program."""
     messages = sorted(review.preview.warnings, key=lambda message: message.severity != "error")
     if messages:
         lines = [
@@ -138,7 +138,7 @@ def _changed_amount(before: CostReport | None, after: CostReport, name: str) -> 
 
 
 def _quotas(review: Review) -> Iterator[RenderableType]:
-    """Yield the needed quotas by region, each with its amount before if that differs."""
+    """Yield the needed quotas by region, each with its earlier amount if that differs."""
     after = {_key(quota): quota.amount for quota in review.preview.quotas}
     before = (
         {_key(quota): quota.amount for quota in review.difference.quotas_before}
@@ -160,7 +160,7 @@ def _key(quota: CloudQuotaReport) -> tuple[str, str, str]:
 
 
 def _changes(difference: DifferenceReport) -> Iterator[RenderableType]:
-    """Yield the changes: pools and what is replaced or deleted first; created ones without their fields."""
+    """Yield the changes: pools, replacements and deletions first; created resources without their fields."""
     if not difference.changes:
         return
     order = ("replace", "delete", "update", "create")
@@ -175,7 +175,7 @@ def _changes(difference: DifferenceReport) -> Iterator[RenderableType]:
 
 
 def _is_repeated(change: ChangeReport) -> bool:
-    """Report if a change follows from another, or has no fields: a line for all of one kind is enough."""
+    """Return whether a change follows from another or has no fields, so that its type needs only one line."""
     return not change.pool and all(item.path == "provider" for item in change.fields)
 
 
@@ -184,7 +184,7 @@ def _without_repetition(changes: Iterable[ChangeReport]) -> Iterator[ChangeRepor
 
 
 def _repeated(changes: Iterable[ChangeReport]) -> Iterator[RenderableType]:
-    """Yield a line for each type of the repeated changes, with the names."""
+    """Yield a line with the names for each type of the repeated changes."""
     types: dict[str, list[ChangeReport]] = {}
     for change in changes:
         if _is_repeated(change):

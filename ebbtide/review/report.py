@@ -12,11 +12,11 @@ class FieldChangeReport(DocumentPart):
     """A changed input of a resource."""
 
     path: str
-    """Property path, as `nodeConfig.machineType`."""
+    """Property path, such as `nodeConfig.machineType`."""
     old: Any
-    """The old value; null if the input was not set, `[secret]` for a secret."""
+    """Old value; null if the input was not set, `[secret]` for a secret."""
     new: Any
-    """The new value; null if the input is no longer set."""
+    """New value; null if the input is no longer set."""
     replaces: bool
     """True if this change forces the replacement."""
 
@@ -31,7 +31,7 @@ class ChangeReport(DocumentPart):
     name: str
     """Logical name."""
     urn: str
-    """The new URN; the old one of a deleted resource."""
+    """New URN; the old one for a deleted resource."""
     pool: str
     """Name of the node pool; empty for other resources."""
     fields: tuple[FieldChangeReport, ...]
@@ -42,11 +42,11 @@ class DifferenceReport(DocumentPart):
     """Changes from an earlier version of the stack."""
 
     against: str
-    """The earlier version: a git ref, or a file."""
+    """Earlier version: a git ref, or a file."""
     changes: tuple[ChangeReport, ...]
     """Changed resources, without unchanged ones; a replacement is one change."""
     refusals: tuple[str, ...]
-    """Reasons for which the update would fail, as sentences; empty if nothing prevents it."""
+    """Reasons why the update would fail, as sentences; empty if there are none."""
     consequences: tuple[str, ...]
     """Effects on running work, as sentences: drained pools, lost capacity of queues, a new cluster."""
     cost_before: CostReport
@@ -59,20 +59,19 @@ class Review(DocumentPart):
     """A preview of a stack, its difference from an earlier version, and policy findings."""
 
     version: Literal["ebbtide.dev/review/v1"] = VERSION
-    """Of this form of document."""
+    """Version of the document format."""
     preview: Preview
-    """The stack as it would be."""
+    """Preview of the stack after the update."""
     difference: DifferenceReport | None
-    """Null without an earlier version."""
+    """Difference from the earlier version; null if there is none."""
     findings: tuple[FindingReport, ...]
     """Broken policy rules, mandatory ones first."""
     verdict: Literal["pass", "warn", "fail"]
     """`fail`: the update would fail, or breaks a mandatory rule. `warn`: running work ends, or an advisory
-    rule is broken.
-    """
+    rule is broken."""
 
 
 def review_schema() -> dict[str, Any]:
-    """JSON Schema of the document."""
+    """Return the JSON Schema of the document."""
     schema = Review.model_json_schema(mode="serialization")
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

@@ -30,20 +30,20 @@ class Level(StrEnum):
 
 
 class Limits(Declared):
-    """Values that rules compare with. A rule without its limit checks nothing."""
+    """Limits for rules. A rule without its limit checks nothing."""
 
     idle_usd_per_hour: Usd | None = None
     """Maximum cost without work, USD per hour; rule `idle-cost`."""
     maximum_usd_per_hour: Usd | None = None
     """Maximum cost at the maximum node counts, USD per hour; rule `maximum-cost`."""
     regions: tuple[Name, ...] | None = None
-    """Approved regions or zones, as `us-central1` or `europe-*`; rule `approved-regions`."""
+    """Approved regions or zones, such as `us-central1` or `europe-*`; rule `approved-regions`."""
     machines: tuple[Name, ...] | None = None
-    """Approved machine types, as `n2-standard-8` or `Standard_D*`; rule `approved-machines`."""
+    """Approved machine types, such as `n2-standard-8` or `Standard_D*`; rule `approved-machines`."""
     ephemeral_stacks: tuple[Name, ...] = ("pr", "pr-*")
-    """Names of stacks that need a lifetime, as `pr-*`; rule `lifetime`."""
+    """Names of stacks that need a lifetime, such as `pr-*`; rule `lifetime`."""
     lifetime_hours: Annotated[int, Field(strict=True, ge=1)] | None = None
-    """Longest lifetime, hours; rule `longest-lifetime`."""
+    """Maximum lifetime, hours; rule `longest-lifetime`."""
 
 
 class PolicyException(Declared):
@@ -54,16 +54,16 @@ class PolicyException(Declared):
     resource: Name
     """Name of the pool, the cluster or the resource, or its URN; `stack` for the whole stack."""
     reason: Annotated[str, Field(strict=True, min_length=1)]
-    """Reason, which reviews show."""
+    """Reason, displayed in reviews."""
     until: date | None = None
-    """Last day on which it holds: `"2027-01-31"`. Default: it does not expire."""
+    """Last day of validity: `"2027-01-31"`. Default: no expiry."""
 
 
 class Policy(Declared):
     """The object under `ebbtide:policy`."""
 
     levels: dict[str, Level] = Field(default={})
-    """Levels of rules, by id, in place of their defaults."""
+    """Levels of rules, by id, which replace the defaults."""
     limits: Limits = Field(default=Limits())
     """Limits of rules."""
     exceptions: tuple[PolicyException, ...] = ()
@@ -71,7 +71,7 @@ class Policy(Declared):
 
 
 class PolicyError(DeclarationError):
-    """A refused policy, with all its faults.
+    """An invalid policy, with all its faults.
 
     Attributes:
         source: the policy's position in a file; None if unknown.
@@ -81,14 +81,14 @@ class PolicyError(DeclarationError):
 
 
 def read_policy(written: object, rules: Collection[str]) -> Policy:
-    """Read a policy.
+    """Parse a policy.
 
     Args:
         written: the object under `ebbtide:policy`.
         rules: ids of the existing rules.
 
     Raises:
-        PolicyError: with every fault, when there is any.
+        PolicyError: the policy is invalid; it has every fault.
     """
     faults: list[Fault] = list(_unknown_rules(written, rules))
     try:
@@ -103,7 +103,7 @@ def read_policy(written: object, rules: Collection[str]) -> Policy:
 
 
 def _of_policy(fault: Fault) -> Fault:
-    """Reword a fault for the policy, since the words of shapes are the declaration's."""
+    """Reword a fault for the policy, since messages for shape faults are worded for the declaration."""
     return replace(
         fault,
         problem=fault.problem.replace("The declaration", "The policy"),
@@ -113,7 +113,7 @@ def _of_policy(fault: Fault) -> Fault:
 
 
 def _unknown_rules(written: object, rules: Collection[str]) -> Iterator[Fault]:
-    """Yield a fault for each id that no rule has, also in a policy with other faults."""
+    """Yield a fault for each unknown rule id, even in a policy with other faults."""
     fields = _mapping(written)
     levels, exceptions = fields.get("levels"), fields.get("exceptions")
     items = cast("list[object]", exceptions) if isinstance(exceptions, list) else []

@@ -13,7 +13,7 @@ _PATCH: Final = "Patch"
 def stack_schema() -> dict[str, Any]:
     """Return the schema of `Pulumi.<stack>.yaml`, with the names of machines and accelerators.
 
-    No field is required: fields may come from a base file, or from the program. Other configuration is not
+    No field is required: fields may come from a base file or from the program. Other configuration is not
     described.
     """
     declaration, policy = declaration_schema(), policy_schema()
@@ -23,7 +23,7 @@ def stack_schema() -> dict[str, Any]:
     policy.pop("$schema")
     machines = [name for cloud in CloudKind for name in machine_names(cloud)]
     accelerators = list(dict.fromkeys(name for cloud in CloudKind for name in accelerator_types(cloud)))
-    # A machine type without its shape is one of the catalog; newer ones are declared with theirs.
+    # A bare machine type must be in the catalog; newer types are declared with their resources.
     definitions["Pool"]["properties"]["machine"]["anyOf"][0]["enum"] = machines
     definitions["Accelerator"]["properties"]["type"]["enum"] = accelerators
     patches = {f"{name}{_PATCH}": _patch(definition) for name, definition in definitions.items()}
@@ -42,7 +42,7 @@ def stack_schema() -> dict[str, Any]:
 
 
 def _patch(schema: Any) -> Any:
-    """Return the schema of a change: every field may be omitted or null, and an item may be a deletion."""
+    """Return the schema of a change: every field may be omitted or null, and an item may mark a deletion."""
     if isinstance(schema, list):
         return [_patch(item) for item in cast("list[Any]", schema)]
     if not isinstance(schema, dict):

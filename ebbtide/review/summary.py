@@ -11,15 +11,15 @@ from ebbtide.preview.words import amount_words
 from ebbtide.review.report import DifferenceReport, FindingReport, Review
 
 ACTIONS: Final = ("replace", "delete", "create", "update")
-"""Actions of changes, the riskiest first."""
+"""Actions of changes, the most disruptive first."""
 
 _CENT: Final = 0.005
 
 _SHORT: Final = 80
-"""Characters of a value that is shown as a whole."""
+"""Maximum length of a value that is shown whole."""
 
 _COMPARED: Final = 2000
-"""Lines of a value that are compared one by one; more take seconds."""
+"""Maximum number of lines of a value for a line-by-line diff; more take seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +28,10 @@ class QuotaRow:
 
     Attributes:
         region: the region, or `global`.
-        name: the cloud's name of the quota.
+        name: name in the cloud.
         amount: the need; 0 if the stack no longer needs it.
         before: the earlier need; None without an earlier version.
-        pools: the pools that count against it.
+        pools: pools that count towards it.
     """
 
     region: str
@@ -58,7 +58,7 @@ def change_of(before: AmountReport, after: AmountReport) -> str:
 
 
 def price_dates(cost: CostReport) -> str:
-    """Return the dates of prices, as `list prices of 2025-03 to 2026-09`."""
+    """Format the dates of prices: `list prices of 2025-03 to 2026-09`."""
     if not cost.prices_from:
         return "no known price"
     if cost.prices_from == cost.prices_to:
@@ -72,7 +72,7 @@ def without_price(cost: CostReport) -> tuple[str, ...]:
 
 
 def never_zero(preview: Preview) -> list[str]:
-    """Return the work pools that keep nodes without work, as `cpu (2)`."""
+    """Return the work pools with a minimum above zero, as `cpu (2)`."""
     return [
         f"{pool.name} ({minimum})"
         for pool in preview.pools
@@ -120,9 +120,9 @@ def places(preview: Preview) -> str:
 
 
 def changed_lines(old: Any, new: Any) -> tuple[list[str], list[str]]:
-    """Return the lines of a field that go, and those that come; short values are one line.
+    """Return the removed and the added lines of a field; short values are one line.
 
-    A document of JSON, as in a ConfigMap, has a line for each of its values.
+    A JSON document, for example in a ConfigMap, has a line for each of its values.
     """
     before, after = _value_lines(old), _value_lines(new)
     while before and after and before[0] == after[0]:

@@ -8,12 +8,12 @@ from ebbtide.preview.report import PoolReport
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A way for work into node pools.
+    """An entry of work into node pools.
 
     Attributes:
-        label: a LocalQueue, as `namespace/name`, or the pods that the pools admit.
-        is_queue: true for a LocalQueue.
-        pools: indexes of the pools, in the order of preference.
+        label: a LocalQueue, as `namespace/name`, or the admitted pods.
+        is_queue: True for a LocalQueue.
+        pools: indexes of the pools, in order of preference.
     """
 
     label: str

@@ -14,7 +14,7 @@ EXCEPTIONS: Final = Rule(
     level=Level.ADVISORY,
     reason="An exception that outlives its cause excuses the next violation unseen.",
     source="the policy's own list",
-    check=lambda _: (),  # `check` of policy.py yields its violations: they follow from all other rules
+    check=lambda _: (),  # its violations depend on all other rules; `check` of policy.py yields them
 )
 
 RULES: Final = (

@@ -1,4 +1,4 @@
-"""Rules from the table of benchmark items, one for each that a recorded property decides."""
+"""Rules from the table of benchmark items, one for each item that a recorded property decides."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -13,7 +13,7 @@ from ebbtide.review.rules.rule import Reviewed, Rule, Violation
 from ebbtide.review.settings import Level
 
 _COVERED: Final = {"CIS GKE Benchmark 1.9.0": {"5.6.3", "5.6.5"}, "CIS AKS Benchmark 1.8.0": {"5.4.3"}}
-"""Items that the rules in protection.py check, each on more fields than the benchmark's one."""
+"""Items covered by rules in protection.py, which check more fields than the benchmark."""
 
 _JOB: Final = "Job"
 """Jobs are created by `ebbtide job`, not by a stack."""

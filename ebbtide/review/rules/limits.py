@@ -1,4 +1,4 @@
-"""Rules that compare with limits of the policy: cost, regions, machine types, lifetime."""
+"""Rules for limits of the policy: cost, regions, machine types, lifetime."""
 
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
@@ -13,7 +13,7 @@ from ebbtide.review.rules.rule import WHOLE, Reviewed, Rule, Violation, of_clust
 from ebbtide.review.settings import Level
 
 LONGEST_LIFETIME: Final = "longest-lifetime"
-"""Id of the rule that limits lifetimes."""
+"""Id of the rule for the maximum lifetime."""
 _SET: Final = "Mandatory, since it checks nothing until its limit is set."
 
 

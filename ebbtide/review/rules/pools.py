@@ -1,4 +1,4 @@
-"""Rules on node pools: taints, scaling to zero, spot machines."""
+"""Rules for node pools: taints, scaling to zero, spot machines."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -15,7 +15,7 @@ from ebbtide.review.settings import Level
 _PREEMPTED: Final = frozenset({"spot", "preemptible"})
 _STATEFUL_SET: Final = "kubernetes:apps/v1:StatefulSet"
 _POOL_LABELS: Final = ("cloud.google.com/gke-nodepool", "kubernetes.azure.com/agentpool", "agentpool")
-"""Labels with the pool's name, which the clouds add."""
+"""Labels with the pool's name that the clouds add."""
 
 
 def _hard_taints(pool: PoolFacts) -> tuple[TaintFacts, ...]:
@@ -23,7 +23,7 @@ def _hard_taints(pool: PoolFacts) -> tuple[TaintFacts, ...]:
 
 
 def _work_pools_tainted(stack: Reviewed) -> Iterator[Violation]:
-    """On GKE, an untainted pool with a node reads as a system pool; only the first is one."""
+    """On GKE, an untainted pool with a node is recorded as a system pool; only the first is one."""
     clusters: set[str] = set()
     for pool in stack.pools:
         if _hard_taints(pool):
@@ -73,7 +73,7 @@ _ON_DEMAND: Final = "Run it on an on-demand pool."
 
 
 def _is_stateful(resource: Resource) -> bool:
-    """Check for a StatefulSet, or a Deployment that mounts a claim; a Job's files are checkpoints."""
+    """Check for a StatefulSet, or a Deployment that mounts a claim; files of a Job are checkpoints."""
     if resource.type == _STATEFUL_SET:
         return True
     spec = pod_spec(resource) if resource.type == "kubernetes:apps/v1:Deployment" else None
@@ -81,7 +81,7 @@ def _is_stateful(resource: Resource) -> bool:
 
 
 def _is_schedulable(spec: Inputs, pool: PoolFacts) -> bool:
-    """Check tolerations and node selector of a pod; labels that the cloud adds are unknown, and match."""
+    """Check tolerations and node selector of a pod; labels that the cloud adds are assumed to match."""
     labels = {**pool.labels, **dict.fromkeys(_POOL_LABELS, pool.name)}
     selector = spec.labels("nodeSelector")
     if any(labels.get(key, value) != value for key, value in selector.items()):
@@ -93,7 +93,7 @@ def _is_schedulable(spec: Inputs, pool: PoolFacts) -> bool:
 
 
 def _tolerates(toleration: Inputs, taint: TaintFacts) -> bool:
-    """Compare as Kubernetes does (kubernetes.io, taint-and-toleration)."""
+    """Match a toleration as Kubernetes does (kubernetes.io, taint-and-toleration)."""
     if toleration.text("effect") not in ("", taint.effect):
         return False
     key = toleration.text("key")

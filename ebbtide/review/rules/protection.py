@@ -1,4 +1,4 @@
-"""Rules on protection: deletion, public addresses, the control plane's address."""
+"""Rules for protection: deletion, public addresses, the control plane's address."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -16,7 +16,7 @@ _NODE_NETWORK: Final = "networkConfig.enablePrivateNodes"
 
 
 def is_ephemeral(cluster: Resource) -> bool:
-    """Check that a cluster has a lifetime."""
+    """Return whether a cluster has a lifetime."""
     inputs = Inputs(cluster.inputs)
     return LABEL in {**inputs.labels("resourceLabels"), **inputs.labels("tags")}
 
@@ -26,7 +26,7 @@ def _permanent_protected(stack: Reviewed) -> Iterator[Violation]:
         resource = stack.recording[cluster.urn]
         if is_ephemeral(resource) or resource.protect:
             continue
-        # The provider's own guard is on unless it is switched off (pulumi-gcp 10.2, Cluster).
+        # The provider's own deletion protection is on by default (pulumi-gcp 10.2, Cluster).
         if cluster.cloud is CloudKind.GKE and not Inputs(resource.inputs).is_false("deletionProtection"):
             continue
         message = "It has no lifetime, and nothing prevents its deletion. Protect it, or declare a lifetime."
@@ -69,7 +69,7 @@ def _control_plane(stack: Reviewed) -> Iterator[Violation]:
 
 
 def _gke_networks(inputs: Inputs) -> tuple[str, ...] | None:
-    """Return the networks that reach the control plane's address; None if it has no public address."""
+    """Return the networks that can reach the control plane's address; None if it has no public address."""
     if inputs.is_false("controlPlaneEndpointsConfig.ipEndpointsConfig.enabled"):
         return None
     if inputs.flag("privateClusterConfig.enablePrivateEndpoint"):
@@ -79,7 +79,7 @@ def _gke_networks(inputs: Inputs) -> tuple[str, ...] | None:
 
 
 def _aks_networks(inputs: Inputs) -> tuple[str, ...] | None:
-    """Return the networks that reach the control plane's address; None if it has no public address."""
+    """Return the networks that can reach the control plane's address; None if it has no public address."""
     profile = "apiServerAccessProfile"
     return (
         None

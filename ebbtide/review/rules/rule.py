@@ -1,4 +1,4 @@
-"""Policy rules, and what they check."""
+"""Policy rules, and the stack that they check."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -21,8 +21,8 @@ class Subject:
 
     Attributes:
         kind: `pool`, `cluster` or `stack`; empty for any other resource.
-        name: its name in the cloud or cluster, or else its logical name.
-        urn: its resource; empty for the stack.
+        name: name in the cloud or cluster, or else the logical name.
+        urn: URN of the resource; empty for the stack.
     """
 
     kind: str
@@ -34,7 +34,7 @@ class Subject:
 
     @property
     def names(self) -> frozenset[str]:
-        """The names by which an exception may refer to it."""
+        """Names that an exception may use for it."""
         return frozenset(filter(None, (self.name, str(self), self.urn, urn_name(self.urn))))
 
 
@@ -46,9 +46,9 @@ class Violation:
     """One violation of a rule.
 
     Attributes:
-        subject: its object.
-        message: the violation, and what to write instead.
-        is_undecided: true if a fact is missing, so that it is advisory at any level.
+        subject: the violating object.
+        message: violation with a suggested fix.
+        is_undecided: True if a fact is missing, which makes the violation advisory at any level.
     """
 
     subject: Subject
@@ -80,13 +80,13 @@ class Reviewed:
         return frozenset(item.cloud for item in (*self.clusters, *self.pools))
 
     def subject(self, resource: Resource) -> Subject:
-        """Return a resource as a subject: a pool or a cluster by its name in the cloud."""
+        """Return a resource as a subject, with a pool's or a cluster's name in the cloud."""
         pools = {pool.urn: of_pool(pool) for pool in self.pools if not pool.inline}
         clusters = {cluster.urn: of_cluster(cluster) for cluster in self.clusters}
         return {**pools, **clusters}.get(resource.urn) or Subject("", resource.name, resource.urn)
 
     def created(self, type_: str) -> Iterator[Resource]:
-        """Yield the resources of a type, without existing ones."""
+        """Yield the created resources of a type."""
         return (resource for resource in self.recording.of_type(type_) if not resource.read)
 
 
@@ -95,10 +95,10 @@ class Rule:
     """A policy rule.
 
     Attributes:
-        id: its id in configuration.
-        title: the requirement.
-        level: the default level.
-        reason: its purpose, and the reason of the default level.
+        id: id in configuration.
+        title: requirement.
+        level: default level.
+        reason: purpose, and reason for the default level.
         source: documentation or benchmark, with version or date.
         check: yields the violations.
     """

@@ -1,4 +1,4 @@
-"""Rules on floating versions of images, charts and kustomizations."""
+"""Rules for floating versions of images, charts and kustomizations."""
 
 import re
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ _CONTAINERS: Final = ("initContainers", "containers", "ephemeralContainers")
 
 
 def _shown(resource: Resource, text: str) -> str:
-    """Return a text of a resource's inputs for display; `[secret]` if it is nowhere in plain text."""
+    """Format a text of a resource's inputs; `[secret]` if it does not occur in plain text."""
     return text if any(leaf == text for _, leaf in leaves(dict(resource.inputs))) else SECRET_TEXT
 
 
@@ -46,9 +46,10 @@ def _images(stack: Reviewed) -> Iterator[Violation]:
 
 
 def _is_floating_chart(inputs: Inputs) -> bool:
-    """Check a chart's version; a chart in a directory or an archive has its own, and ranges float.
+    """Return whether a chart's version floats. Version ranges float; a chart in a directory or an archive is
+    fixed.
 
-    The engine has no inputs of a chart whose provider creates its objects.
+    The engine has no inputs for a chart whose provider creates its objects.
     """
     chart, version = inputs.text("chart"), inputs.text("version")
     if not chart or chart.startswith((".", "/")) or chart.endswith(".tgz") or "@sha256:" in chart:
