@@ -1,4 +1,4 @@
-"""The pages that are generated, so that they cannot differ from what they describe: `make docs`."""
+"""Generator of the pages that are derived from the code: `make docs`."""
 
 import json
 import os
@@ -118,12 +118,12 @@ Schema = dict[str, Any]
 
 
 def declaration() -> str:
-    """Return the declaration's page, field by field, from its JSON Schema."""
+    """Return the page of the declaration, field by field, from its JSON Schema."""
     return _described("Cluster", declaration_schema(), "The declaration", _DECLARATION)
 
 
 def errors() -> str:
-    """Return the page of the document of errors, field by field, and the ids of rules."""
+    """Return the page of the errors document, field by field, with the ids of rules."""
     page = _described("Report", report_schema(), "Errors", _ERRORS)
     others = [(f"`{rule}`", meaning) for rule, meaning in OTHER_RULES.items()]
     named = [(f"`{rule.id}`", rule.name) for rule in RULES if rule.severity is Severity.REFUSED]
@@ -134,14 +134,14 @@ def errors() -> str:
 
 
 def scenarios() -> str:
-    """Return the page of scenarios: the library, and how one is written."""
+    """Return the page of scenarios: the library, and their syntax."""
     ours = [(f"`{name}`", read(path).title) for name, path in built_in().items()]
     first = f"{_SCENARIOS}\n\n{_table(('scenario', 'what it shows'), ours)}"
     return _described("Scenario", Scenario.model_json_schema(by_alias=True), "Scenarios", first)
 
 
 def _described(first: str, schema: Schema, title: str, words: str) -> str:
-    """Return a page on a type and all types that its fields refer to."""
+    """Return a page for a type and all types that its fields refer to."""
     types: dict[str, Schema] = {first: schema, **schema["$defs"]}
     parts = [NOTE, f"# {title}", words]
     for name in _reached(first, types):
@@ -151,9 +151,9 @@ def _described(first: str, schema: Schema, title: str, words: str) -> str:
 
 
 def _reached(name: str, types: dict[str, Schema]) -> list[str]:
-    """Return a type and those that its fields refer to, each once, in reading order."""
+    """Return a type and the types that its fields refer to, without duplicates, in reading order."""
     names = [name]
-    for at in names:  # grows while it is read
+    for at in names:  # grows during the iteration
         names += [reference for reference in dict.fromkeys(_references(types[at])) if reference not in names]
     return names
 
@@ -183,7 +183,7 @@ def _fields(schema: Schema, types: dict[str, Schema]) -> list[str]:
 
 
 def _value(field: Schema, types: dict[str, Schema]) -> str:
-    """Return the values of a field, in words."""
+    """Describe the values of a field."""
     match field:
         case {"$ref": str(reference)}:
             name = reference.rpartition("/")[2]
@@ -228,7 +228,7 @@ def _default(name: str, field: Schema, required: list[str]) -> str:
 
 
 def _meaning(field: Schema, types: dict[str, Schema]) -> str:
-    """Return a field's description, its own or that of its type."""
+    """Return a field's description, or else that of its type."""
     if "description" in field:
         return _flat(field["description"])
     if "const" in field:
@@ -238,7 +238,7 @@ def _meaning(field: Schema, types: dict[str, Schema]) -> str:
 
 
 def rules() -> str:
-    """Return the page of rules of a declaration, each with its source."""
+    """Return the page of the declaration's rules, each with its source."""
     parts = [NOTE, "# The rules", _RULES]
     for cloud, title in [(None, "Both clouds"), (CloudKind.GKE, "GKE"), (CloudKind.AKS, "AKS")]:
         rows = [(rule.name, rule.severity.value, rule.source) for rule in RULES if rule.cloud is cloud]
@@ -248,7 +248,7 @@ def rules() -> str:
 
 
 def policy() -> str:
-    """Return the page on policy: configuration and rules."""
+    """Return the page of the policy: configuration and rules."""
     page = _described("Policy", Policy.model_json_schema(by_alias=True), "Policy", _POLICY)
     rows = [
         (f"`{rule.id}`", rule.title, rule.level.value, rule.reason, rule.source)
@@ -268,7 +268,7 @@ def policy() -> str:
 
 
 def security() -> str:
-    """Return the page of benchmarks, each item with its evidence."""
+    """Return the page of the benchmarks, each item with its evidence."""
     parts = [NOTE, "# Security", _SECURITY]
     for name, items in BENCHMARKS.items():
         rows = [(item.number, item.subject, _state(item), _decided(item), item.note) for item in items]
@@ -292,7 +292,7 @@ def _named(decides: RequiredProperty) -> str:
 
 
 def readme() -> str:
-    """Return the README, with the preview of the dev stack."""
+    """Return the README with the preview of the dev stack."""
     before, start, rest = (ROOT / "README.md").read_text(encoding="utf-8").partition("<!-- preview -->\n")
     _, end, after = rest.partition("<!-- end of preview -->\n")
     command = [sys.executable, "-m", "ebbtide", "preview", "dev"]

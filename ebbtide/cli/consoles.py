@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def write(text: str, out: Path | None) -> None:
-    """Write a document to a file, or to standard output without one."""
+    """Write a document to a file, or by default to standard output."""
     if out is None:
         typer.echo(text, nl=False)
     else:
@@ -21,11 +21,11 @@ def write(text: str, out: Path | None) -> None:
 def console(stream: IO[str], *, plain: bool = False) -> "Console":
     """Wrap a stream in a console: coloured and as wide as a terminal, plain otherwise.
 
-    Pipes and files have no width of their own; COLUMNS applies, or else a common terminal width.
+    Pipes and files have no width: COLUMNS applies, or else a common terminal width.
 
     Args:
         stream: the output stream.
-        plain: true for a file: never coloured, whatever the environment requests.
+        plain: True for a file: never coloured, regardless of the environment.
     """
     from rich.console import Console  # noqa: PLC0415
 

@@ -54,7 +54,7 @@ def destroy(
 
 @dataclass(frozen=True, slots=True)
 class _Choices:
-    """The options of a destroy."""
+    """Options of a destroy."""
 
     yes: bool
     confirm_name: str | None
@@ -63,11 +63,11 @@ class _Choices:
 
     @property
     def is_interactive(self) -> bool:
-        """True if the user can be asked."""
+        """True if the user can be prompted."""
         return sys.stdin.isatty() and not self.yes
 
     def flags(self) -> list[str]:
-        """Return the options but --yes, as written."""
+        """Return the options except --yes, as written."""
         return [
             *(["--confirm-name", self.confirm_name] if self.confirm_name else []),
             *(["--keep-volumes"] if self.keep_volumes else []),
@@ -75,13 +75,13 @@ class _Choices:
         ]
 
     def name(self, question: str) -> str | None:
-        """Return the given name, else the one that the user types; None without a terminal."""
+        """Return the given name, or prompt for it; None without a terminal."""
         if self.confirm_name is not None or not self.is_interactive:
             return self.confirm_name
         return typer.prompt(question)
 
     def orphans(self, question: str, lines: "Iterable[str]") -> bool:
-        """Return whether to delete what is left in the cloud."""
+        """Return whether to delete leftovers in the cloud."""
         if self.delete_orphans or not self.is_interactive:
             return self.delete_orphans
         for line in lines:

@@ -1,4 +1,4 @@
-"""The command line. Dependencies of commands are imported on execution, so that `--help` answers at once.
+"""The command line. Dependencies of commands are imported on execution, so that `--help` is fast.
 
 Exit status: 0 success; 1 success with a negative result; 2 wrong declaration or call; 3 a bug in Ebbtide.
 Errors go to standard error as sentences.
@@ -80,7 +80,7 @@ def _reporting(command: Callable[_P, None]) -> Callable[_P, None]:
         try:
             with warnings.catch_warnings():
                 if not sys.warnoptions:
-                    # Pulumi's providers warn of their own deprecations, and again as messages.
+                    # Pulumi's providers warn about their own deprecations, which are also messages.
                     warnings.simplefilter("ignore")
                 command(*args, **kwargs)
         except typer.Exit:
@@ -104,7 +104,7 @@ def _reporting(command: Callable[_P, None]) -> Callable[_P, None]:
 
 
 def _source(options: Mapping[str, Any]) -> "Source | None":
-    """Return the stack's file of a command, for positions of errors."""
+    """Return the stack's file of a command, for the positions of errors."""
     if "config_file" not in options:
         return None
     from ebbtide.preview.stack_config import StackFileError  # noqa: PLC0415
@@ -197,8 +197,8 @@ _GC_THRESHOLD = 500_000
 
 def main() -> None:
     """Run the command line."""
-    # Importing a provider makes a million objects that stay: at Python's own threshold, looking for garbage
-    # among them took a quarter of a preview's time, and once more at the end a third.
+    # Importing a provider creates a million permanent objects. With Python's default threshold, garbage
+    # collection took a quarter of a preview's time, and a third at exit.
     gc.set_threshold(_GC_THRESHOLD, *gc.get_threshold()[1:])
     try:
         app()

@@ -4,13 +4,13 @@ from enum import IntEnum
 
 
 class ExitStatus(IntEnum):
-    """Exit statuses, besides 0."""
+    """Exit statuses other than 0."""
 
     FOUND = 1
-    """The command ended and found something, as its help says: a refused stack, work that runs, leftovers."""
+    """The command ended with a negative result, as in its help: a rejected stack, running work, leftovers."""
     WRONG = 2
     """Wrong input, or no access: nothing was changed."""
     BROKEN = 3
-    """A defect of Ebbtide."""
+    """A bug in Ebbtide."""
     INTERRUPTED = 130
-    """Ctrl-C: that of a shell, 128 and the signal's number."""
+    """Ctrl-C: 128 plus the signal's number, as in a shell."""

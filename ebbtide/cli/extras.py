@@ -1,4 +1,4 @@
-"""The wheel's extras, and those that a command needs when a module is missing."""
+"""The wheel's extras, and advice to install those that a command needs."""
 
 import contextlib
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,7 @@ MODULES: Final[Mapping[str, tuple[str, ...]]] = {
     "clouds": ("azure.identity", "azure.mgmt.compute", "google.auth", "requests"),
     "rehearse": ("ebbtide_rehearsal",),
 }
-"""The modules of each extra, as pyproject.toml lists their distributions."""
+"""Modules of each extra, as in pyproject.toml."""
 
 OF_COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
     "destroy": ("gke", "cluster"),
@@ -31,7 +31,7 @@ OF_COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
     "status": ("gke", "cluster"),
     "wake": ("gke", "cluster", "clouds"),
 }
-"""The extras of each command; aks does as well as gke."""
+"""Extras of each command; aks is an alternative to gke."""
 
 _CLOUDS: Final = ("gke", "aks")
 _LOGIN: Final = " Then log in with `gcloud auth application-default login` or `az login`."
@@ -42,7 +42,7 @@ def advice(error: BaseException, command: str) -> str | None:
 
     Args:
         error: the command's error; the missing module may be among its causes.
-        command: its name.
+        command: name of the command.
     """
     for name in _missing_modules(error):
         owners = [
@@ -69,18 +69,18 @@ def _missing_modules(error: BaseException | None) -> Iterator[str]:
     while error is not None and id(error) not in visited:
         visited.add(id(error))
         if isinstance(error, ModuleNotFoundError) and error.name:
-            # Pulumi brings google.protobuf, which is missing with it.
+            # google.protobuf is a dependency of Pulumi, and missing without it.
             yield "pulumi" if error.name.startswith("google") and not _exists("pulumi") else error.name
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 
 def _within(name: str, module: str) -> bool:
-    """Check if a missing module is a module of an extra, a submodule or a parent package."""
+    """Return whether a missing module is a module of an extra, a submodule or a parent package."""
     return f"{name}.".startswith(f"{module}.") or f"{module}.".startswith(f"{name}.")
 
 
 def _is_missing(extra: str) -> bool:
-    """Check that a module of an extra is missing; of a cloud's extra, that the other cloud's is no better."""
+    """Return whether a module of an extra is missing; for a cloud's extra, also of the other cloud's."""
     return all(not all(map(_exists, MODULES[name])) for name in (_CLOUDS if extra in _CLOUDS else (extra,)))
 
 

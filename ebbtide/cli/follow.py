@@ -78,8 +78,8 @@ def submit(manifest: dict[str, Any], *dependents: dict[str, Any], profile: "Prof
         context: the kubeconfig's context; empty for the current one.
 
     Raises:
-        ClusterError: the cluster refuses the Job or is unreachable.
-        KubeconfigError: no usable kubeconfig.
+        ClusterError: the cluster rejects the Job or is unreachable.
+        KubeconfigError: there is no usable kubeconfig.
         MissingClientError: the Kubernetes client is not installed.
     """
     from ebbtide.kubernetes_api import Api  # noqa: PLC0415

@@ -9,10 +9,10 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 @contextmanager
 def narration(console: Console) -> Generator[Callable[[str], None]]:
-    """Return a callback for a Job's state.
+    """Return a callback for changes of a Job's state.
 
     Args:
-        console: the output; a terminal gets a live line, anything else a line per change.
+        console: the output, with a live line on a terminal, else a line per change.
     """
     if not console.is_terminal:
         yield _Changes(console)

@@ -32,9 +32,9 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "reap": "reap --yes",
     "destroy": "destroy dev",
 }
-"""By command, its arguments; pools and namespaces are those of the repository's stack dev."""
+"""Arguments by command; pools and namespaces are those of the repository's stack dev."""
 
 
 def epilog(command: str) -> str:
-    """Return the last paragraph of a command's help: its example, with the lines as they are."""
+    """Return the last paragraph of a command's help: its example, with line breaks kept."""
     return f"\b\nExample:\n  {command_line()} {EXAMPLES[command]}"

@@ -65,7 +65,7 @@ def _clouds(gpu: str, cloud: CloudKind | None, region: str) -> "list[CloudKind]"
     """Return the clouds to search.
 
     Raises:
-        MachineSearchError: none of them has the region or the accelerator.
+        MachineSearchError: no cloud has the region or the accelerator.
     """
     from ebbtide.catalog import Locations, short_for  # noqa: PLC0415
     from ebbtide.catalog.machine_offers import accelerator_types  # noqa: PLC0415
@@ -131,7 +131,7 @@ def _dollars(price: float | None) -> str:
 
 
 def _where(locations: tuple[str, ...]) -> str:
-    """Return the zones of one region, else the number of regions; empty without a table of them."""
+    """Return the zones if they are in one region, else the number of regions; empty if unknown."""
     from ebbtide.catalog.clouds import region_of  # noqa: PLC0415
 
     regions = {region_of(location) for location in locations}

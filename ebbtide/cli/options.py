@@ -46,7 +46,7 @@ BackendStack = Annotated[
         show_default=False,
     ),
 ]
-"""A stack in the backend, which may have organizations."""
+"""A stack in the backend, optionally with an organization."""
 ConfigFile = Annotated[
     Path | None,
     typer.Option(
@@ -60,7 +60,7 @@ Cwd = Annotated[Path, typer.Option(help="Directory of the project, or one below 
 
 
 def stack_name(stack: str | None, config_file: Path | None) -> str:
-    """Return the given name, else the one in the file's name, else dev."""
+    """Return the given name, by default the one in the file's name, or else dev."""
     from ebbtide.preview.stack_files import stack_named_by  # noqa: PLC0415
 
     return stack or (stack_named_by(config_file) if config_file else None) or _DEFAULT
@@ -70,7 +70,7 @@ def stack_files(stack: str | None, config_file: Path | None, cwd: Path) -> "Stac
     """Read the project's files for the selected stack.
 
     Raises:
-        StackFileError: when a file is missing, broken or of the wrong shape.
+        StackFileError: a file is missing, malformed or has the wrong structure.
     """
     from ebbtide.preview.stack_files import read_stack  # noqa: PLC0415
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class PriceSelectionError(EbbtideError):
-    """A selection of prices that contradicts itself, or of an unknown region."""
+    """A contradictory selection of prices, or an unknown region."""
 
     rule = "price-selection"
 
@@ -71,7 +71,7 @@ def prices_refresh(
 
 
 def _advice(out: Path, files: "StackFiles | None") -> str:
-    """Return how to use the written file; empty if the stack's file names it."""
+    """Return advice on how to use the written file; empty if the stack's file already names it."""
     if files is None:
         return f"To use it, write `ebbtide:prices: {out.name}` under `config:` of a stack's file beside it."
     root, written = files.root.resolve(), out.resolve()
@@ -82,7 +82,7 @@ def _advice(out: Path, files: "StackFiles | None") -> str:
 
 
 def _stack_keys(files: "StackFiles") -> "set[PriceKey]":
-    """Return the prices that a stack's cost consists of."""
+    """Return the keys of the prices in a stack's cost."""
     from ebbtide.catalog.prices import price_lookups  # noqa: PLC0415
     from ebbtide.preview.record_stack import record_stack  # noqa: PLC0415 - loads Pulumi
     from ebbtide.reading import read_clusters, read_pools  # noqa: PLC0415
@@ -97,7 +97,7 @@ def _stack_keys(files: "StackFiles") -> "set[PriceKey]":
 
 
 def _table_keys(cloud: CloudKind | None, regions: list[str]) -> "set[PriceKey]":
-    """Return the prices of the table in regions, by default in all of a cloud's."""
+    """Return the keys of the table's prices in regions, by default all regions of a cloud."""
     from ebbtide.catalog import Locations  # noqa: PLC0415
     from ebbtide.catalog.prices import regional_items, regions_with_prices  # noqa: PLC0415
     from ebbtide.model.faults import did_you_mean  # noqa: PLC0415
@@ -118,7 +118,7 @@ def _table_keys(cloud: CloudKind | None, regions: list[str]) -> "set[PriceKey]":
 
 
 def _show(refreshed: "Iterable[Refreshed]") -> None:
-    """Print the prices by cloud and region: old and new ones, and those that stay."""
+    """Print the prices by cloud and region: old, new and unchanged ones."""
     from itertools import groupby  # noqa: PLC0415
 
     output = console(sys.stderr)
@@ -146,7 +146,7 @@ def _show(refreshed: "Iterable[Refreshed]") -> None:
 
 
 def _table(*headings: str, rows: "Iterable[tuple[str, ...]]") -> "Table":
-    """Return a table of items, with numbers to the right."""
+    """Return a table of items, with right-aligned numbers."""
     from rich.table import Table  # noqa: PLC0415
 
     table = Table(box=None, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))

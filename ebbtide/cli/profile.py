@@ -40,7 +40,7 @@ def profile(
 
 
 def _is_own_program(files: "StackFiles") -> bool:
-    """Return whether the program is this repository's, which deploys what the stack's file declares alone."""
+    """Return whether the program is this repository's, which deploys the stack file's declaration only."""
     return files.program.resolve() == _REPOSITORY
 
 
@@ -73,10 +73,10 @@ def _exported(files: "StackFiles") -> "Profile":
 
 
 def _recorded(files: "StackFiles") -> "Profile":
-    """Run the program, and return the profile that it exports.
+    """Run the program, and return the exported profile.
 
     Raises:
-        ProfileError: it exports none, or one that depends on a cloud's answer.
+        ProfileError: it exports no profile, or one that depends on a cloud's answer.
     """
     from ebbtide.placement.errors import ProfileError  # noqa: PLC0415
     from ebbtide.placement.profile import Profile  # noqa: PLC0415

@@ -67,7 +67,8 @@ def quota_checks(files: "StackFiles", recording: "Recording") -> "Checks":
     """Compare a recorded stack's quotas with the limits of its project or subscription.
 
     Raises:
-        EbbtideError: the project or subscription is unknown, or the cloud refuses or does not answer.
+        EbbtideError: the project or subscription is unknown, or the cloud rejects the request or does not
+            answer.
     """
     from ebbtide.reading import read_accounts, read_pools  # noqa: PLC0415
     from ebbtide.review.quotas import quotas  # noqa: PLC0415
@@ -81,7 +82,7 @@ def quota_checks(files: "StackFiles", recording: "Recording") -> "Checks":
 
 
 def show_checks(files: "StackFiles", checks: "Checks") -> None:
-    """Print the table of each project or subscription, and what to request."""
+    """Print the table of each project or subscription, and the limits to request."""
     for (cloud, account), own in checks.items():
         _show(cloud, account, own)
     if not checks:
@@ -134,7 +135,7 @@ def _row(account: str, check: "QuotaCheck") -> dict[str, object]:
 
 
 def _show(cloud: "CloudKind", account: str, checks: "Sequence[QuotaCheck]") -> None:
-    """Print the table of a project or subscription, and what to request."""
+    """Print the table of a project or subscription, and the limits to request."""
     from rich.table import Table  # noqa: PLC0415
 
     from ebbtide.catalog import CLOUD_SPECS  # noqa: PLC0415

@@ -111,7 +111,7 @@ def _again(
 
 
 def _show(report: "Reaping", now: "datetime") -> None:
-    """Print tables of what has expired, and the reasons for which some remain."""
+    """Print tables of what has expired, and reasons why some remain."""
     output = console(sys.stdout)
     if report.stacks:
         output.print(_table(report, now))

@@ -1,4 +1,4 @@
-"""The command that rehearses a stack on this machine. What it needs is imported when it runs."""
+"""The `rehearse` command. Its dependencies are imported on execution."""
 
 import sys
 from enum import StrEnum
@@ -89,7 +89,7 @@ def rehearse(  # noqa: PLR0913 - one parameter an option
         for name, path in built_in().items():
             typer.echo(f"{name:<24} {read(path).title}")
         return
-    # Progress goes aside where the report itself goes to standard output or a file.
+    # Progress goes to standard error if the report goes to standard output or a file.
     aside = format_ is not RehearsalFormat.TEXT or out is not None
     screen = console(sys.stderr if aside else sys.stdout)
     from ebbtide_rehearsal import rehearse as rehearsing  # noqa: PLC0415

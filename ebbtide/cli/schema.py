@@ -33,7 +33,7 @@ _SCHEMAS: Final = {
     SchemaOf.REAP: ("ebbtide.operations.reap", "reap_schema"),
     SchemaOf.ERRORS: ("ebbtide.project.diagnostics", "report_schema"),
 }
-"""Module and function of each."""
+"""Module and function of each schema."""
 
 
 def schema(

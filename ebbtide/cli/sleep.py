@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class SleepOptionsError(EbbtideError):
-    """Options that exclude each other."""
+    """Mutually exclusive options."""
 
     rule = "sleep-options"
 
@@ -84,7 +84,7 @@ def _opened(stack: str | None, config_file: Path | None, cwd: Path) -> "Sleeper"
 def _resumable(
     command: str, stack: str, options: list[str], config_file: Path | None, cwd: Path
 ) -> Generator[None]:
-    """Turn Ctrl-C into the command that continues."""
+    """Print the command to continue with on Ctrl-C."""
     try:
         yield
     except KeyboardInterrupt:

@@ -14,7 +14,7 @@ from ebbtide.operations.messages import time
 from ebbtide.operations.status_report import PoolStatus, QueueStatus, Status, WaitingWork, WorkStatus
 
 _SHOWN: Final = 10
-"""Rows of work, and waiting work of a queue."""
+"""Maximum number of rows for work, and for the waiting work of a queue."""
 
 
 def tables(status: Status) -> RenderableType:

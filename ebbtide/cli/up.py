@@ -84,7 +84,7 @@ def _updated(stack: str | None, config_file: Path | None, cwd: Path, *, yes: boo
 
 
 def _within_quotas(files: "StackFiles", recording: "Recording", console: "Console") -> bool:
-    """Compare the stack's quotas with the cloud's limits; a cloud that does not answer forbids nothing."""
+    """Compare the stack's quotas with the cloud's limits; a cloud that does not answer allows the update."""
     from ebbtide.cli.quota import quota_checks, show_checks  # noqa: PLC0415
     from ebbtide.errors import EbbtideError  # noqa: PLC0415
 

@@ -134,11 +134,11 @@ def _shared(  # noqa: PLR0913 - one parameter an option
     submit: Submit = False,
     context: Context = "",
 ) -> None:
-    """Options of every command that makes a Job; task options have the names of the task's fields."""
+    """Options of every command that creates a Job; task options have the names of the task's fields."""
 
 
 def _with_shared_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Replace a command's `**options` by the options of `_shared`, for Typer."""
+    """Replace a command's `**options` with the options of `_shared`, for Typer."""
     own = [item for item in signature(command).parameters.values() if item.kind is not Parameter.VAR_KEYWORD]
     parameters = [*own, *signature(_shared).parameters.values()]
     command.__signature__ = Signature(parameters)  # pyright: ignore[reportFunctionMemberAccess]  # PEP 362's
@@ -230,11 +230,11 @@ COMMANDS: Final[tuple[Callable[..., None], ...]] = (job, sweep, logs, follow_com
 
 _NOT_FIELDS: Final = {"profile", "submit", "context"}
 _PAIRS: Final = {"env": "env", "secret_env": "secret-env", "secret_volumes": "secret-volume"}
-"""Fields that are mappings, and their options."""
+"""Fields that are mappings, with their options."""
 
 
 def _fields(name: str, command: list[str] | None, options: dict[str, Any]) -> "TaskFields":
-    """Return the options that are a task's fields, without those that were not given."""
+    """Return the given options that are fields of a task."""
     given = {"name": name, "command": command, **options}
     fields = {key: value for key, value in given.items() if key not in _NOT_FIELDS and value is not None}
     for field, option in _PAIRS.items():

@@ -1,12 +1,12 @@
-"""Azure: the resources of a subscription that are marked as a cluster's, or expire.
+"""Azure: resources of a subscription that belong to a cluster or expire.
 
 Sources: Azure Resource Manager REST reference, Resources 2021-04-01 (`Resources_List`, `ResourceGroups_List`,
-`Providers_Get`, `Resources_DeleteById`) and asynchronous operations (2026). The marks:
+`Providers_Get`, `Resources_DeleteById`) and asynchronous operations (2026). A cluster's resources:
 
 - AKS keeps what it creates in the node resource group, which it deletes with the cluster, and tags it with
   `aks-managed-cluster-name` and `aks-managed-cluster-rg` (AKS docs, faq, 2026).
-- `k8s-azure-cluster-name` is `kubernetes` for every cluster of AKS, and says nothing.
-- Disks and snapshots in other resource groups are known by their ids in the cluster's volumes.
+- `k8s-azure-cluster-name` is `kubernetes` for every AKS cluster, and identifies none.
+- Disks and snapshots in other resource groups are identified by their ids in the cluster's volumes.
 """
 
 import time
@@ -64,7 +64,7 @@ _PRICES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class AzureInventory:
-    """The resources of a subscription."""
+    """Resources of a subscription."""
 
     account: Account
     credential: TokenCredential
@@ -76,11 +76,11 @@ class AzureInventory:
             get_json(session, f"{self.endpoint}{self._scope}", {"api-version": "2022-12-01"}, self._advice)
 
     def identify(self, cluster: ClusterIdentity) -> ClusterIdentity:
-        """See `Inventory.identify`: its ids are in the stack's state already."""
+        """See `Inventory.identify`: the ids are already in the stack's state."""
         return cluster
 
     def of_cluster(self, cluster: ClusterIdentity) -> Sequence[CloudResource]:
-        """See `Inventory.of_cluster`: its node resource group comes last, with what is in it."""
+        """See `Inventory.of_cluster`: the node resource group comes last, with its contents."""
         handles = {handle.lower() for handle in cluster.handles}
         names = (cluster.name.lower(), cluster.resource_group.lower())
         with self._session() as session:
@@ -151,7 +151,7 @@ class AzureInventory:
                 url = response.headers.get("Location", url)
 
     def _version(self, session: requests.Session, resource: CloudResource) -> str:
-        """Return the newest version of the API of a resource's type, without previews."""
+        """Return the newest API version of a resource's type, without previews."""
         if "/providers/" not in resource.id:
             return _VERSION["api-version"]
         namespace, *parts = resource.id.rpartition("/providers/")[2].split("/")
@@ -179,7 +179,7 @@ class AzureInventory:
 
         Raises:
             CredentialsError: there are none, or they have expired.
-            CloudApiError: the server that issues tokens does not answer.
+            CloudApiError: the token server does not answer.
         """
         try:
             token = self.credential.get_token(f"{_MANAGEMENT}/.default").token
@@ -253,17 +253,17 @@ def _managed_by(item: Item) -> tuple[str, str]:
 
 
 def _tag(item: Item, name: str) -> str:
-    """Return a tag's value; names of tags ignore case (Azure docs, tag-resources, 2026)."""
+    """Return a tag's value; tag names are case-insensitive (Azure docs, tag-resources, 2026)."""
     tags: Mapping[str, str] = item.get("tags") or {}
     return next((value for key, value in tags.items() if key.lower() == name.lower()), "")
 
 
 def _group_of(identity: str) -> str:
-    """Return the id of a resource's group, in lower case: ids of Azure ignore case."""
+    """Return the id of a resource's group, in lower case: Azure ids are case-insensitive."""
     return "/".join(identity.lower().split("/")[:5])
 
 
 def _rank(item: Item) -> int:
-    """Return a type's place in the order of deletion."""
+    """Return a type's index in the order of deletion."""
     type_ = item["type"].lower()
     return _ORDER.index(type_) if type_ in _ORDER else len(_ORDER)

@@ -1,5 +1,5 @@
-"""Azure: stop and start of an AKS cluster. Its state is preserved for 12 months; disks and addresses are
-billed while it is stopped.
+"""Azure: stop and start an AKS cluster. Its state is preserved for 12 months; disks and addresses are billed
+while it is stopped.
 
 Source: azure-rest-api-specs, Microsoft.ContainerService 2025-09-01, `ManagedClusters_Stop` and
 `ManagedClusters_Start`; azure-aks-docs, start-stop-cluster (2026).
@@ -24,7 +24,7 @@ from ebbtide.cloud_apis.http import refusal
 
 _MANAGEMENT: Final = "https://management.azure.com"
 _VERSION: Final = "2025-09-01"
-_STEP: Final = 10.0  # seconds between two looks at the cluster
+_STEP: Final = 10.0  # seconds between two requests for the cluster's state
 _TIMEOUT: Final = 3600.0
 _ENDED: Final = frozenset({"Succeeded", "Failed", "Canceled"})
 """Terminal values of `provisioningState` (ARM, asynchronous operations)."""
@@ -32,7 +32,7 @@ _ENDED: Final = frozenset({"Succeeded", "Failed", "Canceled"})
 
 @dataclass(frozen=True, slots=True)
 class AzurePower:
-    """The power of an AKS cluster.
+    """Power state of an AKS cluster.
 
     Attributes:
         cluster: its resource id.
@@ -43,7 +43,7 @@ class AzurePower:
     endpoint: str = _MANAGEMENT
 
     def refusal(self) -> str:
-        """Return the reason for which the cluster can never be stopped; empty if it can."""
+        """Return the reason why the cluster can never be stopped; empty if it can."""
         properties = self._properties()
         if _part(properties, "nodeProvisioningProfile").get("mode") == "Auto":
             return "It has node auto-provisioning, with which AKS stops no cluster (Azure/AKS#5356)."
@@ -57,7 +57,7 @@ class AzurePower:
         return _power(self._properties()) == "Stopped"
 
     def stop(self, say: Callable[[str], None]) -> None:
-        """Stop the cluster; its control plane stops too."""
+        """Stop the cluster, including its control plane."""
         self._change("stop", "Stopped", say)
 
     def start(self, say: Callable[[str], None]) -> None:
@@ -65,8 +65,8 @@ class AzurePower:
         self._change("start", "Running", say)
 
     def _change(self, action: str, wanted: str, say: Callable[[str], None]) -> None:
-        """Change the power state, and wait for it. A change in progress is waited for first: an interrupted
-        command has started it.
+        """Change the power state and wait. A change in progress, for example of an interrupted command, is
+        waited for first.
         """
         properties = self._settled()
         if _power(properties) == wanted and properties.get("provisioningState") == "Succeeded":
@@ -96,7 +96,7 @@ class AzurePower:
         return self._call("GET")["properties"]
 
     def _call(self, method: str, action: str = "") -> dict[str, Any]:
-        """Send a request, and return the document of the response; empty without one."""
+        """Send a request and return the response's document; empty without one."""
         policy = cast("Any", BearerTokenCredentialPolicy)(self.credential, f"{_MANAGEMENT}/.default")
         url, version = f"{self.endpoint}{self.cluster}{action}", {"api-version": _VERSION}
         client = cast("Any", PipelineClient)(self.endpoint, policies=[RetryPolicy(), policy])

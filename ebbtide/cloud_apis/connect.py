@@ -15,7 +15,7 @@ def quota_source(cloud: CloudKind, account: str) -> QuotaSource:
         account: id of the project or subscription.
 
     Raises:
-        CredentialsError: there are no credentials of the cloud.
+        CredentialsError: there are no credentials for the cloud.
     """
     match cloud:
         case CloudKind.GKE:
@@ -32,7 +32,7 @@ def price_source(cloud: CloudKind) -> PriceSource:
     """Return a cloud's price list; Azure's needs no credentials.
 
     Raises:
-        CredentialsError: there are no credentials of the cloud.
+        CredentialsError: there are no credentials for the cloud.
     """
     match cloud:
         case CloudKind.GKE:
@@ -46,10 +46,10 @@ def price_source(cloud: CloudKind) -> PriceSource:
 
 
 def inventory(account: Account) -> Inventory:
-    """Return the resources of a project or subscription.
+    """Return the inventory of a project or subscription.
 
     Raises:
-        CredentialsError: there are no credentials of the cloud.
+        CredentialsError: there are no credentials for the cloud.
     """
     match account.cloud:
         case CloudKind.GKE:
@@ -65,16 +65,16 @@ def inventory(account: Account) -> Inventory:
 
 
 def cluster_power(cloud: CloudKind, cluster: str, pools: Sequence[NodePoolSize]) -> ClusterPower:
-    """Return the power of a cluster.
+    """Return the power control of a cluster.
 
     Args:
         cloud: the cloud.
-        cluster: the cluster's id in the cloud: `projects/*/locations/*/clusters/*`, or that of Azure.
+        cluster: id of the cluster in the cloud: `projects/*/locations/*/clusters/*`, or Azure's resource id.
         pools: on Google Cloud the sizes of the node pools when it runs, those of the system first; AKS
             stores them itself.
 
     Raises:
-        CredentialsError: there are no credentials of the cloud.
+        CredentialsError: there are no credentials for the cloud.
     """
     match cloud:
         case CloudKind.GKE:

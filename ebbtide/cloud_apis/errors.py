@@ -4,7 +4,7 @@ from ebbtide.errors import EbbtideError
 
 
 class CloudApiError(EbbtideError):
-    """A cloud refuses a request, or does not answer.
+    """A cloud rejects a request, or does not answer.
 
     Attributes:
         status: HTTP status; 0 without an answer.
@@ -18,6 +18,6 @@ class CloudApiError(EbbtideError):
 
 
 class CredentialsError(CloudApiError):
-    """There are no credentials of a cloud, or they have expired."""
+    """Credentials for a cloud are missing or have expired."""
 
     rule = "credentials"

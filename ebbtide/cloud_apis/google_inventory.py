@@ -1,11 +1,11 @@
-"""Google Cloud: the resources of a project that are marked as a cluster's, or expire.
+"""Google Cloud: resources of a project that belong to a cluster or expire.
 
-Sources: Compute Engine v1 and Kubernetes Engine v1 REST references (2026). The marks:
+Sources: Compute Engine v1 and Kubernetes Engine v1 REST references (2026). A cluster's resources:
 
-- Disks carry `goog-k8s-cluster-name` and `goog-k8s-cluster-location`, and the cluster's id in
+- Disks have the labels `goog-k8s-cluster-name` and `goog-k8s-cluster-location`, and the cluster's id in
   `goog-gke-cluster-id-base32` (exported disk in avnit/geminipoc, ComputeDisk).
-- Firewall rules are named `gke-NAME-HASH-…`, and apply to nodes by the tag `gke-NAME-HASH-node`; HASH are the
-  first 8 digits of the cluster's id, and NAME may be cut off (GKE docs, firewall-rules;
+- Firewall rules are named `gke-NAME-HASH-…`, and apply to nodes with the tag `gke-NAME-HASH-node`; HASH is
+  the first 8 digits of the cluster's id, and NAME may be truncated (GKE docs, firewall-rules;
   estrobbe-public/PublicPortfolio, where firewall rules of hash 0712d06d belong to a disk's id a4jna3p5…).
 - Load balancers of Services are named `a` and the Service's UID, and their firewall rules `k8s-fw-` and that
   name (kubernetes/cloud-provider, DefaultLoadBalancerName). Newer ones and those of Ingresses are named in
@@ -33,7 +33,7 @@ from ebbtide.cloud_apis.interfaces import Account, CloudResource, ClusterIdentit
 Item = Mapping[str, Any]
 
 PAGE_SIZE = 500
-"""Resources of a page, at most (Compute Engine v1, `maxResults`)."""
+"""Maximum number of resources of a page (Compute Engine v1, `maxResults`)."""
 
 _POLL = 2.0  # seconds
 _TIMEOUT: Final = 1800.0  # seconds; deleting a cluster takes minutes
@@ -42,18 +42,18 @@ _NAME, _LOCATION = "goog-k8s-cluster-name", "goog-k8s-cluster-location"
 _ID: Final = "goog-gke-cluster-id-base32"
 _HASH: Final = 8
 _EMPTY: Final = "NO_RESULTS_ON_PAGE"
-"""The warning of an empty list. With any other one, the list is incomplete."""
+"""Warning code of an empty list. With any other warning, the list is incomplete."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """A kind of resource of Compute Engine.
+    """A resource type of Compute Engine.
 
     Attributes:
-        noun: in words.
-        collection: its name in addresses.
-        is_global: true if it has no zone or region, and no aggregated list.
-        of_load_balancer: true if it is a part of a load balancer, and named by it.
+        noun: display name.
+        collection: name in URLs.
+        is_global: True if it has no zone or region, and no aggregated list.
+        of_load_balancer: True if it is a component of a load balancer and has its name.
     """
 
     noun: str
@@ -77,31 +77,31 @@ _KINDS: Final = (
     _Kind("disk", "disks"),
     _Kind("snapshot", "snapshots", is_global=True),
 )
-"""In the order of deletion: each is used by those before it."""
+"""In order of deletion: each is used by those before it."""
 
 
 @dataclass(frozen=True, slots=True)
 class GoogleInventory:
-    """The resources of a project."""
+    """Resources of a project."""
 
     account: Account
     session: AuthorizedSession
     endpoints: GoogleEndpoints = field(default_factory=GoogleEndpoints)
 
     def check(self) -> None:
-        """See `Inventory.check`: the right to list clusters is part of the right to delete them."""
+        """See `Inventory.check`: permission to list clusters is required to delete them."""
         self._clusters()
 
     def identify(self, cluster: ClusterIdentity) -> ClusterIdentity:
-        """See `Inventory.identify`: GKE's id of the cluster."""
+        """See `Inventory.identify`: adds GKE's id of the cluster."""
         existing = next((item for item in self._clusters() if _id_of(item) == cluster.id), None)
         return cluster if existing is None else replace(cluster, uid=str(existing["id"]))
 
     def of_cluster(self, cluster: ClusterIdentity) -> Sequence[CloudResource]:
         """See `Inventory.of_cluster`.
 
-        Of a cluster whose id is unknown, it is read from its disks' labels; without, firewall rules are not
-        known as its own, since another cluster may have had its name.
+        If the cluster's id is unknown, it is read from its disks' labels. Without an id, firewall rules are
+        not included, since another cluster may have had the same name.
         """
         items = {kind: list(self._items(kind)) for kind in _KINDS}
         marked = _Marked(_with_uid(cluster, [item for kind in items for item in items[kind]]))
@@ -118,7 +118,7 @@ class GoogleInventory:
         return [*clusters, *parts]
 
     def expiring(self) -> Sequence[CloudResource]:
-        """See `Inventory.expiring`: clusters, node pools, and what Compute Engine puts labels on."""
+        """See `Inventory.expiring`: clusters, node pools, and labelled resources of Compute Engine."""
         clusters = self._clusters()
         owners = {(item["name"], item["location"]): _id_of(item) for item in clusters}
         listed = [
@@ -161,7 +161,8 @@ class GoogleInventory:
         """Return the project's clusters.
 
         Raises:
-            CloudApiError: refused, or a zone does not answer, so that the list may be incomplete.
+            CloudApiError: the cloud rejects the request, or a zone does not answer, so that the list may be
+                incomplete.
         """
         url = f"{self.endpoints.container}/v1/projects/{self.account.id}/locations/-/clusters"
         answer = get_json(self.session, url, {}, self._advice())
@@ -195,18 +196,18 @@ class GoogleInventory:
 
 @dataclass(frozen=True, slots=True)
 class _Marked:
-    """The marks of a cluster."""
+    """Matcher of a cluster's resources."""
 
     cluster: ClusterIdentity
 
     def load_balancers(self, firewalls: Iterator[Item]) -> frozenset[str]:
-        """Return the names of its load balancers: the known ones, and those of its firewall rules."""
+        """Return the names of its load balancers, from its identity and its firewall rules."""
         rules = (str(rule["name"]) for rule in firewalls if self._applies(rule))
         names = {name.removeprefix("k8s-fw-") for name in rules if name.startswith("k8s-fw-")}
         return self.cluster.load_balancers | names
 
     def has(self, kind: _Kind, item: Item, load_balancers: frozenset[str]) -> bool:
-        """Check if a resource is the cluster's."""
+        """Return whether a resource is the cluster's."""
         labels = _part(item, "labels")
         name = str(item["name"])
         if _path(item) in self.cluster.handles:
@@ -223,7 +224,7 @@ class _Marked:
         )
 
     def _applies(self, rule: Item) -> bool:
-        """Check if a firewall rule is named by the cluster's hash, or applies to its nodes alone."""
+        """Return whether a firewall rule is named with the cluster's hash, or applies only to its nodes."""
         tags: list[str] = rule.get("targetTags") or []
         if tags and all(self._is_own(tag, "node") for tag in tags):
             return True
@@ -287,7 +288,7 @@ def _resource(kind: _Kind, item: Item, cluster: str) -> CloudResource:
 
 
 def _price(kind: _Kind, item: Item) -> tuple[str, float]:
-    """Return the item of the price table, and its quantity."""
+    """Return the item in the price table, and its quantity."""
     match kind.collection:
         case "disks":
             return f"{_last(str(item.get('type') or 'pd-standard'))}-gib", float(item["sizeGb"])
@@ -300,7 +301,7 @@ def _price(kind: _Kind, item: Item) -> tuple[str, float]:
 
 
 def _labelled(item: Item, account: Account, owners: Mapping[tuple[str, str], str]) -> str:
-    """Return the id of the cluster that a resource's labels name, existing or not; empty without one."""
+    """Return the id of the cluster in a resource's labels, existing or not; empty without one."""
     labels = _part(item, "labels")
     name, location = str(labels.get(_NAME, "")), str(labels.get(_LOCATION, ""))
     if not (name and location):
@@ -309,7 +310,7 @@ def _labelled(item: Item, account: Account, owners: Mapping[tuple[str, str], str
 
 
 def _described(item: Item) -> Item:
-    """Return the description of a resource, which controllers write as JSON; empty if it is none."""
+    """Return the description of a resource, which controllers write as JSON; empty if it is not JSON."""
     try:
         description: Any = json.loads(item.get("description") or "{}")
     except ValueError:
@@ -318,13 +319,13 @@ def _described(item: Item) -> Item:
 
 
 def _id_of(cluster: Item) -> str:
-    """Return `projects/P/locations/L/clusters/N` of a cluster, whose address may say zones or regions."""
+    """Return `projects/P/locations/L/clusters/N` of a cluster, whose URL may have zones or regions."""
     _, _, path = str(cluster["selfLink"]).partition("/projects/")
     return f"projects/{path.split('/')[0]}/locations/{cluster['location']}/clusters/{cluster['name']}"
 
 
 def _path(item: Item) -> str:
-    """Return the id of a resource, `projects/…`, from its address."""
+    """Return the id of a resource, `projects/…`, from its URL."""
     return "projects/" + str(item["selfLink"]).partition("/projects/")[2]
 
 

@@ -1,8 +1,8 @@
-"""Google Cloud: the node pools of a GKE cluster, set to zero and back. GKE stops no cluster, and bills its
-control plane at zero nodes.
+"""Google Cloud: scale the node pools of a GKE cluster to zero and back. GKE cannot stop a cluster, and bills
+its control plane at zero nodes.
 
-The autoscaler is switched off first, since it runs in the control plane and would add nodes for pods that are
-pending. GKE makes one change of a cluster at a time.
+The autoscaler is disabled first, since it runs in the control plane and would add nodes for pending pods. GKE
+makes one change of a cluster at a time.
 
 Source: Kubernetes Engine API v1, `projects.locations.clusters.nodePools` (`setAutoscaling`, `setSize`) and
 `projects.locations.operations` (Google's REST reference, 2026).
@@ -20,13 +20,13 @@ from ebbtide.cloud_apis.google import GoogleEndpoints
 from ebbtide.cloud_apis.http import get_json, post_json
 from ebbtide.cloud_apis.node_pools import NodePoolSize
 
-_STEP: Final = 5.0  # seconds between two looks at an operation
+_STEP: Final = 5.0  # seconds between two requests for an operation's state
 _TIMEOUT: Final = 3600.0  # seconds; nodes are drained for up to an hour (GKE docs, resize a cluster, 2026)
 
 
 @dataclass(frozen=True, slots=True)
 class GooglePower:
-    """The node pools of a GKE cluster.
+    """Node pools of a GKE cluster.
 
     Attributes:
         cluster: `projects/*/locations/*/clusters/*`.
@@ -39,17 +39,17 @@ class GooglePower:
     endpoints: GoogleEndpoints = field(default_factory=GoogleEndpoints)
 
     def refusal(self) -> str:
-        """Return the reason for which the cluster can never be stopped; empty if it can."""
+        """Return the reason why the cluster can never be stopped; empty if it can."""
         if _part(self._get(self.cluster), "autopilot").get("enabled"):
             return "It is an Autopilot cluster, whose nodes are GKE's own."
         return ""
 
     def is_stopped(self) -> bool:
-        """Return whether every pool is at zero, without autoscaling."""
+        """Return whether every pool has zero nodes and no autoscaling."""
         return all(_is_stopped(self._pool(pool)) for pool in self.pools)
 
     def stop(self, say: Callable[[str], None]) -> None:
-        """Set the pools to zero, those of the system last, so that what drains nodes runs until then."""
+        """Scale the pools to zero, those of the system last, so that the components that drain nodes run."""
         for pool in reversed(self.pools):
             state = self._pool(pool)
             if _is_stopped(state):
@@ -60,7 +60,7 @@ class GooglePower:
             self._change(pool, "setSize", {"nodeCount": 0})
 
     def start(self, say: Callable[[str], None]) -> None:
-        """Set the pools back to their sizes, those of the system first."""
+        """Scale the pools back to their sizes, those of the system first."""
         for pool in self.pools:
             state = self._pool(pool)
             if _is_autoscaled(state) if pool.autoscaling else state.get("initialNodeCount") == pool.count:
@@ -79,7 +79,7 @@ class GooglePower:
         return self._get(f"{self.cluster}/nodePools/{pool.name}")
 
     def _change(self, pool: NodePoolSize, method: str, body: Mapping[str, Any]) -> None:
-        """Change a node pool, and wait for the end of the operation."""
+        """Change a node pool and wait for the operation."""
         url = f"{self.endpoints.container}/v1/{self.cluster}/nodePools/{pool.name}:{method}"
         operation = post_json(self.session, url, body, self._advice())
         location = self.cluster.rpartition("/clusters/")[0]
@@ -112,6 +112,6 @@ def _is_autoscaled(pool: Mapping[str, Any]) -> bool:
 
 
 def _is_stopped(pool: Mapping[str, Any]) -> bool:
-    """Return whether a pool is at zero, without autoscaling. Its `initialNodeCount` follows a resize
+    """Return whether a pool has zero nodes and no autoscaling. Its `initialNodeCount` follows a resize
     (hashicorp/terraform-provider-google#6901)."""
     return not _is_autoscaled(pool) and not pool.get("initialNodeCount")

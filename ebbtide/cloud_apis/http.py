@@ -1,4 +1,4 @@
-"""Requests with JSON, and retries of GET."""
+"""JSON requests, and retries of GET."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeVar, cast
@@ -19,13 +19,13 @@ _RETRIES: Final = Retry(
     allowed_methods={"GET"},
     raise_on_status=False,
 )
-"""Waits as `Retry-After` requests, else 0, 2, 4 and 8 seconds."""
+"""Backoff as requested by `Retry-After`, else 0, 2, 4 and 8 seconds."""
 
 _Session = TypeVar("_Session", bound=requests.Session)
 
 
 def with_retries(session: _Session) -> _Session:
-    """Retry the GET requests of a session that fail for the moment: 429 and 5xx."""
+    """Retry the GET requests of a session on temporary errors: 429 and 5xx."""
     session.mount("https://", HTTPAdapter(max_retries=_RETRIES))
     return session
 
@@ -33,16 +33,16 @@ def with_retries(session: _Session) -> _Session:
 def get_json(
     session: requests.Session, url: str, parameters: Mapping[str, str], advice: Mapping[int, str]
 ) -> dict[str, Any]:
-    """Return the JSON document at an address.
+    """Return the JSON document at a URL.
 
     Args:
         session: the session.
-        url: the address.
-        parameters: of the query.
-        advice: by HTTP status, a sentence that says what to do.
+        url: the URL.
+        parameters: query parameters.
+        advice: sentence with the fix, by HTTP status.
 
     Raises:
-        CloudApiError: the server refuses, does not answer, or answers something else.
+        CloudApiError: the server rejects the request, does not answer, or does not answer with JSON.
     """
     return _json(send(session, "GET", url, advice, parameters), url)
 
@@ -50,11 +50,11 @@ def get_json(
 def post_json(
     session: requests.Session, url: str, body: Mapping[str, Any], advice: Mapping[int, str]
 ) -> dict[str, Any]:
-    """Post a JSON document, and return the JSON document of the response. It is not retried.
+    """Post a JSON document, and return the JSON document of the response. There are no retries.
 
     Args:
         session: the session.
-        url: the address.
+        url: the URL.
         body: the document.
         advice: as for `get_json`.
 
@@ -87,14 +87,14 @@ def send(
 
     Args:
         session: the session.
-        method: such as `DELETE`.
-        url: the address.
-        advice: by HTTP status, a sentence that says what to do.
-        parameters: of the query.
-        body: a JSON document.
+        method: HTTP method, such as `DELETE`.
+        url: the URL.
+        advice: sentence with the fix, by HTTP status.
+        parameters: query parameters.
+        body: JSON document.
 
     Raises:
-        CloudApiError: the server refuses or does not answer.
+        CloudApiError: the server rejects the request or does not answer.
     """
     host = urlsplit(url).hostname
     try:
@@ -111,13 +111,13 @@ def send(
 
 
 def refusal(host: str, status: int, message: str, advice: Mapping[int, str]) -> str:
-    """Return the message for a refused request.
+    """Return the message for a rejected request.
 
     Args:
         host: the server.
         status: HTTP status.
         message: the server's own message; empty for none.
-        advice: by HTTP status, a sentence that says what to do.
+        advice: sentence with the fix, by HTTP status.
     """
     default = "It refuses too many requests; run this again in a minute." if status == _TOO_MANY else ""
     words = f" {message.rstrip('.')}." if message else ""

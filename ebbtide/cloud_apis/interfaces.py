@@ -1,4 +1,4 @@
-"""Interfaces of the clients, the same for every cloud."""
+"""Common interfaces of the clouds' clients."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from ebbtide.catalog.prices import Price
 
 @dataclass(frozen=True, slots=True)
 class QuotaLimit:
-    """A quota's limit in a region.
+    """Limit of a quota in a region.
 
     Attributes:
-        limit: the limit; infinite if there is none, None if it is unknown.
-        usage: the part of it that is in use, by anything in the project or subscription; None if unknown.
-        reason: why the limit is unknown, a sentence; empty if the cloud does not list it.
+        limit: the limit; infinite if there is none, None if unknown.
+        usage: current usage by anything in the project or subscription; None if unknown.
+        reason: sentence why the limit is unknown; empty if the cloud does not list it.
     """
 
     limit: float | None = None
@@ -31,22 +31,22 @@ class QuotaSource(Protocol):
 
         Args:
             region: the region, or `global`.
-            names: the needed quotas, by the cloud's names; there may be others beside them.
+            names: the clouds' names of the needed quotas; the result may have others, too.
 
         Raises:
-            CloudApiError: the cloud refuses or does not answer.
+            CloudApiError: the cloud rejects the request or does not answer.
         """
         ...
 
 
 class ClusterPower(Protocol):
-    """The machines of a cluster, which can be stopped and started together."""
+    """Machines of a cluster, which can be stopped and started together."""
 
     def refusal(self) -> str:
-        """Return the reason for which the cluster can never be stopped, a sentence; empty if it can.
+        """Return a sentence why the cluster can never be stopped; empty if it can.
 
         Raises:
-            CloudApiError: the cloud refuses or does not answer.
+            CloudApiError: the cloud rejects the request or does not answer.
         """
         ...
 
@@ -54,29 +54,29 @@ class ClusterPower(Protocol):
         """Return whether the cluster is stopped.
 
         Raises:
-            CloudApiError: the cloud refuses or does not answer.
+            CloudApiError: the cloud rejects the request or does not answer.
         """
         ...
 
     def stop(self, say: Callable[[str], None]) -> None:
-        """Stop the machines, and return once that is done. What is stopped already stays so.
+        """Stop the machines and wait. Stopped machines are unchanged.
 
         Args:
-            say: is called with each step, a few words.
+            say: called with a short description of each step.
 
         Raises:
-            CloudApiError: the cloud refuses or does not answer.
+            CloudApiError: the cloud rejects the request or does not answer.
         """
         ...
 
     def start(self, say: Callable[[str], None]) -> None:
-        """Start the machines, and return once the cloud has done so. What runs already stays so.
+        """Start the machines and wait. Running machines are unchanged.
 
         Args:
-            say: is called with each step, a few words.
+            say: called with a short description of each step.
 
         Raises:
-            CloudApiError: the cloud refuses or does not answer.
+            CloudApiError: the cloud rejects the request or does not answer.
         """
         ...
 
@@ -86,28 +86,28 @@ class PriceSource(Protocol):
 
     @property
     def name(self) -> str:
-        """The name of the list, as the source of its prices."""
+        """Name of the list, the source of its prices."""
         ...
 
     def prices(self, region: str, items: Collection[str]) -> Mapping[str, Price]:
-        """Return the prices of items in a region, as of today.
+        """Return the current prices of items in a region.
 
-        Items are named as in `catalog/data/prices.csv`. An item without a price, or with several that differ,
-        is omitted; a rate that is not known is None.
+        Items are named as in `catalog/data/prices.csv`. An item without a price, or with several different
+        prices, is omitted; an unknown rate is None.
 
         Raises:
-            CloudApiError: the cloud refuses or does not answer.
+            CloudApiError: the cloud rejects the request or does not answer.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A project of Google Cloud or a subscription of Azure.
+    """A Google Cloud project or an Azure subscription.
 
     Attributes:
         cloud: the cloud.
-        id: its id.
+        id: id of the project or subscription.
     """
 
     cloud: CloudKind
@@ -119,7 +119,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterIdentity:
-    """A cluster, by everything that the cloud's resources name it with.
+    """A cluster, with all names and ids that identify its resources in the cloud.
 
     Attributes:
         account: its project or subscription.
@@ -127,9 +127,9 @@ class ClusterIdentity:
         name: its name.
         resource_group: its resource group; empty on Google Cloud.
         node_resource_group: the resource group of its nodes; empty on Google Cloud.
-        uid: the id that GKE gave it, 64 hexadecimal digits; empty if unknown, and on Azure.
+        uid: id assigned by GKE, 64 hexadecimal digits; empty if unknown, and on Azure.
         namespace_uid: the UID of its namespace kube-system; empty if unknown.
-        handles: ids of the disks and snapshots of its volumes, as its storage drivers name them.
+        handles: ids of its volumes' disks and snapshots, in the form of its storage drivers.
         load_balancers: names of the cloud resources of its Services and Ingresses.
     """
 
@@ -145,7 +145,7 @@ class ClusterIdentity:
 
     @property
     def id(self) -> str:
-        """The cloud's id of it."""
+        """Id in the cloud."""
         if self.account.cloud is CloudKind.GKE:
             return f"projects/{self.account.id}/locations/{self.location}/clusters/{self.name}"
         group = f"/subscriptions/{self.account.id}/resourceGroups/{self.resource_group}"
@@ -154,19 +154,19 @@ class ClusterIdentity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloudResource:
-    """A resource that a cloud lists.
+    """A resource in a cloud's list.
 
     Attributes:
-        kind: in words, such as `disk`.
-        id: the cloud's id of it.
+        kind: display name of the type, such as `disk`.
+        id: id in the cloud.
         name: its name.
         location: its zone or region, or `global`.
         expires: the label or tag `ebbtide-expires`; empty for none.
         cluster: id of the cluster that it is part of; empty if unknown.
-        group: id of the resource group whose deletion deletes it; empty for none.
-        holds_data: true for disks, snapshots and what contains them.
+        group: id of the resource group that it is deleted with; empty for none.
+        holds_data: True for disks, snapshots and their containers.
         price_item: item of the price table; empty if it has no price there.
-        quantity: of that item.
+        quantity: quantity of that item.
     """
 
     kind: str
@@ -182,45 +182,44 @@ class CloudResource:
 
 
 class Inventory(Protocol):
-    """The resources of a project or subscription."""
+    """Resources of a project or subscription."""
 
     def check(self) -> None:
         """Check that the credentials have access.
 
         Raises:
-            CloudApiError: with status 401, 403 or 404 if not; without a status if the cloud does not answer.
+            CloudApiError: with status 401, 403 or 404 without access; without a status if there is no answer.
         """
         ...
 
     def identify(self, cluster: ClusterIdentity) -> ClusterIdentity:
-        """Return a cluster with what the cloud alone knows of it; unchanged if it does not exist.
+        """Return a cluster with the ids that only the cloud has; unchanged if it does not exist.
 
         Raises:
-            CloudApiError: the cloud refuses or does not answer.
+            CloudApiError: the cloud rejects the request or does not answer.
         """
         ...
 
     def of_cluster(self, cluster: ClusterIdentity) -> Sequence[CloudResource]:
-        """Return the resources that are marked as a cluster's, and the cluster itself, in the order in which
-        they can be deleted.
+        """Return the resources that belong to a cluster, and the cluster itself, in order of deletion.
 
         Raises:
-            CloudApiError: the cloud refuses or does not answer.
+            CloudApiError: the cloud rejects the request or does not answer.
         """
         ...
 
     def expiring(self) -> Sequence[CloudResource]:
-        """Return the resources with an expiry, in the order in which they can be deleted.
+        """Return the resources with an expiry, in order of deletion.
 
         Raises:
-            CloudApiError: the cloud refuses or does not answer.
+            CloudApiError: the cloud rejects the request or does not answer.
         """
         ...
 
     def delete(self, resource: CloudResource) -> None:
-        """Delete a resource and wait until it is gone; one that does not exist is no error.
+        """Delete a resource and wait until it is deleted; a missing resource is no error.
 
         Raises:
-            CloudApiError: the cloud refuses or does not answer.
+            CloudApiError: the cloud rejects the request or does not answer.
         """
         ...

@@ -1,4 +1,4 @@
-"""Refreshing prices: the current prices of a cloud's list beside the known ones."""
+"""Refresh of prices: comparison of the known prices with a cloud's current list."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -15,8 +15,8 @@ class Refreshed:
     Attributes:
         key: cloud, region and item.
         old: the known price; None if unknown.
-        new: the list's price; None if the list has none, so that the old one stays.
-        is_own: whether the old one is the user's own, from a contract, which stays.
+        new: the list's price; None if the list has none, and the old price is kept.
+        is_own: True if the old price is the user's own, for example from a contract, and is kept.
     """
 
     key: PriceKey
@@ -26,14 +26,14 @@ class Refreshed:
 
 
 def refresh(keys: Collection[PriceKey], open_source: Callable[[CloudKind], PriceSource]) -> list[Refreshed]:
-    """Look prices up in the clouds' lists, each list opened if a key of a region needs it.
+    """Look prices up in the clouds' lists, which are opened on demand.
 
     Args:
         keys: cloud, region or `global`, and item of each price.
         open_source: returns a cloud's list.
 
     Raises:
-        CloudApiError: a cloud refuses or does not answer.
+        CloudApiError: a cloud rejects a request or does not answer.
     """
     refreshed: list[Refreshed] = []
     for cloud in sorted({cloud for cloud, _, _ in keys}):
@@ -56,5 +56,5 @@ def _refreshed(key: PriceKey, new: Price | None, source: str) -> Refreshed:
 
 
 def merged(refreshed: Iterable[Refreshed]) -> Mapping[PriceKey, Price]:
-    """Return the user's own prices with the refreshed ones added or in their place."""
+    """Return the user's own prices, updated with the refreshed ones."""
     return {**current_own_prices(), **{change.key: change.new for change in refreshed if change.new}}

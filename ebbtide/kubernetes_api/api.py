@@ -21,7 +21,7 @@ _STRICT: Final = {"fieldValidation": "Strict"}
 class Api:
     """A client for an API server with a single identity. It is thread-safe and connects on first use.
 
-    Every method raises `ApiError` if the API server refuses or does not answer; requests are not retried.
+    Every method raises `ApiError` if the API server rejects the request or does not answer, without retries.
     Keyword arguments are the API's query parameters, such as `labelSelector`.
 
     Attributes:
@@ -35,7 +35,7 @@ class Api:
 
         Args:
             client: an `ApiClient`.
-            namespace: see the attribute.
+            namespace: as the attribute.
             manager: the field manager of writes (Kubernetes docs, server-side apply).
             user: see `as_user`.
         """
@@ -47,10 +47,10 @@ class Api:
         """Connect to a server with a bearer token.
 
         Args:
-            server: its URL.
-            authority: the file with its certificate authority.
+            server: URL of the server.
+            authority: file with its certificate authority.
             token: the bearer token.
-            manager: see the constructor.
+            manager: as for the constructor.
 
         Raises:
             MissingClientError: the client is not installed.
@@ -66,8 +66,8 @@ class Api:
         authorities: `SSL_CERT_FILE`, as in Go programs.
 
         Args:
-            kubeconfig: its content.
-            context: the context's name; empty for the current one.
+            kubeconfig: content of the kubeconfig.
+            context: name of the context; empty for the current one.
 
         Raises:
             MissingClientError: the client is not installed.
@@ -81,17 +81,17 @@ class Api:
         `~/.kube/config`.
 
         Args:
-            context: the context's name; empty for the current one.
+            context: name of the context; empty for the current one.
 
         Raises:
             MissingClientError: the client is not installed.
-            KubeconfigError: there is no kubeconfig, or none has the context.
+            KubeconfigError: there is no kubeconfig, or it does not have the context.
         """
         return cls(*_official().of_user(context))
 
     def as_user(self, user: str) -> Self:
         """Return a client of the same server that impersonates a user (Kubernetes docs, user impersonation);
-        without a name, this user."""
+        without a name, the client acts as this user."""
         return type(self)(self._client, self.namespace, self._manager, user)
 
     def get(self, path: str, *, accept: str = JSON, **query: str) -> Object:
@@ -125,7 +125,7 @@ class Api:
         return self._call("PUT", path, query, body)
 
     def patch(self, path: str, body: Any, kind: str = MERGE_PATCH, **query: str) -> Object:
-        """Patch an object with one of the patch types above."""
+        """Patch an object, by default with a JSON merge patch."""
         return self._call("PATCH", path, query, body, content=kind)
 
     def delete(self, path: str, **options: Any) -> None:

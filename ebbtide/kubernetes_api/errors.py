@@ -9,13 +9,13 @@ from ebbtide.invocation import pip_install
 
 
 class ApiError(EbbtideError):
-    """The API server refused or did not answer.
+    """The API server rejected the request or did not answer.
 
     Attributes:
-        status: the HTTP status; 0 without an answer.
-        message: the API server's message; without an answer, the connection's error.
-        reason: the API's reason, such as `AlreadyExists`; empty if it gives none.
-        causes: details of the error, if the API gives them: `reason`, `message`, `field`.
+        status: HTTP status; 0 without an answer.
+        message: message of the API server, or of the connection error.
+        reason: reason given by the API, such as `AlreadyExists`; empty for none.
+        causes: details of the error, if any: `reason`, `message`, `field`.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class ApiError(EbbtideError):
 
     @property
     def already_exists(self) -> bool:
-        """An object of that name exists."""
+        """An object with that name exists."""
         return self.reason == "AlreadyExists"
 
     @property

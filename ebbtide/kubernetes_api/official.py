@@ -18,7 +18,7 @@ from urllib3.exceptions import HTTPError
 from ebbtide.kubernetes_api.errors import ApiError, KubeconfigError
 
 _CONNECTIONS: Final = 64
-_TIMEOUT: Final = (10.0, 60.0)  # seconds to connect, and to wait for an answer
+_TIMEOUT: Final = (10.0, 60.0)  # seconds to connect, and to wait for a response
 _config: Any = config
 
 
@@ -67,7 +67,7 @@ def call(
     """Send a request.
 
     Raises:
-        ApiError: refused, or not answered.
+        ApiError: the request was rejected, or not answered.
     """
     try:
         return api_client.call_api(
@@ -89,7 +89,7 @@ def call(
 
 
 def _client(settings: Any) -> Any:
-    # Callers decide about retries; the client's own take minutes to fail.
+    # Callers decide about retries; the client's own retries take minutes to fail.
     settings.retries = False
     settings.proxy = _proxy(settings.host)
     settings.connection_pool_maxsize = _CONNECTIONS

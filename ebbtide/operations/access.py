@@ -21,7 +21,7 @@ def reaching(consequence: str) -> Generator[None]:
     """Turn errors of a cluster's API into a sentence.
 
     Args:
-        consequence: a clause about what is unknown or not done, as `running work is unknown`.
+        consequence: a clause about what is unknown or not done, such as `running work is unknown`.
 
     Raises:
         OperationError: the cluster does not answer (`UnansweredError`), or denies access.
@@ -38,7 +38,7 @@ def reaching(consequence: str) -> Generator[None]:
 
 @contextmanager
 def reaching_own(consequence: str, stack: str, state: State) -> Generator[None]:
-    """Do the same for the cluster of a stack, which may be asleep.
+    """As `reaching`, for the cluster of a stack, which may be asleep.
 
     Args:
         consequence: as for `reaching`.
@@ -46,7 +46,7 @@ def reaching_own(consequence: str, stack: str, state: State) -> Generator[None]:
         state: its state.
 
     Raises:
-        OperationError: as from `reaching`, with the command that wakes the stack.
+        OperationError: as for `reaching`, with the command that wakes the stack.
     """
     try:
         with reaching(consequence):
@@ -58,7 +58,7 @@ def reaching_own(consequence: str, stack: str, state: State) -> Generator[None]:
 
 
 def asleep(stack: str) -> str:
-    """Return what to do about a cluster that does not answer since it sleeps."""
+    """Return advice about a cluster that does not answer because it sleeps."""
     return f"If it sleeps, wake it first with: {command_line('wake', stack)}"
 
 

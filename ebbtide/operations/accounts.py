@@ -1,6 +1,6 @@
-"""The project or subscription that a stack was made in, compared with the one that is configured now.
+"""Comparison of the project or subscription of a stack's state with the configured one.
 
-A destroy with other credentials would find nothing to delete, and forget what exists.
+A destroy with other credentials would find nothing to delete, and drop existing resources from the state.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ def check(
     declaration: Mapping[str, Any],
     environment: Mapping[str, str],
 ) -> None:
-    """Check that configuration and environment name the account that a stack was made in, or none.
+    """Check that configuration and environment name the account of the stack's state, or no account.
 
     Args:
         stack: the stack's name.
@@ -35,7 +35,7 @@ def check(
         environment: the environment's variables.
 
     Raises:
-        OperationError: another one is named; a line for each.
+        OperationError: they name another account; the message has a line for each.
     """
     faults: list[str] = []
     for cloud in dict.fromkeys(account.cloud for account in accounts):

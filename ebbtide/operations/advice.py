@@ -1,4 +1,4 @@
-"""Advice for known causes of a failed update, beside the cloud's own message."""
+"""Advice for known causes of a failed update, in addition to the cloud's own message."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -52,12 +52,12 @@ _CAUSES: Final = (
         "with `pulumi import`.",
     ),
 )
-"""Patterns of messages and the advice, the most specific first. Sources: the errors that the fake clouds of
-the rehearsal return, with their origins there."""
+"""Patterns of error messages with advice, the most specific first. Sources: the errors that the rehearsal's
+fake clouds return, with their origins there."""
 
 
 def advice(stack: str, errors: Iterable[str]) -> Iterator[str]:
-    """Return advice for the errors of a failed update, each once.
+    """Return advice for the errors of a failed update, without duplicates.
 
     Args:
         stack: the stack's name.

@@ -11,10 +11,10 @@ from ebbtide.operations.failures import explained
 from ebbtide.operations.stack import Stack, exported
 
 _ENVIRONMENT: Final = {
-    # A stack's secrets provider is in its state. Without this, a stack without a file is given a new one,
-    # under whatever passphrase is set, even the wrong one, without an error (run with pulumi 3.259).
+    # A stack's secrets provider is in its state. Without this setting, a stack without a file gets a new
+    # provider with any passphrase that is set, even a wrong one, without an error (run with pulumi 3.259).
     "PULUMI_FALLBACK_TO_STATE_SECRETS_MANAGER": "true",
-    # With it, `pulumi destroy --preview-only` fails (run with pulumi 3.259); updates have `--yes`.
+    # With `true`, `pulumi destroy --preview-only` fails (run with pulumi 3.259); updates have `--yes`.
     "PULUMI_SKIP_CONFIRMATIONS": "false",
 }
 
@@ -50,7 +50,7 @@ class Backend:
         return self._workspace.list_stacks()
 
     def exported(self, name: str) -> dict[str, Any]:
-        """See `Stack.exported`: neither the stack's file nor its passphrase is needed.
+        """Return `Stack.exported` of a stack; needs neither the stack's file nor its passphrase.
 
         Args:
             name: the stack's name.
@@ -61,7 +61,7 @@ class Backend:
         return exported(self._workspace, name)
 
     def exported_by_all(self) -> Iterator[dict[str, Any]]:
-        """Yield the documents of `Stack.exported` of the stacks of all projects in the backend.
+        """Yield `Stack.exported` of the stacks of all projects in the backend.
 
         Raises:
             OperationError: a state is unreadable.

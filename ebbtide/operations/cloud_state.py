@@ -41,7 +41,7 @@ def clusters(resources: Iterable[Item]) -> Iterator[ClusterIdentity]:
     """Yield the clusters that the stack created, or began to create.
 
     Args:
-        resources: those of the state, and of its pending operations.
+        resources: resources of the state, and of its pending operations.
     """
     for item in resources:
         if item.get("external"):
@@ -63,12 +63,12 @@ def clusters(resources: Iterable[Item]) -> Iterator[ClusterIdentity]:
 
 
 def _known(item: Item, name: str) -> str:
-    """Return an output, or the input of a resource whose creation has not ended."""
+    """Return an output, or the input of a resource whose creation was interrupted."""
     return str(part(item, "outputs").get(name) or part(item, "inputs").get(name) or "")
 
 
 def _segment(identity: str, name: str) -> str:
-    """Return what follows a segment of a path, whose case has no meaning on Azure."""
+    """Return the segment of a path after a named one; names are case-insensitive on Azure."""
     parts = identity.split("/")
     lower = [segment.lower() for segment in parts]
     return parts[lower.index(name.lower()) + 1] if name.lower() in lower[:-1] else ""

@@ -1,4 +1,4 @@
-"""Access to the clouds of a stack: which of them can be asked, and why others cannot."""
+"""Access to the clouds of a stack, and reasons for missing access."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -21,8 +21,8 @@ class Clouds:
     """Projects and subscriptions.
 
     Attributes:
-        inventories: those that can be asked.
-        reasons: of the others, why not, and what to do.
+        inventories: accessible projects and subscriptions.
+        reasons: for each other one, the reason and the fix.
     """
 
     inventories: Mapping[Account, Inventory] = field(default_factory=dict[Account, Inventory])
@@ -60,7 +60,7 @@ def reach(accounts: Iterable[Account]) -> Clouds:
 
 
 def commands(cluster: ClusterIdentity) -> str:
-    """Return a command that lists the disks of a cluster, or on Azure all that is left of it."""
+    """Return a command that lists the disks of a cluster, or on Azure all of its remaining resources."""
     if cluster.account.cloud is CloudKind.AKS:
         return (
             f"az resource list --subscription {cluster.account.id} --resource-group "

@@ -1,8 +1,8 @@
-"""The record of the clusters that a destroy deletes, in the outputs of the stack's state.
+"""Record of the clusters that a destroy deletes, in the outputs of the stack's state.
 
-The engine keeps these outputs until the last resource is gone. A destroy that fails after the cluster was
-deleted can be repeated, and still ask the cloud what is left: nothing else tells the id that GKE gave the
-cluster, or the names of its load balancers and disks.
+The engine keeps these outputs until the last resource is deleted. A destroy that fails after the cluster was
+deleted can be repeated and still query the cloud for leftovers. The record is the only source of GKE's id of
+the cluster, and of the names of its load balancers and disks.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,7 +23,7 @@ class DeletedClusters:
     """The clusters that a destroy deletes or has deleted.
 
     Attributes:
-        identities: the clusters, with all that tells their resources.
+        identities: the clusters, with the ids and names that identify their resources.
         retained: ids of the disks and snapshots that are kept.
     """
 
@@ -50,7 +50,7 @@ def recorded(deployment: Mapping[str, Any]) -> DeletedClusters:
 
 
 def with_record(deployment: Mapping[str, Any], clusters: DeletedClusters) -> dict[str, Any]:
-    """Return a state with a record; without a resource of the stack itself it stays as it is.
+    """Return a state with a record; unchanged if the state has no resource of the stack itself.
 
     Args:
         deployment: as of `recorded`.
@@ -69,5 +69,5 @@ def with_record(deployment: Mapping[str, Any], clusters: DeletedClusters) -> dic
 def merged(
     clusters: Iterable[ClusterIdentity], record: Iterable[ClusterIdentity]
 ) -> tuple[ClusterIdentity, ...]:
-    """Return the clusters of a state and of a record, each once: the record knows more of a cluster."""
+    """Return the clusters of a state and of a record without duplicates. The record has more detail."""
     return tuple({cluster.id: cluster for cluster in (*clusters, *record)}.values())

@@ -1,4 +1,4 @@
-"""Destroy a stack: list what would end, delete what users made, destroy through the engine, report leftovers.
+"""Destroy a stack: list running work, delete users' objects, destroy with the engine, report leftovers.
 
 Source of the order: docs/decisions/0008.
 """
@@ -43,16 +43,17 @@ from ebbtide.wording import several
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """Choices of a user.
+    """A user's options.
 
     Attributes:
-        config_file: the name of the stack's file.
+        config_file: name of the stack's file.
         ask: asks the user to confirm.
-        ask_name: prompts for the name that confirms the end of a permanent stack; None refuses such a stack.
-        ask_orphans: shows lines on what is left in the cloud, and asks the user to confirm its deletion.
+        ask_name: prompts for the name that confirms the deletion of a permanent stack; None rejects such a
+            stack.
+        ask_orphans: shows lines about leftovers in the cloud, and asks the user to confirm their deletion.
         config: the stack's configuration, by full key.
         declaration: its declared cluster; empty without one.
-        keep_volumes: keep the disks of users' volumes.
+        keep_volumes: True to keep the disks of users' volumes.
     """
 
     config_file: str
@@ -66,13 +67,13 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class DestroyOutcome:
-    """The result of a destroy.
+    """Result of a destroy.
 
     Attributes:
-        done: true if the whole stack is destroyed.
-        interrupted: true if Ctrl-C ended it.
-        leftovers: true if resources remain that cost money.
-        error: the first error of the engine; empty if there was none.
+        done: True if the whole stack is destroyed.
+        interrupted: True if Ctrl-C ended it.
+        leftovers: True if billable resources remain.
+        error: first error of the engine; empty if there was none.
     """
 
     done: bool
@@ -102,15 +103,15 @@ def destroy(stack: Stack, options: Options, console: Console) -> DestroyOutcome 
 
     Args:
         stack: the stack.
-        options: what the user chose.
+        options: the user's options.
         console: the output.
 
     Returns:
-        The result; None if the user declined, and nothing was changed.
+        The result; None if the user declined and nothing was changed.
 
     Raises:
-        OperationError: the stack was made in another project or subscription, the engine refuses, or the
-            stack does not exist; nothing was changed.
+        OperationError: the stack was made in another project or subscription, the engine rejects the
+            destroy, or the stack does not exist; nothing was changed.
     """
     exported = stack.exported()
     state = states.read(exported["deployment"])
@@ -163,7 +164,7 @@ def _inspected(run: _Run) -> Inspection:
 
 
 def _record(run: _Run, cluster: Inspection, identities: Iterable[ClusterIdentity]) -> None:
-    """Record the clusters in the state: after a failure, the next destroy asks for what is left of them."""
+    """Record the clusters in the state: after a failure, the next destroy queries the cloud for leftovers."""
     record = DeletedClusters(tuple(identities), cluster.names.retained)
     # `pulumi stack import` drops pending operations, which the report needs.
     if record.identities and record != run.state.deleted and not run.state.pending:
@@ -174,10 +175,10 @@ def _record(run: _Run, cluster: Inspection, identities: Iterable[ClusterIdentity
 
 
 def _confirmed(run: _Run, cluster: Inspection) -> bool:
-    """Ask the user to confirm, for a permanent stack by its name.
+    """Ask the user to confirm, for a permanent stack by typing its name.
 
     Raises:
-        OperationError: the engine refuses, or the name of a permanent stack is not given.
+        OperationError: the engine rejects the destroy, or the name of a permanent stack is not given.
     """
     stack, state, options = run.stack, run.state, run.options
     refusals = stack.refusals()
@@ -198,8 +199,8 @@ def _confirmed(run: _Run, cluster: Inspection) -> bool:
 
 
 def _is_of_protection(refusal: str) -> bool:
-    """Check for the engine's refusal of a protected resource (pulumi 3.259, step_generator.go), and for the
-    line with which it ends."""
+    """Return whether a message is the engine's refusal of a protected resource (pulumi 3.259,
+    step_generator.go), or its final line."""
     return "protected" in refusal or refusal == "preview failed"
 
 
@@ -218,10 +219,10 @@ def _drain(run: _Run, cluster: Inspection) -> None:
 
 
 def _without_users_objects(run: _Run, cluster: Inspection) -> tuple[Inspection, list[str]]:
-    """Delete what users made, or keep its volumes.
+    """Delete users' objects, or keep their volumes.
 
     Returns:
-        The cluster as it is then, and the objects that still exist.
+        The cluster afterwards, and the objects that still exist.
     """
     if cluster.api is None or not cluster.objects:
         return cluster, []
@@ -273,10 +274,10 @@ def _destroyed(run: _Run, cluster: Inspection) -> DestroyOutcome:
 
 
 def _freed(run: _Run, cluster: Inspection, identities: Iterable[ClusterIdentity]) -> bool:
-    """Delete what is left of a cluster that is gone, if the user confirms: it keeps the network in use.
+    """Delete what remains of a deleted cluster, if the user confirms: it keeps the network in use.
 
     Returns:
-        True if some of it was deleted, so that another attempt may succeed.
+        True if something was deleted, so that another attempt may succeed.
     """
     existing = {identity.id for identity in run.stack.state().identities}
     freed = False
@@ -290,7 +291,7 @@ def _freed(run: _Run, cluster: Inspection, identities: Iterable[ClusterIdentity]
 
 
 def _reported(run: _Run, cluster: Inspection, identities: Iterable[ClusterIdentity]) -> DestroyOutcome:
-    """Report what remains, after the cloud was asked where that is possible."""
+    """Report what remains, as queried from the cloud if it is accessible."""
     state, kept = run.state, cluster.names.retained
     leftovers = [_left(run, identity, kept)[0] for identity in identities]
     is_known = bool(leftovers) and not any(item.reason for item in leftovers)
@@ -313,7 +314,7 @@ def _reported(run: _Run, cluster: Inspection, identities: Iterable[ClusterIdenti
 
 
 def _left(run: _Run, cluster: ClusterIdentity, kept: frozenset[str]) -> tuple[orphans.Leftovers, bool]:
-    """Return what is left of a cluster after the deletion that the user confirms, and if any was deleted."""
+    """Return what remains of a cluster after the confirmed deletion, and whether anything was deleted."""
     leftovers = orphans.left(run.clouds, cluster)
     doomed = [
         resource

@@ -1,5 +1,5 @@
-"""Stop of queues before deletion: Kueue keeps a ClusterQueue while workloads reserve its quota (finalizer
-`kueue.x-k8s.io/resource-in-use`), and the engine would wait for its deletion in vain.
+"""Stop of queues before their deletion: Kueue keeps a ClusterQueue while workloads reserve its quota
+(finalizer `kueue.x-k8s.io/resource-in-use`), and the engine would wait in vain for its deletion.
 
 With stop policy HoldAndDrain a queue admits nothing, and its admitted workloads are evicted: their pods end
 within the grace period, and a Job in another namespace remains, to be queued elsewhere (Kueue docs,
@@ -19,7 +19,7 @@ _STEP: Final = 1.0
 
 
 def queues(state: State) -> frozenset[str]:
-    """Return the ClusterQueues to stop: none on a cluster that is itself deleted."""
+    """Return the ClusterQueues to stop: none if the cluster itself is deleted."""
     if state.owns_cluster:
         return frozenset()
     return frozenset(item.name for item in state.objects if item.kind == "ClusterQueue")
@@ -36,7 +36,7 @@ def drain(api: Api, names: frozenset[str]) -> int:
         The number of workloads that still reserve quota after ten minutes.
 
     Raises:
-        ApiError: the API server does not answer or forbids it.
+        ApiError: the API server does not answer or denies access.
     """
     for name in sorted(names):
         path = f"{API_PATH}/clusterqueues/{name}"
@@ -54,7 +54,7 @@ def _reserving(api: Api, names: frozenset[str]) -> int:
 
 
 def reserves_quota(workload: Object, names: frozenset[str]) -> bool:
-    """Check if a Workload reserves quota of one of the ClusterQueues."""
+    """Return whether a Workload reserves quota of one of the ClusterQueues."""
     true = {
         condition["type"]
         for condition in parts(workload, "status", "conditions")

@@ -1,6 +1,6 @@
 """Extension of a stack's lifetime.
 
-The expiry follows from the first `up` and the declared hours, so that more hours are all that is written.
+The expiry follows from the first `up` and the declared hours, so only the hours are changed.
 """
 
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ class Extension:
 
 
 def extension(name: str, declaration: Any, state: State, more: int, now: datetime) -> Extension:
-    """Return the extension of a stack's lifetime: from its expiry on, or from now on if it has expired.
+    """Return the extension of a stack's lifetime, from its expiry or, if it has expired, from now.
 
     Args:
         name: the stack's name.
@@ -44,7 +44,7 @@ def extension(name: str, declaration: Any, state: State, more: int, now: datetim
         now: the time.
 
     Raises:
-        OperationError: the cluster is permanent, or there is none yet.
+        OperationError: the cluster is permanent, or does not exist yet.
     """
     hours = _hours(declaration)
     if hours is None:
@@ -72,7 +72,7 @@ def check_policy(name: str, policy: Policy, hours: int) -> None:
     """Check a lifetime against the limit of the stack's policy.
 
     Raises:
-        OperationError: it is longer, and the rule is mandatory.
+        OperationError: the lifetime is longer than the limit, and the rule is mandatory.
     """
     limit = policy.limits.lifetime_hours
     level = policy.levels.get(LONGEST_LIFETIME, Level.MANDATORY)

@@ -1,4 +1,4 @@
-"""Failures of the `pulumi` command, as sentences for users."""
+"""Failures of the `pulumi` command, as messages for users."""
 
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -21,7 +21,7 @@ _KNOWN: Final[Mapping[str, str]] = {
         "`pulumi` is not logged in to a backend: run `pulumi login`, or set PULUMI_BACKEND_URL."
     ),
 }
-"""Messages of pulumi 3.259 (pkg/secrets/passphrase, pkg/backend/httpstate), and ours."""
+"""Messages of pulumi 3.259 (pkg/secrets/passphrase, pkg/backend/httpstate), and the replacements."""
 
 
 @contextmanager
@@ -30,7 +30,7 @@ def explained(stack: str, diagnostics: list[str] | None = None) -> Generator[Non
 
     Args:
         stack: the stack's name.
-        diagnostics: the engine's errors so far; a failure without one adds its output instead of an error.
+        diagnostics: the engine's errors so far; if there are none, the command's output is added to it.
 
     Raises:
         OperationError: the command failed before the engine started, or there are no diagnostics.

@@ -1,8 +1,8 @@
-"""Hold of the queues of a stack that sleeps: with stop policy Hold a ClusterQueue admits nothing, and work
-that is admitted goes on; with HoldAndDrain that is evicted, and waits (Kueue docs, ClusterQueue, stop policy,
+"""Hold of the queues of a sleeping stack. With stop policy Hold a ClusterQueue admits nothing, and admitted
+work continues; with HoldAndDrain admitted work is evicted, and waits (Kueue docs, ClusterQueue, stop policy,
 0.19).
 
-An annotation marks the queues that were held here, so that waking leaves a queue that a user held.
+An annotation marks the queues that Ebbtide held, so that waking does not release a queue that a user held.
 """
 
 import time
@@ -19,7 +19,7 @@ _QUEUES: Final = f"{API_PATH}/clusterqueues"
 _WORKLOADS: Final = f"{API_PATH}/workloads"
 ASLEEP: Final = "ebbtide.dev/asleep"
 """Annotation of a ClusterQueue that is held while its stack sleeps."""
-_TIMEOUT: Final = 900.0  # seconds until system nodes and Kueue's webhooks run; nodes come in 1 to 5 minutes
+_TIMEOUT: Final = 900.0  # seconds until system nodes and Kueue's webhooks run; nodes take 1 to 5 minutes
 _STEP: Final = 5.0
 
 
@@ -29,15 +29,15 @@ def queues(state: State) -> frozenset[str]:
 
 
 def hold(api: Api, names: Iterable[str], *, drain: bool) -> None:
-    """Hold queues. One that a user holds stays as it is, unless it is to be drained.
+    """Hold queues. A queue that a user holds is unchanged unless it is to be drained.
 
     Args:
         api: the cluster.
         names: names of the ClusterQueues.
-        drain: true to evict admitted work.
+        drain: True to evict admitted work.
 
     Raises:
-        ApiError: the API server does not answer or forbids it.
+        ApiError: the API server does not answer or denies access.
     """
     policy = "HoldAndDrain" if drain else "Hold"
     for name in sorted(names):
@@ -53,14 +53,14 @@ def hold(api: Api, names: Iterable[str], *, drain: bool) -> None:
 
 
 def release(api: Api, names: Iterable[str]) -> None:
-    """Give held queues their earlier stop policy back, once Kueue's webhooks answer.
+    """Restore the earlier stop policy of held queues once Kueue's webhooks answer.
 
     Args:
         api: the cluster.
         names: names of the ClusterQueues.
 
     Raises:
-        ApiError: the API server forbids it, or does not answer for 15 minutes.
+        ApiError: the API server denies access, or does not answer for 15 minutes.
     """
     end = time.monotonic() + _TIMEOUT
     for name in sorted(names):
@@ -85,7 +85,7 @@ def reserving(api: Api, names: frozenset[str]) -> int:
     """Return the number of workloads that reserve quota of the queues.
 
     Raises:
-        ApiError: the API server does not answer or forbids it.
+        ApiError: the API server does not answer or denies access.
     """
     workloads = api.find(_WORKLOADS) or {}
     return sum(reserves_quota(workload, names) for workload in workloads.get("items") or ())

@@ -22,12 +22,12 @@ class Inspection:
 
     Attributes:
         work: work that would end with the stack.
-        volumes: the cluster's volumes.
-        error: the reason that the cluster is unreachable; empty if it was reached.
-        api: the cluster; None if it is unreachable.
-        objects: objects of users that own cloud resources, in order of deletion.
+        volumes: volumes of the cluster.
+        error: reason why the cluster is unreachable; empty if it was reached.
+        api: client of the cluster; None if it is unreachable.
+        objects: users' objects that own cloud resources, in order of deletion.
         names: names of the cluster's cloud resources.
-        is_unanswered: true if the API server does not answer.
+        is_unanswered: True if the API server does not answer.
     """
 
     work: tuple[Work, ...] = ()
@@ -74,7 +74,7 @@ def volumes_of(api: Api) -> tuple[Volume, ...]:
     """Return the current volumes of a cluster.
 
     Raises:
-        ApiError: the API server does not answer or forbids it.
+        ApiError: the API server does not answer or denies access.
     """
     return tuple(map(volumes.read, snapshot.volumes(api)))
 

@@ -1,6 +1,6 @@
-"""Locks of a stack in a backend of its own (a directory or a bucket), which name their process.
+"""Locks of a stack in a self-managed backend (a directory or a bucket), which name their process.
 
-A killed engine leaves its lock. If the process ran on this machine, as this user, and no longer exists, the
+A killed engine leaves its lock. If the process ran on this machine as this user and no longer exists, the
 lock is removed; any other lock is respected (pulumi 3.259, pkg/backend/diy/lock.go).
 """
 
@@ -26,9 +26,9 @@ class Lock:
     """A lock of a stack.
 
     Attributes:
-        user: the user of its process.
-        host: the machine.
-        pid: the process.
+        user: user of its process.
+        host: machine of its process.
+        pid: id of its process.
     """
 
     user: str
@@ -42,7 +42,7 @@ class Lock:
 
     @property
     def is_held(self) -> bool:
-        """True if its process is still an engine."""
+        """True if its process is still running an engine."""
         try:
             os.kill(self.pid, 0)
         except ProcessLookupError:
@@ -52,7 +52,7 @@ class Lock:
         program = Path(f"/proc/{self.pid}/comm")
         state = Path(f"/proc/{self.pid}/stat")
         try:
-            # A dead process that its parent has not collected still has a number; another may have taken it.
+            # A zombie process still has its id, and the id may have been reused by another process.
             dead = state.read_text(encoding="utf-8").rpartition(")")[2].split()[0] == "Z"
             return not dead and "pulumi" in program.read_text(encoding="utf-8")
         except OSError:
@@ -63,7 +63,7 @@ class LockedError(OperationError):
     """Another update of the stack is in progress.
 
     Attributes:
-        locks: the stack's locks; none if the backend does not describe them.
+        locks: the stack's locks; empty if the backend does not describe them.
     """
 
     def __init__(self, locks: Sequence[Lock], message: str) -> None:
@@ -77,15 +77,15 @@ def locks_of(error: str) -> list[Lock]:
 
 
 def unlocking(run: Callable[[], _T], unlock: Callable[[], object], say: Callable[[str], object]) -> _T:
-    """Run the engine, after the end of another one of this user on this machine.
+    """Run the engine, once other engine runs of this user on this machine have ended.
 
     Args:
         run: runs the engine.
         unlock: removes the stack's locks.
-        say: called with what it waits for or removes.
+        say: called with a message about each lock that it waits for or removes.
 
     Raises:
-        LockedError: a lock is of another user or machine.
+        LockedError: a lock belongs to another user or machine.
     """
     announced: tuple[Lock, ...] = ()
     while True:

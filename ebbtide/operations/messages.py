@@ -41,7 +41,7 @@ def _line(work: Work, now: datetime) -> str:
 
 
 def time(moment: datetime) -> str:
-    """Format a time of expiry, as `2026-11-22 20:00 UTC`."""
+    """Format a time of expiry, such as `2026-11-22 20:00 UTC`."""
     return f"{moment:%Y-%m-%d %H:%M} UTC"
 
 
@@ -52,7 +52,7 @@ def question(stack: str, state: State, work: Sequence[Work]) -> str:
 
 
 def question_of_name(name: str, state: State, work: Sequence[Work]) -> str:
-    """Return the prompt for a permanent stack, which is confirmed by its name."""
+    """Return the confirmation prompt for a permanent stack, which requires its name."""
     ends = f", and end {several(len(work), 'piece')} of work" if work else ""
     return (
         f"Stack {name} is permanent. This would destroy {several(state.resources, 'resource')}{ends}. "
@@ -72,12 +72,12 @@ def protected(name: str, config_file: str, state: State) -> str:
 
 
 def refused(stack: str, refusals: Sequence[str]) -> str:
-    """Return the message for a destroy that the engine refuses."""
+    """Return the message for a destroy that the engine rejects."""
     return "\n".join((f"Nothing was changed: the engine refuses to destroy stack {stack}.", *refusals))
 
 
 def findings(cluster: Inspection, now: datetime, *, keeps_volumes: bool) -> Iterator[str]:
-    """List what ends with a stack: running work, and objects of users that own cloud resources."""
+    """List what ends with a stack: running work, and users' objects that own cloud resources."""
     if cluster.error:
         yield cluster.error
     yield from running(cluster.work, now)
@@ -85,7 +85,7 @@ def findings(cluster: Inspection, now: datetime, *, keeps_volumes: bool) -> Iter
 
 
 def users_objects(objects: Sequence[UserObject], *, keeps_volumes: bool) -> Iterator[str]:
-    """List what users made and what owns cloud resources, one line each; empty if nothing."""
+    """List users' objects that own cloud resources, one line each; empty if there are none."""
     deleted = [item for item in objects if not (keeps_volumes and item.is_volume)]
     kept = [item for item in objects if keeps_volumes and item.is_volume]
     for heading, listed in (
@@ -101,7 +101,7 @@ def users_objects(objects: Sequence[UserObject], *, keeps_volumes: bool) -> Iter
 
 
 def unfinished(stack: str, objects: Sequence[str]) -> Iterator[str]:
-    """Return the reason for which nothing but users' objects was deleted."""
+    """Explain why only users' objects were deleted."""
     yield "The stack was not destroyed: controllers are still deleting what users made."
     for item in objects:
         yield f"  {item}"
@@ -117,7 +117,7 @@ def without_cluster() -> str:
 
 
 def ways_through(stack: str, errors: Sequence[str]) -> Iterator[str]:
-    """Return what to do about errors that another attempt does not cure."""
+    """Return advice about errors that another attempt does not fix."""
     text = "\n".join(errors)
     if "unreachable" in text or "connection refused" in text.lower():
         yield (

@@ -1,4 +1,4 @@
-"""Drain of nodes whose pool is replaced: cordon, wait for work, evict.
+"""Drain of the nodes of a replaced pool: cordon, wait for work, evict.
 
 Pods that end by themselves (`restartPolicy` Never or OnFailure) have time to finish; services move at once.
 The time of the cordon is on the nodes, so that an interrupted drain does not begin again.
@@ -31,8 +31,8 @@ _MIRROR: Final = "kubernetes.io/config.mirror"
 """Annotation of a static pod, which the API server cannot evict (Kubernetes docs, static pods)."""
 _OVER: Final = ("Succeeded", "Failed")
 _DISRUPTION: Final = timedelta(hours=1)
-"""Time that PodDisruptionBudgets may delay an eviction, as in upgrades of GKE (GKE docs, node pool upgrade
-strategies, 2026)."""
+"""Maximum time that PodDisruptionBudgets may delay an eviction, as in upgrades of GKE (GKE docs, node pool
+upgrade strategies, 2026)."""
 _STEP: Final = 2.0
 
 
@@ -41,9 +41,9 @@ class DrainedPool:
     """A pool to drain.
 
     Attributes:
-        name: its name in the declaration.
-        label: key of the cloud's label of its nodes.
-        value: its name in the cloud.
+        name: name in the declaration.
+        label: key of the cloud's label for the nodes of a pool.
+        value: name in the cloud.
         timeout: time for work to finish.
     """
 
@@ -54,7 +54,7 @@ class DrainedPool:
 
     @property
     def selector(self) -> str:
-        """The label selector of its nodes."""
+        """Label selector of its nodes."""
         return f"{self.label}={self.value}"
 
 
@@ -62,7 +62,7 @@ def nodes(api: Api, pool: DrainedPool) -> list[Object]:
     """List a pool's nodes.
 
     Raises:
-        ApiError: the API server does not answer or forbids it.
+        ApiError: the API server does not answer or denies access.
     """
     return api.items("/api/v1/nodes", labelSelector=pool.selector)
 
@@ -76,7 +76,7 @@ def drain(api: Api, pools: Sequence[DrainedPool], watch: Callable[[str], None]) 
         watch: called with a description of what the drain waits for.
 
     Raises:
-        ApiError: the API server does not answer or forbids it.
+        ApiError: the API server does not answer or denies access.
     """
     waiting = list(pools)
     while waiting:
@@ -192,7 +192,7 @@ def _readmit(api: Api, pool: DrainedPool, *, at_once: bool) -> set[str]:
 
 
 def _counts(pod: Object) -> bool:
-    """Check that a pod has to leave its node: pods of DaemonSets and static pods end with it."""
+    """Return whether a pod has to leave its node. Pods of DaemonSets and static pods end with the node."""
     owners = parts(pod, "metadata", "ownerReferences")
     of_node = any(owner.get("kind") in ("DaemonSet", "Node") for owner in owners)
     mirror = bool(text(pod, "metadata", "annotations", _MIRROR))
@@ -204,7 +204,8 @@ def _terminates(pod: Object) -> bool:
 
 
 def _evict(api: Api, pod: Object) -> None:
-    """Evict a pod, unless a PodDisruptionBudget forbids it now (Kubernetes docs, API-initiated eviction)."""
+    """Evict a pod, unless a PodDisruptionBudget currently forbids it (Kubernetes docs, API-initiated
+    eviction)."""
     name, namespace = text(pod, "metadata", "name"), text(pod, "metadata", "namespace")
     body = {
         "apiVersion": "policy/v1",

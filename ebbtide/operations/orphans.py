@@ -1,4 +1,4 @@
-"""Cloud resources of a deleted cluster: report what is left, and delete it on request."""
+"""Leftover cloud resources of a deleted cluster: report them, and delete them on request."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -19,12 +19,12 @@ _CHECKED = {
 
 @dataclass(frozen=True, slots=True)
 class Leftovers:
-    """The resources of a cluster that are left.
+    """Leftover resources of a cluster.
 
     Attributes:
         cluster: the cluster.
         resources: the resources.
-        reason: the reason that they are unknown; empty if the cloud was asked.
+        reason: why they are unknown; empty if the cloud answered.
     """
 
     cluster: ClusterIdentity
@@ -33,12 +33,12 @@ class Leftovers:
 
 
 def identify(clouds: Clouds, clusters: Iterable[ClusterIdentity], names: CloudNames) -> list[ClusterIdentity]:
-    """Return clusters with all that tells their resources, while they exist.
+    """Return clusters with everything that identifies their resources, while they exist.
 
     Args:
         clouds: access to the clouds.
         clusters: the clusters of a stack.
-        names: the names that its cluster knows; the empty ones of a cluster that does not answer.
+        names: names known to the cluster; empty for a cluster that does not answer.
     """
     identified: list[ClusterIdentity] = []
     for cluster in clusters:
@@ -57,7 +57,7 @@ def identify(clouds: Clouds, clusters: Iterable[ClusterIdentity], names: CloudNa
 
 
 def left(clouds: Clouds, cluster: ClusterIdentity) -> Leftovers:
-    """Ask the cloud what is left of a cluster."""
+    """Query the cloud for leftovers of a cluster."""
     inventory = clouds.inventories.get(cluster.account)
     if inventory is None:
         return Leftovers(cluster, reason=clouds.reasons.get(cluster.account, "It was not asked."))
@@ -74,8 +74,8 @@ def delete(
 
     Args:
         inventory: their project or subscription.
-        resources: the resources, in order of deletion; one whose group is among them is deleted with it.
-        tell: called with a line for each.
+        resources: the resources, in order of deletion; a resource whose group is included is deleted with it.
+        tell: called with a line for each resource.
 
     Returns:
         The errors, by the resource's id.
@@ -96,10 +96,10 @@ def delete(
 
 
 def lines(leftovers: Leftovers, kept: frozenset[str]) -> Iterator[str]:
-    """Describe what is left of a cluster, or state that nothing is.
+    """Describe the leftovers of a cluster, or state that there are none.
 
     Args:
-        leftovers: what the cloud answered.
+        leftovers: the leftovers.
         kept: ids of the disks and snapshots that are kept on purpose.
     """
     cluster = leftovers.cluster
@@ -125,7 +125,7 @@ def lines(leftovers: Leftovers, kept: frozenset[str]) -> Iterator[str]:
 
 
 def line(cloud: CloudKind, resource: CloudResource) -> str:
-    """Describe a resource in a line."""
+    """Describe a resource in one line."""
     size = f", {resource.quantity:g} GiB" if resource.price_item.endswith("-gib") else ""
     cost = cost_of(cloud, resource)
     price = f", ${cost:.4f}/h" if cost else ""
@@ -133,6 +133,6 @@ def line(cloud: CloudKind, resource: CloudResource) -> str:
 
 
 def rate(cloud: CloudKind, resources: Iterable[CloudResource]) -> str:
-    """Return the cost of resources, as far as prices are known."""
+    """Format the cost of resources, as far as prices are known."""
     known = [cost for resource in resources if (cost := cost_of(cloud, resource))]
     return f"at least ${sum(known):.4f}/h" if known else "an unknown amount"

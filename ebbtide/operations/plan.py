@@ -1,4 +1,4 @@
-"""The changes of an update in a few lines, before it is confirmed."""
+"""Summary of an update's changes, for its confirmation."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -23,9 +23,9 @@ class Plan:
     """The changes of an update.
 
     Attributes:
-        lines: what changes, and what forbids it.
-        question: the confirmation prompt.
-        is_refused: true if the policy or the engine would refuse it.
+        lines: changes, and reasons why they are forbidden.
+        question: confirmation prompt.
+        is_refused: True if the policy or the engine would reject the update.
     """
 
     lines: tuple[str, ...]
@@ -40,7 +40,7 @@ def plan_of(recording: Recording, before: Earlier, files: StackFiles, replaced: 
         recording: the recorded program.
         before: the deployed stack.
         files: the stack's files.
-        replaced: logical names of the pools that are replaced beside the old ones.
+        replaced: logical names of the pools that are replaced by a new pool beside the old one.
     """
     declaration = files.source.declaration if files.source else None
     review = review_of(
@@ -79,7 +79,7 @@ def _pools(recording: Recording, replaced: Collection[str]) -> Iterator[str]:
 
 
 def _cost(difference: DifferenceReport, review: Review) -> Iterator[str]:
-    """Yield the cost without work and at the most, if one is known."""
+    """Yield the idle cost and the maximum cost, if any price is known."""
     after: CostReport = review.preview.cost
     if not after.prices_from:
         return

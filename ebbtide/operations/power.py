@@ -1,6 +1,6 @@
 """The cluster of a stack for `sleep` and `wake`: its id and the sizes of its node pools, from the state.
 
-The sizes are those of the last `up`, so that nothing has to be remembered while the cluster sleeps.
+The sizes are those of the last `up`, so that nothing else has to be stored while the cluster sleeps.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,9 +25,9 @@ class OwnCluster:
 
     Attributes:
         cloud: its cloud.
-        id: its id in the cloud.
+        id: id in the cloud.
         name: its name.
-        pools: on Google Cloud the sizes of its node pools, those that are never empty first.
+        pools: on Google Cloud the sizes of its node pools, those with a minimum above zero first.
     """
 
     cloud: CloudKind
@@ -70,8 +70,8 @@ def own_cluster(stack: str, deployment: Mapping[str, Any]) -> OwnCluster:
 
 
 def _size(pool: Mapping[str, Any]) -> NodePoolSize:
-    """Return the size of a pool when it runs: its fixed count, or the autoscaler's minimum. GKE counts nodes
-    in each zone, but for totals.
+    """Return the size of a running pool: its fixed count, or the autoscaler's minimum. GKE counts nodes per
+    zone, except in total limits.
     """
     inputs = part(pool, "inputs")
     autoscaling = dict(_without_defaults(part(inputs, "autoscaling")))
@@ -84,5 +84,5 @@ def _size(pool: Mapping[str, Any]) -> NodePoolSize:
 
 
 def _without_defaults(inputs: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield inputs without the bridge's list of those that it filled in."""
+    """Yield inputs without the bridge's list of defaulted properties."""
     return ((name, value) for name, value in inputs.items() if not name.startswith("__"))

@@ -24,7 +24,7 @@ def narration(console: Console, total: int | None) -> Generator[Callable[[Remova
 
     Args:
         console: the output.
-        total: the number of resources; None if it is unknown.
+        total: number of resources; None if unknown.
     """
     if not console.is_terminal:
         yield lambda removal: _line(console, removal)

@@ -1,4 +1,4 @@
-"""The status of queues: which work waits, and why."""
+"""Status of queues: waiting work, and the reasons."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ apis/provisioningrequest/autoscaling.x-k8s.io/v1/types.go, 1.34)."""
 
 @dataclass(frozen=True, slots=True)
 class QueueObjects:
-    """Objects of Kueue, and its ProvisioningRequests.
+    """Objects of Kueue and ProvisioningRequests.
 
     Attributes:
         cluster_queues: the ClusterQueues.
@@ -40,7 +40,7 @@ def take_queueing(api: Api) -> QueueObjects:
     """Read the objects of Kueue. A kind that is not installed has no objects.
 
     Raises:
-        ApiError: the API server does not answer or forbids it.
+        ApiError: the API server does not answer or denies access.
     """
 
     def items(path: str) -> tuple[Object, ...]:
@@ -103,7 +103,7 @@ def _waiting(
 
 
 def _state(request: Object) -> str:
-    """Return the state of a ProvisioningRequest, with its message."""
+    """Return the state of a ProvisioningRequest with its message."""
     for kind in _STATES:
         if reached := condition(request, kind):
             message = str(reached.get("message") or "").rstrip(".")

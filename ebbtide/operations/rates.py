@@ -1,4 +1,4 @@
-"""Prices of a deployed stack: of its nodes, and of what is paid without any."""
+"""Prices of a deployed stack: of its nodes, and of everything else."""
 
 import json
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from ebbtide.urns import stack_and_project
 
 @dataclass(frozen=True, slots=True)
 class BilledItem:
-    """An item that is billed without any node: its name and its amount."""
+    """An item that is billed independently of nodes, with its amount."""
 
     name: str
     amount: Amount
@@ -24,11 +24,11 @@ class Rates:
     """Prices of a stack, USD per hour.
 
     Attributes:
-        idle: the amount without work.
-        idle_of_nodes: the part of it for nodes.
-        items: what is billed without nodes: control plane, addresses, gateways, disks of add-ons.
-        has_nat: true if the stack created a Cloud NAT gateway, which is billed by node.
-        nodes: the amount of a node, by the pool's name in the cloud.
+        idle: amount without work.
+        idle_of_nodes: part of `idle` for nodes.
+        items: items billed independently of nodes: control plane, addresses, gateways, disks of add-ons.
+        has_nat: True if the stack created a Cloud NAT gateway, which is billed by node.
+        nodes: amount for a node, by the pool's name in the cloud.
     """
 
     idle: Amount
@@ -38,17 +38,17 @@ class Rates:
     nodes: Mapping[str, Amount]
 
     def without_nodes(self) -> Amount:
-        """Return the amount without nodes."""
+        """Return the amount for everything but nodes."""
         return self.at({})
 
     def at(self, counts: Mapping[str, int]) -> Amount:
-        """Return the amount at node counts, by the pools' names in the cloud."""
+        """Return the total amount at node counts, by the pools' names in the cloud."""
         gateway = cloud_nat(sum(counts.values())) if self.has_nat else Amount()
         fixed = total(item.amount for item in self.items)
         return fixed + self.of_nodes(counts) + gateway
 
     def of_nodes(self, counts: Mapping[str, int]) -> Amount:
-        """Return the amount of nodes alone."""
+        """Return the amount for the nodes only."""
         return total(
             self.nodes.get(name, Amount(unknown=(f"pool {name}",))) * count for name, count in counts.items()
         )

@@ -1,7 +1,6 @@
 """Expired stacks of a project: find them, and destroy them one by one.
 
-The time of expiry is read from each stack's state, so that neither its file nor its passphrase is needed to
-find it.
+The expiry is read from each stack's state; the stack's file and passphrase are not needed.
 """
 
 from collections.abc import Iterable
@@ -36,7 +35,7 @@ class ReapOutcome(StrEnum):
 
 
 class ResourceOutcome(StrEnum):
-    """State of an expired resource that no stack has."""
+    """State of an expired resource without a stack."""
 
     EXPIRED = "expired"
     DESTROYED = "destroyed"
@@ -48,39 +47,39 @@ class ReapedStack(DocumentPart):
     """An expired stack."""
 
     stack: str
-    """Its name."""
+    """Name."""
     expires: datetime | None = None
-    """Time of expiry; null if its state is unreadable."""
+    """Expiry; null if the state is unreadable."""
     clusters: tuple[str, ...] = ()
-    """Clusters that it created."""
+    """Clusters that the stack created."""
     idle_usd_per_hour: float | None = None
-    """Cost without work, USD per hour, at least; null if no price is known."""
+    """Lower bound of the cost without work, USD per hour; null if no price is known."""
     outcome: ReapOutcome
     """`expired` without --yes; `leftovers` if buckets, registries or disks remain; `refused` if nothing was
-    changed; `failed` if some of it remains; `unreadable` if its state is."""
+    changed; `failed` if some resources remain; `unreadable` if the state is."""
     error: str = ""
     """Reason of the outcome; empty for none."""
 
 
 class ReapedResource(DocumentPart):
-    """An expired cloud resource that no state of the backend knows."""
+    """An expired cloud resource that is in no state of the backend."""
 
     account: str
     """Project or subscription."""
     kind: str
     """Kind, such as `cluster` or `disk`."""
     name: str
-    """Its name."""
+    """Name."""
     location: str
-    """Its zone or region, or `global`."""
+    """Zone or region, or `global`."""
     id: str
-    """The cloud's id of it."""
+    """Id in the cloud."""
     expires: datetime
-    """Time of expiry."""
+    """Expiry."""
     usd_per_hour: float | None = None
     """Cost, USD per hour; null if no price is known."""
     outcome: ResourceOutcome
-    """`expired` without --yes; `kept` if it holds data; `failed` if the cloud refused its deletion."""
+    """`expired` without --yes; `kept` if it holds data; `failed` if the cloud rejected its deletion."""
     error: str = ""
     """Reason of the outcome; empty for none."""
 
@@ -93,9 +92,9 @@ class Reaping(DocumentPart):
     stacks: tuple[ReapedStack, ...]
     """Expired and unreadable stacks, longest expired first."""
     resources: tuple[ReapedResource, ...] = ()
-    """Expired cloud resources that no state of the backend knows, longest expired first."""
+    """Expired cloud resources that are in no state of the backend, longest expired first."""
     notes: tuple[str, ...] = ()
-    """Sources that could not be asked, with the reasons."""
+    """Sources that could not be queried, with the reasons."""
 
     @property
     def is_refused(self) -> bool:
@@ -125,8 +124,8 @@ def expired(
     Args:
         backend: the project's backend.
         now: the time.
-        unmanaged: expired resources that no state knows.
-        notes: what could not be asked.
+        unmanaged: expired resources that are in no state.
+        notes: sources that could not be queried.
     """
     stacks = [stack for name in backend.stacks if (stack := _expired(backend, name, now))]
     return Reaping(
@@ -187,15 +186,15 @@ def reap(
     *,
     deletes_data: bool = False,
 ) -> Reaping:
-    """Destroy stacks one by one, as `ebbtide destroy` does, then resources, whichever of them fail.
+    """Destroy stacks one by one as `ebbtide destroy` does, then resources. Failures do not stop the others.
 
     Args:
         backend: the project's backend.
         report: the expired stacks.
-        unmanaged: expired resources that no state knows.
+        unmanaged: expired resources that are in no state.
         now: the time of the report.
         console: the output for progress.
-        deletes_data: true to delete disks and snapshots, too.
+        deletes_data: True to delete disks and snapshots, too.
 
     Raises:
         KeyboardInterrupt: Ctrl-C was pressed; the engine has finished its current operations.
@@ -212,7 +211,7 @@ def reap(
 
 
 def _outcome(error: str | None) -> ResourceOutcome:
-    """Return the outcome of a deletion: None is none at all, and an empty error a success."""
+    """Return the outcome of a deletion: None means not deleted, an empty error means deleted."""
     if error is None:
         return ResourceOutcome.KEPT
     return ResourceOutcome.FAILED if error else ResourceOutcome.DESTROYED

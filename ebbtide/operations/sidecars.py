@@ -1,7 +1,7 @@
-"""Attributes of files in a directory that is a backend, which a killed engine leaves empty.
+"""Attribute files of a directory backend, which a killed engine leaves empty.
 
-The engine's library writes them in place beside each file. With an empty one every command fails with `EOF`,
-and without one it goes on (gocloud.dev 0.46.1, blob/fileblob/attrs.go; run with pulumi 3.259).
+The engine's library writes one beside each file, not atomically. With an empty one every command fails with
+`EOF`; a missing one is harmless (gocloud.dev 0.46.1, blob/fileblob/attrs.go; run with pulumi 3.259).
 """
 
 from pathlib import Path
@@ -11,10 +11,10 @@ _DIRECTORY: Final = "file://"
 
 
 def repaired(url: str) -> bool:
-    """Delete the empty files of attributes in a backend; true if there were any.
+    """Delete the empty attribute files of a backend; return whether there were any.
 
     Args:
-        url: address of the backend.
+        url: URL of the backend.
     """
     if not url.startswith(_DIRECTORY):
         return False

@@ -19,12 +19,12 @@ from ebbtide.operations.power import OwnCluster, own_cluster
 from ebbtide.operations.rates import Rates, rates
 from ebbtide.operations.work import Work, work
 
-_STEP: Final = 10.0  # seconds between two looks at running work
+_STEP: Final = 10.0  # seconds between two checks of running work
 _UNCHANGED: Final = "nothing was changed"
 
 
 class Running(StrEnum):
-    """Treatment of work that runs."""
+    """Treatment of running work."""
 
     REFUSE = "refuse"
     WAIT = "wait"
@@ -33,7 +33,7 @@ class Running(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Sleeper:
-    """A stack that is put to sleep or woken.
+    """A stack to put to sleep or wake.
 
     Attributes:
         name: the stack's name.
@@ -68,7 +68,7 @@ def sleeper(
 
     Raises:
         OperationError: the stack has no cluster of its own.
-        CredentialsError: there are no credentials of the cloud.
+        CredentialsError: there are no credentials for the cloud.
     """
     deployment = exported["deployment"]
     cluster = own_cluster(name, deployment)
@@ -81,14 +81,14 @@ def sleep(of: Sleeper, running: Running, say: Callable[[str], None]) -> bool:
     Args:
         of: the stack.
         running: the treatment of running work.
-        say: is called with sentences for the user.
+        say: called with messages for the user.
 
     Returns:
-        False if work runs and is to be kept; nothing was changed then.
+        False if running work is to be kept; nothing was changed then.
 
     Raises:
         OperationError: the cluster can never be stopped, or does not answer; nothing was changed.
-        CloudApiError: the cloud refuses or does not answer; the same call continues.
+        CloudApiError: the cloud rejects a request or does not answer; the same call continues.
     """
     if reason := of.power.refusal():
         raise OperationError(f"Cluster {of.cluster.name} cannot sleep, and {_UNCHANGED}. {reason}")
@@ -129,11 +129,11 @@ def wake(of: Sleeper, say: Callable[[str], None]) -> None:
 
     Args:
         of: the stack.
-        say: is called with sentences for the user.
+        say: called with messages for the user.
 
     Raises:
         OperationError: the cluster does not answer; the same call continues.
-        CloudApiError: the cloud refuses or does not answer; the same call continues.
+        CloudApiError: the cloud rejects a request or does not answer; the same call continues.
     """
     of.power.start(lambda step: say(f"{step} …"))
     consequence = "its queues are still held"
@@ -147,7 +147,7 @@ def wake(of: Sleeper, say: Callable[[str], None]) -> None:
 
 
 def _summary(of: Sleeper) -> list[str]:
-    """Return what a sleeping stack saves, and what is billed all the same."""
+    """Return lines about what a sleeping stack saves, and what is still billed."""
     is_gke = of.cluster.cloud is CloudKind.GKE
     saved = of.rates.idle_of_nodes
     billed = [item for item in of.rates.items if is_gke or item.name != "control plane"]

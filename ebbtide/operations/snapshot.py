@@ -13,14 +13,14 @@ _CONTROLLERS: Final = {
     "JobSet": "/apis/jobset.x-k8s.io/v1alpha2/jobsets",
     "TrainJob": "/apis/trainer.kubeflow.org/v1alpha1/trainjobs",
 }
-"""Kinds of controllers: all kinds between a pod and the object that the user created."""
+"""Kinds of controllers between a pod and the object that the user created."""
 
 _WORKLOADS: Final = f"{API_PATH}/workloads"
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The objects of a cluster.
+    """Objects of a cluster.
 
     Attributes:
         nodes: the nodes.
@@ -41,7 +41,7 @@ def take(api: Api) -> Snapshot:
     """Take a snapshot. A kind that is not installed has no objects.
 
     Raises:
-        ApiError: the API server does not answer or forbids it.
+        ApiError: the API server does not answer or denies access.
     """
     return Snapshot(
         nodes=_list(api, "/api/v1/nodes"),
@@ -56,7 +56,7 @@ def volumes(api: Api) -> tuple[Object, ...]:
     """List the PersistentVolumes.
 
     Raises:
-        ApiError: the API server does not answer or forbids it.
+        ApiError: the API server does not answer or denies access.
     """
     return _list(api, "/api/v1/persistentvolumes")
 

@@ -1,8 +1,8 @@
 """A stack of a project on disk, through the Automation API, with the user's own `pulumi`, backend and
 login.
 
-Only an update runs the program: a destroy uses the engine's state alone, and needs neither language plugin
-nor the program's packages (pulumi 3.259, `pulumi destroy` without `--run-program`).
+Only an update runs the program. A destroy uses the engine's state, and needs neither the language plugin nor
+the program's packages (pulumi 3.259, `pulumi destroy` without `--run-program`).
 """
 
 import json
@@ -30,10 +30,10 @@ class Removal:
     """A resource that the engine is removing or has removed.
 
     Attributes:
-        type: its type token.
-        name: its logical name.
-        done: true once it is removed.
-        operation: the engine's operation, such as `create`, of an update.
+        type: type token.
+        name: logical name.
+        done: True once it is removed.
+        operation: for an update, the engine's operation, such as `create`.
     """
 
     type: str
@@ -68,7 +68,7 @@ class Stack:
     """An existing stack.
 
     Attributes:
-        name: as requested.
+        name: name as requested.
     """
 
     def __init__(self, name: str, stack: automation.Stack, config_file: Path | None) -> None:
@@ -94,7 +94,7 @@ class Stack:
         return state.read(self.exported()["deployment"])
 
     def unprotect(self) -> None:
-        """Remove the protection of all resources: the engine's, and that of GKE's provider.
+        """Remove the protection of all resources, both the engine's and that of GKE's provider.
 
         The provider refuses to delete a cluster whose state has `deletionProtection`, which `pulumi state
         unprotect` does not change (terraform-provider-google, resourceContainerClusterDelete).
@@ -119,10 +119,10 @@ class Stack:
         self.replace_state(self.exported())
 
     def configure(self, path: str, value: object) -> None:
-        """Write a value to the stack's file, whose comments stay (`pulumi config set`).
+        """Write a value to the stack's file, and keep its comments (`pulumi config set`).
 
         Args:
-            path: key and path of the value, as `ebbtide:cluster.lifetime.hours`.
+            path: key and path of the value, such as `ebbtide:cluster.lifetime.hours`.
             value: the value.
 
         Raises:
@@ -135,7 +135,7 @@ class Stack:
             workspace.pulumi_command.run([*command, "--", str(value)], workspace.work_dir, workspace.env_vars)
 
     def refusals(self) -> list[str]:
-        """Return the reasons that the engine would refuse a destroy; none if it would not.
+        """Return the reasons why the engine would reject a destroy; empty if there are none.
 
         The preview checks `protect` (pulumi 3.259, pkg/resource/deploy/step_generator.go) and changes
         nothing.
@@ -153,7 +153,7 @@ class Stack:
 
         Args:
             watch: called for each resource when its removal begins and ends, from another thread.
-            without_cluster: true to drop Kubernetes objects of a cluster that does not answer from the state
+            without_cluster: True to drop Kubernetes objects of a cluster that does not answer from the state
                 (pulumi-kubernetes 4.34, `deleteUnreachable`).
 
         Returns:
@@ -178,8 +178,8 @@ class Stack:
         """Run the program and update the stack.
 
         Args:
-            watch: as of `destroy`.
-            config_file: a file of the stack for this run alone; the stack's own if omitted.
+            watch: as for `destroy`.
+            config_file: stack file for this run only; by default the stack's own.
 
         Returns:
             The errors; empty if the stack is as declared.
@@ -194,7 +194,7 @@ class Stack:
         return events.errors
 
     def refresh(self, urns: list[str]) -> list[str]:
-        """Compare some of the stack's resources with the cloud; result and errors as of `destroy`."""
+        """Compare some of the stack's resources with the cloud; result and errors as for `destroy`."""
         events = _Events(_unwatched)
         with explained(self.name, events.errors):
             self._stack.refresh(
@@ -203,7 +203,7 @@ class Stack:
         return events.errors
 
     def remove(self, urns: list[str], watch: Callable[[Removal], None]) -> list[str]:
-        """Destroy some of the stack's resources; arguments, result and errors as of `destroy`."""
+        """Destroy some of the stack's resources; arguments, result and errors as for `destroy`."""
         events = _Events(watch)
         with explained(self.name, events.errors):
             self._stack.destroy(
@@ -212,7 +212,7 @@ class Stack:
         return events.errors
 
     def exported(self) -> dict[str, Any]:
-        """Return the document of `pulumi stack export`, with its secrets encrypted and a `deployment`.
+        """Return the output of `pulumi stack export`, with encrypted secrets and a `deployment`.
 
         Raises:
             OperationError: the state is unreadable.
@@ -223,10 +223,10 @@ class Stack:
         """Write the stack's state (`pulumi stack import`).
 
         Args:
-            document: as of `exported`.
+            document: the document, as from `exported`.
 
         Raises:
-            OperationError: the engine refuses it.
+            OperationError: the engine rejects it.
         """
         with tempfile.TemporaryDirectory(prefix="ebbtide-") as directory:
             file = Path(directory, "state.json")
@@ -241,13 +241,13 @@ class Stack:
         """Return the output of a `pulumi` command on the stack.
 
         Raises:
-            OperationError: it fails.
+            OperationError: the command fails.
         """
         return _run(self._stack.workspace, self.name, *command)
 
 
 def exported(workspace: automation.Workspace, name: str) -> dict[str, Any]:
-    """Return the document of a stack; see `Stack.exported`."""
+    """Return the output of `pulumi stack export`; see `Stack.exported`."""
     document: dict[str, Any] = json.loads(_run(workspace, name, "stack", "export"))
     return {**document, "deployment": document.get("deployment") or {}}
 

@@ -20,9 +20,9 @@ _REGISTRIES: Final = frozenset(
 )
 _KUBERNETES: Final = re.compile(r"^kubernetes:[^:]+:(?P<kind>\w+?)(?P<patch>Patch)?$")
 _STASH: Final = f"{expiry.COMPONENT}$pulumi:index:Stash"
-"""The types in the URN of the time of the first `up`."""
+"""Types in the URN of the time of the first `up`."""
 _TENANT: Final = "ebbtide:addons:Tenant$"
-"""The parent type in the URN of every resource in a team's namespace."""
+"""Parent type in the URN of every resource in a team's namespace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,20 +39,20 @@ class State:
     """The resources of a stack.
 
     Attributes:
-        resources: the number of resources that a destroy removes, including components.
+        resources: number of resources that a destroy removes, including components.
         protected: names of the resources that the engine refuses to remove.
-        owns_cluster: true if the stack created the cluster.
+        owns_cluster: True if the stack created the cluster.
         buckets: buckets that remain with their contents.
         registries: container registries that remain with their images.
-        objects: the Kubernetes objects that the stack created.
+        objects: Kubernetes objects that the stack created.
         teams: namespaces with resources for a team.
         clusters: names of the clusters that the stack created.
-        identities: those clusters as the cloud knows them, and clusters whose creation was interrupted.
+        identities: identities of those clusters, and of clusters whose creation was interrupted.
         accounts: projects and subscriptions of its clusters and node pools.
         deleted: clusters that an earlier destroy has begun to delete.
         pending: names of the resources whose creation was interrupted.
         first_up: time of the first `up`; None for a permanent cluster.
-        expires: time of expiry, of several clusters the last; None for a permanent cluster.
+        expires: expiry, the last one of several clusters; None for a permanent cluster.
     """
 
     resources: int
@@ -72,12 +72,12 @@ class State:
 
     @property
     def namespaces(self) -> frozenset[str]:
-        """The namespaces that the stack created."""
+        """Namespaces that the stack created."""
         return frozenset(item.name for item in self.objects if item.kind == "Namespace")
 
     @property
     def may_be_stopped(self) -> bool:
-        """True if the stack created a cluster whose cloud can stop its API server, which AKS does."""
+        """True if the stack created a cluster whose cloud can stop its API server, as AKS can."""
         return any(cluster.account.cloud is CloudKind.AKS for cluster in self.identities)
 
 
@@ -134,7 +134,7 @@ def read(deployment: Mapping[str, Any]) -> State:
 
 
 def _retained(resources: Sequence[Mapping[str, Any]], types: frozenset[str]) -> tuple[str, ...]:
-    """Return the names of those types' resources that remain after a destroy."""
+    """Return the names of the resources of these types that remain after a destroy."""
     return tuple(
         _cloud_name(resource)
         for resource in resources
@@ -153,7 +153,7 @@ def _times(resources: Sequence[Mapping[str, Any]], types: str, output: str) -> l
 
 
 def _expiry(deployment: Mapping[str, Any], resources: Sequence[Mapping[str, Any]]) -> datetime | None:
-    """Return the time of expiry: that of the stack's output, if a destroy has deleted the component."""
+    """Return the expiry, from the stack's output if a destroy has deleted the component."""
     times = _times(resources, expiry.COMPONENT, expiry.OUTPUT)
     return max(times or _times(parts(deployment, "resources"), STACK_TYPE, expiry.OUTPUT), default=None)
 
@@ -168,7 +168,7 @@ def _cloud_name(resource: Mapping[str, Any]) -> str:
 
 
 def _object(resource: Mapping[str, Any]) -> tuple[ObjectReference, bool] | None:
-    """Return a resource's Kubernetes object, and if the stack owns only some of its fields."""
+    """Return a resource's Kubernetes object, and whether the stack owns only some of its fields."""
     match = _KUBERNETES.match(resource["type"])
     metadata = part(resource, "outputs", "metadata")
     if match is None or not metadata:

@@ -1,4 +1,4 @@
-"""The status of a stack: nodes, work, queues and cost, from its state and its cluster's API."""
+"""Status of a stack: nodes, work, queues and cost, from its state and its cluster's API."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -23,7 +23,7 @@ from ebbtide.workloads.objects import condition
 
 UNKNOWN: Final = "its status is unknown"
 _START: Final = timedelta(minutes=15)
-"""Time that a node takes to become ready, at most: GKE's and AKS' autoscalers give up after as long
+"""Maximum time that a node takes to become ready; the autoscalers of GKE and AKS then give up
 (cluster-autoscaler, `max-node-provision-time`)."""
 _HOUR: Final = timedelta(hours=1)
 
@@ -37,7 +37,7 @@ class _NodeState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class StatusSource:
-    """A stack whose status is read repeatedly: its state is read once.
+    """A stack whose status is read repeatedly; its state is read once.
 
     Attributes:
         name: the stack's name.
@@ -158,7 +158,7 @@ def _created(item: Object) -> datetime:
 
 
 def _cloud_pool(node: Object) -> str:
-    """Return the cloud's name of a node's pool."""
+    """Return the name in the cloud of a node's pool."""
     labels = part(node, "metadata", "labels")
     return text(labels, NODE_POOL) or text(labels, AGENT_POOL)
 
@@ -168,7 +168,7 @@ def _nodes_amount(nodes: Iterable[Object], prices: Rates) -> Amount:
 
 
 def _cost(nodes: list[Object], prices: Rates, created: datetime, now: datetime) -> CostStatus:
-    """Return the cost now and since midnight, which has Cloud NAT at its price without nodes."""
+    """Return the cost now and since midnight; the latter includes Cloud NAT at its price without nodes."""
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
 
     def hours(since: datetime) -> float:

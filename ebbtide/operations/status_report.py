@@ -9,32 +9,32 @@ VERSION: Final = "ebbtide.dev/status/v1"
 
 
 class PoolStatus(DocumentPart):
-    """A node pool. Each of its nodes is in one of the four counts."""
+    """A node pool. Each node is in one of the four counts."""
 
     name: str
-    """Its name in the declaration."""
+    """Name in the declaration."""
     capacity: str
-    """Its capacity kind, as `spot`."""
+    """Capacity type, such as `spot`."""
     machine: str
-    """Its machine type; empty for several."""
+    """Machine type; empty if there are several."""
     ready: int
-    """Nodes that take pods."""
+    """Nodes that accept pods."""
     coming: int
     """Nodes younger than 15 minutes that are not ready yet."""
     cordoned: int
-    """Nodes that take no new pods: unschedulable."""
+    """Unschedulable nodes."""
     not_ready: int
     """Older nodes that are not ready."""
     maximum: int
-    """The maximum node count."""
+    """Maximum node count."""
     oldest: datetime | None
-    """Creation time of its oldest node; null without nodes."""
+    """Creation time of the oldest node; null without nodes."""
     usd_per_hour: float | None
-    """Cost of its nodes now, USD per hour; null if no price is known."""
+    """Current cost of the nodes, USD per hour; null if no price is known."""
 
     @property
     def nodes(self) -> int:
-        """The number of its nodes."""
+        """Number of nodes."""
         return self.ready + self.coming + self.cordoned + self.not_ready
 
 
@@ -42,43 +42,43 @@ class WorkStatus(DocumentPart):
     """Work that users created and that has not ended."""
 
     kind: str
-    """Such as `Job`."""
+    """Kind, such as `Job`."""
     namespace: str
-    """Its namespace."""
+    """Namespace."""
     name: str
-    """Its name."""
+    """Name."""
     since: datetime
-    """Its creation time."""
+    """Creation time."""
     pods: int
-    """Its pods that have not terminated."""
+    """Number of pods that have not terminated."""
     pools: tuple[str, ...]
-    """The pools of those pods; empty if none has a node of the stack."""
+    """Pools of those pods; empty if they are on no node of the stack."""
 
 
 class WaitingWork(DocumentPart):
     """Work that waits in a queue."""
 
     kind: str
-    """Such as `Job`."""
+    """Kind, such as `Job`."""
     namespace: str
-    """Its namespace."""
+    """Namespace."""
     name: str
-    """Its name."""
+    """Name."""
     since: datetime
     """Creation time of its Workload."""
     reason: str
-    """The reason in the words of Kueue, the admission checks and the ProvisioningRequest; empty for none."""
+    """Reason as reported by Kueue, the admission checks and the ProvisioningRequest; empty for none."""
 
 
 class QueueStatus(DocumentPart):
     """A queue of the declaration."""
 
     name: str
-    """Its name in the declaration."""
+    """Name in the declaration."""
     held: bool
     """True if one of its ClusterQueues admits nothing: `stopPolicy` is not `None`."""
     admitted: int
-    """Work that is admitted and has not finished."""
+    """Number of admitted workloads that have not finished."""
     waiting: tuple[WaitingWork, ...]
     """Work that is not admitted, oldest first."""
 
@@ -87,14 +87,14 @@ class CostStatus(DocumentPart):
     """Cost at the list prices of the dated price table, or the stack's own prices."""
 
     usd_per_hour: float
-    """Cost of the existing nodes and of all that is always paid, USD per hour."""
+    """Cost of the existing nodes and of everything that is always billed, USD per hour."""
     always_usd_per_hour: float
     """Cost without nodes: control plane, addresses, gateways, disks of add-ons."""
     usd_since_midnight: float
-    """The cost since midnight, at least: from the creation times of the nodes that exist. Nodes that are
-    gone are not included."""
+    """Lower bound of the cost since midnight, from the creation times of the existing nodes. Deleted nodes
+    are not included."""
     midnight: datetime
-    """The last 00:00 UTC."""
+    """Last 00:00 UTC."""
     unknown: tuple[str, ...]
     """Items without a known price, which are not included."""
     prices_of: tuple[str, ...]
@@ -107,21 +107,21 @@ class Status(DocumentPart):
     version: str = VERSION
     """Version of the document."""
     stack: str
-    """The stack's name."""
+    """Name of the stack."""
     cluster: str
-    """The cluster's name."""
+    """Name of the cluster."""
     time: datetime
-    """The time of the status."""
+    """Time of the status."""
     expires: datetime | None
-    """Time of expiry; null for a permanent cluster."""
+    """Expiry; null for a permanent cluster."""
     pools: tuple[PoolStatus, ...]
-    """The node pools."""
+    """Node pools."""
     work: tuple[WorkStatus, ...]
     """Work outside of queues or admitted by them, oldest first."""
     queues: tuple[QueueStatus, ...]
-    """The queues."""
+    """Queues."""
     cost: CostStatus
-    """The cost."""
+    """Cost."""
 
 
 def status_schema() -> dict[str, Any]:

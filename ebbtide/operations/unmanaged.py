@@ -1,4 +1,4 @@
-"""Expired cloud resources that no state of the backend knows, such as those of a lost state."""
+"""Expired cloud resources that are in no state of the backend, for example after a state was lost."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Unmanaged:
     Attributes:
         account: the project or subscription.
         inventory: access to it.
-        resources: its expired resources that no state knows, in order of deletion.
+        resources: its expired resources that are in no state, in order of deletion.
     """
 
     account: Account
@@ -36,15 +36,15 @@ class Unmanaged:
 
 
 def find(backend: Backend, accounts: Iterable[Account], now: datetime) -> tuple[list[Unmanaged], list[str]]:
-    """Find expired resources that no stack of the backend has in its state, of any of its projects.
+    """Find expired resources that are in no state of the backend, for all of its projects.
 
     Args:
         backend: the backend.
-        accounts: projects and subscriptions to look in, besides those of the project's stacks.
+        accounts: projects and subscriptions to search besides those of the project's stacks.
         now: the time.
 
     Returns:
-        The resources, and sentences on what could not be asked.
+        The resources, and messages about sources that could not be queried.
     """
     try:
         deployments: list[dict[str, Any]] = [exported["deployment"] for exported in backend.exported_by_all()]
@@ -81,11 +81,11 @@ def delete(
 
     Args:
         unmanaged: the resources.
-        tell: called with a line for each.
-        deletes_data: true to delete what holds data, too.
+        tell: called with a line for each resource.
+        deletes_data: True to delete resources that hold data, too.
 
     Returns:
-        Each resource with its error: empty if it is deleted, None if it is kept since it holds data.
+        Each resource with its error: empty if it is deleted, None if it is kept because it holds data.
     """
     chosen = [item for item in unmanaged.resources if deletes_data or not item.holds_data]
     errors = orphans.delete(unmanaged.inventory, chosen, tell)
@@ -94,9 +94,9 @@ def delete(
 
 
 def _unknown(resources: Iterable[CloudResource], known: set[str]) -> list[CloudResource]:
-    """Return resources that are in no state, nor part of what is.
+    """Return resources that are in no state, and not part of one that is.
 
-    A node pool may be of another stack than its cluster.
+    A node pool may belong to another stack than its cluster.
     """
     return [
         item
@@ -107,7 +107,7 @@ def _unknown(resources: Iterable[CloudResource], known: set[str]) -> list[CloudR
 
 
 def _scopes(identity: str) -> Iterator[str]:
-    """Yield an id, and on Azure that of its resource group."""
+    """Yield an id, and on Azure the id of its resource group."""
     yield identity
     if identity.startswith("/subscriptions/"):
         yield "/".join(identity.split("/")[:5])

@@ -1,8 +1,8 @@
-"""Update a stack: run its program, and replace pools whose change their cloud refuses without ending work.
+"""Update a stack: run its program, and replace pools whose change the cloud rejects without ending work.
 
 A pool is replaced in steps: its replacement is created beside it, its work finishes or moves, the state is
 renamed, the drained pool is deleted. Every step follows from the state alone, so that an interrupted update
-continues where it was.
+continues.
 """
 
 import json
@@ -37,11 +37,11 @@ _QUIET: Final = frozenset({"same", "read", "read-replacement", "replace"})
 
 @dataclass(frozen=True, slots=True)
 class UpOutcome:
-    """The result of an update.
+    """Result of an update.
 
     Attributes:
-        errors: the engine's errors; empty if the stack is as declared.
-        interrupted: true if Ctrl-C ended it.
+        errors: errors of the engine; empty if the stack is as declared.
+        interrupted: True if Ctrl-C ended it.
     """
 
     errors: tuple[str, ...] = ()
@@ -70,7 +70,7 @@ class Update:
         """Return the deployed stack, to compare the program with.
 
         Args:
-            document: its state, as of `Stack.exported`.
+            document: its state, as from `Stack.exported`.
         """
         text = json.dumps(document)
         name, project = self.files.stack, self.files.project
@@ -86,7 +86,7 @@ class Update:
         """Update the stack until it is as declared.
 
         Raises:
-            OperationError: nothing was changed in this step; an earlier one is kept.
+            OperationError: this step changed nothing; earlier steps are kept.
             ApiError: the cluster of a replaced pool does not answer.
         """
         if errors := unlocking(lambda: pending.resolve(self.stack, self.say), self.stack.unlock, self.say):
@@ -113,10 +113,10 @@ class Update:
     def _replace(
         self, document: dict[str, Any], recording: Recording, replaced: set[str], following: set[str]
     ) -> UpOutcome | None:
-        """Take the next step of replacements; None if it is done.
+        """Take the next step of replacements; return None if it is done.
 
-        If the pool itself is as declared again, it becomes the replacement of its replacement. If neither is,
-        the replacement takes the pool's name first, and is replaced in turn.
+        If the pool itself is as declared again, it replaces its replacement. If neither is, the replacement
+        takes the pool's name first, and is then replaced itself.
         """
         deployment = document["deployment"]
         pools = rolling.pools(deployment)
@@ -195,7 +195,7 @@ class Update:
         self.stack.replace_state({**document, "deployment": deployment})
 
     def _engine(self, run: Callable[[Callable[[Removal], None]], list[str]]) -> UpOutcome | None:
-        """Run the engine; None if it succeeds."""
+        """Run the engine; return None if it succeeds."""
         with (
             narration(self.console, None) as show,
             deferred_interrupts(
@@ -232,7 +232,7 @@ def _urns(pools: Iterable[StatePool]) -> list[str]:
 
 
 def _with(config_file: Path, overlay: Mapping[str, Any]) -> str:
-    """Return the content of a stack's file with the replacements of this run, as JSON, which is YAML."""
+    """Return the content of a stack's file with this run's replacements, as JSON, which is valid YAML."""
     settings: Any = yaml_file.read(config_file).value or {}
     config: dict[str, Any] = {**(settings.get("config") or {}), f"{NAMESPACE}:{CONFIG}": overlay}
     return json.dumps({**settings, "config": config})

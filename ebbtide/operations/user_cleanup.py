@@ -1,7 +1,7 @@
-"""Deletion of users' load balancers and volumes before their cluster, and what to do if it does not end.
+"""Deletion of users' load balancers and volumes before their cluster, and of their finalizers if that hangs.
 
-A controller that is gone never removes its finalizer. It is gone if it has stopped renewing its lease
-(Kubernetes docs, leases); the fixed names of leases are those of GKE and AKS clusters.
+A deleted controller never removes its finalizer. A controller is considered deleted if it no longer renews
+its lease (Kubernetes docs, leases); the fixed names of leases are those of GKE and AKS clusters.
 """
 
 import time
@@ -49,13 +49,13 @@ def clean_up(api: Api, objects: Sequence[UserObject], tell: Callable[[str], None
     Args:
         api: the cluster.
         objects: the objects, in order of deletion.
-        tell: called with sentences for the user.
+        tell: called with messages for the user.
 
     Returns:
-        The objects that still exist, each with its finalizers; empty if all are gone.
+        The objects that still exist, each with its finalizers; empty if all are deleted.
 
     Raises:
-        ApiError: the API server does not answer or forbids it.
+        ApiError: the API server does not answer or denies access.
     """
     volumes = user_objects.volumes_of(api, objects)
     user_objects.delete(api, objects)
@@ -84,7 +84,7 @@ def _wait(
 
 
 def _renewed(api: Api) -> set[str]:
-    """Return the leases that were renewed just now: their controllers run."""
+    """Return the recently renewed leases, whose controllers run."""
     now = clock.now()
     leases = (api.find(_LEASES) or {}).get("items") or ()
     return {
@@ -95,7 +95,7 @@ def _renewed(api: Api) -> set[str]:
 
 
 def _release(api: Api, item: UserObject, current: Object, renewed: set[str]) -> list[str]:
-    """Remove the finalizers of controllers that are gone; return what was done."""
+    """Remove the finalizers of deleted controllers; return descriptions of the removals."""
     finalizers = words(current, "metadata", "finalizers")
     dead = [name for name in finalizers if name in _CONTROLLERS and not renewed & {*_CONTROLLERS[name]}]
     if not dead or not text(current, "metadata", "deletionTimestamp"):

@@ -1,5 +1,5 @@
-"""Kubernetes objects of users that own cloud resources, which would outlive the cluster: load balancers and
-volumes. Their controllers delete the cloud resources, while the cluster still runs.
+"""Users' Kubernetes objects that own cloud resources which would outlive the cluster: load balancers and
+volumes. Their controllers delete the cloud resources while the cluster still runs.
 
 Sources: GKE docs, deleting-a-cluster (2026): load balancers may be left; Kubernetes docs, persistent-volumes,
 and finalizers of Services (KEP 980); kubernetes/ingress-gce, pkg/utils/common/finalizer.go.
@@ -29,13 +29,13 @@ _LISTS: Final = {
     "PersistentVolumeClaim": _CLAIMS,
     "PersistentVolume": _VOLUMES,
 }
-"""In the order of deletion: a Gateway's controller creates Services, and a claim's deletion its volume's."""
+"""In order of deletion: a Gateway's controller creates Services, and deleting a claim deletes its volume."""
 
 _INGRESS_CLASSES: Final = {
     CloudKind.GKE: {"", "gce", "gce-internal"},
     CloudKind.AKS: {"azure-application-gateway", "azure-alb-external", "webapprouting.kubernetes.azure.com"},
 }
-"""Classes whose controllers create cloud resources; GKE's also serves an Ingress without a class."""
+"""Classes whose controllers create cloud resources; GKE's controllers also serve an Ingress with no class."""
 
 _LOAD_BALANCER_NAME: Final = 32
 _RESOURCE_ANNOTATION: Final = re.compile(
@@ -51,11 +51,11 @@ class UserObject:
     """An object that owns a cloud resource.
 
     Attributes:
-        kind: such as `Service`.
+        kind: kind, such as `Service`.
         namespace: its namespace; empty for a PersistentVolume.
         name: its name.
         uid: its UID.
-        size: the capacity of a volume or claim, as a Kubernetes quantity.
+        size: capacity of a volume or claim, as a Kubernetes quantity.
     """
 
     kind: str
@@ -66,7 +66,7 @@ class UserObject:
 
     @property
     def path(self) -> str:
-        """Its path in the API."""
+        """Path in the API."""
         group, _, plural = _LISTS[self.kind].rpartition("/")
         return (
             f"{group}/namespaces/{self.namespace}/{plural}/{self.name}"
@@ -76,7 +76,7 @@ class UserObject:
 
     @property
     def is_volume(self) -> bool:
-        """True for claims and volumes, which hold data."""
+        """True for claims and volumes, which contain data."""
         return self.kind.startswith("PersistentVolume")
 
     def __str__(self) -> str:
@@ -87,13 +87,13 @@ class UserObject:
 
 @dataclass(frozen=True, slots=True)
 class CloudNames:
-    """Names that the cloud's resources of a cluster have.
+    """Names and ids that identify a cluster's cloud resources.
 
     Attributes:
-        namespace_uid: the UID of the namespace kube-system.
-        load_balancers: names of the parts of load balancers.
+        namespace_uid: UID of the namespace kube-system.
+        load_balancers: names of the components of load balancers.
         handles: ids of disks and snapshots.
-        retained: ids of those that are kept, by their reclaim policy.
+        retained: ids of disks and snapshots that are kept because of their reclaim policy.
     """
 
     namespace_uid: str = ""
@@ -103,9 +103,9 @@ class CloudNames:
 
 
 def list_objects(api: Api, cloud: CloudKind, state: State) -> list[UserObject]:
-    """List the objects of users that own cloud resources and would end with the stack, in order of deletion.
+    """List users' objects that own cloud resources and would end with the stack, in order of deletion.
 
-    Objects of the stack are the engine's to delete, and those of add-ons are deleted with their namespace.
+    The engine deletes the stack's own objects, and add-ons' objects are deleted with their namespace.
 
     Args:
         api: the cluster.
@@ -113,7 +113,7 @@ def list_objects(api: Api, cloud: CloudKind, state: State) -> list[UserObject]:
         state: the stack's state.
 
     Raises:
-        ApiError: the API server does not answer or forbids it.
+        ApiError: the API server does not answer or denies access.
     """
     volumes = {item["metadata"]["name"]: item for item in _items(api, _VOLUMES)}
 
@@ -146,10 +146,10 @@ def list_objects(api: Api, cloud: CloudKind, state: State) -> list[UserObject]:
 
 
 def cloud_names(api: Api) -> CloudNames:
-    """Return the names that tell a cluster's cloud resources.
+    """Return the names and ids that identify a cluster's cloud resources.
 
     Raises:
-        ApiError: the API server does not answer or forbids it.
+        ApiError: the API server does not answer or denies access.
     """
     names: set[str] = set()
     for item in (*_items(api, _SERVICES), *_items(api, _INGRESSES)):
@@ -173,10 +173,10 @@ def cloud_names(api: Api) -> CloudNames:
 
 
 def retain(api: Api, objects: Iterable[UserObject]) -> None:
-    """Let the volumes of claims be retained when the claims are deleted.
+    """Set the reclaim policy of claims' volumes to Retain, so that they outlive the claims.
 
     Raises:
-        ApiError: the API server does not answer or forbids it.
+        ApiError: the API server does not answer or denies access.
     """
     claims = {(item.namespace, item.name) for item in objects if item.kind == "PersistentVolumeClaim"}
     volumes = {item.name for item in objects if item.kind == "PersistentVolume"}
@@ -188,16 +188,16 @@ def retain(api: Api, objects: Iterable[UserObject]) -> None:
 
 
 def delete(api: Api, objects: Sequence[UserObject]) -> None:
-    """Delete objects, and the pods that use their volumes with the workloads that own the pods.
+    """Delete objects, and pods that use their volumes together with the pods' controllers.
 
     Raises:
-        ApiError: the API server does not answer or forbids it.
+        ApiError: the API server does not answer or denies access.
     """
     for item in objects:
         if not item.is_volume:
             api.delete(item.path, propagationPolicy="Background")
     claims = {(item.namespace, item.name) for item in objects if item.kind == "PersistentVolumeClaim"}
-    # A StatefulSet would create its claims anew, and a pod that runs keeps its claims (finalizer
+    # A StatefulSet would recreate its claims, and a running pod keeps its claims (finalizer
     # kubernetes.io/pvc-protection).
     for pod in _items(api, "/api/v1/pods") if claims else ():
         namespace = pod["metadata"]["namespace"]
@@ -215,7 +215,7 @@ def delete(api: Api, objects: Sequence[UserObject]) -> None:
 def remaining(
     api: Api, objects: Iterable[UserObject], volumes: frozenset[str]
 ) -> list[tuple[UserObject, Object]]:
-    """Return the objects that still exist, with what they are now.
+    """Return the objects that still exist, with their current content.
 
     Args:
         api: the cluster.
@@ -223,7 +223,7 @@ def remaining(
         volumes: names of the PersistentVolumes of deleted claims.
 
     Raises:
-        ApiError: the API server does not answer or forbids it.
+        ApiError: the API server does not answer or denies access.
     """
     existing = [(item, current) for item in objects if (current := api.find(item.path)) is not None]
     left = [(item, current) for item, current in existing if current["metadata"]["uid"] == item.uid]
@@ -261,7 +261,7 @@ def _with_owners(api: Api, pod: Object) -> Iterator[str]:
 
 
 def _path_of(api: Api, owner: Any, namespace: str) -> str:
-    """Return the path of an owner in a namespace; empty for an owner outside of namespaces, as a node."""
+    """Return the path of an owner in a namespace; empty for a cluster-scoped owner, such as a node."""
     version = str(owner["apiVersion"])
     group = f"/apis/{version}" if "/" in version else f"/api/{version}"
     for resource in parts(api.find(group) or {}, "resources"):
@@ -271,7 +271,7 @@ def _path_of(api: Api, owner: Any, namespace: str) -> str:
 
 
 def _is_users(kind: str, item: Object, state: State) -> bool:
-    """Check that an object ends with the stack, and is neither the stack's nor an add-on's."""
+    """Return whether an object ends with the stack, and is neither the stack's nor an add-on's."""
     namespace = text(item, "metadata", "namespace") or text(item, "spec", "claimRef", "namespace")
     is_own = (
         ObjectReference(kind, text(item, "metadata", "namespace"), item["metadata"]["name"]) in state.objects
@@ -300,5 +300,5 @@ def _backends(annotation: str) -> Iterable[str]:
 
 
 def _items(api: Api, path: str) -> list[Object]:
-    """List objects; none of a kind that is not installed."""
+    """List objects; empty for a kind that is not installed."""
     return list((api.find(path) or {}).get("items") or ())

@@ -17,8 +17,7 @@ from ebbtide.placement import Profile
 
 _CLOUDS_OWN: Final = ("kube-", "gke-", "gmp-", "aks-", "azure-", "calico-", "tigera-", "gatekeeper-")
 """Prefixes of namespaces reserved by Kubernetes, GKE and AKS (GKE docs, system namespaces; AKS docs, support
-policies; 2026).
-"""
+policies; 2026)."""
 _OVER: Final = frozenset({"Succeeded", "Failed"})
 _ENDED: Final = frozenset({"Complete", "Completed", "Failed", "Finished"})
 _WAIT_FOR_KUEUE: Final = ("Job", "JobSet", "TrainJob")
@@ -29,13 +28,13 @@ class Work:
     """A user's workload.
 
     Attributes:
-        kind: such as `Job`.
+        kind: kind, such as `Job`.
         namespace: its namespace.
         name: its name.
         since: its creation time.
-        pods: the number of its pods that have not terminated.
-        pools: the pools of those pods, by name.
-        queue: the local queue in which it is pending; empty if it is not.
+        pods: number of its pods that have not terminated.
+        pools: names of the pools of those pods.
+        queue: local queue in which it is pending; empty if it is not.
     """
 
     kind: str
@@ -49,7 +48,7 @@ class Work:
 
 def work(look: Snapshot, profile: Profile, state: State) -> list[Work]:
     """Return the work that ends with a stack, oldest first: on its pools, in its namespaces and in its
-    queues; all work if the cluster is deleted.
+    queues, or all work if the cluster is deleted.
 
     Args:
         look: the cluster's snapshot.
@@ -113,13 +112,13 @@ def root_of(kind: str, obj: Object, owners: Mapping[str, tuple[str, Object]]) ->
     Args:
         kind: the object's kind.
         obj: the object.
-        owners: the cluster's controllers, as `roots` returns them.
+        owners: the cluster's controllers, as from `roots`.
     """
     return _root(kind, obj, owners)[0]
 
 
 def pools_of_nodes(nodes: Iterable[Object], profile: Profile) -> dict[str, str]:
-    """Map each node to its pool, without pools of other owners."""
+    """Map each node to its pool, without pools of other stacks."""
     pools: dict[str, str] = {}
     for node in nodes:
         labels = part(node, "metadata", "labels").items()
@@ -134,7 +133,7 @@ def _on(pod: Object, pool_of: Mapping[str, str]) -> str:
 
 
 def _runs(pod: Object) -> bool:
-    """Check that a pod has not terminated. Pods with a system priority belong to the cluster (Kubernetes
+    """Return whether a pod has not terminated. Pods with a system priority belong to the cluster (Kubernetes
     docs, guaranteed scheduling for critical add-on pods).
     """
     critical = text(pod, "spec", "priorityClassName").startswith("system-")

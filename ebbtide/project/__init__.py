@@ -1,1 +1,1 @@
-"""A project's files: YAML as Pulumi reads it, and source positions for errors."""
+"""A project's files: YAML as parsed by Pulumi, and source positions for errors."""

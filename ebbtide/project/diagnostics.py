@@ -1,4 +1,4 @@
-"""Errors as data: a document for tools, and the same as text for users."""
+"""Errors as data: a document for tools, and its text for users."""
 
 from collections.abc import Iterator
 from textwrap import fill
@@ -32,31 +32,31 @@ OTHER_RULES: Final = {
     "command": "Whatever else the command needs: a file, a tool, a cluster.",
     "internal": "Ebbtide has no bug; exit status 3.",
 }
-"""Ids of checks outside docs/rules.md, with their requirements."""
+"""Ids of checks outside of docs/rules.md, with their requirements."""
 
 
 class Diagnostic(DocumentPart):
     """One error."""
 
     path: str | None = None
-    """The part of the declaration, as `pools[2].taints[0].effect`; null for errors of anything else."""
+    """Path in the declaration, such as `pools[2].taints[0].effect`; null for other errors."""
     file: str | None = None
-    """The file to change; null where it is not known, as for values that come from elsewhere. A stack's file
-    is relative to the working directory, a program's file to the program's directory."""
+    """File to change; null if unknown, for example for values from elsewhere. A stack's file is relative to
+    the working directory, a program's file to the program's directory."""
     line: int | None = None
-    """The line, from 1; null where it is not known."""
+    """Line, from 1; null if unknown."""
     column: int | None = None
-    """The column, from 1; null where it is not known."""
+    """Column, from 1; null if unknown."""
     message: str
-    """The problem and its consequence."""
+    """Problem and its consequence."""
     suggestion: str | None = None
-    """The fix; null where the message has it."""
+    """Suggested fix; null if the message has it."""
     rule: str
     """Id of the rule, one of those in docs/errors.md."""
 
     @property
     def heading(self) -> str:
-        """Position and path, in the form that terminals and editors make a link of."""
+        """Position and path, in the form that terminals and editors turn into a link."""
         position = ":".join(str(part) for part in (self.file, self.line, self.column) if part)
         return ": ".join(part for part in (position, self.path) if part)
 
@@ -65,9 +65,9 @@ class Report(DocumentPart):
     """All errors of a command."""
 
     version: Literal["ebbtide.dev/errors/v1"] = "ebbtide.dev/errors/v1"
-    """Version of this document's shape."""
+    """Version of the document format."""
     errors: tuple[Diagnostic, ...]
-    """The errors, in the order of the file."""
+    """Errors in the order of the file."""
 
     def json_document(self) -> str:
         """The document as JSON."""
@@ -75,7 +75,7 @@ class Report(DocumentPart):
 
 
 def report_schema() -> dict[str, Any]:
-    """JSON Schema of the document."""
+    """Return the JSON Schema of the document."""
     schema = Report.model_json_schema(mode="serialization")
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
@@ -88,7 +88,7 @@ def declaration_report(
     Args:
         error: the validation error.
         source: the file of the declaration.
-        program: the position in a Python program that created the invalid object.
+        program: position in a Python program that created the invalid object.
     """
     diagnostics: list[Diagnostic] = []
     for fault in error.faults:
@@ -135,7 +135,7 @@ def declaration_lines(
     Args:
         error: the validation error.
         report: its report.
-        width: columns to wrap at; None for one line for each sentence.
+        width: columns to wrap at; None for one line per sentence.
 
     Yields:
         Lines with their style.

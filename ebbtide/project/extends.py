@@ -1,9 +1,9 @@
 """Declarations that extend another stack's file.
 
-`extends: Pulumi.dev.yaml` takes the declaration of that file; the fields beside `extends` change it, in the
-manner of Kubernetes' strategic merge patch: mappings are merged, `null` removes a field, pools, queues and
-teams are merged by name, `{name: t4-spot, $patch: delete}` removes one, and any other list replaces the
-base's. The policy and the prices of that file are taken with it, and changed in the same manner.
+`extends: Pulumi.dev.yaml` takes the declaration of that file; the fields beside `extends` change it as in
+Kubernetes' strategic merge patch: mappings are merged, `null` removes a field, pools, queues and teams are
+merged by name, `{name: t4-spot, $patch: delete}` removes one, and any other list replaces the base's. The
+policy and the prices of that file are extended in the same manner.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,17 +17,17 @@ from ebbtide.project.position import Position, Positions, positions_below
 from ebbtide.project.yaml_file import YamlFileError, read
 
 DECLARATION: Final = "ebbtide:cluster"
-"""The configuration key of a stack's cluster declaration."""
+"""Configuration key of a stack's cluster declaration."""
 
 EXTENDS: Final = "extends"
-"""The field with the base file, relative to the directory of `Pulumi.yaml`."""
+"""Field with the base file, relative to the directory of `Pulumi.yaml`."""
 
 _BY_NAME: Final = frozenset({"pools", "queues", "teams"})
 _DELETE: Final = ("$patch", "delete")
 
 
 class ExtendsError(EbbtideError):
-    """A base file is missing, malformed, or extends itself; or it lacks what the declaration removes."""
+    """A base file is missing, malformed or extends itself, or lacks an item that the declaration removes."""
 
     rule = "extends"
 
@@ -51,7 +51,7 @@ class Declaration:
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """A part of a declaration: fields, items or a scalar, its position, and if it changes the base."""
+    """A part of a declaration: fields, items or a scalar, its position, and whether it changes the base."""
 
     scalar: Any = None
     fields: "dict[str, _Node] | None" = None
@@ -62,7 +62,7 @@ class _Node:
 
 @dataclass(frozen=True, slots=True)
 class _Merge:
-    """A merge of a declaration into its base; `removed` are the paths of what it removes."""
+    """A merge of a declaration into its base; `removed` has the removed paths."""
 
     removed: list[str] = field(default_factory=list[str])
 
@@ -88,7 +88,7 @@ class _Merge:
         return replace(own, is_change=_plain(base) != _plain(own))
 
     def _items(self, base: list[_Node], own: list[_Node], path: str) -> list[_Node]:
-        """Merge lists by the names of their items; items without a name are kept for the validation."""
+        """Merge lists by the names of their items. Items without a name are kept and fail validation."""
         result = {_name(item) or index: item for index, item in enumerate(base)}
         for index, item in enumerate(own, len(base)):
             name = _name(item)
@@ -106,10 +106,10 @@ class _Merge:
 
 
 def extended(value: object, directory: Path, positions: Positions | None = None) -> Declaration:
-    """Return a declaration with what it takes from its bases.
+    """Return a declaration merged with its bases.
 
     Args:
-        value: the declaration as YAML or JSON has it.
+        value: the declaration as parsed from YAML or JSON.
         directory: the directory of `Pulumi.yaml`.
         positions: positions of its parts.
 
@@ -137,10 +137,10 @@ def _extended(own: Declaration, directory: Path, above: tuple[str, ...]) -> Decl
 
 
 def inherited(key: str, own: Declaration | None, bases: Sequence[str], directory: Path) -> Declaration | None:
-    """Return another setting of a stack's file, with what it takes from the declaration's bases.
+    """Return another setting of a stack's file, merged with that of the declaration's bases.
 
     Args:
-        key: its configuration key.
+        key: configuration key of the setting.
         own: the setting in the stack's own file; None without one.
         bases: the bases, the nearest first.
         directory: the directory of `Pulumi.yaml`.
@@ -175,7 +175,7 @@ def _merged(base: Declaration | None, change: _Node) -> Declaration:
 
 
 def _base(name: str, directory: Path, where: str) -> Declaration:
-    """Read the declaration of a stack's file, or of a file with a declaration's fields alone."""
+    """Read the declaration of a stack's file, or of a file that has only a declaration's fields."""
     file = directory / name
     try:
         document = read(file)

@@ -13,11 +13,11 @@ from ebbtide.paths import Key
 from ebbtide.project.yaml_file import Document
 
 NAMESPACE: Final = "ebbtide"
-"""The configuration namespace, independent of the project's name."""
+"""Configuration namespace, independent of the project's name."""
 
 _LIKENESS: Final = 0.7
 _KEYS: Final = ("cluster", "policy", "prices")
-"""Keys of the namespace."""
+"""Configuration keys in the namespace."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,14 +25,13 @@ class MisplacedKey:
     """An unused key, and the probable intended one.
 
     Attributes:
-        field: the intended field of the declaration; empty for the declaration as a whole, and for a field of
-            a pool.
+        field: intended field of the declaration; empty for the whole declaration, and for a field of a pool.
         file: the stack's file.
-        line: the line, from 1.
-        column: the column, from 1.
-        problem: the problem and its consequence.
-        fix: the suggested fix.
-        is_certain: true if the key has no other meaning, so that the file is rejected.
+        line: line, from 1.
+        column: column, from 1.
+        problem: problem and its consequence.
+        fix: suggested fix.
+        is_certain: True if the key has no other meaning, so that the file is rejected.
     """
 
     field: str
@@ -105,7 +104,7 @@ def _at_the_top(key: str, *, has_config: bool, is_declared: bool) -> tuple[str, 
 
 
 def _meant_cluster(namespace: str, name: str) -> str:
-    """Return the fix for a key that was probably intended as the declaration; empty for any other."""
+    """Return the fix for a key that was probably intended as the declaration; empty for other keys."""
     if name in aliases_of(Cluster):
         return f"Write `{NAMESPACE}:cluster:` above it, and indent it under that."
     near = get_close_matches(name.lower(), ["cluster"], cutoff=_LIKENESS)
@@ -113,7 +112,7 @@ def _meant_cluster(namespace: str, name: str) -> str:
 
 
 def _indented(name: str) -> tuple[str, str]:
-    """Return the field that was probably intended by a key beside the declaration, and its fix; empty for
+    """Return the field that a key beside the declaration was probably intended as, and its fix; empty for
     none.
     """
     if name in aliases_of(Cluster):

@@ -1,4 +1,4 @@
-"""Source positions: file, line and column of a part of a declaration."""
+"""Source positions: file, line and column of parts of a declaration."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """The positions of a declaration in YAML files.
+    """Positions of a declaration in YAML files.
 
     Attributes:
         declaration: the declaration, with its bases.
@@ -39,8 +39,8 @@ class Source:
         """Return the position of a path; for a missing key, the position of its parent.
 
         Args:
-            path: the path in the declaration, as `pools[2].machine`.
-            declared: the declaration that was validated, which may differ from the files.
+            path: path in the declaration, such as `pools[2].machine`.
+            declared: the validated declaration, which may differ from the files.
 
         Returns:
             The position; None if the value is not from these files.

@@ -1,4 +1,4 @@
-"""YAML syntax errors in plain sentences: the parser's messages presume knowledge of its grammar."""
+"""YAML syntax errors in plain sentences, without the terms of the parser's grammar."""
 
 import re
 from collections.abc import Callable
@@ -8,21 +8,21 @@ from typing import Final
 import yaml
 
 _NO_SPACE: Final = re.compile(r"^\s*(?:- )?[\w.\"'-]+:[^\s:/]")
-"""A key whose colon is directly followed by the value."""
+"""A key whose colon is directly followed by its value."""
 
 Sentences = tuple[str, str]
-"""A problem and its fix, which is empty if unknown."""
+"""Problem and fix; the fix is empty if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Error:
-    """A syntax error, as the parser reports it.
+    """A syntax error reported by the parser.
 
     Attributes:
-        words: its context and its problem.
-        lines: the lines of the file.
-        mark: the position of the problem.
-        start: the start of the malformed construct.
+        words: context and problem.
+        lines: lines of the file.
+        mark: position of the problem.
+        start: start of the malformed construct.
     """
 
     words: str
@@ -32,7 +32,7 @@ class _Error:
 
     @property
     def line(self) -> str:
-        """The line of the problem; empty at the end of the file."""
+        """Line of the problem; empty at the end of the file."""
         return self.lines[self.mark.line] if self.mark.line < len(self.lines) else ""
 
 

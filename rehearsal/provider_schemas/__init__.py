@@ -1,1 +1,1 @@
-"""Generate the tables of the providers' schemas that the review and the fake clouds read."""
+"""Generator of the tables from provider schemas that the review and the fake clouds read."""

@@ -1,7 +1,7 @@
-"""Constraints of Azure's resources, from Azure's own SDK for Python and the source of azure-native.
+"""Constraints of Azure's resources, from Azure's SDK for Python and the source of azure-native.
 
-Both are generated from Azure's API specifications: the SDK has limits of names and values, azure-native adds
-which properties it replaces a resource for.
+Both are generated from Azure's API specifications: the SDK has limits of names and values, azure-native the
+properties whose change replaces a resource.
 """
 
 import ast
@@ -31,7 +31,7 @@ RESOURCES: Final[Mapping[str, tuple[str, str]]] = {
     "azure-native:storage:FileShare": ("storage", "FileShare"),
     "azure-native:storage:StorageAccount": ("storage", "StorageAccountCreateParameters"),
 }
-"""By type: the SDK's package with limits of its names, and the model with limits of its values."""
+"""SDK package with the limits of names, and model with the limits of values, by resource type."""
 
 REPLACEMENTS: Final = "pulumi-azure-native 1b7112af, provider/pkg/gen/replacement.go"
 
@@ -48,7 +48,7 @@ _MODULE: Final = re.compile(r'^\t"(\w+)": \{(.*?)^\t\},', re.DOTALL | re.MULTILI
 
 
 def limits(token: str) -> Iterator[Row]:
-    """Yield the limits of a type's names and values, from the SDK package that is installed."""
+    """Yield the limits of a type's names and values, from its installed SDK package."""
     package, model = RESOURCES[token]
     source = f"azure-mgmt-{package} {metadata.version(f'azure-mgmt-{package}')}"
     known = dict(descendants(arguments(token)))
@@ -74,7 +74,7 @@ def _rows(token: str, path: str, given: Mapping[str, Any], source: str) -> Itera
 def _of_model(
     models: Mapping[str, Mapping[str, Any]], model: str, above: str
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the limits of a model's properties and of those in them, by path."""
+    """Yield the limits of a model's properties and of nested ones, by path."""
     for python, attribute in models[model]["_attribute_map"].items():
         path = above + attribute["key"].removeprefix("properties.")
         yield path, models[model].get("_validation", {}).get(python, {})
@@ -85,7 +85,7 @@ def _of_model(
 
 @cache
 def _files(package: str, pattern: str) -> tuple[Path, ...]:
-    """Return files of a package, those of the newest API version last."""
+    """Return files of a package, ordered by API version."""
     spec = find_spec(f"azure.mgmt.{package}")
     roots = spec.submodule_search_locations if spec else None
     listed = (file for root in roots or () for file in Path(root).rglob(pattern))
@@ -94,7 +94,7 @@ def _files(package: str, pattern: str) -> tuple[Path, ...]:
 
 @cache
 def _models(package: str) -> dict[str, dict[str, Any]]:
-    """Return the tables that a package's models are made of, by class."""
+    """Return the tables of a package's models, by class."""
     models: dict[str, dict[str, Any]] = {}
     for file in _files(package, "_models_py3.py"):
         for node in ast.parse(file.read_text()).body:
@@ -135,9 +135,9 @@ def _names_in(arguments_of_path: ast.Dict) -> Iterator[tuple[str, dict[str, Any]
 
 
 def replacements(file: Path) -> Iterator[Row]:
-    """Yield the properties that azure-native replaces a resource for, from its `replacement.go`.
+    """Yield the properties whose change replaces a resource, from azure-native's `replacement.go`.
 
-    It names properties, wherever in the resource they are.
+    It has property names, regardless of their path in the resource.
     """
     text = re.sub(r"//.*", "", file.read_text()).partition("noForceNewMap")[0]
     names = {
@@ -160,5 +160,5 @@ def installed_limits() -> Iterator[Row]:
 
 
 def is_installed(package: str) -> bool:
-    """Report if an SDK package is installed."""
+    """Return whether an SDK package is installed."""
     return bool(package) and find_spec(f"azure.mgmt.{package}") is not None

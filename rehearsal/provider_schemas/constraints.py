@@ -1,4 +1,4 @@
-"""Rows of the tables, and Pulumi's names for the properties of another SDK."""
+"""Rows of the tables, and Pulumi's names for properties of other SDKs."""
 
 import csv
 import io
@@ -10,7 +10,7 @@ from ebbtide.provider_schema import Property, alternatives, item_of, properties_
 
 
 class Row(NamedTuple):
-    """A constraint of a property, as `ebbtide.providers.constraints` reads it."""
+    """A constraint of a property, in the form that `ebbtide.providers.constraints` reads."""
 
     type: str
     property: str
@@ -20,7 +20,7 @@ class Row(NamedTuple):
 
 
 def as_csv(rows: Iterable[Row]) -> str:
-    """Return a table with a header, its rows in order and without repetition."""
+    """Format a table with a header, its rows in order and without duplicates."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(Row._fields)
@@ -35,7 +35,7 @@ def from_csv(file: Path) -> list[Row]:
 
 
 def inner_class(hint: Any) -> Any:
-    """Return the class of arguments behind a property's type: of itself, or of a list's items."""
+    """Return the args class in a property's type: the type itself, or the type of a list's items."""
     for choice in alternatives(hint):
         match word(choice):
             case "object":
@@ -50,7 +50,7 @@ def inner_class(hint: Any) -> Any:
 def descendants(
     arguments: Any, path: str = "", above: tuple[Any, ...] = ()
 ) -> Iterator[tuple[str, Property]]:
-    """Yield every property of a class of arguments and of the objects in it, with its path."""
+    """Yield every property of an args class and of its nested objects, with its path."""
     for name, item in properties_of(arguments).items():
         below = f"{path}.{name}" if path else name
         yield below, item

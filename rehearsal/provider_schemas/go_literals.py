@@ -1,4 +1,4 @@
-"""Read composite literals out of Go source: as much of the language as Terraform's schemas use."""
+"""Parser of composite literals in Go source, for the subset of the language in Terraform's schemas."""
 
 import ast
 import re
@@ -18,7 +18,7 @@ _CLOSING: Final = {"{": "}", "(": ")", "[": "]"}
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A name, and the arguments of its call: `validation.IntAtLeast(10)`, or `schema.TypeInt` without any."""
+    """A name with or without call arguments: `validation.IntAtLeast(10)`, `schema.TypeInt`."""
 
     name: str
     arguments: tuple[Any, ...] | None = None
@@ -30,23 +30,23 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A composite literal: its keyed values, or its items."""
+    """A composite literal, with its keyed values or its items."""
 
     keyed: dict[str, Any] = field(default_factory=dict[str, Any])
     items: tuple[Any, ...] = ()
 
 
 class Source:
-    """Go source, as tokens."""
+    """Tokenized Go source."""
 
     def __init__(self, text: str) -> None:
         self._tokens = list(_tokens(text))
         self._at = 0
 
     def schemas(self) -> dict[str, dict[str, Any]]:
-        """Return the schemas of resources: those in each top-level function or variable, merged, by its name.
+        """Return the resource schemas by name: those in each top-level function or variable, merged.
 
-        A function of one property's schema has it under an empty name.
+        A function that returns the schema of one property has it under an empty name.
         """
         result: dict[str, dict[str, Any]] = {}
         owner = ""
@@ -66,7 +66,7 @@ class Source:
         return result
 
     def variables(self) -> dict[str, Any]:
-        """Return the values of the top-level variables, by name."""
+        """Return the values of top-level variables, by name."""
         result: dict[str, Any] = {}
         while self._at < len(self._tokens):
             kind, text = self._next()
@@ -76,8 +76,8 @@ class Source:
         return result
 
     def _schema_length(self) -> int:
-        """Return the length of the type before a schema's braces; 0 where none begins here."""
-        if self._at and self._tokens[self._at - 1][1] == ")":  # what a function returns
+        """Return the length of the type before a schema's braces; 0 if none begins here."""
+        if self._at and self._tokens[self._at - 1][1] == ")":  # the result type of a function
             return 0
         for start in (_MAP, _ONE):
             if tuple(text for _, text in self._tokens[self._at : self._at + len(start)]) == start:
@@ -169,7 +169,7 @@ class Source:
         return Literal(keyed, tuple(items))
 
     def _skip_until(self, *ends: str) -> None:
-        """Skip an expression that is none of a literal's."""
+        """Skip an expression that is not part of a literal."""
         while self._peek() not in ends:
             if self._peek() in _CLOSING:
                 self._skip_group()

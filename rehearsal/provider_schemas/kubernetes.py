@@ -1,7 +1,7 @@
 """Immutable fields of Kubernetes objects, from the source of pulumi-kubernetes.
 
-The provider has a table of the fields that it replaces an object for, `forceNew` in
-provider/pkg/provider/diff.go, and two kinds that can be made mutable by an input of the provider.
+The provider has a table of the fields whose change replaces an object, `forceNew` in
+provider/pkg/provider/diff.go, and two kinds that a provider input can make mutable.
 """
 
 import re
@@ -22,11 +22,11 @@ _MUTABLE: Final = re.compile(r"clients\.Is(\w+)\(obj\).*?k\.(\w+Mutable).*?prope
 
 
 def replacements(checkout: Path, revision: str) -> Iterator[Row]:
-    """Yield the fields that pulumi-kubernetes replaces an object for.
+    """Yield the fields whose change makes pulumi-kubernetes replace an object.
 
     Args:
         checkout: a checkout of pulumi/pulumi-kubernetes.
-        revision: its commit or release, for the source of the rows.
+        revision: its commit or release, for the rows' source.
     """
     text = (checkout / FILE).read_text()
     source = f"pulumi-kubernetes {revision}, {FILE}"
@@ -50,11 +50,11 @@ class _Reader:
 
     @property
     def metadata(self) -> list[str]:
-        """The fields that every kind has."""
+        """Fields of every kind."""
         return [f"metadata{suffix}" for suffix in self._functions["metadataForceNewProperties"]]
 
     def groups(self) -> Iterator[tuple[str, Any]]:
-        """Yield each group of the table, by its canonical name."""
+        """Yield each API group of the table, by its canonical name."""
         for group, versions in self._variables["forceNew"].keyed.items():
             if group:
                 yield group, versions
@@ -64,7 +64,7 @@ class _Reader:
         return (self._variables[value.name] if isinstance(value, Call) else value).keyed
 
     def paths(self, value: Any) -> Iterator[str]:
-        """Yield the paths in a list, of a variable, or appended from a function, without `[*]`."""
+        """Yield the paths in a list, from a variable or a function's append, without `[*]`."""
         match value:
             case Literal(items=items):
                 yield from (item.removeprefix(".").replace("[*]", "") for item in items)
