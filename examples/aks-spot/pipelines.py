@@ -1,5 +1,5 @@
 """Three pipelines from the same two steps: `python pipelines.py` writes a file for each. The placement
-profile is the one that EBBTIDE_PROFILE names."""
+profile is read from EBBTIDE_PROFILE."""
 
 from typing import IO, TYPE_CHECKING
 
@@ -15,10 +15,10 @@ POOL = "spotnodepool"
 
 
 def fetch(url: str, file: IO[bytes], max_bytes: int) -> None:
-    """Write what is at an address into a file.
+    """Download a URL into a file.
 
     Raises:
-        ValueError: it has more bytes.
+        ValueError: the content exceeds `max_bytes`.
     """
     import urllib.request
 
@@ -30,9 +30,9 @@ def fetch(url: str, file: IO[bytes], max_bytes: int) -> None:
 
 
 def files_of(archive: IO[bytes]) -> "Iterator[tuple[str, int, IO[bytes] | None]]":
-    """Yield the files of a zip or tar archive: name, size, and content, None of a link or a device.
+    """Yield name, size and content of the files of a zip or tar archive; no content for links and devices.
 
-    Neither format gives more bytes of a file than it declares as its size.
+    In both formats the content of a file is never longer than its declared size.
     """
     import stat
     import tarfile
@@ -42,7 +42,7 @@ def files_of(archive: IO[bytes]) -> "Iterator[tuple[str, int, IO[bytes] | None]]
         with zipfile.ZipFile(archive) as opened:
             for item in opened.infolist():
                 if not item.is_dir():
-                    # The upper half is the file's mode where the archive was made on Unix, and else 0.
+                    # The upper half is the file's mode if the archive was created on Unix, else 0.
                     regular = stat.S_IFMT(item.external_attr >> 16) in (0, stat.S_IFREG)
                     yield item.filename, item.file_size, opened.open(item) if regular else None
         return
@@ -57,13 +57,13 @@ def files_of(archive: IO[bytes]) -> "Iterator[tuple[str, int, IO[bytes] | None]]
 def download(
     url: str, tables: dsl.Output[dsl.Dataset], max_files: int = 10_000, max_bytes: int = 2**30
 ) -> int:
-    """Fetch a .tar.gz or .zip archive of CSV files, and unpack those.
+    """Download a .tar.gz or .zip archive, and extract its CSV files.
 
     Args:
-        url: address of the archive.
-        tables: directory that the CSV files are unpacked into, below their own directories.
-        max_files: the most files in the archive, of any kind.
-        max_bytes: the most bytes, of the archive as it is fetched and of what it unpacks to.
+        url: URL of the archive.
+        tables: directory to extract the CSV files into, with their own directories.
+        max_files: maximum number of files of any kind in the archive.
+        max_bytes: maximum size in bytes of the archive, and of its extracted content.
 
     Returns:
         The number of CSV files.
@@ -88,7 +88,7 @@ def download(
                 raise ValueError(f"{url} has more than {max_files} files: raise max_files if it may.")
             if unpacked > max_bytes:
                 raise ValueError(f"{url} unpacks to over {max_bytes} bytes: raise max_bytes if it may.")
-            # macOS puts a hidden file beside each.
+            # macOS adds a hidden file for each file.
             if path.suffix == ".csv" and not path.name.startswith("."):
                 target = folder / path
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -129,21 +129,21 @@ def merge(tables: dsl.Input[dsl.Dataset], merged: dsl.Output[dsl.Dataset]) -> in
 
 def _merged(url: str) -> int:
     downloaded = download(url=url)
-    # What an address answers may have changed since; a merge of the same tables has not.
+    # The content at a URL may change, but a merge of the same tables is always the same.
     downloaded.set_caching_options(enable_caching=False)
     return merge(tables=downloaded.outputs["tables"]).outputs["Output"]
 
 
 @dsl.pipeline(name="merge-csv")
 def plain(url: str) -> int:
-    """Every task lands on the default pool."""
+    """Run every task on the default pool."""
     return _merged(url)
 
 
 @dsl.pipeline(name="merge-csv-spot")
 @every_step(use_pool, POOL)
 def spot(url: str) -> int:
-    """Every task lands on a spot node, and knows nothing of it."""
+    """Run every task on a spot node, without changes to the tasks."""
     return _merged(url)
 
 
@@ -151,7 +151,7 @@ def spot(url: str) -> int:
 @every_step(use_pool, POOL)
 @every_step(retry_disruptions, 5, backoff="5m")
 def spot_with_retries(url: str) -> int:
-    """A task whose node is taken away is run again, five times, after five minutes each."""
+    """Retry tasks that lose their node, up to five times, after five minutes each."""
     return _merged(url)
 
 

@@ -1,4 +1,4 @@
-"""The two steps as component files: `python components.py` writes copydata.yaml and train.yaml beside it."""
+"""The two steps as component files: `python components.py` writes copydata.yaml and train.yaml."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from kfp import compiler, dsl
 from trainer import copydata, train
 
 IMAGE = "us-docker.pkg.dev/acme-ml/training/python-trainer:1"
-"""Built from the Dockerfile beside this; kfp and Ebbtide are in it."""
+"""Built from the Dockerfile in this directory, with kfp and Ebbtide."""
 
 COMPONENTS = {
     function.__name__: dsl.component(function, base_image=IMAGE, install_kfp_package=False)

@@ -1,6 +1,6 @@
 """The training without a pipeline, as one Job with a volume: `python job.py | kubectl apply -f -`.
 
-The placement profile is the one that EBBTIDE_PROFILE names.
+The placement profile is read from EBBTIDE_PROFILE.
 """
 
 from pathlib import Path
@@ -29,9 +29,9 @@ print(f"Trained: the points are {{left:.3f}} from the line.", flush=True)
 
 
 def training(profile: Profile) -> list[dict[str, Any]]:
-    """A claim, and a Job on four GPUs of a preemptible node that goes on from the latest checkpoint.
+    """Return a claim, and a Job on four GPUs of a preemptible node that resumes from the latest checkpoint.
 
-    What runs is the source of the steps themselves, as kfp does it: the image needs Ebbtide alone.
+    The Job runs the source of the steps, as kfp does: the image needs only Ebbtide.
     """
     here = Path(__file__).parent
     source = (here / "trainer.py").read_text(encoding="utf-8")

@@ -1,5 +1,5 @@
-"""Copy a checkpoint, train from it on preemptible GPUs, go on: `python pipeline.py` writes
-checkpointed-training.yaml. The placement profile is the one that EBBTIDE_PROFILE names."""
+"""Copy a checkpoint, train from it on preemptible GPUs, resume: `python pipeline.py` writes
+checkpointed-training.yaml. The placement profile is read from EBBTIDE_PROFILE."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from kfp import compiler, components, dsl, kubernetes
 from ebbtide.workloads.pipelines import retry_disruptions, use_identity, use_pool, use_volume
 
 VOLUME = "shared"
-"""The claim that the stack makes: the team's bucket, mounted."""
+"""The claim that the stack creates, with the team's bucket mounted."""
 MOUNTED = "/checkpoints"
 
 _HERE = Path(__file__).parent
@@ -25,8 +25,8 @@ def report(distance: float) -> str:
 
 
 def _with_checkpoints(task: dsl.PipelineTask) -> dsl.PipelineTask:
-    """Mount the volume, use addresses in buckets, and run the step each time: it writes files, which a cached
-    result would not."""
+    """Mount the volume, use addresses in buckets, and disable caching: the step writes files, which a cached
+    result would not restore."""
     use_volume(task, VOLUME, MOUNTED)
     use_identity(task)
     return task.set_caching_options(enable_caching=False)
@@ -36,22 +36,22 @@ def _with_checkpoints(task: dsl.PipelineTask) -> dsl.PipelineTask:
 def checkpointed_training(
     initial: str, data: str, root: str = MOUNTED, steps: int = 100_000, every: int = 1_000
 ) -> str:
-    """The copy is a step of its own: when `train` is run again, nothing is copied again. Each run of the
-    pipeline has a directory of its own below `root`.
+    """The copy is a separate step, so that a retry of `train` does not repeat it. Each run of the pipeline
+    has its own directory below `root`.
 
     Args:
         initial: the initial checkpoint; like the next two a path on the volume, or an address in a bucket.
         data: the points.
-        root: where runs have their directories.
-        steps: number of steps of the training.
+        root: parent directory of the runs' directories.
+        steps: number of training steps.
         every: number of steps between two checkpoints.
     """
-    # Kubeflow Pipelines fills the id in only where it is the whole input (2.17.0, backend/src/v2/driver).
+    # Kubeflow Pipelines only replaces the id if it is the whole input (2.17.0, backend/src/v2/driver).
     run = dsl.PIPELINE_JOB_ID_PLACEHOLDER
     copied = _with_checkpoints(copydata(source=initial, directory=root, run=run))
     trained = _with_checkpoints(train(data=data, directory=root, steps=steps, every=every, run=run))
     trained.after(copied)
-    kubernetes.add_pod_label(trained, "step", "train")  # by which the logs of every attempt are found
+    kubernetes.add_pod_label(trained, "step", "train")  # selects the logs of every attempt
     retry_disruptions(trained, 5, backoff="1s")
     use_pool(trained, "preemptible-gpu-pool", gpus=4, memory="48G", lasts="30h", checkpoints=True)
     return report(distance=trained.output).output

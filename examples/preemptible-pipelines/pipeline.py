@@ -1,5 +1,5 @@
-"""The coin flip on preemptible nodes: `python pipeline.py` writes coin-flip.yaml. The placement profile is
-the one that EBBTIDE_PROFILE names."""
+"""A coin flip on preemptible nodes: `python pipeline.py` writes coin-flip.yaml. The placement profile is read
+from EBBTIDE_PROFILE."""
 
 from kfp import compiler, dsl
 
@@ -10,7 +10,7 @@ IMAGE = "python:3.12"
 
 @dsl.component(base_image=IMAGE)
 def flip_coin(seed: int) -> str:
-    """Heads or tails; another result each time where the seed is 0."""
+    """Return heads or tails, at random if the seed is 0."""
     import random
 
     return random.Random(seed or None).choice(["heads", "tails"])
@@ -18,7 +18,7 @@ def flip_coin(seed: int) -> str:
 
 @dsl.component(base_image=IMAGE)
 def list_gpus() -> int:
-    """Return the number of GPUs of the step, as their driver lists them."""
+    """Return the number of the step's GPUs, as listed by their driver."""
     import shutil
     import subprocess
 
@@ -41,10 +41,10 @@ def say(what: str) -> str:
 @every_step(dsl.PipelineTask.set_caching_options, enable_caching=False)
 @every_step(retry_disruptions, 5, backoff="1m")
 def coin_flip(seed: int = 0) -> None:
-    """Heads needs a GPU and waits for one; tails takes any machine.
+    """Heads requires a GPU and waits for one; tails runs on any machine.
 
-    No step is cached: a coin is flipped each time, which GPUs are listed depends on the node, and a sentence
-    is to be in the log of each run.
+    Steps are not cached: each run flips a coin, the listed GPUs depend on the node, and the log of each run
+    needs a sentence.
     """
     flipped = use_pool(flip_coin(seed=seed), "preemptible-cpu-pool", hard=False)
     with dsl.If(flipped.output == "heads", "heads"):

@@ -1,5 +1,5 @@
-"""The sample Jobs, one for each GPU: `python jobs.py | kubectl apply -f -`. The placement profile is the one
-that EBBTIDE_PROFILE names."""
+"""The sample Jobs, one for each GPU type: `python jobs.py | kubectl apply -f -`. The placement profile is
+read from EBBTIDE_PROFILE."""
 
 from typing import Any
 
@@ -12,10 +12,10 @@ POOLS = ("dws-t4-nodepool", "dws-a100-nodepool", "dws-h100-nodepool")
 
 
 def sample(profile: Profile, pool: PoolProfile) -> dict[str, Any]:
-    """A Job that waits in the queue for a GPU of one kind, and sleeps for two minutes.
+    """Return a Job that waits in the queue for a GPU of one type, and sleeps for two minutes.
 
-    The queue leads to all of the pools. Which of them a job may get is narrowed by a selector on its pods,
-    which Kueue holds against the labels of each pool's flavor. Tolerations it adds itself.
+    The queue covers all pools. A node selector on the pods restricts the job to some of them: Kueue compares
+    it with the labels of each pool's flavor. Kueue also adds the tolerations.
     """
     sample_job = job(
         profile,

@@ -1,5 +1,5 @@
 """One experiment of the sweep, as it runs in the image: a linear model, trained with the parameters of its
-index, its result in the shared volume. It needs Ebbtide in the image, and nothing else."""
+index, with its result in the shared volume. The image needs only Ebbtide."""
 
 import json
 import os

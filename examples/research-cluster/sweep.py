@@ -1,5 +1,5 @@
-"""The lab's sweep: `python sweep.py | kubectl apply -f -`. The placement profile is the one that
-EBBTIDE_PROFILE names."""
+"""The lab's sweep: `python sweep.py | kubectl apply -f -`. The placement profile is read from
+EBBTIDE_PROFILE."""
 
 from typing import Any
 
@@ -9,12 +9,12 @@ from ebbtide.placement import Profile
 from ebbtide.workloads.sweeps import sweep
 
 IMAGE = "experiment:1"
-"""In the team's own registry."""
+"""Image in the team's own registry."""
 GRID = {"rate": [0.3, 0.1, 0.03, 0.01], "seed": [1, 2, 3, 4, 5]}
 
 
 def grasping(profile: Profile) -> dict[str, Any]:
-    """Twenty experiments, as many at once as the pool has GPUs; their results are in the project's volume."""
+    """Return a Job with twenty experiments, in parallel up to the pool's GPUs, with results in the volume."""
     return sweep(
         profile,
         GRID,
@@ -24,7 +24,7 @@ def grasping(profile: Profile) -> dict[str, Any]:
         image=profile.image("grasping", IMAGE),
         command=["python", "experiment.py", "/checkpoints/rates"],
         namespace="grasping",
-        service_account="worker",  # may read and write the bucket that the volume is
+        service_account="worker",  # may read and write the volume's bucket
         pool="gpu",
         gpus=1,
         cpu="4",
