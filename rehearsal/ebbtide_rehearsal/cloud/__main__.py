@@ -1,7 +1,7 @@
 """Process of the fake cloud: `python -m ebbtide_rehearsal.cloud --directory DIR`.
 
 It reads `settings` from its directory, writes the ports of its providers there, and ends when its standard
-input closes, as it does with the process that started it, however that ends."""
+input closes, which also happens if its parent process is killed."""
 
 import argparse
 import contextlib
@@ -37,7 +37,7 @@ def main() -> None:
         ending.set()
 
     signal.signal(signal.SIGTERM, end)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends it in order
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent stops it
     settings = CloudSettings.read(directory)
     store = Store(store_file(directory), speed=settings.speed)
     with assembled(directory, settings, store) as cloud, contextlib.ExitStack() as serving:

@@ -8,11 +8,11 @@ from ebbtide_rehearsal.cloud.store import Store
 
 @dataclass(frozen=True, slots=True)
 class ApiFailure:
-    """The effect of injected failures on a call.
+    """Effect of injected failures on a call.
 
     Attributes:
-        seconds: the delay, by the wall clock.
-        message: the error; None if the call continues.
+        seconds: delay, wall-clock seconds.
+        message: error message; None if the call continues.
     """
 
     seconds: float = 0
@@ -25,8 +25,8 @@ def failure(store: Store, operation: str, type_: str, name: str) -> ApiFailure:
     Args:
         store: the fake cloud's store.
         operation: `create`, `read`, `update` or `delete`.
-        type_: the type token.
-        name: the resource's name.
+        type_: type token.
+        name: name of the resource.
     """
     targets = (f"{operation} {type_}", f"{operation} {type_} {name}")
     slow = store.strike(SLOW, *targets)

@@ -1,11 +1,10 @@
 """A reverse proxy in front of an API server: strict field validation, injected failures and stopped clusters.
 
 A stopped AKS cluster has no control plane (azure-aks-docs, start-stop-cluster, 2026): connections are closed
-without a response. The rest applies to the Kubernetes provider's requests alone, by their user agent. The
-provider asks for warnings about unknown fields, which it does not show; unknown fields of built-in kinds it
-drops beforehand. Source:
-pulumi-kubernetes@f47bc2d6, provider/pkg/version/version.go (`UserAgent`), pkg/await/await.go (`Creation`),
-pkg/provider/provider.go (`normalizeInputs`).
+without a response. Everything else applies only to requests of the Kubernetes provider, identified by their
+user agent. The provider requests warnings about unknown fields, but does not show them; it drops unknown
+fields of built-in kinds itself. Source: pulumi-kubernetes@f47bc2d6, provider/pkg/version/version.go
+(`UserAgent`), pkg/await/await.go (`Creation`), pkg/provider/provider.go (`normalizeInputs`).
 """
 
 import asyncio
@@ -49,16 +48,16 @@ class ApiServerProxy:
     """A proxy in front of a control plane's API server, in its own thread.
 
     Attributes:
-        host: name and port, as `localhost:40123`; its certificate is the API server's.
+        host: host and port, such as `localhost:40123`; its certificate is the API server's.
     """
 
     def __init__(self, plane: ControlPlane, store: Store, cluster: str) -> None:
-        """Start it.
+        """Start the proxy.
 
         Args:
             plane: the control plane.
             store: the fake cloud's store, for injected failures and stopped clusters.
-            cluster: id of its cluster.
+            cluster: id of the cluster.
         """
         self._plane, self._store, self._cluster = plane, store, cluster
         self._discovery = Discovery(plane.api)
@@ -84,7 +83,7 @@ class ApiServerProxy:
         )
         application = web.Application(client_max_size=_LARGEST_BODY)
         application.router.add_route("*", "/{path:.*}", self._forward)
-        # A watch that its client has left would otherwise stay open.
+        # Otherwise a watch stays open after its client has disconnected.
         self._runner = web.AppRunner(
             application, handler_cancellation=True, access_log=None, shutdown_timeout=1
         )
@@ -131,7 +130,7 @@ class ApiServerProxy:
             return response
 
     def _failure(self, method: str, url: URL) -> ApiFailure:
-        """Apply injected failures to a call of the provider; not to previews, nor to lists and watches."""
+        """Apply injected failures to a call of the provider, but not to previews, lists and watches."""
         operation, match = _OPERATIONS.get(method), _OBJECT.fullmatch(url.path)
         injected = self._store.faults(API_ERROR) or self._store.faults(SLOW)
         if not injected or operation is None or match is None or "dryRun" in url.query:
@@ -141,7 +140,7 @@ class ApiServerProxy:
         resource = self._discovery.at(match["core"] or match["group"], match["plural"])
         if resource is None:
             return ApiFailure()
-        # Server-side apply creates what is missing.
+        # Server-side apply creates missing objects.
         if method == "PATCH" and self._plane.api.find(url.path) is None:
             operation = "create"
         return failure(self._store, operation, resource.token, match["name"] or "")

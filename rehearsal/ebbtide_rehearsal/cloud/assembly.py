@@ -21,10 +21,10 @@ from ebbtide_rehearsal.control_plane import ControlPlane
 
 @dataclass(frozen=True, slots=True)
 class Assembled:
-    """The cloud.
+    """The assembled cloud.
 
     Attributes:
-        providers: one a package.
+        providers: one provider per package.
         clusters: the control planes.
     """
 
@@ -37,13 +37,13 @@ def assembled(directory: Path, settings: CloudSettings, store: Store) -> Generat
     """Assemble the cloud; its control planes end with the block.
 
     Args:
-        directory: of the cloud.
+        directory: directory of the cloud.
         settings: its settings.
         store: its state.
 
     Raises:
         KeyError: the settings lack a required tool.
-        RefusedError: a resource that is declared as existing cannot be created.
+        RefusedError: an existing resource of the declaration cannot be created.
     """
 
     def nodes(identity: str, cloud: Literal["gke", "aks"], plane: ControlPlane) -> NodeLoop:

@@ -1,5 +1,5 @@
-"""Settings of a cluster's autoscaler, as the cloud's API sets them and the node pools' controllers read them
-every round."""
+"""Settings of a cluster's autoscaler, set by the cloud's API and read in every round of the node pools'
+controllers."""
 
 from dataclasses import asdict, dataclass
 from typing import Final, Literal
@@ -14,25 +14,25 @@ Expander = Literal["random", "most-pods", "least-waste", "priority"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Autoscaling:
-    """Settings of a cluster's autoscaler, with their defaults. Simulated seconds.
+    """Settings of a cluster's autoscaler, with their defaults; times in simulated seconds.
 
-    They are those of the cluster autoscaler, which AKS has too (azure-aks-docs, cluster-autoscaler,
-    2026-07-30). GKE publishes no numbers for either of its two profiles, and `OPTIMIZE_UTILIZATION` is no
-    setting of the cluster autoscaler (kubernetes/autoscaler#2798): these apply to both, so that nodes go no
-    earlier here than on GKE.
+    The defaults are those of the cluster autoscaler, which are also AKS' (azure-aks-docs, cluster-autoscaler,
+    2026-07-30). GKE publishes no numbers for its two profiles, and `OPTIMIZE_UTILIZATION` is not a setting of
+    the cluster autoscaler (kubernetes/autoscaler#2798): these defaults apply to both, so that nodes are not
+    removed earlier than on GKE.
 
     Attributes:
-        expander: chooses between node pools. GKE has one of its own.
+        expander: chooses between node pools. GKE has its own.
         idle_seconds: time that a node is unneeded before its removal (`scale-down-unneeded-time`).
         settle_seconds: time without removals after a scale-up (`scale-down-delay-after-add`).
-        utilization: a node with a larger share of it requested is never removed
+        utilization: maximum requested share of a node that may be removed
             (`scale-down-utilization-threshold`).
-        daemons_count: whether pods of DaemonSets count in that (`ignore-daemonsets-utilization`, turned
-            round).
+        daemons_count: whether pods of DaemonSets count towards the share (negation of
+            `ignore-daemonsets-utilization`).
         eviction_seconds: time for the pods of a removed node to end (`max-graceful-termination-sec`).
-        local_storage_holds: whether a pod with an emptyDir or hostPath holds its node
+        local_storage_holds: whether a pod with an emptyDir or hostPath keeps its node
             (`skip-nodes-with-local-storage`). Not on AKS, nor on GKE since 1.22.
-        system_pods_hold: whether a pod of kube-system without a disruption budget does
+        system_pods_hold: whether a pod of kube-system without a disruption budget keeps its node
             (`skip-nodes-with-system-pods`).
     """
 
@@ -47,7 +47,7 @@ class Autoscaling:
 
 
 def instruct(store: Store, cluster: str, autoscaling: Autoscaling) -> None:
-    """Set the autoscaler's settings for the cluster of an id."""
+    """Set the autoscaler's settings for a cluster."""
     store.put(Resource(_CLOUD, _id(cluster), _TYPE, state=asdict(autoscaling)))
 
 
@@ -57,7 +57,7 @@ def dismiss(store: Store, cluster: str) -> None:
 
 
 def instructions(store: Store, cluster: str) -> Autoscaling:
-    """Return the settings of a cluster's autoscaler, the defaults if none were set."""
+    """Return the settings of a cluster's autoscaler; the defaults if none were set."""
     resource = store.get(_CLOUD, _id(cluster))
     return Autoscaling(**resource.state) if resource else Autoscaling()
 

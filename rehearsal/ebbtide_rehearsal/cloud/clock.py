@@ -1,4 +1,4 @@
-"""Time in a rehearsal, which may run faster than the wall clock where no real component minds."""
+"""Time in a rehearsal, which may run faster than the wall clock if no real component depends on it."""
 
 import time
 from collections.abc import Callable
@@ -8,13 +8,13 @@ from threading import Event
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Simulated time of a rehearsal: what the cloud takes (starting a node, waiting before one is removed) is
-    counted in it, and so is what the cloud bills. Kubernetes and Kueue go by the wall clock.
+    """Simulated time of a rehearsal. The cloud's durations (starting a node, waiting before a removal) and
+    its bill use it; Kubernetes and Kueue use the wall clock.
 
     Attributes:
-        started: the wall clock's time at the start, in seconds since the epoch.
-        speed: simulated seconds in a second.
-        wall: where the wall clock's time comes from.
+        started: wall-clock time of the start, seconds since the epoch.
+        speed: simulated seconds per second.
+        wall: source of the wall-clock time.
     """
 
     started: float
@@ -26,9 +26,9 @@ class Clock:
         return (self.wall() - self.started) * self.speed
 
     def real(self, seconds: float) -> float:
-        """Convert simulated seconds to seconds of the wall clock."""
+        """Convert simulated seconds to wall-clock seconds."""
         return seconds / self.speed
 
     def wait(self, seconds: float, until: Event) -> bool:
-        """Wait for simulated seconds, or for the event; whether it was the event."""
+        """Wait for simulated seconds or for the event; return whether the event was set."""
         return until.wait(self.real(seconds))

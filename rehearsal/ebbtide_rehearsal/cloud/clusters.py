@@ -1,14 +1,14 @@
-"""Clusters as the clouds' providers see them: something with a control plane that comes and goes."""
+"""Interface to control planes for the clouds' providers."""
 
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
 BEHIND: Final = "behind"
-"""In the store, the cloud of what stands behind the clouds' own resources:"""
+"""Cloud in the store of resources that are not the clouds' own."""
 CLUSTER: Final = "rehearsal:cluster"
-"""a control plane, with its administrator's `kubeconfig`,"""
+"""Type of a control plane, with its administrator's `kubeconfig`."""
 DISK: Final = "rehearsal:disk"
-"""and a disk that was left when its cluster went."""
+"""Type of a disk that remains after its cluster was deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,8 +16,8 @@ class Endpoint:
     """Endpoint of a cluster's control plane.
 
     Attributes:
-        host: name and port, such as `localhost:40123`; https.
-        certificate_authority: of its certificate, PEM in base64 as a kubeconfig has it.
+        host: host and port, such as `localhost:40123`; https.
+        certificate_authority: CA of its certificate, PEM in base64 as in a kubeconfig.
     """
 
     host: str
@@ -25,13 +25,14 @@ class Endpoint:
 
 
 class Clusters(Protocol):
-    """Control planes on this machine, by the id of their cluster."""
+    """Control planes on this machine, by cluster id."""
 
     def create(self, identity: str, cloud: Literal["gke", "aks"]) -> Endpoint:
-        """Start the control plane of a cluster, and what goes on in its node pools; returns when it is ready.
+        """Start the control plane of a cluster and the controllers of its node pools, and wait until it is
+        ready.
 
         Raises:
-            ToolError: a program of it would not start.
+            ToolError: one of its programs does not start.
         """
         ...
 
@@ -44,5 +45,5 @@ class Clusters(Protocol):
         ...
 
     def delete(self, identity: str) -> None:
-        """Stop a control plane and forget all that was in it; one that is gone is no error."""
+        """Stop a control plane and delete its data; a missing one is no error."""
         ...

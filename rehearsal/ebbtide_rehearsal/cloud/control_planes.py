@@ -1,4 +1,4 @@
-"""Control planes of the fake cloud's clusters, each with the controllers of its node pools."""
+"""Control planes of the fake cloud's clusters, with the controllers of their node pools."""
 
 import base64
 import threading
@@ -13,22 +13,22 @@ from ebbtide_rehearsal.cloud.store import Resource, Store
 from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneSettings, ControlPlaneTools
 
 _OPEN: Final = frozenset({443, 10250})
-"""The ports on which nodes of a private GKE cluster let the control plane in (GKE docs, private clusters)."""
+"""Ports of a private GKE cluster's nodes that the control plane can reach (GKE docs, private clusters)."""
 
 
 class Controller(Protocol):
     """Controllers of a cluster's node pools, in a thread."""
 
     def run(self, ending: threading.Event) -> None:
-        """Go on until the event."""
+        """Run until the event."""
         ...
 
 
 class Controllers(Protocol):
-    """Makes the controller of a cluster."""
+    """Factory of a cluster's controllers."""
 
     def __call__(self, identity: str, cloud: Literal["gke", "aks"], plane: ControlPlane, /) -> Controller:
-        """For the cluster of an id."""
+        """Return the controllers for a cluster."""
         ...
 
 
@@ -48,20 +48,20 @@ class _Running:
 
 
 class ControlPlanes:
-    """See `Clusters`."""
+    """Implementation of `Clusters`."""
 
     def __init__(
         self, directory: Path, trusted: Path, tools: ControlPlaneTools, store: Store, controllers: Controllers
     ) -> None:
-        """Keep control planes.
+        """Manage control planes.
 
         Args:
-            directory: of the fake cloud.
-            trusted: the file of publicly trusted authorities; those of control planes are added, since
-                GKE's DNS endpoint has a certificate of a public authority.
-            tools: programs that control planes consist of.
+            directory: directory of the fake cloud.
+            trusted: file of publicly trusted authorities; those of control planes are added, since GKE's DNS
+                endpoint has a certificate of a public authority.
+            tools: programs of a control plane.
             store: the cloud's state, with clusters and disks that outlive their cluster.
-            controllers: controllers of node pools.
+            controllers: factory of the node pools' controllers.
         """
         self._directory, self._trusted, self._tools, self._store = directory, trusted, tools, store
         self._controllers = controllers
@@ -99,7 +99,7 @@ class ControlPlanes:
         return self._running[identity].endpoint
 
     def delete(self, identity: str) -> None:
-        """See `Clusters.delete`. Disks outlive their cluster, as in the clouds: they are billed further."""
+        """See `Clusters.delete`. Disks outlive their cluster and are still billed, as in the clouds."""
         with self._lock:
             running = self._running.pop(identity, None)
             if running is None:
@@ -111,11 +111,11 @@ class ControlPlanes:
             self._store.remove(BEHIND, identity)
 
     def memory(self) -> int:
-        """Bytes of memory that the processes of all control planes have in use."""
+        """Return the memory of all control planes' processes, in bytes."""
         return sum(running.plane.memory() for running in list(self._running.values()))
 
     def stop(self) -> None:
-        """End all of them, as when the machine is switched off."""
+        """Kill all control planes, as when the machine is switched off."""
         with self._lock:
             for running in self._running.values():
                 running.stop()

@@ -1,8 +1,7 @@
 """Fakes of the credential plugins of kubeconfigs: gke-gcloud-auth-plugin and kubelogin.
 
-The kubeconfig of a stack names them, so that real clients use it as it is. They take the arguments that the
-real ones take, refuse what those refuse, and answer with a token of the rehearsal in place of one of the
-cloud.
+A stack's kubeconfig names them, so that real clients can use it unchanged. They accept and reject the same
+arguments as the real plugins, and return a token of the rehearsal.
 Sources: kubernetes/cloud-provider-gcp cmd/gke-gcloud-auth-plugin/cred.go (2026); Azure/kubelogin
 pkg/internal/token/options.go (2026); kubernetes.io/docs/reference/access-authn-authz/authentication,
 client-go credential plugins.
@@ -90,10 +89,10 @@ def write_credential_plugins(directory: Path, token: str) -> None:
 
     Args:
         directory: created if it does not exist.
-        token: the API servers' token, which the programs answer with.
+        token: the API servers' token, which the programs return.
 
     Raises:
-        ValueError: the token has characters that no bearer token has.
+        ValueError: the token has characters that are invalid in a bearer token.
     """
     if not _TOKEN.match(token):
         raise ValueError("A bearer token has letters, digits and -._~+/= alone.")

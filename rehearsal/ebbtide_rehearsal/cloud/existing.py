@@ -1,4 +1,4 @@
-"""Existing resources that a declaration refers to: a cluster or network, and people."""
+"""Existing resources that a declaration refers to: clusters, networks, users and groups."""
 
 import contextlib
 from collections.abc import Iterator, Mapping
@@ -16,20 +16,20 @@ from ebbtide_rehearsal.cloud.gcp import seed_cluster as seed_gke
 from ebbtide_rehearsal.cloud.regions import add_regions
 from ebbtide_rehearsal.cloud.store import Store
 
-_NAME: Final = "rehearsal"  # where the declaration gives none; what is here has names of its own
+_NAME: Final = "rehearsal"  # name of resources that the declaration does not name
 
 
 def make(written: Mapping[str, Any], store: Store, clusters: Clusters) -> None:
-    """Make what a declaration needs and does not make.
+    """Create the existing resources of a declaration.
 
     Args:
         written: the declaration.
-        store: the cloud's.
-        clusters: where control planes are started.
+        store: the fake cloud's store.
+        clusters: control planes.
 
     Raises:
-        RefusedError: the cloud refuses such a thing.
-        DeclarationError: the declaration has faults.
+        RefusedError: the cloud rejects such a resource.
+        DeclarationError: the declaration is invalid.
     """
     declaration = declare(written, default_name=_NAME)
     _introduce(declaration, store)
@@ -49,12 +49,12 @@ def make(written: Mapping[str, Any], store: Store, clusters: Clusters) -> None:
 
 
 def introduce(written: Mapping[str, Any], store: Store) -> None:
-    """Make people and regions that a declaration names known to a running cloud. One with faults names none:
-    the program refuses it.
+    """Add the users, groups and regions of a declaration to a running cloud. An invalid declaration is
+    ignored, since the program rejects it.
 
     Args:
         written: the declaration.
-        store: the cloud's.
+        store: the fake cloud's store.
     """
     with contextlib.suppress(DeclarationError):
         _introduce(declare(written, default_name=_NAME), store)
@@ -66,8 +66,8 @@ def _introduce(declaration: Cluster, store: Store) -> None:
 
 
 def _people(declaration: Cluster) -> Iterator[str]:
-    """Return the object ids that Azure grants a role. A rehearsal cannot check them in the real directory; an
-    id that is not declared is an error of the program."""
+    """Return the object ids that Azure grants a role. A rehearsal cannot look them up in the real directory,
+    so an undeclared id is an error of the program."""
     return filter(is_object_id, members_of(declaration))
 
 

@@ -1,4 +1,4 @@
-"""Namespaces in a cluster that exist before the stack uses them, and what teams use in them."""
+"""Existing namespaces of a cluster, with the objects that teams use in them."""
 
 import http
 import json
@@ -13,18 +13,18 @@ from ebbtide_rehearsal.cloud.store import Store
 
 
 def seed_namespaces(declaration: Cluster, store: Store, cluster: str) -> None:
-    """Create the namespaces that teams and local queues use and the stack does not make. That of Kubeflow
-    Pipelines has the service account of their steps (kubeflow/pipelines 2.17.0,
+    """Create the namespaces that teams and local queues use but the stack does not create. That of Kubeflow
+    Pipelines has the service account of the steps (kubeflow/pipelines 2.17.0,
     manifests/kustomize/base/pipeline/pipeline-runner-sa.yaml).
 
     Args:
-        declaration: names them.
-        store: the cloud's.
+        declaration: the declaration.
+        store: the fake cloud's store.
         cluster: id of the cluster.
 
     Raises:
         LookupError: the cluster has no control plane.
-        ApiError: its API server refuses.
+        ApiError: its API server rejects a request.
     """
     names = [
         team.namespace_name
@@ -48,7 +48,7 @@ def seed_namespaces(declaration: Cluster, store: Store, cluster: str) -> None:
 
 
 def _create(api: Api, path: str, manifest: dict[str, Any]) -> None:
-    """Create an object, unless it exists, as the namespace `default` does."""
+    """Create an object, unless it exists, such as the namespace `default`."""
     try:
         api.create(path, {"apiVersion": "v1", **manifest}, fieldManager="kubectl-client-side-apply")
     except ApiError as error:

@@ -1,4 +1,4 @@
-"""Kubeflow Pipelines in a cluster that exists before the stack: as much of it as a stack patches."""
+"""An existing installation of Kubeflow Pipelines, as far as a stack patches it."""
 
 import json
 import time
@@ -23,15 +23,15 @@ def seed_pipelines(store: Store, cluster: str) -> None:
     manifests.
 
     Source: kubeflow/pipelines 2.17.0, manifests/kustomize/base/pipeline/ml-pipeline-apiserver-deployment.yaml
-    (2026-07): of its variables the one that patches compiled workflows.
+    (2026-07), with only the variable that patches compiled workflows.
 
     Args:
-        store: the cloud's.
+        store: the fake cloud's store.
         cluster: id of the cluster.
 
     Raises:
         LookupError: the cluster has no control plane.
-        TimeoutError: its controllers do not answer.
+        TimeoutError: its controllers do not respond.
     """
     running = store.get(BEHIND, cluster)
     if running is None:
@@ -47,10 +47,10 @@ def seed_pipelines(store: Store, cluster: str) -> None:
 
 
 def _settled(api: Api) -> None:
-    """Wait for what Kubernetes creates in every namespace, so that none of it looks like the stack's.
+    """Wait for the objects that Kubernetes creates in every namespace, so that none is taken for the stack's.
 
     Raises:
-        TimeoutError: it is not created.
+        TimeoutError: they are not created.
     """
     inside = f"/api/v1/namespaces/{PIPELINES_NAMESPACE}"
     own = (f"{inside}/serviceaccounts/default", f"{inside}/configmaps/kube-root-ca.crt")

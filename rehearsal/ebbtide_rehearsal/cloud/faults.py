@@ -6,23 +6,23 @@ from fnmatch import fnmatchcase
 from typing import Any, Final
 
 NO_STOCK: Final = "no-stock"
-"""The cloud has no machine for a node pool: nodes that it requests do not come. Target: the pool, or the pool
-and a zone of it, as `pool/zone`."""
+"""The cloud has no machines for a node pool, so requested nodes do not start. Target: the pool, or a zone of
+the pool, as `pool/zone`."""
 
 QUOTA: Final = "quota"
-"""A quota is exceeded: what needs it is refused with the cloud's message. Target: the quota's name, as the
-cloud has it. Details: `limit`."""
+"""A quota is exceeded: requests that need it are rejected with the cloud's message. Target: the cloud's name
+of the quota. Details: `limit`."""
 
 RECLAIM: Final = "reclaim"
-"""The cloud takes nodes back. Target: the pool. Details: `share` of its nodes from 0 to 1 or their `count`,
-and `graceful`, whether the kubelet gets notice. Struck once for all pools that match."""
+"""The cloud reclaims nodes. Target: the pool. Details: `share` of its nodes from 0 to 1 or their `count`, and
+`graceful`, whether the kubelet gets notice. Applied once for all pools that match."""
 
 API_ERROR: Final = "api-error"
 """A call of a cloud's API fails. Target: the operation and the type, such as
 `create gcp:container/nodePool:NodePool`. Details: `message`."""
 
 SLOW: Final = "slow"
-"""A call of a cloud's API takes longer. Target: as of an API error. Details: `seconds`, of the wall clock."""
+"""A call of a cloud's API is delayed. Target: as for an API error. Details: `seconds`, wall clock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +30,10 @@ class InjectedFault:
     """An injected fault.
 
     Attributes:
-        kind: one of the above.
-        target: a pattern of targets; `*` and `?` match any characters and any one.
-        times: the number of times that it strikes; None until it is lifted.
-        details: the kind's own parameters, JSON.
+        kind: one of the kinds above.
+        target: pattern of targets; `*` matches any characters, `?` a single one.
+        times: number of times that it strikes; None until it is lifted.
+        details: parameters of the kind, JSON.
     """
 
     kind: str

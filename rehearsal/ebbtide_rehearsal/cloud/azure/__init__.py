@@ -1,7 +1,7 @@
-"""The fake of azure-native 3.29 and of the part of Azure that the program uses.
+"""Fake of azure-native 3.29 and of the part of Azure that the program uses.
 
-`kinds` is the table of types, a row each; rules are functions that return Azure's message, in tables with
-their sources. `check`, `diff`, `previewing` and `refreshing` are azure-native's own part.
+`kinds` is the table of types, one row each; rules are functions that return Azure's message, in tables with
+their sources. `check`, `diff`, `previewing` and `refreshing` emulate azure-native itself.
 """
 
 from ebbtide_rehearsal.cloud.azure.directory import DIRECTORY, know

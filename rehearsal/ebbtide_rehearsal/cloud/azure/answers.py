@@ -1,4 +1,4 @@
-"""Outputs from the templates that previews use too: `ebbtide.recording.answers_azure`."""
+"""Outputs from the templates that previews also use: `ebbtide.recording.answers_azure`."""
 
 from typing import Any
 from uuid import uuid4
@@ -14,7 +14,7 @@ _LONGEST_GROUP = 80
 
 
 class _Facts(dict[str, str]):
-    """The facts that a template references: of a request, or chosen by Azure."""
+    """Facts that a template references, from a request or chosen by Azure."""
 
     def __init__(self, request: Request) -> None:
         inputs = {key: str(value) for key, value in request.inputs.items() if isinstance(value, str)}
@@ -39,7 +39,7 @@ class _Facts(dict[str, str]):
 
 
 def outputs_of(request: Request) -> dict[str, Any]:
-    """Return the outputs of a requested resource: those that it has, or new ones."""
+    """Return the outputs of a requested resource, existing or new."""
     rendered = rendered_properties(RESOURCES[request.type].outputs, _Facts(request))
     if request.old is None:
         return rendered

@@ -1,4 +1,4 @@
-"""Azure Resource Manager as a provider is signed in to it."""
+"""Azure Resource Manager, as configured for a provider."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -9,7 +9,7 @@ from ebbtide_rehearsal.cloud.clusters import Clusters
 from ebbtide_rehearsal.cloud.store import Resource, Store
 
 CLOUD: Final = "azure-native"
-"""Of everything here in the store."""
+"""Cloud of all of its resources in the store."""
 
 TENANT: Final = "11111111-7e4a-4a17-9c5e-000000000001"
 DEPLOYER: Final = "11111111-7e4a-4a17-9c5e-000000000002"
@@ -22,11 +22,11 @@ class Arm:
     """Azure Resource Manager.
 
     Attributes:
-        store: where its resources are.
+        store: store of its resources.
         clusters: control planes.
-        operations: what is under way.
-        subscription: id of the subscription that resources are made in; empty where the provider has none.
-        location: region of what does not say where; empty where the provider has none.
+        operations: operations in progress.
+        subscription: id of the default subscription; empty if the provider has none.
+        location: default region; empty if the provider has none.
     """
 
     store: Store
@@ -54,8 +54,8 @@ class Arm:
         ]
 
     def lacks(self, identity: str) -> bool:
-        """Report if a resource is known not to exist: this cloud has its resource group, and not
-        it. Of other groups nothing is known here, such as the network of an existing cluster.
+        """Return whether a resource is known not to exist: the fake has its resource group, but not the
+        resource. Nothing is known of other groups, such as that of an existing cluster's network.
         """
         group = ids.group_of(identity)
         return bool(group) and self.find(group) is not None and self.find(identity) is None

@@ -1,4 +1,4 @@
-"""azure-native 3.29: what it fills in, and what it refuses before anything is planned.
+"""azure-native 3.29: defaults and validation of inputs.
 
 Source: pulumi-azure-native, provider/pkg/provider/provider.go (`applyDefaults`, `validateType`,
 `validateProperty`).
@@ -53,10 +53,10 @@ def _location_of_group(arm: Arm, inputs: Mapping[str, Any]) -> Any:
 
 
 class AzureNativeWording:
-    """The texts of azure-native's refusals."""
+    """Messages of azure-native's refusals."""
 
     def misfit(self, call: Call, misfit: schema.Misfit) -> Failure | None:
-        """See `Wording.misfit`: an unknown property is no refusal."""
+        """See `Wording.misfit`: an unknown property is not refused."""
         del call
         path = misfit.path
         match misfit.problem:
@@ -91,13 +91,13 @@ class AzureNativeWording:
 
 
 def unknown(token: str, inputs: Properties) -> list[str]:
-    """Return the paths of properties that the schema does not have, which azure-native omits silently."""
+    """Return the paths of properties that are not in the schema, which azure-native drops silently."""
     given = {key: value for key, value in inputs.items() if key != API_VERSION}
     return [misfit.path for misfit in schema.misfits(token, given) if misfit.problem == "unknown"]
 
 
 def sent(inputs: Properties, omitted: list[str]) -> dict[str, Any]:
-    """Return inputs as they reach Azure: without some paths, and azure-native's own notes."""
+    """Return the inputs that are sent to Azure: without the omitted paths and azure-native's metadata."""
     own = {API_VERSION, RANDOMLY_NAMED}
     given = {key: value for key, value in inputs.items() if key not in own}
     return cast("dict[str, Any]", _pruned(given, "", frozenset(omitted)))

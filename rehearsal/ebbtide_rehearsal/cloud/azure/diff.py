@@ -1,4 +1,4 @@
-"""azure-native 3.29: the meaning of new inputs for a resource, by the rules that the review has too."""
+"""azure-native 3.29: effect of changed inputs on a resource, by the same rules as the review."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from ebbtide_rehearsal.cloud.provider import DiffResult, Properties, Read
 
 
 def change(kind: ResourceKind, old: Read, new: Properties) -> DiffResult:
-    """Return the meaning of new inputs of a resource."""
+    """Return the effect of changed inputs on a resource."""
 
     def needs_new(path: str, before: Any, after: Any) -> bool:
         if before is None and old.state.get(path) == after:

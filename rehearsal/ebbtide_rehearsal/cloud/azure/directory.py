@@ -1,4 +1,4 @@
-"""The tenant's directory: people and groups that can have roles."""
+"""The tenant's directory: users and groups that can have roles."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -6,16 +6,16 @@ from typing import Final
 from ebbtide_rehearsal.cloud.store import Resource, Store
 
 DIRECTORY: Final = "entra"
-"""In the store, the cloud of people and groups, who are there before a stack and after it."""
+"""Cloud of users and groups in the store; they exist independently of stacks."""
 _PERSON: Final = "rehearsal:person"
 
 
 def know(store: Store, people: Iterable[str]) -> None:
-    """Have people and groups in the directory, by their object ids."""
+    """Add users and groups to the directory, by their object ids."""
     for person in people:
         store.put(Resource(DIRECTORY, person, _PERSON))
 
 
 def knows(store: Store, principal: str) -> bool:
-    """Report if an object id is a person's or a group's."""
+    """Return whether an object id belongs to a user or a group."""
     return store.get(DIRECTORY, principal) is not None

@@ -1,4 +1,4 @@
-"""Azure's refusals, as azure-native 3.29 shows them (pulumi/pulumi-azure-native#4206)."""
+"""Azure's errors in the form of azure-native 3.29 (pulumi/pulumi-azure-native#4206)."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -15,14 +15,14 @@ def refused(code: str, message: str, *, status: int = BAD_REQUEST, target: str =
         code: Azure's error code.
         message: the message.
         status: the HTTP status.
-        target: the property at fault; empty if Azure names none.
+        target: the invalid property; empty if Azure names none.
     """
     suffix = f' Target="{target}"' if target else ""
     return f'Status={status} Code="{code}" Message="{message}"{suffix}'
 
 
 def invalid(parameter: str, details: str = "") -> str:
-    """AKS's refusal of a value (Azure/AKS#3300; with details XenitAB/terraform-modules#755)."""
+    """Format AKS's refusal of a value (Azure/AKS#3300; with details XenitAB/terraform-modules#755)."""
     why = f" Error details: {details}." if details else ""
     more = "Please see https://aka.ms/aks-naming-rules for more details."
     return refused(
@@ -31,7 +31,7 @@ def invalid(parameter: str, details: str = "") -> str:
 
 
 def missing(parameter: str) -> str:
-    """AKS's refusal of what leaves something out (pulumi/pulumi-azure-native#2943, Azure/ARO-HCP#629)."""
+    """Format AKS's refusal of an omitted parameter (pulumi/pulumi-azure-native#2943, Azure/ARO-HCP#629)."""
     return refused("InvalidParameter", f"Required parameter {parameter} is missing (null).", target=parameter)
 
 
@@ -40,8 +40,9 @@ def location_unavailable(location: str, subject: str, regions: Iterable[str]) ->
 
     Args:
         location: the region.
-        subject: such as `resource type 'Microsoft.ContainerService/managedClusters'`.
-        regions: those that Azure has.
+        subject: subject of the message, such as
+            `resource type 'Microsoft.ContainerService/managedClusters'`.
+        regions: the available regions.
     """
     kind = "ResourceGroup" if subject == "resource group" else "ResourceType"
     return refused(
@@ -53,14 +54,14 @@ def location_unavailable(location: str, subject: str, regions: Iterable[str]) ->
 
 
 def fixed(parameter: str) -> str:
-    """AKS's refusal to change what is fixed (pulumi/pulumi-azure-native#959)."""
+    """Format AKS's refusal to change an immutable property (pulumi/pulumi-azure-native#959)."""
     return refused(
         "PropertyChangeNotAllowed", f"Changing property '{parameter}' is not allowed.", target=parameter
     )
 
 
 def no_resource_id(value: str, path: str) -> str:
-    """Azure Resource Manager's refusal of a reference that is no resource id
+    """Format Azure Resource Manager's refusal of a reference that is not a resource id
     (hashicorp/terraform-provider-azurerm#1166)."""
     return refused(
         "LinkedInvalidPropertyId",
@@ -70,7 +71,7 @@ def no_resource_id(value: str, path: str) -> str:
 
 
 def no_parent(action: str, kind: str, parent: str) -> str:
-    """Azure Resource Manager's refusal of what belongs to something that is not there."""
+    """Format Azure Resource Manager's refusal of a resource whose parent does not exist."""
     return refused(
         "ParentResourceNotFound",
         f"Failed to perform '{action}' on resource(s) of type '{kind}', because the parent resource "
@@ -80,7 +81,7 @@ def no_parent(action: str, kind: str, parent: str) -> str:
 
 
 def not_found(identity: str) -> str:
-    """Azure Resource Manager's answer about something that is not there."""
+    """Format Azure Resource Manager's error for a resource that does not exist."""
     group, _, path = identity.partition("/providers/")
     words = path.split("/")
     name = "/".join([words[0], *words[1::2], *words[2::2]])

@@ -1,4 +1,4 @@
-"""The functions with which the program queries Azure."""
+"""Functions with which the program queries Azure."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -36,14 +36,14 @@ FUNCTIONS: Final[Mapping[str, Callable[[Arm, Mapping[str, Any]], Mapping[str, An
     "azure-native:containerservice:listManagedClusterUserCredentials": user_credentials,
     "azure-native:storage:listStorageAccountKeys": _account_keys,
 }
-"""Those that are no `get` of a type in `KINDS`."""
+"""Functions other than the `get` of a type in `KINDS`."""
 
 
 def result_of(arm: Arm, token: str, arguments: Properties) -> Properties:
     """Return the result of a function.
 
     Raises:
-        RefusedError: it refuses, or there is no such function here.
+        RefusedError: the function fails, or the fake does not have it.
     """
     function = FUNCTIONS.get(token)
     if function is not None:

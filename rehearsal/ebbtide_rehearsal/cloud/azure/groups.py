@@ -28,8 +28,8 @@ def _name(request: Request) -> str | None:
 
 
 def _delete_contents(arm: Arm, group: Resource) -> None:
-    """Delete all resources of a resource group, whichever program created them (learn.microsoft.com,
-    azure-resource-manager/management/delete-resource-group, 2026)."""
+    """Delete all resources of a resource group, regardless of the program that created them
+    (learn.microsoft.com, azure-resource-manager/management/delete-resource-group, 2026)."""
     for resource in arm.below(group.id, CLUSTER):
         clusters.end(arm, resource)
     remaining = [resource for resource in arm.below(group.id) if resource.urn]

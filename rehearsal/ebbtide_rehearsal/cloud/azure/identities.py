@@ -14,10 +14,10 @@ IDENTITY: Final = "azure-native:managedidentity:UserAssignedIdentity"
 CREDENTIAL: Final = "azure-native:managedidentity:FederatedIdentityCredential"
 
 MADE: Final = "identity-made"
-"""The event of a new identity."""
+"""Event kind of a new identity."""
 
 _MOST_CREDENTIALS: Final = 20
-_WRITE_SECONDS: Final = 0.2  # of the wall clock: long enough for two writes to meet
+_WRITE_SECONDS: Final = 0.2  # wall clock; long enough for concurrent writes to overlap
 
 
 def _identity_done(request: Request, identity: Resource) -> None:
@@ -26,7 +26,7 @@ def _identity_done(request: Request, identity: Resource) -> None:
 
 
 def principals(arm: Arm) -> dict[str, Resource]:
-    """Identities by the object id of their service principal."""
+    """Return the identities by the object ids of their service principals."""
     return {str(identity.state["principalId"]): identity for identity in arm.store.resources(CLOUD, IDENTITY)}
 
 
@@ -58,7 +58,8 @@ def _unique(request: Request) -> str | None:
 
 
 def _written(request: Request, credential: Resource) -> None:
-    """Take the time that a write takes, alone with the identity (Azure/bicep-registry-modules#1447)."""
+    """Take the time of a write, and reject concurrent writes to the identity
+    (Azure/bicep-registry-modules#1447)."""
     del credential
     owner = request.id.rpartition("/federatedIdentityCredentials/")[0]
 

@@ -1,4 +1,4 @@
-"""Ids in Azure Resource Manager's form. Their case has no meaning."""
+"""Ids in Azure Resource Manager's form, which are case-insensitive."""
 
 import re
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ _PLACE: Final = re.compile(r"\{(\w+)\}")
 
 
 def identity(path: str, subscription: str, inputs: Mapping[str, Any]) -> str:
-    """Return the id of the resource that these inputs describe."""
+    """Return the id of the resource with these inputs."""
     return path.format_map({**inputs, "subscriptionId": subscription})
 
 
@@ -36,12 +36,12 @@ def azure_type(path: str) -> str:
 
 
 def same(identity: str, other: str) -> bool:
-    """Report if two ids are of the same resource."""
+    """Return whether two ids name the same resource."""
     return identity.lower() == other.lower()
 
 
 def within(id_: str, scope: str) -> bool:
-    """Report if a resource is a scope, or below it."""
+    """Return whether a resource is a scope, or below it."""
     return same(id_, scope) or id_.lower().startswith(f"{scope.lower()}/")
 
 

@@ -1,4 +1,4 @@
-"""The resource types of the fake: all that the program creates on Azure."""
+"""Resource types of the fake: every type that the program creates on Azure."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -21,4 +21,4 @@ _MODULES: Final = (
 )
 
 KINDS: Final[Mapping[str, ResourceKind]] = {kind.type: kind for module in _MODULES for kind in module.KINDS}
-"""By token."""
+"""Resource types by token."""

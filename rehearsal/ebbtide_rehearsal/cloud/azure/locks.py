@@ -1,4 +1,4 @@
-"""Management locks, which keep what is in their scope from being deleted."""
+"""Management locks, which prevent deletion in their scope."""
 
 from typing import Final
 
@@ -11,13 +11,13 @@ _TYPE: Final = "Microsoft.Authorization/locks"
 
 
 def lock(store: Store, scope: str, name: str = "do-not-delete") -> None:
-    """Put a lock of the level `CanNotDelete` on something, as an administrator would."""
+    """Put a lock with the level `CanNotDelete` on a scope, as an administrator would."""
     identity = f"{scope}/providers/{_TYPE}/{name}"
     store.put(Resource(CLOUD, identity, _TYPE, state={"level": "CanNotDelete", "scope": scope}))
 
 
 def locked(arm: Arm, identity: str) -> str | None:
-    """Return the refusal to delete what is locked, in the scope of a lock, or around what is locked.
+    """Return the refusal to delete a resource in the scope of a lock, or one that contains a locked one.
 
     Source: learn.microsoft.com, azure-resource-manager/management/lock-resources (2026).
     """

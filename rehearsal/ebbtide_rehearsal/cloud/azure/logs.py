@@ -1,4 +1,4 @@
-"""Log Analytics workspaces, and the rules by which logs come into them."""
+"""Log Analytics workspaces, and data collection rules for logs."""
 
 from collections.abc import Mapping
 from typing import Any, Final, cast

@@ -1,4 +1,4 @@
-"""Operations in progress, so that conflicting ones are refused."""
+"""Operations in progress, with which concurrent ones conflict."""
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ _WAIT = (
 
 
 class Operations:
-    """Long operations, by the id of what they are on."""
+    """Operations in progress, by resource id."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -25,15 +25,16 @@ class Operations:
     def on(
         self, identity: str, doing: str, otherwise: Callable[[str, str], str] | None = None
     ) -> Generator[None]:
-        """Be at something until the end of the block.
+        """Run an operation until the end of the block.
 
         Args:
-            identity: what is worked on. Nothing may be under way on it, on what it is in, or below it.
-            doing: Azure's word, such as `Creating`.
-            otherwise: makes the refusal, of the id and the word of what is under way; AKS's unless given.
+            identity: id of its resource. No operation may be in progress on it, above it or below it.
+            doing: Azure's name of the operation, such as `Creating`.
+            otherwise: returns the refusal for the id and the name of the operation in progress; by default
+                AKS's.
 
         Raises:
-            RefusedError: something is under way.
+            RefusedError: another operation is in progress.
         """
         with self._lock:
             for other, word in self._underway.items():

@@ -1,4 +1,4 @@
-"""Outputs of azure-native 3.29 in a preview (`PreviewOutputs`): the inputs, with what Azure adds unknown."""
+"""Outputs of azure-native 3.29 in a preview (`PreviewOutputs`): inputs, and unknown values of Azure."""
 
 from collections.abc import Mapping
 from typing import Any, cast

@@ -1,4 +1,4 @@
-"""The fake of azure-native 3.29 and of Azure Resource Manager behind it."""
+"""Fake of azure-native 3.29 and of Azure Resource Manager behind it."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -27,7 +27,7 @@ _Kind = AnyKind[Request, Arm]
 
 
 class AzureProvider(FakeProvider[Request, Arm]):
-    """Azure as its Pulumi provider shows it."""
+    """Azure, as seen through its Pulumi provider."""
 
     package = CLOUD
     version = metadata.version("pulumi-azure-native")
@@ -36,9 +36,9 @@ class AzureProvider(FakeProvider[Request, Arm]):
 
     def __init__(self, store: Store, clusters: Clusters, arm: Arm | None = None) -> None:
         """Args:
-        store: where resources are kept.
+        store: store of the resources.
         clusters: the control planes.
-        arm: Azure as a provider resource is signed in to it; without a subscription by default.
+        arm: Azure as configured for a provider resource; by default without a subscription.
         """
         super().__init__(arm or Arm(store, clusters, Operations()))
 
@@ -59,7 +59,7 @@ class AzureProvider(FakeProvider[Request, Arm]):
         return result_of(self.cloud, token, arguments)
 
     def find(self, identity: str) -> Resource | None:
-        """See `FakeProvider.find`: the case of an id has no meaning."""
+        """See `FakeProvider.find`: ids are case-insensitive."""
         return self.cloud.find(identity)
 
     def identity(self, token: str, inputs: Properties) -> str:
@@ -74,7 +74,7 @@ class AzureProvider(FakeProvider[Request, Arm]):
     def request(
         self, call: Call, inputs: Properties, identity: str = "", old: Resource | None = None
     ) -> Request:
-        """See `FakeProvider.request`: properties that azure-native does not know are recorded and omitted."""
+        """See `FakeProvider.request`: properties that azure-native does not know are recorded and dropped."""
         if not call.preview:
             unknown = check.unknown(call.type, inputs)
             for path in unknown:
@@ -101,7 +101,7 @@ class AzureProvider(FakeProvider[Request, Arm]):
         return f"cannot create already existing resource '{existing.id}'"
 
     def put(self, kind: _Kind, request: Request) -> Properties:
-        """See `FakeProvider.put`. What belongs to something that does not exist is refused."""
+        """See `FakeProvider.put`: a resource whose parent does not exist is rejected."""
         parent = _own(kind).parent
         if parent:
             identity = self.identity(parent, request.inputs)
@@ -130,7 +130,7 @@ class AzureProvider(FakeProvider[Request, Arm]):
         return locked(self.cloud, resource.id) or super().delete_refusal(kind, resource)
 
     def remove(self, resource: Resource) -> None:
-        """See `FakeProvider.remove`: what is below it goes with it."""
+        """See `FakeProvider.remove`: child resources are deleted with it."""
         for below in self.cloud.below(resource.id):
             super().remove(below)
         super().remove(resource)

@@ -1,6 +1,5 @@
-"""Inputs of a resource after azure-native 3.29 has read it (`provider/pkg/provider`, `Read`
-in provider.go and `applyDiff` in diff.go): the old inputs, with what has changed between the last known state
-and the one read.
+"""Inputs of a resource after a read by azure-native 3.29 (`provider/pkg/provider`, `Read` in provider.go and
+`applyDiff` in diff.go): the old inputs, with the changes from the last known state to the state as read.
 """
 
 from collections.abc import Mapping
@@ -20,10 +19,10 @@ def refreshed(kind: ResourceKind, inputs: Properties, known: Properties, now: Pr
     """Return the inputs of a resource after a refresh.
 
     Args:
-        kind: its type.
-        inputs: those that the engine has for it.
-        known: its last known state.
-        now: its state as read.
+        kind: type of the resource.
+        inputs: inputs in the engine's state.
+        known: last known state.
+        now: state as read.
     """
     left_alone = {name for name in kind.inside if name not in inputs}
     before, after = _projected(kind, known), _projected(kind, now)
@@ -34,12 +33,12 @@ def refreshed(kind: ResourceKind, inputs: Properties, known: Properties, now: Pr
 
 
 def imported(kind: ResourceKind, identity: str, now: Properties) -> dict[str, Any]:
-    """Return the inputs of a resource that is imported, from its id and its state."""
+    """Return the inputs of an imported resource, from its id and its state."""
     return {**_projected(kind, now), **ids.parts(kind.path, identity), API_VERSION: kind.api_version}
 
 
 def _projected(kind: ResourceKind, state: Properties) -> dict[str, Any]:
-    """Return the part of a state that is also an input, in the form of inputs."""
+    """Return the inputs in a state."""
     takes = provider_schema.properties(kind.type)
     projected = {name: value for name, value in state.items() if name in takes}
     assigned = inner(inner(state, "identity"), "userAssignedIdentities")
@@ -49,7 +48,7 @@ def _projected(kind: ResourceKind, state: Properties) -> dict[str, Any]:
 
 
 def _applied(inputs: Any, before: Any, after: Any) -> Any:
-    """Return inputs with the changes of the state."""
+    """Return inputs with the changes of the state applied."""
     if before == after:
         return inputs
     if all(isinstance(value, Mapping) for value in (inputs, before, after)):

@@ -1,4 +1,4 @@
-"""A resource type of Azure, and a resource requested of it."""
+"""Resource types of Azure, and requests for their resources."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -26,10 +26,10 @@ class ResourceKind(resource_kind.ResourceKind[Request, Arm]):
     """A resource type of Azure.
 
     Attributes:
-        api_version: that azure-native 3.29 uses for it.
-        parent: token of the type that it is below; empty for what is in a resource group or a scope.
-        inside: properties that hold resources with a type of their own; where the program omits them,
-            azure-native leaves them alone.
+        api_version: API version in azure-native 3.29.
+        parent: token of the parent's type; empty for a resource in a resource group or a scope.
+        inside: properties with resources that also have a separate type; azure-native does not change them
+            if the program omits them.
         unknown: paths in the inputs that only Azure knows.
     """
 
@@ -40,5 +40,5 @@ class ResourceKind(resource_kind.ResourceKind[Request, Arm]):
 
     @property
     def path(self) -> str:
-        """The form of its ids, with names of inputs; the last one names the resource."""
+        """Template of its ids, with names of inputs; the last one is the resource's name."""
         return RESOURCES[self.type].id

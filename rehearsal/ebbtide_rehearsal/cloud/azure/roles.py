@@ -18,18 +18,18 @@ _OWNER: Final = "8e3af657-a8ff-443c-a75c-2fe8c4bcb635"
 _CONTRIBUTOR: Final = "b24988ac-6180-42a0-ab88-20f7382dd24c"
 _NETWORK_CONTRIBUTOR: Final = "4d97b98b-1d4f-4787-a291-c67834d212e7"
 _MAY_JOIN: Final = frozenset({_OWNER, _CONTRIBUTOR, _NETWORK_CONTRIBUTOR})
-"""Roles that may put something into a subnet (learn.microsoft.com, azure/role-based-access-control/
+"""Roles with permission to join a subnet (learn.microsoft.com, azure/role-based-access-control/
 built-in-roles, 2026-11)."""
 
 _DEFINITION: Final = re.compile(
     r"/subscriptions/[^/]+/providers/Microsoft.Authorization/roleDefinitions/[0-9a-f-]{36}", re.IGNORECASE
 )
 _DOCS: Final = "learn.microsoft.com, azure/role-based-access-control/troubleshooting (2026)"
-_REPLICATION_SECONDS: Final = 30.0  # simulated; Azure gives no figure
+_REPLICATION_SECONDS: Final = 30.0  # simulated; Azure publishes no value
 
 
 def may_join(arm: Arm, principal: str, subnet: str) -> bool:
-    """Report if a principal may put nodes into a subnet."""
+    """Return whether a principal may put nodes into a subnet."""
     return any(
         assignment.state["principalId"] == principal
         and ids.last(str(assignment.state["roleDefinitionId"])) in _MAY_JOIN
@@ -67,7 +67,7 @@ def _stays_what_it_is(request: Request) -> str | None:
 
 
 def _principal_is_there(request: Request) -> str | None:
-    """Refuse an unknown principal without a type, for which Azure searches a directory that lags behind."""
+    """Reject an unknown principal without a type, for which Azure queries a directory that may lag behind."""
     principal = str(request.inputs["principalId"])
     identity = principals(request.cloud).get(principal)
     is_made = identity is not None and _is_replicated(request.cloud, identity)
@@ -91,7 +91,7 @@ def _is_replicated(arm: Arm, identity: Resource) -> bool:
 
 
 def _principal_is_of_type(request: Request) -> str | None:
-    """Refuse a wrong principal type; the spelling is Azure's own."""
+    """Reject a wrong principal type; the spelling is Azure's own."""
     principal, given = str(request.inputs["principalId"]), request.inputs.get("principalType")
     is_service = principal == DEPLOYER or principal in principals(request.cloud)
     if given in (None, "ServicePrincipal") or not is_service:

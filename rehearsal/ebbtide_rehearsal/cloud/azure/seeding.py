@@ -1,4 +1,4 @@
-"""Existing clusters and subnets, which no stack created."""
+"""Existing clusters and subnets, created outside of any stack."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -30,13 +30,13 @@ def seed_cluster(
 
     Args:
         store: the fake cloud's state.
-        clusters: starts its control plane.
+        clusters: control planes.
         subscription: id of the subscription.
-        resource_group: name of its group, which is created if it does not exist.
+        resource_group: name of the resource group, which is created if it does not exist.
         name: name of the cluster.
         location: region.
         system_machine: machine size of the system pool.
-        version: of Kubernetes; Azure's default if None.
+        version: Kubernetes version; Azure's default if None.
 
     Returns:
         The cluster's id.
@@ -62,14 +62,14 @@ def seed_cluster(
 
 
 def seed_subnet(store: Store, clusters: Clusters, subnet: str, *, location: str, prefix: str) -> None:
-    """Put a subnet into the cloud that no program has made, with its network and resource group.
+    """Create a subnet outside of any program, with its network and resource group.
 
     Args:
-        store: the cloud's memory.
-        clusters: of the cloud.
-        subnet: its resource id.
+        store: the fake cloud's state.
+        clusters: control planes.
+        subnet: resource id of the subnet.
         location: region.
-        prefix: its addresses, which are all that the network has.
+        prefix: address range of the subnet and of its network.
     """
     group, network = ids.group_of(subnet), network_of(subnet)
     subscription = subnet.split("/")[2]

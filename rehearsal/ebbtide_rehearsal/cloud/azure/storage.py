@@ -1,4 +1,4 @@
-"""Storage accounts, and the containers and shares in them."""
+"""Storage accounts, with their containers and shares."""
 
 import base64
 from collections.abc import Mapping
@@ -75,7 +75,7 @@ def _account_answers(request: Request) -> Mapping[str, Any]:
 def _account(request: Request) -> Resource:
     account = request.cloud.find(request.id.partition("/blobServices/")[0].partition("/fileServices/")[0])
     if account is None:
-        raise LookupError(request.id)  # its parent was looked for before
+        raise LookupError(request.id)  # the parent was looked up before
     return account
 
 

@@ -1,4 +1,4 @@
-"""Access to JSON objects whose keys may be absent."""
+"""Access to JSON objects with optional keys."""
 
 from collections.abc import Mapping
 from typing import Any, cast

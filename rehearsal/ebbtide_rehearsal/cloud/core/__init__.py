@@ -1,5 +1,5 @@
-"""The fake providers' common core: what gcp and azure-native do alike.
+"""Common core of the fake providers gcp and azure-native.
 
 `resource_kind` describes a type, `constraints` reads its schema's limits from tables, `check`, `diff` and
-`provider` are the engine's calls, and `read_back` has what the clouds change between a write and a read.
+`provider` implement the engine's calls, and `read_back` has the clouds' changes between a write and a read.
 """

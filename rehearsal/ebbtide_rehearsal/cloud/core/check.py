@@ -1,6 +1,6 @@
-"""Check of inputs before anything is planned: against the SDK's types and the tables' limits.
+"""Validation of inputs against the SDK's types and the tables' limits, before planning.
 
-Each provider words its refusals itself: `Wording`.
+Each provider words its own refusals: `Wording`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,10 +13,10 @@ from ebbtide_rehearsal.cloud.schema import Misfit, misfits
 
 
 class Wording(Protocol):
-    """The texts of a provider's refusals."""
+    """Messages of a provider's refusals."""
 
     def misfit(self, call: Call, misfit: Misfit) -> Failure | None:
-        """Return the refusal of a property that does not fit its type; None if the provider takes it."""
+        """Return the refusal of a property that does not match its type; None if the provider accepts it."""
         ...
 
     def outside(self, where: str, value: Any, limit: Limit) -> str | None:
@@ -27,7 +27,7 @@ class Wording(Protocol):
 def failures(
     wording: Wording, constraints: Constraints, call: Call, inputs: Mapping[str, Any]
 ) -> Iterator[Failure]:
-    """Yield what a provider refuses of completed inputs."""
+    """Yield the provider's refusals of completed inputs."""
     missing = (Misfit(name, "missing") for name in constraints.required if inputs.get(name) is None)
     for misfit in (*misfits(call.type, inputs), *missing):
         failure = wording.misfit(call, misfit)
@@ -41,7 +41,7 @@ def failures(
 
 
 def is_within(limit: Limit, value: Any) -> bool:
-    """Report if a value is within a limit on numbers and lengths; values of another type are."""
+    """Return whether a value is within a limit on numbers and lengths; true for other types."""
     if isinstance(value, bool):
         return True
     match limit.name:

@@ -1,4 +1,4 @@
-"""Meaning of new inputs for a resource: nothing, an update, or a replacement."""
+"""Effect of changed inputs on a resource: none, an update, or a replacement."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -16,14 +16,14 @@ def change(
     needs_new: Callable[[str, Plain, Plain], bool],
     keeps_name: bool,
 ) -> DiffResult:
-    """Return the top-level properties that differ, and those of them that need a new resource.
+    """Return the top-level properties that differ, and those that require a replacement.
 
     Args:
-        old: inputs, or what is compared with them.
-        new: the inputs that it is to have.
-        is_same: tells of a path and both values whether the provider overlooks the difference.
-        needs_new: tells whether it needs a new resource.
-        keeps_name: both cannot exist at once, so that the old one is deleted first.
+        old: old inputs, or the values to compare with.
+        new: new inputs.
+        is_same: returns whether the provider ignores the difference of two values at a path.
+        needs_new: returns whether the difference requires a replacement.
+        keeps_name: True if both cannot exist at once, so that the old resource is deleted first.
     """
     changed: dict[str, bool] = {}
     for path, before, after in differences(dict(old), dict(new)):

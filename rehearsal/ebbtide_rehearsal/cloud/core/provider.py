@@ -1,4 +1,4 @@
-"""The engine's calls, as far as all fake providers answer them alike."""
+"""Implementation of the engine's calls that all fake providers share."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -21,9 +21,9 @@ from ebbtide_rehearsal.cloud.store import Resource
 
 
 class FakeProvider(ABC, Generic[RequestT, CloudT]):
-    """A provider whose resources are kept in the store.
+    """A provider whose resources are in the store.
 
-    What the real provider or API refuses is refused with its kind of message.
+    Refusals have the messages of the real provider or API.
     """
 
     package: str
@@ -31,7 +31,7 @@ class FakeProvider(ABC, Generic[RequestT, CloudT]):
     kinds: ClassVar[Mapping[str, ResourceKind[Any, Any]]]
 
     def __init__(self, cloud: CloudT) -> None:
-        """Serve a cloud, as a provider resource is signed in to it."""
+        """Serve a cloud as configured for a provider resource."""
         self.cloud = cloud
 
     def kind(self, token: str) -> ResourceKind[RequestT, CloudT]:
@@ -46,7 +46,7 @@ class FakeProvider(ABC, Generic[RequestT, CloudT]):
         return kind
 
     def check_config(self, variables: Properties) -> Sequence[Failure]:
-        """See `Provider.check_config`: anything is taken."""
+        """See `Provider.check_config`: anything is accepted."""
         del variables
         return ()
 
@@ -112,7 +112,7 @@ class FakeProvider(ABC, Generic[RequestT, CloudT]):
         """Create or update a resource, and return its state.
 
         Raises:
-            RefusedError: a rule refuses it. Nothing has changed.
+            RefusedError: it breaks a rule; nothing has changed.
         """
         message = first_refusal(kind.rules, request)
         if message is not None:
@@ -133,11 +133,11 @@ class FakeProvider(ABC, Generic[RequestT, CloudT]):
         return self.written_state(kind, self.find(request.id) or resource)
 
     def written_state(self, kind: ResourceKind[RequestT, CloudT], resource: Resource) -> dict[str, Any]:
-        """Return the state with which a creation or update ends."""
+        """Return the state after a creation or update."""
         return self.state(kind, resource)
 
     def state(self, kind: ResourceKind[RequestT, CloudT], resource: Resource) -> dict[str, Any]:
-        """Return the state of a resource as its cloud answers it now."""
+        """Return the current state of a resource as returned by its cloud."""
         return as_read(kind.type, {**resource.state, **kind.current(self.cloud, resource)})
 
     def _record(self, kind: ResourceKind[RequestT, CloudT], identity: str, change: str) -> None:
@@ -159,28 +159,28 @@ class FakeProvider(ABC, Generic[RequestT, CloudT]):
         self.cloud.store.remove(self.package, resource.id)
 
     def conflicts(self, kind: ResourceKind[RequestT, CloudT], inputs: Properties) -> Sequence[Failure]:
-        """Return what the provider refuses of several properties together."""
+        """Return the provider's refusals of combinations of properties."""
         del kind, inputs
         return ()
 
     def refusal(self, kind: ResourceKind[RequestT, CloudT], request: RequestT, message: str) -> str:
-        """Return the message of a rule as the provider passes it on."""
+        """Return the message of a broken rule in the provider's form."""
         del kind, request
         return message
 
     def unfinished(self, kind: ResourceKind[RequestT, CloudT], request: RequestT) -> str | None:
-        """Return what is wrong with a resource that was created all the same; None for nothing."""
+        """Return the error of a resource that was created nevertheless; None for none."""
         del kind, request
 
     @abstractmethod
     def identity(self, token: str, inputs: Properties) -> str:
-        """Return the id of the resource that inputs of a type create."""
+        """Return the id of the resource with these inputs."""
 
     @abstractmethod
     def request(
         self, call: Call, inputs: Properties, identity: str = "", old: Resource | None = None
     ) -> RequestT:
-        """Return what the cloud receives of a call."""
+        """Return the request that the cloud receives for a call."""
 
     @abstractmethod
     def completed(
@@ -196,11 +196,11 @@ class FakeProvider(ABC, Generic[RequestT, CloudT]):
 
     @abstractmethod
     def taken(self, kind: ResourceKind[RequestT, CloudT], existing: Resource) -> str | None:
-        """Return the refusal of an id that exists; None where creating it again does nothing."""
+        """Return the refusal of an existing id; None if creating it again has no effect."""
 
     @abstractmethod
     def new_state(self, kind: ResourceKind[RequestT, CloudT], request: RequestT) -> dict[str, Any]:
-        """Return the state of a resource that was created or updated."""
+        """Return the state of a created or updated resource."""
 
     @abstractmethod
     def inputs_of(
@@ -211,4 +211,4 @@ class FakeProvider(ABC, Generic[RequestT, CloudT]):
         known: Properties,
         state: Mapping[str, Any],
     ) -> dict[str, Any]:
-        """Return the inputs that would lead to a state that was read."""
+        """Return the inputs that correspond to a state as read."""

@@ -1,8 +1,8 @@
-"""Changes of the clouds between a write and a read: `schemas/read_back.csv`.
+"""Changes that the clouds make between a write and a read: `schemas/read_back.csv`.
 
-Changes: `forgets` (the answer omits the property), `fills` (the answer has this JSON where nothing was asked
-for, within an object that exists), `uppers` (in capitals). What
-a refresh finds otherwise than a program has it differs at every update.
+Changes: `forgets` (the response omits the property), `fills` (the response has this JSON for an omitted
+property of an existing object), `uppers` (upper case). If a refresh finds another value than the program's,
+every update shows a difference.
 """
 
 import csv
@@ -16,7 +16,7 @@ from ebbtide.providers.property_path import replaced, with_defaults
 
 
 def as_read(token: str, state: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a resource's state as its cloud answers it."""
+    """Return a resource's state as returned by its cloud."""
     result = with_defaults(state, defaults_of(token))
     for path, change, _ in _changes().get(token, ()):
         result = replaced(result, path, partial(_changed, change))

@@ -1,4 +1,4 @@
-"""A resource type of a fake cloud: data, and functions for what data cannot express."""
+"""Resource types of a fake cloud: data, and functions where data does not suffice."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ class Cloud(Protocol):
 
     @property
     def store(self) -> Store:
-        """The resources in it."""
+        """Store of its resources."""
         ...
 
     @property
     def clusters(self) -> Clusters:
-        """The control planes of its clusters."""
+        """Control planes of its clusters."""
         ...
 
 
@@ -36,10 +36,10 @@ class BaseRequest(Generic[CloudT]):
     Attributes:
         cloud: the fake cloud.
         type: token of the type.
-        id: the resource's id; empty in a preview.
-        urn: the engine's name of it; empty where the engine does not know it.
-        inputs: as the cloud receives them.
-        old: the existing resource, where it is updated.
+        id: id of the resource; empty in a preview.
+        urn: URN of the resource; empty if the engine does not know it.
+        inputs: inputs as received by the cloud.
+        old: the existing resource of an update, else None.
     """
 
     cloud: CloudT
@@ -51,7 +51,7 @@ class BaseRequest(Generic[CloudT]):
 
     @property
     def fields(self) -> Inputs:
-        """The inputs, to be read by path."""
+        """Inputs, for access by path."""
         return Inputs(self.inputs)
 
 
@@ -63,9 +63,9 @@ class Rule(Generic[SubjectT_contra]):
     """A refusal of the cloud's API when a resource is created or updated.
 
     Attributes:
-        name: the rule, in a few words.
-        source: where it is documented.
-        refusal: returns the API's message; None where the rule is kept.
+        name: short statement of the rule.
+        source: its documentation.
+        refusal: returns the API's message; None if the rule is satisfied.
     """
 
     name: str
@@ -74,7 +74,7 @@ class Rule(Generic[SubjectT_contra]):
 
 
 def first_refusal(rules: Sequence[Rule[SubjectT]], subject: SubjectT) -> str | None:
-    """Return the message of the first rule that is broken; None for none."""
+    """Return the message of the first broken rule; None for none."""
     return next((message for rule in rules if (message := rule.refusal(subject)) is not None), None)
 
 
@@ -91,15 +91,15 @@ class ResourceKind(Generic[RequestT, CloudT]):
     """A resource type.
 
     Attributes:
-        type: its token, such as `gcp:container/nodePool:NodePool`.
-        rules: what the API refuses, in the order in which it looks.
-        outputs: the state that is not among the inputs, of a request.
-        apply: what else happens when a resource is created or updated, once it is stored; what it raises
-            undoes the change.
-        current: the part of the state that changes by itself.
-        before_delete: why a resource cannot be deleted, or what happens before it is; None where it can be.
-        after_delete: what else goes with a resource.
-        events: the noun under which its changes are in the timeline; empty where they are not.
+        type: type token, such as `gcp:container/nodePool:NodePool`.
+        rules: rules of the API, in the order of their check.
+        outputs: returns the part of the state that is not among the inputs.
+        apply: further effects of a creation or update, called once the resource is stored; an exception
+            reverts the change.
+        current: returns the part of the state that changes by itself.
+        before_delete: returns why a resource cannot be deleted; else prepares the deletion and returns None.
+        after_delete: further effects of a deletion.
+        events: noun for its changes in the timeline; empty for no events.
     """
 
     type: str
@@ -113,5 +113,5 @@ class ResourceKind(Generic[RequestT, CloudT]):
 
     @property
     def constraints(self) -> Constraints:
-        """The constraints of its properties."""
+        """Constraints of its properties."""
         return constraints_of(self.type)

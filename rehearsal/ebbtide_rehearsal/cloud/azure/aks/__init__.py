@@ -1,1 +1,1 @@
-"""AKS: clusters, and the node pools in them."""
+"""AKS: clusters and their node pools."""

@@ -1,4 +1,4 @@
-"""The type of a node pool by itself."""
+"""Resource type of a standalone node pool."""
 
 from typing import Final
 
@@ -20,7 +20,7 @@ def _request(request: Request) -> PoolRequest:
     cluster_id, name = request.id.rpartition("/agentPools/")[::2]
     cluster = request.cloud.find(cluster_id)
     if cluster is None:
-        raise LookupError(cluster_id)  # a missing parent is refused before
+        raise LookupError(cluster_id)  # a missing parent was rejected before
     in_id = ids.names(RESOURCES[AGENT_POOL].id)
     given = {key: value for key, value in request.inputs.items() if key not in in_id}
     return PoolRequest(request.cloud, cluster.id, cluster.state, name, given, request.old)

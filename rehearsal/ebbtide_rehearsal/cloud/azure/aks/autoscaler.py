@@ -51,11 +51,11 @@ _READ: Final[Mapping[str, tuple[str, Callable[[Any], Any]]]] = {
     "skipNodesWithLocalStorage": ("local_storage_holds", lambda text: text == "true"),
     "skipNodesWithSystemPods": ("system_pods_hold", lambda text: text == "true"),
 }
-"""The settings that the fake cloud's autoscaler applies; the others have no effect in it."""
+"""Settings that the fake cloud's autoscaler applies; it ignores the others."""
 
 
 def autoscaling(state: Mapping[str, Any]) -> Autoscaling:
-    """Return the settings of a cluster's autoscaler, its defaults where the profile has none."""
+    """Return the settings of a cluster's autoscaler, with defaults for omitted ones."""
     profile = inner(state, _PROFILE)
     given: dict[str, Any] = {
         field: read(profile[name])

@@ -1,4 +1,4 @@
-"""Rules of AKS on capacity and upgrades of node pools."""
+"""AKS rules for capacity and upgrades of node pools."""
 
 from decimal import Decimal
 from typing import Any, Final
@@ -81,7 +81,7 @@ def _reservation(pool: PoolRequest) -> str | None:
 
 
 def _number(value: Any) -> float:
-    """Nodes of a number, or of a share in per cent."""
+    """Parse a number of nodes, or a percentage."""
     return float(str(value or 0).removesuffix("%"))
 
 

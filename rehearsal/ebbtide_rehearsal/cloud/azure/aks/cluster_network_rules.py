@@ -1,4 +1,4 @@
-"""Rules of AKS on address ranges and networks of clusters."""
+"""AKS rules for address ranges and networks of clusters."""
 
 from collections.abc import Mapping
 from ipaddress import ip_address, ip_network
@@ -51,7 +51,7 @@ def _services_are_not_reserved(request: Request) -> str | None:
 
 
 def _subnet_ranges(request: Request) -> list[Range]:
-    """Of all subnets of the networks that the cluster's pools are in, as far as they are known here."""
+    """Return the ranges of all known subnets in the networks of the cluster's pools."""
     subnets = [
         str(profile.get("vnetSubnetID") or "") for profile in items(request.inputs, "agentPoolProfiles")
     ]

@@ -1,4 +1,4 @@
-"""Rules of AKS on clusters, without their network and pools."""
+"""AKS rules for clusters, except for network and pools."""
 
 import re
 from collections.abc import Mapping

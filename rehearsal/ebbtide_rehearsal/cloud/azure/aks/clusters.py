@@ -1,4 +1,4 @@
-"""The type of a cluster."""
+"""Resource type of a cluster."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -20,7 +20,7 @@ from ebbtide_rehearsal.cloud.store import Resource
 _MINOR: Final = 1
 
 _KEPT: Final = ("apiServerAccessProfile", "oidcIssuerProfile", "securityProfile", "autoScalerProfile", "sku")
-"""Properties that stay as they are where an update omits them."""
+"""Properties that an update keeps if it omits them."""
 
 _NETWORK: Final = {
     "networkPlugin": "azure",
@@ -33,7 +33,7 @@ _NETWORK: Final = {
 
 
 def _about(request: Request) -> dict[str, Any]:
-    """Return the part of a cluster's state on which its node pools depend."""
+    """Return the part of a cluster's state that its node pools depend on."""
     given = str(request.inputs.get("kubernetesVersion") or "")
     return {
         "location": request.inputs["location"],
@@ -52,14 +52,14 @@ def _default_version() -> str:
 
 
 def _exact(version: str) -> str:
-    """Return the patch version that AKS chooses for a version: the newest in the catalog if none is given."""
+    """Return the patch version that AKS chooses for a version, by default the newest in the catalog."""
     if version.count(".") > _MINOR:
         return version
     return PINS["kubernetes"].version if version == _default_version() else f"{version}.0"
 
 
 def _identity(request: Request) -> Mapping[str, Any]:
-    """Return the identity: user-assigned ones are a list in inputs, and an object in the state."""
+    """Return the identity; user-assigned identities are a list in inputs, and an object in the state."""
     identity: Mapping[str, Any] = inner(request.inputs, "identity")
     known = {resource.id.lower(): resource.state for resource in principals(request.cloud).values()}
     listed = identity.get("userAssignedIdentities")
@@ -97,7 +97,7 @@ def _pools_refused(request: Request) -> str | None:
 
 
 def _outputs(request: Request) -> Mapping[str, Any]:
-    """Return what AKS adds: addresses, a directory, an issuer, an identity of the kubelet."""
+    """Return the outputs that AKS adds: addresses, a directory, an issuer, an identity of the kubelet."""
     preserved = {
         name: request.old.state[name]
         for name in _KEPT
@@ -133,7 +133,7 @@ def _happens(request: Request, cluster: Resource) -> None:
 
 
 def end(arm: Arm, cluster: Resource) -> None:
-    """Stop a cluster, whose pools go with it."""
+    """Stop a cluster and delete its pools."""
     with arm.operations.on(cluster.id, "Deleting"):
         for pool in pools.pools_of(arm, cluster.id):
             pools.end(arm, pool)
@@ -142,7 +142,7 @@ def end(arm: Arm, cluster: Resource) -> None:
 
 
 def _with_pools(arm: Arm, cluster: Resource) -> Mapping[str, Any]:
-    """Return all pools of a cluster, also those of other resources."""
+    """Return a cluster's state with all of its pools, including those of other resources."""
     return {
         "agentPoolProfiles": [dict(resource.state) for resource in pools.pools_of(arm, cluster.id)],
     }

@@ -1,4 +1,4 @@
-"""Rules of AKS on node counts."""
+"""AKS rules for node counts."""
 
 from typing import Final
 
@@ -44,8 +44,8 @@ def _system_pool_never_empty(pool: PoolRequest) -> str | None:
 
 
 def _count_is_there(pool: PoolRequest) -> str | None:
-    """Refuse a pool without a count, unless the autoscaler sets it (Azure/AKS#1627, Azure/ARO-HCP#3659). A
-    pool whose autoscaler is switched on by this very change and whose type is omitted needs one."""
+    """Reject a pool without a count, unless the autoscaler sets it (Azure/AKS#1627, Azure/ARO-HCP#3659). A
+    pool whose autoscaler is enabled by this change and whose type is omitted needs a count."""
     if pool.given.get("count") is not None:
         return None
     if pool.is_autoscaled:

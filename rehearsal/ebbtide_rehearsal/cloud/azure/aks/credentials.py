@@ -1,4 +1,4 @@
-"""A cluster's kubeconfig, as AKS gives it."""
+"""Kubeconfigs of clusters, as returned by AKS."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,7 +18,7 @@ def user_credentials(arm: Arm, arguments: Mapping[str, Any]) -> dict[str, Any]:
     (hashicorp/terraform-provider-azurerm#15489).
 
     Raises:
-        RefusedError: there is no such cluster, or none that lets a user in.
+        RefusedError: there is no such cluster, or it admits no users.
     """
     cluster = _cluster(arm, arguments)
     if not inner(cluster.state, "aadProfile").get("managed"):

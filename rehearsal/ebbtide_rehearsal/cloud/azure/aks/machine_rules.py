@@ -1,4 +1,4 @@
-"""Rules of AKS on machines of node pools: size, disk, pods, driver, Kubernetes version."""
+"""AKS rules for machines of node pools: size, disk, pods, driver, Kubernetes version."""
 
 import re
 from typing import Final

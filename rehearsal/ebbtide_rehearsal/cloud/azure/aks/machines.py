@@ -1,4 +1,4 @@
-"""Virtual machine sizes, from the catalog or as far as their name tells."""
+"""Virtual machine sizes, from the catalog or parsed from their names."""
 
 import re
 from typing import Final
@@ -10,8 +10,8 @@ _GIB_PER_VCPU: Final = 4
 
 
 def machine(size: str) -> Machine | None:
-    """Return the machine of a size. If the catalog does not have it, vCPUs are parsed from the name and
-    memory is that of a general-purpose machine. None if Azure has no size of that form."""
+    """Return the machine of a size. If the catalog does not have it, vCPUs are parsed from the name and the
+    memory is that of a general-purpose machine. None if no size of Azure has such a name."""
     known = find_machine(CloudKind.AKS, size)
     if known is not None:
         return known

@@ -1,4 +1,4 @@
-"""Rules of AKS on labels and taints of node pools."""
+"""AKS rules for labels and taints of node pools."""
 
 import re
 from typing import Final
@@ -38,7 +38,7 @@ def _labels_are_labels(pool: PoolRequest) -> str | None:
 
 
 def _prefix_is_not_azures(pool: PoolRequest) -> str | None:
-    """Refuse labels of Azure's prefixes, except the spot label that AKS adds itself."""
+    """Reject labels with Azure's prefixes, except the spot label that AKS adds itself."""
     for key, value in inner(pool.given, "nodeLabels").items():
         is_own = pool.is_spot and (key, value) == SPOT_LABEL
         if key.rpartition("/")[0].endswith("kubernetes.azure.com") and not is_own:
@@ -92,7 +92,7 @@ def _system_pool_takes_its_pods(pool: PoolRequest) -> str | None:
 
 
 def _spot_taint_stays(pool: PoolRequest) -> str | None:
-    """Refuse a change that omits the spot taint, which AKS has added."""
+    """Reject a change that omits the spot taint added by AKS."""
     if pool.old is None or not pool.is_spot or SPOT_TAINT in items(pool.given, "nodeTaints"):
         return None
     return fixed("properties.nodeTaints")

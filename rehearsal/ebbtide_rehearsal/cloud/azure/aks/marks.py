@@ -1,7 +1,7 @@
-"""The labels and taints that AKS itself puts on nodes, and what it answers of them.
+"""Labels and taints that AKS adds to nodes, and those in a pool's state.
 
 Source: azure-aks-docs, use-labels and spot-node-pool (2026); `accelerator` and `agentpool` are older and
-still there (azure-aks-docs, use-nvidia-gpu, 2026; Azure/AKS#1568).
+still added (azure-aks-docs, use-nvidia-gpu, 2026; Azure/AKS#1568).
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ _AZURE: Final = "kubernetes.azure.com"
 
 
 def taint(text: str) -> NodeTaint:
-    """Format a taint as AKS does: `key=value:effect`."""
+    """Parse a taint in AKS's form, `key=value:effect`."""
     marked, _, effect = text.rpartition(":")
     key, _, value = marked.partition("=")
     return NodeTaint(key, value, effect)

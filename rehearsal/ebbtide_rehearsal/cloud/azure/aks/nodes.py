@@ -1,4 +1,4 @@
-"""From a pool as AKS answers it to the nodes that it makes."""
+"""Conversion of a pool's state in AKS to the node pool of the controllers."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -38,7 +38,7 @@ def node_pool(pool: PoolRequest, state: Mapping[str, Any]) -> NodePool:
         allocatable=_allocatable(machine, state),
         accelerator=(gpu, machine.accelerator_count) if gpu else None,
         accelerator_resource=resource_name(gpu) if gpu else "",
-        # AKS installs the driver; what makes Kubernetes see the GPUs, the device plugin, it never does
+        # AKS installs the driver, but never the device plugin that makes the GPUs allocatable
         # (azure-aks-docs, use-nvidia-gpu, 2026).
         driver_installed=False,
         minimum=least,
@@ -58,8 +58,8 @@ def _capacity(pool: PoolRequest) -> CapacityKind:
 
 
 def _allocatable(machine: Machine, state: Mapping[str, Any]) -> dict[str, str]:
-    """Return the allocatable resources of a node: of its disk, without what the kubelet evicts
-    at."""
+    """Return the allocatable resources of a node, including its disk less the kubelet's eviction
+    threshold."""
     offer = allocatable(CloudKind.AKS, machine.name, machine.vcpus, machine.memory_gib)
     disk = int(state["osDiskSizeGB"])
     return {
@@ -71,8 +71,8 @@ def _allocatable(machine: Machine, state: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _hourly(pool: PoolRequest) -> float:
-    """Price of a node, without its disk; nothing where the catalog has none. Reserved machines are paid for
-    whether they run or not, at the price on demand."""
+    """Return the price of a node without its disk; 0 if unknown. Reserved machines are billed at the
+    on-demand price, used or not."""
     price = machine_price(CloudKind.AKS, pool.location, pool.machine.name)
     if price is None:
         return 0.0

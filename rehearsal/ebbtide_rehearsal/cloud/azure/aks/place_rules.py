@@ -1,4 +1,4 @@
-"""Rules of AKS on zones and subnets of node pools, and on their number."""
+"""AKS rules for zones, subnets and the number of node pools."""
 
 from typing import Final
 
@@ -64,8 +64,8 @@ def _one_network(pool: PoolRequest) -> str | None:
 
 
 def _cluster_may_join(pool: PoolRequest) -> str | None:
-    """Refuse a subnet on which the cluster's identity has no role. An identity that Azure creates, or that is
-    unknown to the fake cloud, is assumed to have it."""
+    """Reject a subnet on which the cluster's identity has no role. An identity that Azure creates, or that is
+    unknown to the fake cloud, is assumed to have the role."""
     subnet = _subnet(pool)
     known = {other.id.lower(): other for other in pool.cloud.store.resources(CLOUD, IDENTITY)}
     for name in inner(inner(pool.cluster_state, "identity"), "userAssignedIdentities"):

@@ -1,4 +1,4 @@
-"""A requested node pool: by itself or inside its cluster, created or updated."""
+"""A requested node pool, standalone or inside its cluster, created or updated."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ FIXED: Final = (
 """Properties that no update can change (AKS docs and API: see `fixed_rules`)."""
 
 KEPT: Final = (*FIXED, "vmSize", "mode", "osSKU", "count")
-"""Properties that stay as they are where an update omits them."""
+"""Properties that an update keeps if it omits them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +51,10 @@ class PoolRequest:
     Attributes:
         cloud: Azure.
         cluster: id of its cluster.
-        cluster_state: the cluster's state, current or requested.
-        name: the pool's name.
-        given: its properties in the request.
-        old: its present state; None if it is to be created.
+        cluster_state: current or requested state of the cluster.
+        name: name of the pool.
+        given: properties in the request.
+        old: current state; None if it is to be created.
     """
 
     cloud: Arm
@@ -66,7 +66,7 @@ class PoolRequest:
 
     @property
     def properties(self) -> dict[str, Any]:
-        """Its properties, with preserved values and AKS's defaults."""
+        """Properties, with preserved values and AKS's defaults."""
         old: Mapping[str, Any] = self.old.state if self.old is not None else {}
         preserved = {name: old[name] for name in KEPT if name in old}
         return {
@@ -92,7 +92,7 @@ class PoolRequest:
 
     @property
     def nodes(self) -> int:
-        """The initial node count."""
+        """Initial node count."""
         properties = self.properties
         least = int(properties.get("minCount") or 0) if self.is_autoscaled else 1
         count = properties.get("count")
@@ -103,7 +103,7 @@ class PoolRequest:
         """Machine of a node.
 
         Raises:
-            LookupError: the size is unknown; the rules refuse it.
+            LookupError: the size is unknown; the rules reject it.
         """
         known = machine(str(self.properties["vmSize"]))
         if known is None:
@@ -112,7 +112,7 @@ class PoolRequest:
 
     @property
     def location(self) -> str:
-        """Region, as Azure writes it in ids."""
+        """Region, as in Azure's ids."""
         return str(self.cluster_state["location"]).replace(" ", "").lower()
 
 

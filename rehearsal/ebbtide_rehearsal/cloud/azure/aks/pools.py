@@ -1,4 +1,4 @@
-"""Node pools: alone, or inside the cluster that they come with."""
+"""Node pools, standalone or inside their cluster."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -38,12 +38,12 @@ _IMAGE: Final = "AKSUbuntu-2404gen2containerd-2026.11.01"
 
 
 def pool_id(cluster: str, name: str) -> str:
-    """Id of a node pool."""
+    """Return the id of a node pool."""
     return f"{cluster}/agentPools/{name}"
 
 
 def pools_of(arm: Arm, cluster: str) -> list[Resource]:
-    """Return the node pools of a cluster, those of its own list first."""
+    """Return the node pools of a cluster, those of its inline list first."""
     return sorted(arm.below(cluster, AGENT_POOL), key=lambda pool: bool(pool.urn))
 
 
@@ -82,14 +82,14 @@ def settle(pool: PoolRequest, urn: str, inputs: Mapping[str, Any], state: Mappin
 
 
 def end(arm: Arm, pool: Resource) -> None:
-    """Take a pool's nodes away."""
+    """Remove a pool's nodes."""
     cluster, name = pool.id.rpartition("/agentPools/")[::2]
     forget(arm.store, cluster, name)
     arm.store.say("node-pool-deleted", f"The node pool {name} was deleted.", id=pool.id)
 
 
 def last_pool(arm: Arm, pool: Resource) -> str | None:
-    """Return the refusal to delete the last pool of a cluster, or its last system pool; None for another.
+    """Return the refusal to delete the last pool of a cluster, or its last system pool; None for others.
 
     Sources: pulumi/pulumi-azure-native#1575, Azure/AKS#2560; azure-aks-docs, create-node-pools (2026).
     """

@@ -1,7 +1,7 @@
-"""The power state of a cluster, and what AKS refuses because of it.
+"""Power state of a cluster, and operations that AKS rejects because of it.
 
-A stopped cluster can be started and deleted, and nothing else (azure-aks-docs, start-stop-cluster, 2026). The
-words are those for a second stop (MicrosoftDocs/azure-docs#85161).
+A stopped cluster can only be started or deleted (azure-aks-docs, start-stop-cluster, 2026). The message is
+that for a second stop (MicrosoftDocs/azure-docs#85161).
 """
 
 from collections.abc import Mapping
@@ -14,12 +14,12 @@ SOURCE: Final = "azure-aks-docs, start-stop-cluster (2026); MicrosoftDocs/azure-
 
 
 def power(cluster: Mapping[str, Any]) -> str:
-    """Return the power state of a cluster's state: `Running` or `Stopped`."""
+    """Return the power state from a cluster's state: `Running` or `Stopped`."""
     return str(inner(cluster, "powerState").get("code") or "Running")
 
 
 def message(cluster: Mapping[str, Any], doing: str) -> str:
-    """Format AKS's message on an operation that the power state forbids.
+    """Format AKS's message for an operation that the power state forbids.
 
     Args:
         cluster: the cluster's state.

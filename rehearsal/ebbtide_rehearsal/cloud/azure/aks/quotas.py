@@ -1,7 +1,7 @@
 """Quotas of vCPUs per family and region.
 
-AKS checks them when a pool is created or changed, and refuses. Nodes that the autoscaler orders later fail to
-come."""
+AKS rejects the creation or change of a pool that exceeds them. Nodes that the autoscaler orders later do not
+start."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -17,7 +17,7 @@ from ebbtide_rehearsal.cloud.azure.network import AGENT_POOL
 from ebbtide_rehearsal.cloud.faults import InjectedFault
 
 REGIONAL: Final = "cores"
-"""Total Regional vCPUs; spot has `lowPriorityCores` alone."""
+"""Total Regional vCPUs; spot counts towards `lowPriorityCores` only."""
 
 
 def _names(machine_type: Machine, *, spot: bool) -> tuple[str, ...]:
@@ -26,7 +26,7 @@ def _names(machine_type: Machine, *, spot: bool) -> tuple[str, ...]:
 
 
 def _used(pool: PoolRequest, name: str) -> int:
-    """Return the vCPUs of other pools."""
+    """Return the vCPUs used by other pools."""
     return sum(_vcpus(other.state, name) for other in _others(pool))
 
 
